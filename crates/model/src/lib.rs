@@ -1,1 +1,23 @@
-//! placeholder
+//! The words of pgdyno and the formats of its files.
+//!
+//! Every crate speaks in these types; none of them does anything. What a field means on disk is
+//! described in `FORMAT.md`, what a word means in the glossary of `METHODOLOGY.md`.
+
+pub mod case;
+pub mod drive;
+pub mod event;
+pub mod experiment;
+pub mod host;
+pub mod interval;
+pub mod levels;
+pub mod load;
+pub mod metric;
+pub mod phase;
+pub mod plan;
+pub mod reading;
+pub mod run;
+pub mod server;
+pub mod units;
+
+/// Version of every file format written by this build (`FORMAT.md`). A reader refuses a larger one.
+pub const FORMAT: u32 = 1;

@@ -1,0 +1,60 @@
+//! Findings: what casts doubt on a number, or is worth knowing about it, with evidence and advice.
+
+use serde::Serialize;
+
+/// How much a finding weighs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Worth knowing; the number stands.
+    Note,
+    /// The number may be off; the finding says how.
+    Doubt,
+    /// The number does not mean what it seems to and must not be used.
+    Void,
+}
+
+/// Whether a number can be trusted; follows from findings alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grade {
+    /// No finding above a note.
+    Valid,
+    /// At least one doubt.
+    Doubtful,
+    /// At least one finding voids it, or nothing was measured.
+    Void,
+}
+
+impl Grade {
+    /// The grade that a list of findings gives.
+    pub fn of<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Grade {
+        match findings.into_iter().map(|finding| finding.severity).max() {
+            Some(Severity::Void) => Grade::Void,
+            Some(Severity::Doubt) => Grade::Doubtful,
+            Some(Severity::Note) | None => Grade::Valid,
+        }
+    }
+
+    /// The word for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Grade::Valid => "valid",
+            Grade::Doubtful => "doubtful",
+            Grade::Void => "void",
+        }
+    }
+}
+
+/// One finding.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// Identifier in the catalogue: `checkpoint-in-window`.
+    pub id: &'static str,
+    /// How much it weighs.
+    pub severity: Severity,
+    /// What is the case, one sentence with the measured figure.
+    pub evidence: String,
+    /// What to do about it, one sentence.
+    pub advice: String,
+}

@@ -1,0 +1,138 @@
+//! One combination of factor levels, every value resolved: what a run measures.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::Prepare;
+use crate::load::{Pace, Protocol, Window};
+use crate::units::PgVersion;
+
+/// One combination of levels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    /// Number of the case, from 1, in the order of the grid.
+    pub id: u32,
+    /// What varies in this experiment, by the key of the experiment file, as text: `workload.clients` to `8`.
+    pub levels: BTreeMap<String, String>,
+    /// The server.
+    pub server: ServerSpec,
+    /// The load.
+    pub workload: WorkloadSpec,
+    /// The lengths of ramp-up, measure and grace.
+    pub window: Window,
+    /// What is done before the load.
+    pub prepare: Prepare,
+}
+
+impl Case {
+    /// Short name for tables: the levels that vary, or the number of clients when nothing does.
+    pub fn label(&self) -> String {
+        if self.levels.is_empty() {
+            return format!("{} clients", self.workload.n_clients);
+        }
+        let parts: Vec<String> = self
+            .levels
+            .iter()
+            .map(|(key, level)| format!("{} {level}", key.rsplit('.').next().unwrap_or(key)))
+            .collect();
+        parts.join(", ")
+    }
+}
+
+/// Where the server comes from and how it is set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServerSpec {
+    /// Where it comes from.
+    pub source: ServerSource,
+    /// Settings (GUCs) that differ from the server's defaults.
+    pub settings: BTreeMap<String, String>,
+    /// Directory for the WAL on a device of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wal_directory: Option<PathBuf>,
+}
+
+/// Where a server comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerSource {
+    /// Fetched by version and run by pgdyno.
+    Version(PgVersion),
+    /// The user's binaries, run by pgdyno.
+    BinDir(PathBuf),
+    /// A running server, by libpq keywords without the password.
+    Url(BTreeMap<String, String>),
+}
+
+impl ServerSource {
+    /// Whether pgdyno runs the server itself.
+    pub fn is_embedded(&self) -> bool {
+        !matches!(self, ServerSource::Url(_))
+    }
+}
+
+/// The load of a case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadSpec {
+    /// Which workload.
+    pub kind: WorkloadKind,
+    /// Scale units of data.
+    pub scale: u32,
+    /// How statements are sent.
+    pub protocol: Protocol,
+    /// Clients, each with one connection.
+    pub n_clients: u32,
+    /// Driver threads.
+    pub n_threads: u32,
+    /// When transactions are due.
+    pub pace: Pace,
+}
+
+/// A built-in workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum WorkloadKind {
+    /// pgbench's TPC-B-like transaction: three updates, one select, one insert.
+    #[serde(rename = "tpcb")]
+    Tpcb,
+    /// The same without the contended updates of tellers and branches.
+    #[serde(rename = "tpcb-simple")]
+    TpcbSimple,
+    /// The select alone.
+    #[serde(rename = "tpcb-select")]
+    TpcbSelect,
+}
+
+impl WorkloadKind {
+    /// All workloads.
+    pub const ALL: [WorkloadKind; 3] =
+        [WorkloadKind::Tpcb, WorkloadKind::TpcbSimple, WorkloadKind::TpcbSelect];
+
+    /// The word used in files and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            WorkloadKind::Tpcb => "tpcb",
+            WorkloadKind::TpcbSimple => "tpcb-simple",
+            WorkloadKind::TpcbSelect => "tpcb-select",
+        }
+    }
+}
+
+impl fmt::Display for WorkloadKind {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for WorkloadKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<WorkloadKind, String> {
+        WorkloadKind::ALL
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+            .ok_or_else(|| format!("`{text}` is not a workload; use tpcb, tpcb-simple or tpcb-select"))
+    }
+}

@@ -1,0 +1,113 @@
+//! What a driver process and its parent say to each other, one JSON value per line.
+//!
+//! Parent to driver: a [`DriveOrder`], later `{"go": unix_ns}`, perhaps `"stop"`. Driver to parent: [`DriverLine`]s.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::event::Event;
+use crate::interval::{Counts, HistogramLine, Interval};
+use crate::load::LoadSpec;
+use crate::reading::Tick;
+
+/// The first line to a driver: the load, and the password that is nowhere else.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct DriveOrder {
+    /// What to do.
+    pub load: LoadSpec,
+    /// The target's password, if one is needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password: Option<String>,
+}
+
+impl fmt::Debug for DriveOrder {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let password = self.password.as_ref().map(|_| "***");
+        f.debug_struct("DriveOrder").field("load", &self.load).field("password", &password).finish()
+    }
+}
+
+/// A later line to a driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DriveCommand {
+    /// Begin the load at this time, nanoseconds since the Unix epoch.
+    Go(u64),
+    /// Begin no more transactions, finish those in flight, report, end.
+    Stop,
+}
+
+/// A line from a driver.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DriverLine {
+    /// Every client is connected and every statement was understood by the server.
+    Ready(Ready),
+    /// One second of one script.
+    Interval {
+        /// Its counts.
+        interval: Interval,
+        /// Its histograms.
+        histograms: Vec<HistogramLine>,
+    },
+    /// What the driver itself used in one second.
+    Tick(Tick),
+    /// Something that happened to the driver or its connections.
+    Event(Event),
+    /// The load is over; nothing follows.
+    Done(Box<Done>),
+    /// The load could not begin; nothing follows.
+    Failed {
+        /// What was wrong and what to do about it.
+        message: String,
+    },
+}
+
+/// The driver stands ready.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ready {
+    /// Process id of the driver.
+    pub pid: u32,
+    /// Time taken to connect and prepare all clients, nanoseconds.
+    pub connect_ns: u64,
+    /// What waits for the sockets: `epoll` or `io_uring`.
+    pub poller: String,
+    /// TLS in use on the connections, as protocol and cipher.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<String>,
+    /// Labels of each script's statements, for reports.
+    pub statements: Vec<Vec<String>>,
+}
+
+/// Why a load ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// The window was over.
+    Completed,
+    /// The parent asked to stop, or went away.
+    Stopped,
+    /// No client had a connection left.
+    ConnectionsLost,
+}
+
+/// Totals of the whole load, ramp-up and drain included.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Done {
+    /// Why it ended.
+    pub ending: Ending,
+    /// When the last transaction ended, nanoseconds since the Unix epoch.
+    pub end_unix_ns: u64,
+    /// Sums over all intervals; the identity holds with nothing in flight.
+    pub counts: Counts,
+    /// Failed and unknown transactions by SQLSTATE (`lost`: the connection ended without one).
+    pub errors: BTreeMap<String, u64>,
+    /// One example message for each SQLSTATE of `errors`.
+    pub messages: BTreeMap<String, String>,
+    /// Transactions committed by each client within the measure (fairness).
+    pub measured_by_client: Vec<u64>,
+    /// Clients whose connection ended before the load did.
+    pub clients_lost: u32,
+}

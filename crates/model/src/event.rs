@@ -1,0 +1,69 @@
+//! Things that happened at one moment of a run, on the same time line as the readings.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EventKind {
+    /// A checkpoint began (`cause`: `time`, `wal`, `immediate force wait`, …).
+    CheckpointStart,
+    /// A checkpoint was complete (`buffers`, `write_s`, `sync_s`, `total_s`).
+    CheckpointEnd,
+    /// The server counted a checkpoint since the last tick (seen in its statistics, not its log).
+    CheckpointCounted,
+    /// An automatic vacuum of a table ended (`table`, `elapsed_s`).
+    AutovacuumEnd,
+    /// An automatic analyze of a table ended.
+    AutoanalyzeEnd,
+    /// An autovacuum worker was seen at work (from statistics, not the log).
+    AutovacuumSeen,
+    /// A FATAL, PANIC or crash line of the server log.
+    ServerTrouble,
+    /// The server is not the process it was (restart or failover).
+    ServerRestarted,
+    /// Any other line of the server log worth keeping.
+    ServerLog,
+    /// A client lost its connection (`client`, `sqlstate`).
+    ConnectionLost,
+    /// The driver did not run for a while (`pause_s`).
+    DriverPaused,
+    /// A source of telemetry could not be read any more.
+    TelemetryLost,
+    /// Space on a device is nearly used up (`free_bytes`, `path`).
+    DiskNearlyFull,
+}
+
+/// One event: a line of `events.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// When, nanoseconds since the Unix epoch.
+    pub t_unix_ns: u64,
+    /// What.
+    pub kind: EventKind,
+    /// In words: the log line, the message.
+    pub text: String,
+    /// Further facts by name, as text.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub detail: BTreeMap<String, String>,
+}
+
+impl Event {
+    /// An event without further facts.
+    pub fn new(t_unix_ns: u64, kind: EventKind, text: impl Into<String>) -> Event {
+        Event { t_unix_ns, kind, text: text.into(), detail: BTreeMap::new() }
+    }
+
+    /// The same event with one more fact.
+    pub fn with(mut self, name: &str, value: impl ToString) -> Event {
+        self.detail.insert(name.to_string(), value.to_string());
+        self
+    }
+
+    /// The fact `name` as a number, if it is one.
+    pub fn number(&self, name: &str) -> Option<f64> {
+        self.detail.get(name)?.parse().ok()
+    }
+}

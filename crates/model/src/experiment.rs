@@ -1,0 +1,150 @@
+//! The experiment file: what is asked. Any list makes its key a factor; unknown keys are errors.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::case::WorkloadKind;
+use crate::levels::Levels;
+use crate::load::{Pace, Protocol};
+use crate::units::{PgVersion, Scale, SettingValue, Span};
+
+/// An experiment file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Experiment {
+    /// Name, order, repeats.
+    pub experiment: Header,
+    /// The server under test.
+    #[serde(default)]
+    pub server: ServerSection,
+    /// The load.
+    #[serde(default)]
+    pub workload: WorkloadSection,
+    /// The lengths of the phases.
+    #[serde(default)]
+    pub run: RunSection,
+    /// What is done before each run.
+    #[serde(default)]
+    pub prepare: Prepare,
+}
+
+/// `[experiment]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Header {
+    /// Short name: part of the results directory's name.
+    pub name: String,
+    /// Title for reports.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    /// What the experiment asks.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// Seed of the order and of every random stream; drawn and recorded when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// How often each case is run.
+    #[serde(default = "three")]
+    pub repeats: u32,
+}
+
+fn three() -> u32 {
+    3
+}
+
+/// `[server]`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ServerSection {
+    /// Versions to fetch and run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<Levels<PgVersion>>,
+    /// Directories with the user's own binaries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bin_dir: Option<Levels<PathBuf>>,
+    /// A running server, as libpq takes it: URL, key=value, or empty for the PG* environment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Directory for the WAL on a device of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wal_directory: Option<PathBuf>,
+    /// Settings (GUCs) by name; `25%` of memory where a setting is a size.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<String, Levels<SettingValue>>,
+}
+
+/// `[workload]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WorkloadSection {
+    /// Which workload.
+    pub kind: Levels<WorkloadKind>,
+    /// How much data.
+    pub scale: Levels<Scale>,
+    /// How statements are sent.
+    pub protocol: Levels<Protocol>,
+    /// Numbers of clients.
+    pub clients: Levels<u32>,
+    /// Driver threads; by default one for every 64 clients, at most half of the processors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
+    /// When transactions are due.
+    pub pace: Levels<Pace>,
+}
+
+impl Default for WorkloadSection {
+    fn default() -> WorkloadSection {
+        WorkloadSection {
+            kind: Levels::one(WorkloadKind::Tpcb),
+            scale: Levels::one(Scale::Fit),
+            protocol: Levels::one(Protocol::Prepared),
+            clients: Levels::one(1),
+            threads: None,
+            pace: Levels::one(Pace::Closed),
+        }
+    }
+}
+
+/// `[run]`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RunSection {
+    /// Load that does not count, in whole seconds.
+    pub ramp_up: Span,
+    /// Load that counts, in whole seconds.
+    pub measure: Span,
+    /// Time given to transactions in flight at the end.
+    pub grace: Span,
+}
+
+impl Default for RunSection {
+    fn default() -> RunSection {
+        RunSection { ramp_up: Span::from_s(10), measure: Span::from_s(60), grace: Span::from_s(10) }
+    }
+}
+
+/// `[prepare]`: what is done before each run. Every step is recorded, also when it is left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Prepare {
+    /// Put the data back to its first state.
+    pub restore: bool,
+    /// `VACUUM` the workload's tables.
+    pub vacuum: bool,
+    /// `ANALYZE` the workload's tables.
+    pub analyze: bool,
+    /// Read the workload's relations into memory.
+    pub prewarm: bool,
+    /// `CHECKPOINT`.
+    pub checkpoint: bool,
+    /// Wait until the server is quiet.
+    pub settle: bool,
+}
+
+impl Default for Prepare {
+    fn default() -> Prepare {
+        Prepare { restore: true, vacuum: true, analyze: true, prewarm: true, checkpoint: true, settle: true }
+    }
+}

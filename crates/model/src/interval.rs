@@ -1,0 +1,98 @@
+//! One second of one script: counts that obey their identity, and histograms beside them.
+
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+
+/// Counts of transactions.
+///
+/// Identity, over any span from the start of the load: `due = skipped + started` and
+/// `started = committed + failed + unknown + aborted + in flight at the end of the span`.
+/// A transaction is counted in the interval in which the thing counted happened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counts {
+    /// Became due: by the schedule, or in a closed loop when the client was free.
+    pub due: u64,
+    /// Were due but never sent, because they were later than the latency limit.
+    pub skipped: u64,
+    /// Sent their first byte.
+    pub started: u64,
+    /// Ended with every statement acknowledged.
+    pub committed: u64,
+    /// Ended with an error that the server reported (see `errors` for the SQLSTATE).
+    pub failed: u64,
+    /// Ended without an answer to the statement that decides: the server may or may not have committed.
+    pub unknown: u64,
+    /// Were in flight when the load ended and were cancelled or abandoned.
+    pub aborted: u64,
+    /// Attempts beyond the first, of any transaction.
+    pub retried: u64,
+}
+
+impl Counts {
+    /// Transactions that have ended, one way or another.
+    pub fn ended(&self) -> u64 {
+        self.committed + self.failed + self.unknown + self.aborted
+    }
+
+    /// Whether the identity holds for totals with `in_flight` transactions still open.
+    pub fn identity_holds(&self, in_flight: u64) -> bool {
+        self.due == self.skipped + self.started && self.started == self.ended() + in_flight
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        self.due += other.due;
+        self.skipped += other.skipped;
+        self.started += other.started;
+        self.committed += other.committed;
+        self.failed += other.failed;
+        self.unknown += other.unknown;
+        self.aborted += other.aborted;
+        self.retried += other.retried;
+    }
+}
+
+/// One second of one script: a line of `intervals.jsonl`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Number of the interval: whole seconds since `go`.
+    pub t: u32,
+    /// Index of the script in the load.
+    pub script: u32,
+    /// Start, nanoseconds since the Unix epoch.
+    pub start_unix_ns: u64,
+    /// Length in nanoseconds (1e9, except the last one).
+    pub length_ns: u64,
+    /// What was counted.
+    pub counts: Counts,
+    /// Failed and unknown transactions by SQLSTATE; `lost` for a connection that ended without one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors: BTreeMap<String, u64>,
+    /// Statements acknowledged, by their index in the script.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub statements: Vec<u64>,
+}
+
+/// One histogram of one interval: a line of `latency.hlog`.
+///
+/// Tags: `TAG` latency (end minus due), `TAG.service` (end minus sent), `TAG.lag` (sent minus due; open
+/// loop only), `TAG.N` service time of the script's statement number N (from 0), where TAG is the script's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HistogramLine {
+    /// Which histogram.
+    pub tag: String,
+    /// Largest recorded value in nanoseconds.
+    pub max_ns: u64,
+    /// HdrHistogram V2 with deflate, base64; values in nanoseconds.
+    pub data: String,
+}
+
+/// Largest latency that a histogram holds: one hour. Larger values are counted there.
+pub const HISTOGRAM_MAX_NS: u64 = 3_600_000_000_000;
+/// Smallest latency told apart: one microsecond.
+pub const HISTOGRAM_MIN_NS: u64 = 1_000;
+/// Significant decimal digits kept by every histogram.
+pub const HISTOGRAM_DIGITS: u8 = 3;

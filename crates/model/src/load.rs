@@ -1,0 +1,171 @@
+//! What a driver is asked to do: the load specification, complete and without secrets.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::units::serde_by_text;
+
+/// Which load a driver offers to which server. Recorded in `run.json` word for word; a password
+/// travels beside it (`DriveOrder`), never in it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadSpec {
+    /// Format version, [`crate::FORMAT`].
+    pub format: u32,
+    /// The server as libpq connection keywords, resolved, without the password.
+    pub target: BTreeMap<String, String>,
+    /// What to run, chosen by weight for each transaction.
+    pub scripts: Vec<ScriptSpec>,
+    /// Variables given to every client (`scale`, `-D` definitions).
+    pub defines: BTreeMap<String, String>,
+    /// How statements are sent.
+    pub protocol: Protocol,
+    /// Number of clients, each with one connection.
+    pub n_clients: u32,
+    /// Number of driver threads; clients are spread over them.
+    pub n_threads: u32,
+    /// When transactions are due.
+    pub pace: Pace,
+    /// How long the phases of the run last.
+    pub window: Window,
+    /// Seed of every random stream.
+    pub seed: u64,
+}
+
+/// One script of the load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScriptSpec {
+    /// Name for people: `tpcb`, or the file's name.
+    pub name: String,
+    /// Name in `latency.hlog` tags: letters, digits, `_` and `-` only, unique in the load.
+    pub tag: String,
+    /// Weight in the choice of the next script; 0 is never chosen.
+    pub weight: u64,
+    /// The script's text in pgbench's language.
+    pub source: String,
+}
+
+/// How statements are sent, in pgbench's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// One Query message with the values written into the text.
+    Simple,
+    /// Parse, Bind, Execute for every statement.
+    Extended,
+    /// Parse once per connection, then Bind and Execute.
+    Prepared,
+}
+
+impl Protocol {
+    /// The word used in files and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Protocol::Simple => "simple",
+            Protocol::Extended => "extended",
+            Protocol::Prepared => "prepared",
+        }
+    }
+}
+
+impl FromStr for Protocol {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Protocol, String> {
+        [Protocol::Simple, Protocol::Extended, Protocol::Prepared]
+            .into_iter()
+            .find(|p| p.as_str() == text)
+            .ok_or_else(|| format!("`{text}` is not a protocol; use simple, extended or prepared"))
+    }
+}
+
+/// When transactions are due. Rates are for the whole load, in transactions per second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Pace {
+    /// Closed loop: each client's next transaction is due when its last one ended.
+    Closed,
+    /// Open loop, evenly spaced.
+    Constant {
+        /// Transactions per second offered by all clients together.
+        rate_per_s: f64,
+    },
+    /// Open loop, exponential gaps (what independent users do).
+    Poisson {
+        /// Mean transactions per second offered by all clients together.
+        rate_per_s: f64,
+    },
+}
+
+impl Pace {
+    /// Whether a schedule, not the server, decides when transactions are due.
+    pub fn is_open(self) -> bool {
+        self != Pace::Closed
+    }
+}
+
+impl FromStr for Pace {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Pace, String> {
+        let text = text.trim();
+        if text == "closed" {
+            return Ok(Pace::Closed);
+        }
+        let (constant, rest) = match text.strip_prefix("constant") {
+            Some(rest) => (true, rest.trim()),
+            None => (false, text.strip_prefix("poisson").unwrap_or(text).trim()),
+        };
+        let rate = rest.strip_suffix("/s").map(str::trim).and_then(|n| n.parse::<f64>().ok());
+        match rate {
+            Some(rate_per_s) if rate_per_s > 0.0 && rate_per_s <= 1e8 => {
+                Ok(if constant { Pace::Constant { rate_per_s } } else { Pace::Poisson { rate_per_s } })
+            }
+            Some(_) => Err(format!("the rate in pace `{text}` must be above 0 and at most 1e8")),
+            None => Err(format!("`{text}` is not a pace; examples: closed, 2000/s, constant 2000/s")),
+        }
+    }
+}
+
+impl fmt::Display for Pace {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Pace::Closed => f.write_str("closed"),
+            Pace::Constant { rate_per_s } => write!(f, "constant {rate_per_s}/s"),
+            Pace::Poisson { rate_per_s } => write!(f, "{rate_per_s}/s"),
+        }
+    }
+}
+
+serde_by_text!(
+    Pace,
+    "a pace such as \"closed\" or \"2000/s\"",
+    |n| format!("{n}/s").parse(),
+    |x| format!("{x}/s").parse(),
+    |_| Err("expected a pace such as \"closed\" or \"2000/s\"".into())
+);
+use serde::de::{self, Visitor};
+
+/// The lengths of the phases that the driver sees, in whole seconds after `go`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Window {
+    /// Seconds of load before anything counts.
+    pub ramp_up_s: u32,
+    /// Seconds that count.
+    pub measure_s: u32,
+    /// After the measure: seconds given to transactions in flight before they are cancelled.
+    pub grace_s: u32,
+}
+
+impl Window {
+    /// Seconds from `go` to the end of the measure.
+    pub fn load_s(self) -> u32 {
+        self.ramp_up_s + self.measure_s
+    }
+
+    /// Whether the interval number `t` (seconds after `go`) belongs to the measure.
+    pub fn measures(self, t: u32) -> bool {
+        (self.ramp_up_s..self.load_s()).contains(&t)
+    }
+}

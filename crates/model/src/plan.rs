@@ -1,0 +1,80 @@
+//! The ordered runs of an experiment, and what became of each.
+
+use serde::{Deserialize, Serialize};
+
+use crate::case::Case;
+
+/// What will be run, in which order: `plan.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Format version, [`crate::FORMAT`].
+    pub format: u32,
+    /// Name of the experiment.
+    pub name: String,
+    /// Title for reports.
+    pub title: String,
+    /// What the experiment asks.
+    pub description: String,
+    /// Seed of the order and of every run.
+    pub seed: u64,
+    /// Times each case is run.
+    pub repeats: u32,
+    /// Version of pgdyno that made the plan.
+    pub tool_version: String,
+    /// When the plan was made, nanoseconds since the Unix epoch.
+    pub made_unix_ns: u64,
+    /// Keys of the experiment file that vary, in file order.
+    pub factors: Vec<String>,
+    /// Every combination of levels.
+    pub cases: Vec<Case>,
+    /// The runs in the order in which they are made: block by block, each case once per block.
+    pub runs: Vec<RunSpec>,
+}
+
+impl Plan {
+    /// The case with this number.
+    pub fn case(&self, id: u32) -> Option<&Case> {
+        self.cases.iter().find(|case| case.id == id)
+    }
+}
+
+/// One execution of one case.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunSpec {
+    /// Number of the run, from 1, in the order of execution.
+    pub run: u32,
+    /// Number of the block, from 1.
+    pub block: u32,
+    /// The case.
+    pub case: u32,
+    /// Seed of the run's random streams.
+    pub seed: u64,
+}
+
+/// A line of `state.jsonl`: what became of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StateLine {
+    /// When, nanoseconds since the Unix epoch.
+    pub t_unix_ns: u64,
+    /// The run; 0 for the experiment as a whole.
+    pub run: u32,
+    /// What became of it.
+    pub state: RunState,
+    /// Why, where it is not the expected end.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// How far a run got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// Begun and not ended: still going, or cut off.
+    Started,
+    /// Ended as planned.
+    Completed,
+    /// Ended early; what there is, is kept.
+    Partial,
+    /// Could not be measured.
+    Failed,
+}

@@ -1,0 +1,106 @@
+//! The record of one run: `run.json`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::case::Case;
+use crate::drive::{Done, Ready};
+use crate::host::HostRecord;
+use crate::load::LoadSpec;
+use crate::phase::{Phase, PhaseRecord};
+use crate::plan::{RunSpec, RunState};
+use crate::server::ServerRecord;
+
+/// Everything that went into a run, and how it ended. Written when the run starts, and again when it ends.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// Format version, [`crate::FORMAT`].
+    pub format: u32,
+    /// Version of pgdyno that made the run.
+    pub tool_version: String,
+    /// Number, block, case, seed.
+    pub spec: RunSpec,
+    /// The case, resolved.
+    pub case: Case,
+    /// How far it got.
+    pub state: RunState,
+    /// Why, where it did not complete.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The load as given to the driver.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadSpec>,
+    /// The server before the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<ServerRecord>,
+    /// The machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostRecord>,
+    /// Whether the server ran on the machine whose host telemetry was recorded.
+    #[serde(default)]
+    pub server_is_local: bool,
+    /// Phases in their order.
+    pub phases: Vec<PhaseRecord>,
+    /// When the load began, nanoseconds since the Unix epoch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub go_unix_ns: Option<u64>,
+    /// What the driver said when it was ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<Ready>,
+    /// What the driver said when it was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done: Option<Done>,
+    /// Row counts that prove the data's state, by table, before the load.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rows_before: BTreeMap<String, u64>,
+    /// Telemetry that could not be had, with the reason.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub telemetry_unavailable: BTreeMap<String, String>,
+}
+
+impl RunRecord {
+    /// The record of a phase, if the run got there.
+    pub fn phase(&self, phase: Phase) -> Option<&PhaseRecord> {
+        self.phases.iter().find(|record| record.phase == phase)
+    }
+}
+
+/// A histogram and the interval that it belongs to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StampedHistogram {
+    /// Number of the interval: whole seconds since `go`.
+    pub t: u32,
+    /// The histogram.
+    pub line: crate::interval::HistogramLine,
+}
+
+/// All that is stored of one run, as read back from its directory.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunData {
+    /// `run.json`.
+    pub record: RunRecord,
+    /// `intervals.jsonl`.
+    pub intervals: Vec<crate::interval::Interval>,
+    /// `latency.hlog`.
+    pub histograms: Vec<StampedHistogram>,
+    /// `readings.jsonl`.
+    pub ticks: Vec<crate::reading::Tick>,
+    /// `events.jsonl`.
+    pub events: Vec<crate::event::Event>,
+    /// What could not be read (a torn last line is not damage).
+    pub damage: Vec<String>,
+}
+
+/// All that is stored of one experiment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExperimentData {
+    /// `plan.json`.
+    pub plan: crate::plan::Plan,
+    /// `experiment.toml`, word for word.
+    pub experiment_toml: String,
+    /// `state.jsonl`.
+    pub state: Vec<crate::plan::StateLine>,
+    /// The runs that were begun, in their order.
+    pub runs: Vec<RunData>,
+}
