@@ -1,1 +1,16 @@
-//! placeholder
+//! PostgreSQL's protocol version 3 for offering load: prebuilt messages, a scanner of replies that allocates
+//! nothing, connections with TLS and authentication, and a blocking session for everything that is not load.
+//!
+//! Only `link` touches sockets. Not here: pooling, typed rows, async, and anything that knows a workload.
+
+pub mod conninfo;
+pub mod message;
+pub mod quote;
+pub mod reply;
+pub mod scan;
+mod secret;
+
+pub use conninfo::{Conninfo, ConninfoError, Host, Secret};
+pub use quote::{quote_ident, quote_literal};
+pub use reply::{ServerError, parse_error};
+pub use scan::{Flow, Reply, Scanner, TransactionStatus};

@@ -1,0 +1,333 @@
+//! Where to connect and as whom: the settings of libpq as one value, resolved as libpq resolves them.
+//! Parsing of the text is libpq's own ([`parse`]); environment, service file, password file and defaults are
+//! applied in [`resolve`]. Nothing here opens a connection.
+
+mod parse;
+mod passfile;
+mod resolve;
+mod service;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use crate::secret::Secret;
+pub use resolve::Surroundings;
+
+/// How long a connection attempt may take when `connect_timeout` is not set. libpq waits for ever; a server that
+/// swallows packets must not hang a measurement.
+pub const CONNECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
+
+/// Everything needed to connect. The fields carry the names and meanings of libpq's keywords.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conninfo {
+    /// Servers, tried in order; never empty.
+    pub hosts: Vec<Host>,
+    /// Database.
+    pub dbname: String,
+    /// Role.
+    pub user: String,
+    /// Password for every host, or (from a password file) for the first host that has one there.
+    pub password: Option<Secret>,
+    /// Where `password` came from, for messages.
+    pub password_source: PasswordSource,
+    /// Passwords per host, in the order of `hosts`: filled only from a password file, where each host has its own.
+    pub host_passwords: Vec<Option<Secret>>,
+    /// Whether to encrypt and what to verify. Unix sockets are never encrypted.
+    pub sslmode: SslMode,
+    /// File of trusted root certificates, or `system`.
+    pub sslrootcert: Option<String>,
+    /// File of the client's certificate chain.
+    pub sslcert: Option<String>,
+    /// File of the client's private key.
+    pub sslkey: Option<String>,
+    /// Whether TLS starts with a request of the protocol or at once.
+    pub sslnegotiation: SslNegotiation,
+    /// Whether the host name is sent in the TLS handshake.
+    pub sslsni: bool,
+    /// Whether the authentication must be bound to the TLS channel.
+    pub channel_binding: ChannelBinding,
+    /// Time for one attempt on one address; zero waits for ever.
+    pub connect_timeout: Duration,
+    /// Time after which unacknowledged data breaks a TCP connection; `None` takes the crate's default.
+    pub tcp_user_timeout: Option<Duration>,
+    /// Command line options for the backend (`-c name=value`).
+    pub options: Option<String>,
+    /// Name shown in `pg_stat_activity`.
+    pub application_name: Option<String>,
+    /// Which kind of server is acceptable.
+    pub target_session_attrs: TargetSessionAttrs,
+}
+
+/// One server of the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Host name or address; an absolute path is the directory of a unix socket.
+    pub host: String,
+    /// Address to connect to instead of looking `host` up.
+    pub hostaddr: Option<String>,
+    /// Port, also part of the name of a unix socket.
+    pub port: u16,
+}
+
+/// libpq's `sslmode`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SslMode {
+    /// Never.
+    Disable,
+    /// Only when the server refuses a plain connection.
+    Allow,
+    /// When the server can.
+    #[default]
+    Prefer,
+    /// Always; the certificate is verified only if a root file exists.
+    Require,
+    /// Always, with a trusted certificate.
+    VerifyCa,
+    /// Always, with a trusted certificate for this host name.
+    VerifyFull,
+}
+
+/// libpq's `sslnegotiation`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SslNegotiation {
+    /// Ask with an SSLRequest message first.
+    #[default]
+    Postgres,
+    /// Start TLS at once (PostgreSQL 17 and later).
+    Direct,
+}
+
+/// libpq's `channel_binding`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChannelBinding {
+    /// Do not use it.
+    Disable,
+    /// Use it when the server can.
+    #[default]
+    Prefer,
+    /// Refuse any authentication without it.
+    Require,
+}
+
+/// libpq's `target_session_attrs`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TargetSessionAttrs {
+    /// Any server.
+    #[default]
+    Any,
+    /// Sessions can write by default.
+    ReadWrite,
+    /// Sessions cannot write by default.
+    ReadOnly,
+    /// Not in recovery.
+    Primary,
+    /// In recovery.
+    Standby,
+    /// In recovery if one of the list is, otherwise any.
+    PreferStandby,
+}
+
+/// Where the password came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum PasswordSource {
+    /// No password is known.
+    #[default]
+    Nowhere,
+    /// The URL or the key=value string.
+    Text {
+        /// True if the text was a URL.
+        url: bool,
+    },
+    /// `PGPASSWORD`.
+    Environment,
+    /// A service of the service file.
+    Service(String),
+    /// The password file of this name.
+    Passfile(PathBuf),
+    /// The program, see [`Conninfo::from_keywords`].
+    Given,
+}
+
+impl fmt::Display for PasswordSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PasswordSource::Nowhere => f.write_str("no password was given"),
+            PasswordSource::Text { url: true } => f.write_str("the password came from the URL"),
+            PasswordSource::Text { url: false } => {
+                f.write_str("the password came from the connection string")
+            }
+            PasswordSource::Environment => f.write_str("the password came from `PGPASSWORD`"),
+            PasswordSource::Service(name) => write!(f, "the password came from service `{name}`"),
+            PasswordSource::Passfile(path) => write!(f, "the password came from `{}`", path.display()),
+            PasswordSource::Given => f.write_str("the password was handed over by the calling program"),
+        }
+    }
+}
+
+/// Settings that cannot be understood or cannot be honoured. Its text never contains a password.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ConninfoError(pub String);
+
+impl Conninfo {
+    /// Resolves a URL, a key=value string, a bare database name, or `""` (environment only) as libpq would in this
+    /// process: string first, then service file, environment, password file, defaults.
+    ///
+    /// # Errors
+    /// Text, service file or values that libpq would refuse, and settings this crate cannot honour (GSS encryption,
+    /// certificate revocation lists, ...).
+    pub fn resolve(text: &str) -> Result<Conninfo, ConninfoError> {
+        Conninfo::resolve_in(text, &Surroundings::of_process())
+    }
+
+    /// [`Conninfo::resolve`] with the environment as an argument.
+    ///
+    /// # Errors
+    /// As [`Conninfo::resolve`].
+    pub fn resolve_in(text: &str, surroundings: &Surroundings) -> Result<Conninfo, ConninfoError> {
+        resolve::resolve(text, surroundings)
+    }
+
+    /// Plain settings for one server (a host name or a socket directory), with every default; reads no environment.
+    pub fn new(host: &str, port: u16, user: &str, dbname: &str) -> Conninfo {
+        Conninfo {
+            hosts: vec![Host { host: host.to_owned(), hostaddr: None, port }],
+            dbname: dbname.to_owned(),
+            user: user.to_owned(),
+            password: None,
+            password_source: PasswordSource::Nowhere,
+            host_passwords: Vec::new(),
+            sslmode: SslMode::default(),
+            sslrootcert: None,
+            sslcert: None,
+            sslkey: None,
+            sslnegotiation: SslNegotiation::default(),
+            sslsni: true,
+            channel_binding: ChannelBinding::default(),
+            connect_timeout: CONNECT_TIMEOUT_DEFAULT,
+            tcp_user_timeout: None,
+            options: None,
+            application_name: None,
+            target_session_attrs: TargetSessionAttrs::default(),
+        }
+    }
+
+    /// The settings as libpq keywords, without the password: what may be written to a file or to a child's input.
+    pub fn keywords(&self) -> BTreeMap<String, String> {
+        let list = |each: &dyn Fn(&Host) -> String| self.hosts.iter().map(each).collect::<Vec<_>>().join(",");
+        let mut map = BTreeMap::new();
+        let mut put = |key: &str, value: Option<String>| {
+            if let Some(value) = value {
+                map.insert(key.to_owned(), value);
+            }
+        };
+        put("host", Some(list(&|h| h.host.clone())));
+        if self.hosts.iter().any(|h| h.hostaddr.is_some()) {
+            put("hostaddr", Some(list(&|h| h.hostaddr.clone().unwrap_or_default())));
+        }
+        put("port", Some(list(&|h| h.port.to_string())));
+        put("dbname", Some(self.dbname.clone()));
+        put("user", Some(self.user.clone()));
+        put("sslmode", Some(self.sslmode.as_str().to_owned()));
+        put("sslrootcert", self.sslrootcert.clone());
+        put("sslcert", self.sslcert.clone());
+        put("sslkey", self.sslkey.clone());
+        put("sslnegotiation", Some(self.sslnegotiation.as_str().to_owned()));
+        put("sslsni", Some(u8::from(self.sslsni).to_string()));
+        put("channel_binding", Some(self.channel_binding.as_str().to_owned()));
+        // libpq counts whole seconds; rounding up keeps a short limit from becoming "no limit".
+        let timeout_s = self.connect_timeout.as_millis().div_ceil(1000);
+        put("connect_timeout", Some(timeout_s.to_string()));
+        put("tcp_user_timeout", self.tcp_user_timeout.map(|t| t.as_millis().to_string()));
+        put("options", self.options.clone());
+        put("application_name", self.application_name.clone());
+        put("target_session_attrs", Some(self.target_session_attrs.as_str().to_owned()));
+        map
+    }
+
+    /// The inverse of [`Conninfo::keywords`]; reads neither environment nor files.
+    ///
+    /// # Errors
+    /// An unknown keyword, or a value libpq would refuse.
+    pub fn from_keywords(
+        keywords: &BTreeMap<String, String>,
+        password: Option<Secret>,
+    ) -> Result<Conninfo, ConninfoError> {
+        resolve::from_keywords(keywords, password)
+    }
+
+    /// The password to use with `hosts[index]`.
+    pub fn password_for(&self, index: usize) -> Option<&Secret> {
+        match self.password_source {
+            // A password file gives each host its own: another host's password must not be shown to it.
+            PasswordSource::Passfile(_) if !self.host_passwords.is_empty() => {
+                self.host_passwords.get(index).and_then(Option::as_ref)
+            }
+            _ => self.password.as_ref(),
+        }
+    }
+}
+
+impl Host {
+    /// True if `host` is a directory of unix sockets.
+    pub fn is_unix(&self) -> bool {
+        self.hostaddr.is_none() && self.host.starts_with('/')
+    }
+
+    /// The file of the unix socket, if it is one.
+    pub fn socket_path(&self) -> Option<PathBuf> {
+        self.is_unix().then(|| PathBuf::from(&self.host).join(format!(".s.PGSQL.{}", self.port)))
+    }
+}
+
+/// `host:port`, as people write it.
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// `user@host:port/dbname`, never the password.
+impl fmt::Display for Conninfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}@", self.user)?;
+        for (i, host) in self.hosts.iter().enumerate() {
+            write!(f, "{}{host}", if i == 0 { "" } else { "," })?;
+        }
+        write!(f, "/{}", self.dbname)
+    }
+}
+
+/// Gives an enum of keyword values its two conversions from one table.
+macro_rules! keyword_values {
+    ($type:ident, $keyword:literal, $($text:literal => $variant:ident),+) => {
+        impl $type {
+            /// The value as libpq spells it.
+            pub fn as_str(self) -> &'static str {
+                match self { $($type::$variant => $text),+ }
+            }
+
+            fn parse(text: &str) -> Result<$type, ConninfoError> {
+                match text {
+                    $($text => Ok($type::$variant),)+
+                    _ => Err(ConninfoError(format!(
+                        concat!("`", $keyword, "` cannot be `{}`; use one of: {}"),
+                        text, [$($text),+].join(", ")
+                    ))),
+                }
+            }
+        }
+    };
+}
+keyword_values!(SslMode, "sslmode", "disable" => Disable, "allow" => Allow, "prefer" => Prefer,
+    "require" => Require, "verify-ca" => VerifyCa, "verify-full" => VerifyFull);
+keyword_values!(SslNegotiation, "sslnegotiation", "postgres" => Postgres, "direct" => Direct);
+keyword_values!(ChannelBinding, "channel_binding", "disable" => Disable, "prefer" => Prefer, "require" => Require);
+keyword_values!(TargetSessionAttrs, "target_session_attrs", "any" => Any, "read-write" => ReadWrite,
+    "read-only" => ReadOnly, "primary" => Primary, "standby" => Standby, "prefer-standby" => PreferStandby);

@@ -1,0 +1,187 @@
+//! libpq's own parser of connection strings, called for parsing only: it touches neither network nor environment.
+
+use super::ConninfoError;
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, c_char};
+use std::ptr;
+
+/// What the parser knows and what the text said.
+pub(super) struct Parsed {
+    /// Keywords given in the text.
+    pub(super) given: BTreeMap<String, String>,
+    /// Every keyword of libpq with the environment variable that stands in for it.
+    pub(super) known: Vec<(String, Option<String>)>,
+    /// The text was a URL.
+    pub(super) url: bool,
+}
+
+/// Parses a URL, a key=value string or a bare database name.
+pub(super) fn parse(text: &str) -> Result<Parsed, ConninfoError> {
+    let text = text.trim();
+    let url = is_url(text);
+    refuse_near_urls(text)?;
+    let bare_name = !url && !text.is_empty() && !text.contains('=');
+    let (given, known) = call_libpq(if bare_name { "" } else { text })?;
+    let mut parsed = Parsed { given, known, url };
+    if bare_name {
+        parsed.given.insert("dbname".to_owned(), text.to_owned());
+    }
+    Ok(parsed)
+}
+
+fn is_url(text: &str) -> bool {
+    text.starts_with("postgres://") || text.starts_with("postgresql://")
+}
+
+/// Texts that were meant as a URL would otherwise be taken for the name of a database.
+fn refuse_near_urls(text: &str) -> Result<(), ConninfoError> {
+    if is_url(text) {
+        return Ok(());
+    }
+    for word in ["postgresql", "postgres"] {
+        let Some(rest) = text.strip_prefix(word) else { continue };
+        if rest.starts_with("//") {
+            return Err(ConninfoError(format!("not a URL: missing \":\" after \"{word}\"")));
+        }
+        if rest.starts_with(":/") || (rest.starts_with(':') && rest.contains('@')) {
+            return Err(ConninfoError(format!("not a URL: missing \"//\" after \"{word}:\"")));
+        }
+    }
+    let scheme = text.split("://").next().unwrap_or_default();
+    let is_scheme =
+        !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    if scheme.len() < text.len() && is_scheme {
+        return Err(ConninfoError(format!("a PostgreSQL URL starts with `postgres://`, not `{scheme}://`")));
+    }
+    Ok(())
+}
+
+type Settings = (BTreeMap<String, String>, Vec<(String, Option<String>)>);
+
+fn call_libpq(text: &str) -> Result<Settings, ConninfoError> {
+    let c_text = CString::new(text)
+        .map_err(|_| ConninfoError("a connection string cannot contain a zero byte".to_owned()))?;
+    let mut message: *mut c_char = ptr::null_mut();
+    // SAFETY: `c_text` lives through the call; libpq allocates what it returns and we free it below.
+    let options = unsafe { pq_sys::PQconninfoParse(c_text.as_ptr(), &mut message) };
+    if options.is_null() {
+        let said = copy(message).unwrap_or_else(|| "out of memory".to_owned());
+        // SAFETY: `message` was allocated by libpq (or is null, which PQfreemem accepts).
+        unsafe { pq_sys::PQfreemem(message.cast()) };
+        return Err(ConninfoError(redact(said.trim(), text)));
+    }
+    let mut given = BTreeMap::new();
+    let mut known = Vec::new();
+    let mut at = options;
+    loop {
+        // SAFETY: the array ends with an entry whose keyword is null, at which the loop stops.
+        let option = unsafe { &*at };
+        let Some(keyword) = copy(option.keyword) else { break };
+        if let Some(value) = copy(option.val) {
+            given.insert(keyword.clone(), value);
+        }
+        known.push((keyword, copy(option.envvar)));
+        // SAFETY: not yet at the last entry, see above.
+        at = unsafe { at.add(1) };
+    }
+    // SAFETY: `options` came from PQconninfoParse and is not used afterwards.
+    unsafe { pq_sys::PQconninfoFree(options) };
+    Ok((given, known))
+}
+
+fn copy(text: *const c_char) -> Option<String> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: libpq's strings end with a zero byte and live until they are freed by the caller.
+    Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+}
+
+/// libpq quotes the piece of the text it stumbled over, which may be (part of) a password. Every quoted piece that
+/// overlaps the secret part of the text is replaced.
+fn redact(message: &str, text: &str) -> String {
+    let secret = secret_part(text);
+    // Some messages quote the whole text at their end, quotes inside included.
+    let message = message.replace(text, "***");
+    if secret.is_empty() {
+        return message;
+    }
+    let mut out = String::new();
+    for (i, piece) in message.split('"').enumerate() {
+        let quoted = i % 2 == 1;
+        let option_name =
+            secret.contains(&format!("{piece}=")) && piece.chars().all(|c| c.is_ascii_lowercase());
+        let hidden = quoted && piece.len() > 1 && secret.contains(piece) && !option_name;
+        if i > 0 {
+            out.push('"');
+        }
+        out.push_str(if hidden { "***" } else { piece });
+    }
+    out
+}
+
+/// From the first place a password may start to the end; empty if there is none.
+fn secret_part(text: &str) -> &str {
+    let from_keyword = text.find("password").map(|at| at + "password".len());
+    let from_url = text.find("://").filter(|_| text.contains('@')).map(|at| at + 3);
+    match from_keyword.into_iter().chain(from_url).min() {
+        Some(at) => &text[at..],
+        None => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_parsed_as_libpq_does() {
+        let check = |text: &str, expected: &[(&str, &str)]| {
+            let given = parse(text).map(|p| p.given).unwrap_or_else(|e| panic!("{text}: {e}"));
+            let expected: BTreeMap<_, _> =
+                expected.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+            assert_eq!(given, expected, "{text}");
+        };
+        check("", &[]);
+        check("bench", &[("dbname", "bench")]);
+        check("host=a port=1 dbname='x y'", &[("host", "a"), ("port", "1"), ("dbname", "x y")]);
+        check(r"user=o\'neil", &[("user", "o'neil")]);
+        check("postgres://", &[]);
+        check(
+            "postgresql://u%40x:p@[::1]:6000,h2/d?sslmode=verify-full",
+            &[
+                ("user", "u@x"),
+                ("password", "p"),
+                ("host", "::1,h2"),
+                ("port", "6000,"),
+                ("dbname", "d"),
+                ("sslmode", "verify-full"),
+            ],
+        );
+        check("postgres://%2Ftmp/d", &[("host", "/tmp"), ("dbname", "d")]);
+        check("postgres:///d?host=/tmp&port=7", &[("host", "/tmp"), ("port", "7"), ("dbname", "d")]);
+    }
+
+    #[test]
+    fn mistakes_are_named_and_passwords_are_not() {
+        let check = |text: &str, expected: &str| match parse(text) {
+            Ok(_) => panic!("{text} was accepted"),
+            Err(error) => assert_eq!(error.to_string(), expected, "{text}"),
+        };
+        check("postgres//host/db", "not a URL: missing \":\" after \"postgres\"");
+        check("postgresql//u:pw@host/db?x=y", "not a URL: missing \":\" after \"postgresql\"");
+        check("postgres:/host/db", "not a URL: missing \"//\" after \"postgres:\"");
+        check("postgres:u:pw@host/db", "not a URL: missing \"//\" after \"postgres:\"");
+        check("mysql://host/db", "a PostgreSQL URL starts with `postgres://`, not `mysql://`");
+        check("bogus=1", "invalid connection option \"bogus\"");
+        check("password=x bogus=1", "invalid connection option \"bogus\"");
+        check("postgres://h/d?bogus=1", "invalid URI query parameter: \"bogus\"");
+        check("password=my S3cretPw", "missing \"=\" after \"***\" in connection info string");
+        check("postgres://u:S3cret%zzPw@h/d", "invalid percent-encoded token: \"***\"");
+        for text in ["postgres://u:S3cretPw@[::1/d", "postgres://u:S3cretPw@[::1]x/d", "password='S3cretPw"] {
+            let said =
+                parse(text).err().map(|e| e.to_string()).unwrap_or_else(|| panic!("{text} was accepted"));
+            assert!(!said.contains("S3cret"), "{text}: {said}");
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The password file (`~/.pgpass`): libpq reads it but does not export its reader.
+
+use crate::secret::Secret;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// Directories whose sockets count as `localhost`, as the builds of PostgreSQL in use have either as their default.
+const DEFAULT_SOCKET_DIRS: [&str; 3] = ["/tmp", "/var/run/postgresql", "/run/postgresql"];
+
+/// What a password is looked up for.
+pub(super) struct Wanted<'a> {
+    /// Host name, address or socket directory.
+    pub(super) host: &'a str,
+    /// Port.
+    pub(super) port: u16,
+    /// Database.
+    pub(super) dbname: &'a str,
+    /// Role.
+    pub(super) user: &'a str,
+}
+
+/// The password for `wanted`, or `None`. A file that is missing, is not a plain file, or that others may read is
+/// ignored, as by libpq.
+pub(super) fn read(file: &Path, wanted: &Wanted<'_>) -> Option<Secret> {
+    let mut opened = fs::File::open(file).ok()?;
+    let metadata = opened.metadata().ok()?;
+    if !metadata.is_file() || metadata.mode() & 0o077 != 0 {
+        return None;
+    }
+    let mut text = Vec::new();
+    opened.read_to_end(&mut text).ok()?;
+    find(&String::from_utf8_lossy(&text), wanted)
+}
+
+/// The password of the first matching line.
+fn find(text: &str, wanted: &Wanted<'_>) -> Option<Secret> {
+    let host = if DEFAULT_SOCKET_DIRS.contains(&wanted.host) { "localhost" } else { wanted.host };
+    let port = wanted.port.to_string();
+    text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
+        let mut rest = line.strip_suffix('\r').unwrap_or(line);
+        for value in [host, &port, wanted.dbname, wanted.user] {
+            let (field, after) = split_field(rest);
+            rest = after?;
+            if field != "*" && unescape(field) != value {
+                return None;
+            }
+        }
+        let (password, _) = split_field(rest);
+        Some(Secret::new(unescape(password)))
+    })
+}
+
+/// Splits at the first colon without a backslash before it; no colon gives `None` as the rest.
+fn split_field(text: &str) -> (&str, Option<&str>) {
+    let mut escaped = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            ':' => return (&text[..at], Some(&text[at + 1..])),
+            _ => {}
+        }
+    }
+    (text, None)
+}
+
+fn unescape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => out.extend(chars.next()),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn lines_match_as_in_libpq() {
+        let wanted = Wanted { host: "h", port: 5432, dbname: "d", user: "u" };
+        let check = |text: &str, wanted: &Wanted<'_>, expected: Option<&str>| {
+            assert_eq!(find(text, wanted).as_ref().map(Secret::expose), expected, "{text}");
+        };
+        check("h:5432:d:u:pw", &wanted, Some("pw"));
+        check("h:5432:d:u:pw\r\n", &wanted, Some("pw"));
+        check("*:*:*:*:pw\n", &wanted, Some("pw"));
+        check("x:*:*:*:no\n*:*:*:u:yes", &wanted, Some("yes"));
+        check("*:*:*:*:first\nh:5432:d:u:second", &wanted, Some("first"));
+        check("#h:5432:d:u:pw", &wanted, None);
+        check("h:5433:d:u:pw", &wanted, None);
+        check("h:5432:d:u", &wanted, None);
+        check("h:5432:d:u:", &wanted, Some(""));
+        check(r"h:5432:d:u:a\:b\\c", &wanted, Some(r"a:b\c"));
+        check("h:5432:d:u:a:b", &wanted, Some("a"));
+        let odd = Wanted { host: "::1", port: 1, dbname: "a:b", user: r"c\d" };
+        check(r"\:\:1:1:a\:b:c\\d:pw", &odd, Some("pw"));
+        let star = Wanted { host: "h", port: 5432, dbname: "*", user: "u" };
+        check(r"h:5432:\*:u:pw", &star, Some("pw"));
+        check(r"h:5432:\*:u:pw", &wanted, None);
+        let socket = Wanted { host: "/var/run/postgresql", port: 5432, dbname: "d", user: "u" };
+        check("localhost:*:*:*:pw", &socket, Some("pw"));
+        let own_socket = Wanted { host: "/srv/sock", port: 5432, dbname: "d", user: "u" };
+        check("localhost:*:*:*:no\n/srv/sock:*:*:*:pw", &own_socket, Some("pw"));
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_is_ignored() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("pgpass");
+        fs::write(&file, "*:*:*:*:pw\n").unwrap();
+        let wanted = Wanted { host: "h", port: 1, dbname: "d", user: "u" };
+        for (mode, expected) in [(0o600, true), (0o400, true), (0o640, false), (0o604, false)] {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(read(&file, &wanted).is_some(), expected, "{mode:o}");
+        }
+        assert!(read(&dir.path().join("absent"), &wanted).is_none());
+        assert!(read(dir.path(), &wanted).is_none());
+    }
+}

@@ -1,0 +1,279 @@
+//! From parsed keywords to a [`Conninfo`]: which source wins, lists of hosts, defaults, and values that are refused.
+
+use super::parse::{self, Parsed};
+use super::passfile::{self, Wanted};
+use super::{
+    ChannelBinding, Conninfo, ConninfoError, Host, PasswordSource, SslMode, SslNegotiation,
+    TargetSessionAttrs, service,
+};
+use crate::secret::Secret;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const PORT_DEFAULT: u16 = 5432;
+
+/// Keywords that change security or meaning and that this crate does not implement, with the values that ask for
+/// nothing. Ignoring any other value would connect in a way that its author ruled out.
+const NOT_SUPPORTED: [(&str, &[&str]); 15] = [
+    ("gssencmode", &["disable", "prefer"]),
+    ("load_balance_hosts", &["disable"]),
+    ("oauth_client_id", &[]),
+    ("oauth_client_secret", &[]),
+    ("oauth_issuer", &[]),
+    ("replication", &["false", "off", "no", "0"]),
+    ("require_auth", &[]),
+    ("requirepeer", &[]),
+    ("scram_client_key", &[]),
+    ("scram_server_key", &[]),
+    ("sslcrl", &[]),
+    ("sslcrldir", &[]),
+    ("sslpassword", &[]),
+    ("min_protocol_version", &["3.0"]),
+    ("ssl_min_protocol_version", &["TLSv1", "TLSv1.1", "TLSv1.2"]),
+];
+
+/// What libpq takes from outside the connection string.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// Environment variables.
+    pub environment: BTreeMap<String, String>,
+    /// The user's home directory (password file, service file, certificates).
+    pub home: Option<PathBuf>,
+    /// Name of the operating system's user.
+    pub os_user: Option<String>,
+    /// Where unix sockets are when no host is given.
+    pub socket_dir: String,
+}
+
+impl Surroundings {
+    /// Those of this process.
+    pub fn of_process() -> Surroundings {
+        let environment: BTreeMap<String, String> = std::env::vars_os()
+            .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
+            .filter(|(key, _)| key.starts_with("PG") || key == "HOME")
+            .collect();
+        let account = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+        let home = environment.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+        let home = home.or_else(|| account.as_ref().map(|account| account.dir.clone()));
+        let debian_dir = "/var/run/postgresql";
+        let socket_dir = if Path::new(debian_dir).is_dir() { debian_dir } else { "/tmp" };
+        let os_user = account.map(|account| account.name);
+        Surroundings { environment, home, os_user, socket_dir: socket_dir.to_owned() }
+    }
+
+    /// An environment variable; an empty one counts as absent.
+    pub(super) fn variable(&self, name: &str) -> Option<&str> {
+        self.environment.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// A file below `~/.postgresql`, if it exists.
+    fn certificate(&self, name: &str) -> Option<String> {
+        let file = self.home.as_ref()?.join(".postgresql").join(name);
+        file.exists().then(|| file.to_string_lossy().into_owned())
+    }
+}
+
+/// See [`Conninfo::resolve_in`].
+pub(super) fn resolve(text: &str, around: &Surroundings) -> Result<Conninfo, ConninfoError> {
+    let Parsed { given: mut settings, known, url } = parse::parse(text)?;
+    let mut source = PasswordSource::Text { url };
+    let had_password = is_set(&settings, "password");
+
+    let service_name = settings.get("service").map(String::as_str).or_else(|| around.variable("PGSERVICE"));
+    if let Some(name) = service_name.filter(|name| !name.is_empty()).map(str::to_owned) {
+        for (key, value) in service::read(&name, around)? {
+            if !known.iter().any(|(keyword, _)| *keyword == key) {
+                return Err(ConninfoError(format!("service `{name}` sets the unknown keyword `{key}`")));
+            }
+            settings.entry(key).or_insert(value);
+        }
+        if !had_password {
+            source = PasswordSource::Service(name);
+        }
+    }
+    let known_before_environment = is_set(&settings, "password");
+    for (keyword, variable) in &known {
+        if let Some(value) = variable.as_ref().and_then(|name| around.environment.get(name)) {
+            settings.entry(keyword.clone()).or_insert_with(|| value.clone());
+        }
+    }
+    if !known_before_environment {
+        source = PasswordSource::Environment;
+    }
+    if around.variable("PGREQUIRESSL").is_some_and(|value| value.starts_with('1')) {
+        settings.entry("sslmode".to_owned()).or_insert_with(|| "require".to_owned());
+    }
+
+    let mut conninfo = build(&settings, around)?;
+    match conninfo.password {
+        Some(_) => conninfo.password_source = source,
+        None => read_passfile(&mut conninfo, &settings, around),
+    }
+    Ok(conninfo)
+}
+
+/// See [`Conninfo::from_keywords`].
+pub(super) fn from_keywords(
+    keywords: &BTreeMap<String, String>,
+    password: Option<Secret>,
+) -> Result<Conninfo, ConninfoError> {
+    let known = parse::parse("")?.known;
+    if let Some(key) = keywords.keys().find(|key| !known.iter().any(|(keyword, _)| keyword == *key)) {
+        return Err(ConninfoError(format!("unknown connection keyword `{key}`")));
+    }
+    let mut around = Surroundings::of_process();
+    around.environment.clear();
+    around.home = None;
+    let mut conninfo = build(keywords, &around)?;
+    conninfo.password = password.or(conninfo.password);
+    if conninfo.password.is_some() {
+        conninfo.password_source = PasswordSource::Given;
+    }
+    Ok(conninfo)
+}
+
+type Settings = BTreeMap<String, String>;
+
+/// A setting; libpq treats an empty value as an absent one.
+fn get<'a>(settings: &'a Settings, key: &str) -> Option<&'a str> {
+    settings.get(key).map(String::as_str).filter(|value| !value.is_empty())
+}
+
+fn is_set(settings: &Settings, key: &str) -> bool {
+    get(settings, key).is_some()
+}
+
+fn build(settings: &Settings, around: &Surroundings) -> Result<Conninfo, ConninfoError> {
+    refuse_unsupported(settings)?;
+    let user = match get(settings, "user").or(around.os_user.as_deref()) {
+        Some(user) => user.to_owned(),
+        None => return Err(ConninfoError("no user name: set `user` or `PGUSER`".to_owned())),
+    };
+    let dbname = get(settings, "dbname").unwrap_or(&user).to_owned();
+    let text = |key: &str| get(settings, key).map(str::to_owned);
+    let mut conninfo = Conninfo::new("", PORT_DEFAULT, &user, &dbname);
+    conninfo.hosts = hosts(settings, &around.socket_dir)?;
+    conninfo.password = get(settings, "password").map(Secret::from);
+    conninfo.options = text("options");
+    conninfo.application_name = text("application_name").or_else(|| text("fallback_application_name"));
+    if let Some(value) = get(settings, "target_session_attrs") {
+        conninfo.target_session_attrs = TargetSessionAttrs::parse(value)?;
+    }
+    if let Some(seconds) = number(settings, "connect_timeout")? {
+        // libpq: zero and negative values wait for ever.
+        conninfo.connect_timeout = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+    }
+    if let Some(ms) = number(settings, "tcp_user_timeout")?.and_then(|ms| u64::try_from(ms).ok()) {
+        conninfo.tcp_user_timeout = (ms > 0).then(|| Duration::from_millis(ms));
+    }
+    encryption(&mut conninfo, settings, around)?;
+    Ok(conninfo)
+}
+
+fn refuse_unsupported(settings: &Settings) -> Result<(), ConninfoError> {
+    for (keyword, harmless) in NOT_SUPPORTED {
+        if get(settings, keyword).is_some_and(|value| !harmless.contains(&value)) {
+            return Err(ConninfoError(format!("`{keyword}` is not supported here; remove it")));
+        }
+    }
+    Ok(())
+}
+
+fn encryption(
+    conninfo: &mut Conninfo,
+    settings: &Settings,
+    around: &Surroundings,
+) -> Result<(), ConninfoError> {
+    let text = |key: &str| get(settings, key).map(str::to_owned);
+    let mode = get(settings, "sslmode").map(SslMode::parse).transpose()?;
+    if let Some(value) = get(settings, "channel_binding") {
+        conninfo.channel_binding = ChannelBinding::parse(value)?;
+    }
+    if let Some(value) = get(settings, "sslnegotiation") {
+        conninfo.sslnegotiation = SslNegotiation::parse(value)?;
+    }
+    conninfo.sslsni = get(settings, "sslsni") != Some("0");
+    conninfo.sslrootcert = text("sslrootcert").or_else(|| around.certificate("root.crt"));
+    if get(settings, "sslcertmode") != Some("disable") {
+        conninfo.sslcert = text("sslcert").or_else(|| around.certificate("postgresql.crt"));
+        conninfo.sslkey = text("sslkey").or_else(|| around.certificate("postgresql.key"));
+    }
+    let system_roots = conninfo.sslrootcert.as_deref() == Some("system");
+    conninfo.sslmode = mode.unwrap_or(if system_roots { SslMode::VerifyFull } else { SslMode::Prefer });
+    if system_roots && conninfo.sslmode != SslMode::VerifyFull {
+        return Err(ConninfoError("`sslrootcert=system` needs `sslmode=verify-full`".to_owned()));
+    }
+    if conninfo.sslnegotiation == SslNegotiation::Direct && conninfo.sslmode < SslMode::Require {
+        return Err(ConninfoError("`sslnegotiation=direct` needs `sslmode=require` or stronger".to_owned()));
+    }
+    Ok(())
+}
+
+/// The lists `host`, `hostaddr` and `port`, matched up. One port serves all hosts.
+fn hosts(settings: &Settings, socket_dir: &str) -> Result<Vec<Host>, ConninfoError> {
+    let list =
+        |key: &str| get(settings, key).map(|value| value.split(',').collect::<Vec<_>>()).unwrap_or_default();
+    let (names, addresses, ports) = (list("host"), list("hostaddr"), list("port"));
+    let n = names.len().max(addresses.len()).max(1);
+    if !names.is_empty() && !addresses.is_empty() && names.len() != addresses.len() {
+        return Err(ConninfoError(format!(
+            "{} hosts do not match {} `hostaddr` values",
+            names.len(),
+            addresses.len()
+        )));
+    }
+    if ports.len() > 1 && ports.len() != n {
+        return Err(ConninfoError(format!("{} ports do not match {n} hosts", ports.len())));
+    }
+    (0..n)
+        .map(|i| {
+            let address = addresses.get(i).copied().filter(|address| !address.is_empty());
+            let name = names.get(i).copied().filter(|name| !name.is_empty());
+            let host = name.or(address).unwrap_or(socket_dir);
+            if host.starts_with('@') {
+                return Err(ConninfoError(format!("abstract unix socket `{host}` is not supported")));
+            }
+            let port = ports.get(if ports.len() == 1 { 0 } else { i }).copied().unwrap_or_default();
+            let hostaddr = address.map(str::to_owned);
+            Ok(Host { host: host.to_owned(), hostaddr, port: parse_port(port)? })
+        })
+        .collect()
+}
+
+fn parse_port(text: &str) -> Result<u16, ConninfoError> {
+    match text.trim() {
+        "" => Ok(PORT_DEFAULT),
+        digits => match digits.parse::<u16>() {
+            Ok(port) if port > 0 => Ok(port),
+            _ if digits.chars().all(|c| c.is_ascii_digit()) => {
+                Err(ConninfoError(format!("port {digits} is not in 1..65535")))
+            }
+            _ => Err(ConninfoError(format!("port `{digits}` is not a number"))),
+        },
+    }
+}
+
+fn number(settings: &Settings, key: &str) -> Result<Option<i64>, ConninfoError> {
+    let Some(value) = get(settings, key) else { return Ok(None) };
+    match value.trim().parse::<i32>() {
+        Ok(number) => Ok(Some(i64::from(number))),
+        Err(_) => Err(ConninfoError(format!("`{key}` must be a whole number, got `{value}`"))),
+    }
+}
+
+fn read_passfile(conninfo: &mut Conninfo, settings: &Settings, around: &Surroundings) {
+    let named = get(settings, "passfile").map(PathBuf::from);
+    let Some(file) = named.or_else(|| around.home.as_ref().map(|home| home.join(".pgpass"))) else { return };
+    let look_up = |host: &Host| {
+        let wanted =
+            Wanted { host: &host.host, port: host.port, dbname: &conninfo.dbname, user: &conninfo.user };
+        passfile::read(&file, &wanted)
+    };
+    let passwords: Vec<Option<Secret>> = conninfo.hosts.iter().map(look_up).collect();
+    conninfo.password = passwords.iter().flatten().next().cloned();
+    if conninfo.password.is_some() {
+        conninfo.host_passwords = passwords;
+        conninfo.password_source = PasswordSource::Passfile(file);
+    }
+}

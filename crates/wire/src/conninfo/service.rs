@@ -1,0 +1,87 @@
+//! The service file: named groups of connection settings (`PGSERVICE`, `service=`).
+
+use super::{ConninfoError, Surroundings};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Reads the settings of `service`: from `PGSERVICEFILE` or `~/.pg_service.conf`, then from the system's file.
+pub(super) fn read(service: &str, around: &Surroundings) -> Result<BTreeMap<String, String>, ConninfoError> {
+    let mut files = Vec::new();
+    match around.variable("PGSERVICEFILE") {
+        Some(file) => {
+            let file = PathBuf::from(file);
+            if !file.exists() {
+                return Err(ConninfoError(format!("service file `{}` does not exist", file.display())));
+            }
+            files.push(file);
+        }
+        None => files.extend(around.home.as_ref().map(|home| home.join(".pg_service.conf"))),
+    }
+    let system_dir = around.variable("PGSYSCONFDIR").unwrap_or("/etc/postgresql-common");
+    files.push(Path::new(system_dir).join("pg_service.conf"));
+
+    for file in &files {
+        let text = match fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => {
+                return Err(ConninfoError(format!("cannot read service file `{}`: {error}", file.display())));
+            }
+        };
+        let found = settings(&text, service).map_err(|line| {
+            ConninfoError(format!("syntax error in service file `{}`, line {line}", file.display()))
+        })?;
+        if let Some(found) = found {
+            return Ok(found);
+        }
+    }
+    let searched: Vec<_> = files.iter().map(|f| format!("`{}`", f.display())).collect();
+    Err(ConninfoError(format!("service `{service}` is not in {}", searched.join(" nor "))))
+}
+
+/// The settings of one group, or `None` if the text has no such group. The error is the number of the bad line.
+/// As in libpq the first setting of a name counts, and lines before the wanted group are not looked at.
+fn settings(text: &str, service: &str) -> Result<Option<BTreeMap<String, String>>, usize> {
+    let mut found: Option<BTreeMap<String, String>> = None;
+    for (i, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Some(name) = line.strip_prefix('[') {
+            if found.is_some() {
+                break;
+            }
+            if name.strip_suffix(']') == Some(service) {
+                found = Some(BTreeMap::new());
+            }
+        } else if let Some(found) = &mut found {
+            let (key, value) = line.split_once('=').ok_or(i + 1)?;
+            // A service that names a service, or an LDAP address, is not supported by this reader.
+            if key == "service" || line.starts_with("ldap") {
+                return Err(i + 1);
+            }
+            found.entry(key.to_owned()).or_insert_with(|| value.to_owned());
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_read_as_libpq_does() {
+        let text = "# c\n[a]\nhost=x\n port=7 \nhost=y\n\n[b]\nnonsense\n[c]\nservice=a\n";
+        let pairs = |service: &str| {
+            settings(text, service).map(|found| found.map(|m| m.into_iter().collect::<Vec<_>>()))
+        };
+        let owned = |k: &str, v: &str| (k.to_owned(), v.to_owned());
+        assert_eq!(pairs("a"), Ok(Some(vec![owned("host", "x"), owned("port", "7")])));
+        assert_eq!(pairs("b"), Err(8));
+        assert_eq!(pairs("c"), Err(10));
+        assert_eq!(pairs("d"), Ok(None));
+    }
+}

@@ -1,0 +1,182 @@
+//! What is inside the replies that somebody wants to look into: errors, rows, names of columns. Cold paths only.
+
+use std::fmt;
+
+/// An ErrorResponse or a NoticeResponse.
+#[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
+pub struct ServerError {
+    /// `ERROR`, `FATAL`, `PANIC`, `WARNING`, `NOTICE`, ...: never translated where the server says so (9.6 and later).
+    pub severity: String,
+    /// Five characters, such as `42P01`.
+    pub sqlstate: String,
+    /// The primary message.
+    pub message: String,
+    /// More about it.
+    pub detail: Option<String>,
+    /// What to do.
+    pub hint: Option<String>,
+    /// Place in the text of the query, in characters, from 1.
+    pub position: Option<u32>,
+    /// Context (call stack of functions, COPY line).
+    pub context: Option<String>,
+    /// Schema of the object.
+    pub schema: Option<String>,
+    /// Table of the object.
+    pub table: Option<String>,
+    /// Column of the object.
+    pub column: Option<String>,
+    /// Constraint that was violated.
+    pub constraint: Option<String>,
+}
+
+/// `ERROR 42P01: relation "t" does not exist`.
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}: {}", self.severity, self.sqlstate, self.message)
+    }
+}
+
+impl ServerError {
+    /// True if the class (the first two characters) of the SQLSTATE is `class`.
+    pub fn is_class(&self, class: &str) -> bool {
+        self.sqlstate.get(..2) == Some(class)
+    }
+
+    /// True if the whole transaction may be tried again: serialization failure or deadlock.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self.sqlstate.as_str(), "40001" | "40P01")
+    }
+}
+
+/// Reads the body of an ErrorResponse or NoticeResponse. Fields that are missing or damaged stay empty.
+pub fn parse_error(body: &[u8]) -> ServerError {
+    let mut error = ServerError::default();
+    for field in body.split(|&b| b == 0) {
+        let Some((&kind, value)) = field.split_first() else { continue };
+        let value = String::from_utf8_lossy(value).into_owned();
+        match kind {
+            // `V` is `S` untranslated and comes after it.
+            b'S' | b'V' => error.severity = value,
+            b'C' => error.sqlstate = value,
+            b'M' => error.message = value,
+            b'D' => error.detail = Some(value),
+            b'H' => error.hint = Some(value),
+            b'P' => error.position = value.parse().ok(),
+            b'W' => error.context = Some(value),
+            b's' => error.schema = Some(value),
+            b't' => error.table = Some(value),
+            b'c' => error.column = Some(value),
+            b'n' => error.constraint = Some(value),
+            _ => {}
+        }
+    }
+    error
+}
+
+/// The SQLSTATE of an ErrorResponse, without allocation.
+pub fn error_sqlstate(body: &[u8]) -> &[u8] {
+    body.split(|&b| b == 0).find_map(|field| field.strip_prefix(b"C")).unwrap_or_default()
+}
+
+/// The values of a DataRow in order; NULL is `None`. Ends early if the row is damaged.
+pub fn row_values(body: &[u8]) -> RowValues<'_> {
+    let (n_left, rest) = count(body);
+    RowValues { n_left, rest }
+}
+
+/// See [`row_values`].
+#[derive(Clone, Debug)]
+pub struct RowValues<'a> {
+    n_left: u16,
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for RowValues<'a> {
+    type Item = Option<&'a [u8]>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Option<&'a [u8]>> {
+        self.n_left = self.n_left.checked_sub(1)?;
+        let (length, rest) = self.rest.split_first_chunk::<4>()?;
+        let Ok(length) = usize::try_from(i32::from_be_bytes(*length)) else {
+            self.rest = rest;
+            return Some(None);
+        };
+        let (value, rest) = rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(Some(value))
+    }
+}
+
+/// The names of the columns of a RowDescription. Ends early if it is damaged.
+pub fn column_names(body: &[u8]) -> Vec<String> {
+    /// Table, attribute, type, size, modifier and format of a column, after its name.
+    const FIXED_BYTES: usize = 18;
+    let (n, mut rest) = count(body);
+    let mut names = Vec::new();
+    for _ in 0..n {
+        let Some(end) = rest.iter().position(|&b| b == 0) else { break };
+        names.push(String::from_utf8_lossy(&rest[..end]).into_owned());
+        rest = rest.get(end + 1 + FIXED_BYTES..).unwrap_or_default();
+    }
+    names
+}
+
+/// The number of rows in the tag of a CommandComplete (`INSERT 0 5`, `UPDATE 5`, `SELECT 5`), if it has one.
+pub fn tag_rows(tag: &[u8]) -> Option<u64> {
+    let last = tag.rsplit(|&b| b == b' ').next()?;
+    std::str::from_utf8(last).ok()?.parse().ok()
+}
+
+fn count(body: &[u8]) -> (u16, &[u8]) {
+    match body.split_first_chunk::<2>() {
+        Some((n, rest)) => (u16::from_be_bytes(*n), rest),
+        None => (0, &[]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_read_field_by_field() {
+        let error = parse_error(
+            b"SFEHLER\0VERROR\0C42P01\0Mrelation \"t\" does not exist\0Dd\0Hh\0P15\0nc\0Fparse.c\0\0",
+        );
+        assert_eq!(error.to_string(), "ERROR 42P01: relation \"t\" does not exist");
+        assert_eq!(error.position, Some(15));
+        assert_eq!((error.detail.as_deref(), error.hint.as_deref()), (Some("d"), Some("h")));
+        assert_eq!(error.constraint.as_deref(), Some("c"));
+        assert!(error.is_class("42") && !error.is_retryable());
+        assert_eq!(parse_error(b""), ServerError::default());
+        assert_eq!(error_sqlstate(b"SERROR\0C40001\0Mx\0\0"), b"40001");
+        assert_eq!(error_sqlstate(b""), b"");
+    }
+
+    #[test]
+    fn rows_and_columns_are_read_and_damage_ends_them() {
+        let row = b"\0\x03\0\0\0\x02ab\xff\xff\xff\xff\0\0\0\0";
+        let values: Vec<_> = row_values(row).collect();
+        assert_eq!(values, [Some(&b"ab"[..]), None, Some(&b""[..])]);
+        for end in 0..row.len() {
+            assert!(row_values(&row[..end]).count() < 3, "{end}");
+        }
+        let mut description = b"\0\x02one\0".to_vec();
+        description.extend_from_slice(&[0; 18]);
+        description.extend_from_slice(b"two\0");
+        description.extend_from_slice(&[0; 18]);
+        assert_eq!(column_names(&description), ["one", "two"]);
+        assert_eq!(column_names(b"\0\x02one\0"), ["one", ""].map(String::from)[..1]);
+        assert_eq!(column_names(b""), [""; 0]);
+    }
+
+    #[test]
+    fn tags_tell_their_rows() {
+        for (tag, expected) in
+            [("INSERT 0 5", Some(5)), ("SELECT 1", Some(1)), ("COPY 7", Some(7)), ("BEGIN", None), ("", None)]
+        {
+            assert_eq!(tag_rows(tag.as_bytes()), expected, "{tag}");
+        }
+    }
+}

@@ -1,0 +1,416 @@
+//! The hot path of reading: splits what the server sends into replies. Bodies that nobody asked for are skipped
+//! without being copied; a message that is cut in two by the network is carried over. Nothing is allocated unless
+//! a wanted message is cut. Contents are read in [`crate::reply`].
+
+pub use crate::reply::{
+    RowValues, ServerError, column_names, error_sqlstate, parse_error, row_values, tag_rows,
+};
+
+/// The longest message that is believed (PostgreSQL's own limit on a field is 1 GiB).
+pub const MESSAGE_BYTES_MAX: u32 = 1 << 30;
+
+const HEADER_BYTES: usize = 5;
+
+/// One reply of the server. Slices are bodies without the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply<'a> {
+    /// The server waits for the next query.
+    ReadyForQuery(TransactionStatus),
+    /// A statement is done.
+    CommandComplete {
+        /// Such as `INSERT 0 5`, see [`tag_rows`].
+        tag: &'a [u8],
+    },
+    /// A row, only if [`Scanner::want_rows`]; see [`row_values`].
+    DataRow(&'a [u8]),
+    /// The columns of the rows to come, only if [`Scanner::want_rows`]; see [`column_names`].
+    RowDescription(&'a [u8]),
+    /// The query was empty.
+    EmptyQuery,
+    /// Answer to Parse.
+    ParseComplete,
+    /// Answer to Bind.
+    BindComplete,
+    /// Answer to Close.
+    CloseComplete,
+    /// Answer to Describe of something without rows.
+    NoData,
+    /// Execute stopped at its limit of rows.
+    PortalSuspended,
+    /// See [`parse_error`].
+    Error(&'a [u8]),
+    /// See [`parse_error`].
+    Notice(&'a [u8]),
+    /// A setting of the session: name and value.
+    Parameter(&'a [u8], &'a [u8]),
+    /// The server waits for CopyData.
+    CopyIn,
+    /// CopyData will follow.
+    CopyOut,
+    /// A piece of COPY output, only if [`Scanner::want_rows`].
+    CopyData(&'a [u8]),
+    /// End of COPY output.
+    CopyDone,
+    /// A NOTIFY.
+    Notification(&'a [u8]),
+    /// Any other message; its type byte.
+    Other(u8),
+}
+
+/// State of the session's transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransactionStatus {
+    /// Not in a transaction.
+    Idle,
+    /// In a transaction.
+    InTransaction,
+    /// In a transaction that can only be rolled back.
+    Failed,
+}
+
+/// What the sink wants next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// The next reply.
+    Continue,
+    /// No more for now: [`Scanner::feed`] returns, and the rest of the input stays with the caller.
+    Stop,
+}
+
+/// The server sent something that is not protocol version 3. The connection cannot be used any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProtocolError {
+    /// No message starts with this byte.
+    #[error("unexpected message type 0x{0:02x} from the server")]
+    UnknownType(u8),
+    /// The length cannot be.
+    #[error("message `{}` of the server has the impossible length {length}", char::from(*.tag))]
+    BadLength {
+        /// Type byte of the message.
+        tag: u8,
+        /// Length as sent.
+        length: u32,
+    },
+    /// The body cannot be.
+    #[error("message `{}` of the server is damaged", char::from(*.0))]
+    BadBody(u8),
+}
+
+/// Splits a stream of bytes into replies.
+#[derive(Debug, Default)]
+pub struct Scanner {
+    want_rows: bool,
+    /// Bytes of an unwanted body still to come.
+    n_skip: usize,
+    /// The beginning of a cut message: part of its header, or the header and part of a wanted body.
+    carry: Vec<u8>,
+}
+
+impl Scanner {
+    /// A scanner at the beginning of a message, that skips rows.
+    pub fn new() -> Scanner {
+        Scanner::default()
+    }
+
+    /// Whether DataRow, RowDescription and CopyData are delivered. Takes effect with the next message.
+    pub fn want_rows(&mut self, want_rows: bool) {
+        self.want_rows = want_rows;
+    }
+
+    /// True if the input so far ended between two messages.
+    pub fn is_at_boundary(&self) -> bool {
+        self.n_skip == 0 && self.carry.is_empty()
+    }
+
+    /// Hands each reply in `input` to `sink`, until the input or the sink's wish ends. Returns how many bytes were
+    /// consumed: all of them unless the sink said [`Flow::Stop`].
+    ///
+    /// # Errors
+    /// Bytes that are not protocol version 3; the scanner must not be used afterwards.
+    #[inline]
+    pub fn feed(
+        &mut self,
+        input: &[u8],
+        mut sink: impl FnMut(Reply<'_>) -> Flow,
+    ) -> Result<usize, ProtocolError> {
+        let mut rest = input;
+        if !self.is_at_boundary() {
+            let (flow, after) = self.finish_cut(rest, &mut sink)?;
+            rest = after;
+            if flow == Flow::Stop {
+                return Ok(input.len() - rest.len());
+            }
+        }
+        while let [tag, l0, l1, l2, l3, after @ ..] = rest {
+            let length = u32::from_be_bytes([*l0, *l1, *l2, *l3]);
+            let body_bytes = body_length(*tag, length)?;
+            if !self.is_wanted(*tag) {
+                if after.len() < body_bytes {
+                    self.n_skip = body_bytes - after.len();
+                    return Ok(input.len());
+                }
+                rest = &after[body_bytes..];
+                continue;
+            }
+            if after.len() < body_bytes {
+                break;
+            }
+            let (body, after) = after.split_at(body_bytes);
+            rest = after;
+            if sink(decode(*tag, body)?) == Flow::Stop {
+                return Ok(input.len() - rest.len());
+            }
+        }
+        self.carry.extend_from_slice(rest);
+        Ok(input.len())
+    }
+
+    /// Takes from `input` what the message that was cut still misses.
+    #[cold]
+    fn finish_cut<'i>(
+        &mut self,
+        input: &'i [u8],
+        sink: &mut impl FnMut(Reply<'_>) -> Flow,
+    ) -> Result<(Flow, &'i [u8]), ProtocolError> {
+        let skipped = self.n_skip.min(input.len());
+        self.n_skip -= skipped;
+        let rest = self.fill_carry(&input[skipped..], HEADER_BYTES);
+        let [tag, l0, l1, l2, l3, ..] = self.carry[..] else { return Ok((Flow::Continue, rest)) };
+        let body_bytes = body_length(tag, u32::from_be_bytes([l0, l1, l2, l3]))?;
+        if !self.is_wanted(tag) {
+            // The carry holds no more than the header: bodies are carried only if wanted (unless the wish changed).
+            self.n_skip = body_bytes - (self.carry.len() - HEADER_BYTES);
+            self.carry.clear();
+            let skipped = self.n_skip.min(rest.len());
+            self.n_skip -= skipped;
+            return Ok((Flow::Continue, &rest[skipped..]));
+        }
+        let rest = self.fill_carry(rest, HEADER_BYTES + body_bytes);
+        if self.carry.len() < HEADER_BYTES + body_bytes {
+            return Ok((Flow::Continue, rest));
+        }
+        let flow = sink(decode(tag, &self.carry[HEADER_BYTES..])?);
+        self.carry.clear();
+        Ok((flow, rest))
+    }
+
+    /// Appends to the carry until it has `n_bytes`, as far as `input` goes; nothing if a body is being skipped.
+    fn fill_carry<'i>(&mut self, input: &'i [u8], n_bytes: usize) -> &'i [u8] {
+        if self.n_skip > 0 || (self.carry.is_empty() && input.is_empty()) {
+            return input;
+        }
+        let taken = n_bytes.saturating_sub(self.carry.len()).min(input.len());
+        self.carry.extend_from_slice(&input[..taken]);
+        &input[taken..]
+    }
+
+    #[inline]
+    fn is_wanted(&self, tag: u8) -> bool {
+        self.want_rows || !matches!(tag, b'D' | b'T' | b'd')
+    }
+}
+
+/// The length of the body, if the header can be believed.
+#[inline]
+fn body_length(tag: u8, length: u32) -> Result<usize, ProtocolError> {
+    if !(4..=MESSAGE_BYTES_MAX).contains(&length) || !tag.is_ascii_alphanumeric() {
+        return Err(bad_header(tag, length));
+    }
+    Ok(length as usize - 4)
+}
+
+#[cold]
+fn bad_header(tag: u8, length: u32) -> ProtocolError {
+    if tag.is_ascii_alphanumeric() {
+        ProtocolError::BadLength { tag, length }
+    } else {
+        ProtocolError::UnknownType(tag)
+    }
+}
+
+#[inline]
+fn decode(tag: u8, body: &[u8]) -> Result<Reply<'_>, ProtocolError> {
+    Ok(match tag {
+        b'Z' => Reply::ReadyForQuery(match body {
+            b"I" => TransactionStatus::Idle,
+            b"T" => TransactionStatus::InTransaction,
+            b"E" => TransactionStatus::Failed,
+            _ => return Err(ProtocolError::BadBody(tag)),
+        }),
+        b'C' => match body.split_last() {
+            Some((0, tag)) => Reply::CommandComplete { tag },
+            _ => return Err(ProtocolError::BadBody(tag)),
+        },
+        b'2' => Reply::BindComplete,
+        b'D' => Reply::DataRow(body),
+        b'T' => Reply::RowDescription(body),
+        b'1' => Reply::ParseComplete,
+        b'3' => Reply::CloseComplete,
+        b'n' => Reply::NoData,
+        b's' => Reply::PortalSuspended,
+        b'I' => Reply::EmptyQuery,
+        b'E' => Reply::Error(body),
+        b'N' => Reply::Notice(body),
+        b'S' => {
+            let mut parts = body.split(|&b| b == 0);
+            match (parts.next(), parts.next()) {
+                (Some(name), Some(value)) => Reply::Parameter(name, value),
+                _ => return Err(ProtocolError::BadBody(tag)),
+            }
+        }
+        b'G' => Reply::CopyIn,
+        b'H' => Reply::CopyOut,
+        b'd' => Reply::CopyData(body),
+        b'c' => Reply::CopyDone,
+        b'A' => Reply::Notification(body),
+        b'R' | b'K' | b'V' | b'W' | b't' | b'v' => Reply::Other(tag),
+        _ => return Err(ProtocolError::UnknownType(tag)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+        let mut out = vec![tag];
+        out.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+        out.extend_from_slice(body);
+        out
+    }
+
+    fn sample() -> Vec<u8> {
+        let mut stream = Vec::new();
+        for (tag, body) in [
+            (b'1', &b""[..]),
+            (b'2', b""),
+            (b't', b"\0\0"),
+            (b'T', b"\0\0"),
+            (b'D', b"\0\x01\0\0\0\x02ab"),
+            (b'D', &[7; 300]),
+            (b'C', b"SELECT 2\0"),
+            (b'Z', b"I"),
+            (b'N', b"SNOTICE\0C00000\0Mhello\0\0"),
+            (b'E', b"SERROR\0C40001\0Mno\0\0"),
+            (b'Z', b"E"),
+            (b'S', b"TimeZone\0UTC\0"),
+            (b'I', b""),
+            (b'n', b""),
+            (b's', b""),
+            (b'3', b""),
+            (b'G', b"\0\0\0"),
+            (b'H', b"\0\0\0"),
+            (b'd', b"data"),
+            (b'c', b""),
+            (b'A', b"\0\0\0\x01c\0p\0"),
+            (b'K', b"12345678"),
+            (b'Z', b"T"),
+        ] {
+            stream.extend(message(tag, body));
+        }
+        stream
+    }
+
+    /// What the sink saw, as text, when the stream came in these pieces.
+    fn seen<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, want_rows: bool) -> Vec<String> {
+        let mut scanner = Scanner::new();
+        scanner.want_rows(want_rows);
+        let mut seen = Vec::new();
+        for piece in pieces {
+            let consumed = scanner.feed(piece, |reply| {
+                seen.push(format!("{reply:?}"));
+                Flow::Continue
+            });
+            assert_eq!(consumed, Ok(piece.len()));
+        }
+        assert!(scanner.is_at_boundary());
+        seen
+    }
+
+    #[test]
+    fn the_stream_is_the_same_however_it_is_cut() {
+        let stream = sample();
+        for want_rows in [false, true] {
+            let whole = seen([&stream[..]], want_rows);
+            assert_eq!(whole.len(), if want_rows { 23 } else { 19 });
+            assert_eq!(seen(stream.chunks(1), want_rows), whole);
+            for at in 0..stream.len() {
+                let (a, b) = stream.split_at(at);
+                assert_eq!(seen([a, b], want_rows), whole, "cut at {at}");
+            }
+            // Cuts of pseudo-random lengths, from a small linear generator.
+            let mut state = 12345u32;
+            for _ in 0..200 {
+                let mut rest = &stream[..];
+                let mut pieces = Vec::new();
+                while !rest.is_empty() {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    let (piece, after) = rest.split_at((state >> 24) as usize % rest.len().clamp(1, 40) + 1);
+                    pieces.push(piece);
+                    rest = after;
+                }
+                assert_eq!(seen(pieces, want_rows), whole);
+            }
+        }
+    }
+
+    #[test]
+    fn stop_leaves_the_rest_to_the_caller() {
+        let stream = sample();
+        let mut scanner = Scanner::new();
+        let mut n_ready = 0;
+        let mut rest = &stream[..];
+        while !rest.is_empty() {
+            let consumed = scanner.feed(rest, |reply| match reply {
+                Reply::ReadyForQuery(_) => {
+                    n_ready += 1;
+                    Flow::Stop
+                }
+                _ => Flow::Continue,
+            });
+            rest = &rest[consumed.unwrap()..];
+            assert!(scanner.is_at_boundary());
+        }
+        assert_eq!(n_ready, 3);
+    }
+
+    #[test]
+    fn the_wish_for_rows_may_change_in_the_middle_of_a_row() {
+        let stream = sample();
+        for at in 0..stream.len() {
+            for (first, then) in [(true, false), (false, true)] {
+                let mut scanner = Scanner::new();
+                let mut n_ready = 0;
+                let mut sink = |reply: Reply<'_>| {
+                    n_ready += usize::from(matches!(reply, Reply::ReadyForQuery(_)));
+                    Flow::Continue
+                };
+                scanner.want_rows(first);
+                scanner.feed(&stream[..at], &mut sink).unwrap();
+                scanner.want_rows(then);
+                scanner.feed(&stream[at..], &mut sink).unwrap();
+                assert_eq!((n_ready, scanner.is_at_boundary()), (3, true), "cut at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_the_protocol_is_an_error() {
+        let check = |input: &[u8], expected: ProtocolError| {
+            for chunk in [1, input.len()] {
+                let mut scanner = Scanner::new();
+                let result =
+                    input.chunks(chunk).try_for_each(|c| scanner.feed(c, |_| Flow::Continue).map(|_| ()));
+                assert_eq!(result, Err(expected), "{input:?}");
+            }
+        };
+        check(b"\0\0\0\0\x04", ProtocolError::UnknownType(0));
+        check(b"x\0\0\0\x04", ProtocolError::UnknownType(b'x'));
+        check(b"Z\0\0\0\x03", ProtocolError::BadLength { tag: b'Z', length: 3 });
+        check(b"HTTP/1.1 400", ProtocolError::BadLength { tag: b'H', length: 0x5454_502f });
+        check(b"Z\0\0\0\x05X", ProtocolError::BadBody(b'Z'));
+        check(b"Z\0\0\0\x04", ProtocolError::BadBody(b'Z'));
+        check(b"C\0\0\0\x05X", ProtocolError::BadBody(b'C'));
+        check(b"S\0\0\0\x05X", ProtocolError::BadBody(b'S'));
+    }
+}
