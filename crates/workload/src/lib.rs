@@ -1,1 +1,35 @@
-//! placeholder
+//! What to run: pgbench's script language, its random numbers, and the TPC-B-like workload.
+//!
+//! Pure: no input or output, no clock, no environment. A caller compiles scripts to a [`Bundle`], derives
+//! random streams with [`Seeds`], and steps one [`Machine`] per client; each step says what to do next.
+//! Sending, waiting, retrying and counting belong to the driver.
+
+pub mod bundle;
+pub mod eval;
+pub mod expr;
+pub mod function;
+pub mod lexer;
+pub mod machine;
+pub mod marker;
+mod meta;
+pub mod random;
+pub mod script;
+pub mod seeds;
+mod sqlscan;
+pub mod statement;
+pub mod text;
+pub mod tpcb;
+pub mod value;
+pub mod variables;
+
+pub use bundle::{Bundle, insert_automatic_variables};
+pub use eval::DebugLine;
+pub use machine::{Action, Machine, RunError};
+pub use marker::{Marker, MarkerState};
+pub use random::Prng;
+pub use script::{Command, Delay, Program, ScriptError, ShellWord, Step};
+pub use seeds::{Seeds, ThreadStreams};
+pub use statement::{Fetch, Piece, Statement};
+pub use tpcb::Builtin;
+pub use value::Value;
+pub use variables::{VariableId, VariableTable};

@@ -1,0 +1,86 @@
+//! All scripts of a run, with the variables they share and how often each runs.
+
+use crate::random::Prng;
+use crate::script::{Program, ScriptError};
+use crate::variables::{VariableTable, is_valid_name};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Most scripts of a run, as in pgbench.
+pub const SCRIPTS_MAX: usize = 128;
+
+/// Compiled scripts with weights.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bundle {
+    /// The programs, in the order given.
+    pub programs: Vec<Program>,
+    /// How often each runs, relative to the sum; 0 is never.
+    pub weights: Vec<u32>,
+    /// Names of the variables of all programs.
+    pub variables: Arc<VariableTable>,
+    weight_total: i64,
+}
+
+impl Bundle {
+    /// Compiles scripts given as (name, source, weight). `defines` are the variables that the user sets.
+    pub fn compile(
+        scripts: &[(&str, &str, u32)],
+        defines: &BTreeMap<String, String>,
+    ) -> Result<Bundle, ScriptError> {
+        if let Some(name) = defines.keys().find(|name| !is_valid_name(name)) {
+            return Err(ScriptError::whole("", format!("option: invalid variable name: \"{name}\"")));
+        }
+        if scripts.is_empty() {
+            return Err(ScriptError::whole("", "no script is given".to_owned()));
+        }
+        if scripts.len() > SCRIPTS_MAX {
+            return Err(ScriptError::whole("", format!("at most {SCRIPTS_MAX} SQL scripts are allowed")));
+        }
+        let weight_total = scripts.iter().map(|(_, _, weight)| i64::from(*weight)).sum();
+        if weight_total == 0 {
+            return Err(ScriptError::whole("", "total script weight must not be zero".to_owned()));
+        }
+        let mut variables = VariableTable::default();
+        let mut programs = scripts
+            .iter()
+            .map(|(name, source, _)| Program::compile_with(name, source, &mut variables))
+            .collect::<Result<Vec<_>, _>>()?;
+        let variables = Arc::new(variables);
+        for program in &mut programs {
+            program.variables = Arc::clone(&variables);
+        }
+        let weights = scripts.iter().map(|(_, _, weight)| *weight).collect();
+        Ok(Bundle { programs, weights, variables, weight_total })
+    }
+
+    /// The index of the script to run next. A single script draws nothing.
+    pub fn choose(&self, prng: &mut Prng) -> usize {
+        if self.programs.len() == 1 {
+            return 0;
+        }
+        let mut left = prng.int64_range(0, self.weight_total - 1);
+        for (script, weight) in self.weights.iter().enumerate() {
+            left -= i64::from(*weight);
+            if left < 0 {
+                return script;
+            }
+        }
+        unreachable!("the draw is below the sum of the weights");
+    }
+}
+
+/// Adds pgbench's automatic variables that the user did not set: `scale`, `random_seed`, `default_seed`.
+/// (`client_id` is added by [`Machine::new`](crate::machine::Machine::new).)
+pub fn insert_automatic_variables(
+    defines: &mut BTreeMap<String, String>,
+    scale: i64,
+    random_seed: u64,
+    default_seed: u64,
+) {
+    // Both seeds show as signed integers.
+    for (name, value) in
+        [("scale", scale), ("random_seed", random_seed as i64), ("default_seed", default_seed as i64)]
+    {
+        defines.entry(name.to_owned()).or_insert_with(|| value.to_string());
+    }
+}

@@ -1,0 +1,248 @@
+//! One client's interpreter: its variables, its random stream, and its place in the running script.
+//!
+//! A machine decides what is next and never waits: SQL and sleeping are handed to the caller as [`Action`]s, everything
+//! else happens inside [`Machine::step`]. Nothing is allocated per transaction by scripts that only compute numbers.
+
+use crate::bundle::Bundle;
+use crate::eval::{self, DebugLine, Scope, Slot};
+use crate::expr::Expr;
+use crate::meta::leading_int;
+use crate::random::Prng;
+use crate::script::{Command, Delay, Program};
+use crate::statement::Piece;
+use crate::value::{EvalError, Value};
+use crate::variables::VariableId;
+use std::collections::BTreeMap;
+
+/// What the caller has to do before the next step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Send a statement of the program and wait for its result.
+    Send {
+        /// Index in [`Program::statements`].
+        statement: usize,
+    },
+    /// Wait.
+    Sleep {
+        /// Nanoseconds.
+        ns: u64,
+    },
+    /// The script is over.
+    End,
+}
+
+/// Why a client cannot go on with its script.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{script}:{line}: {cause} in command \"{command_name}\"")]
+pub struct RunError {
+    /// The script's name.
+    pub script: String,
+    /// Line of the command, from 1.
+    pub line: usize,
+    /// Index of the command in the script.
+    pub command: usize,
+    /// Name of the command.
+    pub command_name: &'static str,
+    /// What failed, in pgbench's words: `evaluation of meta-command failed`, for one.
+    pub outcome: &'static str,
+    /// Why it failed.
+    pub cause: String,
+}
+
+/// The interpreter state of one client.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    slots: Vec<Slot>,
+    prng: Prng,
+    /// The random stream as it was when the transaction began.
+    prng_at_begin: Prng,
+    command: usize,
+    debug: Vec<DebugLine>,
+}
+
+impl Machine {
+    /// A client with the given variables set. `client_id` becomes the variable of that name, unless it is defined.
+    pub fn new(bundle: &Bundle, prng: Prng, client_id: usize, defines: &BTreeMap<String, String>) -> Machine {
+        let mut machine = Machine {
+            slots: vec![Slot::Unset; bundle.variables.len()],
+            prng_at_begin: prng.clone(),
+            prng,
+            command: 0,
+            debug: Vec::new(),
+        };
+        if let Some(id) = bundle.variables.find("client_id") {
+            machine.set_value(id, Value::Int(client_id as i64));
+        }
+        for (name, text) in defines {
+            if let Some(id) = bundle.variables.find(name) {
+                machine.set_text(id, text.as_bytes());
+            }
+        }
+        machine
+    }
+
+    /// Starts a transaction at the first command and remembers the random stream for [`Machine::rewind`].
+    pub fn begin(&mut self, _program: &Program) {
+        self.prng_at_begin.clone_from(&self.prng);
+        self.command = 0;
+        self.debug.clear();
+    }
+
+    /// Starts the transaction over with the same random values. Variables keep what the failed try assigned, as in
+    /// pgbench.
+    pub fn rewind(&mut self) {
+        self.prng.clone_from(&self.prng_at_begin);
+        self.command = 0;
+        self.debug.clear();
+    }
+
+    /// Runs commands up to the next one that concerns the caller.
+    pub fn step(&mut self, program: &Program) -> Result<Action, RunError> {
+        // Conditions only lead forward, so this ends.
+        while let Some(step) = program.commands.get(self.command) {
+            match &step.command {
+                Command::Sql { statement } => {
+                    self.command += 1;
+                    return Ok(Action::Send { statement: *statement });
+                }
+                Command::Sleep(delay) => {
+                    let us = self.delay_us(program, delay)?;
+                    self.command += 1;
+                    return Ok(Action::Sleep { ns: u64::try_from(us).unwrap_or(0).saturating_mul(1000) });
+                }
+                Command::Set { variable, expr, is_valid_name } => {
+                    let value = self.evaluate(program, expr)?;
+                    if !is_valid_name {
+                        let cause =
+                            format!("set: invalid variable name: \"{}\"", program.variables.name(*variable));
+                        return Err(self.error(program, "assignment of meta-command failed", cause));
+                    }
+                    self.slots[variable.index()] = Slot::Value(value);
+                    self.command += 1;
+                }
+                Command::If { condition, otherwise } => self.branch(program, condition, *otherwise)?,
+                Command::Elif { end, .. } | Command::Else { end } => self.command = *end,
+                Command::Endif => self.command += 1,
+                Command::Shell { .. }
+                | Command::SetShell { .. }
+                | Command::StartPipeline
+                | Command::SyncPipeline
+                | Command::EndPipeline => {
+                    let cause = "this command is not supported yet; remove it from the script".to_owned();
+                    return Err(self.error(program, "execution of meta-command failed", cause));
+                }
+            }
+        }
+        Ok(Action::End)
+    }
+
+    /// Index of the command that runs next.
+    pub fn command(&self) -> usize {
+        self.command
+    }
+
+    /// Appends a parameter's text for Bind. Tells whether the variable is set; when not, pgbench sends NULL.
+    pub fn parameter(&self, _program: &Program, variable: VariableId, out: &mut Vec<u8>) -> bool {
+        match &self.slots[variable.index()] {
+            Slot::Unset => return false,
+            Slot::Value(value) => value.write_text(out),
+            Slot::Text(text, _) => out.extend_from_slice(text),
+        }
+        true
+    }
+
+    /// Appends a statement's text for the simple protocol, values in place of variables; unset ones stay as they are.
+    pub fn render(&self, program: &Program, statement: usize, out: &mut Vec<u8>) {
+        for piece in &program.statements[statement].pieces {
+            match piece {
+                Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
+                Piece::Variable(variable) => {
+                    if !self.parameter(program, *variable, out) {
+                        out.push(b':');
+                        out.extend_from_slice(program.variables.name(*variable).as_bytes());
+                    }
+                }
+            }
+        }
+    }
+
+    /// What a variable holds.
+    pub fn slot(&self, variable: VariableId) -> &Slot {
+        &self.slots[variable.index()]
+    }
+
+    /// Assigns a typed value.
+    pub fn set_value(&mut self, variable: VariableId, value: Value) {
+        self.slots[variable.index()] = Slot::Value(value);
+    }
+
+    /// Assigns text, to be typed when an expression asks for it.
+    pub fn set_text(&mut self, variable: VariableId, text: &[u8]) {
+        self.slots[variable.index()] = Slot::Text(text.into(), None);
+    }
+
+    /// What `debug` saw since the transaction began, oldest first. The caller prints and clears it.
+    pub fn debug_lines(&mut self) -> &mut Vec<DebugLine> {
+        &mut self.debug
+    }
+
+    /// Goes behind the first condition of a chain that holds, or behind its `\else` or `\endif`.
+    fn branch(&mut self, program: &Program, condition: &Expr, otherwise: usize) -> Result<(), RunError> {
+        let (mut condition, mut otherwise) = (condition, otherwise);
+        while !self.evaluate(program, condition)?.is_true() {
+            self.command = otherwise;
+            match &program.commands[otherwise].command {
+                Command::Elif { condition: next, otherwise: after, .. } => {
+                    (condition, otherwise) = (next, *after);
+                }
+                _ => break,
+            }
+        }
+        self.command += 1;
+        Ok(())
+    }
+
+    fn evaluate(&mut self, program: &Program, expr: &Expr) -> Result<Value, RunError> {
+        let mut scope = Scope {
+            names: &program.variables,
+            slots: &mut self.slots,
+            prng: &mut self.prng,
+            command: self.command,
+            debug: &mut self.debug,
+        };
+        eval::evaluate(expr, &mut scope).map_err(|cause: EvalError| {
+            self.error(program, "evaluation of meta-command failed", cause.to_string())
+        })
+    }
+
+    fn delay_us(&self, program: &Program, delay: &Delay) -> Result<i64, RunError> {
+        let (variable, unit_us) = match delay {
+            Delay::Fixed { us } => return Ok(*us),
+            Delay::Variable { variable, unit_us } => (*variable, *unit_us),
+        };
+        let mut text = Vec::new();
+        let name = program.variables.name(variable);
+        let failed = |cause| self.error(program, "execution of meta-command failed", cause);
+        if !self.parameter(program, variable, &mut text) {
+            return Err(failed(format!("sleep: undefined variable \"{name}\"")));
+        }
+        let amount = leading_int(&text);
+        if amount == 0 && !text.first().is_some_and(u8::is_ascii_digit) {
+            let text = String::from_utf8_lossy(&text);
+            return Err(failed(format!("sleep: invalid sleep time \"{text}\" for variable \"{name}\"")));
+        }
+        Ok(amount.saturating_mul(unit_us))
+    }
+
+    fn error(&self, program: &Program, outcome: &'static str, cause: String) -> RunError {
+        let step = &program.commands[self.command];
+        RunError {
+            script: program.name.clone(),
+            line: step.line,
+            command: self.command,
+            command_name: step.command.name(),
+            outcome,
+            cause,
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The mark on a database that says what was loaded, how much of it, and whether loading finished.
+//!
+//! It is a comment on `pgbench_branches`, so that the layout stays pgbench's own: the word `pgdyno`, then `key=value`
+//! pairs. Without it an interrupted load would pass for a small one.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// The word that a marker starts with.
+const PREFIX: &str = "pgdyno";
+
+/// Yields the marker's text, or NULL when there is no such table or no comment.
+pub const READ_SQL: &str =
+    "select pg_catalog.obj_description(pg_catalog.to_regclass('pgbench_branches')::oid, 'pg_class')";
+
+/// What a marker says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marker {
+    /// Which workload the tables are for.
+    pub workload: String,
+    /// Its size.
+    pub scale: u32,
+    /// Version of the program that loaded them.
+    pub tool_version: String,
+    /// Whether they are complete.
+    pub state: MarkerState,
+    /// Further pairs, kept as they are; those that a newer version wrote, too.
+    pub extra: BTreeMap<String, String>,
+}
+
+/// How far loading came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MarkerState {
+    /// It began and did not finish.
+    Loading,
+    /// The tables are complete.
+    Finished {
+        /// When, as the caller writes time.
+        at: String,
+    },
+}
+
+/// Why a text that starts like a marker is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MarkerError {
+    /// A pair is missing.
+    #[error("load marker has no `{0}`; load the tables again")]
+    Missing(&'static str),
+    /// A value is not understood.
+    #[error("load marker has `{key}={value}`, which this version does not know; load the tables again")]
+    Unknown {
+        /// The pair's key.
+        key: &'static str,
+        /// The pair's value.
+        value: String,
+    },
+}
+
+impl Marker {
+    /// The statement that writes this marker.
+    pub fn comment_sql(&self) -> String {
+        format!("comment on table pgbench_branches is '{}'", self.text().replace('\'', "''"))
+    }
+
+    /// The text of the comment.
+    pub fn text(&self) -> String {
+        let scale = self.scale.to_string();
+        let (state, finished_at) = match &self.state {
+            MarkerState::Loading => ("loading", None),
+            MarkerState::Finished { at } => ("finished", Some(at.as_str())),
+        };
+        let known = [
+            ("workload", Some(self.workload.as_str())),
+            ("scale", Some(scale.as_str())),
+            ("tool_version", Some(self.tool_version.as_str())),
+            ("state", Some(state)),
+            ("finished_at", finished_at),
+        ];
+        let known = known.into_iter().filter_map(|(key, value)| value.map(|value| (key, value)));
+        let extra = self.extra.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+        known.chain(extra).fold(PREFIX.to_owned(), |mut text, (key, value)| {
+            text.push(' ');
+            escape(key, &mut text);
+            text.push('=');
+            escape(value, &mut text);
+            text
+        })
+    }
+
+    /// Reads a comment; `None` if it is not a marker of ours.
+    pub fn parse(comment: &str) -> Result<Option<Marker>, MarkerError> {
+        let mut words = comment.split_ascii_whitespace();
+        if words.next() != Some(PREFIX) {
+            return Ok(None);
+        }
+        let pair = |word: &str| word.split_once('=').map(|(key, value)| (unescape(key), unescape(value)));
+        let mut pairs: BTreeMap<String, String> = words.filter_map(pair).collect();
+        let mut take = |key: &'static str| pairs.remove(key).ok_or(MarkerError::Missing(key));
+        let workload = take("workload")?;
+        let scale = take("scale")?;
+        let tool_version = take("tool_version")?;
+        let state = match take("state")?.as_str() {
+            "loading" => MarkerState::Loading,
+            "finished" => MarkerState::Finished { at: take("finished_at")? },
+            other => return Err(MarkerError::Unknown { key: "state", value: other.to_owned() }),
+        };
+        let scale = scale.parse().map_err(|_| MarkerError::Unknown { key: "scale", value: scale })?;
+        Ok(Some(Marker { workload, scale, tool_version, state, extra: pairs }))
+    }
+}
+
+/// Percent-escapes what would end a key or a value, and backslashes, which some servers read in literals.
+fn escape(text: &str, out: &mut String) {
+    for c in text.chars() {
+        if c.is_ascii_whitespace() || c.is_ascii_control() || matches!(c, '=' | '%' | '\\') {
+            write!(out, "%{:02X}", u32::from(c)).expect("writing to a string cannot fail");
+        } else {
+            out.push(c);
+        }
+    }
+}
+
+fn unescape(text: &str) -> String {
+    let mut parts = text.split('%');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let code = part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match code.filter(u8::is_ascii) {
+            Some(code) => {
+                plain.push(char::from(code));
+                plain.push_str(&part[2..]);
+            }
+            None => {
+                plain.push('%');
+                plain.push_str(part);
+            }
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marker(workload: &str, state: MarkerState) -> Marker {
+        let extra = BTreeMap::from([("fillfactor".to_owned(), "90 %".to_owned())]);
+        Marker { workload: workload.to_owned(), scale: 300, tool_version: "0.1.0".to_owned(), state, extra }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for workload in ["tpcb", "it's", "a b=c%20\\ \n", "größe", "%", ""] {
+            for state in
+                [MarkerState::Loading, MarkerState::Finished { at: "2026-11-20 10:00:00+00".to_owned() }]
+            {
+                let written = marker(workload, state);
+                assert_eq!(Marker::parse(&written.text()), Ok(Some(written)));
+            }
+        }
+    }
+
+    #[test]
+    fn the_statement_quotes_the_text() {
+        let sql = marker("it's", MarkerState::Loading).comment_sql();
+        let wanted = "comment on table pgbench_branches is 'pgdyno workload=it''s scale=300 tool_version=0.1.0 \
+                      state=loading fillfactor=90%20%25'";
+        assert_eq!(sql, wanted);
+    }
+
+    #[test]
+    fn other_texts_are_no_markers_or_bad_ones() {
+        let check =
+            |text: &str, wanted| assert_eq!(Marker::parse(text).map_err(|e| e.to_string()), wanted, "{text}");
+        check("", Ok(None));
+        check("branches of the bank", Ok(None));
+        check("pgdynox workload=tpcb", Ok(None));
+        check("pgdyno", Err("load marker has no `workload`; load the tables again".to_owned()));
+        check(
+            "pgdyno workload=tpcb scale=many tool_version=1 state=loading",
+            Err("load marker has `scale=many`, which this version does not know; load the tables again"
+                .to_owned()),
+        );
+        check(
+            "pgdyno workload=tpcb scale=1 tool_version=1 state=dreaming",
+            Err("load marker has `state=dreaming`, which this version does not know; load the tables again"
+                .to_owned()),
+        );
+    }
+}

@@ -1,0 +1,223 @@
+//! Where one SQL statement of a script ends and the next begins, by psql's lexical rules.
+//!
+//! It splits and nothing more: semicolons inside quotes, dollar quotes, comments, parentheses and SQL function bodies
+//! do not count; a backslash outside of quotes starts a command, but `\;` is a semicolon that does not split.
+
+use crate::text;
+use crate::variables::is_name_start;
+
+/// What ended a piece of SQL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Semicolon,
+    /// The position is just behind the backslash.
+    Backslash,
+    EndOfScript,
+}
+
+/// SQL text up to a stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Chunk {
+    /// The statement with its semicolon, without blanks and `--` comments in front; empty if there was none.
+    pub(crate) text: String,
+    /// Offset of the statement in the script.
+    pub(crate) start: usize,
+    pub(crate) stop: Stop,
+}
+
+/// Splits a script.
+pub(crate) struct SqlScanner<'a> {
+    source: &'a str,
+    /// Where scanning goes on; a caller that read a backslash command sets it.
+    pub(crate) position: usize,
+    paren_depth: usize,
+    body: BodyTracker,
+}
+
+impl<'a> SqlScanner<'a> {
+    pub(crate) fn new(source: &'a str) -> SqlScanner<'a> {
+        SqlScanner { source, position: 0, paren_depth: 0, body: BodyTracker::default() }
+    }
+
+    /// Reads up to the next stop.
+    pub(crate) fn next_chunk(&mut self) -> Chunk {
+        let mut chunk = Chunk { text: String::new(), start: self.position, stop: Stop::EndOfScript };
+        while self.position < self.source.len() {
+            let rest = &self.source[self.position..];
+            if rest.starts_with("\\;") || rest.starts_with("\\:") {
+                if rest.starts_with("\\;") {
+                    self.body.restart();
+                }
+                self.position += 1;
+                self.keep(1, &mut chunk);
+            } else if rest.starts_with('\\') {
+                self.position += 1;
+                chunk.stop = Stop::Backslash;
+                return chunk;
+            } else if self.scan_token(rest, &mut chunk) {
+                chunk.stop = Stop::Semicolon;
+                return chunk;
+            }
+        }
+        chunk
+    }
+
+    /// Takes one token; tells whether it ends the statement.
+    fn scan_token(&mut self, rest: &str, chunk: &mut Chunk) -> bool {
+        let first = rest.as_bytes()[0];
+        let len = match first {
+            b';' => {
+                self.keep(1, chunk);
+                let is_end = self.paren_depth == 0 && self.body.begin_depth == 0;
+                if is_end {
+                    self.body.restart();
+                }
+                return is_end;
+            }
+            b'(' => {
+                self.paren_depth += 1;
+                1
+            }
+            b')' => {
+                self.paren_depth = self.paren_depth.saturating_sub(1);
+                1
+            }
+            b'\'' => quoted_len(rest, b'\'', false),
+            b'"' => quoted_len(rest, b'"', false),
+            b'$' => dollar_len(rest),
+            _ if rest.starts_with("/*") => block_comment_len(rest),
+            _ if rest.starts_with("--") => {
+                let len = rest.find('\n').unwrap_or(rest.len());
+                self.keep_if_started(len, chunk);
+                return false;
+            }
+            _ if text::is_c_space(char::from(first)) => {
+                self.keep_if_started(1, chunk);
+                return false;
+            }
+            _ if is_name_start(first) => self.word_len(rest),
+            _ => 1,
+        };
+        self.keep(len, chunk);
+        false
+    }
+
+    /// An identifier, or the prefix of an escape string together with the string.
+    fn word_len(&mut self, rest: &str) -> usize {
+        let is_part = |byte: u8| is_name_start(byte) || byte.is_ascii_digit() || byte == b'$';
+        let len = rest.bytes().position(|byte| !is_part(byte)).unwrap_or(rest.len());
+        if len == 1 && rest[1..].starts_with('\'') && rest.starts_with(['e', 'E']) {
+            return 1 + quoted_len(&rest[1..], b'\'', true);
+        }
+        self.body.word(&rest[..len], self.paren_depth);
+        len
+    }
+
+    fn keep(&mut self, len: usize, chunk: &mut Chunk) {
+        if chunk.text.is_empty() {
+            chunk.start = self.position;
+        }
+        chunk.text.push_str(&self.source[self.position..self.position + len]);
+        self.position += len;
+    }
+
+    fn keep_if_started(&mut self, len: usize, chunk: &mut Chunk) {
+        if chunk.text.is_empty() {
+            self.position += len;
+        } else {
+            self.keep(len, chunk);
+        }
+    }
+}
+
+/// Length of a quoted token whose quote is doubled to stand for itself.
+fn quoted_len(rest: &str, quote: u8, has_escapes: bool) -> usize {
+    let bytes = rest.as_bytes();
+    let mut at = 1;
+    while at < bytes.len() {
+        if has_escapes && bytes[at] == b'\\' {
+            // The byte behind a backslash never is the first of several, or it cannot equal a quote.
+            at += 2;
+        } else if bytes[at] == quote {
+            if bytes.get(at + 1) != Some(&quote) {
+                return at + 1;
+            }
+            at += 2;
+        } else {
+            at += 1;
+        }
+    }
+    rest.len()
+}
+
+/// Length of `$tag$...$tag$`, or of the lone dollar.
+fn dollar_len(rest: &str) -> usize {
+    let Some(tag_len) = rest[1..].find('$') else { return 1 };
+    let tag = &rest[1..=tag_len];
+    let is_part = |byte: u8| is_name_start(byte) || byte.is_ascii_digit();
+    if !tag.bytes().all(is_part) || tag.starts_with(|c: char| c.is_ascii_digit()) {
+        return 1;
+    }
+    let delimiter = &rest[..tag_len + 2];
+    let body = &rest[delimiter.len()..];
+    body.find(delimiter).map_or(rest.len(), |end| delimiter.len() * 2 + end)
+}
+
+/// Length of a comment that may contain comments.
+fn block_comment_len(rest: &str) -> usize {
+    let bytes = rest.as_bytes();
+    let mut depth = 0usize;
+    let mut at = 0;
+    while at + 1 < bytes.len() {
+        match &bytes[at..at + 2] {
+            b"/*" => depth += 1,
+            b"*/" => depth -= 1,
+            _ => {
+                at += 1;
+                continue;
+            }
+        }
+        at += 2;
+        if depth == 0 {
+            return at;
+        }
+    }
+    rest.len()
+}
+
+/// psql's heuristic for `CREATE [OR REPLACE] FUNCTION|PROCEDURE ... BEGIN ATOMIC ... END`: semicolons in there do not
+/// end the statement.
+#[derive(Default)]
+struct BodyTracker {
+    n_words: usize,
+    /// First letters of the first four words, of those that matter.
+    initials: [u8; 4],
+    begin_depth: usize,
+}
+
+impl BodyTracker {
+    fn restart(&mut self) {
+        self.n_words = 0;
+        self.initials = [0; 4];
+    }
+
+    fn word(&mut self, word: &str, paren_depth: usize) {
+        let is = |keyword: &str| word.eq_ignore_ascii_case(keyword);
+        if self.n_words < self.initials.len()
+            && ["create", "function", "procedure", "or", "replace"].into_iter().any(is)
+        {
+            self.initials[self.n_words] = word.as_bytes()[0].to_ascii_lowercase();
+        }
+        self.n_words += 1;
+        let creates_routine =
+            matches!(self.initials, [b'c', b'f' | b'p', ..] | [b'c', b'o', b'r', b'f' | b'p']);
+        if !creates_routine || paren_depth > 0 {
+            return;
+        }
+        if is("begin") || (is("case") && self.begin_depth > 0) {
+            self.begin_depth += 1;
+        } else if is("end") {
+            self.begin_depth = self.begin_depth.saturating_sub(1);
+        }
+    }
+}

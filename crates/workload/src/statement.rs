@@ -1,0 +1,116 @@
+//! One SQL statement of a script, ready for either protocol.
+//!
+//! As in pgbench, a variable is any `:name` that is not part of `::`, wherever it stands: quotes and comments are no
+//! shelter. Each occurrence becomes a parameter of its own.
+
+use crate::variables::{VariableId, VariableTable, is_name_byte, is_name_start};
+
+/// Most parameters that pgbench accepts in a statement under the extended protocol.
+pub const PARAMETERS_MAX: usize = 255;
+
+/// Longest label in bytes, as in pgbench's reports.
+const LABEL_BYTES_MAX: usize = 127;
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
+    /// The text for Parse: `$1` to `$n` in place of variables, semicolon included.
+    pub text: String,
+    /// The first line of the original, for reports.
+    pub label: String,
+    /// Line of the script on which it starts, from 1.
+    pub line: usize,
+    /// The variable of each parameter, in order; one per occurrence.
+    pub parameters: Vec<VariableId>,
+    /// The original, cut at variables, for the simple protocol.
+    pub pieces: Vec<Piece>,
+    /// What to do with the rows.
+    pub fetch: Fetch,
+}
+
+/// A part of a statement's original text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Text to send as it is.
+    Text(String),
+    /// `:name`: its value, or the text itself while the variable is unset.
+    Variable(VariableId),
+}
+
+/// What happens to the rows of a statement.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Fetch {
+    /// They are read and dropped.
+    #[default]
+    Discard,
+    /// `\gset`: the one row of the last query goes to variables named prefix + column.
+    Gset {
+        /// In front of each column's name.
+        prefix: String,
+    },
+    /// `\aset`: the last row of every query goes to variables; queries without rows set none.
+    Aset {
+        /// In front of each column's name.
+        prefix: String,
+    },
+}
+
+impl Statement {
+    pub(crate) fn new(source: &str, line: usize, variables: &mut VariableTable) -> Statement {
+        let mut statement = Statement {
+            text: String::with_capacity(source.len()),
+            label: label(source).to_owned(),
+            line,
+            parameters: Vec::new(),
+            pieces: Vec::new(),
+            fetch: Fetch::Discard,
+        };
+        let mut rest = source;
+        let mut plain_len = 0;
+        while plain_len < rest.len() {
+            let Some(name) = variable_at(&rest[plain_len..]) else {
+                // All colons of a run go together, so that `::name` is not `:` and `:name`.
+                let here = &rest[plain_len..];
+                let colons = here.len() - here.trim_start_matches(':').len();
+                plain_len += colons.max(here.chars().next().map_or(1, char::len_utf8));
+                continue;
+            };
+            statement.push_text(&rest[..plain_len]);
+            statement.push_variable(variables.intern(name));
+            rest = &rest[plain_len + 1 + name.len()..];
+            plain_len = 0;
+        }
+        statement.push_text(rest);
+        statement
+    }
+
+    fn push_text(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.text.push_str(text);
+            self.pieces.push(Piece::Text(text.to_owned()));
+        }
+    }
+
+    fn push_variable(&mut self, variable: VariableId) {
+        self.parameters.push(variable);
+        self.text.push('$');
+        self.text.push_str(&self.parameters.len().to_string());
+        self.pieces.push(Piece::Variable(variable));
+    }
+}
+
+/// The name of the variable that `text` starts with a reference to.
+fn variable_at(text: &str) -> Option<&str> {
+    let name = text.strip_prefix(':')?;
+    if !name.bytes().next().is_some_and(is_name_start) {
+        return None;
+    }
+    let len = name.bytes().position(|byte| !is_name_byte(byte)).unwrap_or(name.len());
+    Some(&name[..len])
+}
+
+/// The first line of a command, cut to [`LABEL_BYTES_MAX`] at a character boundary.
+fn label(source: &str) -> &str {
+    let line = source.split(['\n', '\r']).next().unwrap_or("");
+    &line[..line.floor_char_boundary(LABEL_BYTES_MAX)]
+}

@@ -1,0 +1,145 @@
+//! Numbers to text and back, as C's printf and strtod do it, without allocating on the hot path.
+
+use std::io::Write;
+
+const PAIRS: &[u8; 200] =
+    b"0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849\
+5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
+
+/// Appends `value` in decimal, two digits at a time.
+#[inline]
+pub fn write_int(out: &mut Vec<u8>, value: i64) {
+    if value < 0 {
+        out.push(b'-');
+    }
+    write_uint(out, value.unsigned_abs());
+}
+
+/// Appends `value` in decimal, two digits at a time.
+#[inline]
+pub fn write_uint(out: &mut Vec<u8>, mut value: u64) {
+    let mut digits = [0u8; 20];
+    let mut start = digits.len();
+    while value >= 100 {
+        let pair = (value % 100) as usize * 2;
+        value /= 100;
+        start -= 2;
+        digits[start..start + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    }
+    if value >= 10 {
+        let pair = value as usize * 2;
+        start -= 2;
+        digits[start..start + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    } else {
+        start -= 1;
+        digits[start] = b'0' + value as u8;
+    }
+    out.extend_from_slice(&digits[start..]);
+}
+
+/// Appends `value` as printf's `%.15g`.
+pub fn write_double(out: &mut Vec<u8>, value: f64) {
+    if let Some(word) = not_finite(value) {
+        out.extend_from_slice(word.as_bytes());
+        return;
+    }
+    // The widest form is "-d.dddddddddddddde-308": 22 bytes.
+    let mut buffer = [0u8; 32];
+    let room = buffer.len();
+    let mut rest = &mut buffer[..];
+    write!(rest, "{value:.14e}").expect("15 digits and an exponent fit 32 bytes");
+    let len = room - rest.len();
+    let scientific = std::str::from_utf8(&buffer[..len]).expect("float formatting is ASCII");
+    let (mantissa, exponent) = scientific.split_once('e').expect("`e` formatting has an exponent");
+    let exponent: i32 = exponent.parse().expect("the exponent is an integer");
+    let (sign, mantissa) = mantissa.strip_prefix('-').map_or(("", mantissa), |rest| ("-", rest));
+    out.extend_from_slice(sign.as_bytes());
+    let mut digits = [0u8; 15];
+    for (digit, byte) in digits.iter_mut().zip(mantissa.bytes().filter(u8::is_ascii_digit)) {
+        *digit = byte;
+    }
+    let significant = digits.iter().rposition(|digit| *digit != b'0').map_or(1, |last| last + 1);
+    write_digits(out, &digits[..significant], exponent);
+}
+
+/// `%g`'s choice: plain notation for exponents from -4 to 14, else scientific; no trailing zeroes.
+fn write_digits(out: &mut Vec<u8>, digits: &[u8], exponent: i32) {
+    if !(-4..15).contains(&exponent) {
+        out.push(digits[0]);
+        if digits.len() > 1 {
+            out.push(b'.');
+            out.extend_from_slice(&digits[1..]);
+        }
+        out.push(b'e');
+        out.push(if exponent < 0 { b'-' } else { b'+' });
+        if exponent.unsigned_abs() < 10 {
+            out.push(b'0');
+        }
+        write_uint(out, u64::from(exponent.unsigned_abs()));
+    } else if exponent < 0 {
+        out.extend_from_slice(b"0.");
+        out.extend(std::iter::repeat_n(b'0', (-exponent - 1) as usize));
+        out.extend_from_slice(digits);
+    } else {
+        let whole = exponent as usize + 1;
+        if digits.len() <= whole {
+            out.extend_from_slice(digits);
+            out.extend(std::iter::repeat_n(b'0', whole - digits.len()));
+        } else {
+            out.extend_from_slice(&digits[..whole]);
+            out.push(b'.');
+            out.extend_from_slice(&digits[whole..]);
+        }
+    }
+}
+
+fn not_finite(value: f64) -> Option<&'static str> {
+    match (value.is_nan(), value.is_infinite(), value.is_sign_negative()) {
+        (true, _, false) => Some("nan"),
+        (true, _, true) => Some("-nan"),
+        (_, true, false) => Some("inf"),
+        (_, true, true) => Some("-inf"),
+        _ => None,
+    }
+}
+
+/// `value` as printf's `%.15g`.
+pub fn double_to_string(value: f64) -> String {
+    let mut out = Vec::new();
+    write_double(&mut out, value);
+    String::from_utf8(out).expect("numbers are ASCII")
+}
+
+/// `value` as printf's `%f`.
+pub fn c_float(value: f64) -> String {
+    not_finite(value).map_or_else(|| format!("{value:.6}"), str::to_owned)
+}
+
+/// Whether `text` looks like an integer to pgbench: blanks, a sign, digits to the end. As there, a bare sign passes.
+pub(crate) fn looks_like_int(text: &str) -> bool {
+    let text = text.trim_start_matches(is_c_space);
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// C's strtod over the whole text: `None` for other text, and for what does not fit a double or loses all precision.
+pub(crate) fn parse_double(text: &str) -> Option<f64> {
+    let text = text.trim_start_matches(is_c_space);
+    let value: f64 = text.parse().ok()?;
+    let bare = text.trim_start_matches(['+', '-']);
+    let is_digits = bare.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    if value.is_infinite() && is_digits {
+        return None;
+    }
+    let mantissa = bare.split(['e', 'E']).next().unwrap_or(bare);
+    let is_nonzero = mantissa.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
+    if is_digits && is_nonzero && (value == 0.0 || value.is_subnormal()) {
+        return None;
+    }
+    Some(value)
+}
+
+/// C's isspace in the C locale.
+pub(crate) fn is_c_space(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
+}
