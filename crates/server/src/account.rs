@@ -1,0 +1,141 @@
+//! The user that a server runs as.
+//!
+//! PostgreSQL refuses to run as root. When pgdyno is root, the server runs as `$PGDYNO_SERVER_USER` if set, else as
+//! `postgres` if that user exists, else as `nobody`; otherwise as the user that runs pgdyno. `nobody` is the last
+//! choice because other daemons may share it: data in a cluster is then readable by them.
+//! Only directories that pgdyno made itself are given to that user.
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+use nix::unistd::{Uid, User, geteuid};
+
+/// A user of this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Account {
+    /// Name in the password database.
+    pub name: String,
+    /// User id.
+    pub uid: u32,
+    /// Primary group id.
+    pub gid: u32,
+    /// Whether children must be switched to this user, because we are root.
+    pub is_switched: bool,
+}
+
+impl Account {
+    /// The user that servers run as; see the head of this file.
+    pub fn choose() -> Result<Account> {
+        let euid = geteuid();
+        if !euid.is_root() {
+            let user = User::from_uid(euid).ok().flatten().with_context(|| {
+                format!(
+                    "user id {euid} has no name in the password database, which PostgreSQL needs; add one"
+                )
+            })?;
+            return Ok(Account::of(user, false));
+        }
+        if let Some(name) = env::var_os("PGDYNO_SERVER_USER") {
+            let name = name.to_string_lossy().into_owned();
+            let user = User::from_name(&name).ok().flatten();
+            let user =
+                user.with_context(|| format!("PGDYNO_SERVER_USER names `{name}`, which does not exist"))?;
+            ensure!(
+                user.uid != Uid::from_raw(0),
+                "PGDYNO_SERVER_USER is root; PostgreSQL refuses to run as root"
+            );
+            return Ok(Account::of(user, true));
+        }
+        for name in ["postgres", "nobody"] {
+            if let Ok(Some(user)) = User::from_name(name) {
+                return Ok(Account::of(user, true));
+            }
+        }
+        bail!(
+            "PostgreSQL refuses to run as root and there is neither a user `postgres` nor `nobody`; \
+             run pgdyno as another user or set PGDYNO_SERVER_USER"
+        )
+    }
+
+    fn of(user: User, is_switched: bool) -> Account {
+        Account { name: user.name, uid: user.uid.as_raw(), gid: user.gid.as_raw(), is_switched }
+    }
+
+    /// Gives `path`, which pgdyno made, to this user.
+    pub fn own(&self, path: &Path) -> Result<()> {
+        if self.is_switched {
+            chown(path, Some(self.uid), Some(self.gid))
+                .with_context(|| format!("give `{}` to user `{}`", path.display(), self.name))?;
+        }
+        Ok(())
+    }
+
+    /// Makes `command` run as this user, without the groups of ours.
+    pub(crate) fn apply(&self, command: &mut Command) {
+        if self.is_switched {
+            command.gid(self.gid).uid(self.uid);
+        }
+    }
+
+    /// Checks that this user can get to `path`: every directory above it must let the user pass.
+    pub fn check_reach(&self, path: &Path) -> Result<()> {
+        if !self.is_switched {
+            return Ok(());
+        }
+        let path = path.canonicalize().with_context(|| format!("cannot find `{}`", path.display()))?;
+        for dir in path.ancestors().skip(1) {
+            let facts = fs::metadata(dir).with_context(|| format!("cannot read `{}`", dir.display()))?;
+            let bit = if facts.uid() == self.uid {
+                0o100
+            } else if facts.gid() == self.gid {
+                0o010
+            } else {
+                0o001
+            };
+            ensure!(
+                facts.mode() & bit != 0,
+                "user `{}`, which runs the server, cannot get to `{}` because `{}` is closed to it; \
+                 use a directory outside it (PGDYNO_CACHE sets where pgdyno keeps its own)",
+                self.name,
+                path.display(),
+                dir.display()
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_closed_directory_above_is_named() {
+        let outer = tempfile::tempdir().unwrap();
+        let closed = outer.path().join("closed");
+        let inner = closed.join("inner");
+        fs::create_dir_all(&inner).unwrap();
+        let stranger = Account { name: "stranger".into(), uid: 54_321, gid: 54_321, is_switched: true };
+        let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        set(outer.path(), 0o755);
+        set(&closed, 0o755);
+        stranger.check_reach(&inner).unwrap();
+        set(&closed, 0o700);
+        let text = format!("{:#}", stranger.check_reach(&inner).unwrap_err());
+        assert!(text.contains("user `stranger`") && text.contains("closed` is closed to it"), "{text}");
+        Account { is_switched: false, ..stranger }.check_reach(&inner).unwrap();
+    }
+
+    #[test]
+    fn the_chosen_user_is_never_root() {
+        let account = Account::choose().unwrap();
+        assert_ne!(account.uid, 0);
+        assert_eq!(account.is_switched, geteuid().is_root());
+    }
+}

@@ -1,0 +1,15 @@
+//! Random text for names of temporary things and for passwords, from the kernel's generator.
+
+use std::fs::File;
+use std::io::Read;
+
+use anyhow::{Context, Result};
+
+/// `n_bytes` random bytes as hexadecimal digits.
+pub(crate) fn random_hex(n_bytes: usize) -> Result<String> {
+    let mut bytes = vec![0; n_bytes];
+    File::open("/dev/urandom")
+        .and_then(|mut source| source.read_exact(&mut bytes))
+        .context("read random bytes from `/dev/urandom`")?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
