@@ -13,6 +13,15 @@ pub fn query(out: &mut Vec<u8>, sql: &str) {
     message(out, b'Q', |out| text(out, sql));
 }
 
+/// `Query` whose text `write` appends to the buffer, for texts put together in place.
+#[inline]
+pub fn query_with(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    message(out, b'Q', |out| {
+        write(out);
+        out.push(0);
+    });
+}
+
 /// `Parse`: makes `statement` (empty: the unnamed one) from `sql`; the server infers the types of the parameters.
 pub fn parse(out: &mut Vec<u8>, statement: &str, sql: &str) {
     message(out, b'P', |out| {
@@ -169,6 +178,19 @@ impl<'a> BindBuilder<'a> {
         write(self.out);
         let length = (self.out.len() - at - 4) as u32;
         self.out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+    }
+
+    /// Adds one value that `write` appends to the buffer, or a NULL when it says that there is none.
+    #[inline]
+    pub fn value_with(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
+        let at = self.out.len();
+        let mut is_set = false;
+        self.param_with(|out| is_set = write(out));
+        if !is_set {
+            self.out.truncate(at);
+            self.n_params -= 1;
+            self.null();
+        }
     }
 
     /// Adds a NULL.
