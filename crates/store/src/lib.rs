@@ -1,1 +1,53 @@
-//! placeholder
+//! The directory of an experiment: made, appended to while runs are made, read back at any later time.
+//!
+//! Directories are the only truth. This crate moves records between memory and files; what a record
+//! means is not its business. The layout is described in `FORMAT.md`.
+
+mod create;
+mod files;
+mod hlog;
+mod list;
+mod load;
+mod lock;
+mod run_writer;
+#[cfg(test)]
+mod sample;
+
+pub use create::{ExperimentDir, default_path};
+pub use files::write_whole;
+pub use list::{Listing, list};
+pub use load::{LoadError, is_experiment_dir, load_experiment, read_plan, read_state};
+pub use run_writer::RunWriter;
+
+/// Names within the directory of an experiment and of a run.
+pub mod names {
+    /// The experiment file, word for word.
+    pub const EXPERIMENT: &str = "experiment.toml";
+    /// The ordered runs. Its presence makes a directory the directory of an experiment.
+    pub const PLAN: &str = "plan.json";
+    /// What became of each run, one line per step.
+    pub const STATE: &str = "state.jsonl";
+    /// Directory of the runs.
+    pub const RUNS: &str = "runs";
+    /// Present while a process writes to the directory.
+    pub const LOCK: &str = "lock";
+    /// The record of a run.
+    pub const RUN: &str = "run.json";
+    /// Counts per script per second.
+    pub const INTERVALS: &str = "intervals.jsonl";
+    /// Histograms per second, an HdrHistogram interval log with tags.
+    pub const LATENCY: &str = "latency.hlog";
+    /// Telemetry while the run is being made.
+    pub const READINGS: &str = "readings.jsonl";
+    /// Telemetry of a finished run.
+    pub const READINGS_ZST: &str = "readings.jsonl.zst";
+    /// Events of a run.
+    pub const EVENTS: &str = "events.jsonl";
+    /// The server's log during a run.
+    pub const SERVER_LOG: &str = "server.log";
+
+    /// Name of the directory of a run.
+    pub fn run_dir(run: u32) -> String {
+        format!("{run:04}")
+    }
+}

@@ -1,0 +1,233 @@
+//! Making the directory of an experiment, and opening it again to go on with the experiment.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context, Result, bail};
+use model::plan::{Plan, StateLine};
+
+use crate::files::{LineFile, sync_parent, write_whole};
+use crate::load::read_plan;
+use crate::lock::Lock;
+use crate::names;
+use crate::run_writer::RunWriter;
+
+/// The directory of an experiment, held for writing by this process alone.
+#[derive(Debug)]
+pub struct ExperimentDir {
+    path: PathBuf,
+    state: Mutex<LineFile>,
+    _lock: Lock,
+}
+
+/// The directory that an experiment gets when the user names none: `results/2026-11-20-versions-a1b2`.
+///
+/// `date` is today as `YYYY-MM-DD`; `random` keeps two experiments of one name and day apart.
+pub fn default_path(results_root: &Path, name: &str, date: &str, random: u16) -> PathBuf {
+    let kept = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
+    let name: String = name.chars().take(60).map(kept).collect();
+    results_root.join(format!("{date}-{name}-{random:04x}"))
+}
+
+impl ExperimentDir {
+    /// Makes the directory and writes the experiment file and the plan.
+    ///
+    /// # Errors
+    /// When the directory has files already, belongs to another process, or cannot be written.
+    pub fn create(path: &Path, plan: &Plan, experiment_toml: &str) -> Result<ExperimentDir> {
+        fs::create_dir_all(path)
+            .with_context(|| format!("cannot make the directory `{}`", path.display()))?;
+        refuse_if_used(path)?;
+        let lock = Lock::take(path)?;
+        // Again, now that no other process can be about to fill it.
+        refuse_if_used(path)?;
+        write_whole(&path.join(names::EXPERIMENT), experiment_toml.as_bytes())?;
+        let runs = path.join(names::RUNS);
+        fs::create_dir(&runs).with_context(|| format!("cannot make the directory `{}`", runs.display()))?;
+        let state = LineFile::open(&path.join(names::STATE))?;
+        // Last: it is the mark of a complete directory.
+        let text = serde_json::to_vec_pretty(plan).context("cannot write the plan")?;
+        write_whole(&path.join(names::PLAN), &text)?;
+        sync_parent(path).with_context(|| format!("cannot write `{}`", path.display()))?;
+        Ok(ExperimentDir { path: path.to_path_buf(), state: Mutex::new(state), _lock: lock })
+    }
+
+    /// Opens the directory of an experiment that was begun before, to go on with it.
+    ///
+    /// # Errors
+    /// When there is no plan that this build can read, or another process writes to it.
+    pub fn open(path: &Path) -> Result<ExperimentDir> {
+        read_plan(path)?;
+        let lock = Lock::take(path)?;
+        let state_path = path.join(names::STATE);
+        mend_last_line(&state_path)?;
+        let state = LineFile::open(&state_path)?;
+        Ok(ExperimentDir { path: path.to_path_buf(), state: Mutex::new(state), _lock: lock })
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends a line to `state.jsonl`; on disk when this returns.
+    pub fn append_state(&self, line: &StateLine) -> Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.append_json(line)?;
+        state.sync()
+    }
+
+    /// Makes the directory of a run and its files. What an earlier attempt at the same run left is
+    /// kept beside it, as `0007.cut-1`, and no longer read.
+    pub fn begin_run(&self, run: u32) -> Result<RunWriter> {
+        let dir = self.path.join(names::RUNS).join(names::run_dir(run));
+        let make = || -> std::io::Result<()> {
+            if dir.exists() {
+                let aside = (1..).map(|n: u32| dir.with_extension(format!("cut-{n}"))).find(|p| !p.exists());
+                fs::rename(&dir, aside.expect("numbers do not run out before names do"))?;
+            }
+            fs::create_dir_all(&dir)?;
+            sync_parent(&dir)
+        };
+        make().with_context(|| format!("cannot make the directory `{}`", dir.display()))?;
+        RunWriter::in_dir(&dir)
+    }
+}
+
+/// Refuses a directory with anything in it but a lock file, which a creation cut short may leave.
+fn refuse_if_used(path: &Path) -> Result<()> {
+    let context = || format!("cannot read the directory `{}`", path.display());
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path).with_context(context)? {
+        let name = entry.with_context(context)?.file_name().to_string_lossy().into_owned();
+        if name != names::LOCK {
+            found.push(name);
+        }
+    }
+    found.sort();
+    if found.iter().any(|name| name == names::PLAN) {
+        bail!(
+            "`{}` holds an experiment already; go on with it by --resume, or choose an empty directory",
+            path.display()
+        );
+    }
+    if !found.is_empty() {
+        let more = if found.len() > 3 { ", ..." } else { "" };
+        bail!(
+            "`{}` has files that pgdyno did not write ({}{more}); choose an empty directory",
+            path.display(),
+            found[..found.len().min(3)].join(", ")
+        );
+    }
+    Ok(())
+}
+
+/// Ends or takes away a last line without a line end, so that the next line does not join it.
+fn mend_last_line(path: &Path) -> Result<()> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error).with_context(|| format!("cannot read `{}`", path.display())),
+    };
+    let whole = bytes.iter().rposition(|&b| b == b'\n').map_or(0, |at| at + 1);
+    let rest = &bytes[whole..];
+    if rest.is_empty() {
+        return Ok(());
+    }
+    let mut mended = bytes[..whole].to_vec();
+    if serde_json::from_slice::<StateLine>(rest).is_ok() {
+        mended.extend_from_slice(rest);
+        mended.push(b'\n');
+    }
+    write_whole(path, &mended)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::read_state;
+    use crate::sample;
+
+    fn refused(prepare: impl Fn(&Path)) -> String {
+        let dir = tempfile::tempdir().unwrap();
+        prepare(dir.path());
+        let before = fs::read_dir(dir.path()).unwrap().count();
+        let error = ExperimentDir::create(dir.path(), &sample::plan(), "x = 1").unwrap_err().to_string();
+        assert_eq!(before, fs::read_dir(dir.path()).unwrap().count(), "a refused directory is not touched");
+        error
+    }
+
+    #[test]
+    fn a_directory_with_files_of_others_is_refused_and_not_touched() {
+        let error = refused(|dir| fs::write(dir.join("a.txt"), "mine").unwrap());
+        assert!(error.ends_with("has files that pgdyno did not write (a.txt); choose an empty directory"));
+        let error = refused(|dir| {
+            for name in ["a", "b", "c", "d"] {
+                fs::write(dir.join(name), "").unwrap();
+            }
+        });
+        assert!(error.contains("(a, b, c, ...)"), "{error}");
+        let error = refused(|dir| fs::write(dir.join(names::EXPERIMENT), "theirs").unwrap());
+        assert!(error.contains("(experiment.toml)"), "{error}");
+    }
+
+    #[test]
+    fn a_directory_with_an_experiment_is_refused_with_a_hint() {
+        let error = refused(|dir| drop(ExperimentDir::create(dir, &sample::plan(), "").unwrap()));
+        assert!(error.contains("--resume"), "{error}");
+    }
+
+    #[test]
+    fn two_writers_do_not_share_a_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("deep/in");
+        let first = ExperimentDir::create(&path, &sample::plan(), "").unwrap();
+        let error = ExperimentDir::open(&path).unwrap_err().to_string();
+        assert!(error.contains("another pgdyno (pid "), "{error}");
+        drop(first);
+        ExperimentDir::open(&path).unwrap();
+    }
+
+    #[test]
+    fn state_goes_on_after_a_torn_last_line() {
+        let whole = serde_json::to_string(&sample::state_line(1)).unwrap();
+        let cases: [(&str, usize); 4] =
+            [("", 1), (&whole[..20], 1), (&whole, 2), (&format!("{whole}\n{{\"t_"), 2)];
+        for (left, expected) in cases {
+            let dir = tempfile::tempdir().unwrap();
+            drop(ExperimentDir::create(dir.path(), &sample::plan(), "").unwrap());
+            fs::write(dir.path().join(names::STATE), left).unwrap();
+            let again = ExperimentDir::open(dir.path()).unwrap();
+            again.append_state(&sample::state_line(2)).unwrap();
+            let state = read_state(dir.path());
+            assert_eq!((state.len(), state.last()), (expected, Some(&sample::state_line(2))), "{left}");
+        }
+    }
+
+    #[test]
+    fn a_second_attempt_at_a_run_keeps_the_first_aside() {
+        let dir = tempfile::tempdir().unwrap();
+        let experiment = ExperimentDir::create(dir.path(), &sample::plan(), "").unwrap();
+        for _ in 0..3 {
+            experiment.begin_run(7).unwrap();
+        }
+        let mut found: Vec<String> = fs::read_dir(dir.path().join(names::RUNS))
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        found.sort();
+        assert_eq!(found, ["0007", "0007.cut-1", "0007.cut-2"]);
+    }
+
+    #[test]
+    fn default_paths_are_one_plain_name() {
+        for (name, expected) in [
+            ("versions", "r/2026-11-20-versions-00ff"),
+            ("a/../b c", "r/2026-11-20-a-..-b-c-00ff"),
+            ("käse", "r/2026-11-20-k-se-00ff"),
+        ] {
+            assert_eq!(default_path(Path::new("r"), name, "2026-11-20", 0xff), Path::new(expected));
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Reading the directory of an experiment, as far as it can be read.
+//!
+//! A run may have been cut off at any byte: a torn last line is dropped in silence, any other damage is
+//! recorded with the run and skipped. Only a plan that is missing or unreadable is an error.
+
+use std::fmt::Display;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use model::plan::{Plan, RunState, StateLine};
+use model::run::{ExperimentData, RunData, RunRecord, StampedHistogram};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::{hlog, names};
+
+/// Why an experiment cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// There is no plan.
+    #[error("`{}` is not the directory of an experiment: it has no `plan.json`", path.display())]
+    NotAnExperiment {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A newer pgdyno wrote it.
+    #[error(
+        "`{}` has format {found}, and this pgdyno reads formats up to {}; use a newer pgdyno",
+        path.display(),
+        model::FORMAT
+    )]
+    NewerFormat {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+    /// The plan is damaged.
+    #[error("`{}` is damaged: {reason}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The system does not let it be read.
+    #[error("cannot read `{}`: {source}", path.display())]
+    Unreadable {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+/// Whether a directory is the directory of an experiment.
+pub fn is_experiment_dir(path: &Path) -> bool {
+    path.join(names::PLAN).is_file()
+}
+
+/// Reads all that is stored of an experiment.
+///
+/// # Errors
+/// When the plan is missing or damaged, or a file has a newer format. Other damage is in [`RunData::damage`].
+pub fn load_experiment(path: &Path) -> Result<ExperimentData, LoadError> {
+    let plan = read_plan(path)?;
+    // The file is quoted in reports and used for nothing else: a lost one costs no numbers.
+    let experiment_toml = fs::read(path.join(names::EXPERIMENT)).unwrap_or_default();
+    let mut runs = Vec::new();
+    for (run, dir) in run_dirs(path)? {
+        runs.extend(load_run(&plan, run, &dir)?);
+    }
+    Ok(ExperimentData {
+        experiment_toml: String::from_utf8_lossy(&experiment_toml).into_owned(),
+        state: read_state(path),
+        plan,
+        runs,
+    })
+}
+
+/// Reads `plan.json` alone.
+///
+/// # Errors
+/// When it is missing, damaged, or of a newer format.
+pub fn read_plan(path: &Path) -> Result<Plan, LoadError> {
+    let plan = path.join(names::PLAN);
+    let bytes = fs::read(&plan).map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+            LoadError::NotAnExperiment { path: path.to_path_buf() }
+        }
+        _ => LoadError::Unreadable { path: plan.clone(), source },
+    })?;
+    refuse_newer(&plan, &bytes)?;
+    serde_json::from_slice(&bytes)
+        .map_err(|error| LoadError::Damaged { path: plan, reason: error.to_string() })
+}
+
+/// Reads `state.jsonl` alone. Lines that cannot be read are left out: what they said of a run is in its record.
+pub fn read_state(path: &Path) -> Vec<StateLine> {
+    read_json_lines(&path.join(names::STATE), &mut Damage::default())
+}
+
+/// Every format of a whole file begins with this.
+#[derive(Deserialize)]
+struct Format {
+    format: u32,
+}
+
+fn refuse_newer(path: &Path, bytes: &[u8]) -> Result<(), LoadError> {
+    match serde_json::from_slice::<Format>(bytes) {
+        Ok(Format { format: found }) if found > model::FORMAT => {
+            Err(LoadError::NewerFormat { path: path.to_path_buf(), found })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The directories of runs by number, in order. Names that are not all digits (attempts set aside) are not runs.
+fn run_dirs(path: &Path) -> Result<Vec<(u32, PathBuf)>, LoadError> {
+    let runs = path.join(names::RUNS);
+    let unreadable = |source| LoadError::Unreadable { path: runs.clone(), source };
+    let entries = match fs::read_dir(&runs) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unreadable(error)),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let dir = entry.map_err(unreadable)?.path();
+        let name = dir.file_name().and_then(|name| name.to_str()).unwrap_or("");
+        if name.bytes().all(|b| b.is_ascii_digit())
+            && let Ok(run) = name.parse()
+            && dir.is_dir()
+        {
+            found.push((run, dir));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Reads one run. `None`: it has no record, and the plan does not know it either.
+fn load_run(plan: &Plan, run: u32, dir: &Path) -> Result<Option<RunData>, LoadError> {
+    let mut damage = Damage::default();
+    let Some(record) = read_record(plan, run, dir, &mut damage)? else { return Ok(None) };
+    let intervals = read_json_lines(&dir.join(names::INTERVALS), &mut damage);
+    let histograms = read_histograms(&dir.join(names::LATENCY), &mut damage);
+    // The plain file is removed only when the packed one is whole, so where it exists it is whole.
+    let plain = dir.join(names::READINGS);
+    let readings = if plain.exists() { plain } else { dir.join(names::READINGS_ZST) };
+    let ticks = read_json_lines(&readings, &mut damage);
+    let events = read_json_lines(&dir.join(names::EVENTS), &mut damage);
+    Ok(Some(RunData { record, intervals, histograms, ticks, events, damage: damage.found }))
+}
+
+/// Reads `run.json`, or makes up a record from the plan so that the other files of the run are not lost.
+fn read_record(
+    plan: &Plan,
+    run: u32,
+    dir: &Path,
+    damage: &mut Damage,
+) -> Result<Option<RunRecord>, LoadError> {
+    let path = dir.join(names::RUN);
+    let read = fs::read(&path).map_err(|error| error.to_string());
+    let reason = match &read {
+        Ok(bytes) => {
+            refuse_newer(&path, bytes)?;
+            match serde_json::from_slice(bytes) {
+                Ok(record) => return Ok(Some(record)),
+                Err(error) => error.to_string(),
+            }
+        }
+        Err(error) => error.clone(),
+    };
+    damage.note(&path, &reason);
+    let Some(spec) = plan.runs.iter().find(|spec| spec.run == run) else { return Ok(None) };
+    let Some(case) = plan.case(spec.case) else { return Ok(None) };
+    Ok(Some(RunRecord {
+        format: model::FORMAT,
+        tool_version: plan.tool_version.clone(),
+        spec: spec.clone(),
+        case: case.clone(),
+        state: RunState::Failed,
+        reason: format!("`run.json` cannot be read: {reason}"),
+        load: None,
+        server: None,
+        host: None,
+        server_is_local: false,
+        phases: Vec::new(),
+        go_unix_ns: None,
+        ready: None,
+        done: None,
+        rows_before: Default::default(),
+        telemetry_unavailable: Default::default(),
+    }))
+}
+
+fn read_json_lines<T: DeserializeOwned>(path: &Path, damage: &mut Damage) -> Vec<T> {
+    let mut found = Vec::new();
+    read_lines(path, damage, &mut |line, _| {
+        found.push(serde_json::from_slice(line).map_err(|error| error.to_string())?);
+        Ok(())
+    });
+    found
+}
+
+fn read_histograms(path: &Path, damage: &mut Damage) -> Vec<StampedHistogram> {
+    let mut found = Vec::new();
+    read_lines(path, damage, &mut |line, is_whole| {
+        if !is_whole {
+            // Base64 does not show where it was cut.
+            return Err("torn".to_string());
+        }
+        let line = std::str::from_utf8(line).map_err(|error| error.to_string())?;
+        found.extend(hlog::parse_line(line)?);
+        Ok(())
+    });
+    found
+}
+
+/// Reads one line, given without its line end, and whether it had one.
+type ReadLine<'a> = &'a mut dyn FnMut(&[u8], bool) -> Result<(), String>;
+
+/// Gives each line of a file to `read`. A last line without a line end may be unreadable; all else is damage.
+fn read_lines(path: &Path, damage: &mut Damage, read: ReadLine) {
+    let mut reader = match open(path) {
+        Ok(reader) => reader,
+        Err(error) => return damage.note(path, error),
+    };
+    let mut line = Vec::new();
+    for number in 1_u64.. {
+        line.clear();
+        match reader.read_until(b'\n', &mut line) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) => return damage.note(path, format!("ends early, in line {number}: {error}")),
+        }
+        let is_whole = line.pop_if(|last| *last == b'\n').is_some();
+        if let Err(reason) = read(&line, is_whole)
+            && is_whole
+        {
+            damage.note(path, format!("line {number}: {reason}"));
+        }
+    }
+}
+
+fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
+    let file = BufReader::new(File::open(path)?);
+    if path.extension().is_some_and(|extension| extension == "zst") {
+        Ok(Box::new(BufReader::new(zstd::Decoder::with_buffer(file)?)))
+    } else {
+        Ok(Box::new(file))
+    }
+}
+
+/// Notes on what could not be read, few per file.
+#[derive(Default)]
+struct Damage {
+    found: Vec<String>,
+    last_file: String,
+    n_in_last_file: u32,
+}
+
+/// Notes kept for one file; a file with more is damaged throughout.
+const NOTES_PER_FILE: u32 = 5;
+
+impl Damage {
+    fn note(&mut self, path: &Path, reason: impl Display) {
+        let file = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        if file != self.last_file {
+            (self.last_file, self.n_in_last_file) = (file, 0);
+        }
+        self.n_in_last_file += 1;
+        match self.n_in_last_file {
+            ..=NOTES_PER_FILE => self.found.push(format!("`{}`: {reason}", self.last_file)),
+            n if n == NOTES_PER_FILE + 1 => self.found.push(format!("`{}`: and more", self.last_file)),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! Tests of reading back: what is whole comes back equal, what is damaged never stops the rest.
+
+use super::*;
+use crate::sample;
+
+fn sample_dir() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    sample::write(dir.path());
+    dir
+}
+
+fn run_file(dir: &tempfile::TempDir, run: u32, name: &str) -> PathBuf {
+    dir.path().join(names::RUNS).join(names::run_dir(run)).join(name)
+}
+
+#[test]
+fn what_was_written_is_read_back() {
+    let dir = sample_dir();
+    let data = load_experiment(dir.path()).unwrap();
+    assert_eq!(data.plan, sample::plan());
+    assert_eq!(data.experiment_toml, "[experiment]\nname = \"sample\"\n");
+    assert_eq!(data.state, [sample::state_line(1), sample::state_line(2)]);
+    assert_eq!(data.runs.len(), 2);
+    for (run, number) in data.runs.iter().zip(1..) {
+        assert_eq!(run.record, sample::record(number));
+        assert_eq!(run.intervals, [0, 1, 2].map(sample::interval));
+        assert_eq!(run.ticks, [0, 1, 2].map(sample::tick));
+        assert_eq!(run.events, [0, 1, 2].map(sample::event));
+        let expected: Vec<StampedHistogram> = (0..3)
+            .flat_map(|t| sample::histograms().into_iter().map(move |line| StampedHistogram { t, line }))
+            .collect();
+        assert_eq!(run.histograms, expected);
+        assert_eq!(run.damage, [""; 0]);
+    }
+}
+
+/// Every file below `path`.
+fn files_below(path: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files_below(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn a_file_cut_at_any_byte_costs_at_most_what_follows() {
+    let dir = sample_dir();
+    let mut n_cuts = 0;
+    for path in files_below(dir.path()) {
+        let whole = fs::read(&path).unwrap();
+        let is_plan = path.ends_with(names::PLAN);
+        for length in 0..whole.len() {
+            fs::write(&path, &whole[..length]).unwrap();
+            n_cuts += 1;
+            match load_experiment(dir.path()) {
+                Ok(_) if is_plan => panic!("a plan of {length} bytes was read"),
+                Err(error) if !is_plan => panic!("{} cut to {length} bytes: {error}", path.display()),
+                Err(_) => {}
+                Ok(data) => {
+                    assert_eq!(data.runs.len(), 2);
+                    let n_read = |run: &RunData| [run.intervals.len(), run.ticks.len(), run.events.len()];
+                    assert!(data.runs.iter().all(|run| n_read(run).iter().all(|&n| n <= 3)));
+                    if path.extension().is_some_and(|e| e == "jsonl" || e == "hlog") {
+                        assert!(data.runs.iter().all(|run| run.damage.is_empty()), "a torn line is legal");
+                    }
+                }
+            }
+        }
+        fs::write(&path, &whole).unwrap();
+    }
+    assert!(n_cuts > 4000, "{n_cuts}");
+}
+
+#[test]
+fn a_file_with_any_byte_changed_never_panics() {
+    let dir = sample_dir();
+    for path in files_below(dir.path()) {
+        let whole = fs::read(&path).unwrap();
+        for at in (0..whole.len()).step_by(7) {
+            let mut changed = whole.clone();
+            changed[at] ^= 0x15;
+            fs::write(&path, &changed).unwrap();
+            let _ = load_experiment(dir.path());
+        }
+        fs::write(&path, &whole).unwrap();
+    }
+}
+
+#[test]
+fn damage_within_a_file_is_noted_and_skipped() {
+    for (name, run, expected) in [
+        (names::INTERVALS, 1, "`intervals.jsonl`: line 2: "),
+        (names::EVENTS, 1, "`events.jsonl`: line 2: "),
+        (names::READINGS, 2, "`readings.jsonl`: line 2: "),
+    ] {
+        let dir = sample_dir();
+        let path = run_file(&dir, run, name);
+        let text = fs::read_to_string(&path).unwrap();
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines[1] = "{ nonsense \u{fffd}";
+        fs::write(&path, lines.join("\n") + "\n").unwrap();
+        let data = load_experiment(dir.path()).unwrap();
+        let run = &data.runs[run as usize - 1];
+        assert_eq!(run.damage.len(), 1, "{:?}", run.damage);
+        assert!(run.damage[0].starts_with(expected), "{:?}", run.damage);
+        assert_eq!(run.intervals.len() + run.events.len() + run.ticks.len(), 8);
+    }
+}
+
+#[test]
+fn a_file_that_is_damaged_throughout_gets_few_notes() {
+    let dir = sample_dir();
+    fs::write(run_file(&dir, 1, names::LATENCY), "x\n".repeat(1000)).unwrap();
+    fs::write(run_file(&dir, 1, names::EVENTS), "x\n").unwrap();
+    let damage = &load_experiment(dir.path()).unwrap().runs[0].damage;
+    assert_eq!(damage.len(), 7, "{damage:?}");
+    assert_eq!(damage[5], "`latency.hlog`: and more");
+}
+
+#[test]
+fn a_missing_file_is_noted() {
+    for name in [names::INTERVALS, names::LATENCY, names::READINGS_ZST, names::EVENTS] {
+        let dir = sample_dir();
+        fs::remove_file(run_file(&dir, 1, name)).unwrap();
+        let damage = &load_experiment(dir.path()).unwrap().runs[0].damage;
+        assert_eq!(damage.len(), 1, "{damage:?}");
+        assert!(damage[0].starts_with(&format!("`{name}`: No such file")), "{damage:?}");
+    }
+}
+
+#[test]
+fn a_run_without_its_record_is_known_from_the_plan() {
+    let dir = sample_dir();
+    fs::write(run_file(&dir, 2, names::RUN), "{").unwrap();
+    let data = load_experiment(dir.path()).unwrap();
+    let run = &data.runs[1];
+    assert_eq!((run.record.spec.run, run.record.state), (2, RunState::Failed));
+    assert!(run.record.reason.starts_with("`run.json` cannot be read: "), "{}", run.record.reason);
+    assert_eq!((run.intervals.len(), run.damage.len()), (3, 1));
+}
+
+#[test]
+fn a_readings_file_cut_in_its_middle_gives_what_was_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let experiment = crate::ExperimentDir::create(dir.path(), &sample::plan(), "").unwrap();
+    let writer = experiment.begin_run(1).unwrap();
+    writer.write_record(&sample::record(1)).unwrap();
+    let mut tick = sample::tick(0);
+    for t in 0..20_000_u64 {
+        // Hardly compressible, so that the file has many blocks.
+        tick.end_unix_ns = t.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        tick.values.insert("x".into(), (tick.end_unix_ns as f64).sqrt());
+        writer.tick(&tick).unwrap();
+    }
+    writer.finish().unwrap();
+    let path = run_file(&dir, 1, names::READINGS_ZST);
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    let run = &load_experiment(dir.path()).unwrap().runs[0];
+    assert!((5_000..15_000).contains(&run.ticks.len()), "{}", run.ticks.len());
+    assert!(run.damage[0].starts_with("`readings.jsonl.zst`: ends early"), "{:?}", run.damage);
+}
+
+#[test]
+fn errors_say_what_is_wrong_and_what_to_do() {
+    let newer = |text: String| text.replace("\"format\": 1,", "\"format\": 99,");
+    let check = |change: &dyn Fn(&tempfile::TempDir), expected: &str| {
+        let dir = sample_dir();
+        change(&dir);
+        let error = load_experiment(dir.path()).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    let rewrite = |path: PathBuf, change: &dyn Fn(String) -> String| {
+        fs::write(&path, change(fs::read_to_string(&path).unwrap())).unwrap();
+    };
+    check(&|d| fs::remove_file(d.path().join(names::PLAN)).unwrap(), "it has no `plan.json`");
+    check(&|d| rewrite(d.path().join(names::PLAN), &newer), "plan.json` has format 99, and this pgdyno");
+    check(&|d| rewrite(run_file(d, 1, names::RUN), &newer), "run.json` has format 99, and this pgdyno");
+    check(&|d| fs::write(d.path().join(names::PLAN), "{}").unwrap(), "is damaged: missing field");
+    assert!(crate::ExperimentDir::open(Path::new("/nonexistent")).is_err());
+}
+
+#[test]
+fn a_directory_is_known_by_its_plan() {
+    let dir = sample_dir();
+    assert!(is_experiment_dir(dir.path()));
+    assert!(!is_experiment_dir(&dir.path().join(names::RUNS)));
+    assert!(!is_experiment_dir(Path::new("/nonexistent")));
+}
+
+#[test]
+fn an_attempt_set_aside_is_not_read() {
+    let dir = sample_dir();
+    let experiment = crate::ExperimentDir::open(dir.path()).unwrap();
+    experiment.begin_run(2).unwrap().write_record(&sample::record(2)).unwrap();
+    let data = load_experiment(dir.path()).unwrap();
+    assert_eq!(data.runs.iter().map(|r| r.intervals.len()).collect::<Vec<_>>(), [3, 0]);
+}

@@ -1,0 +1,133 @@
+//! One writer per directory: a lock file held with `flock`, so that a lock ends with its process.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+
+use crate::names;
+
+/// The right to write to a directory. Given back on drop, or by the kernel when the process ends:
+/// a lock file left by a crash is taken over without asking.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    path: PathBuf,
+    _file: File,
+}
+
+/// Tries in a row at a lock file that its former holder removes at the same moment.
+const TRIES: u32 = 100;
+
+impl Lock {
+    /// Takes the lock of `dir`, or says who has it.
+    pub(crate) fn take(dir: &Path) -> Result<Lock> {
+        let path = dir.join(names::LOCK);
+        for _ in 0..TRIES {
+            let mut file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path)
+                .with_context(|| format!("cannot write `{}`", path.display()))?;
+            match file.try_lock() {
+                Ok(()) => {}
+                // Some network file systems have no locks; then nothing protects against two writers.
+                Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
+                Err(TryLockError::Error(error)) => {
+                    return Err(error).with_context(|| format!("cannot lock `{}`", path.display()));
+                }
+                Err(TryLockError::WouldBlock) => bail!(
+                    "another pgdyno{} is writing to `{}`; wait for it, or choose another directory",
+                    holder(&file),
+                    dir.display()
+                ),
+            }
+            if is_still_named(&file, &path) {
+                sign(&mut file).with_context(|| format!("cannot write `{}`", path.display()))?;
+                return Ok(Lock { path, _file: file });
+            }
+        }
+        bail!("cannot lock `{}`: it is removed again and again", path.display())
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Removed while still locked. Who opened it meanwhile finds that the name is gone, and opens anew.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Whether the opened file is the one that has the name now.
+fn is_still_named(file: &File, path: &Path) -> bool {
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(ours), Ok(named)) => (ours.dev(), ours.ino()) == (named.dev(), named.ino()),
+        _ => false,
+    }
+}
+
+/// Writes into the lock file who holds it, for people and for the message above.
+fn sign(file: &mut File) -> io::Result<()> {
+    let since_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    file.set_len(0)?;
+    file.write_all(format!("pid {} since_unix_s {since_s}\n", std::process::id()).as_bytes())
+}
+
+fn holder(file: &File) -> String {
+    let mut text = String::new();
+    let read = file.take(200).read_to_string(&mut text);
+    let pid = text.strip_prefix("pid ").and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok());
+    match (read, pid) {
+        (Ok(_), Some(pid)) => format!(" (pid {pid})"),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_writer_is_told_who_the_first_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Lock::take(dir.path()).unwrap();
+        let error = Lock::take(dir.path()).unwrap_err().to_string();
+        assert!(error.contains(&format!("pid {}", std::process::id())), "{error}");
+        drop(first);
+        drop(Lock::take(dir.path()).unwrap());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "no lock file stays");
+    }
+
+    #[test]
+    fn a_lock_file_left_by_a_crash_is_taken_over() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join(names::LOCK), "pid 1 since_unix_s 1700000000 and much more text\n")
+            .unwrap();
+        let _lock = Lock::take(dir.path()).unwrap();
+        let text = std::fs::read_to_string(dir.path().join(names::LOCK)).unwrap();
+        assert!(text.starts_with(&format!("pid {} ", std::process::id())), "{text}");
+    }
+
+    #[test]
+    fn of_many_threads_never_two_hold_the_lock_at_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = std::sync::atomic::AtomicU32::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        if let Ok(lock) = Lock::take(dir.path()) {
+                            assert_eq!(held.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
+                            held.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                            drop(lock);
+                        }
+                    }
+                });
+            }
+        });
+    }
+}

@@ -1,0 +1,245 @@
+//! Writing one run while it is made: each line at once, every error to the caller.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Context, Result, anyhow};
+use model::event::Event;
+use model::interval::{HistogramLine, Interval};
+use model::reading::Tick;
+use model::run::RunRecord;
+
+use crate::files::{LineFile, sync_parent, temporary_name, write_whole};
+use crate::{hlog, names};
+
+/// The files of one run. Clones write to the same files; any thread may write at any time.
+#[derive(Debug, Clone)]
+pub struct RunWriter {
+    files: Arc<RunFiles>,
+}
+
+#[derive(Debug)]
+struct RunFiles {
+    dir: PathBuf,
+    /// Two writers of `run.json` would share a temporary file.
+    record: Mutex<()>,
+    /// `None` in each of these: the run is finished.
+    intervals: Mutex<Option<LineFile>>,
+    latency: Mutex<Option<LatencyFile>>,
+    readings: Mutex<Option<LineFile>>,
+    events: Mutex<Option<LineFile>>,
+}
+
+#[derive(Debug)]
+struct LatencyFile {
+    file: LineFile,
+    /// Start of the load as the first histogram has it, nanoseconds since the Unix epoch; the log's
+    /// own time counts from there. `None`: the header is not written.
+    base_unix_ns: Option<u64>,
+}
+
+/// Level of zstd: most of the gain at a small part of the CPU time of higher levels.
+const ZSTD_LEVEL: i32 = 3;
+
+impl RunWriter {
+    /// Opens the files of a run in a directory that exists.
+    pub(crate) fn in_dir(dir: &Path) -> Result<RunWriter> {
+        let open = |name: &str| LineFile::open(&dir.join(name));
+        let latency = LatencyFile { file: open(names::LATENCY)?, base_unix_ns: None };
+        Ok(RunWriter {
+            files: Arc::new(RunFiles {
+                dir: dir.to_path_buf(),
+                record: Mutex::new(()),
+                intervals: Mutex::new(Some(open(names::INTERVALS)?)),
+                latency: Mutex::new(Some(latency)),
+                readings: Mutex::new(Some(open(names::READINGS)?)),
+                events: Mutex::new(Some(open(names::EVENTS)?)),
+            }),
+        })
+    }
+
+    /// The directory of the run.
+    pub fn dir(&self) -> &Path {
+        &self.files.dir
+    }
+
+    /// Where the server's log of this run belongs.
+    pub fn server_log(&self) -> PathBuf {
+        self.files.dir.join(names::SERVER_LOG)
+    }
+
+    /// Writes `run.json` in place of an earlier one; on disk when this returns. Allowed also after `finish`.
+    pub fn write_record(&self, record: &RunRecord) -> Result<()> {
+        let _one_at_a_time = locked(&self.files.record);
+        let text = serde_json::to_vec_pretty(record).context("cannot write the record of the run")?;
+        write_whole(&self.files.dir.join(names::RUN), &text)
+    }
+
+    /// Appends to `intervals.jsonl`.
+    pub fn interval(&self, interval: &Interval) -> Result<()> {
+        self.append(&self.files.intervals, interval)
+    }
+
+    /// Appends the histograms of the interval number `t` (whole seconds since `go`) to `latency.hlog`.
+    pub fn histograms(
+        &self,
+        t: u32,
+        start_unix_ns: u64,
+        length_ns: u64,
+        histograms: &[HistogramLine],
+    ) -> Result<()> {
+        if histograms.is_empty() {
+            return Ok(());
+        }
+        let mut latency = locked(&self.files.latency);
+        let latency = latency.as_mut().ok_or_else(|| self.is_finished())?;
+        let base_unix_ns = latency
+            .base_unix_ns
+            .unwrap_or_else(|| start_unix_ns.saturating_sub(u64::from(t) * hlog::NS_PER_S));
+        let mut text =
+            if latency.base_unix_ns.is_none() { hlog::header(base_unix_ns) } else { String::new() };
+        let start_ns = start_unix_ns.saturating_sub(base_unix_ns);
+        for histogram in histograms {
+            hlog::write_line(&mut text, start_ns, length_ns, histogram)?;
+        }
+        latency.file.append(text.as_bytes())?;
+        latency.base_unix_ns = Some(base_unix_ns);
+        Ok(())
+    }
+
+    /// Appends to `readings.jsonl`. Values that are not finite are left out: JSON has no word for them.
+    pub fn tick(&self, tick: &Tick) -> Result<()> {
+        if tick.values.values().all(|value| value.is_finite()) {
+            return self.append(&self.files.readings, tick);
+        }
+        let mut finite = tick.clone();
+        finite.values.retain(|_, value| value.is_finite());
+        self.append(&self.files.readings, &finite)
+    }
+
+    /// Appends to `events.jsonl`.
+    pub fn event(&self, event: &Event) -> Result<()> {
+        self.append(&self.files.events, event)
+    }
+
+    /// Ends the run's files: all on disk, readings compressed. Later lines are errors. May be called
+    /// once more without effect. `run.json` that says `completed` belongs after this.
+    pub fn finish(&self) -> Result<()> {
+        for file in [&self.files.intervals, &self.files.events] {
+            if let Some(file) = locked(file).take() {
+                file.sync()?;
+            }
+        }
+        if let Some(latency) = locked(&self.files.latency).take() {
+            latency.file.sync()?;
+        }
+        if locked(&self.files.readings).take().is_some() {
+            compress(&self.files.dir).with_context(|| {
+                format!("cannot compress `{}`", self.files.dir.join(names::READINGS).display())
+            })?;
+        }
+        Ok(())
+    }
+
+    fn append<T: serde::Serialize>(&self, file: &Mutex<Option<LineFile>>, value: &T) -> Result<()> {
+        locked(file).as_mut().ok_or_else(|| self.is_finished())?.append_json(value)
+    }
+
+    fn is_finished(&self) -> anyhow::Error {
+        anyhow!("the run in `{}` is finished; nothing can be added", self.files.dir.display())
+    }
+}
+
+/// A writer that panicked left a file at the end of a line or will be rolled back: going on is right.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Puts `readings.jsonl.zst` in place of `readings.jsonl`. At every moment at least one of them is whole.
+fn compress(dir: &Path) -> io::Result<()> {
+    let (plain, packed) = (dir.join(names::READINGS), dir.join(names::READINGS_ZST));
+    let temporary = temporary_name(&packed);
+    let mut encoder = zstd::Encoder::new(File::create(&temporary)?, ZSTD_LEVEL)?;
+    encoder.include_checksum(true)?;
+    io::copy(&mut File::open(&plain)?, &mut encoder)?;
+    encoder.finish()?.sync_all()?;
+    fs::rename(&temporary, &packed)?;
+    sync_parent(&packed)?;
+    fs::remove_file(&plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    type Write = fn(&RunWriter) -> Result<()>;
+
+    #[test]
+    fn a_full_disk_reaches_the_caller_whatever_is_written() {
+        let writes: [(&str, Write); 5] = [
+            (names::INTERVALS, |w| w.interval(&sample::interval(0))),
+            (names::LATENCY, |w| w.histograms(0, 5_000_000_000, 1_000_000_000, &sample::histograms())),
+            (names::READINGS, |w| w.tick(&sample::tick(0))),
+            (names::EVENTS, |w| w.event(&sample::event(0))),
+            ("run.json.tmp", |w| w.write_record(&sample::record(1))),
+        ];
+        for (name, write) in writes {
+            let dir = tempfile::tempdir().unwrap();
+            std::os::unix::fs::symlink("/dev/full", dir.path().join(name)).unwrap();
+            let writer = RunWriter::in_dir(dir.path()).unwrap();
+            let error = format!("{:#}", write(&writer).unwrap_err());
+            assert!(error.contains("No space left"), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn compressing_into_a_full_disk_keeps_the_plain_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let writer = RunWriter::in_dir(dir.path()).unwrap();
+        writer.tick(&sample::tick(0)).unwrap();
+        std::os::unix::fs::symlink("/dev/full", dir.path().join("readings.jsonl.zst.tmp")).unwrap();
+        assert!(writer.finish().is_err());
+        assert!(dir.path().join(names::READINGS).exists());
+    }
+
+    #[test]
+    fn threads_write_whole_lines() {
+        let dir = tempfile::tempdir().unwrap();
+        let writer = RunWriter::in_dir(dir.path()).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                let writer = writer.clone();
+                scope.spawn(move || (0..250).for_each(|t| writer.event(&sample::event(t)).unwrap()));
+            }
+        });
+        let text = fs::read_to_string(dir.path().join(names::EVENTS)).unwrap();
+        assert_eq!(text.lines().count(), 1000);
+        assert!(text.lines().all(|line| serde_json::from_str::<Event>(line).is_ok()));
+    }
+
+    #[test]
+    fn nothing_is_added_to_a_finished_run_but_its_record() {
+        let dir = tempfile::tempdir().unwrap();
+        let writer = RunWriter::in_dir(dir.path()).unwrap();
+        let other = writer.clone();
+        writer.finish().unwrap();
+        writer.finish().unwrap();
+        assert!(other.tick(&sample::tick(0)).unwrap_err().to_string().contains("is finished"));
+        other.write_record(&sample::record(1)).unwrap();
+        assert!(!dir.path().join(names::READINGS).exists());
+    }
+
+    #[test]
+    fn values_that_json_cannot_hold_are_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let writer = RunWriter::in_dir(dir.path()).unwrap();
+        let mut tick = sample::tick(0);
+        tick.values.insert("nan".into(), f64::NAN);
+        writer.tick(&tick).unwrap();
+        let text = fs::read_to_string(dir.path().join(names::READINGS)).unwrap();
+        assert_eq!(serde_json::from_str::<Tick>(&text).unwrap(), sample::tick(0));
+    }
+}
