@@ -4,13 +4,18 @@
 //! Only `link` touches sockets. Not here: pooling, typed rows, async, and anything that knows a workload.
 
 pub mod conninfo;
+pub mod dial;
+pub mod link;
 pub mod message;
 pub mod quote;
 pub mod reply;
 pub mod scan;
 mod secret;
+mod tls;
 
 pub use conninfo::{Conninfo, ConninfoError, Host, Secret};
+pub use dial::{CancelHandle, ConnectError, Connection, Dialing, Progress, connect};
+pub use link::{Link, Want};
 pub use quote::{quote_ident, quote_literal};
 pub use reply::{ServerError, parse_error};
 pub use scan::{Flow, Reply, Scanner, TransactionStatus};

@@ -1,0 +1,448 @@
+//! Making a connection without blocking: which host, which address, with or without TLS, in libpq's order, and what
+//! to try next when an attempt fails. One attempt itself is in [`attempt`], authentication in [`auth`].
+
+mod attempt;
+mod auth;
+mod error;
+
+pub use error::ConnectError;
+
+use crate::conninfo::{Conninfo, ConninfoError, Host, SslMode, TargetSessionAttrs};
+use crate::link::{Link, Want, look_up};
+use attempt::{Attempt, Encryption, Route, Step, Target};
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::RawFd;
+use std::time::Instant;
+
+/// A connection in the making.
+///
+/// Wait for what [`Dialing::advance`] asks (on [`Dialing::fd`], until [`Dialing::deadline`]) and call it again.
+/// The descriptor changes when another host or way is tried, which [`Dialing::generation`] tells.
+/// Only looking up a host name blocks; [`Conninfo::with_addresses`] does that beforehand.
+pub struct Dialing {
+    conninfo: Conninfo,
+    goal: Goal,
+    /// `None` once the connection has been handed over.
+    attempt: Option<Attempt>,
+    generation: u32,
+    search: Search,
+    /// `target_session_attrs=prefer-standby`: no standby was found, any server will do.
+    any_role: bool,
+}
+
+/// How far a connection is.
+#[derive(Debug)]
+pub enum Progress {
+    /// Call again when the descriptor can be read.
+    WantRead,
+    /// Call again when the descriptor can be written.
+    WantWrite,
+    /// Connected and ready for queries.
+    Done(Connection),
+}
+
+/// A connection that is ready for queries.
+#[derive(Debug)]
+pub struct Connection {
+    /// The connection itself.
+    pub link: Link,
+    /// Process number of the backend.
+    pub backend_pid: i32,
+    /// What a request to cancel must know.
+    pub secret_key: i32,
+    /// Settings that the server reports (`server_version`, ...).
+    pub parameters: BTreeMap<String, String>,
+    /// Version and cipher of TLS, if there is any.
+    pub tls: Option<String>,
+    /// Bytes that came after the first ReadyForQuery: to be scanned before anything from `link`.
+    pub leftover: Vec<u8>,
+    /// The one server that was reached; `hostaddr` is the address that answered.
+    pub host: Host,
+    cancel: CancelHandle,
+}
+
+/// What is needed to cancel whatever a session is doing, from anywhere: it may be cloned and sent to other threads.
+#[derive(Clone)]
+pub struct CancelHandle {
+    conninfo: Conninfo,
+    backend_pid: i32,
+    secret_key: i32,
+}
+
+/// What a connection is made for.
+enum Goal {
+    Session,
+    Cancel(CancelHandle),
+}
+
+/// Connects, waiting as long as `connect_timeout` allows for each address.
+///
+/// # Errors
+/// What went wrong on the last host, or on each if they differ.
+pub fn connect(conninfo: &Conninfo) -> Result<Connection, ConnectError> {
+    Dialing::start(conninfo)?.finish()
+}
+
+impl Conninfo {
+    /// The same with every host name looked up, so that many connections ask the resolver once. Each name stands
+    /// for its first address afterwards.
+    ///
+    /// # Errors
+    /// A name that has no address.
+    pub fn with_addresses(&self) -> Result<Conninfo, ConnectError> {
+        let mut conninfo = self.clone();
+        for host in &mut conninfo.hosts {
+            if let Some(Target::Address(address)) = targets(host)?.into_iter().next() {
+                host.hostaddr = Some(address.ip().to_string());
+            }
+        }
+        Ok(conninfo)
+    }
+}
+
+impl Dialing {
+    /// Begins with the first address of the first host that can be looked up.
+    ///
+    /// # Errors
+    /// If no attempt could even begin.
+    pub fn start(conninfo: &Conninfo) -> Result<Dialing, ConnectError> {
+        Dialing::begin(conninfo.clone(), Goal::Session)
+    }
+
+    /// Begins to send a request to cancel. [`Dialing::advance`] ends with [`Progress::Done`] once the server has
+    /// taken the request; its connection is closed and good for nothing.
+    ///
+    /// # Errors
+    /// As [`Dialing::start`].
+    pub fn start_cancel(handle: &CancelHandle) -> Result<Dialing, ConnectError> {
+        Dialing::begin(handle.conninfo.clone(), Goal::Cancel(handle.clone()))
+    }
+
+    fn begin(conninfo: Conninfo, goal: Goal) -> Result<Dialing, ConnectError> {
+        let mut search = Search::default();
+        let attempt = Some(search.next_attempt(&conninfo)?);
+        Ok(Dialing { conninfo, goal, attempt, generation: 0, search, any_role: false })
+    }
+
+    /// Goes on as far as it can without waiting.
+    ///
+    /// # Errors
+    /// When nothing is left to try.
+    pub fn advance(&mut self) -> Result<Progress, ConnectError> {
+        loop {
+            let Some(attempt) = &mut self.attempt else {
+                let source = io::Error::other("it has been connected already");
+                return Err(ConnectError::Io { place: self.conninfo.to_string(), source });
+            };
+            let is_late = attempt.deadline.is_some_and(|at| Instant::now() >= at);
+            let error = match attempt.step(&self.conninfo, &self.goal) {
+                Ok(Step::Done) => break,
+                Ok(Step::Wait(_)) if is_late => attempt.timed_out(&self.conninfo),
+                Ok(Step::Wait(Want::Read)) => return Ok(Progress::WantRead),
+                Ok(Step::Wait(Want::Write)) => return Ok(Progress::WantWrite),
+                Err(error) => error,
+            };
+            self.after_failure(error)?;
+        }
+        let attempt = self.attempt.take().expect("the loop ends only with an attempt that is done");
+        Ok(Progress::Done(self.connection(attempt)))
+    }
+
+    /// The descriptor to wait on (-1 once connected). It changes with [`Dialing::generation`].
+    pub fn fd(&self) -> RawFd {
+        self.attempt.as_ref().map_or(-1, |attempt| attempt.link.fd())
+    }
+
+    /// The connection under way, to be registered with an event loop; `None` once connected.
+    pub fn link_mut(&mut self) -> Option<&mut Link> {
+        self.attempt.as_mut().map(|attempt| &mut attempt.link)
+    }
+
+    /// Changes whenever another connection is tried, even if its descriptor has the same number.
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// When [`Dialing::advance`] should be called even if nothing has happened.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.attempt.as_ref()?.deadline
+    }
+
+    /// Blocks until the connection is made (or the request to cancel is taken).
+    ///
+    /// # Errors
+    /// As [`Dialing::advance`].
+    pub fn finish(mut self) -> Result<Connection, ConnectError> {
+        loop {
+            let want = match self.advance()? {
+                Progress::Done(connection) => return Ok(connection),
+                Progress::WantRead => Want::Read,
+                Progress::WantWrite => Want::Write,
+            };
+            let Some(attempt) = &self.attempt else { continue };
+            if let Err(source) = attempt.link.wait(&[want], attempt.deadline) {
+                return Err(ConnectError::Io { place: self.conninfo.to_string(), source });
+            }
+        }
+    }
+
+    fn after_failure(&mut self, error: ConnectError) -> Result<(), ConnectError> {
+        let is_fallback = self.attempt.as_ref().is_some_and(|attempt| attempt.route.is_fallback);
+        // The old connection is closed before the next is made: a full server needs the slot.
+        self.attempt = None;
+        if !self.search.is_worth_another(error, is_fallback) {
+            return Err(self.search.summary());
+        }
+        let mut next = self.search.next_attempt(&self.conninfo);
+        let prefers_standby = self.conninfo.target_session_attrs == TargetSessionAttrs::PreferStandby;
+        if next.is_err() && prefers_standby && !self.any_role {
+            self.any_role = true;
+            self.conninfo.target_session_attrs = TargetSessionAttrs::Any;
+            self.search = Search::default();
+            next = self.search.next_attempt(&self.conninfo);
+        }
+        self.attempt = Some(next?);
+        self.generation += 1;
+        Ok(())
+    }
+
+    fn connection(&self, mut attempt: Attempt) -> Connection {
+        let mut host = self.conninfo.hosts[attempt.route.host].clone();
+        if let Target::Address(address) = &attempt.route.target {
+            host.hostaddr = Some(address.ip().to_string());
+        }
+        let tls = attempt.link.tls_description();
+        let mut conninfo = self.conninfo.clone();
+        conninfo.hosts = vec![host.clone()];
+        conninfo.password = None;
+        conninfo.host_passwords.clear();
+        // A request to cancel is encrypted if and only if the session is.
+        conninfo.sslmode = match &tls {
+            None => SslMode::Disable,
+            Some(_) => self.conninfo.sslmode.max(SslMode::Require),
+        };
+        let (backend_pid, secret_key) = (attempt.backend_pid, attempt.secret_key);
+        Connection {
+            leftover: attempt.take_inbox(),
+            link: attempt.link,
+            backend_pid,
+            secret_key,
+            parameters: attempt.parameters,
+            tls,
+            host,
+            cancel: CancelHandle { conninfo, backend_pid, secret_key },
+        }
+    }
+}
+
+impl Connection {
+    /// What cancels this connection's query.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        self.cancel.clone()
+    }
+
+    /// The server's version as a number (150004 for 15.4), from the parameter `server_version`; 0 if it is not there.
+    pub fn server_version_num(&self) -> u32 {
+        self.parameters.get("server_version").map_or(0, |text| version_num(text))
+    }
+}
+
+impl CancelHandle {
+    /// Asks the server to cancel what the session is doing, over a connection of its own; blocks until the server
+    /// has taken the request. Whether anything was cancelled only the session can tell.
+    ///
+    /// # Errors
+    /// If the server cannot be reached.
+    pub fn cancel(&self) -> Result<(), ConnectError> {
+        Dialing::start_cancel(self)?.finish().map(drop)
+    }
+}
+
+impl fmt::Debug for CancelHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The key lets anybody cancel.
+        write!(f, "CancelHandle {{ backend_pid: {}, .. }}", self.backend_pid)
+    }
+}
+
+/// What is left to try, and why the tries so far failed.
+#[derive(Default)]
+struct Search {
+    routes: VecDeque<Route>,
+    next_host: usize,
+    errors: Vec<ConnectError>,
+}
+
+impl Search {
+    /// Begins the next attempt that can begin.
+    fn next_attempt(&mut self, conninfo: &Conninfo) -> Result<Attempt, ConnectError> {
+        loop {
+            if let Some(route) = self.routes.pop_front() {
+                match Attempt::start(conninfo, route) {
+                    Ok(attempt) => return Ok(attempt),
+                    Err(error) => {
+                        self.skip_fallbacks();
+                        self.errors.push(error);
+                    }
+                }
+            } else if let Some(host) = conninfo.hosts.get(self.next_host) {
+                match targets(host) {
+                    Ok(targets) => self.routes.extend(routes(conninfo, self.next_host, targets)),
+                    Err(error) => self.errors.push(error),
+                }
+                self.next_host += 1;
+            } else {
+                return Err(self.summary());
+            }
+        }
+    }
+
+    /// Records why an attempt failed and tells whether another one may succeed.
+    fn is_worth_another(&mut self, error: ConnectError, was_fallback: bool) -> bool {
+        let has_fallback = self.routes.front().is_some_and(|route| route.is_fallback);
+        let verdict = match &error {
+            // Rules of `pg_hba.conf` may differ with and without TLS; a wrong password stays wrong (28P01), and
+            // sending it again without TLS would only expose it.
+            ConnectError::Auth { error, .. } => has_fallback && error.sqlstate == "28000",
+            ConnectError::TlsRequired { .. } => has_fallback,
+            ConnectError::Tls { .. } | ConnectError::TlsNotOffered { .. } | ConnectError::Closed { .. } => {
+                true
+            }
+            ConnectError::Refused { .. }
+            | ConnectError::Timeout { .. }
+            | ConnectError::NotPostgres { .. }
+            | ConnectError::WrongRole { .. }
+            | ConnectError::Io { .. } => {
+                self.skip_fallbacks();
+                true
+            }
+            // libpq goes on to the next host when a server is starting up or shutting down.
+            ConnectError::Server(error) => {
+                self.skip_fallbacks();
+                error.sqlstate == "57P03"
+            }
+            _ => false,
+        };
+        let first_way = if was_fallback { self.errors.pop() } else { None };
+        self.errors.push(match first_way {
+            Some(first) if tells_more(&first, &error) => first,
+            _ => error,
+        });
+        verdict
+    }
+
+    fn skip_fallbacks(&mut self) {
+        while self.routes.front().is_some_and(|route| route.is_fallback) {
+            self.routes.pop_front();
+        }
+    }
+
+    /// The errors as one; errors that read the same are told once.
+    fn summary(&mut self) -> ConnectError {
+        let mut distinct: Vec<ConnectError> = Vec::new();
+        for error in std::mem::take(&mut self.errors) {
+            if !distinct.iter().any(|known| known.to_string() == error.to_string()) {
+                distinct.push(error);
+            }
+        }
+        match distinct.pop() {
+            Some(only) if distinct.is_empty() => only,
+            Some(last) => {
+                distinct.push(last);
+                ConnectError::Several(distinct)
+            }
+            None => ConnectError::Conninfo(ConninfoError("no host to connect to".to_owned())),
+        }
+    }
+}
+
+/// Of the two ways to one place, whether the first failed for the better reason.
+fn tells_more(first: &ConnectError, second: &ConnectError) -> bool {
+    matches!(first, ConnectError::Auth { .. })
+        || matches!((first, second), (ConnectError::Tls { .. }, ConnectError::TlsRequired { .. }))
+}
+
+/// The addresses of a host.
+fn targets(host: &Host) -> Result<Vec<Target>, ConnectError> {
+    if let Some(path) = host.socket_path() {
+        return Ok(vec![Target::Socket(path)]);
+    }
+    let name = host.hostaddr.as_deref().unwrap_or(&host.host);
+    if let Ok(address) = name.parse::<IpAddr>() {
+        return Ok(vec![Target::Address(SocketAddr::new(address, host.port))]);
+    }
+    let failed = |reason: String| ConnectError::NoSuchHost { host: name.to_owned(), reason };
+    match look_up(name, host.port) {
+        Ok(found) if found.is_empty() => Err(failed("it has no address".to_owned())),
+        Ok(found) => Ok(found.into_iter().map(Target::Address).collect()),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+/// The ways to each address: what `sslmode` means.
+fn routes(conninfo: &Conninfo, host: usize, targets: Vec<Target>) -> Vec<Route> {
+    let over_network: &[Encryption] = match conninfo.sslmode {
+        SslMode::Disable => &[Encryption::Plain],
+        SslMode::Allow => &[Encryption::Plain, Encryption::Tls],
+        SslMode::Prefer => &[Encryption::IfOffered, Encryption::Plain],
+        SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => &[Encryption::Tls],
+    };
+    let mut routes = Vec::new();
+    for target in targets {
+        let ways = if matches!(target, Target::Socket(_)) { &[Encryption::Plain] } else { over_network };
+        for (i, &encryption) in ways.iter().enumerate() {
+            routes.push(Route { host, target: target.clone(), encryption, is_fallback: i > 0 });
+        }
+    }
+    routes
+}
+
+/// `15.4 (Debian 15.4-1)`, `9.6.24`, `18beta1` as PostgreSQL's `server_version_num`.
+fn version_num(text: &str) -> u32 {
+    let mut numbers = text.split(|c: char| c == '.' || c == ' ').map(|part| {
+        let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse::<u32>().unwrap_or(0)
+    });
+    let mut next = || numbers.next().unwrap_or(0);
+    let (major, minor) = (next(), next());
+    if major >= 10 { major * 10_000 + minor } else { major * 10_000 + minor * 100 + next() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_become_numbers() {
+        for (text, expected) in [
+            ("15.18 (Debian 15.18-0+deb12u1)", 150_018),
+            ("9.6.24", 90_624),
+            ("18beta1", 180_000),
+            ("10", 100_000),
+            ("", 0),
+        ] {
+            assert_eq!(version_num(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn each_sslmode_has_its_ways() {
+        let check = |sslmode: SslMode, host: &str, expected: &[Encryption]| {
+            let mut conninfo = Conninfo::new(host, 1, "u", "d");
+            conninfo.sslmode = sslmode;
+            let ways: Vec<_> = routes(&conninfo, 0, targets(&conninfo.hosts[0]).unwrap())
+                .into_iter()
+                .map(|route| route.encryption)
+                .collect();
+            assert_eq!(ways, expected, "{sslmode:?} {host}");
+        };
+        check(SslMode::Disable, "127.0.0.1", &[Encryption::Plain]);
+        check(SslMode::Allow, "127.0.0.1", &[Encryption::Plain, Encryption::Tls]);
+        check(SslMode::Prefer, "::1", &[Encryption::IfOffered, Encryption::Plain]);
+        check(SslMode::VerifyFull, "127.0.0.1", &[Encryption::Tls]);
+        check(SslMode::VerifyFull, "/tmp", &[Encryption::Plain]);
+    }
+}

@@ -1,0 +1,425 @@
+//! One attempt: one address, one way of encryption, from `connect` to ReadyForQuery. Which attempts are made, and
+//! in which order, is decided in [`super`].
+
+use super::auth::{Auth, Scram};
+use super::error::ConnectError;
+use super::{CancelHandle, Goal};
+use crate::conninfo::{Conninfo, Host, SslNegotiation, TargetSessionAttrs};
+use crate::link::{Link, Want};
+use crate::message;
+use crate::reply::{ServerError, parse_error, row_values};
+use crate::scan::ProtocolError;
+use crate::tls::{TlsSetup, server_end_point};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// No message of a server that starts up is longer (libpq's own limit for an error is 30 000).
+const STARTUP_MESSAGE_BYTES_MAX: usize = 1 << 16;
+const ROLE_QUERY: &str =
+    "SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only')";
+
+/// Where to connect and how.
+#[derive(Clone, Debug)]
+pub(super) struct Route {
+    /// Index into `Conninfo::hosts`.
+    pub(super) host: usize,
+    pub(super) target: Target,
+    pub(super) encryption: Encryption,
+    /// A second way to the place of the route before it.
+    pub(super) is_fallback: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    Address(SocketAddr),
+    Socket(PathBuf),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Encryption {
+    /// Without TLS.
+    Plain,
+    /// With TLS if the server says that it can.
+    IfOffered,
+    /// With TLS or not at all.
+    Tls,
+}
+
+/// What the attempt is waiting for.
+enum Phase {
+    /// The system makes the connection.
+    Connecting,
+    /// SSLRequest is sent; one byte will come back.
+    TlsAnswer,
+    /// The TLS handshake runs.
+    Handshake,
+    /// The startup message is sent; authentication, settings and ReadyForQuery will come.
+    Startup,
+    /// The server is ready and was asked whether it is a standby.
+    Role {
+        /// In recovery, read only; once the row has come.
+        answer: Option<(bool, bool)>,
+    },
+    /// CancelRequest is sent; the server will close the connection.
+    CancelSent,
+}
+
+/// What a step led to.
+pub(super) enum Step {
+    /// Call again when this is possible.
+    Wait(Want),
+    /// Connected, and ready for queries (or cancelled).
+    Done,
+}
+
+/// See the head of the file.
+pub(super) struct Attempt {
+    pub(super) link: Link,
+    pub(super) deadline: Option<Instant>,
+    pub(super) route: Route,
+    place: String,
+    phase: Phase,
+    auth: Auth,
+    inbox: Vec<u8>,
+    outbox: Vec<u8>,
+    pub(super) backend_pid: i32,
+    pub(super) secret_key: i32,
+    pub(super) parameters: BTreeMap<String, String>,
+}
+
+impl Attempt {
+    pub(super) fn start(conninfo: &Conninfo, route: Route) -> Result<Attempt, ConnectError> {
+        let limit = conninfo.connect_timeout;
+        let place = place(conninfo, &route);
+        let link = match &route.target {
+            Target::Address(address) => Link::start_tcp(*address, conninfo.tcp_user_timeout),
+            Target::Socket(path) => Link::start_unix(path, limit),
+        };
+        let link = link.map_err(|error| match error.kind() {
+            io::ErrorKind::TimedOut => ConnectError::Timeout { place: place.clone(), after: limit },
+            _ => ConnectError::from_io(&place, matches!(route.target, Target::Socket(_)), error),
+        })?;
+        let auth = Auth {
+            place: place.clone(),
+            user: conninfo.user.clone(),
+            password: conninfo.password_for(route.host).cloned(),
+            channel_binding: conninfo.channel_binding,
+            encrypted: false,
+            end_point: None,
+            scram: Scram::Unused,
+        };
+        Ok(Attempt {
+            link,
+            deadline: (!limit.is_zero()).then(|| Instant::now() + limit),
+            route,
+            place,
+            phase: Phase::Connecting,
+            auth,
+            inbox: Vec::new(),
+            outbox: Vec::new(),
+            backend_pid: 0,
+            secret_key: 0,
+            parameters: BTreeMap::new(),
+        })
+    }
+
+    /// Bytes received after ReadyForQuery.
+    pub(super) fn take_inbox(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.inbox)
+    }
+
+    /// Goes on until it has to wait, or is done.
+    pub(super) fn step(&mut self, conninfo: &Conninfo, goal: &Goal) -> Result<Step, ConnectError> {
+        loop {
+            if let Some(want) = self.send_outbox()? {
+                return Ok(Step::Wait(want));
+            }
+            match self.phase {
+                Phase::Connecting => match self.link.is_connected() {
+                    Ok(false) => return Ok(Step::Wait(Want::Write)),
+                    Ok(true) => self.on_connected(conninfo, goal)?,
+                    Err(error) => return Err(self.io(error)),
+                },
+                Phase::TlsAnswer => {
+                    // One byte and no more: whatever follows in the clear must not be taken for part of the TLS.
+                    let mut answer = [0];
+                    match self.link.recv(&mut answer) {
+                        Ok(0) => return Err(ConnectError::Closed { place: self.place.clone() }),
+                        Ok(_) => self.on_tls_answer(answer[0], conninfo, goal)?,
+                        Err(error) if would_block(&error) => return Ok(Step::Wait(Want::Read)),
+                        Err(error) => return Err(self.io(error)),
+                    }
+                }
+                Phase::Handshake => match self.link.handshake() {
+                    Ok(Some(want)) => return Ok(Step::Wait(want)),
+                    Ok(None) => self.on_encrypted(conninfo, goal)?,
+                    Err(error) => return Err(ConnectError::from_handshake(&self.place, error)),
+                },
+                Phase::CancelSent => match self.link.recv(&mut [0; 64]) {
+                    Ok(0) => return Ok(Step::Done),
+                    Ok(_) => {}
+                    Err(error) if would_block(&error) => return Ok(Step::Wait(Want::Read)),
+                    // Some servers reset instead of closing: the request has been read all the same.
+                    Err(_) => return Ok(Step::Done),
+                },
+                Phase::Startup | Phase::Role { .. } => match self.take_message()? {
+                    Some((tag, body)) => {
+                        if self.on_message(tag, &body, conninfo)? {
+                            return Ok(Step::Done);
+                        }
+                    }
+                    None if self.receive()? => {}
+                    None => return Ok(Step::Wait(Want::Read)),
+                },
+            }
+        }
+    }
+
+    fn on_connected(&mut self, conninfo: &Conninfo, goal: &Goal) -> Result<(), ConnectError> {
+        match self.route.encryption {
+            Encryption::Plain => self.begin(conninfo, goal),
+            _ if conninfo.sslnegotiation == SslNegotiation::Direct => self.begin_tls(conninfo)?,
+            _ => {
+                message::ssl_request(&mut self.outbox);
+                self.phase = Phase::TlsAnswer;
+            }
+        }
+        Ok(())
+    }
+
+    fn on_tls_answer(&mut self, answer: u8, conninfo: &Conninfo, goal: &Goal) -> Result<(), ConnectError> {
+        match answer {
+            b'S' => self.begin_tls(conninfo)?,
+            b'N' if self.route.encryption == Encryption::IfOffered => self.begin(conninfo, goal),
+            b'N' => return Err(ConnectError::TlsNotOffered { place: self.place.clone() }),
+            // An error before any negotiation, for example too many connections.
+            b'E' => {
+                self.inbox.push(b'E');
+                self.phase = Phase::Startup;
+            }
+            other => return Err(ConnectError::not_postgres(&self.place, other)),
+        }
+        Ok(())
+    }
+
+    fn begin_tls(&mut self, conninfo: &Conninfo) -> Result<(), ConnectError> {
+        let failed = |reason| ConnectError::Tls { place: self.place.clone(), reason };
+        let setup = TlsSetup::new(conninfo, &conninfo.hosts[self.route.host]).map_err(failed)?;
+        self.link.start_tls(setup).map_err(|error| failed(error.to_string()))?;
+        self.phase = Phase::Handshake;
+        Ok(())
+    }
+
+    fn on_encrypted(&mut self, conninfo: &Conninfo, goal: &Goal) -> Result<(), ConnectError> {
+        if conninfo.sslnegotiation == SslNegotiation::Direct && !self.link.has_alpn() {
+            let reason =
+                "the server did not agree to PostgreSQL inside TLS (ALPN); use sslnegotiation=postgres";
+            return Err(ConnectError::Tls { place: self.place.clone(), reason: reason.to_owned() });
+        }
+        self.auth.encrypted = true;
+        self.auth.end_point = self.link.server_certificate().and_then(server_end_point);
+        self.begin(conninfo, goal);
+        Ok(())
+    }
+
+    /// The connection stands, encrypted if it will ever be: the first message proper.
+    fn begin(&mut self, conninfo: &Conninfo, goal: &Goal) {
+        match goal {
+            Goal::Session => {
+                message::startup(&mut self.outbox, startup_parameters(conninfo));
+                self.phase = Phase::Startup;
+            }
+            Goal::Cancel(CancelHandle { backend_pid, secret_key, .. }) => {
+                message::cancel_request(&mut self.outbox, *backend_pid, *secret_key);
+                self.phase = Phase::CancelSent;
+            }
+        }
+    }
+
+    /// Handles one message; `true` if the connection is ready.
+    fn on_message(&mut self, tag: u8, body: &[u8], conninfo: &Conninfo) -> Result<bool, ConnectError> {
+        match (tag, &mut self.phase) {
+            (b'R', Phase::Startup) => {
+                self.auth.on_request(body, &mut self.outbox)?;
+            }
+            (b'K', Phase::Startup) => match body {
+                [p0, p1, p2, p3, k0, k1, k2, k3] => {
+                    self.backend_pid = i32::from_be_bytes([*p0, *p1, *p2, *p3]);
+                    self.secret_key = i32::from_be_bytes([*k0, *k1, *k2, *k3]);
+                }
+                _ => return Err(self.protocol(ProtocolError::BadBody(tag))),
+            },
+            (b'S', _) => {
+                let mut parts =
+                    body.split(|&b| b == 0).map(|part| String::from_utf8_lossy(part).into_owned());
+                if let (Some(name), Some(value)) = (parts.next(), parts.next()) {
+                    self.parameters.insert(name, value);
+                }
+            }
+            (b'E', _) => return Err(self.refusal(parse_error(body), conninfo)),
+            (b'Z', Phase::Startup) if conninfo.target_session_attrs == TargetSessionAttrs::Any => {
+                return Ok(true);
+            }
+            (b'Z', Phase::Startup) => {
+                message::query(&mut self.outbox, ROLE_QUERY);
+                self.phase = Phase::Role { answer: None };
+            }
+            (b'D', Phase::Role { answer }) => {
+                let mut values = row_values(body).map(Option::unwrap_or_default);
+                *answer = Some((values.next() == Some(b"t"), values.next() == Some(b"on")));
+            }
+            (b'Z', Phase::Role { answer }) => {
+                let answer = answer.unwrap_or_default();
+                return self.check_role(answer, conninfo.target_session_attrs);
+            }
+            // Notices, the protocol versions of the server, and what surrounds the row.
+            _ => {}
+        }
+        Ok(false)
+    }
+
+    fn check_role(
+        &self,
+        (in_recovery, read_only): (bool, bool),
+        wanted: TargetSessionAttrs,
+    ) -> Result<bool, ConnectError> {
+        let fits = match wanted {
+            TargetSessionAttrs::Any => true,
+            TargetSessionAttrs::ReadWrite => !in_recovery && !read_only,
+            TargetSessionAttrs::ReadOnly => in_recovery || read_only,
+            TargetSessionAttrs::Primary => !in_recovery,
+            TargetSessionAttrs::Standby | TargetSessionAttrs::PreferStandby => in_recovery,
+        };
+        if fits {
+            return Ok(true);
+        }
+        Err(ConnectError::WrongRole { place: self.place.clone(), wanted: wanted.as_str() })
+    }
+
+    /// Gives a refusal of the server its type.
+    fn refusal(&self, error: ServerError, conninfo: &Conninfo) -> ConnectError {
+        let place = self.place.clone();
+        // Before version 14 the message said "SSL off".
+        let for_plain = ["no encryption", "SSL off"].iter().any(|end| error.message.ends_with(end));
+        match error.sqlstate.as_str() {
+            "28000" if for_plain && !self.auth.encrypted => ConnectError::TlsRequired { place, error },
+            "3D000" => ConnectError::NoSuchDatabase { place, dbname: conninfo.dbname.clone() },
+            _ if error.is_class("28") => ConnectError::Auth {
+                place,
+                user: conninfo.user.clone(),
+                error,
+                password_source: match self.auth.password {
+                    Some(_) => conninfo.password_source.clone(),
+                    None => Default::default(),
+                },
+            },
+            _ => ConnectError::Server(error),
+        }
+    }
+
+    /// The next whole message of the inbox.
+    fn take_message(&mut self) -> Result<Option<(u8, Vec<u8>)>, ConnectError> {
+        let Some(&tag) = self.inbox.first() else { return Ok(None) };
+        if !matches!(tag, b'R' | b'K' | b'S' | b'E' | b'N' | b'Z' | b'v' | b'T' | b'D' | b'C') {
+            return Err(ConnectError::not_postgres(&self.place, tag));
+        }
+        let [_, l0, l1, l2, l3, ..] = self.inbox[..] else { return Ok(None) };
+        let length = u32::from_be_bytes([l0, l1, l2, l3]);
+        if !(4..=STARTUP_MESSAGE_BYTES_MAX as u32).contains(&length) {
+            if tag == b'E' {
+                return Err(self.old_style_error());
+            }
+            return Err(ConnectError::not_postgres(&self.place, tag));
+        }
+        let end = 1 + length as usize;
+        if self.inbox.len() < end {
+            return Ok(None);
+        }
+        let body = self.inbox[5..end].to_vec();
+        self.inbox.drain(..end);
+        Ok(Some((tag, body)))
+    }
+
+    /// A server that cannot even start a process for us says so as `E` and a text that ends with a zero byte.
+    fn old_style_error(&self) -> ConnectError {
+        let text = self.inbox[1..].split(|&b| b == 0).next().unwrap_or_default();
+        let message = String::from_utf8_lossy(text).trim().to_owned();
+        ConnectError::Server(ServerError {
+            severity: "FATAL".to_owned(),
+            sqlstate: "58000".to_owned(),
+            message,
+            ..ServerError::default()
+        })
+    }
+
+    /// Receives what is there; `false` if nothing is.
+    fn receive(&mut self) -> Result<bool, ConnectError> {
+        let mut buffer = [0; 4096];
+        match self.link.recv(&mut buffer) {
+            Ok(0) => Err(ConnectError::Closed { place: self.place.clone() }),
+            Ok(n) => {
+                self.inbox.extend_from_slice(&buffer[..n]);
+                Ok(true)
+            }
+            Err(error) if would_block(&error) => Ok(false),
+            Err(error) => Err(self.io(error)),
+        }
+    }
+
+    /// Sends what is queued; what to wait for if not everything went.
+    fn send_outbox(&mut self) -> Result<Option<Want>, ConnectError> {
+        while !self.outbox.is_empty() {
+            match self.link.send(&self.outbox) {
+                Ok(n) => drop(self.outbox.drain(..n)),
+                Err(error) if would_block(&error) => return Ok(Some(Want::Write)),
+                Err(error) => return Err(self.io(error)),
+            }
+        }
+        if matches!(self.phase, Phase::Handshake) {
+            return Ok(None);
+        }
+        match self.link.flush_pending() {
+            Ok(()) => Ok(None),
+            Err(error) if would_block(&error) => Ok(Some(Want::Write)),
+            Err(error) => Err(self.io(error)),
+        }
+    }
+
+    fn io(&self, error: io::Error) -> ConnectError {
+        ConnectError::from_io(&self.place, matches!(self.route.target, Target::Socket(_)), error)
+    }
+
+    fn protocol(&self, error: ProtocolError) -> ConnectError {
+        ConnectError::Protocol { place: self.place.clone(), error }
+    }
+
+    /// That nothing came in time.
+    pub(super) fn timed_out(&self, conninfo: &Conninfo) -> ConnectError {
+        ConnectError::Timeout { place: self.place.clone(), after: conninfo.connect_timeout }
+    }
+}
+
+/// How messages name the place.
+fn place(conninfo: &Conninfo, route: &Route) -> String {
+    let host: &Host = &conninfo.hosts[route.host];
+    match &route.target {
+        Target::Socket(path) => path.display().to_string(),
+        Target::Address(_) => host.to_string(),
+    }
+}
+
+fn startup_parameters(conninfo: &Conninfo) -> Vec<(&str, &str)> {
+    // Everything above reads text as UTF-8, so it is asked for, whatever the database's own encoding.
+    let mut parameters =
+        vec![("user", &*conninfo.user), ("database", &*conninfo.dbname), ("client_encoding", "UTF8")];
+    parameters.extend(conninfo.application_name.as_deref().map(|name| ("application_name", name)));
+    parameters.extend(conninfo.options.as_deref().map(|options| ("options", options)));
+    parameters
+}
+
+fn would_block(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
+}

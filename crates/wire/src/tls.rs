@@ -1,0 +1,287 @@
+//! What TLS means for libpq, on top of rustls: which certificates are believed for each `sslmode`, client
+//! certificates, and the hash that binds SCRAM to the channel. Reads certificate files; opens no connection.
+
+use crate::conninfo::{Conninfo, Host, SslMode};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::crypto::{
+    CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
+    verify_tls13_signature_with_raw_key,
+};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme,
+};
+use sha2::{Digest, Sha256, Sha384, Sha512};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+use x509_cert::der::asn1::ObjectIdentifier;
+use x509_cert::der::oid::db::{rfc4519, rfc5912};
+use x509_cert::der::{Decode, Encode};
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
+
+/// The name PostgreSQL 17 and later expect in the handshake; older servers do not look.
+const ALPN: &[u8] = b"postgresql";
+
+/// Everything a handshake with one host needs.
+pub(crate) struct TlsSetup {
+    pub(crate) config: Arc<ClientConfig>,
+    pub(crate) name: ServerName<'static>,
+}
+
+impl TlsSetup {
+    /// Prepares for `host`. The error is a sentence for people.
+    pub(crate) fn new(conninfo: &Conninfo, host: &Host) -> Result<TlsSetup, String> {
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier(conninfo, &provider)?);
+        let mut config = match client_certificate(conninfo)? {
+            Some((chain, key)) => builder
+                .with_client_auth_cert(chain, key)
+                .map_err(|error| format!("cannot use the client certificate: {error}"))?,
+            None => builder.with_no_client_auth(),
+        };
+        config.alpn_protocols = vec![ALPN.to_vec()];
+        config.enable_sni = conninfo.sslsni;
+        let name = ServerName::try_from(host.host.clone())
+            .or_else(|_| ServerName::try_from(host.hostaddr.clone().unwrap_or_default()))
+            .map_err(|_| format!("`{}` is not a name that a certificate can have", host.host))?;
+        Ok(TlsSetup { config: Arc::new(config), name })
+    }
+}
+
+fn verifier(
+    conninfo: &Conninfo,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, String> {
+    let file = conninfo.sslrootcert.as_deref();
+    if file == Some("system") {
+        let platform = rustls_platform_verifier::Verifier::new(provider.clone())
+            .map_err(|error| format!("cannot read the system's root certificates: {error}"))?;
+        return Ok(Arc::new(platform));
+    }
+    let algorithms = provider.signature_verification_algorithms;
+    let must_verify = conninfo.sslmode >= SslMode::VerifyCa;
+    let Some(file) = file.filter(|file| must_verify || fs::exists(file).unwrap_or(false)) else {
+        if must_verify {
+            return Err(format!(
+                "`sslmode={}` needs root certificates: set `sslrootcert` to a file, or to `system`",
+                conninfo.sslmode.as_str()
+            ));
+        }
+        return Ok(Arc::new(Verifier { trust: Trust::Anything, algorithms }));
+    };
+    let listed =
+        certificates(file).map_err(|error| format!("cannot read `sslrootcert` file `{file}`: {error}"))?;
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(listed.iter().cloned());
+    let check_name = conninfo.sslmode == SslMode::VerifyFull;
+    Ok(Arc::new(Verifier { trust: Trust::Roots { roots, listed, check_name }, algorithms }))
+}
+
+type ClientCertificate = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+/// The client's certificate and key, if the certificate's file exists (libpq goes on without a missing one).
+fn client_certificate(conninfo: &Conninfo) -> Result<Option<ClientCertificate>, String> {
+    let Some(file) = conninfo.sslcert.as_deref().filter(|file| fs::exists(file).unwrap_or(false)) else {
+        return Ok(None);
+    };
+    let chain =
+        certificates(file).map_err(|error| format!("cannot read `sslcert` file `{file}`: {error}"))?;
+    let Some(key_file) = conninfo.sslkey.as_deref() else {
+        return Err(format!("certificate `{file}` has no key: set `sslkey`"));
+    };
+    let about = |error: &dyn std::fmt::Display| format!("cannot read `sslkey` file `{key_file}`: {error}");
+    let metadata = fs::metadata(key_file).map_err(|error| about(&error))?;
+    // As libpq: a key of our own is for us only; one of root may be read by a group.
+    let forbidden = if metadata.uid() == 0 { 0o037 } else { 0o077 };
+    if metadata.mode() & forbidden != 0 {
+        return Err(format!("private key `{key_file}` can be read by others: chmod 0600 {key_file}"));
+    }
+    let key = PrivateKeyDer::from_pem_file(key_file).map_err(|error| about(&error))?;
+    Ok(Some((chain, key)))
+}
+
+fn certificates(file: &str) -> Result<Vec<CertificateDer<'static>>, String> {
+    let found = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    match found {
+        Ok(found) if found.is_empty() => Err("it has no certificate in PEM form".to_owned()),
+        Ok(found) => Ok(found),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Believes certificates as libpq with OpenSSL does.
+#[derive(Debug)]
+struct Verifier {
+    trust: Trust,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+#[derive(Debug)]
+enum Trust {
+    /// `require` and weaker without a root file: encryption against listeners, not against impostors.
+    Anything,
+    /// A chain to one of the roots (`verify-ca`), and perhaps the host's name (`verify-full`).
+    Roots { roots: RootCertStore, listed: Vec<CertificateDer<'static>>, check_name: bool },
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, TlsError> {
+        let Trust::Roots { roots, listed, check_name } = &self.trust else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        if listed.iter().any(|root| root == end_entity) {
+            // A self-signed server certificate that is its own root: OpenSSL takes it, webpki by itself does not.
+            check_validity(end_entity, now)?;
+        } else {
+            let parsed = ParsedCertificate::try_from(end_entity)?;
+            verify_server_cert_signed_by_trust_anchor(
+                &parsed,
+                roots,
+                intermediates,
+                now,
+                self.algorithms.all,
+            )?;
+        }
+        if *check_name {
+            check_host_name(end_entity, server_name)?;
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        verify_tls12_signature(message, cert, dss, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        match (verify_tls13_signature(message, cert, dss, &self.algorithms), &self.trust) {
+            // webpki does not read certificates of version 1, which `openssl x509 -req` still makes. The signature
+            // itself must hold even if the certificate is not verified: channel binding rests on it.
+            (Err(error), Trust::Anything) => {
+                let key = x509_cert::Certificate::from_der(cert)
+                    .and_then(|parsed| parsed.tbs_certificate.subject_public_key_info.to_der())
+                    .map_err(|_| error)?;
+                let key = SubjectPublicKeyInfoDer::from(key);
+                verify_tls13_signature_with_raw_key(message, &key, dss, &self.algorithms)
+            }
+            (result, _) => result,
+        }
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}
+
+fn check_validity(cert: &CertificateDer<'_>, now: UnixTime) -> Result<(), TlsError> {
+    let parsed = x509_cert::Certificate::from_der(cert).map_err(|_| CertificateError::BadEncoding)?;
+    let validity = parsed.tbs_certificate.validity;
+    if now.as_secs() < validity.not_before.to_unix_duration().as_secs() {
+        return Err(CertificateError::NotValidYet.into());
+    }
+    if now.as_secs() > validity.not_after.to_unix_duration().as_secs() {
+        return Err(CertificateError::Expired.into());
+    }
+    Ok(())
+}
+
+/// The alternative names of the certificate decide; without any, its common name does, as in libpq.
+fn check_host_name(cert: &CertificateDer<'_>, name: &ServerName<'_>) -> Result<(), TlsError> {
+    let error = match ParsedCertificate::try_from(cert).and_then(|parsed| verify_server_name(&parsed, name)) {
+        Ok(()) => return Ok(()),
+        Err(error) => error,
+    };
+    match common_name_without_alternatives(cert) {
+        Some(common_name) if name_matches(&common_name, &name.to_str()) => Ok(()),
+        _ => Err(error),
+    }
+}
+
+fn common_name_without_alternatives(cert: &CertificateDer<'_>) -> Option<String> {
+    let tbs = x509_cert::Certificate::from_der(cert).ok()?.tbs_certificate;
+    if let Some((_, SubjectAltName(names))) = tbs.get::<SubjectAltName>().ok()? {
+        let is_host =
+            |name: &GeneralName| matches!(name, GeneralName::DnsName(_) | GeneralName::IpAddress(_));
+        if names.iter().any(is_host) {
+            return None;
+        }
+    }
+    let mut parts = tbs.subject.0.iter().flat_map(|part| part.0.iter());
+    let common_name = parts.find(|part| part.oid == rfc4519::COMMON_NAME)?;
+    String::from_utf8(common_name.value.value().to_vec()).ok()
+}
+
+/// A star stands for exactly the first label.
+fn name_matches(pattern: &str, name: &str) -> bool {
+    match (pattern.strip_prefix("*."), name.split_once('.')) {
+        (Some(domain), Some((label, rest))) => !label.is_empty() && domain.eq_ignore_ascii_case(rest),
+        (Some(_), None) => false,
+        (None, _) => pattern.eq_ignore_ascii_case(name),
+    }
+}
+
+/// The binding of type tls-server-end-point (RFC 5929 section 4.1): the certificate hashed with the hash of its
+/// signature, SHA-256 in place of MD5 and SHA-1. `None` if the signature does not say which hash (Ed25519, PSS).
+pub(crate) fn server_end_point(cert: &[u8]) -> Option<Vec<u8>> {
+    const SHA256: [ObjectIdentifier; 5] = [
+        ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.4"), // RSA with MD5
+        rfc5912::SHA_1_WITH_RSA_ENCRYPTION,
+        rfc5912::SHA_256_WITH_RSA_ENCRYPTION,
+        ObjectIdentifier::new_unwrap("1.2.840.10045.4.1"), // ECDSA with SHA-1
+        rfc5912::ECDSA_WITH_SHA_256,
+    ];
+    let algorithm = x509_cert::Certificate::from_der(cert).ok()?.signature_algorithm.oid;
+    if SHA256.contains(&algorithm) {
+        Some(Sha256::digest(cert).to_vec())
+    } else if [rfc5912::SHA_384_WITH_RSA_ENCRYPTION, rfc5912::ECDSA_WITH_SHA_384].contains(&algorithm) {
+        Some(Sha384::digest(cert).to_vec())
+    } else if [rfc5912::SHA_512_WITH_RSA_ENCRYPTION, rfc5912::ECDSA_WITH_SHA_512].contains(&algorithm) {
+        Some(Sha512::digest(cert).to_vec())
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_is_one_label() {
+        for (pattern, name, expected) in [
+            ("db.example.com", "DB.example.com", true),
+            ("*.example.com", "db.example.com", true),
+            ("*.example.com", "a.b.example.com", false),
+            ("*.example.com", "example.com", false),
+            ("*", "host", false),
+            ("db", "db2", false),
+        ] {
+            assert_eq!(name_matches(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+}
