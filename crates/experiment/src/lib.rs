@@ -1,1 +1,5 @@
-//! placeholder
+//! Conducts experiments: from a file to a plan, from a plan to runs, each through its phases, written as it goes.
+
+pub mod builtin;
+pub mod expand;
+pub mod file;

@@ -9,12 +9,13 @@ use serde::{Deserialize, Serialize};
 ///
 /// Identity, over any span from the start of the load: `due = skipped + started` and
 /// `started = committed + failed + unknown + aborted + in flight at the end of the span`.
-/// A transaction is counted in the interval in which the thing counted happened.
+/// A transaction is counted in the interval in which the thing counted happened; a slot of an open loop's schedule
+/// counts as due when it is started or skipped, and until then stands in the gauge `driver.backlog`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Became due: by the schedule, or in a closed loop when the client was free.
+    /// Were due, by the schedule or in a closed loop because the client was free, and were started or skipped.
     pub due: u64,
-    /// Were due but never sent, because they were later than the latency limit.
+    /// Were due but never sent: later than the latency limit, or waiting when the load ended.
     pub skipped: u64,
     /// Sent their first byte.
     pub started: u64,

@@ -42,7 +42,7 @@ pub struct ScriptSpec {
     /// Name in `latency.hlog` tags: letters, digits, `_` and `-` only, unique in the load.
     pub tag: String,
     /// Weight in the choice of the next script; 0 is never chosen.
-    pub weight: u64,
+    pub weight: u32,
     /// The script's text in pgbench's language.
     pub source: String,
 }

@@ -241,7 +241,10 @@ serde_by_text!(
     PgVersion,
     "a PostgreSQL version such as \"18\"",
     |n| n.to_string().parse(),
-    |x| Err(format!("write the version as text, \"{x}\": a bare number cannot tell 10.1 from 10.10")),
+    |x| match x {
+        9.6 => "9.6".parse(),
+        x => Err(format!("write the version as text, \"{x}\": a bare number cannot tell 10.1 from 10.10")),
+    },
     |_| Err("expected a PostgreSQL version such as \"18\"".into())
 );
 serde_by_text!(

@@ -1,0 +1,67 @@
+//! The experiments that pgdyno knows by name.
+
+/// A built-in experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Builtin {
+    /// What follows `pgdyno run`.
+    pub name: &'static str,
+    /// What it asks, in one line.
+    pub about: &'static str,
+}
+
+/// All of them; the first is run when none is named.
+pub const BUILTINS: &[Builtin] = &[Builtin {
+    name: "quick",
+    about: "TPC-B-like read-write at three client counts on an embedded PostgreSQL 18, in 3 minutes",
+}];
+
+/// The experiment file of a built-in, fit for a machine with `n_cpus` processors.
+pub fn text(name: &str, n_cpus: u32) -> Option<String> {
+    match name {
+        "quick" => Some(quick(n_cpus)),
+        _ => None,
+    }
+}
+
+/// One client, enough to keep the processors busy, and four times that.
+fn quick(n_cpus: u32) -> String {
+    let busy = (2 * n_cpus).clamp(4, 64);
+    let crowd = 4 * busy;
+    format!(
+        r#"[experiment]
+name = "quick"
+title = "How fast is PostgreSQL on this machine?"
+description = "TPC-B-like read-write transactions at three client counts, three runs each, in randomized blocks."
+repeats = 3
+
+[server]
+version = "18"
+
+[workload]
+kind = "tpcb"
+scale = "fit"
+protocol = "prepared"
+clients = [1, {busy}, {crowd}]
+
+[run]
+ramp_up = "2s"
+measure = "8s"
+"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_builtin_is_a_valid_experiment_on_any_machine() {
+        for builtin in BUILTINS {
+            for n_cpus in [1, 2, 64, 4096] {
+                let text = text(builtin.name, n_cpus).unwrap();
+                let experiment = crate::file::parse(builtin.name, &text, &[]).unwrap();
+                assert_eq!(experiment.experiment.name, builtin.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! From an experiment to its plan: every combination of levels, in randomized blocks.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use model::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
+use model::experiment::Experiment;
+use model::load::Window;
+use model::plan::{Plan, RunSpec};
+use model::units::Scale;
+use workload::Prng;
+
+/// What the plan is made for.
+#[derive(Debug, Clone)]
+pub struct Site {
+    /// Memory of the machine that has the data, bytes.
+    pub memory_bytes: u64,
+    /// Processors of the machine that has the driver.
+    pub n_cpus: u32,
+    /// The server by URL as libpq keywords without the password, when the experiment names one.
+    pub url_keywords: Option<BTreeMap<String, String>>,
+    /// Now, nanoseconds since the Unix epoch.
+    pub now_unix_ns: u64,
+    /// Used when the experiment gives no seed.
+    pub fresh_seed: u64,
+}
+
+/// The version run when an experiment names no server.
+pub const DEFAULT_VERSION: &str = "18";
+
+/// Makes the plan.
+///
+/// # Errors
+/// In words, when the experiment contradicts itself or asks what cannot be.
+pub fn plan(experiment: &Experiment, site: &Site) -> Result<Plan, String> {
+    let header = &experiment.experiment;
+    if !(1..=1000).contains(&header.repeats) {
+        return Err(format!("experiment.repeats: {} is not in 1..1000", header.repeats));
+    }
+    check_name(&header.name)?;
+    let window = window(experiment)?;
+    let grid = Grid::of(experiment, site)?;
+    let mut cases = Vec::new();
+    for (n, levels) in grid.combinations().into_iter().enumerate() {
+        cases.push(case(n as u32 + 1, &grid, &levels, experiment, window, site)?);
+    }
+    let seed = header.seed.unwrap_or(site.fresh_seed);
+    Ok(Plan {
+        format: model::FORMAT,
+        name: header.name.clone(),
+        title: if header.title.is_empty() { header.name.clone() } else { header.title.clone() },
+        description: header.description.clone(),
+        seed,
+        repeats: header.repeats,
+        tool_version: env!("CARGO_PKG_VERSION").to_string(),
+        made_unix_ns: site.now_unix_ns,
+        factors: grid.dimensions.iter().filter(|d| d.levels.len() > 1).map(|d| d.key.clone()).collect(),
+        runs: blocks(cases.len() as u32, header.repeats, seed),
+        cases,
+    })
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    let fits = (1..=64).contains(&name.len());
+    if fits && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) && !name.starts_with('.') {
+        return Ok(());
+    }
+    Err(format!("experiment.name: `{name}` must be 1 to 64 letters, digits, `-`, `_` or `.`: it names a directory"))
+}
+
+fn window(experiment: &Experiment) -> Result<Window, String> {
+    let whole = |key: &str, span: model::units::Span| {
+        span.whole_s().ok_or_else(|| format!("run.{key}: {span} is not a whole number of seconds"))
+    };
+    let window = Window {
+        ramp_up_s: whole("ramp_up", experiment.run.ramp_up)?,
+        measure_s: whole("measure", experiment.run.measure)?,
+        grace_s: whole("grace", experiment.run.grace)?,
+    };
+    if window.measure_s < 2 {
+        return Err(format!("run.measure: {} is too short; measure at least 2s", experiment.run.measure));
+    }
+    Ok(window)
+}
+
+/// Every case once per block, in a random order of its own.
+fn blocks(n_cases: u32, repeats: u32, seed: u64) -> Vec<RunSpec> {
+    let mut prng = Prng::seed(seed);
+    let mut runs = Vec::new();
+    for block in 1..=repeats {
+        let mut order: Vec<u32> = (1..=n_cases).collect();
+        for i in (1..order.len()).rev() {
+            order.swap(i, prng.uint64_range(0, i as u64) as usize);
+        }
+        for case in order {
+            runs.push(RunSpec { run: runs.len() as u32 + 1, block, case, seed: prng.uint64() });
+        }
+    }
+    runs
+}
+
+/// The keys of an experiment that may vary, each with its levels as text.
+struct Grid {
+    dimensions: Vec<Dimension>,
+}
+
+struct Dimension {
+    key: String,
+    levels: Vec<String>,
+}
+
+impl Grid {
+    fn of(experiment: &Experiment, site: &Site) -> Result<Grid, String> {
+        let mut grid = Grid { dimensions: Vec::new() };
+        let server = &experiment.server;
+        match (&server.version, &server.bin_dir, &server.url) {
+            (Some(versions), None, None) => grid.add("server.version", versions.all()),
+            (None, Some(dirs), None) => {
+                let dirs: Vec<String> = dirs.all().iter().map(|dir| dir.display().to_string()).collect();
+                grid.add("server.bin_dir", &dirs);
+            }
+            (None, None, Some(_)) => {}
+            (None, None, None) => grid.add("server.version", &[DEFAULT_VERSION]),
+            _ => return Err("server: give one of version, bin_dir and url, not several".to_string()),
+        }
+        if site.url_keywords.is_some() && !(server.settings.is_empty() && server.wal_directory.is_none()) {
+            return Err("server.settings and server.wal_directory need a server that pgdyno runs itself; \
+                        a server given by URL keeps its own"
+                .to_string());
+        }
+        for (name, levels) in &server.settings {
+            grid.add(&format!("server.settings.{name}"), levels.all());
+        }
+        let workload = &experiment.workload;
+        grid.add("workload.kind", workload.kind.all());
+        grid.add("workload.scale", workload.scale.all());
+        let protocols: Vec<&str> = workload.protocol.all().iter().map(|p| p.as_str()).collect();
+        grid.add("workload.protocol", &protocols);
+        grid.add("workload.clients", workload.clients.all());
+        grid.add("workload.pace", workload.pace.all());
+        Ok(grid)
+    }
+
+    fn add(&mut self, key: &str, levels: &[impl ToString]) {
+        let levels = levels.iter().map(ToString::to_string).collect();
+        self.dimensions.push(Dimension { key: key.to_string(), levels });
+    }
+
+    /// All combinations as indices into the levels, the last key varying fastest.
+    fn combinations(&self) -> Vec<Vec<usize>> {
+        let mut combinations = vec![Vec::new()];
+        for dimension in &self.dimensions {
+            combinations = combinations
+                .into_iter()
+                .flat_map(|begun: Vec<usize>| {
+                    (0..dimension.levels.len()).map(move |level| {
+                        let mut longer = begun.clone();
+                        longer.push(level);
+                        longer
+                    })
+                })
+                .collect();
+        }
+        combinations
+    }
+}
+
+fn case(
+    id: u32,
+    grid: &Grid,
+    chosen: &[usize],
+    experiment: &Experiment,
+    window: Window,
+    site: &Site,
+) -> Result<Case, String> {
+    let mut levels = BTreeMap::new();
+    let mut values: BTreeMap<&str, &str> = BTreeMap::new();
+    for (dimension, &level) in grid.dimensions.iter().zip(chosen) {
+        let text = &dimension.levels[level];
+        values.insert(&dimension.key, text);
+        if dimension.levels.len() > 1 {
+            levels.insert(dimension.key.clone(), text.clone());
+        }
+    }
+    let source = match (values.get("server.version"), values.get("server.bin_dir"), &site.url_keywords) {
+        (Some(version), _, _) => ServerSource::Version(version.parse()?),
+        (None, Some(dir), _) => ServerSource::BinDir(PathBuf::from(dir)),
+        (None, None, Some(keywords)) => ServerSource::Url(keywords.clone()),
+        (None, None, None) => return Err("server: no version, bin_dir or url".to_string()),
+    };
+    let settings = values
+        .iter()
+        .filter_map(|(key, value)| Some((key.strip_prefix("server.settings.")?.to_string(), value.to_string())))
+        .collect();
+    Ok(Case {
+        id,
+        levels,
+        server: ServerSpec { source, settings, wal_directory: experiment.server.wal_directory.clone() },
+        workload: workload_spec(&values, experiment, site)?,
+        window,
+        prepare: experiment.prepare,
+    })
+}
+
+fn workload_spec(
+    values: &BTreeMap<&str, &str>,
+    experiment: &Experiment,
+    site: &Site,
+) -> Result<WorkloadSpec, String> {
+    let kind: WorkloadKind = values["workload.kind"].parse()?;
+    let n_clients: u32 = values["workload.clients"].parse().map_err(|e| format!("workload.clients: {e}"))?;
+    if !(1..=100_000).contains(&n_clients) {
+        return Err(format!("workload.clients: {n_clients} is not in 1..100000"));
+    }
+    let most_clients = experiment.workload.clients.all().iter().copied().max().unwrap_or(n_clients);
+    let default_threads = n_clients.div_ceil(64).min((site.n_cpus / 2).max(1));
+    let n_threads = experiment.workload.threads.unwrap_or(default_threads);
+    if n_threads == 0 {
+        return Err("workload.threads: 0 is not in 1..clients".to_string());
+    }
+    Ok(WorkloadSpec {
+        kind,
+        scale: resolve_scale(values["workload.scale"].parse()?, most_clients, site.memory_bytes),
+        protocol: values["workload.protocol"].parse()?,
+        n_clients,
+        n_threads: n_threads.min(n_clients),
+        pace: values["workload.pace"].parse()?,
+    })
+}
+
+/// Scale units for a rule. `fit`: two branches for each client, so that row locks on branches do not decide
+/// (pgbench's documentation asks for at least one), at least 20, at most an eighth of memory.
+fn resolve_scale(scale: Scale, most_clients: u32, memory_bytes: u64) -> u32 {
+    let unit_bytes = workload::tpcb::estimated_bytes(1).max(1);
+    match scale {
+        Scale::Units(units) => units,
+        Scale::Fit => (2 * most_clients).max(20).min((memory_bytes / 8 / unit_bytes).max(1) as u32),
+        Scale::TimesRam(times) => ((memory_bytes as f64 * times / unit_bytes as f64).ceil() as u32).max(1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn site() -> Site {
+        Site { memory_bytes: 24 << 30, n_cpus: 2, url_keywords: None, now_unix_ns: 1, fresh_seed: 42 }
+    }
+
+    fn plan_of(text: &str) -> Result<Plan, String> {
+        let text = format!("[experiment]\nname = \"x\"\n{text}");
+        plan(&crate::file::parse("x.toml", &text, &[]).unwrap(), &site())
+    }
+
+    #[test]
+    fn lists_make_a_grid_in_randomized_blocks() {
+        let text = "repeats = 4\n[server]\nversion = [\"12\", \"18\"]\n[workload]\nclients = [1, 8, 32]\n";
+        let plan = plan_of(text).unwrap();
+        assert_eq!(plan.cases.len(), 6);
+        assert_eq!(plan.factors, ["server.version", "workload.clients"]);
+        assert_eq!(plan.cases[1].label(), "version 12, clients 8");
+        assert_eq!(plan.runs.len(), 24);
+        let orders: Vec<Vec<u32>> = plan.runs.chunks(6).map(|b| b.iter().map(|run| run.case).collect()).collect();
+        for (n, (order, runs)) in orders.iter().zip(plan.runs.chunks(6)).enumerate() {
+            assert!(runs.iter().all(|run| run.block == n as u32 + 1));
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert_eq!(sorted, [1, 2, 3, 4, 5, 6], "each case once per block");
+        }
+        assert!(orders.windows(2).any(|pair| pair[0] != pair[1]), "blocks have orders of their own");
+        assert_eq!(plan_of(text).unwrap().runs, plan.runs, "the same seed gives the same order");
+    }
+
+    #[test]
+    fn scales_are_resolved_against_the_machine() {
+        let check = |text: &str, expected: u32| {
+            assert_eq!(plan_of(text).unwrap().cases[0].workload.scale, expected, "{text}");
+        };
+        check("[workload]\nclients = [1, 16]", 32);
+        check("[workload]\nscale = 7", 7);
+        check("[workload]\nclients = 1", 20);
+        assert!(plan_of("[workload]\nscale = \"3x RAM\"").unwrap().cases[0].workload.scale > 3000);
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        let check = |text: &str, expected: &str| {
+            let message = plan_of(text).unwrap_err();
+            assert!(message.contains(expected), "{message}\nexpected: {expected}");
+        };
+        check("repeats = 0", "repeats");
+        check("[server]\nversion = \"12\"\nbin_dir = \"/x\"", "one of version, bin_dir and url");
+        check("[workload]\nclients = 0", "clients: 0");
+        check("[run]\nmeasure = \"1500ms\"", "whole number of seconds");
+        check("[run]\nmeasure = \"1s\"", "too short");
+        check("[workload]\nthreads = 0", "threads: 0");
+    }
+}

@@ -1,0 +1,191 @@
+//! Reads an experiment file and the options that change it, with errors that say where.
+
+use std::fmt;
+
+use model::experiment::Experiment;
+use toml::{Table, Value};
+
+/// A key of the experiment file given on the command line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Override {
+    /// Dotted key: `workload.clients`.
+    pub key: String,
+    /// Its value; a list makes it a factor.
+    pub value: Value,
+    /// The option as typed, for messages.
+    pub origin: String,
+}
+
+impl Override {
+    /// From the text of `--set key=value`. The value is TOML; what is not TOML is taken as text.
+    ///
+    /// # Errors
+    /// When there is no `=`, or the key is not a dotted name.
+    pub fn parse(text: &str) -> Result<Override, String> {
+        let (key, value) = text
+            .split_once('=')
+            .ok_or_else(|| format!("--set `{text}` has no `=`; example: --set workload.scale=100"))?;
+        let key = key.trim();
+        let is_name = |part: &str| {
+            !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
+        };
+        if !key.split('.').all(is_name) {
+            return Err(format!("--set: `{key}` is not a key of the experiment file; example: workload.scale"));
+        }
+        Ok(Override { key: key.to_string(), value: parse_value(value.trim()), origin: format!("--set {text}") })
+    }
+
+    /// A value made from text levels: one level is a value, several are a list.
+    pub fn levels(key: &str, levels: &[String], origin: String) -> Override {
+        let value = match levels {
+            [single] => Value::String(single.clone()),
+            several => Value::Array(several.iter().cloned().map(Value::String).collect()),
+        };
+        Override { key: key.to_string(), value, origin }
+    }
+}
+
+fn parse_value(text: &str) -> Value {
+    match format!("value = {text}").parse::<Table>() {
+        Ok(mut table) => table.remove("value").unwrap_or_else(|| Value::String(text.to_string())),
+        Err(_) => Value::String(text.to_string()),
+    }
+}
+
+/// What is wrong with an experiment file or an option, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileError {
+    message: String,
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for FileError {}
+
+/// The experiment that `text` (of the file `name`) describes, changed by `overrides`.
+///
+/// # Errors
+/// Names file, line and column, or the option at fault.
+pub fn parse(name: &str, text: &str, overrides: &[Override]) -> Result<Experiment, FileError> {
+    // The file is judged by itself first, so that its mistakes are told with their place.
+    let unchanged: Experiment = toml::from_str(text).map_err(|e| located(name, text, &e))?;
+    if overrides.is_empty() {
+        return Ok(unchanged);
+    }
+    let mut table: Table = text.parse().map_err(|e| located(name, text, &e))?;
+    for change in overrides {
+        set(&mut table, change)?;
+        // Judged one by one, so that a message can name the option.
+        let changed: Result<Experiment, _> = Value::Table(table.clone()).try_into();
+        changed.map_err(|e| FileError { message: format!("{}: {}", change.origin, one_line(e.message())) })?;
+    }
+    Value::Table(table).try_into().map_err(|e: toml::de::Error| FileError { message: one_line(e.message()) })
+}
+
+fn located(name: &str, text: &str, error: &toml::de::Error) -> FileError {
+    let message = one_line(error.message());
+    let Some(span) = error.span() else {
+        return FileError { message: format!("{name}: {message}") };
+    };
+    let before = &text[..span.start.min(text.len())];
+    let line = before.matches('\n').count() + 1;
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let column = before[line_start..].chars().count() + 1;
+    let source = text.lines().nth(line - 1).unwrap_or_default();
+    let caret = format!("{}^", " ".repeat(column - 1));
+    FileError { message: format!("{name}:{line}:{column}: {message}\n  {source}\n  {caret}") }
+}
+
+fn one_line(message: &str) -> String {
+    message.split('\n').map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// The three ways to name a server exclude each other: the one given last wins.
+const SERVER_KEYS: [&str; 3] = ["server.version", "server.bin_dir", "server.url"];
+
+fn set(table: &mut Table, change: &Override) -> Result<(), FileError> {
+    if SERVER_KEYS.contains(&change.key.as_str())
+        && let Some(Value::Table(server)) = table.get_mut("server")
+    {
+        server.retain(|key, _| !SERVER_KEYS.contains(&format!("server.{key}").as_str()));
+    }
+    let mut parts: Vec<&str> = change.key.split('.').collect();
+    let last = parts.pop().expect("splitting gives at least one part");
+    let mut place = table;
+    for part in parts {
+        let next = place.entry(part).or_insert_with(|| Value::Table(Table::new()));
+        place = next.as_table_mut().ok_or_else(|| FileError {
+            message: format!("{}: `{part}` is not a section of the experiment file", change.origin),
+        })?;
+    }
+    place.insert(last.to_string(), change.value.clone());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "[experiment]\nname = \"x\"\n\n[workload]\nclients = [1, 8]\n";
+
+    #[test]
+    fn mistakes_in_a_file_are_told_with_their_place() {
+        let check = |text: &str, expected: &str| {
+            let message = parse("x.toml", text, &[]).unwrap_err().to_string();
+            assert!(message.starts_with(expected), "{message}\nexpected: {expected}");
+        };
+        check("[experiment]\nname = \"x\"\n[workload]\nclinets = 1\n", "x.toml:4:1: unknown field `clinets`");
+        check("[experiment]\nname = \"x\"\nrepeats = \"three\"\n", "x.toml:3:11: invalid type: string");
+        check("[experiment]\nname = \"x\"\n[run]\nmeasure = 30\n", "x.toml:4:11: 30 needs a unit");
+        check("[experiment]\nname = \"x\"\n[workload]\nclients = []\n", "x.toml:4:11: an empty list has no levels");
+        check("[experiment]\nname = \"x\"\n[server]\nversion = 10.1\n", "x.toml:4:11: write the version as text");
+        check("[experiment]\nname = \"x\"\n[server]\nversion = \"8.4\"\n", "x.toml:4:11: version `8.4` is older");
+        check("[experiment]\nname = \n", "x.toml:2:");
+        check("", "x.toml:1:1: missing field `experiment`");
+    }
+
+    #[test]
+    fn options_change_single_keys() {
+        let check = |option: &str, read: &dyn Fn(&Experiment) -> String, expected: &str| {
+            let change = Override::parse(option).unwrap();
+            let experiment = parse("x.toml", FILE, &[change]).unwrap();
+            assert_eq!(read(&experiment), expected, "{option}");
+        };
+        check("workload.clients=[2, 4]", &|e| format!("{:?}", e.workload.clients.all()), "[2, 4]");
+        check("workload.scale=3x RAM", &|e| e.workload.scale.all()[0].to_string(), "3x RAM");
+        check("server.settings.shared_buffers=1GB", &|e| e.server.settings["shared_buffers"].all()[0].to_string(), "1GB");
+        check("server.settings.jit=false", &|e| e.server.settings["jit"].all()[0].to_string(), "off");
+        check("server.version=9.6", &|e| e.server.version.as_ref().unwrap().all()[0].to_string(), "9.6");
+        check("run.measure=5s", &|e| e.run.measure.to_string(), "5s");
+        check("prepare.restore=false", &|e| e.prepare.restore.to_string(), "false");
+    }
+
+    #[test]
+    fn mistakes_in_options_name_the_option() {
+        let check = |option: &str, expected: &str| {
+            let message = match Override::parse(option) {
+                Err(message) => message,
+                Ok(change) => parse("x.toml", FILE, &[change]).unwrap_err().to_string(),
+            };
+            assert!(message.contains(expected), "{message}\nexpected: {expected}");
+        };
+        check("workload.clinets=1", "--set workload.clinets=1: unknown field `clinets`");
+        check("workload.clients=ten", "--set workload.clients=ten: invalid type");
+        check("scale", "has no `=`");
+        check("a b=1", "is not a key");
+        check("experiment.name.x=1", "is not a section");
+    }
+
+    #[test]
+    fn naming_a_server_replaces_the_other_ways_to_name_it() {
+        let file = "[experiment]\nname = \"x\"\n[server]\nversion = \"18\"\n";
+        let change = Override::parse("server.url=postgres://h/d").unwrap();
+        let experiment = parse("x.toml", file, &[change]).unwrap();
+        assert_eq!(experiment.server.version, None);
+        assert_eq!(experiment.server.url.as_deref(), Some("postgres://h/d"));
+    }
+}
