@@ -33,3 +33,6 @@ pub use statement::{Fetch, Piece, Statement};
 pub use tpcb::Builtin;
 pub use value::Value;
 pub use variables::{VariableId, VariableTable};
+
+#[cfg(test)]
+mod tests;

@@ -274,20 +274,18 @@ impl Program {
             Parsed::Nothing => {}
             Parsed::Command { command, label } => self.commands.push(Step { command, line, label }),
             Parsed::Fetch(fetch) => {
-                let misplaced = |detail: &str| {
-                    ScriptError::at_line(
-                        &self.name,
-                        line,
-                        &format!("\\gset must follow an SQL command{detail}"),
-                    )
+                let misplaced = |detail: String| {
+                    let message = format!("\\gset must follow an SQL command{detail}");
+                    ScriptError::at_line(&self.name, line, &message)
                 };
-                let last = self.commands.last().ok_or_else(|| misplaced(""))?;
-                let detail = format!(" ({})", last.label);
-                let statement = match last.command {
-                    Command::Sql { statement } if self.statements[statement].fetch == Fetch::Discard => {
-                        statement
+                let statement = match self.commands.last().map(|last| (&last.command, &last.label)) {
+                    Some((Command::Sql { statement }, _))
+                        if self.statements[*statement].fetch == Fetch::Discard =>
+                    {
+                        *statement
                     }
-                    _ => return Err(misplaced(&detail)),
+                    None | Some((Command::Sql { .. }, _)) => return Err(misplaced(String::new())),
+                    Some((_, label)) => return Err(misplaced(format!(" ({label})"))),
                 };
                 self.statements[statement].fetch = fetch;
             }

@@ -1,4 +1,4 @@
-//! Numbers to text and back, as C's printf and strtod do it, without allocating on the hot path.
+//! Numbers to text and back, as PostgreSQL's printf and C's strtod do it, without allocating on the hot path.
 
 use std::io::Write;
 
@@ -94,11 +94,11 @@ fn write_digits(out: &mut Vec<u8>, digits: &[u8], exponent: i32) {
 }
 
 fn not_finite(value: f64) -> Option<&'static str> {
+    // The words of PostgreSQL's own printf, which pgbench uses.
     match (value.is_nan(), value.is_infinite(), value.is_sign_negative()) {
-        (true, _, false) => Some("nan"),
-        (true, _, true) => Some("-nan"),
-        (_, true, false) => Some("inf"),
-        (_, true, true) => Some("-inf"),
+        (true, _, _) => Some("NaN"),
+        (_, true, false) => Some("Infinity"),
+        (_, true, true) => Some("-Infinity"),
         _ => None,
     }
 }

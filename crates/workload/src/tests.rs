@@ -1,0 +1,45 @@
+//! Tests of the crate, most of them tables of what pgbench itself said.
+
+mod expressions;
+mod machines;
+mod numbers;
+mod scripts;
+mod tpcb;
+
+use crate::{Bundle, Machine, Prng, Seeds};
+use std::collections::BTreeMap;
+
+/// Variables as `-D name=value` would set them.
+fn defines(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+/// A bundle of one script named `t.sql`.
+fn bundle(source: &str) -> Bundle {
+    Bundle::compile(&[("t.sql", source, 1)], &BTreeMap::new()).expect("the script compiles")
+}
+
+/// The machine of client 0 of one, seeded with `seed`.
+fn machine(bundle: &Bundle, seed: u64, defines: &BTreeMap<String, String>) -> Machine {
+    let prng: Prng = Seeds::derive(seed, 1, 1).client[0].clone();
+    Machine::new(bundle, prng, 0, defines)
+}
+
+/// Undoes the escapes of a field of `tests/data/*.tsv`.
+fn unescape(field: &str) -> String {
+    let mut plain = String::new();
+    let mut chars = field.chars();
+    while let Some(c) = chars.next() {
+        plain.push(match c {
+            '\\' => match chars.next() {
+                Some('n') => '\n',
+                Some('r') => '\r',
+                Some('t') => '\t',
+                Some(other) => other,
+                None => '\\',
+            },
+            _ => c,
+        });
+    }
+    plain
+}

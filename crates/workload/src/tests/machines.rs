@@ -1,0 +1,178 @@
+//! Running scripts without a server.
+
+use super::{bundle, defines, machine};
+use crate::eval::Slot;
+use crate::{Action, Bundle, Machine, Program, Value};
+
+/// Runs a transaction and tells what was sent and slept.
+fn run(machine: &mut Machine, program: &Program) -> Vec<String> {
+    machine.begin(program);
+    let mut log = Vec::new();
+    loop {
+        match machine.step(program).expect("the script runs") {
+            Action::End => return log,
+            Action::Sleep { ns } => log.push(format!("sleep {ns}")),
+            Action::Send { statement } => {
+                let mut text = Vec::new();
+                machine.render(program, statement, &mut text);
+                log.push(String::from_utf8(text).expect("text"));
+            }
+        }
+    }
+}
+
+#[test]
+fn conditions_take_one_branch() {
+    let source = "\\if :a > 1
+select 'many';
+\\if :b
+select 'b';
+\\elif :c
+select 'c';
+\\endif
+\\elif :a = 1
+select 'one';
+\\else
+select 'none';
+\\if not :b
+select 'not b';
+\\else
+\\endif
+\\endif
+select 'end';";
+    let check = |a: &str, b: &str, c: &str, wanted: &[&str]| {
+        let bundle = bundle(source);
+        let mut machine = machine(&bundle, 1, &defines(&[("a", a), ("b", b), ("c", c)]));
+        let log = run(&mut machine, &bundle.programs[0]);
+        let wanted: Vec<String> = wanted.iter().map(|word| format!("select '{word}';")).collect();
+        assert_eq!(log, wanted, "a={a} b={b} c={c}");
+    };
+    check("2", "true", "true", &["many", "b", "end"]);
+    check("2", "false", "true", &["many", "c", "end"]);
+    check("2", "0", "null", &["many", "end"]);
+    check("1", "true", "true", &["one", "end"]);
+    check("0", "true", "true", &["none", "end"]);
+    check("0", "false", "true", &["none", "not b", "end"]);
+}
+
+#[test]
+fn a_condition_behind_the_one_that_holds_is_not_evaluated() {
+    let bundle = bundle(
+        "\\if 1\nselect 1;\n\\elif 1 / 0\nselect 2;\n\\endif\n\\if 0\n\\if 1 / 0\n\\elif 1 / 0\n\\endif\n\\endif",
+    );
+    let mut machine = machine(&bundle, 1, &defines(&[]));
+    assert_eq!(run(&mut machine, &bundle.programs[0]), ["select 1;"]);
+}
+
+#[test]
+fn values_stand_in_statements_as_pgbench_writes_them() {
+    let source = "\\set i -5\n\\set d 1.0 / 3\n\\set t 1 = 1\n\\set n null
+select :i, :d, :t, :n, :s, ':s', :unset, :i::int;";
+    let bundle = bundle(source);
+    let program = &bundle.programs[0];
+    let mut machine = machine(&bundle, 1, &defines(&[("s", "it's")]));
+    let wanted = "select -5, 0.333333333333333, true, NULL, it's, 'it's', :unset, -5::int;";
+    assert_eq!(run(&mut machine, program), [wanted]);
+    let mut texts = Vec::new();
+    for variable in &program.statements[0].parameters {
+        let mut text = Vec::new();
+        let is_set = machine.parameter(program, *variable, &mut text);
+        texts.push(is_set.then(|| String::from_utf8(text).expect("text")));
+    }
+    let wanted =
+        ["-5", "0.333333333333333", "true", "NULL", "it's", "it's"].map(|text| Some(text.to_owned()));
+    assert_eq!(texts[..6], wanted);
+    assert_eq!((&texts[6], &texts[7]), (&None, &Some("-5".to_owned())));
+}
+
+#[test]
+fn sleeping_is_told_in_nanoseconds() {
+    let source = "\\sleep 2\n\\sleep 3 ms\n\\sleep -1\n\\set a 4\n\\sleep :a us\n\\set a 1.9\n\\sleep :a";
+    let bundle = bundle(source);
+    let mut machine = machine(&bundle, 1, &defines(&[]));
+    let wanted = ["sleep 2000000000", "sleep 3000000", "sleep 0", "sleep 4000", "sleep 1000000000"];
+    assert_eq!(run(&mut machine, &bundle.programs[0]), wanted);
+}
+
+#[test]
+fn a_rewound_transaction_repeats_its_random_values() {
+    let bundle =
+        bundle("\\set x random(1, 1000000)\nselect :x;\n\\set y random_gaussian(1, 1000000, 3)\nselect :y;");
+    let program = &bundle.programs[0];
+    let mut machine = machine(&bundle, 1, &defines(&[]));
+    let first = run(&mut machine, program);
+    machine.rewind();
+    // Without `begin`, which would remember the stream as it is now.
+    let mut again = Vec::new();
+    while let Action::Send { statement } = machine.step(program).expect("runs") {
+        let mut text = Vec::new();
+        machine.render(program, statement, &mut text);
+        again.push(String::from_utf8(text).expect("text"));
+    }
+    assert_eq!(again, first);
+    assert_ne!(run(&mut machine, program), first);
+}
+
+#[test]
+fn variables_outlive_transactions_and_are_seen_by_all_scripts() {
+    let scripts = [("a", "\\set n :n + 1", 1), ("b", "select :n, :client_id, :who;", 1)];
+    let bundle = Bundle::compile(&scripts, &defines(&[])).expect("compiles");
+    let prng = crate::Prng::seed(1);
+    let mut machine =
+        Machine::new(&bundle, prng.clone(), 7, &defines(&[("n", "0"), ("who", "me"), ("idle", "1")]));
+    for _ in 0..3 {
+        run(&mut machine, &bundle.programs[0]);
+    }
+    assert_eq!(run(&mut machine, &bundle.programs[1]), ["select 3, 7, me;"]);
+    let mut renamed = Machine::new(&bundle, prng, 7, &defines(&[("n", "0"), ("client_id", "99")]));
+    assert_eq!(run(&mut renamed, &bundle.programs[1]), ["select 0, 99, :who;"]);
+}
+
+#[test]
+fn text_is_typed_when_an_expression_asks() {
+    let check = |text: &str, wanted: Result<Value, &str>| {
+        let typed = crate::eval::value_of_text("v", text.as_bytes()).map_err(|error| error.to_string());
+        assert_eq!(typed, wanted.map_err(str::to_owned), "{text:?}");
+    };
+    check("NULL", Ok(Value::Null));
+    for text in ["t", "TRUE", "y", "yes", "on", "ON"] {
+        check(text, Ok(Value::Bool(true)));
+    }
+    for text in ["f", "fals", "n", "NO", "of", "off"] {
+        check(text, Ok(Value::Bool(false)));
+    }
+    check("nu", Err("malformed variable \"v\" value: \"nu\""));
+    check("o", Err("malformed variable \"v\" value: \"o\""));
+    check("truest", Err("malformed variable \"v\" value: \"truest\""));
+    check("-9223372036854775808", Ok(Value::Int(i64::MIN)));
+    check("+5", Ok(Value::Int(5)));
+    check(" 5", Ok(Value::Int(5)));
+    check("5 ", Err("malformed variable \"v\" value: \"5 \""));
+    check("9223372036854775808", Err("value \"9223372036854775808\" is out of range for type bigint"));
+    check("1e3", Ok(Value::Double(1000.0)));
+    check("inf", Ok(Value::Double(f64::INFINITY)));
+    check("", Err("variable \"v\" is empty"));
+}
+
+#[test]
+fn assigned_text_keeps_its_form_until_it_is_set() {
+    let bundle = bundle("select :a;\n\\set b :a + 0\nselect :a, :b;");
+    let mut machine = machine(&bundle, 1, &defines(&[]));
+    let a = bundle.variables.find("a").unwrap();
+    machine.set_text(a, b"007");
+    assert_eq!(run(&mut machine, &bundle.programs[0]), ["select 007;", "select 007, 7;"]);
+    machine.set_value(a, Value::Int(8));
+    assert_eq!(machine.slot(a), &Slot::Value(Value::Int(8)));
+}
+
+#[test]
+fn what_is_not_supported_is_refused() {
+    let bundle = bundle("select 1;\n\\shell echo");
+    let program = &bundle.programs[0];
+    let mut machine = machine(&bundle, 1, &defines(&[]));
+    machine.begin(program);
+    assert_eq!(machine.step(program), Ok(Action::Send { statement: 0 }));
+    let error = machine.step(program).expect_err("shell");
+    let wanted = "t.sql:2: this command is not supported yet; remove it from the script in command \"shell\"";
+    assert_eq!(error.to_string(), wanted);
+}

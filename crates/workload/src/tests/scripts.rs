@@ -1,0 +1,189 @@
+//! Splitting and compiling scripts.
+
+use super::{bundle, defines};
+use crate::script::{Command, Delay, ShellWord};
+use crate::{Bundle, Fetch, Program, Seeds};
+
+fn compile(source: &str) -> Program {
+    Program::compile("t.sql", source).unwrap_or_else(|error| panic!("{source:?}: {error}"))
+}
+
+#[test]
+fn statements_end_where_psql_ends_them() {
+    let check = |source: &str, wanted: &[&str]| {
+        let program = compile(source);
+        let original = |statement: &crate::Statement| {
+            statement.pieces.iter().fold(String::new(), |text, piece| match piece {
+                crate::Piece::Text(plain) => text + plain,
+                crate::Piece::Variable(id) => text + ":" + program.variables.name(*id),
+            })
+        };
+        let texts: Vec<String> = program.statements.iter().map(original).collect();
+        assert_eq!(texts, wanted, "{source:?}");
+    };
+    check("select 1; select 2", &["select 1;", "select 2"]);
+    check("select 1;;", &["select 1;", ";"]);
+    check("select 1\n  ;\n", &["select 1\n  ;"]);
+    check("select ';' ; select 2;", &["select ';' ;", "select 2;"]);
+    check("select 'it''s;' ;", &["select 'it''s;' ;"]);
+    check(r"select E'\';' ; select 1;", &[r"select E'\';' ;", "select 1;"]);
+    check(r"select '\' ; select 1;", &[r"select '\' ;", "select 1;"]);
+    check(r"select namee'\' ; select 1;", &[r"select namee'\' ;", "select 1;"]);
+    check("select \"a;\"\"b\" ;", &["select \"a;\"\"b\" ;"]);
+    check("select $$;$$ ; select 1;", &["select $$;$$ ;", "select 1;"]);
+    check("select $a$ $b$ ; $a $a$ ; x;", &["select $a$ $b$ ; $a $a$ ;", "x;"]);
+    check("select a$b$c ; select $1$ ; x;", &["select a$b$c ;", "select $1$ ;", "x;"]);
+    check("select $é$;$é$ ;", &["select $é$;$é$ ;"]);
+    check("-- one;\nselect -- two;\n1; -- three;\n", &["select -- two;\n1;"]);
+    check("/* a; /* b; */ c; */ select 1;", &["/* a; /* b; */ c; */ select 1;"]);
+    check("select 1 +-- x;\n 1; select 2*/*;*/3;", &["select 1 +-- x;\n 1;", "select 2*/*;*/3;"]);
+    check("select (1;2); x;", &["select (1;2);", "x;"]);
+    check("select 1 \\; select 2 ; x;", &["select 1 ; select 2 ;", "x;"]);
+    check("select 1\\:: int;", &["select 1:: int;"]);
+    check("create rule r as on a do (b; c); x;", &["create rule r as on a do (b; c);", "x;"]);
+    check(
+        "create or replace function f() returns int begin atomic select 1; select case when true then 2 end; end; x;",
+        &[
+            "create or replace function f() returns int begin atomic select 1; select case when true then 2 end; end;",
+            "x;",
+        ],
+    );
+    check("begin; update t set x = :x; end;", &["begin;", "update t set x = :x;", "end;"]);
+    check("select 'open ; end", &["select 'open ; end"]);
+    check("select $$open ; end", &["select $$open ; end"]);
+    check("/* open ; end", &["/* open ; end"]);
+    check("select 1 \\set x 1\nselect 2;", &["select 1 ", "select 2;"]);
+}
+
+#[test]
+fn each_use_of_a_variable_is_a_parameter() {
+    let check = |source: &str, text: &str, names: &[&str]| {
+        let program = compile(source);
+        let statement = &program.statements[0];
+        let used: Vec<&str> = statement.parameters.iter().map(|id| program.variables.name(*id)).collect();
+        assert_eq!((statement.text.as_str(), &used[..]), (text, names), "{source:?}");
+    };
+    check("select :a, :b, :a;", "select $1, $2, $1;".replace("$1;", "$3;").as_str(), &["a", "b", "a"]);
+    check("select :a::int, b::text;", "select $1::int, b::text;", &["a"]);
+    check("select ':a' /* :b */;", "select '$1' /* $2 */;", &["a", "b"]);
+    check("select :1, :, ::a, :::b, x[1:2];", "select :1, :, ::a, :::b, x[1:2];", &[]);
+    check("select :größe;", "select $1;", &["größe"]);
+    check("select :a:b;", "select $1$2;", &["a", "b"]);
+}
+
+#[test]
+fn places_and_labels_are_those_of_the_script() {
+    let long = "x".repeat(200);
+    let source = format!(
+        "-- head\n\nselect 1,\n 2;\n  \\set a 1 + \\\n  2\nselect 3; select 4;\n\\sleep 1 ms\nselect '{long}';"
+    );
+    let program = compile(&source);
+    let places: Vec<(usize, &str)> =
+        program.commands.iter().map(|step| (step.line, step.label.as_str())).collect();
+    let cut = format!("select '{}", "x".repeat(119));
+    assert_eq!(
+        places,
+        [
+            (3, "select 1,"),
+            (5, "\\set a 1 + \\\n  2"),
+            (7, "select 3;"),
+            (7, "select 4;"),
+            (8, "\\sleep 1 ms"),
+            (9, cut.as_str())
+        ]
+    );
+}
+
+#[test]
+fn sleeps_are_read_with_their_units() {
+    let check = |words: &str, wanted: Delay| {
+        let program = compile(&format!("\\sleep {words}"));
+        assert_eq!(program.commands[0].command, Command::Sleep(wanted), "{words}");
+    };
+    check("2", Delay::Fixed { us: 2_000_000 });
+    check("2 s", Delay::Fixed { us: 2_000_000 });
+    check("3 MS", Delay::Fixed { us: 3_000 });
+    check("4us", Delay::Fixed { us: 4 });
+    check("-1ms", Delay::Fixed { us: -1_000 });
+    check("99999999999999999999", Delay::Fixed { us: i64::MAX });
+    let program = compile("\\sleep :a ms");
+    let variable = program.variables.find("a").unwrap();
+    assert_eq!(program.commands[0].command, Command::Sleep(Delay::Variable { variable, unit_us: 1_000 }));
+}
+
+#[test]
+fn what_the_driver_must_know_of_is_named() {
+    let check = |source: &str, wanted: Option<&str>| {
+        assert_eq!(compile(source).first_special().map(|(_, name)| name), wanted, "{source:?}");
+    };
+    check("\\set a 1\n\\if :a\nselect 1;\n\\endif\n\\sleep 1 us", None);
+    check("select 1 as a \\gset\nselect 2;", Some("gset"));
+    check("select 1 as a \\; select 2 as b \\aset p_", Some("aset"));
+    check("\\shell echo :a ::b c", Some("shell"));
+    check("\\setshell a echo 1", Some("setshell"));
+    check("\\startpipeline\nselect 1;\n\\syncpipeline\n\\endpipeline", Some("startpipeline"));
+}
+
+#[test]
+fn rows_go_to_the_statement_before() {
+    let program = compile("select 1 as one \\gset\nselect 2 as two \\; select 3 \\AsEt p_\nselect 4;");
+    let fetches: Vec<&Fetch> = program.statements.iter().map(|statement| &statement.fetch).collect();
+    let (gset, aset) = (Fetch::Gset { prefix: String::new() }, Fetch::Aset { prefix: "p_".to_owned() });
+    assert_eq!(fetches, [&gset, &aset, &Fetch::Discard]);
+    assert_eq!(program.commands.len(), 3);
+}
+
+#[test]
+fn shell_words_know_variables() {
+    let program = compile("\\shell echo :a ::b c:d");
+    let a = program.variables.find("a").unwrap();
+    let text = |word: &str| ShellWord::Text(word.to_owned());
+    let words = vec![text("echo"), ShellWord::Variable(a), text(":b"), text("c:d")];
+    assert_eq!(program.commands[0].command, Command::Shell { words });
+}
+
+#[test]
+fn bundles_refuse_what_cannot_run() {
+    let check = |scripts: &[(&str, &str, u32)], variables: &[(&str, &str)], wanted: &str| {
+        let error = Bundle::compile(scripts, &defines(variables)).expect_err(wanted);
+        assert_eq!(error.to_string(), wanted);
+    };
+    check(&[], &[], "no script is given");
+    check(&[("a", "select 1;", 0)], &[], "total script weight must not be zero");
+    check(&[("a", "select 1;", 1)], &[("1x", "1")], "option: invalid variable name: \"1x\"");
+    check(&[("a", " ", 1)], &[], "empty command list for script \"a\"");
+    check(&vec![("a", "select 1;", 1); 129], &[], "at most 128 SQL scripts are allowed");
+}
+
+#[test]
+fn too_many_parameters_are_told_when_asked() {
+    let source = format!("select 1{};", ", :a".repeat(256));
+    let error = compile(&source).check_parameter_counts().expect_err("256 parameters");
+    assert!(error.message.starts_with("statement has too many arguments (maximum is 255): select 1, :a"));
+    assert_eq!(compile("select :a;").check_parameter_counts(), Ok(()));
+}
+
+#[test]
+fn scripts_share_variables_and_are_chosen_by_weight() {
+    let scripts = [("a", "select :x;", 1), ("b", "select :y, :x;", 0), ("c", "select :x;", 3)];
+    let bundle = Bundle::compile(&scripts, &defines(&[])).expect("compiles");
+    assert_eq!(
+        bundle.programs[0].statements[0].parameters[0],
+        bundle.programs[1].statements[0].parameters[1]
+    );
+    let mut prng = Seeds::derive(1, 1, 1).thread[0].choose.clone();
+    let mut counts = [0u32; 3];
+    for _ in 0..8000 {
+        counts[bundle.choose(&mut prng)] += 1;
+    }
+    assert_eq!(counts[1], 0);
+    assert!((1850..2150).contains(&counts[0]), "{counts:?}");
+}
+
+#[test]
+fn a_single_script_draws_nothing_to_choose() {
+    let bundle = bundle("select 1;");
+    let mut prng = Seeds::derive(1, 1, 1).thread[0].choose.clone();
+    let before = prng.clone();
+    assert_eq!((bundle.choose(&mut prng), prng), (0, before));
+}

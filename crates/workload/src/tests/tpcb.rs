@@ -1,0 +1,171 @@
+//! The built-in scripts, their tables and their rows.
+
+use super::{defines, machine};
+use crate::tpcb::{
+    self, Builtin, Partitioning, Rows, TABLES, Table, TpcbOptions, balance_checks, create_tables, row_count,
+};
+use crate::{Action, Bundle, random};
+
+/// Text of all parameters of the first transactions, one per line.
+fn parameters(builtin: Builtin, seed: u64, n_transactions: usize) -> Vec<u8> {
+    let source = (builtin.description(), builtin.source(), 1);
+    let bundle = Bundle::compile(&[source], &defines(&[])).expect("built-in scripts compile");
+    let program = &bundle.programs[0];
+    let mut machine = machine(&bundle, seed, &defines(&[("scale", "10")]));
+    let mut bytes = Vec::new();
+    for _ in 0..n_transactions {
+        machine.begin(program);
+        while let Action::Send { statement } = machine.step(program).expect("built-in scripts run") {
+            for variable in &program.statements[statement].parameters {
+                assert!(machine.parameter(program, *variable, &mut bytes));
+                bytes.push(b'\n');
+            }
+        }
+    }
+    bytes
+}
+
+fn fingerprint(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |hash, byte| random::hash_fnv1a(i64::from(*byte), hash)) as u64
+}
+
+/// If this fails, the same seed no longer means the same load: results would not compare with older ones.
+#[test]
+fn the_load_of_a_seed_never_changes() {
+    let check = |builtin: Builtin, wanted: u64| {
+        let found = fingerprint(&parameters(builtin, 1, 1000));
+        assert_eq!(found, wanted, "{}: {found:#018x}", builtin.name());
+    };
+    check(Builtin::Tpcb, 0xd9cd_c9e5_87c4_2c11);
+    check(Builtin::TpcbSimple, 0xe680_41e4_1721_e750);
+    check(Builtin::TpcbSelect, 0x440e_d0df_478f_317d);
+}
+
+#[test]
+fn scripts_are_found_by_either_name() {
+    for builtin in Builtin::ALL {
+        assert_eq!(Builtin::parse(builtin.name()), Ok(builtin));
+        assert_eq!(Builtin::parse(builtin.pgbench_name()), Ok(builtin));
+    }
+    let error = Builtin::parse("tpcc").expect_err("another workload");
+    assert_eq!(
+        error.to_string(),
+        "no built-in script is named `tpcc`; take tpcb, tpcb-simple or tpcb-select"
+    );
+    let check = |prefix: &str, wanted: Result<Builtin, &str>| {
+        assert_eq!(Builtin::parse_pgbench_prefix(prefix), wanted.map_err(str::to_owned));
+    };
+    check("t", Ok(Builtin::Tpcb));
+    check("select-only", Ok(Builtin::TpcbSelect));
+    check("s", Err("ambiguous builtin name: 2 builtin scripts found for prefix \"s\""));
+    check("x", Err("no builtin script found for name \"x\""));
+}
+
+#[test]
+fn tables_are_made_as_pgbench_makes_them() {
+    let options =
+        TpcbOptions { fillfactor: 90, unlogged: true, tablespace: Some("a\"b".into()), partitioning: None };
+    let wanted = [
+        "create unlogged table pgbench_history(tid int,bid int,aid    int,delta int,mtime timestamp,filler char(22)) \
+         tablespace \"a\"\"b\"",
+        "create unlogged table pgbench_tellers(tid int not null,bid int,tbalance int,filler char(84)) \
+         with (fillfactor=90) tablespace \"a\"\"b\"",
+        "create unlogged table pgbench_accounts(aid    int not null,bid int,abalance int,filler char(84)) \
+         with (fillfactor=90) tablespace \"a\"\"b\"",
+        "create unlogged table pgbench_branches(bid int not null,bbalance int,filler char(88)) \
+         with (fillfactor=90) tablespace \"a\"\"b\"",
+    ];
+    assert_eq!(create_tables(19_999, &options), wanted);
+    let wide = create_tables(20_000, &TpcbOptions::default());
+    assert_eq!(
+        wide[2],
+        "create table pgbench_accounts(aid bigint not null,bid int,abalance int,filler char(84)) with (fillfactor=100)"
+    );
+    assert!(wide[0].contains("aid bigint,delta"));
+}
+
+#[test]
+fn partitions_cover_all_accounts() {
+    let check = |partitioning: Partitioning, wanted: &[&str]| {
+        let options = TpcbOptions { partitioning: Some(partitioning), ..TpcbOptions::default() };
+        let made = create_tables(1, &options);
+        assert!(made[2].ends_with(" (aid)"), "{}", made[2]);
+        let values: Vec<&str> =
+            made[4..].iter().map(|sql| sql.split("for values ").nth(1).expect("partition")).collect();
+        assert_eq!(values, wanted);
+    };
+    check(
+        Partitioning::Range(3),
+        &[
+            "from (minvalue) to (33335) with (fillfactor=100)",
+            "from (33335) to (66669) with (fillfactor=100)",
+            "from (66669) to (maxvalue) with (fillfactor=100)",
+        ],
+    );
+    check(Partitioning::Range(1), &["from (minvalue) to (maxvalue) with (fillfactor=100)"]);
+    check(
+        Partitioning::Hash(2),
+        &[
+            "with (modulus 2, remainder 0) with (fillfactor=100)",
+            "with (modulus 2, remainder 1) with (fillfactor=100)",
+        ],
+    );
+}
+
+#[test]
+fn rows_are_those_of_pgbench() {
+    let check = |table: Table, scale: u32, from: u64, wanted: &str| {
+        let mut out = Vec::new();
+        Rows::new(table, scale, from..from + 2).fill(&mut out, 1000);
+        assert_eq!(String::from_utf8(out).expect("text"), wanted);
+    };
+    check(Table::Branches, 3, 0, "1\t0\t\\N\n2\t0\t\\N\n");
+    check(Table::Branches, 3, 2, "3\t0\t\\N\n");
+    check(Table::Tellers, 3, 9, "10\t1\t0\t\\N\n11\t2\t0\t\\N\n");
+    check(Table::Accounts, 2, 99_999, "100000\t1\t0\t\n100001\t2\t0\t\n");
+    check(Table::Accounts, 30_000, 2_999_999_998, "2999999999\t30000\t0\t\n3000000000\t30000\t0\t\n");
+    check(Table::History, 3, 0, "");
+    check(Table::Accounts, 1, 200_000, "");
+}
+
+#[test]
+fn rows_do_not_depend_on_how_they_are_cut() {
+    for table in TABLES {
+        let n_rows = row_count(table, 2);
+        let mut whole = Vec::new();
+        let mut rows = Rows::new(table, 2, 0..n_rows);
+        while rows.fill(&mut whole, 1 << 20) > 0 {}
+        assert_eq!(whole.iter().filter(|byte| **byte == b'\n').count() as u64, n_rows);
+        for (n_parts, max_bytes) in [(1, 1), (3, 100), (7, 4096), (16, 65_536)] {
+            let mut parts = Vec::new();
+            let mut n_counted = 0;
+            for part in 0..n_parts {
+                let mut rows = Rows::new(table, 2, n_rows * part / n_parts..n_rows * (part + 1) / n_parts);
+                let mut chunk = Vec::new();
+                loop {
+                    chunk.clear();
+                    let n_filled = rows.fill(&mut chunk, max_bytes);
+                    if n_filled == 0 {
+                        break;
+                    }
+                    assert!(chunk.len() <= max_bytes || n_filled == 1);
+                    n_counted += n_filled as u64;
+                    parts.extend_from_slice(&chunk);
+                }
+                assert_eq!(rows.n_left(), 0);
+            }
+            assert!(parts == whole, "{} in {n_parts} parts", table.name());
+            assert_eq!(n_counted, n_rows);
+        }
+    }
+}
+
+#[test]
+fn only_laws_that_hold_are_checked() {
+    let ids = |builtin| balance_checks(builtin, 1).iter().map(|check| check.id).collect::<Vec<_>>();
+    assert_eq!(ids(Builtin::TpcbSelect), ["row-counts", "foreign-ids"]);
+    assert_eq!(ids(Builtin::TpcbSimple), ["row-counts", "foreign-ids", "accounts-sum", "accounts"]);
+    assert_eq!(ids(Builtin::Tpcb).len(), 8);
+    assert!(Builtin::Tpcb.writes() && !Builtin::TpcbSelect.writes());
+    assert_eq!(tpcb::history_rows(), "select count(*) from pgbench_history");
+}
