@@ -1,1 +1,22 @@
-//! placeholder
+//! Offers load to a PostgreSQL server and accounts for every transaction.
+//!
+//! One thread has one event loop and some clients; a client is a state machine over one connection
+//! (`client.rs`). Nothing on the way of a transaction allocates, locks or prints: each thread counts into its
+//! own [`tally::Tally`], which goes to the control loop (`process.rs`) once per second.
+//!
+//! Latency counts from when a transaction was due; in a closed loop that is when its client became free.
+
+mod client;
+mod clock;
+mod collect;
+mod connect;
+mod merge;
+mod poller;
+mod process;
+mod schedule;
+mod script;
+mod tally;
+mod usage;
+mod worker;
+
+pub use process::drive;

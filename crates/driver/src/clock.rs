@@ -1,0 +1,53 @@
+//! Monotonic time in nanoseconds, and its place in the wall clock.
+
+use nix::time::{ClockId, clock_gettime};
+
+/// Monotonic time; unaffected by steps of the wall clock.
+pub(crate) type Nanos = u64;
+
+/// Nanoseconds in a second.
+pub(crate) const SECOND_NS: Nanos = 1_000_000_000;
+
+/// Now, on the monotonic clock.
+#[inline]
+pub(crate) fn now() -> Nanos {
+    read(ClockId::CLOCK_MONOTONIC)
+}
+
+/// CPU time of the calling thread.
+pub(crate) fn thread_cpu() -> Nanos {
+    read(ClockId::CLOCK_THREAD_CPUTIME_ID)
+}
+
+#[inline]
+fn read(clock: ClockId) -> Nanos {
+    let t = clock_gettime(clock).expect("the clocks used here exist on every Linux");
+    t.tv_sec() as u64 * SECOND_NS + t.tv_nsec() as u64
+}
+
+/// The offset between the monotonic and the wall clock, read once: a later step of the wall clock
+/// cannot bend the time line of a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WallClock {
+    offset_ns: i128,
+}
+
+impl WallClock {
+    /// Reads both clocks.
+    pub(crate) fn read() -> WallClock {
+        let before = now();
+        let wall = read(ClockId::CLOCK_REALTIME);
+        let after = now();
+        WallClock { offset_ns: i128::from(wall) - i128::from(before.midpoint(after)) }
+    }
+
+    /// The wall time of a monotonic moment, nanoseconds since the Unix epoch.
+    pub(crate) fn unix(&self, at: Nanos) -> u64 {
+        (i128::from(at) + self.offset_ns).max(0) as u64
+    }
+
+    /// The monotonic moment of a wall time.
+    pub(crate) fn monotonic(&self, unix_ns: u64) -> Nanos {
+        (i128::from(unix_ns) - self.offset_ns).max(0) as u64
+    }
+}

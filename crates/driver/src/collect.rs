@@ -1,0 +1,175 @@
+//! The control loop of a running load: gathers the threads' reports and passes on the parent's stop.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+use model::drive::{Done, DriveCommand, DriverLine, Ending};
+use model::event::{Event, EventKind};
+
+use crate::clock::Nanos;
+use crate::merge::Merger;
+use crate::process::{Control, Failure, say};
+use crate::tally::{SqlState, Tally, sqlstate_text};
+use crate::worker::{Finished, Report};
+
+/// Lost connections told one by one; further ones are only counted.
+const LOST_EVENTS_MAX: u32 = 20;
+/// How long a stop may stay unseen.
+const STOP_GRAIN: Duration = Duration::from_millis(50);
+
+/// Gathers reports until every thread has finished.
+pub(crate) struct Collector<'a> {
+    control: &'a Control<'a>,
+    merger: Merger,
+    /// Where emptied tallies go back to, by thread.
+    recycle: Vec<Sender<Tally>>,
+    output: &'a mut dyn Write,
+    n_running: usize,
+    n_lost_told: u32,
+    stopped: bool,
+    done: Done,
+    messages: BTreeMap<SqlState, String>,
+    end: Nanos,
+}
+
+impl<'a> Collector<'a> {
+    pub(crate) fn new(
+        control: &'a Control<'a>,
+        recycle: Vec<Sender<Tally>>,
+        output: &'a mut dyn Write,
+    ) -> Collector<'a> {
+        let n_clients = control.load.n_clients as usize;
+        Collector {
+            merger: Merger::new(control.load.scripts.clone(), control.wall, recycle.len()),
+            n_running: recycle.len(),
+            control,
+            recycle,
+            output,
+            n_lost_told: 0,
+            stopped: false,
+            done: Done {
+                ending: Ending::Completed,
+                end_unix_ns: 0,
+                counts: Default::default(),
+                errors: BTreeMap::new(),
+                messages: BTreeMap::new(),
+                measured_by_client: vec![0; n_clients],
+                clients_lost: 0,
+            },
+            messages: BTreeMap::new(),
+            end: 0,
+        }
+    }
+
+    /// Runs until every thread has finished, then writes `done`.
+    pub(crate) fn collect(
+        &mut self,
+        inbox: &Receiver<Report>,
+        commands: &Receiver<DriveCommand>,
+        stop: &AtomicBool,
+    ) -> Result<(), Failure> {
+        while self.n_running > 0 {
+            if matches!(commands.try_recv(), Ok(DriveCommand::Stop)) {
+                self.stopped = true;
+                stop.store(true, Ordering::Relaxed);
+            }
+            match inbox.recv_timeout(STOP_GRAIN) {
+                Ok(report) => self.take(report)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Failure::Load("a driver thread died; this is a defect of pgdyno".into()));
+                }
+            }
+        }
+        self.write_done()
+    }
+
+    fn take(&mut self, report: Report) -> Result<(), Failure> {
+        match report {
+            Report::Part(part) => {
+                let thread = part.thread;
+                if let Some(tally) = self.merger.add(*part) {
+                    self.give_back(thread, tally);
+                }
+                self.write_complete()
+            }
+            Report::Lost { at, client, sqlstate, message } => self.tell_lost(at, client, sqlstate, message),
+            Report::Paused { at, pause_ns } => {
+                let pause_s = pause_ns as f64 / 1e9;
+                let text = format!("the driver did not run for {pause_s:.3} s");
+                let event = Event::new(self.control.wall.unix(at), EventKind::DriverPaused, text);
+                Ok(say(self.output, &DriverLine::Event(event.with("pause_s", pause_s)))?)
+            }
+            Report::Finished(finished) => {
+                self.merger.finished(finished.thread);
+                self.n_running -= 1;
+                self.add_finished(*finished);
+                self.write_complete()
+            }
+        }
+    }
+
+    fn give_back(&mut self, thread: usize, mut tally: Tally) {
+        tally.clear();
+        // A thread that has finished takes none back.
+        self.recycle[thread].send(tally).ok();
+    }
+
+    fn write_complete(&mut self) -> Result<(), Failure> {
+        let (lines, spare) = self.merger.complete();
+        for line in &lines {
+            say(self.output, line)?;
+        }
+        for tally in spare {
+            self.give_back(0, tally);
+        }
+        Ok(())
+    }
+
+    fn tell_lost(
+        &mut self,
+        at: Nanos,
+        client: usize,
+        sqlstate: SqlState,
+        message: String,
+    ) -> Result<(), Failure> {
+        self.n_lost_told += 1;
+        if self.n_lost_told > LOST_EVENTS_MAX {
+            return Ok(());
+        }
+        let event = Event::new(self.control.wall.unix(at), EventKind::ConnectionLost, message)
+            .with("client", client)
+            .with("sqlstate", sqlstate_text(&sqlstate));
+        Ok(say(self.output, &DriverLine::Event(event))?)
+    }
+
+    fn add_finished(&mut self, finished: Finished) {
+        self.end = self.end.max(finished.end);
+        self.done.clients_lost += finished.clients_lost;
+        for (client, n) in finished.measured {
+            self.done.measured_by_client[client] = n;
+        }
+        for (sqlstate, message) in finished.messages {
+            self.messages.entry(sqlstate).or_insert(message);
+        }
+    }
+
+    fn write_done(&mut self) -> Result<(), Failure> {
+        let lost_all = self.done.clients_lost as usize == self.done.measured_by_client.len();
+        self.done.ending = match (lost_all, self.stopped) {
+            (true, _) => Ending::ConnectionsLost,
+            (false, true) => Ending::Stopped,
+            (false, false) => Ending::Completed,
+        };
+        self.done.end_unix_ns = self.control.wall.unix(self.end);
+        self.done.counts = self.merger.totals;
+        self.done.errors = std::mem::take(&mut self.merger.errors);
+        self.done.messages =
+            self.messages.iter().map(|(state, message)| (sqlstate_text(state), message.clone())).collect();
+        assert!(self.done.counts.identity_holds(0), "the counts obey their identity: {:?}", self.done.counts);
+        Ok(say(self.output, &DriverLine::Done(Box::new(self.done.clone())))?)
+    }
+}

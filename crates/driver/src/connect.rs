@@ -1,0 +1,169 @@
+//! Connecting a thread's clients, several at once, and having the server parse every statement.
+
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use wire::{Connection, Conninfo, Dialing, Flow, Progress, Reply, Scanner, Want};
+
+use crate::script::Scripts;
+
+/// Handshakes under way at once in one thread. More gain nothing and can overrun the server's backlog.
+const DIALING_MAX: usize = 8;
+/// How long a server may take to parse one connection's statements.
+const PREPARE_TIMEOUT: Duration = Duration::from_secs(30);
+/// Handshakes are looked after at least this often, for their deadlines.
+const POLL_MAX_MS: u16 = 200;
+
+/// Opens `n` connections and has every statement parsed on each (with the simple protocol there is nothing
+/// to parse).
+pub(crate) fn connect_all(
+    conninfo: &Conninfo,
+    scripts: &Scripts,
+    n: usize,
+) -> Result<Vec<Connection>, String> {
+    let mut connections = dial_all(conninfo, n)?;
+    let mut messages = Vec::new();
+    let order = scripts.parse_messages(&mut messages);
+    if order.is_empty() {
+        return Ok(connections);
+    }
+    // All are asked before the first answer is awaited, so that the backends parse side by side.
+    for connection in &mut connections {
+        send_all(connection, &messages)?;
+    }
+    for connection in &mut connections {
+        await_parsed(connection, scripts, &order)?;
+    }
+    Ok(connections)
+}
+
+fn dial_all(conninfo: &Conninfo, n: usize) -> Result<Vec<Connection>, String> {
+    let conninfo = conninfo.with_addresses().map_err(|e| e.to_string())?;
+    let mut done = Vec::with_capacity(n);
+    let mut dialing: Vec<(Dialing, Want)> = Vec::new();
+    let mut begun = 0;
+    while done.len() < n {
+        let mut ready = wait_for_any(&dialing)?;
+        while dialing.len() < DIALING_MAX && begun < n {
+            dialing.push((Dialing::start(&conninfo).map_err(|e| e.to_string())?, Want::Write));
+            ready.push(true);
+            begun += 1;
+        }
+        let mut still = Vec::with_capacity(dialing.len());
+        for ((mut dial, want), is_ready) in dialing.into_iter().zip(ready) {
+            if !is_ready {
+                still.push((dial, want));
+                continue;
+            }
+            match dial.advance().map_err(|e| format!("client {}: {e}", done.len()))? {
+                Progress::Done(connection) => done.push(connection),
+                Progress::WantRead => still.push((dial, Want::Read)),
+                Progress::WantWrite => still.push((dial, Want::Write)),
+            }
+        }
+        dialing = still;
+    }
+    Ok(done)
+}
+
+/// Which of the handshakes can go on; all of them after a while, for their deadlines.
+fn wait_for_any(dialing: &[(Dialing, Want)]) -> Result<Vec<bool>, String> {
+    if dialing.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut fds: Vec<PollFd> = dialing
+        .iter()
+        .map(|(dial, want)| {
+            let flags = if *want == Want::Read { PollFlags::POLLIN } else { PollFlags::POLLOUT };
+            // SAFETY: the descriptor belongs to `dial`, which outlives this call and is not advanced in it.
+            PollFd::new(unsafe { BorrowedFd::borrow_raw(dial.fd()) }, flags)
+        })
+        .collect();
+    let n = poll(&mut fds, PollTimeout::from(POLL_MAX_MS))
+        .map_err(|e| format!("cannot wait for connections: {e}"))?;
+    Ok(fds.iter().map(|fd| n == 0 || fd.any().unwrap_or(true)).collect())
+}
+
+fn send_all(connection: &mut Connection, bytes: &[u8]) -> Result<(), String> {
+    let deadline = Some(Instant::now() + PREPARE_TIMEOUT);
+    let mut n_sent = 0;
+    while n_sent < bytes.len() || connection.link.wants_write() {
+        let step = if n_sent < bytes.len() {
+            connection.link.send(&bytes[n_sent..]).map(|n| n_sent += n)
+        } else {
+            connection.link.flush_pending()
+        };
+        wait_if_blocked(connection, step, Want::Write, deadline)?;
+    }
+    Ok(())
+}
+
+fn wait_if_blocked(
+    connection: &Connection,
+    step: std::io::Result<()>,
+    want: Want,
+    deadline: Option<Instant>,
+) -> Result<(), String> {
+    match step {
+        Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => match connection.link.wait(&[want], deadline)
+        {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(format!("the server did not parse the statements within {PREPARE_TIMEOUT:?}")),
+            Err(e) => Err(format!("connection lost while preparing: {e}")),
+        },
+        Err(e) => Err(format!("connection lost while preparing: {e}")),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Reads the answers to the parse messages; an error names the statement at fault.
+fn await_parsed(
+    connection: &mut Connection,
+    scripts: &Scripts,
+    order: &[(usize, usize)],
+) -> Result<(), String> {
+    let deadline = Some(Instant::now() + PREPARE_TIMEOUT);
+    let mut scanner = Scanner::new();
+    let mut buffer = [0u8; 8192];
+    let mut pending = std::mem::take(&mut connection.leftover);
+    let (mut n_parsed, mut error, mut is_done) = (0, None, false);
+    while !is_done {
+        scanner
+            .feed(&pending, |reply| {
+                match reply {
+                    Reply::ParseComplete => n_parsed += 1,
+                    Reply::Error(body) => error = Some(wire::parse_error(body)),
+                    Reply::ReadyForQuery(_) => is_done = true,
+                    _ => {}
+                }
+                Flow::Continue
+            })
+            .map_err(|e| e.to_string())?;
+        pending.clear();
+        if is_done {
+            break;
+        }
+        let step = match connection.link.recv(&mut buffer) {
+            Ok(0) => return Err("the server closed a connection while preparing".to_string()),
+            Ok(n) => {
+                pending.extend_from_slice(&buffer[..n]);
+                Ok(())
+            }
+            Err(e) => Err(e),
+        };
+        wait_if_blocked(connection, step, Want::Read, deadline)?;
+    }
+    match error {
+        None => Ok(()),
+        Some(error) => {
+            let (script, index) = order[n_parsed.min(order.len() - 1)];
+            let program = &scripts.bundle.programs[script];
+            let statement = &program.statements[index];
+            Err(format!(
+                "{}:{}: server says {error} (nothing was run)\n  {}",
+                program.name, statement.line, statement.label
+            ))
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Waiting for sockets and moments: the one place that knows how.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+
+use crate::client::Client;
+use crate::clock::{self, Nanos};
+
+/// A socket that became ready.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ReadySocket {
+    /// The client's index in its thread.
+    pub(crate) client: usize,
+    /// The other side closed, or an error is pending: read until the end.
+    pub(crate) closing: bool,
+}
+
+/// Waits for sockets with epoll, edge triggered, and for moments with a timer of nanosecond grain
+/// (epoll's own time-out has a grain of a millisecond, too coarse for an open loop).
+pub(crate) struct Poller {
+    poll: Poll,
+    events: Events,
+    timer: TimerFd,
+    ready: Vec<ReadySocket>,
+}
+
+const TIMER: Token = Token(usize::MAX);
+/// Moments further away than this need no exact timer.
+const EXACT_WITHIN_NS: Nanos = 20_000_000;
+
+impl Poller {
+    /// What is written in `run.json`.
+    pub(crate) const NAME: &'static str = "epoll";
+
+    pub(crate) fn new(n_clients: usize) -> io::Result<Poller> {
+        let poll = Poll::new()?;
+        let timer =
+            TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
+        poll.registry().register(&mut SourceFd(&timer.as_fd().as_raw_fd()), TIMER, Interest::READABLE)?;
+        let capacity = n_clients.clamp(16, 1024);
+        Ok(Poller {
+            poll,
+            events: Events::with_capacity(capacity),
+            timer,
+            ready: Vec::with_capacity(capacity),
+        })
+    }
+
+    /// Watches a client's connection for input. Writability is watched only while something waits to be
+    /// sent: with edge triggering, every message that the server takes would wake the loop.
+    pub(crate) fn watch(&self, client: &mut Client, index: usize) -> io::Result<()> {
+        self.poll.registry().register(&mut client.link, Token(index), Interest::READABLE)
+    }
+
+    /// Begins or ends watching for writability.
+    #[inline]
+    pub(crate) fn watch_writable(&self, client: &mut Client, index: usize, on: bool) -> io::Result<()> {
+        if client.waits_to_write == on {
+            return Ok(());
+        }
+        client.waits_to_write = on;
+        let interest = if on { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
+        self.poll.registry().reregister(&mut client.link, Token(index), interest)
+    }
+
+    /// Stops watching it.
+    pub(crate) fn forget(&self, client: &mut Client) {
+        self.poll.registry().deregister(&mut client.link).ok();
+    }
+
+    /// Waits until a socket is ready or `until` is reached. The ready sockets are in [`Poller::ready`].
+    pub(crate) fn wait(&mut self, until: Nanos) -> io::Result<()> {
+        self.ready.clear();
+        let wait_ns = until.saturating_sub(clock::now());
+        let timeout = if wait_ns == 0 {
+            Some(Duration::ZERO)
+        } else if wait_ns < EXACT_WITHIN_NS {
+            let at = TimeSpec::from_duration(Duration::from_nanos(until));
+            self.timer.set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
+            None
+        } else {
+            Some(Duration::from_nanos(wait_ns))
+        };
+        match self.poll.poll(&mut self.events, timeout) {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            other => other?,
+        }
+        for event in &self.events {
+            if event.token() != TIMER {
+                let closing = event.is_read_closed() || event.is_error();
+                self.ready.push(ReadySocket { client: event.token().0, closing });
+            }
+        }
+        Ok(())
+    }
+
+    /// The socket number `i` that the last wait found ready.
+    pub(crate) fn ready(&self, i: usize) -> Option<ReadySocket> {
+        self.ready.get(i).copied()
+    }
+}

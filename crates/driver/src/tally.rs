@@ -1,0 +1,145 @@
+//! What one thread counted in one interval.
+
+use hdrhistogram::Histogram;
+use model::interval::{Counts, HISTOGRAM_DIGITS, HISTOGRAM_MAX_NS, HISTOGRAM_MIN_NS};
+
+/// Counts of one thread in one interval, by script. Reused: allocated twice per thread, never on the way
+/// of a transaction.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    pub(crate) scripts: Vec<ScriptTally>,
+}
+
+/// Counts of one script.
+#[derive(Debug)]
+pub(crate) struct ScriptTally {
+    pub(crate) counts: Counts,
+    /// End minus due.
+    pub(crate) latency: Times,
+    /// End minus sent.
+    pub(crate) service: Times,
+    /// Sent minus due; all zero in a closed loop, so only there in an open one.
+    pub(crate) lag: Option<Times>,
+    /// Each statement's time from send to the end of its reply.
+    pub(crate) statements: Vec<Times>,
+    /// Failed and unknown transactions by SQLSTATE.
+    pub(crate) errors: Vec<(SqlState, u64)>,
+}
+
+/// A SQLSTATE, or one of the words below, padded with blanks.
+pub(crate) type SqlState = [u8; 6];
+/// Stands for the SQLSTATE of a connection that ended without one.
+pub(crate) const LOST: SqlState = *b"lost  ";
+/// Stands for the SQLSTATE of an error in the script itself (an expression, a variable).
+pub(crate) const SCRIPT: SqlState = *b"script";
+
+/// The fixed-size form of a SQLSTATE as received.
+pub(crate) fn sqlstate(text: &[u8]) -> SqlState {
+    let mut state = *b"      ";
+    let n = text.len().min(state.len());
+    state[..n].copy_from_slice(&text[..n]);
+    state
+}
+
+/// A histogram of times in nanoseconds.
+#[derive(Debug, Clone)]
+pub(crate) struct Times(pub(crate) Histogram<u32>);
+
+impl Times {
+    pub(crate) fn new() -> Times {
+        Times(
+            Histogram::new_with_bounds(HISTOGRAM_MIN_NS, HISTOGRAM_MAX_NS, HISTOGRAM_DIGITS)
+                .expect("the constants are valid bounds"),
+        )
+    }
+
+    /// Counts one value; longer than an hour counts as an hour.
+    #[inline]
+    pub(crate) fn record(&mut self, ns: u64) {
+        self.0.saturating_record(ns);
+    }
+
+    /// Adds the other's counts.
+    pub(crate) fn add(&mut self, other: &Times) {
+        if !other.0.is_empty() {
+            self.0.add(&other.0).expect("all histograms have the same bounds");
+        }
+    }
+
+    fn clear(&mut self) {
+        if !self.0.is_empty() {
+            self.0.reset();
+        }
+    }
+}
+
+impl Tally {
+    /// An empty tally for scripts with these numbers of statements.
+    pub(crate) fn new(n_statements: &[usize], open_loop: bool) -> Tally {
+        let scripts = n_statements
+            .iter()
+            .map(|&n| ScriptTally {
+                counts: Counts::default(),
+                latency: Times::new(),
+                service: Times::new(),
+                lag: open_loop.then(Times::new),
+                statements: vec![Times::new(); n],
+                errors: Vec::with_capacity(16),
+            })
+            .collect();
+        Tally { scripts }
+    }
+
+    /// Adds the other's counts.
+    pub(crate) fn add(&mut self, other: &Tally) {
+        for (mine, theirs) in self.scripts.iter_mut().zip(&other.scripts) {
+            mine.add(theirs);
+        }
+    }
+
+    /// Empties it for the next interval.
+    pub(crate) fn clear(&mut self) {
+        self.scripts.iter_mut().for_each(ScriptTally::clear);
+    }
+}
+
+impl ScriptTally {
+    /// Counts an error by its SQLSTATE.
+    pub(crate) fn error(&mut self, sqlstate: SqlState, n: u64) {
+        match self.errors.iter_mut().find(|(state, _)| *state == sqlstate) {
+            Some((_, count)) => *count += n,
+            None => self.errors.push((sqlstate, n)),
+        }
+    }
+
+    fn add(&mut self, other: &ScriptTally) {
+        self.counts += other.counts;
+        self.latency.add(&other.latency);
+        self.service.add(&other.service);
+        if let (Some(mine), Some(theirs)) = (&mut self.lag, &other.lag) {
+            mine.add(theirs);
+        }
+        for (mine, theirs) in self.statements.iter_mut().zip(&other.statements) {
+            mine.add(theirs);
+        }
+        for &(sqlstate, n) in &other.errors {
+            self.error(sqlstate, n);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.counts = Counts::default();
+        self.latency.clear();
+        self.service.clear();
+        if let Some(lag) = &mut self.lag {
+            lag.clear();
+        }
+        self.statements.iter_mut().for_each(Times::clear);
+        self.errors.clear();
+    }
+}
+
+/// The text of a SQLSTATE.
+pub(crate) fn sqlstate_text(sqlstate: &SqlState) -> String {
+    String::from_utf8_lossy(sqlstate).trim_end().to_string()
+}

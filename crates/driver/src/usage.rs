@@ -1,0 +1,42 @@
+//! What the driver process itself uses.
+
+use nix::sys::resource::{UsageWho, getrusage};
+
+/// CPU time of the whole process in seconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CpuUsage {
+    pub(crate) user_s: f64,
+    pub(crate) system_s: f64,
+}
+
+/// CPU time used so far by all threads, ended ones included.
+pub(crate) fn cpu() -> CpuUsage {
+    let usage = getrusage(UsageWho::RUSAGE_SELF).expect("getrusage of oneself cannot fail");
+    let seconds = |t: nix::sys::time::TimeVal| t.tv_sec() as f64 + t.tv_usec() as f64 / 1e6;
+    CpuUsage { user_s: seconds(usage.user_time()), system_s: seconds(usage.system_time()) }
+}
+
+/// Resident memory in bytes; `None` when /proc cannot be read.
+pub(crate) fn resident_bytes() -> Option<u64> {
+    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = statm.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * 4096)
+}
+
+/// Raises the soft limit of open files so that `n_clients` connections fit.
+pub(crate) fn allow_open_files(n_clients: u32) -> Result<(), String> {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let needed = u64::from(n_clients) + 64;
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)
+        .map_err(|e| format!("cannot read the limit of open files: {e}"))?;
+    if soft >= needed {
+        return Ok(());
+    }
+    setrlimit(Resource::RLIMIT_NOFILE, needed.min(hard), hard).ok();
+    if hard < needed {
+        return Err(format!(
+            "{n_clients} clients need {needed} open files, but the system limit is {hard}; raise it (ulimit -Hn) or use fewer clients"
+        ));
+    }
+    Ok(())
+}
