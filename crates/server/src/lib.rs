@@ -4,8 +4,24 @@
 
 pub mod account;
 pub mod binaries;
+pub mod cluster;
+mod command;
+pub mod control;
+pub mod defaults;
 pub mod fetch;
+pub mod launch;
 mod names;
 pub mod pins;
+pub mod process;
+pub mod settings;
+pub mod socket;
 mod spawn;
+pub mod start_error;
 mod unpack;
+
+pub use account::Account;
+pub use binaries::{Binaries, Origin};
+pub use cluster::{Cluster, InitOptions};
+pub use fetch::{Cache, FetchError, FetchProgress, fetch};
+pub use launch::{Server, StartOptions, StopMode, StopReport};
+pub use start_error::{StartError, StartFault};

@@ -1,0 +1,81 @@
+//! Build and run PostgreSQL's programs: as the server's user, in English, deaf to the caller's PG* environment.
+
+use std::env;
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::signal::Signal;
+
+use crate::account::Account;
+use crate::spawn::spawn;
+
+/// `program` to be run as `account` in `work_dir`. Not the caller's language and not its libpq or server variables:
+/// they would change what the server is, and may hold passwords.
+pub(crate) fn server_command(program: &Path, account: &Account, work_dir: &Path) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("PG") || text.starts_with("LC_") || text.starts_with("LANG") {
+            command.env_remove(&name);
+        }
+    }
+    // Under a service manager the server would report its own readiness in our name.
+    command.env_remove("NOTIFY_SOCKET").env("LC_ALL", "C");
+    command.current_dir(work_dir).stdin(Stdio::null());
+    account.apply(&mut command);
+    command
+}
+
+/// Runs `command` to its end with its output in `log_path`, which is written anew; returns what it wrote.
+pub(crate) fn run_logged(mut command: Command, log_path: &Path, deadline: Duration) -> Result<String> {
+    let name =
+        Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let log = File::create(log_path).with_context(|| format!("create `{}`", log_path.display()))?;
+    command.stdout(log.try_clone()?).stderr(log);
+    let mut child = spawn(command, Signal::SIGTERM).with_context(|| format!("cannot start `{name}`"))?;
+    let status = match wait_until(&mut child, Instant::now() + deadline)? {
+        Some(status) => status,
+        None => {
+            child.kill().ok();
+            child.wait().ok();
+            bail!("`{name}` did not end within {} s; see `{}`", deadline.as_secs(), log_path.display());
+        }
+    };
+    let text = String::from_utf8_lossy(&fs::read(log_path)?).into_owned();
+    if !status.success() {
+        bail!("`{name}` failed ({}):\n{}", ending(status), text.trim_end());
+    }
+    Ok(text)
+}
+
+/// Waits for the end of `child`, `None` when the deadline passes first.
+pub(crate) fn wait_until(child: &mut Child, deadline: Instant) -> Result<Option<ExitStatus>> {
+    let mut pause = Duration::from_millis(1);
+    loop {
+        if let Some(status) = child.try_wait().context("cannot wait for a child process")? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= deadline {
+            return Ok(None);
+        }
+        thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(20));
+    }
+}
+
+/// How a process ended, in words.
+pub(crate) fn ending(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("it ended with exit code {code}"),
+        (_, Some(signal)) => {
+            let name = Signal::try_from(signal).map_or("unknown", Signal::as_str);
+            format!("it was ended by signal {signal} ({name})")
+        }
+        _ => "it ended".to_string(),
+    }
+}

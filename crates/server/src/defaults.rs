@@ -1,0 +1,116 @@
+//! How a server of our own is set unless the experiment says otherwise: as a careful administrator would set a
+//! production server of this machine's size, the same for every version.
+//!
+//! Nothing that makes a server durable is ever touched: `fsync`, `full_page_writes`, `synchronous_commit`,
+//! `wal_sync_method` and the checksums stay as PostgreSQL has them.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use crate::settings::{MB, size_text};
+
+/// Begins every line of `server.log`: seconds since the Unix epoch with milliseconds, and the process id.
+/// `%n` exists since 9.6; `observe` reads times from it.
+pub const LOG_LINE_PREFIX: &str = "%n [%p] ";
+
+/// Share of memory for `shared_buffers`: "a reasonable starting value is 25% of the memory"
+/// (PostgreSQL documentation, Resource Consumption).
+pub const SHARED_BUFFERS_SHARE: f64 = 0.25;
+
+/// Share of memory for `effective_cache_size`: what the planner may expect to be cached, mostly by the kernel.
+pub const EFFECTIVE_CACHE_SHARE: f64 = 0.75;
+
+/// `maintenance_work_mem`: a twentieth of memory, between PostgreSQL's default and 1 GB.
+pub const MAINTENANCE_WORK_MEM_SHARE: f64 = 0.05;
+
+/// `max_wal_size`. With PostgreSQL's 1 GB a write load forces checkpoints every few seconds on a fast disk, and
+/// measures little else.
+pub const MAX_WAL_SIZE: &str = "8GB";
+
+/// `checkpoint_completion_target`: the default since 14, given to older versions too so that versions compare.
+pub const CHECKPOINT_COMPLETION_TARGET: &str = "0.9";
+
+/// Connections beyond those of the clients: telemetry, tending, and reserved ones.
+pub const CONNECTIONS_EXTRA: u32 = 20;
+
+/// PostgreSQL's own default of `max_connections`.
+const MAX_CONNECTIONS_DEFAULT: u32 = 100;
+
+/// Settings for a server of version `version_num` on a machine with `ram_bytes`, used by `n_clients` clients.
+pub fn embedded_defaults(version_num: u32, ram_bytes: u64, n_clients: u32) -> BTreeMap<String, String> {
+    let share = |share: f64| (ram_bytes as f64 * share) as u64;
+    let maintenance_bytes = share(MAINTENANCE_WORK_MEM_SHARE).clamp(64 * MB, 1024 * MB);
+    let max_connections = MAX_CONNECTIONS_DEFAULT.max(n_clients.saturating_add(CONNECTIONS_EXTRA));
+    let mut settings: BTreeMap<String, String> = [
+        ("shared_buffers", size_text(share(SHARED_BUFFERS_SHARE).max(16 * MB))),
+        ("effective_cache_size", size_text(share(EFFECTIVE_CACHE_SHARE).max(16 * MB))),
+        ("maintenance_work_mem", size_text(maintenance_bytes)),
+        ("max_wal_size", MAX_WAL_SIZE.to_string()),
+        ("checkpoint_completion_target", CHECKPOINT_COMPLETION_TARGET.to_string()),
+        ("max_connections", max_connections.to_string()),
+        // Production is backed up or replicated; 9.6 has `minimal` as default, later versions `replica`.
+        ("wal_level", "replica".to_string()),
+        ("log_checkpoints", "on".to_string()),
+        ("log_autovacuum_min_duration", "0".to_string()),
+        ("log_timezone", "UTC".to_string()),
+    ]
+    .map(|(name, value)| (name.to_string(), value))
+    .into();
+    if version_num < 100_000 {
+        // `wal_level` of a server that is replicated goes with senders; later versions have 10 by default.
+        settings.insert("max_wal_senders".to_string(), "10".to_string());
+        settings.insert("max_replication_slots".to_string(), "10".to_string());
+    }
+    settings
+}
+
+/// Memory that a server on this machine may use: the machine's, or less where a control group limits it.
+pub fn memory_bytes() -> u64 {
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| meminfo_total_bytes(&text));
+    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    let limit =
+        limits.iter().filter_map(|path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok()).min();
+    // Without /proc there is no telling; 1 GB gives a small server that starts anywhere.
+    let machine = machine.unwrap_or(1 << 30);
+    limit.map_or(machine, |limit| machine.min(limit))
+}
+
+fn meminfo_total_bytes(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_follow_the_machine_and_the_clients() {
+        let settings = embedded_defaults(180_006, 16 << 30, 500);
+        assert_eq!(settings["shared_buffers"], "4096MB");
+        assert_eq!(settings["effective_cache_size"], "12288MB");
+        assert_eq!(settings["maintenance_work_mem"], "819MB");
+        assert_eq!(settings["max_connections"], "520");
+        assert!(!settings.contains_key("max_wal_senders"));
+        let small = embedded_defaults(90_624, 1 << 30, 1);
+        assert_eq!(small["maintenance_work_mem"], "64MB");
+        assert_eq!(small["max_connections"], "100");
+        assert_eq!(small["max_wal_senders"], "10");
+    }
+
+    #[test]
+    fn nothing_that_makes_a_server_durable_is_touched() {
+        let settings = embedded_defaults(180_006, 16 << 30, 1);
+        for name in ["fsync", "full_page_writes", "synchronous_commit", "wal_sync_method", "data_checksums"] {
+            assert!(!settings.contains_key(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn memory_is_read_as_the_kernel_writes_it() {
+        assert_eq!(meminfo_total_bytes("MemFree: 1 kB\nMemTotal:       24619108 kB\n"), Some(25_209_966_592));
+        assert_eq!(meminfo_total_bytes("rubbish"), None);
+        assert!(memory_bytes() > 64 << 20);
+    }
+}

@@ -1,0 +1,303 @@
+//! Start and stop a server of our own: `postgres` in the foreground as our child.
+//!
+//! The server listens on a unix socket in a closed directory, and on 127.0.0.1 only when asked to, with a random
+//! password. When pgdyno ends in whatever way, the kernel asks the server for an immediate shutdown.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::net::TcpListener;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use wire::session::Session;
+use wire::{Conninfo, Secret, quote_literal};
+
+use crate::cluster::{CONFIGURATION, Cluster, DATABASE, SUPERUSER};
+use crate::command::{ending, server_command, wait_until};
+use crate::defaults::LOG_LINE_PREFIX;
+use crate::names::random_hex;
+use crate::settings::{check_settings, configuration_text};
+use crate::socket::SocketDir;
+use crate::start_error::{StartError, StartFault};
+
+/// The port in the name of the socket file; each server has a socket directory of its own.
+const SOCKET_PORT: u16 = 5432;
+/// How long a start may take: after a crash the server recovers first.
+const START_DEADLINE: Duration = Duration::from_secs(120);
+/// How long a fast shutdown may take: it writes all dirty buffers.
+const FAST_DEADLINE: Duration = Duration::from_secs(300);
+/// How long an immediate shutdown may take; the postmaster kills its children after 5 s.
+const IMMEDIATE_DEADLINE: Duration = Duration::from_secs(15);
+/// Pause between two attempts to connect during a start.
+const ATTEMPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// How a server is started.
+#[derive(Debug, Clone)]
+pub struct StartOptions {
+    /// Settings by name, all resolved.
+    pub settings: BTreeMap<String, String>,
+    /// Also listen on a free port of 127.0.0.1.
+    pub tcp: bool,
+    /// How long the start may take.
+    pub deadline: Duration,
+}
+
+impl Default for StartOptions {
+    fn default() -> StartOptions {
+        StartOptions { settings: BTreeMap::new(), tcp: false, deadline: START_DEADLINE }
+    }
+}
+
+/// How a server is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopMode {
+    /// Sessions are ended, everything is written: the next start needs no recovery.
+    Fast,
+    /// Processes are ended at once: the next start recovers from the WAL.
+    Immediate,
+}
+
+/// How a stop went.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StopReport {
+    /// How long it took, seconds.
+    pub seconds: f64,
+    /// Whether the cluster is in order on disk, so that it can be copied and starts without recovery.
+    pub is_clean: bool,
+    /// How the process ended, in words.
+    pub ending: String,
+}
+
+/// A running server of ours. Dropping it stops it at once.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    socket: SocketDir,
+    data_dir: PathBuf,
+    log_path: PathBuf,
+    /// Port of the socket's name and, with a password, of 127.0.0.1.
+    port: u16,
+    password: Option<Secret>,
+}
+
+impl Server {
+    /// Starts the cluster's server with these settings, listening on a unix socket only.
+    pub fn start(cluster: &Cluster, settings: &BTreeMap<String, String>) -> Result<Server, StartError> {
+        Server::start_with(cluster, &StartOptions { settings: settings.clone(), ..StartOptions::default() })
+    }
+
+    /// Starts the cluster's server and waits until it takes connections.
+    pub fn start_with(cluster: &Cluster, options: &StartOptions) -> Result<Server, StartError> {
+        let before = |error: anyhow::Error| StartError::before(&error, cluster.log_path());
+        prepare(cluster, options).map_err(before)?;
+        let mut attempts_left = 3;
+        loop {
+            attempts_left -= 1;
+            let mut server = Server::launch(cluster, options).map_err(before)?;
+            match server.wait_until_ready(options.deadline) {
+                Ok(()) => {
+                    server.set_password(cluster).map_err(before)?;
+                    return Ok(server);
+                }
+                // Another process may take the free port between its choice and its use.
+                Err(error) if error.fault == StartFault::AddressInUse && options.tcp && attempts_left > 0 => {
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Where to connect: the unix socket, as superuser, without a password.
+    pub fn conninfo(&self) -> Conninfo {
+        Conninfo::new(&self.socket.path.to_string_lossy(), self.port, SUPERUSER, DATABASE)
+    }
+
+    /// Where to connect over TCP, if the server listens there.
+    pub fn tcp_conninfo(&self) -> Option<Conninfo> {
+        let password = self.password.clone()?;
+        let mut conninfo = Conninfo::new("127.0.0.1", self.port, SUPERUSER, DATABASE);
+        conninfo.password = Some(password);
+        conninfo.password_source = wire::conninfo::PasswordSource::Given;
+        Some(conninfo)
+    }
+
+    /// Process id of the postmaster.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The log of this start.
+    pub fn log_path(&self) -> &Path {
+        &self.log_path
+    }
+
+    /// The data directory.
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// Whether the postmaster still runs; otherwise how it ended, in words.
+    pub fn check_running(&mut self) -> Result<(), String> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(ending(status)),
+            Err(error) => Err(format!("it cannot be watched: {error}")),
+        }
+    }
+
+    /// Stops the server and waits for its end. A fast stop that takes too long becomes an immediate one.
+    pub fn stop(mut self, mode: StopMode) -> Result<StopReport> {
+        self.shut(mode)
+    }
+
+    fn launch(cluster: &Cluster, options: &StartOptions) -> Result<Server> {
+        let socket = SocketDir::create(&cluster.account)?;
+        let port = if options.tcp { free_port()? } else { SOCKET_PORT };
+        let password = if options.tcp { Some(Secret::new(random_hex(18)?)) } else { None };
+        let log = new_log(&cluster.log_path())?;
+        let mut command =
+            server_command(&cluster.binaries.program("postgres"), &cluster.account, &cluster.root);
+        command.arg("-D").arg(cluster.data_dir());
+        // On the command line, where neither a file nor ALTER SYSTEM overrides them.
+        for (name, value) in [
+            ("port", port.to_string()),
+            ("listen_addresses", if options.tcp { "127.0.0.1" } else { "" }.to_string()),
+            ("unix_socket_directories", socket.path.to_string_lossy().into_owned()),
+            ("unix_socket_permissions", "0700".to_string()),
+            ("logging_collector", "off".to_string()),
+            ("log_destination", "stderr".to_string()),
+            ("log_line_prefix", LOG_LINE_PREFIX.to_string()),
+        ] {
+            command.arg("-c").arg(format!("{name}={value}"));
+        }
+        command.stdout(log.try_clone()?).stderr(log);
+        // SIGQUIT is PostgreSQL's immediate shutdown: nothing survives us, and the WAL stays whole.
+        let child = crate::spawn::spawn(command, Signal::SIGQUIT).context("cannot start `postgres`")?;
+        let (data_dir, log_path) = (cluster.data_dir(), cluster.log_path());
+        Ok(Server { child, socket, data_dir, log_path, port, password })
+    }
+
+    fn wait_until_ready(&mut self, deadline: Duration) -> Result<(), StartError> {
+        let end = Instant::now() + deadline;
+        let conninfo = self.conninfo();
+        loop {
+            if let Err(ending) = self.check_running() {
+                return Err(StartError::from_log(&self.log_text(), ending, self.log_path.clone()));
+            }
+            let last_error = match Session::connect(&conninfo) {
+                Ok(_) => return Ok(()),
+                Err(error) => error.to_string(),
+            };
+            if Instant::now() >= end {
+                let detail = format!("it was not ready within {} s; last: {last_error}", deadline.as_secs());
+                let mut error = StartError::from_log(&self.log_text(), detail, self.log_path.clone());
+                error.fault = StartFault::Deadline;
+                return Err(error);
+            }
+            thread::sleep(ATTEMPT_PAUSE);
+        }
+    }
+
+    /// Gives the superuser the password of this start, without a trace in the log.
+    fn set_password(&self, cluster: &Cluster) -> Result<()> {
+        let Some(password) = &self.password else { return Ok(()) };
+        let mut session = Session::connect(&self.conninfo()).context("connect to the new server")?;
+        if cluster.binaries.version_num >= 100_000 {
+            session.execute("SET password_encryption = 'scram-sha-256'")?;
+        }
+        session.execute("SET log_statement = 'none'")?;
+        session.execute("SET log_min_duration_statement = -1")?;
+        session.execute("SET log_min_error_statement = 'panic'")?;
+        let sql = format!("ALTER ROLE {SUPERUSER} PASSWORD {}", quote_literal(password.expose()));
+        session.execute(&sql).context("set the password of the new server")?;
+        Ok(())
+    }
+
+    fn log_text(&self) -> String {
+        String::from_utf8_lossy(&fs::read(&self.log_path).unwrap_or_default()).into_owned()
+    }
+
+    fn shut(&mut self, mode: StopMode) -> Result<StopReport> {
+        let began = Instant::now();
+        let steps: &[(Signal, Duration)] = match mode {
+            StopMode::Fast => &[
+                (Signal::SIGINT, FAST_DEADLINE),
+                (Signal::SIGQUIT, IMMEDIATE_DEADLINE),
+                (Signal::SIGKILL, IMMEDIATE_DEADLINE),
+            ],
+            StopMode::Immediate => {
+                &[(Signal::SIGQUIT, IMMEDIATE_DEADLINE), (Signal::SIGKILL, IMMEDIATE_DEADLINE)]
+            }
+        };
+        for (signal, deadline) in steps {
+            // Not yet waited for, the id cannot belong to another process.
+            if self.child.try_wait()?.is_none() {
+                kill(Pid::from_raw(self.child.id() as i32), *signal).context("signal the server")?;
+            }
+            if let Some(status) = wait_until(&mut self.child, Instant::now() + *deadline)? {
+                let is_clean = crate::control::ControlFile::read(&self.data_dir)
+                    .is_ok_and(|control| control.is_shut_down);
+                let seconds = began.elapsed().as_secs_f64();
+                return Ok(StopReport { seconds, is_clean, ending: ending(status) });
+            }
+        }
+        bail!("server process {} cannot be ended; its device may hang", self.child.id())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.check_running().is_ok() {
+            // An error has no one to go to; the kernel will ask again when we end.
+            self.shut(StopMode::Immediate).ok();
+        }
+    }
+}
+
+fn prepare(cluster: &Cluster, options: &StartOptions) -> Result<()> {
+    check_settings(&options.settings)?;
+    wait_for_predecessor(cluster)?;
+    if let Some(snapshot) = &cluster.facts.restoring {
+        bail!(
+            "restoring snapshot `{snapshot}` of cluster `{}` was cut off; restore it again",
+            cluster.root.display()
+        );
+    }
+    let data = cluster.data_dir();
+    ensure!(data.is_dir(), "data directory `{}` is gone; make the cluster anew", data.display());
+    cluster.write_owned(&data.join(CONFIGURATION), &configuration_text(&options.settings))
+}
+
+/// The server of a pgdyno that was killed gets its own end a moment later.
+fn wait_for_predecessor(cluster: &Cluster) -> Result<()> {
+    let end = Instant::now() + Duration::from_secs(5);
+    while cluster.running_pid().is_some() && Instant::now() < end {
+        thread::sleep(Duration::from_millis(50));
+    }
+    cluster.check_stopped("start it anew")
+}
+
+/// A new log for this start; that of the last one is kept beside it.
+fn new_log(path: &Path) -> Result<File> {
+    if path.exists() {
+        fs::rename(path, path.with_extension("log.old"))
+            .with_context(|| format!("rename `{}`", path.display()))?;
+    }
+    OpenOptions::new()
+        .append(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .with_context(|| format!("create `{}`", path.display()))
+}
+
+fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).context("find a free port on 127.0.0.1")?;
+    Ok(listener.local_addr()?.port())
+}

@@ -1,0 +1,70 @@
+//! From fetch to stop.
+
+use std::fs;
+use std::path::PathBuf;
+
+use server::{Binaries, Cache, Server, StopMode, fetch};
+
+use crate::support::{ask, cluster, fetched_18, installed, place, processes_in, session, settings};
+
+#[test]
+fn fetched_binaries_are_used_without_the_network_the_second_time() {
+    let place = place();
+    let cache = Cache::at(place.path());
+    let binaries = fetch(&cache, &"18".parse().unwrap(), &mut |_| {})
+        .unwrap_or_else(|error| panic!("this test needs the network: {error}"));
+    let mut progress = Vec::new();
+    let again = fetch(&cache, &"18".parse().unwrap(), &mut |step| progress.push(step)).unwrap();
+    assert_eq!(again, binaries);
+    assert_eq!(progress, [], "something was asked or fetched");
+    assert_eq!(cache.fetched(), [again]);
+    let leftovers: Vec<PathBuf> =
+        fs::read_dir(cache.dir.join("postgres")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(leftovers.len(), 1, "{leftovers:?}");
+}
+
+#[test]
+fn a_release_that_the_source_lacks_is_refused_by_name() {
+    let cache = place();
+    let error = fetch(&Cache::at(cache.path()), &"18.99".parse().unwrap(), &mut |_| {}).unwrap_err();
+    assert!(error.to_string().contains("no server binaries for `18.99`"), "{error}");
+}
+
+fn lives_and_leaves_nothing(binaries: &Binaries) {
+    let place = place();
+    let cluster = cluster(binaries, &place);
+    let server = Server::start(&cluster, &settings(&[("work_mem", "5MB")])).unwrap_or_else(|e| panic!("{e}"));
+    let mut admin = session(&server.conninfo());
+    for (name, expected) in [
+        ("fsync", "on"),
+        ("full_page_writes", "on"),
+        ("synchronous_commit", "on"),
+        ("work_mem", "5MB"),
+        ("listen_addresses", ""),
+        ("server_encoding", "UTF8"),
+        ("log_line_prefix", "%n [%p] "),
+    ] {
+        assert_eq!(ask(&mut admin, &format!("show {name}")), expected, "{name}");
+    }
+    assert_eq!(ask(&mut admin, "select current_database() || ' ' || current_user"), "pgdyno postgres");
+    assert_eq!(ask(&mut admin, "select count(*) from pg_extension where extname = 'pg_prewarm'"), "1");
+    assert_eq!(cluster.running_pid(), Some(server.pid()));
+    let host = server.conninfo().hosts[0].host.clone();
+    drop(admin);
+    let report = server.stop(StopMode::Fast).unwrap();
+    assert!(report.is_clean, "{report:?}");
+    assert!(!PathBuf::from(host).exists(), "the socket's directory is left");
+    assert_eq!(processes_in(place.path()), Vec::<u32>::new());
+    cluster.remove().unwrap();
+    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_fetched_server_is_durable_and_leaves_nothing() {
+    lives_and_leaves_nothing(&fetched_18());
+}
+
+#[test]
+fn an_installed_server_is_durable_and_leaves_nothing() {
+    lives_and_leaves_nothing(&installed());
+}

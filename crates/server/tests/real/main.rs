@@ -1,0 +1,4 @@
+//! Real servers: fetched (18, over the network) and installed (15). They fail, not skip, when there is no network.
+
+mod life;
+mod support;
