@@ -402,7 +402,7 @@ fn routes(conninfo: &Conninfo, host: usize, targets: Vec<Target>) -> Vec<Route> 
 
 /// `15.4 (Debian 15.4-1)`, `9.6.24`, `18beta1` as PostgreSQL's `server_version_num`.
 fn version_num(text: &str) -> u32 {
-    let mut numbers = text.split(|c: char| c == '.' || c == ' ').map(|part| {
+    let mut numbers = text.split(['.', ' ']).map(|part| {
         let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
         digits.parse::<u32>().unwrap_or(0)
     });

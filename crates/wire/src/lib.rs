@@ -9,8 +9,10 @@ pub mod link;
 pub mod message;
 pub mod quote;
 pub mod reply;
+mod rows;
 pub mod scan;
 mod secret;
+pub mod session;
 mod tls;
 
 pub use conninfo::{Conninfo, ConninfoError, Host, Secret};
@@ -19,3 +21,4 @@ pub use link::{Link, Want};
 pub use quote::{quote_ident, quote_literal};
 pub use reply::{ServerError, parse_error};
 pub use scan::{Flow, Reply, Scanner, TransactionStatus};
+pub use session::{Rows, Session, SessionError};

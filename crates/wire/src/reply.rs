@@ -2,22 +2,29 @@
 
 use std::fmt;
 
-/// An ErrorResponse or a NoticeResponse.
+/// An ErrorResponse or a NoticeResponse. Kept small, because it travels in results: the rare fields are boxed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 pub struct ServerError {
     /// `ERROR`, `FATAL`, `PANIC`, `WARNING`, `NOTICE`, ...: never translated where the server says so (9.6 and later).
-    pub severity: String,
+    pub severity: Box<str>,
     /// Five characters, such as `42P01`.
     pub sqlstate: String,
     /// The primary message.
     pub message: String,
     /// More about it.
-    pub detail: Option<String>,
+    pub detail: Option<Box<str>>,
     /// What to do.
-    pub hint: Option<String>,
+    pub hint: Option<Box<str>>,
     /// Place in the text of the query, in characters, from 1.
     pub position: Option<u32>,
-    /// Context (call stack of functions, COPY line).
+    /// Where and what it is about, if the server says anything of the kind.
+    pub about: Option<Box<ErrorAbout>>,
+}
+
+/// Where an error happened and which object it is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ErrorAbout {
+    /// Call stack of functions, or the line of a COPY.
     pub context: Option<String>,
     /// Schema of the object.
     pub schema: Option<String>,
@@ -56,17 +63,17 @@ pub fn parse_error(body: &[u8]) -> ServerError {
         let value = String::from_utf8_lossy(value).into_owned();
         match kind {
             // `V` is `S` untranslated and comes after it.
-            b'S' | b'V' => error.severity = value,
+            b'S' | b'V' => error.severity = value.into(),
             b'C' => error.sqlstate = value,
             b'M' => error.message = value,
-            b'D' => error.detail = Some(value),
-            b'H' => error.hint = Some(value),
+            b'D' => error.detail = Some(value.into()),
+            b'H' => error.hint = Some(value.into()),
             b'P' => error.position = value.parse().ok(),
-            b'W' => error.context = Some(value),
-            b's' => error.schema = Some(value),
-            b't' => error.table = Some(value),
-            b'c' => error.column = Some(value),
-            b'n' => error.constraint = Some(value),
+            b'W' => error.about.get_or_insert_default().context = Some(value),
+            b's' => error.about.get_or_insert_default().schema = Some(value),
+            b't' => error.about.get_or_insert_default().table = Some(value),
+            b'c' => error.about.get_or_insert_default().column = Some(value),
+            b'n' => error.about.get_or_insert_default().constraint = Some(value),
             _ => {}
         }
     }
@@ -147,8 +154,8 @@ mod tests {
         assert_eq!(error.to_string(), "ERROR 42P01: relation \"t\" does not exist");
         assert_eq!(error.position, Some(15));
         assert_eq!((error.detail.as_deref(), error.hint.as_deref()), (Some("d"), Some("h")));
-        assert_eq!(error.constraint.as_deref(), Some("c"));
         assert!(error.is_class("42") && !error.is_retryable());
+        assert_eq!(error.about.unwrap().constraint.as_deref(), Some("c"));
         assert_eq!(parse_error(b""), ServerError::default());
         assert_eq!(error_sqlstate(b"SERROR\0C40001\0Mx\0\0"), b"40001");
         assert_eq!(error_sqlstate(b""), b"");

@@ -83,6 +83,7 @@ pub(super) struct Attempt {
     place: String,
     phase: Phase,
     auth: Auth,
+    is_authenticated: bool,
     inbox: Vec<u8>,
     outbox: Vec<u8>,
     pub(super) backend_pid: i32,
@@ -118,6 +119,7 @@ impl Attempt {
             place,
             phase: Phase::Connecting,
             auth,
+            is_authenticated: false,
             inbox: Vec::new(),
             outbox: Vec::new(),
             backend_pid: 0,
@@ -243,7 +245,7 @@ impl Attempt {
     fn on_message(&mut self, tag: u8, body: &[u8], conninfo: &Conninfo) -> Result<bool, ConnectError> {
         match (tag, &mut self.phase) {
             (b'R', Phase::Startup) => {
-                self.auth.on_request(body, &mut self.outbox)?;
+                self.is_authenticated |= self.auth.on_request(body, &mut self.outbox)?;
             }
             (b'K', Phase::Startup) => match body {
                 [p0, p1, p2, p3, k0, k1, k2, k3] => {
@@ -260,6 +262,8 @@ impl Attempt {
                 }
             }
             (b'E', _) => return Err(self.refusal(parse_error(body), conninfo)),
+            // Whoever skips the authentication skips the proof that it is the server we meant.
+            (b'Z', _) if !self.is_authenticated => return Err(self.protocol(ProtocolError::BadBody(tag))),
             (b'Z', Phase::Startup) if conninfo.target_session_attrs == TargetSessionAttrs::Any => {
                 return Ok(true);
             }
@@ -305,12 +309,14 @@ impl Attempt {
         // Before version 14 the message said "SSL off".
         let for_plain = ["no encryption", "SSL off"].iter().any(|end| error.message.ends_with(end));
         match error.sqlstate.as_str() {
-            "28000" if for_plain && !self.auth.encrypted => ConnectError::TlsRequired { place, error },
+            "28000" if for_plain && !self.auth.encrypted => {
+                ConnectError::TlsRequired { place, error: Box::new(error) }
+            }
             "3D000" => ConnectError::NoSuchDatabase { place, dbname: conninfo.dbname.clone() },
             _ if error.is_class("28") => ConnectError::Auth {
                 place,
                 user: conninfo.user.clone(),
-                error,
+                error: Box::new(error),
                 password_source: match self.auth.password {
                     Some(_) => conninfo.password_source.clone(),
                     None => Default::default(),
@@ -348,7 +354,7 @@ impl Attempt {
         let text = self.inbox[1..].split(|&b| b == 0).next().unwrap_or_default();
         let message = String::from_utf8_lossy(text).trim().to_owned();
         ConnectError::Server(ServerError {
-            severity: "FATAL".to_owned(),
+            severity: "FATAL".into(),
             sqlstate: "58000".to_owned(),
             message,
             ..ServerError::default()

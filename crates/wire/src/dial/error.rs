@@ -64,7 +64,7 @@ pub enum ConnectError {
         /// Where.
         place: String,
         /// What the server said.
-        error: ServerError,
+        error: Box<ServerError>,
     },
     /// The TLS handshake, a certificate or a key.
     #[error("cannot set up TLS with `{place}`: {reason}")]
@@ -92,7 +92,7 @@ pub enum ConnectError {
         /// Role.
         user: String,
         /// What the server said (class 28).
-        error: ServerError,
+        error: Box<ServerError>,
         /// Where the password that was refused came from.
         password_source: PasswordSource,
     },
@@ -166,9 +166,8 @@ impl ConnectError {
     /// What the server said, if it was the server that refused.
     pub fn server_error(&self) -> Option<&ServerError> {
         match self {
-            ConnectError::Server(error)
-            | ConnectError::Auth { error, .. }
-            | ConnectError::TlsRequired { error, .. } => Some(error),
+            ConnectError::Server(error) => Some(error),
+            ConnectError::Auth { error, .. } | ConnectError::TlsRequired { error, .. } => Some(error),
             _ => None,
         }
     }

@@ -1,0 +1,410 @@
+//! A blocking session for cold paths: preparing, administering and watching a server. Not for load, which has no
+//! time to allocate rows.
+
+pub use crate::dial::CancelHandle;
+pub use crate::rows::Rows;
+
+use crate::conninfo::{Conninfo, Host};
+use crate::dial::{ConnectError, Connection, connect};
+use crate::link::Want;
+use crate::message::{self, BindBuilder};
+use crate::reply::{ServerError, column_names, parse_error, row_values, tag_rows};
+use crate::scan::{Flow, ProtocolError, Reply, Scanner, TransactionStatus};
+use std::collections::VecDeque;
+use std::io;
+use std::time::{Duration, Instant};
+
+/// Notices beyond this number are dropped: a loop in a function must not fill our memory.
+const N_NOTICES_MAX: usize = 1000;
+const BUFFER_BYTES: usize = 16 * 1024;
+/// COPY data is cut into messages of at most this size.
+const COPY_MESSAGE_BYTES_MAX: usize = 1 << 20;
+
+/// A connection and what is known of its state.
+#[derive(Debug)]
+pub struct Session {
+    connection: Connection,
+    scanner: Scanner,
+    /// Received bytes; those from `n_scanned` on are not scanned yet.
+    inbox: Vec<u8>,
+    n_scanned: usize,
+    outbox: Vec<u8>,
+    events: VecDeque<Event>,
+    notices: Vec<ServerError>,
+    timeout: Option<Duration>,
+    status: TransactionStatus,
+    is_lost: bool,
+}
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The server refused the statement; the session goes on (unless the severity is FATAL or PANIC).
+    #[error("{}", server_text(.0))]
+    Server(ServerError),
+    /// The connection is gone.
+    #[error("lost the connection to the server: {0}")]
+    Lost(#[source] io::Error),
+    /// No answer within the time of [`Session::set_timeout`]. The session cannot be used any more.
+    #[error("no answer from the server within {0:?}")]
+    Timeout(Duration),
+    /// The server sent what it must not. The session cannot be used any more.
+    #[error(transparent)]
+    Protocol(#[from] ProtocolError),
+    /// The statement of [`Session::copy_in`] is not a `COPY ... FROM STDIN`.
+    #[error("the statement is not a COPY FROM STDIN")]
+    NotCopyIn,
+}
+
+/// What [`Session::copy_in`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// Bytes of data sent, without the protocol's headers.
+    pub data_bytes: u64,
+    /// Rows, as counted by the server.
+    pub n_rows: u64,
+}
+
+/// One reply, kept.
+#[derive(Debug)]
+enum Event {
+    Columns(Vec<String>),
+    Row(Vec<Option<String>>),
+    Tag(Vec<u8>),
+    CopyIn,
+    Error(ServerError),
+    Ready,
+}
+
+type Result<T> = std::result::Result<T, SessionError>;
+
+impl Session {
+    /// Connects.
+    ///
+    /// # Errors
+    /// As [`connect`].
+    pub fn connect(conninfo: &Conninfo) -> std::result::Result<Session, ConnectError> {
+        connect(conninfo).map(Session::from_connection)
+    }
+
+    /// Takes over a connection that is ready for queries.
+    pub fn from_connection(mut connection: Connection) -> Session {
+        let mut scanner = Scanner::new();
+        scanner.want_rows(true);
+        Session {
+            inbox: std::mem::take(&mut connection.leftover),
+            connection,
+            scanner,
+            n_scanned: 0,
+            outbox: Vec::new(),
+            events: VecDeque::new(),
+            notices: Vec::new(),
+            timeout: None,
+            status: TransactionStatus::Idle,
+            is_lost: false,
+        }
+    }
+
+    /// Limits the time of each call from now on. After a [`SessionError::Timeout`] the session must be dropped.
+    pub fn set_timeout(&mut self, timeout: Option<Duration>) {
+        self.timeout = timeout;
+    }
+
+    /// Runs one or more statements and forgets their rows.
+    ///
+    /// # Errors
+    /// See [`SessionError`].
+    pub fn execute(&mut self, sql: &str) -> Result<()> {
+        self.query(sql).map(drop)
+    }
+
+    /// Runs one or more statements in the simple protocol and returns the rows of the last that has any.
+    ///
+    /// # Errors
+    /// See [`SessionError`].
+    pub fn query(&mut self, sql: &str) -> Result<Rows> {
+        message::query(&mut self.outbox, sql);
+        self.exchange()
+    }
+
+    /// Runs one statement in the extended protocol, with `params` as text for `$1`, `$2`, ...
+    ///
+    /// # Errors
+    /// See [`SessionError`].
+    pub fn query_params(&mut self, sql: &str, params: &[Option<&str>]) -> Result<Rows> {
+        message::parse(&mut self.outbox, "", sql);
+        let mut bind = BindBuilder::begin(&mut self.outbox, "");
+        for param in params {
+            match param {
+                Some(value) => bind.param(value.as_bytes()),
+                None => bind.null(),
+            }
+        }
+        bind.finish();
+        message::describe_portal(&mut self.outbox, "");
+        message::execute(&mut self.outbox, "", 0);
+        message::sync(&mut self.outbox);
+        self.exchange()
+    }
+
+    /// Runs a `COPY ... FROM STDIN` and streams data to it. `fill` appends the next piece to the (empty) buffer and
+    /// says whether there is more; a good size for a piece is 64 KiB. It is called no faster than the server reads.
+    /// The time of [`Session::set_timeout`] counts anew for each piece.
+    ///
+    /// # Errors
+    /// See [`SessionError`]; when the server fails in the middle, `fill` is not called any more.
+    pub fn copy_in(&mut self, sql: &str, mut fill: impl FnMut(&mut Vec<u8>) -> bool) -> Result<Copied> {
+        message::query(&mut self.outbox, sql);
+        let deadline = self.deadline();
+        self.send_outbox(deadline)?;
+        loop {
+            match self.next_event(deadline)? {
+                Event::CopyIn => break,
+                Event::Error(error) => {
+                    self.collect(deadline, Some(error))?;
+                }
+                Event::Ready => return Err(SessionError::NotCopyIn),
+                Event::Columns(_) | Event::Row(_) | Event::Tag(_) => {}
+            }
+        }
+        let mut data_bytes = 0;
+        let mut piece = Vec::new();
+        let mut more = true;
+        while more && self.events.is_empty() {
+            piece.clear();
+            more = fill(&mut piece);
+            data_bytes += piece.len() as u64;
+            for part in piece.chunks(COPY_MESSAGE_BYTES_MAX) {
+                message::copy_data(&mut self.outbox, part);
+            }
+            self.send_outbox(self.deadline())?;
+            // Nothing is expected now but an error, after which the server ignores what is sent.
+            self.receive_what_is_there()?;
+        }
+        if self.events.is_empty() {
+            message::copy_done(&mut self.outbox);
+        }
+        let rows = self.exchange()?;
+        Ok(Copied { data_bytes, n_rows: tag_rows(rows.tag.as_bytes()).unwrap_or(0) })
+    }
+
+    /// What cancels the statement that runs, from another thread.
+    pub fn cancel_handle(&self) -> CancelHandle {
+        self.connection.cancel_handle()
+    }
+
+    /// The notices and warnings since the last call.
+    pub fn take_notices(&mut self) -> Vec<ServerError> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// A setting that the server reports by itself (`server_version`, `TimeZone`, ...).
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.connection.parameters.get(name).map(String::as_str)
+    }
+
+    /// The server's version as a number, such as 150004.
+    pub fn server_version_num(&self) -> u32 {
+        self.connection.server_version_num()
+    }
+
+    /// Process number of the backend.
+    pub fn backend_pid(&self) -> i32 {
+        self.connection.backend_pid
+    }
+
+    /// The server that was reached.
+    pub fn host(&self) -> &Host {
+        &self.connection.host
+    }
+
+    /// Version and cipher of TLS, if there is any.
+    pub fn tls(&self) -> Option<&str> {
+        self.connection.tls.as_deref()
+    }
+
+    /// State of the transaction after the last call.
+    pub fn transaction_status(&self) -> TransactionStatus {
+        self.status
+    }
+
+    /// True if the session cannot be used any more.
+    pub fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.timeout.and_then(|timeout| Instant::now().checked_add(timeout))
+    }
+
+    /// Sends what is queued and collects the answer up to ReadyForQuery.
+    fn exchange(&mut self) -> Result<Rows> {
+        let deadline = self.deadline();
+        self.send_outbox(deadline)?;
+        self.collect(deadline, None)
+    }
+
+    fn collect(&mut self, deadline: Option<Instant>, mut failure: Option<ServerError>) -> Result<Rows> {
+        let mut rows = Rows::default();
+        loop {
+            let event = match (self.next_event(deadline), failure.take()) {
+                (Ok(event), earlier) => {
+                    failure = earlier;
+                    event
+                }
+                // A FATAL error, and then the end of the connection that it announced.
+                (Err(SessionError::Lost(_)), Some(error)) => return Err(SessionError::Server(error)),
+                (Err(error), _) => return Err(error),
+            };
+            match event {
+                Event::Columns(columns) => rows = Rows { columns, ..Rows::default() },
+                Event::Row(row) => rows.rows.push(row),
+                Event::Tag(tag) => rows.tag = String::from_utf8_lossy(&tag).into_owned(),
+                Event::CopyIn => {
+                    message::copy_fail(&mut self.outbox, "no data: this call does not copy");
+                    self.send_outbox(deadline)?;
+                }
+                Event::Error(error) => {
+                    failure.get_or_insert(error);
+                }
+                Event::Ready => return failure.map_or(Ok(rows), |error| Err(SessionError::Server(error))),
+            }
+        }
+    }
+
+    fn next_event(&mut self, deadline: Option<Instant>) -> Result<Event> {
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Ok(event);
+            }
+            if !self.receive_what_is_there()? {
+                self.wait(&[Want::Read], deadline)?;
+            }
+        }
+    }
+
+    /// Sends everything that is queued; takes in what the server says meanwhile, for it may not read on before.
+    fn send_outbox(&mut self, deadline: Option<Instant>) -> Result<()> {
+        if self.is_lost {
+            self.outbox.clear();
+            return Err(SessionError::Lost(io::Error::other("it was lost before this call")));
+        }
+        let mut n_sent = 0;
+        while n_sent < self.outbox.len() || self.connection.link.wants_write() {
+            let result = match self.outbox.get(n_sent..) {
+                Some(rest) if !rest.is_empty() => self.connection.link.send(rest),
+                _ => self.connection.link.flush_pending().map(|()| 0),
+            };
+            match result {
+                Ok(n) => n_sent += n,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.wait(&[Want::Write, Want::Read], deadline)?;
+                    self.receive_what_is_there()?;
+                }
+                Err(error) => return Err(self.last_words(error)),
+            }
+        }
+        self.outbox.clear();
+        Ok(())
+    }
+
+    /// Scans what was received and receives once more; `false` if nothing was there.
+    fn receive_what_is_there(&mut self) -> Result<bool> {
+        if self.n_scanned == self.inbox.len() {
+            self.inbox.resize(BUFFER_BYTES, 0);
+            self.n_scanned = 0;
+            let received = self.connection.link.recv(&mut self.inbox);
+            self.inbox.truncate(*received.as_ref().unwrap_or(&0));
+            match received {
+                Ok(0) => return Err(self.lost(io::Error::other("the server closed it"))),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(self.lost(error)),
+            }
+        }
+        let Session { scanner, inbox, n_scanned, events, notices, status, connection, .. } = self;
+        let scanned = scanner.feed(&inbox[*n_scanned..], |reply| {
+            match reply {
+                Reply::Notice(body) if notices.len() < N_NOTICES_MAX => notices.push(parse_error(body)),
+                Reply::Parameter(name, value) => {
+                    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+                    connection.parameters.insert(text(name), text(value));
+                }
+                Reply::ReadyForQuery(now) => {
+                    *status = now;
+                    events.push_back(Event::Ready);
+                }
+                reply => events.extend(event(reply)),
+            }
+            Flow::Continue
+        });
+        *n_scanned = inbox.len();
+        if let Err(error) = scanned {
+            self.is_lost = true;
+            return Err(error.into());
+        }
+        Ok(true)
+    }
+
+    fn wait(&mut self, want: &[Want], deadline: Option<Instant>) -> Result<()> {
+        match self.connection.link.wait(want, deadline) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                self.is_lost = true;
+                Err(SessionError::Timeout(self.timeout.unwrap_or_default()))
+            }
+            Err(error) => Err(self.lost(error)),
+        }
+    }
+
+    /// Why sending failed: what the server said before it closed the connection, if it said anything.
+    fn last_words(&mut self, error: io::Error) -> SessionError {
+        while self.receive_what_is_there().unwrap_or(false) {}
+        self.is_lost = true;
+        let said = self.events.drain(..).find_map(|event| match event {
+            Event::Error(error) => Some(SessionError::Server(error)),
+            _ => None,
+        });
+        said.unwrap_or(SessionError::Lost(error))
+    }
+
+    fn lost(&mut self, error: io::Error) -> SessionError {
+        self.is_lost = true;
+        SessionError::Lost(error)
+    }
+}
+
+impl Drop for Session {
+    /// Says goodbye, so that the server's log does not speak of a lost connection.
+    fn drop(&mut self) {
+        if !self.is_lost {
+            let mut goodbye = Vec::new();
+            message::terminate(&mut goodbye);
+            // If it cannot be sent, closing the socket says the same.
+            let _ = self.connection.link.send(&goodbye);
+        }
+    }
+}
+
+/// What of a reply matters to a session.
+fn event(reply: Reply<'_>) -> Option<Event> {
+    let text = |value: Option<&[u8]>| value.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    match reply {
+        Reply::RowDescription(body) => Some(Event::Columns(column_names(body))),
+        Reply::DataRow(body) => Some(Event::Row(row_values(body).map(text).collect())),
+        Reply::CommandComplete { tag } => Some(Event::Tag(tag.to_vec())),
+        Reply::CopyIn => Some(Event::CopyIn),
+        Reply::Error(body) => Some(Event::Error(parse_error(body))),
+        _ => None,
+    }
+}
+
+fn server_text(error: &ServerError) -> String {
+    let mut text = error.to_string();
+    for (label, more) in [("detail", &error.detail), ("hint", &error.hint)] {
+        if let Some(more) = more {
+            text.push_str(&format!("; {label}: {more}"));
+        }
+    }
+    text
+}
