@@ -1,4 +1,22 @@
 //! What a run means: a pure function of its records. Reads no file, no clock.
+//!
+//! [`study`] is the whole of it: run directories as read by `store` go in, summaries and findings come
+//! out, and `report` draws them. Numbers are computed in `run`, `seconds`, `resources` and `series`;
+//! whether they can be trusted is said in `findings`, one small file for each group of rules.
 
+mod case;
 pub mod finding;
+pub mod findings;
+mod histogram;
+pub mod marks;
+mod resources;
+mod run;
+mod seconds;
+mod series;
+mod study;
 pub mod summary;
+mod timeline;
+mod usage;
+
+pub use histogram::HistogramSum;
+pub use study::study;

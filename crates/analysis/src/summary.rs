@@ -206,11 +206,12 @@ pub struct Resources {
 /// A telemetry series of one run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Series {
-    /// Which panel it belongs to: `cpu`, `disk`, `wal`, `memory`, `server`.
+    /// Which panel it belongs to: `cpu` (who used the processors, to be stacked), `cores` (each processor),
+    /// `disk`, `wal`, `memory`, `server` (sessions), `waits` (top wait events), `psi` (pressure).
     pub panel: String,
-    /// Name in the legend: `cpu0`, `server`, `reads`.
+    /// Name in the legend: `cpu0`, `server`, `data reads`.
     pub name: String,
-    /// Unit of the values: `%`, `MB/s`, `IOPS`, `1`.
+    /// Unit of the values: `%`, `MB/s`, `IOPS`, `ms`, `MB`, `sessions`.
     pub unit: String,
     /// Points: seconds since `go` and value.
     pub points: Vec<(f64, f64)>,

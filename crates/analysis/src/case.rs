@@ -1,0 +1,50 @@
+//! One case over its runs.
+
+use model::case::Case;
+use model::plan::RunState;
+
+use crate::finding::{Finding, Grade};
+use crate::findings::{self, CaseContext};
+use crate::run::Explained;
+use crate::seconds::Distributions;
+use crate::summary::{CaseSummary, RunSummary};
+
+/// Whether a run counts in its case: it went to its planned end, and no finding voids it.
+pub(crate) fn counts(run: &RunSummary) -> bool {
+    run.state == RunState::Completed && run.grade != Grade::Void && run.tps.is_some()
+}
+
+/// Summarizes a case; `runs` are all its runs that were begun, in the order of execution, and `data`
+/// their records.
+pub(crate) fn summarize(
+    case: &Case,
+    n_planned: usize,
+    runs: &[(&model::run::RunData, &Explained)],
+) -> CaseSummary {
+    let counting: Vec<&Explained> =
+        runs.iter().map(|(_, run)| *run).filter(|run| counts(&run.summary)).collect();
+    let mut sums = Distributions::default();
+    for run in &counting {
+        sums.add(&run.distributions);
+    }
+    let tps: Vec<f64> = counting.iter().filter_map(|run| run.summary.tps).collect();
+    let mut summary = CaseSummary {
+        case: case.clone(),
+        label: case.label(),
+        n_runs: counting.len(),
+        tps_median: stats::median(&tps),
+        tps_cv: stats::cv(&tps),
+        tps,
+        latency: sums.latency.summary(),
+        service: sums.service.summary(),
+        statements: sums.statement_summaries(),
+        findings: Vec::new(),
+        grade: Grade::Valid,
+    };
+    let context = CaseContext { case, summary: &summary, n_planned, runs };
+    let findings = findings::of_case(&context);
+    let of_runs = counting.iter().flat_map(|run| &run.summary.findings);
+    summary.grade = Grade::of(of_runs.chain(&findings).collect::<Vec<&Finding>>());
+    summary.findings = findings;
+    summary
+}

@@ -1,0 +1,172 @@
+//! The rules that judge a number: their catalogue, and what each gets to see.
+//!
+//! A rule is a row of [`CATALOGUE`] and a few lines in one of the files below. It looks at one run, one
+//! case or one experiment and says nothing, or says what is the case with the measured figure.
+
+mod cases;
+mod host;
+mod load;
+mod records;
+mod server;
+mod studies;
+mod words;
+
+use model::case::Case;
+use model::run::{ExperimentData, RunData};
+
+use crate::finding::{Finding, Severity};
+use crate::run::Explained;
+use crate::summary::{CaseSummary, RunSummary};
+use crate::timeline::Timeline;
+use crate::usage::Usage;
+
+/// One rule of the catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// Identifier, as in findings: `checkpoint-in-window`.
+    pub id: &'static str,
+    /// What is found, in a few words.
+    pub title: &'static str,
+    /// When it is found, with its threshold, and how much it then weighs.
+    pub severity: &'static str,
+    /// Where rule and threshold come from.
+    pub source: &'static str,
+    /// What to do about it, one sentence.
+    pub advice: &'static str,
+}
+
+impl Rule {
+    /// A finding by this rule, at its usual advice.
+    fn finds(&self, severity: Severity, evidence: impl Into<String>) -> Finding {
+        Finding { id: self.id, severity, evidence: evidence.into(), advice: self.advice.to_string() }
+    }
+}
+
+/// Every rule: those of runs, then of cases, then of experiments.
+pub const CATALOGUE: &[Rule] = &[
+    records::RUN_INCOMPLETE,
+    records::COUNTS_BROKEN,
+    records::RECORDS_DAMAGED,
+    load::TOO_FEW_TRANSACTIONS,
+    load::TRANSACTIONS_FAILED,
+    load::OUTCOMES_UNKNOWN,
+    load::CUT_OFF_AT_END,
+    load::OFFERED_NOT_ACHIEVED,
+    load::STALL,
+    load::NOT_STEADY,
+    load::TOO_SHORT_TO_JUDGE,
+    load::UNFAIR_CLIENTS,
+    server::CONNECTION_LOST,
+    server::SERVER_RESTARTED,
+    server::SERVER_TROUBLE,
+    server::CHECKPOINT_IN_WINDOW,
+    server::AUTOVACUUM_IN_WINDOW,
+    server::NOT_DURABLE,
+    server::ASSERTIONS_ON,
+    server::DISK_NEARLY_FULL,
+    host::FOREIGN_CPU,
+    host::STEAL,
+    host::DRIVER_SATURATED,
+    host::DRIVER_WAITS_FOR_CPU,
+    host::DRIVER_PAUSED,
+    host::TELEMETRY_MISSING,
+    cases::NOTHING_COUNTS,
+    cases::RUNS_EXCLUDED,
+    cases::SPREAD,
+    cases::SPREAD_UNKNOWN,
+    cases::CACHE_FIT,
+    cases::NO_CHECKPOINT,
+    cases::ROW_CONTENTION,
+    studies::INCOMPLETE,
+    studies::CLOSED_LOOP,
+];
+
+/// The rule with an identifier.
+pub fn rule(id: &str) -> Option<&'static Rule> {
+    CATALOGUE.iter().find(|rule| rule.id == id)
+}
+
+/// What the rules of a run see.
+pub(crate) struct RunContext<'a> {
+    pub(crate) data: &'a RunData,
+    pub(crate) line: &'a Timeline,
+    pub(crate) usage: &'a Usage<'a>,
+    /// Complete but for findings and grade.
+    pub(crate) summary: &'a RunSummary,
+    /// Histograms that could not be read.
+    pub(crate) unreadable: &'a [String],
+}
+
+/// What the rules of a case see.
+pub(crate) struct CaseContext<'a> {
+    pub(crate) case: &'a Case,
+    /// Complete but for findings and grade.
+    pub(crate) summary: &'a CaseSummary,
+    /// Runs that the plan has for the case.
+    pub(crate) n_planned: usize,
+    /// Its runs that were begun.
+    pub(crate) runs: &'a [(&'a RunData, &'a Explained)],
+}
+
+type RunRule = fn(&RunContext) -> Option<Finding>;
+type CaseRule = fn(&CaseContext) -> Option<Finding>;
+
+const RUN_RULES: &[RunRule] = &[
+    records::run_incomplete,
+    records::counts_broken,
+    records::records_damaged,
+    load::too_few_transactions,
+    load::transactions_failed,
+    load::outcomes_unknown,
+    load::cut_off_at_end,
+    load::offered_not_achieved,
+    load::stall,
+    load::not_steady,
+    load::too_short_to_judge,
+    load::unfair_clients,
+    server::connection_lost,
+    server::server_restarted,
+    server::server_trouble,
+    server::checkpoint_in_window,
+    server::autovacuum_in_window,
+    server::not_durable,
+    server::assertions_on,
+    server::disk_nearly_full,
+    host::foreign_cpu,
+    host::steal,
+    host::driver_saturated,
+    host::driver_waits_for_cpu,
+    host::driver_paused,
+    host::telemetry_missing,
+];
+
+const CASE_RULES: &[CaseRule] = &[
+    cases::nothing_counts,
+    cases::runs_excluded,
+    cases::spread,
+    cases::spread_unknown,
+    cases::cache_fit,
+    cases::no_checkpoint,
+    cases::row_contention,
+];
+
+/// Findings of a run, the heaviest first.
+pub(crate) fn of_run(context: &RunContext) -> Vec<Finding> {
+    heaviest_first(RUN_RULES.iter().filter_map(|rule| rule(context)).collect())
+}
+
+/// Findings of a case, the heaviest first; those of its runs are with the runs.
+pub(crate) fn of_case(context: &CaseContext) -> Vec<Finding> {
+    heaviest_first(CASE_RULES.iter().filter_map(|rule| rule(context)).collect())
+}
+
+/// Findings of an experiment as a whole, the heaviest first.
+pub(crate) fn of_study(data: &ExperimentData, partial: Option<&str>) -> Vec<Finding> {
+    let found = [studies::incomplete(partial), studies::closed_loop(data)];
+    heaviest_first(found.into_iter().flatten().collect())
+}
+
+fn heaviest_first(mut findings: Vec<Finding>) -> Vec<Finding> {
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    findings
+}

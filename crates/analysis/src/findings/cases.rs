@@ -1,0 +1,204 @@
+//! Findings about a case: how its runs agree, and what kind of load it is.
+
+use model::case::WorkloadKind;
+use model::host::HostRecord;
+use model::server::ServerRecord;
+
+use super::server::writes;
+use super::words::{bytes, list, percent, plural};
+use super::{CaseContext, Rule};
+use crate::case::counts;
+use crate::finding::{Finding, Severity};
+use crate::marks;
+
+/// Runs below which a spread says nothing.
+const MIN_RUNS: usize = 3;
+
+pub(super) const NOTHING_COUNTS: Rule = Rule {
+    id: "nothing-counts",
+    title: "No run of the case counts",
+    severity: "Void when no run completed without being void",
+    source: "design: void and partial runs are shown, never counted",
+    advice: "Look at the findings of its runs, or finish the experiment.",
+};
+
+pub(super) fn nothing_counts(context: &CaseContext) -> Option<Finding> {
+    let evidence = || match context.runs.len() {
+        0 => format!("none of its {} was begun", plural(context.n_planned as u64, "run")),
+        n => format!("none of its {} that were begun counts", plural(n as u64, "run")),
+    };
+    (context.summary.n_runs == 0).then(|| NOTHING_COUNTS.finds(Severity::Void, evidence()))
+}
+
+pub(super) const RUNS_EXCLUDED: Rule = Rule {
+    id: "runs-excluded",
+    title: "Runs were left out",
+    severity: "Note when some, but not all, of a case's runs do not count",
+    source: "design: nothing is dropped silently",
+    advice: "Look at the findings of these runs.",
+};
+
+pub(super) fn runs_excluded(context: &CaseContext) -> Option<Finding> {
+    let excluded = context.runs.iter().map(|(_, run)| &run.summary).filter(|run| !counts(run));
+    let excluded: Vec<String> = excluded
+        .map(|run| {
+            let why: Vec<&str> =
+                run.findings.iter().filter(|f| f.severity == Severity::Void).map(|f| f.id).collect();
+            format!("run {} ({})", run.run, why.join(", "))
+        })
+        .collect();
+    let some = context.summary.n_runs > 0 && !excluded.is_empty();
+    some.then(|| RUNS_EXCLUDED.finds(Severity::Note, format!("does not count: {}", list(&excluded, 5))))
+}
+
+pub(super) const SPREAD: Rule = Rule {
+    id: "spread",
+    title: "The runs do not agree",
+    severity: "Doubt when the coefficient of variation of three or more runs exceeds 2 %",
+    source: "A/A study: identical runs on a shared machine spread by 15 to 35 %, on a quiet one by less than 2 %",
+    advice: "Remove the disturbances named in the runs' findings, measure longer or repeat more often, and use no \
+             difference smaller than the spread.",
+};
+
+pub(super) fn spread(context: &CaseContext) -> Option<Finding> {
+    let cv = context.summary.tps_cv.filter(|cv| context.summary.n_runs >= MIN_RUNS && *cv > 0.02)?;
+    let low = context.summary.tps.iter().copied().min_by(f64::total_cmp)?;
+    let high = context.summary.tps.iter().copied().max_by(f64::total_cmp)?;
+    let evidence = format!(
+        "the coefficient of variation of {} runs is {}; they range from {low:.0} to {high:.0} per second",
+        context.summary.n_runs,
+        percent(cv)
+    );
+    Some(SPREAD.finds(Severity::Doubt, evidence))
+}
+
+pub(super) const SPREAD_UNKNOWN: Rule = Rule {
+    id: "spread-unknown",
+    title: "Too few runs to know their spread",
+    severity: "Note when one or two runs count",
+    source: "Kalibera and Jones 2013: repetition is needed where the uncertainty arises",
+    advice: "Repeat each case three times or more.",
+};
+
+pub(super) fn spread_unknown(context: &CaseContext) -> Option<Finding> {
+    let n = context.summary.n_runs;
+    let evidence = || format!("{} only", plural(n as u64, "run"));
+    (0 < n && n < MIN_RUNS).then(|| SPREAD_UNKNOWN.finds(Severity::Note, evidence()))
+}
+
+pub(super) const CACHE_FIT: Rule = Rule {
+    id: "cache-fit",
+    title: "Where the data fits",
+    severity: "Note, always where it can be told",
+    source: "pgbench documentation, good practices: the size of the data against memory decides what is measured",
+    advice: "Choose the scale for the question: in shared buffers, in memory, or larger than memory.",
+};
+
+pub(super) fn cache_fit(context: &CaseContext) -> Option<Finding> {
+    let record = |(data, _): &(&model::run::RunData, _)| {
+        let server = data.record.server.clone().filter(|server| server.database_bytes > 0)?;
+        let host =
+            data.record.host.clone().filter(|host| data.record.server_is_local && host.memory_bytes > 0);
+        Some((server, host))
+    };
+    let (server, host) = context.runs.iter().find_map(record)?;
+    Some(CACHE_FIT.finds(Severity::Note, cache_fit_evidence(&server, host.as_ref())?))
+}
+
+fn cache_fit_evidence(server: &ServerRecord, host: Option<&HostRecord>) -> Option<String> {
+    let data = server.database_bytes;
+    let buffers = memory_setting_bytes(server.setting("shared_buffers")?)?;
+    let memory = host.map(|host| host.memory_bytes);
+    let verdict = match memory {
+        _ if data <= buffers => "fits in shared buffers",
+        Some(memory) if data <= memory => "fits in memory, not in shared buffers",
+        Some(_) => "is larger than memory",
+        None => "is larger than shared buffers",
+    };
+    let memory = memory.map_or(String::new(), |memory| format!(", memory {}", bytes(memory)));
+    Some(format!("the data ({}) {verdict} (shared buffers {}{memory})", bytes(data), bytes(buffers)))
+}
+
+/// Bytes of a memory setting as `SHOW` prints it: `128MB`, `16GB`, `8kB`.
+fn memory_setting_bytes(text: &str) -> Option<u64> {
+    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..split].parse().ok()?;
+    let shift = match text[split..].trim() {
+        "B" => 0,
+        "kB" => 10,
+        "MB" => 20,
+        "GB" => 30,
+        "TB" => 40,
+        // Bare numbers are pages.
+        "" => 13,
+        _ => return None,
+    };
+    number.checked_mul(1 << shift)
+}
+
+pub(super) const NO_CHECKPOINT: Rule = Rule {
+    id: "no-checkpoint",
+    title: "Measured without a checkpoint",
+    severity: "Note for workloads that write, when no counting run saw a checkpoint within its measure",
+    source: "TPC asks for measurement intervals with checkpoints: without one the number is a peak, not what lasts",
+    advice: "For sustained throughput measure over two checkpoints or more (checkpoint_timeout, max_wal_size).",
+};
+
+pub(super) fn no_checkpoint(context: &CaseContext) -> Option<Finding> {
+    let counting: Vec<_> =
+        context.runs.iter().map(|(data, run)| (data, &run.summary)).filter(|(_, run)| counts(run)).collect();
+    // Without a look at the server's statistics or log, the absence of a mark says nothing.
+    let seen = counting.iter().all(|(data, _)| {
+        data.ticks.iter().any(|tick| tick.values.keys().any(|key| key.starts_with("server.wal_bytes")))
+            || data.events.iter().any(|event| event.kind == model::event::EventKind::ServerLog)
+    });
+    let checkpoint = |run: &crate::summary::RunSummary| {
+        let from_s = run.seconds.iter().find(|s| s.measured).map_or(0.0, |s| f64::from(s.t));
+        let span = (from_s, from_s + run.measured_s);
+        run.marks.iter().any(|mark| mark.kind == marks::CHECKPOINT && marks::touches(mark, span))
+    };
+    let none = !counting.is_empty() && seen && !counting.iter().any(|(_, run)| checkpoint(run));
+    let evidence = || {
+        let measured_s: f64 = counting.iter().map(|(_, run)| run.measured_s).sum();
+        format!("no checkpoint in {measured_s:.0} measured seconds: the number is a peak, not what lasts")
+    };
+    (none && writes(context.case.workload.kind)).then(|| NO_CHECKPOINT.finds(Severity::Note, evidence()))
+}
+
+pub(super) const ROW_CONTENTION: Rule = Rule {
+    id: "row-contention",
+    title: "Clients wait for each other's rows",
+    severity: "Note for tpcb when there are more clients than scale units",
+    source: "pgbench documentation, good practices: the scale should be at least the largest number of clients",
+    advice: "Raise the scale to the number of clients or more, unless row locks are the question.",
+};
+
+pub(super) fn row_contention(context: &CaseContext) -> Option<Finding> {
+    let workload = &context.case.workload;
+    let contended = workload.kind == WorkloadKind::Tpcb && workload.n_clients > workload.scale;
+    let evidence = || {
+        format!(
+            "{} update {}: they mostly wait for row locks on branches",
+            plural(workload.n_clients.into(), "client"),
+            if workload.scale == 1 { "1 branch".to_string() } else { format!("{} branches", workload.scale) }
+        )
+    };
+    contended.then(|| ROW_CONTENTION.finds(Severity::Note, evidence()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_settings_are_read_as_show_prints_them() {
+        let check = |text: &str, expected| assert_eq!(memory_setting_bytes(text), expected, "{text}");
+        check("128MB", Some(128 << 20));
+        check("16GB", Some(16 << 30));
+        check("8kB", Some(8192));
+        check("16384", Some(16384 * 8192));
+        check("", None);
+        check("99999999999999TB", None);
+        check("12 parsecs", None);
+    }
+}

@@ -1,0 +1,164 @@
+//! Findings about the machine and the driver: whether something else took part in the measure.
+
+use model::event::EventKind;
+
+use super::words::{figure, list, percent};
+use super::{Rule, RunContext};
+use crate::finding::{Finding, Severity};
+use crate::marks;
+
+/// Length of the stretches in which disturbances are looked for, seconds.
+const STRETCH_S: f64 = 5.0;
+/// Mean foreign CPU, as a share of all processors, that disturbs.
+const FOREIGN_MEAN: f64 = 0.02;
+/// The same over a stretch.
+const FOREIGN_STRETCH: f64 = 0.10;
+/// Mean foreign CPU that is never reported, in processors: kernel threads that write pages back and handle
+/// interrupts for the server belong to no process, and on two processors are more than 2 %.
+const FOREIGN_MEAN_FLOOR: f64 = 0.1;
+/// Steal over a stretch, as a share of all processors.
+const STEAL_STRETCH: f64 = 0.01;
+/// A driver thread this busy limits the load.
+const THREAD_BUSY: f64 = 0.85;
+/// The same in an open loop whose lag already shows in the latency.
+const THREAD_BUSY_LAGGING: f64 = 0.80;
+
+pub(super) const FOREIGN_CPU: Rule = Rule {
+    id: "foreign-cpu",
+    title: "Something else used the processors",
+    severity: "Doubt when CPU time that belongs neither to the server nor to pgdyno exceeds 2 % of all processors (and \
+               a tenth of one processor) on average, or 10 % in any 5 s",
+    source: "A/A study: foreign CPU explains most of the noise on shared machines (correlation with log throughput \
+             -0.73; below 5 % the spread falls from 28 % to 7 %)",
+    advice: "Stop other work on the machine, or move to one that is not shared, and repeat.",
+};
+
+pub(super) fn foreign_cpu(context: &RunContext) -> Option<Finding> {
+    let span = context.line.measured_span()?;
+    let n_cpus = f64::from(context.summary.resources.n_cpus?);
+    let mean = context.summary.resources.foreign_cpu?;
+    let worst = context.usage.worst_stretch(span, STRETCH_S, |cpu| cpu.foreign);
+    let high_mean = mean > (FOREIGN_MEAN * n_cpus).max(FOREIGN_MEAN_FLOOR);
+    let high_stretch = worst.filter(|(foreign, _)| *foreign > FOREIGN_STRETCH * n_cpus);
+    if !high_mean && high_stretch.is_none() {
+        return None;
+    }
+    let stretch = worst.map_or(String::new(), |(foreign, from_s)| {
+        format!(", at worst {} from {from_s:.0} s to {:.0} s", percent(foreign / n_cpus), from_s + STRETCH_S)
+    });
+    let scope = match context.data.record.server_is_local {
+        true => "",
+        false => " of the driver's machine (the server's was not seen)",
+    };
+    let evidence = format!(
+        "other processes used {} of the {n_cpus:.0} processors{scope} on average{stretch}",
+        percent(mean / n_cpus)
+    );
+    Some(FOREIGN_CPU.finds(Severity::Doubt, evidence))
+}
+
+pub(super) const STEAL: Rule = Rule {
+    id: "steal",
+    title: "The hypervisor took processor time",
+    severity: "Doubt when steal exceeds 1 % of all processors in any 5 s",
+    source: "noisy neighbours: proc(5), steal; 1 % in 5 s is our convention",
+    advice: "Use a machine with dedicated processors, or interleave more runs.",
+};
+
+pub(super) fn steal(context: &RunContext) -> Option<Finding> {
+    let span = context.line.measured_span()?;
+    let n_cpus = f64::from(context.summary.resources.n_cpus?);
+    let (worst, from_s) = context.usage.worst_stretch(span, STRETCH_S, |cpu| Some(cpu.steal))?;
+    let mean = context.summary.resources.steal.unwrap_or(0.0);
+    let evidence = format!(
+        "{} of processor time was stolen from {from_s:.0} s to {:.0} s, {} on average",
+        percent(worst / n_cpus),
+        from_s + STRETCH_S,
+        percent(mean)
+    );
+    (worst > STEAL_STRETCH * n_cpus).then(|| STEAL.finds(Severity::Doubt, evidence))
+}
+
+pub(super) const DRIVER_SATURATED: Rule = Rule {
+    id: "driver-saturated",
+    title: "The driver was at its limit",
+    severity: "Doubt when a driver thread is busy for more than 85 % of the measure, or for more than 80 % in an open \
+               loop whose 99th percentile of lag exceeds a tenth of that of latency",
+    source: "open-loop honesty (wrk2); thresholds are our convention",
+    advice: "Use more driver threads, or drive from another machine: this number is not the server's.",
+};
+
+pub(super) fn driver_saturated(context: &RunContext) -> Option<Finding> {
+    let busiest = context.summary.resources.driver_busiest_thread?;
+    let lagging = match (context.summary.lag, context.summary.latency) {
+        (Some(lag), Some(latency)) => lag.p99_ns as f64 > 0.1 * latency.p99_ns as f64,
+        _ => false,
+    };
+    if busiest <= THREAD_BUSY && !(lagging && busiest > THREAD_BUSY_LAGGING) {
+        return None;
+    }
+    let evidence = format!("the busiest driver thread used {} of a processor", percent(busiest));
+    Some(DRIVER_SATURATED.finds(Severity::Doubt, evidence))
+}
+
+pub(super) const DRIVER_WAITS_FOR_CPU: Rule = Rule {
+    id: "driver-waits-for-cpu",
+    title: "The driver had to wait for a processor",
+    severity: "Note when its threads were runnable but not running for more than 10 % of their time",
+    source: "Linux schedstat, run delay; 10 % is our convention",
+    advice: "Drive from another machine, or with fewer clients: latency here includes the driver's wait for a processor.",
+};
+
+pub(super) fn driver_waits_for_cpu(context: &RunContext) -> Option<Finding> {
+    let (from_s, to_s) = context.line.measured_span()?;
+    let delay = context.usage.rate("driver.run_delay", from_s, to_s)?;
+    let record = &context.data.record;
+    let n_threads = record.load.as_ref().map_or(record.case.workload.n_threads, |load| load.n_threads).max(1);
+    let share = delay / f64::from(n_threads);
+    let evidence = format!("driver threads waited for a processor {} of the time", percent(share));
+    (share > 0.1).then(|| DRIVER_WAITS_FOR_CPU.finds(Severity::Note, evidence))
+}
+
+pub(super) const DRIVER_PAUSED: Rule = Rule {
+    id: "driver-paused",
+    title: "The driver did not run for a while",
+    severity: "Doubt for a pause within the measure",
+    source: "fault study: a driver stopped for 3 s of 8 reports nothing elsewhere",
+    advice: "Look for suspended or overcommitted machines, and repeat.",
+};
+
+pub(super) fn driver_paused(context: &RunContext) -> Option<Finding> {
+    let span = context.line.measured_span()?;
+    let marks = context.summary.marks.iter();
+    let pauses: Vec<_> =
+        marks.filter(|mark| mark.kind == marks::PAUSE && marks::touches(mark, span)).collect();
+    let first = pauses.first()?;
+    let total_s: f64 = pauses.iter().map(|mark| mark.to_s - mark.from_s).sum();
+    let evidence = format!("paused for {} s in all, first at {:.0} s", figure(total_s), first.from_s);
+    Some(DRIVER_PAUSED.finds(Severity::Doubt, evidence))
+}
+
+pub(super) const TELEMETRY_MISSING: Rule = Rule {
+    id: "telemetry-missing",
+    title: "Not everything could be seen",
+    severity: "Note when a source of telemetry was not available, was lost, or covers less than 80 % of the measure",
+    source: "design: what a server or a user does not allow is named, never guessed",
+    advice: "Grant pg_monitor and run pgdyno beside the server if these figures matter; findings that need them stay silent.",
+};
+
+pub(super) fn telemetry_missing(context: &RunContext) -> Option<Finding> {
+    let unavailable = &context.data.record.telemetry_unavailable;
+    let mut parts: Vec<String> =
+        unavailable.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
+    let lost = context.data.events.iter().filter(|event| event.kind == EventKind::TelemetryLost);
+    parts.extend(lost.map(|event| event.text.clone()));
+    if let Some((from_s, to_s)) = context.line.measured_span() {
+        for (what, metric) in [("host", "host.cpu.user"), ("driver", "driver.cpu.user")] {
+            let coverage = context.usage.coverage(metric, from_s, to_s);
+            if coverage < 0.8 && !unavailable.contains_key(what) {
+                parts.push(format!("{what} telemetry covers {} of the measure", percent(coverage)));
+            }
+        }
+    }
+    (!parts.is_empty()).then(|| TELEMETRY_MISSING.finds(Severity::Note, list(&parts, 4)))
+}

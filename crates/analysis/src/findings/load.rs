@@ -1,0 +1,216 @@
+//! Findings about the load: how many transactions, how they ended, how evenly they came.
+
+use model::drive::Ending;
+use model::load::Pace;
+use model::plan::RunState;
+
+use super::words::{excerpt, figure, list, percent, plural};
+use super::{Rule, RunContext};
+use crate::finding::{Finding, Severity};
+
+pub(super) const TOO_FEW_TRANSACTIONS: Rule = Rule {
+    id: "too-few-transactions",
+    title: "Too few transactions to report",
+    severity: "Void below 100 committed transactions, or 10 for each client",
+    source: "fault study: a run without transactions ends as a success elsewhere; below 100, a 99th percentile is one \
+             value",
+    advice: "Measure longer, or find out why so little was committed.",
+};
+
+pub(super) fn too_few_transactions(context: &RunContext) -> Option<Finding> {
+    if context.data.record.state != RunState::Completed {
+        return None;
+    }
+    let committed = context.summary.counts.committed;
+    let n_clients = u64::from(n_clients(context));
+    if committed >= 100 && committed >= 10 * n_clients {
+        return None;
+    }
+    let clients = plural(n_clients, "client");
+    let evidence = format!("{committed} committed in {:.0} s by {clients}", context.summary.measured_s);
+    Some(TOO_FEW_TRANSACTIONS.finds(Severity::Void, evidence))
+}
+
+pub(super) const TRANSACTIONS_FAILED: Rule = Rule {
+    id: "transactions-failed",
+    title: "Transactions failed",
+    severity: "Doubt when more than 1 % of those that ended in the measure failed, Note for any",
+    source: "fault study: 85 % of serialization failures pass without a word elsewhere; 1 % is our convention",
+    advice: "Look at the errors by SQLSTATE: the throughput counts committed transactions only.",
+};
+
+pub(super) fn transactions_failed(context: &RunContext) -> Option<Finding> {
+    let counts = context.summary.counts;
+    if counts.failed == 0 {
+        return None;
+    }
+    let share = counts.failed as f64 / counts.ended() as f64;
+    let severity = if share > 0.01 { Severity::Doubt } else { Severity::Note };
+    let n = plural(counts.failed, "transaction");
+    let example = context.summary.errors.first().map_or(String::new(), |error| {
+        format!("; most often {} {}", error.sqlstate, excerpt(&error.message))
+    });
+    Some(
+        TRANSACTIONS_FAILED.finds(severity, format!("{n} ({}) failed{}", percent(share), example.trim_end())),
+    )
+}
+
+pub(super) const OUTCOMES_UNKNOWN: Rule = Rule {
+    id: "outcomes-unknown",
+    title: "Transactions with an unknown outcome",
+    severity: "Doubt for any",
+    source: "Jepsen's third outcome `info`: without an answer to COMMIT, nobody knows whether it took place",
+    advice: "Find out why connections broke in the middle of a transaction; committed rows may exceed the count.",
+};
+
+pub(super) fn outcomes_unknown(context: &RunContext) -> Option<Finding> {
+    let n = context.summary.total.unknown;
+    let evidence = || format!("{} ended without an answer", plural(n, "transaction"));
+    (n > 0).then(|| OUTCOMES_UNKNOWN.finds(Severity::Doubt, evidence()))
+}
+
+pub(super) const CUT_OFF_AT_END: Rule = Rule {
+    id: "cut-off-at-end",
+    title: "Transactions outlived the run",
+    severity: "Doubt when a completed run had to cancel or abandon transactions after its grace time",
+    source: "fault study: a statement longer than the run, a lock or a silent server",
+    advice: "Measure for longer than the longest transaction takes, or find out what it waited for.",
+};
+
+pub(super) fn cut_off_at_end(context: &RunContext) -> Option<Finding> {
+    let completed = context.data.record.done.as_ref().is_some_and(|done| done.ending == Ending::Completed);
+    let n = context.summary.total.aborted;
+    if !completed || n == 0 {
+        return None;
+    }
+    let grace_s = crate::timeline::window(context.data).grace_s;
+    let evidence = format!("{} had not ended {grace_s} s after the measure", plural(n, "transaction"));
+    Some(CUT_OFF_AT_END.finds(Severity::Doubt, evidence))
+}
+
+pub(super) const OFFERED_NOT_ACHIEVED: Rule = Rule {
+    id: "offered-load-not-achieved",
+    title: "The offered load was not achieved",
+    severity: "Doubt in an open loop when fewer than 99 % of the offered transactions ended, beyond chance (3 sigma)",
+    source: "open-loop honesty (wrk2); 99 % is our convention",
+    advice: "Offer less: beyond the server's capacity latency grows with the length of the run and describes the queue.",
+};
+
+pub(super) fn offered_not_achieved(context: &RunContext) -> Option<Finding> {
+    let (Pace::Constant { rate_per_s } | Pace::Poisson { rate_per_s }) = pace(context) else { return None };
+    let offered = rate_per_s * context.summary.measured_s;
+    let ended = context.summary.counts.ended() as f64;
+    if offered <= 0.0 || ended >= 0.99 * offered - 3.0 * offered.sqrt() {
+        return None;
+    }
+    let evidence = format!(
+        "{} of {} transactions per second ended ({})",
+        figure(ended / context.summary.measured_s),
+        figure(rate_per_s),
+        percent(ended / offered)
+    );
+    Some(OFFERED_NOT_ACHIEVED.finds(Severity::Doubt, evidence))
+}
+
+pub(super) const STALL: Rule = Rule {
+    id: "stall",
+    title: "The load stood still",
+    severity: "Doubt for any second below 10 % of the median throughput, where that is at least 20 per second",
+    source: "stall share, after G. Tene on coordinated omission: a stall of 10 % of a closed run is invisible up to the \
+             99.99th percentile",
+    advice: "Look at the marks and telemetry at these seconds, and use an open pace to see what users would have waited.",
+};
+
+pub(super) fn stall(context: &RunContext) -> Option<Finding> {
+    let measured: Vec<(u32, f64)> =
+        context.summary.seconds.iter().filter(|s| s.measured).map(|s| (s.t, s.tps)).collect();
+    let median = stats::median(&measured.iter().map(|(_, tps)| *tps).collect::<Vec<f64>>())?;
+    if median < 20.0 {
+        return None;
+    }
+    let stalled: Vec<String> =
+        measured.iter().filter(|(_, tps)| *tps < 0.1 * median).map(|(t, _)| t.to_string()).collect();
+    if stalled.is_empty() {
+        return None;
+    }
+    let hides = match pace(context).is_open() {
+        true => "",
+        false => "; a closed loop sends nothing meanwhile, so its percentiles hide it",
+    };
+    let evidence = format!(
+        "{} of {} measured seconds ({}) committed less than 10 % of the median {} per second{hides}",
+        stalled.len(),
+        measured.len(),
+        list(&stalled, 5),
+        figure(median)
+    );
+    Some(STALL.finds(Severity::Doubt, evidence))
+}
+
+pub(super) const NOT_STEADY: Rule = Rule {
+    id: "not-steady",
+    title: "The throughput did not keep its level",
+    severity: "Doubt when the halves of the measure differ by more than 3 % and a trend (Mann-Kendall on 12 batch \
+               means, 5 %, or 1 % below 24 s) or a step (t test on 10 batch means, 1 %) is significant",
+    source: "Barrett et al. 2017 on warm-up; Mann 1945, Kendall 1975; chosen by simulation, see stats::steadiness",
+    advice: "Use a longer ramp-up, and check what grows or fills during the run (tables, caches, WAL).",
+};
+
+pub(super) fn not_steady(context: &RunContext) -> Option<Finding> {
+    let result = stats::steadiness(&measured_tps(context)).filter(|result| !result.steady)?;
+    let word = if result.change < 0.0 { "below" } else { "above" };
+    let evidence = format!(
+        "the second half of the measure is {} {word} the first (trend p = {:.3}, step p = {:.3})",
+        percent(result.change.abs()),
+        result.trend_p,
+        result.halves_p
+    );
+    Some(NOT_STEADY.finds(Severity::Doubt, evidence))
+}
+
+pub(super) const TOO_SHORT_TO_JUDGE: Rule = Rule {
+    id: "too-short-to-judge",
+    title: "Too short to tell whether it was steady",
+    severity: "Note below 8 measured seconds",
+    source: "below eight values no rank test reaches 1 % usefully (stats::steadiness)",
+    advice: "Measure for 30 s or more.",
+};
+
+pub(super) fn too_short_to_judge(context: &RunContext) -> Option<Finding> {
+    let n = context.summary.seconds.iter().filter(|second| second.measured).count();
+    let short = n > 0 && n < stats::trend::STEADINESS_MIN;
+    short.then(|| TOO_SHORT_TO_JUDGE.finds(Severity::Note, format!("{n} s were measured")))
+}
+
+pub(super) const UNFAIR_CLIENTS: Rule = Rule {
+    id: "unfair-clients",
+    title: "Clients got uneven shares",
+    severity: "Note when Jain's index is below 0.95, with at least 100 transactions for each client",
+    source: "Jain, Chiu and Hawe 1984; below 100 chance alone moves the index",
+    advice: "Compare the clients: percentiles weigh the favoured ones more, and waits of the others hide behind them.",
+};
+
+pub(super) fn unfair_clients(context: &RunContext) -> Option<Finding> {
+    let index = context.summary.fairness.filter(|index| *index < 0.95)?;
+    let shares = &context.data.record.done.as_ref()?.measured_by_client;
+    let enough = shares.iter().sum::<u64>() >= 100 * shares.len() as u64;
+    let (least, most) = (shares.iter().min()?, shares.iter().max()?);
+    let evidence =
+        format!("Jain's index is {index:.2}; clients committed between {least} and {most} transactions");
+    enough.then(|| UNFAIR_CLIENTS.finds(Severity::Note, evidence))
+}
+
+/// Throughput of each measured second.
+fn measured_tps(context: &RunContext) -> Vec<f64> {
+    context.summary.seconds.iter().filter(|second| second.measured).map(|second| second.tps).collect()
+}
+
+fn n_clients(context: &RunContext) -> u32 {
+    let record = &context.data.record;
+    record.load.as_ref().map_or(record.case.workload.n_clients, |load| load.n_clients)
+}
+
+fn pace(context: &RunContext) -> Pace {
+    let record = &context.data.record;
+    record.load.as_ref().map_or(record.case.workload.pace, |load| load.pace)
+}

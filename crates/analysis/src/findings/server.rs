@@ -1,0 +1,205 @@
+//! Findings about the server: its process, its housekeeping, its settings.
+
+use model::case::WorkloadKind;
+use model::drive::Ending;
+use model::event::{Event, EventKind};
+
+use super::words::{excerpt, list, plural};
+use super::{Rule, RunContext};
+use crate::finding::{Finding, Severity};
+use crate::marks;
+use crate::summary::Mark;
+
+/// From this length of the measure on, housekeeping belongs to it: the default `checkpoint_timeout`.
+const LONG_MEASURE_S: f64 = 300.0;
+
+pub(super) const CONNECTION_LOST: Rule = Rule {
+    id: "connection-lost",
+    title: "Clients lost their connection",
+    severity: "Void for any",
+    source: "fault study: throughput of fewer clients is printed as if nothing had happened elsewhere",
+    advice: "Read the server's log around that time, remove the cause and repeat.",
+};
+
+pub(super) fn connection_lost(context: &RunContext) -> Option<Finding> {
+    let done = context.data.record.done.as_ref();
+    let events: Vec<&Event> = events(context, EventKind::ConnectionLost).collect();
+    let n = u64::from(done.map_or(0, |done| done.clients_lost)).max(events.len() as u64);
+    let all = done.is_some_and(|done| done.ending == Ending::ConnectionsLost);
+    if n == 0 && !all {
+        return None;
+    }
+    let who = if all { "every client".to_string() } else { plural(n, "client") };
+    let first = events.first().and_then(|event| Some((context.line.place(event.t_unix_ns)?, event)));
+    let first = first
+        .map_or(String::new(), |(t_s, event)| format!(", first at {t_s:.0} s: {}", excerpt(&event.text)));
+    Some(CONNECTION_LOST.finds(Severity::Void, format!("{who} lost the connection{first}")))
+}
+
+pub(super) const SERVER_RESTARTED: Rule = Rule {
+    id: "server-restarted",
+    title: "The server restarted during the load",
+    severity: "Void for any restart or failover",
+    source: "fault study: a crash and restart is averaged away elsewhere",
+    advice: "Read the server's log for the cause and repeat.",
+};
+
+pub(super) fn server_restarted(context: &RunContext) -> Option<Finding> {
+    let event = events(context, EventKind::ServerRestarted).next()?;
+    let t_s = context.line.place(event.t_unix_ns)?;
+    Some(SERVER_RESTARTED.finds(Severity::Void, format!("at {t_s:.0} s: {}", excerpt(&event.text))))
+}
+
+pub(super) const SERVER_TROUBLE: Rule = Rule {
+    id: "server-trouble",
+    title: "The server's log tells of trouble",
+    severity: "Void for a PANIC or a crashed process, Doubt for another FATAL line during the load",
+    source: "PostgreSQL documentation, message severity levels (runtime-config-logging)",
+    advice: "Read the server's log around that time, remove the cause and repeat.",
+};
+
+pub(super) fn server_trouble(context: &RunContext) -> Option<Finding> {
+    let lines: Vec<&Event> = events(context, EventKind::ServerTrouble).collect();
+    let crash = |text: &str| {
+        ["PANIC", "was terminated by", "server processes", "crash"].iter().any(|word| text.contains(word))
+    };
+    let worst = lines.iter().find(|event| crash(&event.text)).or(lines.first())?;
+    let severity = if crash(&worst.text) { Severity::Void } else { Severity::Doubt };
+    let evidence = format!("{}: {}", plural(lines.len() as u64, "line"), excerpt(&worst.text));
+    Some(SERVER_TROUBLE.finds(severity, evidence))
+}
+
+pub(super) const CHECKPOINT_IN_WINDOW: Rule = Rule {
+    id: "checkpoint-in-window",
+    title: "A checkpoint ran during the measure",
+    severity: "for workloads that write: Doubt, or Note when two or more began during the measure, so that it shows \
+               their usual share",
+    source: "simulation: no statistic on throughput alone sees one checkpoint (2 %); TPC asks for an interval that \
+             contains whole checkpoint cycles",
+    advice: "Checkpoint before the run and keep the measure shorter than checkpoint_timeout and max_wal_size allow, or \
+             measure over several checkpoints.",
+};
+
+pub(super) fn checkpoint_in_window(context: &RunContext) -> Option<Finding> {
+    if !writes(context.data.record.case.workload.kind) {
+        return None;
+    }
+    let (from_s, to_s) = context.line.measured_span()?;
+    let touching = in_window(context, marks::CHECKPOINT);
+    let first = touching.first()?;
+    let began = touching.iter().filter(|mark| mark.from_s >= from_s).count();
+    let severity = if began >= 2 { Severity::Note } else { Severity::Doubt };
+    let within_s: f64 =
+        touching.iter().map(|mark| (mark.to_s.min(to_s) - mark.from_s.max(from_s)).max(0.0)).sum();
+    let evidence = format!(
+        "{} ran during {within_s:.0} of {:.0} measured seconds, first from {:.0} s to {:.0} s: {}",
+        plural(touching.len() as u64, "checkpoint"),
+        to_s - from_s,
+        first.from_s,
+        first.to_s,
+        excerpt(&first.text)
+    );
+    Some(CHECKPOINT_IN_WINDOW.finds(severity, evidence))
+}
+
+pub(super) const AUTOVACUUM_IN_WINDOW: Rule = Rule {
+    id: "autovacuum-in-window",
+    title: "Autovacuum ran during the measure",
+    severity: "Doubt, or Note when 300 s or more were measured, where it belongs to the load",
+    source: "PostgreSQL documentation, routine vacuuming; 300 s is five times the default autovacuum_naptime",
+    advice: "Vacuum and analyze before each run, and measure either shorter than autovacuum_naptime or long enough to \
+             include its usual share.",
+};
+
+pub(super) fn autovacuum_in_window(context: &RunContext) -> Option<Finding> {
+    let touching = in_window(context, marks::AUTOVACUUM);
+    let first = touching.first()?;
+    let severity =
+        if context.summary.measured_s >= LONG_MEASURE_S { Severity::Note } else { Severity::Doubt };
+    let mut texts: Vec<String> = touching.iter().map(|mark| excerpt(&mark.text)).collect();
+    texts.dedup();
+    let evidence = format!(
+        "{} during the measure, first at {:.0} s: {}",
+        plural(touching.len() as u64, "time"),
+        first.from_s,
+        list(&texts, 3)
+    );
+    Some(AUTOVACUUM_IN_WINDOW.finds(severity, evidence))
+}
+
+pub(super) const NOT_DURABLE: Rule = Rule {
+    id: "not-durable",
+    title: "NOT DURABLE",
+    severity: "Doubt when fsync or full_page_writes is off, Note when only synchronous_commit is off or the workload \
+               does not write",
+    source: "PostgreSQL documentation, settings of the write-ahead log (runtime-config-wal)",
+    advice: "Turn the setting on unless it is the question: such numbers cannot be compared with those of a server that \
+             keeps its data.",
+};
+
+pub(super) fn not_durable(context: &RunContext) -> Option<Finding> {
+    let server = context.data.record.server.as_ref()?;
+    let off = |name: &&str| server.setting(name) == Some("off");
+    let unsafe_settings: Vec<&str> = ["fsync", "full_page_writes"].into_iter().filter(off).collect();
+    let lossy: Vec<&str> = ["synchronous_commit"].into_iter().filter(off).collect();
+    let all: Vec<String> = unsafe_settings.iter().chain(&lossy).map(|name| format!("{name} = off")).collect();
+    if all.is_empty() {
+        return None;
+    }
+    let grave = !unsafe_settings.is_empty() && writes(context.data.record.case.workload.kind);
+    let loses = match unsafe_settings.is_empty() {
+        true => "a crash loses acknowledged transactions",
+        false => "a crash of the machine can destroy the data",
+    };
+    let severity = if grave { Severity::Doubt } else { Severity::Note };
+    Some(NOT_DURABLE.finds(severity, format!("NOT DURABLE: {}: {loses}", list(&all, 3))))
+}
+
+pub(super) const ASSERTIONS_ON: Rule = Rule {
+    id: "assertions-on",
+    title: "The server was built with assertions",
+    severity: "Doubt when debug_assertions is on",
+    source: "PostgreSQL documentation, --enable-cassert: it slows the server down significantly",
+    advice: "Measure a build without --enable-cassert.",
+};
+
+pub(super) fn assertions_on(context: &RunContext) -> Option<Finding> {
+    let on = context.data.record.server.as_ref()?.setting("debug_assertions") == Some("on");
+    on.then(|| ASSERTIONS_ON.finds(Severity::Doubt, "debug_assertions is on"))
+}
+
+pub(super) const DISK_NEARLY_FULL: Rule = Rule {
+    id: "disk-nearly-full",
+    title: "A disk is nearly full",
+    severity: "Doubt when telemetry saw it",
+    source: "fault study: a full WAL disk is a PANIC; file systems slow down before that",
+    advice: "Make room on the device and repeat.",
+};
+
+pub(super) fn disk_nearly_full(context: &RunContext) -> Option<Finding> {
+    // What was full before the load is full during it, so every event up to the end counts.
+    let mut before_end = context.data.events.iter().filter(|event| {
+        event.kind == EventKind::DiskNearlyFull
+            && context.line.place(event.t_unix_ns).is_none_or(|t_s| t_s <= context.line.end_s)
+    });
+    Some(DISK_NEARLY_FULL.finds(Severity::Doubt, excerpt(&before_end.next()?.text)))
+}
+
+/// Whether a workload changes data.
+pub(super) fn writes(kind: WorkloadKind) -> bool {
+    kind != WorkloadKind::TpcbSelect
+}
+
+/// Events of a kind between `go` and the end of the load.
+fn events<'a>(context: &'a RunContext, kind: EventKind) -> impl Iterator<Item = &'a Event> {
+    context.data.events.iter().filter(move |event| {
+        let t_s = context.line.place(event.t_unix_ns);
+        event.kind == kind && t_s.is_some_and(|t_s| (0.0..=context.line.end_s).contains(&t_s))
+    })
+}
+
+/// Marks of a kind that touch the measure.
+fn in_window<'a>(context: &'a RunContext, kind: &str) -> Vec<&'a Mark> {
+    let Some(span) = context.line.measured_span() else { return Vec::new() };
+    context.summary.marks.iter().filter(|mark| mark.kind == kind && marks::touches(mark, span)).collect()
+}

@@ -1,0 +1,70 @@
+//! Figures as findings write them.
+
+/// A share as a percentage with two or three digits: `0.034` is `3.4 %`.
+pub(crate) fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    if value.abs() >= 10.0 { format!("{value:.0} %") } else { format!("{value:.1} %") }
+}
+
+/// A rate or count of any size with about three digits.
+pub(crate) fn figure(value: f64) -> String {
+    match value.abs() {
+        v if v >= 100.0 || v == 0.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// Bytes in the unit PostgreSQL would use, in powers of 1024.
+pub(crate) fn bytes(value: u64) -> String {
+    let value = value as f64;
+    let units = ["bytes", "kB", "MB", "GB", "TB"];
+    let power = if value < 1.0 { 0 } else { ((value.log2() / 10.0) as usize).min(units.len() - 1) };
+    let scaled = value / 1024f64.powi(power as i32);
+    if power == 0 { format!("{scaled:.0} bytes") } else { format!("{} {}", figure(scaled), units[power]) }
+}
+
+/// A number and its noun: `1 client`, `3 clients`.
+pub(crate) fn plural(n: u64, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
+
+/// At most `limit` items, and how many are left out: `12, 13, 14 and 7 more`.
+pub(crate) fn list(items: &[String], limit: usize) -> String {
+    let shown = items.iter().take(limit).cloned().collect::<Vec<String>>().join(", ");
+    match items.len().saturating_sub(limit) {
+        0 => shown,
+        rest => format!("{shown} and {rest} more"),
+    }
+}
+
+/// Text cut to a length that a table can hold, on one line.
+pub(crate) fn excerpt(text: &str) -> String {
+    const LIMIT: usize = 160;
+    let line = text.split_whitespace().collect::<Vec<&str>>().join(" ");
+    if line.chars().count() <= LIMIT {
+        return line;
+    }
+    line.chars().take(LIMIT - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_short_and_never_odd() {
+        assert_eq!(percent(0.0345), "3.5 %");
+        assert_eq!(percent(0.345), "34 %");
+        assert_eq!(figure(1234.5), "1234");
+        assert_eq!(figure(0.0), "0");
+        assert_eq!(figure(0.123), "0.12");
+        assert_eq!(bytes(0), "0 bytes");
+        assert_eq!(bytes(128 << 20), "128 MB");
+        assert_eq!(bytes(1536 << 20), "1.50 GB");
+        assert_eq!(bytes(u64::MAX), "16777216 TB");
+        assert_eq!(list(&["1".into(), "2".into(), "3".into()], 2), "1, 2 and 1 more");
+        assert_eq!(excerpt("a\n b"), "a b");
+        assert_eq!(excerpt(&"é".repeat(500)).chars().count(), 160);
+    }
+}

@@ -1,0 +1,91 @@
+//! Histograms: read back, added, summed up. Distributions are added, percentiles never are.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use model::interval::{HISTOGRAM_DIGITS, HISTOGRAM_MAX_NS, HISTOGRAM_MIN_NS, HistogramLine};
+
+use crate::summary::LatencySummary;
+
+/// The sum of any number of histograms.
+#[derive(Debug, Clone)]
+pub struct HistogramSum {
+    histogram: Histogram<u64>,
+    max_ns: u64,
+}
+
+impl Default for HistogramSum {
+    fn default() -> HistogramSum {
+        HistogramSum::new()
+    }
+}
+
+impl HistogramSum {
+    /// An empty sum.
+    pub fn new() -> HistogramSum {
+        let mut histogram = Histogram::new_with_bounds(HISTOGRAM_MIN_NS, HISTOGRAM_MAX_NS, HISTOGRAM_DIGITS)
+            .expect("the bounds are constants that the library accepts");
+        // A file may hold histograms with wider bounds than ours.
+        histogram.auto(true);
+        HistogramSum { histogram, max_ns: 0 }
+    }
+
+    /// Adds a stored histogram.
+    ///
+    /// # Errors
+    /// When it is not base64 of an HdrHistogram V2, or holds values that cannot be added.
+    pub fn add_line(&mut self, line: &HistogramLine) -> Result<(), String> {
+        let bytes = STANDARD
+            .decode(line.data.trim())
+            .map_err(|error| format!("histogram `{}` is not base64: {error}", line.tag))?;
+        let histogram: Histogram<u64> = Deserializer::new()
+            .deserialize(&mut bytes.as_slice())
+            .map_err(|error| format!("histogram `{}` cannot be decoded: {error}", line.tag))?;
+        self.histogram
+            .add(&histogram)
+            .map_err(|error| format!("histogram `{}` cannot be added: {error}", line.tag))?;
+        self.max_ns = self.max_ns.max(line.max_ns);
+        Ok(())
+    }
+
+    /// Adds another sum.
+    pub fn add(&mut self, other: &HistogramSum) {
+        self.histogram.add(&other.histogram).expect("a resizing histogram takes any other");
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    /// Values recorded.
+    pub fn n(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// The value that the share `q` (0 to 1) of all values does not exceed; `None` when empty.
+    ///
+    /// Accurate to three significant digits, and never above the largest value, which is known exactly.
+    pub fn quantile_ns(&self, q: f64) -> Option<u64> {
+        if self.histogram.is_empty() {
+            return None;
+        }
+        Some(self.histogram.value_at_quantile(q).min(self.largest_ns()))
+    }
+
+    /// The distribution in figures; `None` when empty.
+    pub fn summary(&self) -> Option<LatencySummary> {
+        Some(LatencySummary {
+            n: self.n(),
+            p50_ns: self.quantile_ns(0.5)?,
+            p90_ns: self.quantile_ns(0.9)?,
+            p95_ns: self.quantile_ns(0.95)?,
+            p99_ns: self.quantile_ns(0.99)?,
+            p999_ns: self.quantile_ns(0.999)?,
+            max_ns: self.largest_ns(),
+            mean_ns: self.histogram.mean(),
+        })
+    }
+
+    /// The exact largest value where the lines gave one, the histogram's otherwise.
+    fn largest_ns(&self) -> u64 {
+        if self.max_ns > 0 { self.max_ns } else { self.histogram.max() }
+    }
+}

@@ -1,0 +1,84 @@
+//! What a run used of the machine over its measure.
+
+use model::interval::Counts;
+use model::reading::key;
+use model::run::RunData;
+
+use crate::summary::Resources;
+use crate::timeline::Timeline;
+use crate::usage::Usage;
+
+/// The device below the directory of a role (`data`, `wal`), as in `/proc/diskstats`.
+pub(crate) fn device<'a>(data: &'a RunData, role: &str) -> Option<&'a str> {
+    let mount = data.record.host.as_ref()?.mounts.get(role)?;
+    (!mount.device.is_empty()).then_some(mount.device.as_str())
+}
+
+/// Processors of the host: as recorded, or as many as were seen.
+pub(crate) fn n_cpus(data: &RunData, usage: &Usage) -> Option<u32> {
+    let recorded = data.record.host.as_ref().map(|host| host.n_cpus).filter(|n| *n > 0);
+    recorded.or_else(|| u32::try_from(usage.instances("host.cpu.user").len()).ok().filter(|n| *n > 0))
+}
+
+/// Resources over the measure; empty when nothing was measured.
+pub(crate) fn resources(data: &RunData, line: &Timeline, usage: &Usage, counts: Counts) -> Resources {
+    let n_cpus = n_cpus(data, usage);
+    let Some((from_s, to_s)) = line.measured_span() else {
+        return Resources { n_cpus, ..Resources::default() };
+    };
+    let share = |processors: f64| n_cpus.map(|n| (processors / f64::from(n)).max(0.0));
+    let cpu = usage.cpu(from_s, to_s);
+    let ended = (counts.ended() > 0).then_some(counts.ended() as f64);
+    let us_each = |cpu: Option<f64>| Some(cpu? * line.measured_s() * 1e6 / ended?);
+    let rate = |metric: &str| usage.rate(metric, from_s, to_s);
+    let disk = |metric: &str| usage.rate_of_key(&key(metric, device(data, "data")?), from_s, to_s);
+    let server_cpu = cpu.and_then(|cpu| cpu.server);
+    let driver_cpu = cpu
+        .and_then(|cpu| cpu.driver)
+        .or_else(|| Some(rate("driver.cpu.user")? + rate("driver.cpu.system")?));
+    let wal_bytes_per_s = rate("server.wal_bytes");
+    let committed = (counts.committed > 0).then_some(counts.committed as f64);
+    Resources {
+        n_cpus,
+        host_busy: cpu.and_then(|cpu| share(cpu.busy)),
+        busiest_cpu: busiest_cpu(usage, from_s, to_s),
+        steal: cpu.and_then(|cpu| share(cpu.steal)),
+        server_cpu,
+        driver_cpu,
+        driver_busiest_thread: busiest(usage, "driver.thread_cpu", from_s, to_s),
+        foreign_cpu: cpu.and_then(|cpu| cpu.foreign).map(|foreign| foreign.max(0.0)),
+        driver_cpu_us_per_transaction: us_each(driver_cpu),
+        server_cpu_us_per_transaction: us_each(server_cpu),
+        wal_bytes_per_s,
+        wal_bytes_per_transaction: wal_bytes_per_s
+            .zip(committed)
+            .map(|(bytes, committed)| bytes * line.measured_s() / committed),
+        cache_hit: cache_hit(usage, from_s, to_s),
+        disk_read_bytes_per_s: disk("disk.read_bytes"),
+        disk_write_bytes_per_s: disk("disk.write_bytes"),
+        disk_busy: disk("disk.busy_time").map(|share| share.clamp(0.0, 1.0)),
+    }
+}
+
+/// The largest rate of any instance of a metric.
+fn busiest(usage: &Usage, metric: &str, from_s: f64, to_s: f64) -> Option<f64> {
+    let instances = usage.instances(metric);
+    let rates = instances.iter().filter_map(|name| usage.rate_of_key(&key(metric, name), from_s, to_s));
+    rates.max_by(f64::total_cmp)
+}
+
+fn busiest_cpu(usage: &Usage, from_s: f64, to_s: f64) -> Option<f64> {
+    let cpus = usage.instances("host.cpu.user");
+    let busy = cpus.iter().filter_map(|cpu| {
+        let user = usage.rate_of_key(&key("host.cpu.user", cpu), from_s, to_s)?;
+        let system = usage.rate_of_key(&key("host.cpu.system", cpu), from_s, to_s)?;
+        Some((user + system).clamp(0.0, 1.0))
+    });
+    busy.max_by(f64::total_cmp)
+}
+
+fn cache_hit(usage: &Usage, from_s: f64, to_s: f64) -> Option<f64> {
+    let hit = usage.rate("database.blocks_hit", from_s, to_s)?;
+    let read = usage.rate("database.blocks_read", from_s, to_s)?;
+    (hit + read > 0.0).then(|| hit / (hit + read))
+}

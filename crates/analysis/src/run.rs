@@ -1,0 +1,87 @@
+//! One run: from its records to its summary.
+
+use model::drive::Done;
+use model::run::RunData;
+
+use crate::finding::Grade;
+use crate::findings::{self, RunContext};
+use crate::marks;
+use crate::resources;
+use crate::seconds::{self, Distributions};
+use crate::series;
+use crate::summary::{ErrorSummary, RunSummary};
+use crate::timeline::Timeline;
+use crate::usage::Usage;
+
+/// A run's summary, and its distributions, which can still be added to those of other runs.
+pub(crate) struct Explained {
+    pub(crate) summary: RunSummary,
+    pub(crate) distributions: Distributions,
+}
+
+/// Explains one run.
+pub(crate) fn explain(data: &RunData) -> Explained {
+    let line = Timeline::of(data);
+    let usage = Usage::new(line.place_ticks(&data.ticks), data.record.server_is_local);
+    let counted = seconds::count(data, &line);
+    let measured_s = line.measured_s();
+    let record = &data.record;
+    let mut summary = RunSummary {
+        run: record.spec.run,
+        block: record.spec.block,
+        case: record.spec.case,
+        state: record.state,
+        reason: record.reason.clone(),
+        measured_s,
+        counts: counted.measured,
+        total: counted.total,
+        errors: errors(data),
+        tps: (measured_s > 0.0).then(|| counted.measured.committed as f64 / measured_s),
+        latency: counted.distributions.latency.summary(),
+        service: counted.distributions.service.summary(),
+        lag: counted.distributions.lag.summary(),
+        statements: counted.distributions.statement_summaries(),
+        resources: resources::resources(data, &line, &usage, counted.measured),
+        series: series::series(data, &line, &usage),
+        marks: marks::marks(data, &line),
+        seconds: counted.seconds,
+        phases: phases(data),
+        fairness: record.done.as_ref().and_then(fairness),
+        findings: Vec::new(),
+        grade: Grade::Valid,
+    };
+    let context =
+        RunContext { data, line: &line, usage: &usage, summary: &summary, unreadable: &counted.unreadable };
+    summary.findings = findings::of_run(&context);
+    summary.grade = Grade::of(&summary.findings);
+    Explained { summary, distributions: counted.distributions }
+}
+
+/// Errors of the whole load: the driver's totals, or the sum of the intervals when it never gave any.
+fn errors(data: &RunData) -> Vec<ErrorSummary> {
+    let done = data.record.done.as_ref();
+    let mut by_sqlstate = done.map(|done| done.errors.clone()).unwrap_or_default();
+    if done.is_none() {
+        for (sqlstate, n) in data.intervals.iter().flat_map(|interval| &interval.errors) {
+            *by_sqlstate.entry(sqlstate.clone()).or_default() += n;
+        }
+    }
+    let message = |sqlstate: &str| done.and_then(|done| done.messages.get(sqlstate)).cloned();
+    let mut errors: Vec<ErrorSummary> = by_sqlstate
+        .into_iter()
+        .filter(|(_, n)| *n > 0)
+        .map(|(sqlstate, n)| ErrorSummary { message: message(&sqlstate).unwrap_or_default(), sqlstate, n })
+        .collect();
+    errors.sort_by_key(|error| std::cmp::Reverse(error.n));
+    errors
+}
+
+fn phases(data: &RunData) -> Vec<(String, f64)> {
+    data.record.phases.iter().map(|record| (record.phase.as_str().to_string(), record.length_s())).collect()
+}
+
+/// `None` for a single client, to which everything is fair.
+fn fairness(done: &Done) -> Option<f64> {
+    let shares: Vec<f64> = done.measured_by_client.iter().map(|n| *n as f64).collect();
+    if shares.len() < 2 { None } else { stats::jain(&shares) }
+}

@@ -1,0 +1,190 @@
+//! Seconds and distributions of a run: what the driver counted, laid out in time and added up.
+
+use std::collections::BTreeMap;
+
+use model::interval::Counts;
+use model::run::RunData;
+
+use crate::histogram::HistogramSum;
+use crate::summary::{LatencySummary, Second, StatementSummary};
+use crate::timeline::Timeline;
+
+/// The distributions of a run's measure, still addable.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Distributions {
+    pub(crate) latency: HistogramSum,
+    pub(crate) service: HistogramSum,
+    pub(crate) lag: HistogramSum,
+    /// By script and statement.
+    pub(crate) statements: BTreeMap<(usize, usize), Statement>,
+}
+
+/// One statement's distribution.
+#[derive(Debug, Clone)]
+pub(crate) struct Statement {
+    script: String,
+    label: String,
+    service: HistogramSum,
+}
+
+impl Distributions {
+    /// Adds those of another run of the same case.
+    pub(crate) fn add(&mut self, other: &Distributions) {
+        self.latency.add(&other.latency);
+        self.service.add(&other.service);
+        self.lag.add(&other.lag);
+        for (key, statement) in &other.statements {
+            match self.statements.get_mut(key) {
+                Some(own) => own.service.add(&statement.service),
+                None => drop(self.statements.insert(*key, statement.clone())),
+            }
+        }
+    }
+
+    /// The statements' summaries in the order of the scripts.
+    pub(crate) fn statement_summaries(&self) -> Vec<StatementSummary> {
+        let summary = |((_, index), statement): (&(usize, usize), &Statement)| {
+            Some(StatementSummary {
+                script: statement.script.clone(),
+                index: *index,
+                label: statement.label.clone(),
+                service: statement.service.summary()?,
+            })
+        };
+        self.statements.iter().filter_map(summary).collect()
+    }
+}
+
+/// All that the driver counted in a run.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Counted {
+    /// Each second.
+    pub(crate) seconds: Vec<Second>,
+    /// Counts of the measure.
+    pub(crate) measured: Counts,
+    /// Counts of all intervals.
+    pub(crate) total: Counts,
+    /// Distributions of the measure.
+    pub(crate) distributions: Distributions,
+    /// Histograms that could not be read, with the reason.
+    pub(crate) unreadable: Vec<String>,
+}
+
+/// What was counted, second by second and in sum.
+pub(crate) fn count(data: &RunData, line: &Timeline) -> Counted {
+    let mut counted = Counted::default();
+    let mut by_t: BTreeMap<u32, (Counts, u64)> = BTreeMap::new();
+    for interval in &data.intervals {
+        counted.total += interval.counts;
+        if line.measures(interval.t) {
+            counted.measured += interval.counts;
+        }
+        let (counts, length_ns) = by_t.entry(interval.t).or_default();
+        *counts += interval.counts;
+        *length_ns = interval.length_ns.max(*length_ns);
+    }
+    let mut latency_by_t = add_histograms(data, line, &mut counted);
+    for (t, (counts, length_ns)) in by_t {
+        let latency = latency_by_t.remove(&t).flatten();
+        let tps = if length_ns > 0 { counts.committed as f64 * 1e9 / length_ns as f64 } else { 0.0 };
+        counted.seconds.push(Second {
+            t,
+            measured: line.measures(t),
+            tps,
+            errors: counts.failed + counts.unknown,
+            p50_ns: latency.map(|l| l.p50_ns),
+            p95_ns: latency.map(|l| l.p95_ns),
+            p99_ns: latency.map(|l| l.p99_ns),
+            max_ns: latency.map(|l| l.max_ns),
+        });
+    }
+    counted
+}
+
+/// Adds the histograms of the measure to the distributions; returns each second's latency.
+fn add_histograms(
+    data: &RunData,
+    line: &Timeline,
+    counted: &mut Counted,
+) -> BTreeMap<u32, Option<LatencySummary>> {
+    let mut by_t = BTreeMap::new();
+    let mut current: Option<(u32, HistogramSum)> = None;
+    let mut stamped: Vec<_> = data.histograms.iter().collect();
+    stamped.sort_by_key(|stamped| stamped.t);
+    for stamped in stamped {
+        let Some(role) = Role::of(data, &stamped.line.tag) else { continue };
+        let mut one = HistogramSum::new();
+        if let Err(reason) = one.add_line(&stamped.line) {
+            counted.unreadable.push(format!("second {}: {reason}", stamped.t));
+            continue;
+        }
+        if line.measures(stamped.t) {
+            add_by_role(data, &mut counted.distributions, role, &one);
+        }
+        if role != Role::Latency {
+            continue;
+        }
+        match &mut current {
+            Some((t, sum)) if *t == stamped.t => sum.add(&one),
+            _ => {
+                let before = current.replace((stamped.t, one));
+                by_t.extend(before.map(|(t, sum)| (t, sum.summary())));
+            }
+        }
+    }
+    by_t.extend(current.map(|(t, sum)| (t, sum.summary())));
+    by_t
+}
+
+/// What a histogram tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Latency,
+    Service,
+    Lag,
+    Statement { script: usize, index: usize },
+}
+
+impl Role {
+    /// The role that a tag names; `None` when no script of the load has it.
+    fn of(data: &RunData, tag: &str) -> Option<Role> {
+        let (script_tag, rest) = match tag.split_once('.') {
+            Some((script_tag, rest)) => (script_tag, Some(rest)),
+            None => (tag, None),
+        };
+        let scripts = &data.record.load.as_ref()?.scripts;
+        let script = scripts.iter().position(|script| script.tag == script_tag)?;
+        match rest {
+            None => Some(Role::Latency),
+            Some("service") => Some(Role::Service),
+            Some("lag") => Some(Role::Lag),
+            Some(number) => number.parse().ok().map(|index| Role::Statement { script, index }),
+        }
+    }
+}
+
+fn add_by_role(data: &RunData, sums: &mut Distributions, role: Role, one: &HistogramSum) {
+    match role {
+        Role::Latency => sums.latency.add(one),
+        Role::Service => sums.service.add(one),
+        Role::Lag => sums.lag.add(one),
+        Role::Statement { script, index } => {
+            let statement = sums.statements.entry((script, index)).or_insert_with(|| Statement {
+                script: script_name(data, script),
+                label: statement_label(data, script, index),
+                service: HistogramSum::new(),
+            });
+            statement.service.add(one);
+        }
+    }
+}
+
+fn script_name(data: &RunData, script: usize) -> String {
+    let scripts = data.record.load.as_ref().map(|load| &load.scripts);
+    scripts.and_then(|scripts| scripts.get(script)).map_or(String::new(), |script| script.name.clone())
+}
+
+fn statement_label(data: &RunData, script: usize, index: usize) -> String {
+    let labels = data.record.ready.as_ref().and_then(|ready| ready.statements.get(script));
+    labels.and_then(|labels| labels.get(index)).cloned().unwrap_or_else(|| format!("statement {index}"))
+}

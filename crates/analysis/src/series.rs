@@ -1,0 +1,213 @@
+//! Telemetry as series for charts, one value per tick, on the time line of the run.
+//!
+//! A counter's point lies at the start of its tick, so that it stands with the second of the load that
+//! has the same number; a gauge's at the end, when it was read.
+
+use std::collections::BTreeMap;
+
+use model::reading::{key, split_key};
+use model::run::RunData;
+
+use crate::resources;
+use crate::summary::Series;
+use crate::timeline::{Placed, Timeline};
+use crate::usage::{CpuSplit, Usage, sum_of};
+
+/// Telemetry this long before `go` and after the load is still drawn, seconds.
+const MARGIN_S: f64 = 2.0;
+/// Wait events that are drawn, the most frequent first.
+const N_WAIT_EVENTS: usize = 5;
+
+type Points = Vec<(f64, f64)>;
+
+/// All series of a run; those without a point are left out.
+pub(crate) fn series(data: &RunData, line: &Timeline, usage: &Usage) -> Vec<Series> {
+    let draw = Draw { usage, from_s: -MARGIN_S, to_s: line.end_s + MARGIN_S };
+    let mut all = draw.processors(resources::n_cpus(data, usage));
+    all.extend(draw.cores());
+    all.extend(draw.disks(data));
+    all.push(one("wal", "WAL written", "MB/s", draw.rate("server.wal_bytes", 1e-6)));
+    all.extend(draw.memory());
+    all.extend(draw.server());
+    all.extend(draw.pressure());
+    all.retain(|series| !series.points.is_empty());
+    all
+}
+
+fn one(panel: &str, name: &str, unit: &str, points: Points) -> Series {
+    Series { panel: panel.to_string(), name: name.to_string(), unit: unit.to_string(), points }
+}
+
+/// Ticks, and the part of the time line that is drawn.
+struct Draw<'a, 'b> {
+    usage: &'a Usage<'b>,
+    from_s: f64,
+    to_s: f64,
+}
+
+impl Draw<'_, '_> {
+    fn shows(&self, from_s: f64, to_s: f64) -> bool {
+        from_s >= self.from_s && to_s <= self.to_s
+    }
+
+    /// A value of each tick that holds a metric.
+    fn each(&self, metric: &str, value: impl Fn(&Placed) -> Option<f64>) -> Points {
+        let shown = self.usage.with_metric(metric).filter(|placed| self.shows(placed.from_s, placed.to_s));
+        shown.filter_map(|placed| Some((millis(placed.from_s), value(placed)?))).collect()
+    }
+
+    /// A counter's increase per second times a factor, instances added.
+    fn rate(&self, metric: &str, factor: f64) -> Points {
+        self.each(metric, |placed| Some(factor * sum_of(placed, metric) / placed.length_s()))
+    }
+
+    /// The same for one key.
+    fn rate_of_key(&self, key: &str, factor: f64) -> Points {
+        self.each(split_key(key).0, |placed| Some(factor * placed.tick.values.get(key)? / placed.length_s()))
+    }
+
+    /// A gauge's values times a factor.
+    fn level(&self, key: &str, factor: f64) -> Points {
+        let shown = self.usage.with_key(key).filter(|(placed, _)| self.shows(placed.from_s, placed.to_s));
+        shown.map(|(placed, value)| (millis(placed.to_s), factor * value)).collect()
+    }
+
+    /// Who used the processors, in percent of all of them; made to be stacked.
+    fn processors(&self, n_cpus: Option<u32>) -> Vec<Series> {
+        let Some(n_cpus) = n_cpus else { return Vec::new() };
+        let mut splits = self.usage.cpu_by_tick();
+        splits.retain(|split| self.shows(split.from_s, split.to_s));
+        let part = |name: &str, value: &dyn Fn(&CpuSplit) -> Option<f64>| {
+            let percent = |split| Some(value(split)?.max(0.0) * 100.0 / f64::from(n_cpus));
+            let points = splits.iter().filter_map(|split| Some((millis(split.from_s), percent(split)?)));
+            one("cpu", name, "%", points.collect())
+        };
+        vec![
+            part("server", &|split| split.server),
+            part("driver", &|split| split.driver),
+            part("pgdyno", &|split| Some(split.pgdyno)),
+            part("foreign", &|split| split.foreign),
+            part("steal", &|split| Some(split.steal)),
+        ]
+    }
+
+    /// How busy each processor was, in percent.
+    fn cores(&self) -> Vec<Series> {
+        let cpus = self.usage.instances("host.cpu.user");
+        let of_cpu = |cpu: &String| {
+            let (user, system) = (key("host.cpu.user", cpu), key("host.cpu.system", cpu));
+            let points = self.each("host.cpu.user", |placed| {
+                let values = &placed.tick.values;
+                let busy_s = values.get(&user)? + values.get(&system).unwrap_or(&0.0);
+                Some((100.0 * busy_s / placed.length_s()).min(100.0))
+            });
+            one("cores", cpu, "%", points)
+        };
+        cpus.iter().map(of_cpu).collect()
+    }
+
+    /// The devices below the server's directories, or all of them where those are not known.
+    fn disks(&self, data: &RunData) -> Vec<Series> {
+        devices(data, self.usage).into_iter().flat_map(|(device, label)| self.disk(&device, &label)).collect()
+    }
+
+    fn disk(&self, device: &str, label: &str) -> Vec<Series> {
+        let rate = |metric: &str, factor: f64| self.rate_of_key(&key(metric, device), factor);
+        let mean_ms = |time: &str, count: &str| {
+            let (time, count) = (key(time, device), key(count, device));
+            self.each("disk.reads", |placed| {
+                let n = *placed.tick.values.get(&count)?;
+                (n > 0.0).then_some(1e3 * placed.tick.values.get(&time)? / n)
+            })
+        };
+        let named = |name: &str, unit: &str, points| one("disk", &format!("{label} {name}"), unit, points);
+        vec![
+            named("read", "MB/s", rate("disk.read_bytes", 1e-6)),
+            named("written", "MB/s", rate("disk.write_bytes", 1e-6)),
+            named("reads", "IOPS", rate("disk.reads", 1.0)),
+            named("writes", "IOPS", rate("disk.writes", 1.0)),
+            named("flushes", "IOPS", rate("disk.flushes", 1.0)),
+            named("busy", "%", rate("disk.busy_time", 100.0)),
+            named("read latency", "ms", mean_ms("disk.read_time", "disk.reads")),
+            named("write latency", "ms", mean_ms("disk.write_time", "disk.writes")),
+            named("flush latency", "ms", mean_ms("disk.flush_time", "disk.flushes")),
+        ]
+    }
+
+    fn memory(&self) -> Vec<Series> {
+        let level = |name: &str, key: &str| one("memory", name, "MB", self.level(key, 1e-6));
+        vec![
+            level("available", "host.memory.available"),
+            level("page cache", "host.memory.cached"),
+            level("dirty", "host.memory.dirty"),
+            level("writeback", "host.memory.writeback"),
+        ]
+    }
+
+    /// Sessions by what they do, and the events that they wait for most.
+    fn server(&self) -> Vec<Series> {
+        let active = self.level(&key("server.connections", "active"), 1.0);
+        let waiting = self.each("server.connections", |placed| Some(sum_of(placed, "server.waiting")));
+        let mut all = vec![
+            one("server", "active", "sessions", active),
+            one("server", "on CPU", "sessions", self.level("server.on_cpu", 1.0)),
+            one("server", "waiting", "sessions", waiting),
+        ];
+        all.extend(self.top_wait_events().into_iter().map(|event| {
+            let key = key("server.waiting", &event);
+            let points = self.each("server.connections", |placed| {
+                Some(placed.tick.values.get(&key).copied().unwrap_or(0.0))
+            });
+            one("waits", &event, "sessions", points)
+        }));
+        all
+    }
+
+    fn top_wait_events(&self) -> Vec<String> {
+        let mut sums: BTreeMap<&str, f64> = BTreeMap::new();
+        for placed in self.usage.with_metric("server.waiting") {
+            if !self.shows(placed.from_s, placed.to_s) {
+                continue;
+            }
+            for (key, value) in &placed.tick.values {
+                if let ("server.waiting", Some(event)) = split_key(key) {
+                    *sums.entry(event).or_default() += value;
+                }
+            }
+        }
+        let mut events: Vec<(&str, f64)> = sums.into_iter().collect();
+        events.sort_by(|a, b| b.1.total_cmp(&a.1));
+        events.into_iter().take(N_WAIT_EVENTS).map(|(event, _)| event.to_string()).collect()
+    }
+
+    fn pressure(&self) -> Vec<Series> {
+        let share = |name: &str, metric: &str| one("psi", name, "%", self.rate(metric, 100.0));
+        vec![
+            share("cpu, some", "host.psi.cpu.some"),
+            share("I/O, some", "host.psi.io.some"),
+            share("I/O, all", "host.psi.io.full"),
+            share("memory, some", "host.psi.memory.some"),
+        ]
+    }
+}
+
+/// Devices with the label of their roles: `data`, `data+wal`; where no role is known, every device by its name.
+fn devices(data: &RunData, usage: &Usage) -> Vec<(String, String)> {
+    let seen = usage.instances("disk.reads");
+    let mut roles: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for role in ["data", "wal"] {
+        if let Some(device) = resources::device(data, role) {
+            roles.entry(device).or_default().push(role);
+        }
+    }
+    let known: Vec<(String, String)> = seen
+        .iter()
+        .filter_map(|device| Some((device.clone(), roles.get(device.as_str())?.join("+"))))
+        .collect();
+    if known.is_empty() { seen.into_iter().map(|device| (device.clone(), device)).collect() } else { known }
+}
+
+/// A time rounded to milliseconds: a chart shows no more, and a report stays small.
+fn millis(t_s: f64) -> f64 {
+    (t_s * 1e3).round() / 1e3
+}

@@ -1,0 +1,66 @@
+//! An experiment: its runs, its cases, and what can be said about the whole.
+
+use model::plan::RunState;
+use model::run::{ExperimentData, RunData};
+
+use crate::case;
+use crate::findings;
+use crate::run::{self, Explained};
+use crate::summary::Study;
+
+/// Explains an experiment. Any data will do: nothing completed, nothing begun, runs cut short.
+pub fn study(data: &ExperimentData) -> Study {
+    let runs: Vec<(&RunData, Explained)> = data.runs.iter().map(|run| (run, run::explain(run))).collect();
+    let of_case = |id: u32| {
+        let planned = data.plan.runs.iter().filter(|spec| spec.case == id).count();
+        let begun: Vec<(&RunData, &Explained)> =
+            runs.iter().filter(|(_, run)| run.summary.case == id).map(|(data, run)| (*data, run)).collect();
+        (planned, begun)
+    };
+    let cases = data.plan.cases.iter().map(|case| {
+        let (planned, begun) = of_case(case.id);
+        case::summarize(case, planned, &begun)
+    });
+    let cases = cases.collect();
+    let partial = partial(data);
+    Study {
+        findings: findings::of_study(data, partial.as_deref()),
+        plan: data.plan.clone(),
+        cases,
+        runs: runs.into_iter().map(|(_, run)| run.summary).collect(),
+        partial,
+    }
+}
+
+/// Why the experiment is not whole; `None` when every planned run completed.
+fn partial(data: &ExperimentData) -> Option<String> {
+    let count = |state: RunState| data.runs.iter().filter(|run| run.record.state == state).count();
+    let n_planned = data.plan.runs.len();
+    let completed = |run: u32| {
+        data.runs.iter().any(|data| data.record.spec.run == run && data.record.state == RunState::Completed)
+    };
+    let n_missing = data.plan.runs.iter().filter(|spec| !completed(spec.run)).count();
+    if n_missing == 0 {
+        return None;
+    }
+    let n_early = count(RunState::Partial) + count(RunState::Started);
+    let n_failed = count(RunState::Failed);
+    let n_never = n_missing.saturating_sub(n_early + n_failed);
+    let parts = [(n_early, "ended early"), (n_failed, "failed"), (n_never, "not begun")];
+    let parts: Vec<String> =
+        parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    let verb = if n_missing == 1 { "is" } else { "are" };
+    let mut sentence = format!("{n_missing} of {n_planned} runs {verb} missing ({})", parts.join(", "));
+    if let Some(reason) = last_reason(data) {
+        sentence.push_str(": ");
+        sentence.push_str(&reason);
+    }
+    Some(sentence)
+}
+
+/// The reason written last, in the journal or in a run.
+fn last_reason(data: &ExperimentData) -> Option<String> {
+    let journal = data.state.iter().rev().map(|line| &line.reason);
+    let runs = data.runs.iter().rev().map(|run| &run.record.reason);
+    journal.chain(runs).find(|reason| !reason.is_empty()).cloned()
+}

@@ -1,0 +1,136 @@
+//! The time line of a run: which seconds count, and how ticks and events lie on it.
+//!
+//! All times are seconds since `go`, the moment at which the load began.
+
+use std::collections::BTreeMap;
+
+use model::drive::Ending;
+use model::load::Window;
+use model::phase::Phase;
+use model::plan::RunState;
+use model::reading::Tick;
+use model::run::RunData;
+
+/// The smallest length of an interval that counts as a whole second.
+const WHOLE_SECOND_NS: u64 = 999_000_000;
+
+/// What is needed to place anything of a run in time.
+#[derive(Debug, Clone)]
+pub(crate) struct Timeline {
+    go_unix_ns: Option<u64>,
+    /// Numbers of the seconds that count, with their lengths in nanoseconds.
+    measured: BTreeMap<u32, u64>,
+    /// End of the last interval, seconds since `go`.
+    pub(crate) end_s: f64,
+}
+
+/// A tick placed in time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Placed<'a> {
+    /// Start, seconds since `go`.
+    pub(crate) from_s: f64,
+    /// End, seconds since `go`.
+    pub(crate) to_s: f64,
+    /// The tick.
+    pub(crate) tick: &'a Tick,
+}
+
+impl Placed<'_> {
+    /// Length in seconds.
+    pub(crate) fn length_s(&self) -> f64 {
+        self.to_s - self.from_s
+    }
+
+    /// The part of the tick that lies within a span, 0 to 1.
+    pub(crate) fn share_within(&self, from_s: f64, to_s: f64) -> f64 {
+        let overlap = self.to_s.min(to_s) - self.from_s.max(from_s);
+        if self.length_s() > 0.0 { (overlap / self.length_s()).clamp(0.0, 1.0) } else { 0.0 }
+    }
+}
+
+impl Timeline {
+    /// The time line of a run.
+    pub(crate) fn of(data: &RunData) -> Timeline {
+        let start =
+            data.intervals.iter().map(|i| i.start_unix_ns.saturating_sub(u64::from(i.t) * 1_000_000_000));
+        let go_unix_ns = data.record.go_unix_ns.or_else(|| start.min());
+        let mut line = Timeline { go_unix_ns, measured: BTreeMap::new(), end_s: 0.0 };
+        for interval in &data.intervals {
+            line.end_s = line.end_s.max(f64::from(interval.t) + interval.length_ns as f64 / 1e9);
+        }
+        line.measured = measured_seconds(data);
+        line
+    }
+
+    /// Whether the second number `t` counts.
+    pub(crate) fn measures(&self, t: u32) -> bool {
+        self.measured.contains_key(&t)
+    }
+
+    /// Summed length of the seconds that count.
+    pub(crate) fn measured_s(&self) -> f64 {
+        self.measured.values().sum::<u64>() as f64 / 1e9
+    }
+
+    /// Start and end of what was measured; `None` when nothing was.
+    pub(crate) fn measured_span(&self) -> Option<(f64, f64)> {
+        let (first, _) = self.measured.first_key_value()?;
+        let (last, length_ns) = self.measured.last_key_value()?;
+        Some((f64::from(*first), f64::from(*last) + *length_ns as f64 / 1e9))
+    }
+
+    /// A moment in seconds since `go`; `None` when the load never began.
+    pub(crate) fn place(&self, t_unix_ns: u64) -> Option<f64> {
+        let go = self.go_unix_ns?;
+        Some((i128::from(t_unix_ns) - i128::from(go)) as f64 / 1e9)
+    }
+
+    /// The ticks in the order of their ends; none when the load never began.
+    pub(crate) fn place_ticks<'a>(&self, ticks: &'a [Tick]) -> Vec<Placed<'a>> {
+        let mut placed: Vec<Placed> = ticks
+            .iter()
+            .filter(|tick| tick.length_ns > 0)
+            .filter_map(|tick| {
+                let to_s = self.place(tick.end_unix_ns)?;
+                Some(Placed { from_s: to_s - tick.length_ns as f64 / 1e9, to_s, tick })
+            })
+            .collect();
+        placed.sort_by(|a, b| a.to_s.total_cmp(&b.to_s));
+        placed
+    }
+}
+
+/// The window of the load, as the driver was given it.
+pub(crate) fn window(data: &RunData) -> Window {
+    data.record.load.as_ref().map_or(data.record.case.window, |load| load.window)
+}
+
+/// The whole seconds within the window; of a run that was cut short, those before the cut.
+fn measured_seconds(data: &RunData) -> BTreeMap<u32, u64> {
+    let window = window(data);
+    let cut_t = if ran_its_window(data) { None } else { data.intervals.iter().map(|i| i.t).max() };
+    let cut_unix_ns = match (cut_t, data.record.phase(Phase::Measure)) {
+        (Some(_), Some(phase)) => phase.end_unix_ns,
+        _ => u64::MAX,
+    };
+    let mut measured = BTreeMap::new();
+    let counts = data.intervals.iter().filter(|interval| {
+        window.measures(interval.t)
+            && interval.length_ns >= WHOLE_SECOND_NS
+            // In the last second of a cut run, and after the cut, clients were already stopping.
+            && cut_t.is_none_or(|last| interval.t < last)
+            && interval.start_unix_ns.saturating_add(interval.length_ns) <= cut_unix_ns
+    });
+    for interval in counts {
+        let length_ns = measured.entry(interval.t).or_insert(0);
+        *length_ns = interval.length_ns.max(*length_ns);
+    }
+    measured
+}
+
+/// Whether the load went on to the end of its window.
+fn ran_its_window(data: &RunData) -> bool {
+    let completed = |ending| ending == Ending::Completed;
+    data.record.state == RunState::Completed
+        || data.record.done.as_ref().is_some_and(|done| completed(done.ending))
+}

@@ -1,0 +1,173 @@
+//! Ticks added up over spans of time: rates of counters, levels of gauges, and who used the processors.
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use model::reading::split_key;
+
+use crate::timeline::Placed;
+
+/// The smallest part of a span that ticks must cover for a rate over it to be given.
+const MIN_COVERAGE: f64 = 0.5;
+
+/// The ticks of a run, placed in time.
+#[derive(Debug, Clone)]
+pub(crate) struct Usage<'a> {
+    /// In the order of their ends.
+    ticks: Vec<Placed<'a>>,
+    /// Length of the longest tick.
+    longest_s: f64,
+    /// Whether the server's processes are on the machine that the host ticks tell about.
+    server_is_local: bool,
+}
+
+/// Who used the processors during one span, in processors (CPU seconds per second).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct CpuSplit {
+    pub(crate) from_s: f64,
+    pub(crate) to_s: f64,
+    /// User and system time of all processors.
+    pub(crate) busy: f64,
+    /// Time that the hypervisor kept.
+    pub(crate) steal: f64,
+    /// The server's process tree; `None` on another machine.
+    pub(crate) server: Option<f64>,
+    pub(crate) driver: Option<f64>,
+    pub(crate) pgdyno: f64,
+    /// Busy minus server, driver and pgdyno; `None` when a part is not known. May be slightly
+    /// negative: the kernel counts processors and processes apart, in steps of 10 ms.
+    pub(crate) foreign: Option<f64>,
+}
+
+impl<'a> Usage<'a> {
+    /// The ticks of a run, in the order of their ends.
+    pub(crate) fn new(ticks: Vec<Placed<'a>>, server_is_local: bool) -> Usage<'a> {
+        let longest_s = ticks.iter().map(Placed::length_s).fold(0.0, f64::max);
+        Usage { ticks, longest_s, server_is_local }
+    }
+
+    /// The ticks that hold a metric, with or without instances.
+    pub(crate) fn with_metric(&self, metric: &str) -> impl Iterator<Item = &Placed<'a>> {
+        self.ticks.iter().filter(move |placed| holds(placed, metric))
+    }
+
+    /// The ticks that hold a metric and overlap a span.
+    fn overlapping(&self, metric: &str, from_s: f64, to_s: f64) -> impl Iterator<Item = &Placed<'a>> {
+        let first = self.ticks.partition_point(|placed| placed.to_s <= from_s);
+        let after = to_s + self.longest_s;
+        self.ticks[first..]
+            .iter()
+            .take_while(move |placed| placed.to_s <= after)
+            .filter(move |placed| placed.from_s < to_s && holds(placed, metric))
+    }
+
+    /// The ticks that hold a key.
+    pub(crate) fn with_key(&self, key: &str) -> impl Iterator<Item = (&Placed<'a>, f64)> {
+        self.ticks.iter().filter_map(move |placed| Some((placed, *placed.tick.values.get(key)?)))
+    }
+
+    /// Instances of a metric in any tick, in order.
+    pub(crate) fn instances(&self, metric: &str) -> Vec<String> {
+        let keys = self.with_metric(metric).flat_map(|placed| placed.tick.values.keys());
+        let instances: BTreeSet<&str> = keys
+            .filter_map(|key| match split_key(key) {
+                (name, Some(instance)) if name == metric => Some(instance),
+                _ => None,
+            })
+            .collect();
+        let mut instances: Vec<String> = instances.into_iter().map(String::from).collect();
+        // cpu2 before cpu10.
+        instances.sort_by_key(|name| (name.len(), name.clone()));
+        instances
+    }
+
+    /// A counter's increase per second over a span, all instances together; a tick that reaches over
+    /// an edge counts in proportion. `None` when ticks with it cover less than half of the span.
+    pub(crate) fn rate(&self, metric: &str, from_s: f64, to_s: f64) -> Option<f64> {
+        self.rate_of(from_s, to_s, metric, |placed| sum_of(placed, metric))
+    }
+
+    /// The same for one instance.
+    pub(crate) fn rate_of_key(&self, key: &str, from_s: f64, to_s: f64) -> Option<f64> {
+        self.rate_of(from_s, to_s, split_key(key).0, |placed| {
+            // A tick with other instances of the metric but not this one means no increase.
+            placed.tick.values.get(key).copied().unwrap_or(0.0)
+        })
+    }
+
+    fn rate_of(&self, from_s: f64, to_s: f64, metric: &str, value: impl Fn(&Placed) -> f64) -> Option<f64> {
+        let (mut sum, mut covered_s) = (0.0, 0.0);
+        for placed in self.overlapping(metric, from_s, to_s) {
+            let share = placed.share_within(from_s, to_s);
+            sum += share * value(placed);
+            covered_s += share * placed.length_s();
+        }
+        let enough = to_s > from_s && covered_s >= MIN_COVERAGE * (to_s - from_s);
+        enough.then(|| sum / covered_s)
+    }
+
+    /// Part of a span in which ticks hold a metric, 0 to 1.
+    pub(crate) fn coverage(&self, metric: &str, from_s: f64, to_s: f64) -> f64 {
+        let covered: f64 =
+            self.overlapping(metric, from_s, to_s).map(|p| p.share_within(from_s, to_s) * p.length_s()).sum();
+        if to_s > from_s { (covered / (to_s - from_s)).clamp(0.0, 1.0) } else { 0.0 }
+    }
+
+    /// Who used the processors, for each tick of the host.
+    pub(crate) fn cpu_by_tick(&self) -> Vec<CpuSplit> {
+        let spans: Vec<(f64, f64)> =
+            self.with_metric("host.cpu.user").map(|placed| (placed.from_s, placed.to_s)).collect();
+        spans.into_iter().filter_map(|(from_s, to_s)| self.cpu(from_s, to_s)).collect()
+    }
+
+    /// Who used the processors over a span; `None` where the host was not seen.
+    pub(crate) fn cpu(&self, from_s: f64, to_s: f64) -> Option<CpuSplit> {
+        let sum = |user: &str, system: &str| {
+            Some(self.rate(user, from_s, to_s)? + self.rate(system, from_s, to_s)?)
+        };
+        let busy = sum("host.cpu.user", "host.cpu.system")?;
+        let server = sum("server.cpu.user", "server.cpu.system");
+        let driver = sum("driver.cpu.user", "driver.cpu.system");
+        let pgdyno = self.rate("pgdyno.cpu", from_s, to_s).unwrap_or(0.0);
+        let foreign = match (server, driver) {
+            (Some(server), Some(driver)) => Some(busy - server - driver - pgdyno),
+            (None, Some(driver)) if !self.server_is_local => Some(busy - driver - pgdyno),
+            _ => None,
+        };
+        let steal = self.rate("host.cpu.steal", from_s, to_s).unwrap_or(0.0);
+        Some(CpuSplit { from_s, to_s, busy, steal, server, driver, pgdyno, foreign })
+    }
+
+    /// The largest value of `figure` over any `length_s` seconds of consecutive host ticks within a
+    /// span, with the time at which those seconds begin.
+    pub(crate) fn worst_stretch(
+        &self,
+        span: (f64, f64),
+        length_s: f64,
+        figure: impl Fn(&CpuSplit) -> Option<f64>,
+    ) -> Option<(f64, f64)> {
+        let starts: Vec<f64> = self.with_metric("host.cpu.user").map(|placed| placed.from_s).collect();
+        let within =
+            starts.into_iter().filter(|from_s| *from_s >= span.0 - 0.5 && from_s + length_s <= span.1 + 0.5);
+        let figures = within.filter_map(|from_s| {
+            let split = self.cpu(from_s, from_s + length_s)?;
+            Some((figure(&split)?, from_s))
+        });
+        figures.max_by(|a, b| a.0.total_cmp(&b.0))
+    }
+}
+
+/// Values of a tick from a metric's name on, in the order of the keys.
+fn from_metric<'a>(placed: &Placed<'a>, metric: &str) -> impl Iterator<Item = (&'a String, &'a f64)> {
+    placed.tick.values.range::<str, _>((Bound::Included(metric), Bound::Unbounded))
+}
+
+fn holds(placed: &Placed, metric: &str) -> bool {
+    from_metric(placed, metric).next().is_some_and(|(key, _)| split_key(key).0 == metric)
+}
+
+/// Sum of a metric's value over its instances.
+pub(crate) fn sum_of(placed: &Placed, metric: &str) -> f64 {
+    let of_metric = from_metric(placed, metric).take_while(|(key, _)| split_key(key).0 == metric);
+    of_metric.map(|(_, value)| value).sum()
+}
