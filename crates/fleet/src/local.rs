@@ -1,0 +1,257 @@
+//! A driver on this machine: a child process that lives no longer than its [`LocalDriver`], nor than
+//! this process.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::fmt;
+use std::io;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use model::drive::{DriveCommand, DriveOrder, DriverLine, Ready};
+use nix::errno::Errno;
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::{Pid, getpid, getppid};
+
+use crate::pipes::{Garbage, Stderr, feed, hear};
+
+/// How long a wait lasts before the stop flag is looked at again.
+pub(crate) const TURN: Duration = Duration::from_millis(100);
+/// Time given to a driver to exit after its last line, and to the kernel to end a killed one.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Lines kept that come before `ready`; a driver has little to say then.
+const EARLY_LINES_MAX: usize = 10_000;
+
+/// A driver process. Dropping it kills it.
+pub struct LocalDriver {
+    child: Child,
+    orders: Sender<Vec<u8>>,
+    lines: Receiver<Result<DriverLine, Garbage>>,
+    /// Events and ticks that came before `ready`.
+    early: VecDeque<DriverLine>,
+    stderr: Stderr,
+    secrets: Secrets,
+}
+
+impl LocalDriver {
+    /// Starts a driver and gives it its order, without waiting for it.
+    ///
+    /// Call this from a thread that lives as long as the driver is needed: the kernel kills the driver
+    /// when the thread that started it ends (`PR_SET_PDEATHSIG`), so that no load outlives a killed
+    /// parent. The driver has a process group of its own: Ctrl-C in the terminal does not reach it.
+    pub fn spawn<A: AsRef<OsStr>>(
+        program: &Path,
+        args: impl IntoIterator<Item = A>,
+        order: &DriveOrder,
+    ) -> Result<LocalDriver> {
+        let mut child = start(program, args)
+            .with_context(|| format!("cannot start the driver process `{}`", program.display()))?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+            unreachable!("all three were asked for as pipes");
+        };
+        let listen = || -> io::Result<_> { Ok((feed(stdin)?, hear(stdout)?, Stderr::keep(stderr)?)) };
+        let (orders, lines, stderr) = match listen() {
+            Ok(threads) => threads,
+            Err(error) => {
+                // Dropping a `Child` neither kills nor reaps it.
+                child.kill().and_then(|()| child.wait()).ok();
+                return Err(error).context("cannot start a thread for the driver's pipes");
+            }
+        };
+        let secrets = Secrets::of(order);
+        let driver = LocalDriver { child, orders, lines, early: VecDeque::new(), stderr, secrets };
+        driver.say(serde_json::to_vec(order))?;
+        Ok(driver)
+    }
+
+    /// Process id of the driver.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until every client is connected. Returns early with an error when `stop` is raised.
+    ///
+    /// # Errors
+    /// The driver's own message when the load cannot begin; its last words when it died; a timeout.
+    pub fn wait_ready(&mut self, timeout: Duration, stop: &AtomicBool) -> Result<Ready> {
+        let begun = Instant::now();
+        while begun.elapsed() < timeout {
+            if stop.load(Ordering::Relaxed) {
+                bail!("stopped before the load began");
+            }
+            let left = timeout.saturating_sub(begun.elapsed());
+            match self.receive(left.min(TURN))? {
+                None => {}
+                Some(DriverLine::Ready(ready)) => return Ok(ready),
+                Some(DriverLine::Failed { message }) => return Err(anyhow!(message)),
+                Some(line @ (DriverLine::Event(_) | DriverLine::Tick(_))) => {
+                    if self.early.len() >= EARLY_LINES_MAX {
+                        bail!("the driver said {EARLY_LINES_MAX} things before it was ready");
+                    }
+                    self.early.push_back(line);
+                }
+                Some(DriverLine::Interval { .. } | DriverLine::Done(_)) => {
+                    bail!("the driver reported a load before it was ready");
+                }
+            }
+        }
+        let words = self.last_words();
+        bail!("the driver was not ready after {} s{words}", timeout.as_secs_f64())
+    }
+
+    /// Tells the driver when to begin, nanoseconds since the Unix epoch. That a driver is gone is told
+    /// by `next`, here as in `stop`.
+    pub fn go(&self, unix_ns: u64) -> Result<()> {
+        self.say(serde_json::to_vec(&DriveCommand::Go(unix_ns)))
+    }
+
+    /// Tells the driver to begin no more transactions and to end.
+    pub fn stop(&self) -> Result<()> {
+        self.say(serde_json::to_vec(&DriveCommand::Stop))
+    }
+
+    /// The next line, or `None` when none came within `timeout`.
+    ///
+    /// # Errors
+    /// When the driver is gone or its line is not understood.
+    pub fn next(&mut self, timeout: Duration) -> Result<Option<DriverLine>> {
+        match self.early.pop_front() {
+            Some(line) => Ok(Some(line)),
+            None => self.receive(timeout),
+        }
+    }
+
+    /// Ends the driver at once.
+    pub fn kill(&mut self) {
+        if matches!(self.child.try_wait(), Ok(Some(_))) {
+            return;
+        }
+        // Not reaped, so its process id is still its own and no other's.
+        let _already_gone = killpg(group_of(&self.child), Signal::SIGKILL);
+        // A process in an uninterruptible wait dies later; it is not worth hanging for.
+        self.wait_exit(EXIT_TIMEOUT);
+    }
+
+    /// Lets the driver exit by itself after its last line, and kills it if it does not.
+    pub(crate) fn finish(&mut self) {
+        if self.wait_exit(EXIT_TIMEOUT).is_none() {
+            self.kill();
+        }
+    }
+
+    fn say(&self, json: serde_json::Result<Vec<u8>>) -> Result<()> {
+        let mut line = json.context("cannot write a line for the driver")?;
+        line.push(b'\n');
+        let _gone_driver_is_told_by_next = self.orders.send(line);
+        Ok(())
+    }
+
+    fn receive(&mut self, timeout: Duration) -> Result<Option<DriverLine>> {
+        match self.lines.recv_timeout(timeout) {
+            Ok(Ok(line)) => Ok(Some(line)),
+            Ok(Err(Garbage { line, reason })) => {
+                let line: String = self.secrets.hide(&line).chars().take(100).collect();
+                let reason = self.secrets.hide(&reason);
+                bail!("the driver wrote a line that is not understood: `{line}` ({reason})")
+            }
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(self.obituary()),
+        }
+    }
+
+    /// How a driver ended that said neither `done` nor `failed`.
+    fn obituary(&mut self) -> anyhow::Error {
+        let status = self.wait_exit(EXIT_TIMEOUT);
+        self.kill();
+        self.stderr.wait(Duration::from_secs(1));
+        let words = self.last_words();
+        match status {
+            None => anyhow!("the driver closed its output and went on; it was killed{words}"),
+            Some(status) if status.signal() == Some(Signal::SIGKILL as i32) => {
+                anyhow!("the driver was killed ({status}); was memory exhausted?{words}")
+            }
+            Some(status) => anyhow!("the driver ended before the load did ({status}){words}"),
+        }
+    }
+
+    /// The last lines of the driver's stderr, for the end of a message.
+    pub(crate) fn last_words(&self) -> String {
+        const LINES_SHOWN: usize = 10;
+        let text = self.secrets.hide(&self.stderr.text());
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        match lines.len() {
+            0 => String::new(),
+            n => format!("; it said: {}", lines[n.saturating_sub(LINES_SHOWN)..].join("\n")),
+        }
+    }
+
+    /// Waits for the exit and reaps. `None`: still alive after `timeout`.
+    fn wait_exit(&mut self, timeout: Duration) -> Option<ExitStatus> {
+        let begun = Instant::now();
+        let mut pause = Duration::from_micros(100);
+        loop {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Some(status);
+            }
+            if begun.elapsed() >= timeout {
+                return None;
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(20));
+        }
+    }
+}
+
+impl fmt::Debug for LocalDriver {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_struct("LocalDriver").field("pid", &self.pid()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for LocalDriver {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn start<A: AsRef<OsStr>>(program: &Path, args: impl IntoIterator<Item = A>) -> io::Result<Child> {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    let parent = getpid();
+    let die_with_parent = move || -> io::Result<()> {
+        nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;
+        // The parent may have ended before the line above took effect.
+        if getppid() == parent { Ok(()) } else { Err(Errno::ESRCH.into()) }
+    };
+    // SAFETY: between fork and exec the closure makes two system calls and allocates nothing.
+    unsafe { command.pre_exec(die_with_parent) };
+    command.spawn()
+}
+
+fn group_of(child: &Child) -> Pid {
+    Pid::from_raw(i32::try_from(child.id()).expect("the kernel's process ids are positive i32"))
+}
+
+/// What must not appear in a message, even if a driver wrote it.
+struct Secrets(Vec<String>);
+
+impl Secrets {
+    /// The password, also in the form that it has within JSON, longest first.
+    fn of(order: &DriveOrder) -> Secrets {
+        let Some(password) = order.password.as_deref().filter(|p| !p.is_empty()) else {
+            return Secrets(Vec::new());
+        };
+        let in_json = serde_json::Value::from(password).to_string();
+        Secrets(vec![in_json[1..in_json.len() - 1].to_string(), password.to_string()])
+    }
+
+    fn hide(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_string(), |text, secret| text.replace(secret, "***"))
+    }
+}
