@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Context, Result, bail};
 use model::plan::{Plan, StateLine};
 
-use crate::files::{LineFile, sync_parent, write_whole};
+use crate::files::{LineFile, sync_parent, temporary_name, write_whole};
 use crate::load::read_plan;
 use crate::lock::Lock;
 use crate::names;
@@ -42,14 +42,7 @@ impl ExperimentDir {
         let lock = Lock::take(path)?;
         // Again, now that no other process can be about to fill it.
         refuse_if_used(path)?;
-        write_whole(&path.join(names::EXPERIMENT), experiment_toml.as_bytes())?;
-        let runs = path.join(names::RUNS);
-        fs::create_dir(&runs).with_context(|| format!("cannot make the directory `{}`", runs.display()))?;
-        let state = LineFile::open(&path.join(names::STATE))?;
-        // Last: it is the mark of a complete directory.
-        let text = serde_json::to_vec_pretty(plan).context("cannot write the plan")?;
-        write_whole(&path.join(names::PLAN), &text)?;
-        sync_parent(path).with_context(|| format!("cannot write `{}`", path.display()))?;
+        let state = fill(path, plan, experiment_toml).inspect_err(|_| clear(path))?;
         Ok(ExperimentDir { path: path.to_path_buf(), state: Mutex::new(state), _lock: lock })
     }
 
@@ -93,6 +86,29 @@ impl ExperimentDir {
         make().with_context(|| format!("cannot make the directory `{}`", dir.display()))?;
         RunWriter::in_dir(&dir)
     }
+}
+
+/// Writes the first files into an empty directory.
+fn fill(path: &Path, plan: &Plan, experiment_toml: &str) -> Result<LineFile> {
+    write_whole(&path.join(names::EXPERIMENT), experiment_toml.as_bytes())?;
+    let runs = path.join(names::RUNS);
+    fs::create_dir(&runs).with_context(|| format!("cannot make the directory `{}`", runs.display()))?;
+    let state = LineFile::open(&path.join(names::STATE))?;
+    // Last: it is the mark of a complete directory.
+    let text = serde_json::to_vec_pretty(plan).context("cannot write the plan")?;
+    write_whole(&path.join(names::PLAN), &text)?;
+    sync_parent(path).with_context(|| format!("cannot write `{}`", path.display()))?;
+    Ok(state)
+}
+
+/// Takes back what `fill` wrote before it failed, so that the directory may be used again.
+fn clear(path: &Path) {
+    for name in [names::EXPERIMENT, names::STATE, names::PLAN] {
+        let path = path.join(name);
+        let _ = fs::remove_file(temporary_name(&path));
+        let _ = fs::remove_file(path);
+    }
+    let _ = fs::remove_dir(path.join(names::RUNS));
 }
 
 /// Refuses a directory with anything in it but a lock file, which a creation cut short may leave.
@@ -218,6 +234,15 @@ mod tests {
             .collect();
         found.sort();
         assert_eq!(found, ["0007", "0007.cut-1", "0007.cut-2"]);
+    }
+
+    #[test]
+    fn what_could_not_be_filled_is_empty_again() {
+        let dir = tempfile::tempdir().unwrap();
+        fill(dir.path(), &sample::plan(), "").unwrap();
+        fs::write(dir.path().join("plan.json.tmp"), "{").unwrap();
+        clear(dir.path());
+        ExperimentDir::create(dir.path(), &sample::plan(), "").unwrap();
     }
 
     #[test]
