@@ -1,0 +1,424 @@
+//! Make one directory tree equal to another, fast: clones where the file system shares blocks; else copies within the
+//! kernel for new files, and for files that exist compares page by page and writes only pages that differ.
+//!
+//! Rewriting what differs measured 1.0 to 1.5 s for 1.5 GB with 250 MB changed, against 1.8 to 3.9 s for a whole copy.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+/// Unit of comparing: PostgreSQL's page.
+const PAGE_BYTES: usize = 8192;
+/// Bytes read at once.
+const CHUNK_BYTES: usize = 128 * PAGE_BYTES;
+/// Most threads: one device rarely gets faster with more.
+const N_THREADS_MAX: usize = 4;
+
+/// How files were copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyMethod {
+    /// The file system shares blocks between both copies.
+    Reflink,
+    /// All bytes were copied.
+    Copy,
+    /// Files were compared and only what differs was written.
+    Rewrite,
+}
+
+impl CopyMethod {
+    /// The word used in records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            CopyMethod::Reflink => "reflink",
+            CopyMethod::Copy => "copy",
+            CopyMethod::Rewrite => "rewrite what differs",
+        }
+    }
+}
+
+/// What a copy did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CopyReport {
+    /// The method that most of the files took.
+    pub method: CopyMethod,
+    /// Files in the tree.
+    pub n_files: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// Bytes that had to be written.
+    pub written_bytes: u64,
+    /// How long it took until everything was on disk, seconds.
+    pub seconds: f64,
+}
+
+impl CopyReport {
+    /// The report as facts for a phase record.
+    pub fn detail(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([
+            ("method".to_string(), self.method.as_str().to_string()),
+            ("files".to_string(), self.n_files.to_string()),
+            ("bytes".to_string(), self.bytes.to_string()),
+            ("written_bytes".to_string(), self.written_bytes.to_string()),
+            ("seconds".to_string(), format!("{:.3}", self.seconds)),
+        ])
+    }
+}
+
+/// A directory and the one to become equal to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tree {
+    pub(crate) from: PathBuf,
+    pub(crate) to: PathBuf,
+}
+
+/// One regular file to be made equal.
+struct FileJob {
+    from: PathBuf,
+    to: PathBuf,
+    bytes: u64,
+}
+
+#[derive(Default)]
+struct Tally {
+    written_bytes: AtomicU64,
+    n_cloned: AtomicU64,
+    n_copied: AtomicU64,
+    n_rewritten: AtomicU64,
+    /// Set when the file system refused to clone.
+    no_clone: AtomicBool,
+}
+
+/// Makes each `to` equal to its `from`: same files, contents, modes and owners; what is in `to` alone is removed.
+/// Files named in `skip` directly in a `from` are left out. Everything is on disk when this returns.
+pub(crate) fn mirror(trees: &[Tree], skip: &[&str]) -> Result<CopyReport> {
+    let began = Instant::now();
+    let mut jobs = Vec::new();
+    for tree in trees {
+        plan(&tree.from, &tree.to, skip, &mut jobs)?;
+    }
+    // Large files first, so that no thread is left with one at the end.
+    jobs.sort_by_key(|job| std::cmp::Reverse(job.bytes));
+    let tally = Tally::default();
+    run(&jobs, &tally)?;
+    for tree in trees {
+        let root = File::open(&tree.to).with_context(|| format!("open `{}`", tree.to.display()))?;
+        // Otherwise the kernel would write the copy back during the run that follows.
+        nix::unistd::syncfs(root).with_context(|| format!("write `{}` to disk", tree.to.display()))?;
+    }
+    let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let methods = [
+        (count(&tally.n_cloned), CopyMethod::Reflink),
+        (count(&tally.n_copied), CopyMethod::Copy),
+        (count(&tally.n_rewritten), CopyMethod::Rewrite),
+    ];
+    let method = methods.iter().max_by_key(|(n, _)| *n).map_or(CopyMethod::Copy, |(_, method)| *method);
+    Ok(CopyReport {
+        method,
+        n_files: jobs.len() as u64,
+        bytes: jobs.iter().map(|job| job.bytes).sum(),
+        written_bytes: count(&tally.written_bytes),
+        seconds: began.elapsed().as_secs_f64(),
+    })
+}
+
+/// Bytes of all regular files below `dir`.
+pub(crate) fn tree_bytes(dir: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(dir) else { return 0 };
+    let sizes = entries.flatten().map(|entry| match entry.metadata() {
+        Ok(facts) if facts.is_dir() => tree_bytes(&entry.path()),
+        Ok(facts) if facts.is_file() => facts.len(),
+        _ => 0,
+    });
+    sizes.sum()
+}
+
+/// Makes directories and links, removes what is too much, and lists the files to be made equal.
+fn plan(from: &Path, to: &Path, skip: &[&str], jobs: &mut Vec<FileJob>) -> Result<()> {
+    let facts = fs::symlink_metadata(from).with_context(|| format!("read `{}`", from.display()))?;
+    if !to.is_dir() {
+        fs::create_dir_all(to).with_context(|| format!("create `{}`", to.display()))?;
+    }
+    copy_owner_and_mode(&facts, to)?;
+    let wanted = names_in(from)?;
+    for (name, facts) in names_in(to)? {
+        let is_wanted = wanted.get(&name).is_some_and(|w| w.file_type() == facts.file_type())
+            && !skip.iter().any(|skipped| name == *skipped);
+        if !is_wanted {
+            let path = to.join(&name);
+            let removed = if facts.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            removed.with_context(|| format!("remove `{}`", path.display()))?;
+        }
+    }
+    for (name, facts) in wanted {
+        if skip.iter().any(|skipped| name == *skipped) {
+            continue;
+        }
+        let (from, to) = (from.join(&name), to.join(&name));
+        if facts.is_dir() {
+            plan(&from, &to, &[], jobs)?;
+        } else if facts.is_symlink() {
+            copy_link(&from, &to)?;
+        } else if facts.is_file() {
+            jobs.push(FileJob { from, to, bytes: facts.len() });
+        }
+    }
+    Ok(())
+}
+
+fn names_in(dir: &Path) -> Result<BTreeMap<OsString, fs::Metadata>> {
+    let read = || -> io::Result<BTreeMap<OsString, fs::Metadata>> {
+        let mut names = BTreeMap::new();
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            names.insert(entry.file_name(), entry.metadata()?);
+        }
+        Ok(names)
+    };
+    read().with_context(|| format!("read `{}`", dir.display()))
+}
+
+fn copy_link(from: &Path, to: &Path) -> Result<()> {
+    let target = fs::read_link(from).with_context(|| format!("read `{}`", from.display()))?;
+    match fs::read_link(to) {
+        Ok(present) if present == target => return Ok(()),
+        Ok(_) => fs::remove_file(to).with_context(|| format!("remove `{}`", to.display()))?,
+        Err(_) => {}
+    }
+    symlink(&target, to).with_context(|| format!("link `{}`", to.display()))
+}
+
+fn copy_owner_and_mode(facts: &fs::Metadata, to: &Path) -> Result<()> {
+    let present = fs::metadata(to).with_context(|| format!("read `{}`", to.display()))?;
+    let adjust = || -> io::Result<()> {
+        if (present.uid(), present.gid()) != (facts.uid(), facts.gid()) {
+            chown(to, Some(facts.uid()), Some(facts.gid()))?;
+        }
+        if present.mode() != facts.mode() {
+            fs::set_permissions(to, facts.permissions())?;
+        }
+        Ok(())
+    };
+    adjust().with_context(|| format!("set owner and mode of `{}`", to.display()))
+}
+
+fn run(jobs: &[FileJob], tally: &Tally) -> Result<()> {
+    let next = AtomicUsize::new(0);
+    let failure: Mutex<Option<anyhow::Error>> = Mutex::new(None);
+    let n_threads = thread::available_parallelism().map_or(2, usize::from).clamp(2, N_THREADS_MAX);
+    thread::scope(|scope| {
+        for _ in 0..n_threads {
+            scope.spawn(|| {
+                let mut buffers = (vec![0; CHUNK_BYTES], vec![0; CHUNK_BYTES]);
+                while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let done = make_equal(job, tally, &mut buffers)
+                        .with_context(|| format!("copy `{}` to `{}`", job.from.display(), job.to.display()));
+                    if let Err(error) = done {
+                        failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                        next.store(jobs.len(), Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
+fn make_equal(job: &FileJob, tally: &Tally, buffers: &mut (Vec<u8>, Vec<u8>)) -> Result<()> {
+    let from = File::open(&job.from)?;
+    let facts = from.metadata()?;
+    let existed = job.to.exists();
+    let mut to = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(facts.mode() & 0o7777)
+        .open(&job.to)?;
+    if !tally.no_clone.load(Ordering::Relaxed) {
+        if clone_file(&from, &to) {
+            tally.n_cloned.fetch_add(1, Ordering::Relaxed);
+            return copy_owner_and_mode(&facts, &job.to);
+        }
+        tally.no_clone.store(true, Ordering::Relaxed);
+    }
+    let written_bytes = if existed {
+        tally.n_rewritten.fetch_add(1, Ordering::Relaxed);
+        rewrite(&from, &to, facts.len(), buffers)?
+    } else {
+        tally.n_copied.fetch_add(1, Ordering::Relaxed);
+        // The standard library copies between files within the kernel (copy_file_range) where it can.
+        io::copy(&mut &from, &mut to)?
+    };
+    tally.written_bytes.fetch_add(written_bytes, Ordering::Relaxed);
+    copy_owner_and_mode(&facts, &job.to)
+}
+
+mod ioctl {
+    // FICLONE of linux/fs.h: _IOW(0x94, 9, int).
+    nix::ioctl_write_int!(ficlone, 0x94, 9);
+}
+
+/// Lets `to` share the blocks of `from`; false where the file system cannot.
+fn clone_file(from: &File, to: &File) -> bool {
+    // SAFETY: FICLONE takes the descriptor of the source by value and touches no memory of ours; both
+    // descriptors are open during the call.
+    unsafe { ioctl::ficlone(to.as_raw_fd(), from.as_raw_fd() as _) }.is_ok()
+}
+
+/// Writes the pages of `to` that differ from `from`; returns the bytes written.
+fn rewrite(from: &File, to: &File, from_bytes: u64, buffers: &mut (Vec<u8>, Vec<u8>)) -> io::Result<u64> {
+    if to.metadata()?.len() > from_bytes {
+        to.set_len(from_bytes)?;
+    }
+    let (wanted, present) = buffers;
+    let mut at = 0;
+    let mut written_bytes = 0;
+    while at < from_bytes {
+        let n_wanted = read_full(from, wanted, at)?;
+        if n_wanted == 0 {
+            break;
+        }
+        let n_present = read_full(to, &mut present[..n_wanted], at)?;
+        for (begin, end) in differing(&wanted[..n_wanted], &present[..n_present]) {
+            to.write_all_at(&wanted[begin..end], at + begin as u64)?;
+            written_bytes += (end - begin) as u64;
+        }
+        at += n_wanted as u64;
+    }
+    Ok(written_bytes)
+}
+
+fn read_full(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut n_read = 0;
+    while n_read < buffer.len() {
+        match file.read_at(&mut buffer[n_read..], at + n_read as u64) {
+            Ok(0) => break,
+            Ok(n) => n_read += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(n_read)
+}
+
+/// Ranges of `wanted`, in whole pages, that `present` does not have; adjoining pages are one range.
+fn differing(wanted: &[u8], present: &[u8]) -> Vec<(usize, usize)> {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for (i, page) in wanted.chunks(PAGE_BYTES).enumerate() {
+        let begin = i * PAGE_BYTES;
+        let end = begin + page.len();
+        if present.get(begin..end) == Some(page) {
+            continue;
+        }
+        match ranges.last_mut() {
+            Some(last) if last.1 == begin => last.1 = end,
+            _ => ranges.push((begin, end)),
+        }
+    }
+    ranges
+}
+
+/// Whether files in `dir` can be clones of each other.
+pub(crate) fn can_clone(dir: &Path) -> bool {
+    let (one, other) = (dir.join(".clone-from"), dir.join(".clone-to"));
+    let attempt = || -> io::Result<bool> {
+        fs::write(&one, [1; 4096])?;
+        Ok(clone_file(&File::open(&one)?, &File::create(&other)?))
+    };
+    let can = attempt().unwrap_or(false);
+    for path in [one, other] {
+        // They may not have come to be.
+        fs::remove_file(path).ok();
+    }
+    can
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn only_pages_that_differ_are_found() {
+        let page = |byte: u8| vec![byte; PAGE_BYTES];
+        let wanted = [page(1), page(2), page(3), page(4), vec![5; 10]].concat();
+        let check = |present: &[u8], expected: &[(usize, usize)]| {
+            let expected: Vec<_> =
+                expected.iter().map(|(a, b)| (a * PAGE_BYTES, (b * PAGE_BYTES).min(wanted.len()))).collect();
+            assert_eq!(differing(&wanted, present), expected);
+        };
+        check(&wanted, &[]);
+        check(&[], &[(0, 5)]);
+        check(&wanted[..wanted.len() - 1], &[(4, 5)]);
+        check(&[page(1), page(9), page(9), page(4), vec![5; 10]].concat(), &[(1, 3)]);
+        check(&[page(9), page(2), page(9), page(4), vec![6; 10]].concat(), &[(0, 1), (2, 3), (4, 5)]);
+    }
+
+    fn text(path: &Path) -> String {
+        fs::read_to_string(path).unwrap()
+    }
+
+    #[test]
+    fn a_tree_becomes_equal_whatever_it_was() {
+        let outer = tempfile::tempdir().unwrap();
+        let (from, to) = (outer.path().join("from"), outer.path().join("to"));
+        let write = |root: &Path, name: &str, content: &str| {
+            let path = root.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        };
+        for (name, content) in [
+            ("a", "one"),
+            ("base/1/x", "same"),
+            ("base/1/long", "short"),
+            ("was_dir", "f"),
+            ("postmaster.pid", "1"),
+        ] {
+            write(&from, name, content);
+        }
+        symlink("a", from.join("link")).unwrap();
+        symlink("a", from.join("other_link")).unwrap();
+        fs::set_permissions(from.join("a"), fs::Permissions::from_mode(0o640)).unwrap();
+        for (name, content) in [
+            ("base/1/x", "same"),
+            ("base/1/long", "much longer"),
+            ("gone/y", "y"),
+            ("was_dir/z", "z"),
+            ("postmaster.pid", "2"),
+        ] {
+            write(&to, name, content);
+        }
+        symlink("b", to.join("other_link")).unwrap();
+        let tree = Tree { from: from.clone(), to: to.clone() };
+        let report = mirror(std::slice::from_ref(&tree), &["postmaster.pid"]).unwrap();
+        assert_eq!((report.n_files, report.bytes), (4, 13));
+        assert_eq!(text(&to.join("a")), "one");
+        assert_eq!(text(&to.join("base/1/long")), "short");
+        assert_eq!(text(&to.join("was_dir")), "f");
+        assert_eq!(fs::metadata(to.join("a")).unwrap().mode() & 0o777, 0o640);
+        assert_eq!(fs::read_link(to.join("link")).unwrap(), Path::new("a"));
+        assert_eq!(fs::read_link(to.join("other_link")).unwrap(), Path::new("a"));
+        assert!(!to.join("gone").exists() && !to.join("postmaster.pid").exists());
+        let again = mirror(&[tree], &["postmaster.pid"]).unwrap();
+        assert_eq!(again.written_bytes, 0);
+        assert_eq!(tree_bytes(&to), 13);
+    }
+
+    #[test]
+    fn the_file_that_could_not_be_copied_is_named() {
+        let outer = tempfile::tempdir().unwrap();
+        let from = outer.path().join("none");
+        let error = mirror(&[Tree { from, to: outer.path().join("to") }], &[]).unwrap_err();
+        assert!(format!("{error:#}").contains("none"), "{error:#}");
+    }
+}

@@ -1,0 +1,201 @@
+//! Snapshots of a cluster: copies of its files, taken and put back while its server is stopped.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::Cluster;
+use crate::copy::{CopyReport, Tree, can_clone, mirror, tree_bytes};
+use crate::space::require_space;
+
+const FACTS_FILE: &str = "snapshot.json";
+/// Files of a running or crashed postmaster, not of the data.
+const SKIPPED: [&str; 2] = ["postmaster.pid", "postmaster.opts"];
+
+/// What is known of a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotFacts {
+    /// Its name.
+    pub name: String,
+    /// When it was taken, seconds since the Unix epoch.
+    pub created_unix_s: u64,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// Number of its files.
+    pub n_files: u64,
+    /// Directories outside the data directory that it holds too: name in the snapshot and place.
+    pub outside: Vec<(String, PathBuf)>,
+}
+
+impl Cluster {
+    /// Copies the cluster's files under a name. The server must have been stopped with a fast shutdown.
+    pub fn snapshot(&self, name: &str) -> Result<CopyReport> {
+        check_name(name)?;
+        self.check_stopped("take a snapshot")?;
+        let dir = self.snapshot_dir(name);
+        ensure!(!dir.exists(), "snapshot `{name}` exists already; remove it or choose another name");
+        ensure!(
+            self.control_file()?.is_shut_down,
+            "cluster `{}` was not shut down in order, so each start from its snapshot would recover first; \
+             start it and stop it with a fast shutdown",
+            self.root.display()
+        );
+        if let Some(cut_off) = &self.facts.restoring {
+            bail!("restoring snapshot `{cut_off}` was cut off; restore it again first");
+        }
+        let partial = self.snapshots_dir().join(format!(".{name}.partial"));
+        let copied = self.copy_to(&partial, name);
+        let kept = copied.and_then(|report| {
+            fs::rename(&partial, &dir).with_context(|| format!("rename to `{}`", dir.display()))?;
+            Ok(report)
+        });
+        if kept.is_err() {
+            // The first error is the one to tell; a partial copy is overwritten by the next attempt.
+            fs::remove_dir_all(&partial).ok();
+        }
+        kept
+    }
+
+    /// Puts the cluster's files back to a snapshot. The server must be stopped, in whatever way.
+    pub fn restore(&mut self, name: &str) -> Result<CopyReport> {
+        check_name(name)?;
+        self.check_stopped("restore a snapshot")?;
+        let facts = self.snapshot_facts(name)?;
+        let dir = self.snapshot_dir(name);
+        let mut trees = vec![Tree { from: dir.join("data"), to: self.data_dir() }];
+        for (held_as, place) in &facts.outside {
+            trees.push(Tree { from: dir.join(held_as), to: place.clone() });
+        }
+        self.set_restoring(Some(name.to_string()))?;
+        let report = mirror(&trees, &SKIPPED)?;
+        self.set_restoring(None)?;
+        Ok(report)
+    }
+
+    /// Whether a snapshot of this name was taken.
+    pub fn has_snapshot(&self, name: &str) -> bool {
+        self.snapshot_facts(name).is_ok()
+    }
+
+    /// All snapshots, oldest first.
+    pub fn snapshots(&self) -> Vec<SnapshotFacts> {
+        snapshots_in(&self.root)
+    }
+
+    /// Removes a snapshot.
+    pub fn remove_snapshot(&self, name: &str) -> Result<()> {
+        self.snapshot_facts(name)?;
+        let dir = self.snapshot_dir(name);
+        fs::remove_dir_all(&dir).with_context(|| format!("remove `{}`", dir.display()))
+    }
+
+    fn snapshots_dir(&self) -> PathBuf {
+        self.root.join("snapshots")
+    }
+
+    fn snapshot_dir(&self, name: &str) -> PathBuf {
+        self.snapshots_dir().join(name)
+    }
+
+    fn snapshot_facts(&self, name: &str) -> Result<SnapshotFacts> {
+        check_name(name)?;
+        let known: Vec<String> = self.snapshots().into_iter().map(|snapshot| snapshot.name).collect();
+        read_facts(&self.snapshot_dir(name)).with_context(|| {
+            format!(
+                "cluster `{}` has no snapshot `{name}` (it has: {})",
+                self.root.display(),
+                known.join(", ")
+            )
+        })
+    }
+
+    fn copy_to(&self, dir: &Path, name: &str) -> Result<CopyReport> {
+        fs::create_dir_all(dir).with_context(|| format!("create `{}`", dir.display()))?;
+        let outside = self.outside()?;
+        let mut trees = vec![Tree { from: self.data_dir(), to: dir.join("data") }];
+        for (held_as, place) in &outside {
+            trees.push(Tree { from: place.clone(), to: dir.join(held_as) });
+        }
+        if !can_clone(dir) {
+            let bytes = trees.iter().map(|tree| tree_bytes(&tree.from)).sum();
+            require_space(dir, bytes, &format!("snapshot `{name}`"))?;
+        }
+        let report = mirror(&trees, &SKIPPED)?;
+        let facts = SnapshotFacts {
+            name: name.to_string(),
+            created_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
+            bytes: report.bytes,
+            n_files: report.n_files,
+            outside,
+        };
+        let path = dir.join(FACTS_FILE);
+        fs::write(&path, serde_json::to_vec_pretty(&facts)?)
+            .with_context(|| format!("write `{}`", path.display()))?;
+        Ok(report)
+    }
+
+    /// Directories that belong to the cluster but lie outside its data directory: a separate WAL, tablespaces.
+    fn outside(&self) -> Result<Vec<(String, PathBuf)>> {
+        let mut outside = Vec::new();
+        if self.facts.wal_holder.is_some() {
+            outside.push(("wal".to_string(), self.wal_dir()));
+        }
+        let links = self.data_dir().join("pg_tblspc");
+        for entry in fs::read_dir(&links).with_context(|| format!("read `{}`", links.display()))? {
+            let link = entry?.path();
+            // In a tablespace's place only the directories of PostgreSQL are the cluster's.
+            for within in fs::read_dir(&link).with_context(|| format!("read `{}`", link.display()))? {
+                let place = within?.path().canonicalize()?;
+                let base = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                if base(&place).starts_with("PG_") {
+                    outside.push((format!("tablespace-{}-{}", base(&link), base(&place)), place));
+                }
+            }
+        }
+        Ok(outside)
+    }
+}
+
+/// Snapshots of the cluster in `root`, oldest first.
+pub(crate) fn snapshots_in(root: &Path) -> Vec<SnapshotFacts> {
+    let Ok(entries) = fs::read_dir(root.join("snapshots")) else { return Vec::new() };
+    let is_partial =
+        |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+    let paths = entries.flatten().map(|entry| entry.path()).filter(|path| !is_partial(path));
+    let mut found: Vec<SnapshotFacts> = paths.filter_map(|path| read_facts(&path).ok()).collect();
+    found.sort_by(|a, b| (a.created_unix_s, &a.name).cmp(&(b.created_unix_s, &b.name)));
+    found
+}
+
+fn read_facts(dir: &Path) -> Result<SnapshotFacts> {
+    let path = dir.join(FACTS_FILE);
+    let text = fs::read(&path).with_context(|| format!("read `{}`", path.display()))?;
+    serde_json::from_slice(&text).with_context(|| format!("`{}` is damaged", path.display()))
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let is_fine = !name.is_empty()
+        && name.len() <= 100
+        && !name.starts_with('.')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    ensure!(is_fine, "`{name}` cannot be the name of a snapshot; use letters, digits, `-`, `_` and `.`");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_snapshots_are_file_names() {
+        for name in ["loaded", "tpcb-100", "a.b_c"] {
+            check_name(name).unwrap();
+        }
+        for name in ["", ".", "..", ".x", "a/b", "a b", "ü", &"x".repeat(101)] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+    }
+}

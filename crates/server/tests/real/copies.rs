@@ -1,0 +1,99 @@
+//! Snapshots of real clusters.
+
+use std::fs;
+
+use server::{Cluster, InitOptions, Server, StopMode};
+
+use crate::support::{ask, cluster, installed, place, session, settings};
+
+const FILL: &str = "create table t (i int primary key, x text); insert into t select g, repeat('x', 100) from generate_series(1, 20000) g";
+const SUM: &str = "select count(*) || '/' || sum(i) || '/' || max(x) from t";
+
+fn run(cluster: &Cluster, stop: StopMode, statements: &[&str]) -> String {
+    let server = Server::start(cluster, &settings(&[])).unwrap_or_else(|error| panic!("{error}"));
+    let mut admin = session(&server.conninfo());
+    for statement in statements {
+        admin.execute(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+    let sum = ask(&mut admin, SUM);
+    drop(admin);
+    server.stop(stop).unwrap();
+    sum
+}
+
+fn comes_back(mut cluster: Cluster, first: &[&str]) {
+    let before = run(&cluster, StopMode::Fast, first);
+    let taken = cluster.snapshot("loaded").unwrap();
+    assert!(taken.bytes > 20 << 20 && taken.n_files > 900, "{taken:?}");
+    assert!(cluster.snapshot("loaded").unwrap_err().to_string().contains("exists already"));
+    for stop in [StopMode::Fast, StopMode::Immediate] {
+        let changed = run(
+            &cluster,
+            stop,
+            &[
+                "update t set x = 'y' where i % 3 = 0",
+                "delete from t where i > 15000",
+                "create table u (a int)",
+            ],
+        );
+        assert_ne!(changed, before);
+        let restored = cluster.restore("loaded").unwrap();
+        assert_eq!((restored.bytes, restored.n_files), (taken.bytes, taken.n_files));
+        assert_eq!(run(&cluster, StopMode::Fast, &[]), before);
+    }
+    let again = cluster.restore("loaded").unwrap();
+    assert!(again.written_bytes < again.bytes, "{again:?}");
+    assert_eq!(cluster.snapshots().len(), 1);
+    cluster.remove_snapshot("loaded").unwrap();
+    assert!(cluster.restore("loaded").unwrap_err().to_string().contains("has no snapshot `loaded`"));
+    cluster.remove().unwrap();
+}
+
+#[test]
+fn rows_come_back_after_changes_and_after_a_crash() {
+    let place = place();
+    comes_back(cluster(&installed(), &place), &[FILL]);
+}
+
+#[test]
+fn a_separate_wal_and_a_tablespace_come_back_too() {
+    let place = place();
+    let (wal, space) = (place.path().join("wal"), place.path().join("space"));
+    fs::create_dir(&wal).unwrap();
+    fs::create_dir(&space).unwrap();
+    let options = InitOptions { wal_directory: Some(wal.clone()), checksums: Some(true) };
+    let cluster = Cluster::create(&installed(), &place.path().join("cluster"), &options).unwrap();
+    assert!(cluster.wal_dir().starts_with(&wal) && cluster.wal_dir().join("archive_status").exists());
+    cluster.account.own(&space).unwrap();
+    let make_space = format!("create tablespace s location '{}'", space.display());
+    comes_back(cluster, &[&make_space, "set default_tablespace = s", FILL]);
+    assert_eq!(fs::read_dir(&wal).unwrap().count(), 0, "the WAL is left");
+}
+
+#[test]
+fn a_running_or_crashed_cluster_gives_no_snapshot() {
+    let place = place();
+    let cluster = cluster(&installed(), &place);
+    let server = Server::start(&cluster, &settings(&[])).unwrap();
+    let refused = |cluster: &Cluster| cluster.snapshot("x").unwrap_err().to_string();
+    assert!(refused(&cluster).contains("stop it to take a snapshot"), "{}", refused(&cluster));
+    server.stop(StopMode::Immediate).unwrap();
+    assert!(refused(&cluster).contains("not shut down in order"), "{}", refused(&cluster));
+}
+
+#[test]
+fn a_restore_that_was_cut_off_keeps_the_server_from_starting() {
+    let place = place();
+    let cluster = cluster(&installed(), &place);
+    cluster.snapshot("x").unwrap();
+    let marker = cluster.root.join("pgdyno-cluster.json");
+    let text = fs::read_to_string(&marker)
+        .unwrap()
+        .replace("\"is_complete\"", "\"restoring\": \"x\", \"is_complete\"");
+    fs::write(&marker, text).unwrap();
+    let mut cut_off = Cluster::open(&installed(), &cluster.root).unwrap();
+    let error = Server::start(&cut_off, &settings(&[])).unwrap_err().to_string();
+    assert!(error.contains("cut off; restore it again"), "{error}");
+    cut_off.restore("x").unwrap();
+    drop(Server::start(&cut_off, &settings(&[])).unwrap());
+}
