@@ -1,1 +1,59 @@
-//! placeholder
+//! Draws what the analysis found: a web page, Markdown, CSV, JSON and a table for the terminal.
+//!
+//! Everything here takes values and returns text. It reads no file and no clock, decides nothing about numbers, and
+//! leaves out nothing that the analysis doubts.
+
+mod axis;
+mod condense;
+mod csv;
+mod format;
+mod headline;
+mod html;
+mod markdown;
+mod sample;
+mod terminal;
+mod words;
+
+use analysis::summary::Study;
+use model::run::ExperimentData;
+
+/// What the page and the Markdown text are drawn from.
+#[derive(Debug, Clone, Copy)]
+pub struct Input<'a> {
+    /// What the experiment means.
+    pub study: &'a Study,
+    /// What was recorded, for the disclosure: host, server, data, prepare steps.
+    pub data: &'a ExperimentData,
+    /// The commands that make this experiment again, one per line.
+    pub commands: &'a [String],
+    /// Version of pgdyno that draws.
+    pub tool_version: &'a str,
+}
+
+/// The whole report as one HTML page that needs nothing else: no network, no file beside it.
+pub fn html(input: &Input) -> String {
+    html::page(input)
+}
+
+/// The short report for an issue or a chat: headline, table of cases, findings, host and server.
+pub fn markdown(input: &Input) -> String {
+    markdown::text(input)
+}
+
+/// One row for each run with raw numbers, as RFC 4180 has it (comma, CRLF, double quotes).
+pub fn runs_csv(study: &Study) -> String {
+    csv::runs(study)
+}
+
+/// Table of cases and condensed findings, at most `width` columns wide; `colour` adds ANSI colours.
+pub fn terminal_table(study: &Study, width: usize, colour: bool) -> String {
+    terminal::table(study, width, colour)
+}
+
+/// The study as one JSON value, numbers unrounded.
+pub fn json(study: &Study) -> String {
+    let mut text =
+        serde_json::to_string(study).expect("paths and keys came from text files, so they are text");
+    text.push('\n');
+    text
+}

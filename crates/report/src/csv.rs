@@ -1,0 +1,140 @@
+//! One row for each run, unrounded, for spreadsheets and scripts. RFC 4180: comma, CRLF, quotes doubled.
+
+use analysis::summary::{LatencySummary, RunSummary, Study};
+use model::interval::Counts;
+
+use crate::words;
+
+/// The whole table.
+pub(crate) fn runs(study: &Study) -> String {
+    let phases = phase_names(study);
+    let rows: Vec<Vec<(String, String)>> = study.runs.iter().map(|run| row(study, run, &phases)).collect();
+    let mut text = String::new();
+    match rows.first() {
+        Some(first) => line(&mut text, first.iter().map(|(name, _)| name.as_str())),
+        None => line(&mut text, ["run", "block", "case", "label"].into_iter()),
+    }
+    for row in &rows {
+        line(&mut text, row.iter().map(|(_, value)| value.as_str()));
+    }
+    text
+}
+
+/// Name and value of every column of a run; the names are the same for every run.
+fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, String)> {
+    let summary = study.cases.iter().find(|summary| summary.case.id == run.case);
+    let spec = study.plan.runs.iter().find(|spec| spec.run == run.run);
+    let mut row: Vec<(String, String)> = Vec::new();
+    let mut put = |name: &str, value: String| row.push((name.to_string(), value));
+    put("run", run.run.to_string());
+    put("block", run.block.to_string());
+    put("case", run.case.to_string());
+    put("label", summary.map(|summary| summary.label.clone()).unwrap_or_default());
+    for factor in &study.plan.factors {
+        put(factor, summary.and_then(|s| s.case.levels.get(factor)).cloned().unwrap_or_default());
+    }
+    put("seed", spec.map(|spec| spec.seed.to_string()).unwrap_or_default());
+    put("state", words::of_state(run.state).to_string());
+    put("reason", run.reason.clone());
+    put("grade", run.grade.as_str().to_string());
+    put("findings", run.findings.iter().map(|f| f.id).collect::<Vec<_>>().join(" "));
+    put("measured_s", run.measured_s.to_string());
+    put("tps", number(run.tps));
+    counts(&mut row, "", &run.counts);
+    counts(&mut row, "total_", &run.total);
+    latency(&mut row, "latency", run.latency);
+    latency(&mut row, "service", run.service);
+    latency(&mut row, "lag", run.lag);
+    row.push(("fairness".to_string(), number(run.fairness)));
+    resources(&mut row, run);
+    for phase in phases {
+        let length_s = run.phases.iter().find(|(name, _)| name == phase).map(|(_, s)| *s);
+        row.push((format!("phase_{phase}_s"), number(length_s)));
+    }
+    row
+}
+
+fn counts(row: &mut Vec<(String, String)>, prefix: &str, counts: &Counts) {
+    for (name, n) in [
+        ("due", counts.due),
+        ("skipped", counts.skipped),
+        ("started", counts.started),
+        ("committed", counts.committed),
+        ("failed", counts.failed),
+        ("unknown", counts.unknown),
+        ("aborted", counts.aborted),
+        ("retried", counts.retried),
+    ] {
+        row.push((format!("{prefix}{name}"), n.to_string()));
+    }
+}
+
+fn latency(row: &mut Vec<(String, String)>, prefix: &str, latency: Option<LatencySummary>) {
+    row.push((format!("{prefix}_mean_ns"), number(latency.map(|l| l.mean_ns))));
+    for (name, ns) in [
+        ("p50", latency.map(|l| l.p50_ns)),
+        ("p90", latency.map(|l| l.p90_ns)),
+        ("p95", latency.map(|l| l.p95_ns)),
+        ("p99", latency.map(|l| l.p99_ns)),
+        ("p999", latency.map(|l| l.p999_ns)),
+        ("max", latency.map(|l| l.max_ns)),
+    ] {
+        row.push((format!("{prefix}_{name}_ns"), ns.map(|ns| ns.to_string()).unwrap_or_default()));
+    }
+}
+
+fn resources(row: &mut Vec<(String, String)>, run: &RunSummary) {
+    let used = &run.resources;
+    row.push(("n_cpus".to_string(), used.n_cpus.map(|n| n.to_string()).unwrap_or_default()));
+    for (name, value) in [
+        ("host_busy", used.host_busy),
+        ("busiest_cpu", used.busiest_cpu),
+        ("steal", used.steal),
+        ("server_cpu", used.server_cpu),
+        ("driver_cpu", used.driver_cpu),
+        ("driver_busiest_thread", used.driver_busiest_thread),
+        ("foreign_cpu", used.foreign_cpu),
+        ("driver_cpu_us_per_transaction", used.driver_cpu_us_per_transaction),
+        ("server_cpu_us_per_transaction", used.server_cpu_us_per_transaction),
+        ("wal_bytes_per_s", used.wal_bytes_per_s),
+        ("wal_bytes_per_transaction", used.wal_bytes_per_transaction),
+        ("cache_hit", used.cache_hit),
+        ("disk_read_bytes_per_s", used.disk_read_bytes_per_s),
+        ("disk_write_bytes_per_s", used.disk_write_bytes_per_s),
+        ("disk_busy", used.disk_busy),
+    ] {
+        row.push((name.to_string(), number(value)));
+    }
+}
+
+/// Names of all phases that any run went through, in the order of their first appearance.
+pub(crate) fn phase_names(study: &Study) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for (name, _) in study.runs.iter().flat_map(|run| &run.phases) {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
+}
+
+/// Rust prints the shortest text that reads back as the same number.
+fn number(x: Option<f64>) -> String {
+    x.filter(|x| x.is_finite()).map(|x| x.to_string()).unwrap_or_default()
+}
+
+fn line<'a>(text: &mut String, fields: impl Iterator<Item = &'a str>) {
+    for (i, field) in fields.enumerate() {
+        if i > 0 {
+            text.push(',');
+        }
+        if field.contains([',', '"', '\r', '\n']) {
+            text.push('"');
+            text.push_str(&field.replace('"', "\"\""));
+            text.push('"');
+        } else {
+            text.push_str(field);
+        }
+    }
+    text.push_str("\r\n");
+}

@@ -1,0 +1,129 @@
+//! Numbers as people read them: grouped digits, three significant digits for times, units with a space.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// A whole number with its digits grouped: `1,234,567`.
+pub(crate) fn count(n: u64) -> String {
+    group(&n.to_string())
+}
+
+/// Three significant digits, but never fewer than all digits before the point: `0.123`, `12.3`, `1,234`.
+pub(crate) fn significant(x: f64) -> String {
+    if !x.is_finite() {
+        return "-".to_string();
+    }
+    if x == 0.0 {
+        return "0".to_string();
+    }
+    // Rounded first: 9.996 has one digit before the point, what it rounds to has two.
+    let rounded: f64 = format!("{x:.2e}").parse().unwrap_or(x);
+    let exponent = rounded.abs().log10().floor() as i32;
+    let decimals = usize::try_from(2 - exponent).unwrap_or(0).min(9);
+    group(&format!("{x:.decimals$}"))
+}
+
+/// Transactions per second: whole from 100 on, three significant digits below.
+pub(crate) fn tps(x: f64) -> String {
+    if x.abs() >= 100.0 { group(&format!("{x:.0}")) } else { significant(x) }
+}
+
+/// Nanoseconds as milliseconds, without the unit.
+pub(crate) fn ms(ns: f64) -> String {
+    significant(ns / 1e6)
+}
+
+/// A share (0 to 1) as per cent: `1.2 %`, `14 %`.
+pub(crate) fn percent(share: f64) -> String {
+    let x = share * 100.0;
+    if !x.is_finite() {
+        "-".to_string()
+    } else if x.abs() < 9.95 {
+        format!("{x:.1} %")
+    } else {
+        format!("{} %", group(&format!("{x:.0}")))
+    }
+}
+
+/// Bytes in binary units, which are PostgreSQL's: `16.0 MiB`.
+pub(crate) fn bytes(n: f64) -> String {
+    let mut x = n;
+    for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
+        if x.abs() < 1000.0 || unit == "TiB" {
+            let digits = if unit == "B" { format!("{x:.0}") } else { significant(x) };
+            return format!("{digits} {unit}");
+        }
+        x /= 1024.0;
+    }
+    unreachable!("the last unit returns")
+}
+
+/// Seconds: one decimal below 100, whole above.
+pub(crate) fn seconds(s: f64) -> String {
+    if s.abs() < 99.95 { format!("{s:.1}") } else { group(&format!("{s:.0}")) }
+}
+
+/// A moment as `2026-11-20 11:49 UTC`.
+pub(crate) fn utc(unix_ns: u64) -> String {
+    match Timestamp::from_nanosecond(i128::from(unix_ns)) {
+        Ok(moment) => moment.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M UTC").to_string(),
+        Err(_) => format!("{unix_ns} ns after 1970"),
+    }
+}
+
+/// Groups the digits before the point of a plain decimal number by three.
+fn group(number: &str) -> String {
+    let (sign, rest) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));
+    let (whole, fraction) = rest.split_once('.').map_or((rest, None), |(w, f)| (w, Some(f)));
+    let mut grouped = String::from(sign);
+    for (i, digit) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    if let Some(fraction) = fraction {
+        grouped.push('.');
+        grouped.push_str(fraction);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_carry_every_magnitude() {
+        for (x, expected) in [
+            (0.0, "0"),
+            (0.000512, "0.000512"),
+            (0.1234, "0.123"),
+            (3.4, "3.40"),
+            (9.996, "10.0"),
+            (12.34, "12.3"),
+            (99.96, "100"),
+            (123.4, "123"),
+            (1234.5, "1,234"),
+            (-1_234_567.0, "-1,234,567"),
+            (f64::NAN, "-"),
+        ] {
+            assert_eq!(significant(x), expected, "{x}");
+        }
+    }
+
+    #[test]
+    fn units_are_what_people_write() {
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(tps(4811.7), "4,812");
+        assert_eq!(tps(99.5), "99.5");
+        assert_eq!(percent(0.0123), "1.2 %");
+        assert_eq!(percent(0.1416), "14 %");
+        assert_eq!(bytes(16_777_216.0), "16.0 MiB");
+        assert_eq!(bytes(512.0), "512 B");
+        assert_eq!(seconds(59.96), "60.0");
+        assert_eq!(seconds(1800.2), "1,800");
+        assert_eq!(utc(1_795_175_340_000_000_000), "2026-11-20 11:49 UTC");
+        assert_eq!(ms(3_400_000.0), "3.40");
+    }
+}

@@ -1,0 +1,180 @@
+//! The page: one HTML file with its style, its script, the chart library and its data inside.
+//!
+//! Rust writes every word and table, so that the page can be read without its script; the script only draws charts
+//! from the data block. Nothing in the page may load anything: the policy names the hash of each script and style.
+
+mod data;
+mod disclosure;
+mod escape;
+mod lead;
+mod panels;
+mod tables;
+mod timeline;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+
+use crate::axis::Axis;
+use crate::{Input, axis, format, headline};
+pub(crate) use disclosure::not_default;
+use escape::text;
+
+const STYLE: &str = include_str!("../assets/page.css");
+const SCRIPT: &str = include_str!("../assets/page.js");
+const ECHARTS: &str = include_str!("../assets/echarts/echarts.min.js");
+
+/// The whole page.
+pub(crate) fn page(input: &Input) -> String {
+    let axis = axis::arrange(input.study);
+    let title = headline::title(input.study);
+    let policy = format!(
+        "default-src 'none'; script-src '{}' '{}'; style-src '{}'; base-uri 'none'; form-action 'none'",
+        hash(SCRIPT),
+        hash(ECHARTS),
+        hash(STYLE)
+    );
+    let mut page = String::with_capacity(ECHARTS.len() + 1_000_000);
+    // The page's script comes first, so that it sees every error and violation; it waits for the document.
+    page.push_str(&format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta name=\"generator\" content=\"pgdyno {}\">\n\
+         <title>{}</title>\n<script>{SCRIPT}</script>\n<style>{STYLE}</style>\n</head>\n<body>\n",
+        text(input.tool_version),
+        text(&title)
+    ));
+    page.push_str(&body(input, &axis));
+    page.push_str("<script type=\"application/json\" id=\"data\">");
+    page.push_str(&escape::json(&data::of(input.study, &axis)));
+    page.push_str("</script>\n<script>");
+    page.push_str(ECHARTS);
+    page.push_str("</script>\n</body>\n</html>\n");
+    page
+}
+
+fn body(input: &Input, axis: &Axis) -> String {
+    let study = input.study;
+    let mut sections = vec![
+        Section { id: "findings", name: "Findings", body: lead::findings(study) },
+        Section { id: "throughput", name: "Throughput", body: tables::throughput(study, axis) },
+        Section { id: "latency", name: "Latency", body: tables::latency(study, axis) },
+        Section { id: "cases", name: "Cases", body: tables::cases(study, axis) },
+        Section { id: "time", name: "Over time", body: timeline::section(study, axis) },
+        Section { id: "statements", name: "Statements", body: tables::statements(study, axis) },
+        Section { id: "runs", name: "Runs", body: tables::runs(study, axis) },
+        Section { id: "disclosure", name: "Disclosure", body: disclosure::section(input) },
+    ];
+    sections.retain(|section| !section.body.is_empty());
+    let links: String =
+        sections.iter().map(|s| format!("<a href=\"#{}\">{}</a>", s.id, text(s.name))).collect();
+    let mut body = format!(
+        "<nav class=\"bar\" aria-label=\"Sections\"><a class=\"brand\" href=\"#top\">pgdyno</a>\
+         <div class=\"links\">{links}</div>\
+         <button type=\"button\" id=\"theme\" aria-label=\"Switch between light and dark\">\
+         <svg viewBox=\"0 0 16 16\" aria-hidden=\"true\"><circle cx=\"8\" cy=\"8\" r=\"6.5\"/><path d=\"M8 1.5a6.5 6.5 0 0 1 0 13z\"/></svg>\
+         </button></nav>\n<main id=\"top\">\n{}",
+        lead::head(input)
+    );
+    for section in &sections {
+        body.push_str(&format!(
+            "<section id=\"{0}\" aria-labelledby=\"{0}-h\">\n<h2 id=\"{0}-h\">{1}</h2>\n{2}</section>\n",
+            section.id,
+            text(section.name),
+            section.body
+        ));
+    }
+    body.push_str(&format!(
+        "</main>\n<footer>Drawn by pgdyno {} from the records of {}. Numbers in <code>runs.csv</code> are unrounded.</footer>\n",
+        text(input.tool_version),
+        format::utc(study.plan.made_unix_ns)
+    ));
+    body
+}
+
+/// A section of the page; left out when its body is empty.
+struct Section {
+    id: &'static str,
+    name: &'static str,
+    body: String,
+}
+
+/// A chart's place, with what it says for those who do not see it, and its table.
+struct Figure<'a> {
+    id: &'a str,
+    title: &'a str,
+    note: &'a str,
+    height: &'a str,
+    table: &'a str,
+}
+
+impl Figure<'_> {
+    fn html(&self) -> String {
+        let note = match self.note {
+            "" => String::new(),
+            note => format!(" <span class=\"note\">{}</span>", text(note)),
+        };
+        let table = match self.table {
+            "" => String::new(),
+            table => format!("<details class=\"data\"><summary>Table</summary>{table}</details>"),
+        };
+        format!(
+            "<figure><figcaption><strong>{}</strong>{note}</figcaption>\
+             <div class=\"chart {}\" data-chart=\"{}\"></div>{table}</figure>\n",
+            text(self.title),
+            self.height,
+            text(self.id)
+        )
+    }
+}
+
+/// A table with a head; the cells are HTML already.
+fn table(class: &str, heads: &[&str], rows: &[Vec<String>]) -> String {
+    let mut html = format!("<div class=\"scroll\" tabindex=\"0\"><table class=\"{class}\"><thead><tr>");
+    for head in heads {
+        html.push_str(&format!("<th scope=\"col\">{}</th>", text(head)));
+    }
+    html.push_str("</tr></thead><tbody>\n");
+    for row in rows {
+        html.push_str("<tr>");
+        for (i, cell) in row.iter().enumerate() {
+            match i {
+                0 => html.push_str(&format!("<th scope=\"row\">{cell}</th>")),
+                _ => html.push_str(&format!("<td>{cell}</td>")),
+            }
+        }
+        html.push_str("</tr>\n");
+    }
+    html.push_str("</tbody></table></div>");
+    html
+}
+
+/// A source expression of the policy for an inline script or style.
+fn hash(source: &str) -> String {
+    format!("sha256-{}", STANDARD.encode(Sha256::digest(source.as_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_chart_library_is_the_one_described() {
+        let readme = include_str!("../assets/echarts/README.md");
+        let sum: String =
+            Sha256::digest(ECHARTS.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert!(readme.contains(&sum), "echarts.min.js has SHA-256 {sum}; its README says otherwise");
+    }
+
+    #[test]
+    fn inlined_assets_cannot_end_their_element() {
+        for source in [SCRIPT, ECHARTS, STYLE] {
+            let lower = source.to_ascii_lowercase();
+            for end in ["</script", "</style", "<!--"] {
+                assert!(!lower.contains(end), "an asset contains {end}");
+            }
+        }
+    }
+}

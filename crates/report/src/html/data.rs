@@ -1,0 +1,211 @@
+//! The data block of the page: what the script draws, already thinned and rounded for the eye.
+
+use analysis::summary::{LatencySummary, Mark, RunSummary, Study};
+use serde::Serialize;
+
+use super::panels::{self, Panel};
+use super::timeline;
+use crate::axis::Axis;
+use crate::sample::{self, Point};
+use crate::words;
+
+/// Points of one line at most.
+const MAX_POINTS: usize = 2000;
+/// Points of the whole page at most: about ten bytes each.
+const MAX_POINTS_PAGE: usize = 400_000;
+
+/// The data of the page.
+pub(super) fn of(study: &Study, axis: &Axis) -> Data {
+    let drawn: Vec<(&RunSummary, Vec<Panel>)> =
+        study.runs.iter().filter(|run| !run.seconds.is_empty()).map(|run| (run, panels::of(run))).collect();
+    let n_lines: usize = drawn.iter().flat_map(|(_, panels)| panels).map(|panel| panel.lines.len()).sum();
+    let limit = (MAX_POINTS_PAGE / n_lines.max(1)).clamp(60, MAX_POINTS);
+    Data {
+        axis: AxisData {
+            title: axis.title.clone(),
+            levels: axis.levels.clone(),
+            numeric: axis.numeric,
+            groups: axis.groups.clone(),
+        },
+        cases: study.cases.iter().map(|case| CaseData::of(case, axis)).collect(),
+        points: study.runs.iter().filter_map(|run| RunPoint::of(study, run)).collect(),
+        runs: drawn.iter().map(|(run, panels)| RunData::of(study, axis, run, panels, limit)).collect(),
+        first: timeline::first_choice(study),
+    }
+}
+
+/// All that the script needs.
+#[derive(Debug, Serialize)]
+pub(super) struct Data {
+    axis: AxisData,
+    cases: Vec<CaseData>,
+    points: Vec<RunPoint>,
+    runs: Vec<RunData>,
+    first: Option<u32>,
+}
+
+#[derive(Debug, Serialize)]
+struct AxisData {
+    title: String,
+    levels: Vec<String>,
+    numeric: bool,
+    groups: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct CaseData {
+    id: u32,
+    label: String,
+    level: usize,
+    group: usize,
+    colour: usize,
+    median: Option<f64>,
+    /// Lowest and highest run.
+    range: Option<[f64; 2]>,
+    /// First and third quartile, from five runs on: below that they would be made up.
+    quartiles: Option<[f64; 2]>,
+    ms: Option<Percentiles>,
+}
+
+impl CaseData {
+    fn of(case: &analysis::summary::CaseSummary, axis: &Axis) -> CaseData {
+        let place = axis.places.get(&case.case.id);
+        CaseData {
+            id: case.case.id,
+            label: case.label.clone(),
+            level: place.map_or(0, |p| p.level),
+            group: place.map_or(0, |p| p.group),
+            colour: place.map_or(0, |p| p.colour),
+            median: case.tps_median.and_then(sample::rounded),
+            range: between(&case.tps, 0.0, 1.0),
+            quartiles: if case.tps.len() >= 5 { between(&case.tps, 0.25, 0.75) } else { None },
+            ms: case.latency.map(Percentiles::of),
+        }
+    }
+}
+
+fn between(tps: &[f64], low: f64, high: f64) -> Option<[f64; 2]> {
+    let at = |q: f64| stats::quantile(tps, q).and_then(sample::rounded);
+    Some([at(low)?, at(high)?])
+}
+
+/// Latencies in milliseconds.
+#[derive(Debug, Serialize)]
+struct Percentiles {
+    p50: f64,
+    p90: f64,
+    p95: f64,
+    p99: f64,
+    p999: f64,
+    max: f64,
+}
+
+impl Percentiles {
+    fn of(l: LatencySummary) -> Percentiles {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        Percentiles {
+            p50: ms(l.p50_ns),
+            p90: ms(l.p90_ns),
+            p95: ms(l.p95_ns),
+            p99: ms(l.p99_ns),
+            p999: ms(l.p999_ns),
+            max: ms(l.max_ns),
+        }
+    }
+}
+
+/// A run as one point of the throughput chart.
+#[derive(Debug, Serialize)]
+struct RunPoint {
+    run: u32,
+    case: u32,
+    tps: f64,
+    counts: bool,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    why: String,
+    ms: Option<Percentiles>,
+}
+
+impl RunPoint {
+    fn of(study: &Study, run: &RunSummary) -> Option<RunPoint> {
+        study.cases.iter().find(|case| case.case.id == run.case)?;
+        let counts = words::run_counts(run);
+        Some(RunPoint {
+            run: run.run,
+            case: run.case,
+            tps: sample::rounded(run.tps?)?,
+            counts,
+            why: if counts { String::new() } else { timeline::why_not(run) },
+            ms: run.latency.map(Percentiles::of),
+        })
+    }
+}
+
+/// A run over time.
+#[derive(Debug, Serialize)]
+struct RunData {
+    run: u32,
+    title: String,
+    colour: usize,
+    counts: bool,
+    /// First measured second, the end of the measure, the end of the load.
+    window: [f64; 3],
+    panels: Vec<PanelData>,
+    marks: Vec<Mark>,
+}
+
+impl RunData {
+    fn of(study: &Study, axis: &Axis, run: &RunSummary, panels: &[Panel], limit: usize) -> RunData {
+        let case = study.cases.iter().find(|case| case.case.id == run.case);
+        let label = case.map_or_else(|| format!("case {}", run.case), |case| case.label.clone());
+        let counts = words::run_counts(run);
+        let verdict = if counts { run.grade.as_str().to_string() } else { timeline::why_not(run) };
+        let measured =
+            || run.seconds.iter().filter(|second| second.measured).map(|second| f64::from(second.t));
+        let end = run.seconds.last().map_or(0.0, |second| f64::from(second.t) + 1.0);
+        RunData {
+            run: run.run,
+            title: format!("Run {}, block {}: {label} - {verdict}", run.run, run.block),
+            colour: axis.places.get(&run.case).map_or(0, |place| place.colour),
+            counts,
+            window: [measured().next().unwrap_or(end), measured().last().map_or(end, |t| t + 1.0), end],
+            panels: panels.iter().map(|panel| PanelData::of(panel, limit)).collect(),
+            marks: run.marks.clone(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct PanelData {
+    title: String,
+    unit: String,
+    log: bool,
+    palette: &'static str,
+    lines: Vec<LineData>,
+}
+
+impl PanelData {
+    fn of(panel: &Panel, limit: usize) -> PanelData {
+        let lines = panel.lines.iter().map(|line| {
+            let thinned = sample::thin(&line.points, limit);
+            LineData { name: line.name.clone(), points: thinned.into_iter().map(encoded).collect() }
+        });
+        PanelData {
+            title: panel.title.clone(),
+            unit: panel.unit.clone(),
+            log: panel.log,
+            palette: panel.palette,
+            lines: lines.collect(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct LineData {
+    name: String,
+    points: Vec<(f64, Option<f64>)>,
+}
+
+fn encoded((t, value): Point) -> (f64, Option<f64>) {
+    ((t * 100.0).round() / 100.0, value.and_then(sample::rounded))
+}

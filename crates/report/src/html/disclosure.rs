@@ -1,0 +1,322 @@
+//! Everything that went into the numbers: host, server, data, driver, steps, commands, and what could not be seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::experiment::Prepare;
+use model::host::HostRecord;
+use model::phase::Phase;
+use model::run::RunRecord;
+use model::server::{ServerRecord, Setting};
+
+use super::escape::text;
+use super::table;
+use crate::{Input, format, words};
+
+/// Settings that someone set: neither the default nor computed by the server itself.
+pub(crate) fn not_default(server: &ServerRecord) -> impl Iterator<Item = (&String, &Setting)> {
+    server.settings.iter().filter(|(_, setting)| !matches!(setting.source.as_str(), "default" | "override"))
+}
+
+/// The whole section.
+pub(super) fn section(input: &Input) -> String {
+    let records: Vec<&RunRecord> = input.data.runs.iter().map(|run| &run.record).collect();
+    let mut html = String::new();
+    hosts(&mut html, &records);
+    servers(&mut html, &records);
+    data(&mut html, &records);
+    driver(&mut html, &records);
+    steps(&mut html, &records);
+    repeat(&mut html, input);
+    unseen(&mut html, input);
+    html
+}
+
+fn part(html: &mut String, title: &str, body: &str) {
+    html.push_str(&format!("<div class=\"part\"><h3>{}</h3><div>{body}</div></div>\n", text(title)));
+}
+
+/// Names and values; values are escaped here.
+fn facts<N: AsRef<str>, V: AsRef<str>>(pairs: impl IntoIterator<Item = (N, V)>) -> String {
+    let mut html = String::from("<dl class=\"facts\">");
+    for (name, value) in pairs {
+        let (name, value) = (name.as_ref(), value.as_ref());
+        if !value.is_empty() {
+            html.push_str(&format!("<dt>{}</dt><dd>{}</dd>", text(name), text(value)));
+        }
+    }
+    html.push_str("</dl>");
+    html
+}
+
+/// Records that are alike by `key`, each with the runs that it holds for.
+fn alike<'a, T>(
+    records: &[&'a RunRecord],
+    value: impl Fn(&'a RunRecord) -> Option<&'a T>,
+    key: impl Fn(&T) -> String,
+) -> Vec<(&'a T, Vec<u32>)> {
+    let mut groups: Vec<(String, &T, Vec<u32>)> = Vec::new();
+    for record in records {
+        let Some(found) = value(record) else { continue };
+        let key = key(found);
+        match groups.iter_mut().find(|group| group.0 == key) {
+            Some(group) => group.2.push(record.spec.run),
+            None => groups.push((key, found, vec![record.spec.run])),
+        }
+    }
+    groups.into_iter().map(|(_, found, runs)| (found, runs)).collect()
+}
+
+/// A title that names the runs when there is more than one kind.
+fn title_for(title: &str, several: bool, runs: &[u32]) -> String {
+    if several { format!("{title}, runs {}", words::ranges(runs)) } else { title.to_string() }
+}
+
+fn hosts(html: &mut String, records: &[&RunRecord]) {
+    let key =
+        |host: &HostRecord| format!("{} {} {} {}", host.hostname, host.kernel, host.cpu_model, host.n_cpus);
+    let groups = alike(records, |record| record.host.as_ref(), key);
+    for (host, runs) in &groups {
+        let mut pairs: Vec<(String, String)> = vec![
+            ("Name".into(), host.hostname.clone()),
+            (
+                "Processors".into(),
+                format!("{} x {}, NUMA nodes: {}", host.n_cpus, host.cpu_model, host.n_numa_nodes),
+            ),
+            ("Memory".into(), format::bytes(host.memory_bytes as f64)),
+            ("System".into(), format!("{}, kernel {}", host.os, host.kernel)),
+        ];
+        pairs.extend(host.facts.iter().map(|(name, value)| (words::of_id(name), value.clone())));
+        for (role, mount) in &host.mounts {
+            let device: Vec<String> =
+                mount.facts.iter().map(|(k, v)| format!("{} {v}", words::of_id(k))).collect();
+            let text = format!(
+                "{} on {} ({}), {} free of {}; {}; {}",
+                mount.fs_type,
+                if mount.device.is_empty() { "no device" } else { &mount.device },
+                mount.mount_point,
+                format::bytes(mount.free_bytes as f64),
+                format::bytes(mount.total_bytes as f64),
+                mount.options,
+                device.join(", ")
+            );
+            pairs.push((format!("File system for {role}"), text.trim_end_matches("; ").to_string()));
+        }
+        part(html, &title_for("Host", groups.len() > 1, runs), &facts(pairs));
+    }
+    let remote: Vec<u32> = records.iter().filter(|r| !r.server_is_local).map(|r| r.spec.run).collect();
+    if !remote.is_empty() && !groups.is_empty() {
+        html.push_str(&format!(
+            "<p class=\"quiet\">The server of {} ran elsewhere: the host above is the driver's.</p>\n",
+            text(&format!("{} {}", if remote.len() == 1 { "run" } else { "runs" }, words::ranges(&remote)))
+        ));
+    }
+}
+
+fn servers(html: &mut String, records: &[&RunRecord]) {
+    let key = |server: &ServerRecord| {
+        let settings: Vec<String> = not_default(server).map(|(n, s)| format!("{n}={}", s.value)).collect();
+        format!("{} {:?} {:?} {settings:?}", server.version, server.build, server.executable_sha256)
+    };
+    let groups = alike(records, |record| record.server.as_ref(), key);
+    for (server, runs) in &groups {
+        let mut pairs: Vec<(String, String)> = vec![
+            ("Version".into(), server.version.clone()),
+            ("Data checksums".into(), if server.data_checksums { "on" } else { "off" }.into()),
+            ("Standby".into(), if server.in_recovery { "yes" } else { "no" }.into()),
+            ("Data directory".into(), server.data_directory.clone().unwrap_or_default()),
+            ("Executable, SHA-256".into(), server.executable_sha256.clone().unwrap_or_default()),
+            ("System identifier".into(), server.system_identifier.clone().unwrap_or_default()),
+        ];
+        pairs.extend(server.build.iter().map(|(name, value)| (format!("Built with {name}"), value.clone())));
+        let set: Vec<Vec<String>> = not_default(server).map(setting_row).collect();
+        let all: Vec<Vec<String>> = server.settings.iter().map(setting_row).collect();
+        let heads = ["Setting", "Value", "Source"];
+        let mut body = facts(pairs);
+        if !set.is_empty() {
+            body.push_str("<h4>Settings that differ from the default</h4>");
+            body.push_str(&table("text", &heads, &set));
+        }
+        body.push_str(&format!(
+            "<details class=\"fold\"><summary>All {} settings</summary>{}</details>",
+            server.settings.len(),
+            table("text", &heads, &all)
+        ));
+        part(html, &title_for("Server", groups.len() > 1, runs), &body);
+    }
+}
+
+fn setting_row((name, setting): (&String, &Setting)) -> Vec<String> {
+    vec![format!("<code>{}</code>", text(name)), text(&setting.value), text(&setting.source)]
+}
+
+fn data(html: &mut String, records: &[&RunRecord]) {
+    let mut seen = BTreeSet::new();
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for record in records {
+        let workload = &record.case.workload;
+        if !seen.insert((workload.kind, workload.scale)) {
+            continue;
+        }
+        let counts: Vec<String> =
+            record.rows_before.iter().map(|(name, n)| format!("{name} {}", format::count(*n))).collect();
+        let bytes = record.server.as_ref().map_or(0, |server| server.database_bytes);
+        rows.push(vec![
+            text(workload.kind.as_str()),
+            format::count(u64::from(workload.scale)),
+            if bytes == 0 { String::new() } else { text(&format::bytes(bytes as f64)) },
+            text(&counts.join("; ")),
+        ]);
+    }
+    if !rows.is_empty() {
+        let heads = ["Workload", "Scale", "Database", "Rows before the load"];
+        part(html, "Data", &table("text", &heads, &rows));
+    }
+}
+
+fn driver(html: &mut String, records: &[&RunRecord]) {
+    let mut pairs: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    let mut put = |name: &'static str, value: String| {
+        pairs.entry(name).or_default().insert(value);
+    };
+    for record in records {
+        let workload = &record.case.workload;
+        put("Threads", workload.n_threads.to_string());
+        put("Protocol", workload.protocol.as_str().to_string());
+        put("Pace", workload.pace.to_string());
+        let window = record.case.window;
+        put(
+            "Window",
+            format!(
+                "{} s ramp-up, {} s measured, {} s grace",
+                window.ramp_up_s, window.measure_s, window.grace_s
+            ),
+        );
+        if let Some(ready) = &record.ready {
+            put("Poller", ready.poller.clone());
+            put("TLS", ready.tls.clone().unwrap_or_else(|| "none".to_string()));
+        }
+        if let Some(load) = &record.load {
+            // A password is never in a target; what could point to one is left out as well.
+            let target: Vec<String> = load
+                .target
+                .iter()
+                .filter(|(key, _)| !key.contains("pass"))
+                .map(|(key, value)| format!("{key}={value}"))
+                .collect();
+            put("Target", target.join(" "));
+        }
+    }
+    let pairs = pairs.into_iter().map(|(name, values)| {
+        let shown: Vec<String> = values.iter().take(8).cloned().collect();
+        let more = if values.len() > 8 { format!("; and {} more", values.len() - 8) } else { String::new() };
+        (name, format!("{}{more}", shown.join("; ")))
+    });
+    if !records.is_empty() {
+        part(html, "Driver", &facts(pairs));
+    }
+}
+
+fn steps(html: &mut String, records: &[&RunRecord]) {
+    let phases = [
+        Phase::Restore,
+        Phase::Vacuum,
+        Phase::Prewarm,
+        Phase::Checkpoint,
+        Phase::Settle,
+        Phase::Connect,
+        Phase::RampUp,
+        Phase::Measure,
+        Phase::Drain,
+    ];
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for phase in phases {
+        let found: Vec<_> = records.iter().filter_map(|record| record.phase(phase)).collect();
+        let omitted = records.iter().filter(|record| is_left_out(phase, &record.case.prepare)).count();
+        let mut lengths: Vec<f64> = found.iter().map(|record| record.length_s()).collect();
+        lengths.sort_by(f64::total_cmp);
+        let length = match (lengths.first(), lengths.last()) {
+            (Some(low), Some(high)) if format::seconds(*low) != format::seconds(*high) => {
+                format!("{} to {}", format::seconds(*low), format::seconds(*high))
+            }
+            (Some(low), _) => format::seconds(*low),
+            _ => String::new(),
+        };
+        let mut detail: Vec<String> = found
+            .first()
+            .map(|record| {
+                record.detail.iter().map(|(name, value)| format!("{} {value}", words::of_id(name))).collect()
+            })
+            .unwrap_or_default();
+        if omitted > 0 {
+            detail.insert(0, format!("left out in {omitted} of {}", words::plural(records.len(), "run")));
+        }
+        if !found.is_empty() || omitted > 0 {
+            rows.push(vec![text(&words::of_id(phase.as_str())), length, text(&detail.join("; "))]);
+        }
+    }
+    if !rows.is_empty() {
+        part(html, "Steps of a run", &table("text", &["Step", "Seconds", "How (first run)"], &rows));
+    }
+}
+
+fn is_left_out(phase: Phase, prepare: &Prepare) -> bool {
+    match phase {
+        Phase::Restore => !prepare.restore,
+        Phase::Vacuum => !prepare.vacuum && !prepare.analyze,
+        Phase::Prewarm => !prepare.prewarm,
+        Phase::Checkpoint => !prepare.checkpoint,
+        Phase::Settle => !prepare.settle,
+        Phase::Connect | Phase::RampUp | Phase::Measure | Phase::Drain => false,
+    }
+}
+
+fn repeat(html: &mut String, input: &Input) {
+    let plan = &input.study.plan;
+    let order: Vec<u32> = plan.runs.iter().map(|spec| spec.case).collect();
+    let order: Vec<String> = order.iter().map(u32::to_string).collect();
+    let mut body = String::new();
+    if !input.commands.is_empty() {
+        body.push_str(&format!("<pre>{}</pre>", text(&input.commands.join("\n"))));
+    }
+    body.push_str(&facts([
+        ("Seed", plan.seed.to_string()),
+        ("Order of cases", order.join(" ")),
+        ("Repeats", plan.repeats.to_string()),
+        ("Measured by", format!("pgdyno {}", plan.tool_version)),
+        ("Drawn by", format!("pgdyno {}", input.tool_version)),
+        ("Plan made", format::utc(plan.made_unix_ns)),
+    ]));
+    body.push_str(&format!(
+        "<details class=\"fold\" open><summary>Experiment file</summary><pre>{}</pre></details>",
+        text(&input.data.experiment_toml)
+    ));
+    part(html, "To do it again", &body);
+}
+
+/// What could not be observed, with the reason; an empty list is said, too.
+fn unseen(html: &mut String, input: &Input) {
+    let mut found: BTreeMap<(String, String), Vec<u32>> = BTreeMap::new();
+    for run in &input.data.runs {
+        let record = &run.record;
+        let of_server = record.server.iter().flat_map(|server| &server.unavailable);
+        for (name, reason) in record.telemetry_unavailable.iter().chain(of_server) {
+            let runs = found.entry((name.clone(), reason.clone())).or_default();
+            if runs.last() != Some(&record.spec.run) {
+                runs.push(record.spec.run);
+            }
+        }
+        for damage in &run.damage {
+            found.entry(("records".to_string(), damage.clone())).or_default().push(record.spec.run);
+        }
+    }
+    let rows: Vec<Vec<String>> = found
+        .into_iter()
+        .map(|((name, reason), runs)| vec![text(&name), text(&reason), text(&words::ranges(&runs))])
+        .collect();
+    let body = if rows.is_empty() {
+        "<p>Everything that pgdyno knows to observe was observed.</p>".to_string()
+    } else {
+        table("text", &["What", "Why", "Runs"], &rows)
+    };
+    part(html, "What could not be observed", &body);
+}

@@ -1,0 +1,61 @@
+//! Text into HTML and JSON into a script element, so that nothing in a label can become markup.
+
+use serde::Serialize;
+
+use crate::words;
+
+/// Text for an element or a double-quoted attribute. Control characters and those that reorder text are shown as
+/// replacement characters.
+pub(crate) fn text(raw: &str) -> String {
+    let mut safe = String::with_capacity(raw.len() + 8);
+    for c in raw.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            '\n' | '\t' => safe.push(c),
+            '\r' => {}
+            c if c.is_control() || words::is_bidi_control(c) => safe.push('\u{fffd}'),
+            c => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// A value for `<script type="application/json">`: an element's end or a comment cannot be written without `<`.
+pub(crate) fn json(value: &impl Serialize) -> String {
+    let json = serde_json::to_string(value).expect("the page's data has text keys and plain values");
+    json.replace('<', "\\u003c")
+}
+
+/// Keeps numbers with their units: the spaces of `p99 3.40 ms` become no-break spaces.
+pub(crate) fn unbroken(raw: &str) -> String {
+    text(raw).replace(' ', "\u{a0}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_in_text_stays_text() {
+        for (raw, expected) in [
+            ("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"),
+            ("a\" onload='x'", "a&quot; onload=&#39;x&#39;"),
+            ("a&b", "a&amp;b"),
+            ("zero\0 and \u{202e}back", "zero\u{fffd} and \u{fffd}back"),
+        ] {
+            assert_eq!(text(raw), expected);
+        }
+    }
+
+    #[test]
+    fn data_cannot_end_its_element() {
+        let hostile = "</script><script>alert(1)</script><!--";
+        let safe = json(&hostile);
+        assert!(!safe.contains('<'), "{safe}");
+        assert_eq!(serde_json::from_str::<String>(&safe).unwrap(), hostile);
+    }
+}

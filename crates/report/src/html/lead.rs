@@ -1,0 +1,145 @@
+//! The top of the page: title, answer, key figures, banner, findings.
+
+use analysis::finding::{Grade, Severity};
+use analysis::summary::{LatencySummary, Study};
+
+use super::escape::{text, unbroken};
+use crate::condense::{self, FindingGroup};
+use crate::{Input, format, headline, terminal, words};
+
+/// Title, the answer in a sentence, key figures of the best case, and why the study is partial.
+pub(super) fn head(input: &Input) -> String {
+    let study = input.study;
+    let mut html = format!("<header>\n<p class=\"over\">{}</p>\n", context(input));
+    html.push_str(&format!("<h1>{}</h1>\n", text(&headline::title(study))));
+    if !study.plan.description.trim().is_empty() {
+        html.push_str(&format!("<p class=\"question\">{}</p>\n", text(&study.plan.description)));
+    }
+    html.push_str(&answer(study));
+    if let Some(why) = &study.partial {
+        html.push_str(&format!(
+            "<p class=\"banner\" role=\"status\"><strong>Partial.</strong> {}</p>\n",
+            text(why)
+        ));
+    }
+    html.push_str(&figures(study));
+    html.push_str("</header>\n");
+    html
+}
+
+/// When, what server, what machine, in one line.
+fn context(input: &Input) -> String {
+    let mut parts = vec![format::utc(input.study.plan.made_unix_ns)];
+    let mut releases: Vec<String> = Vec::new();
+    for run in &input.data.runs {
+        if let Some(server) = &run.record.server
+            && !releases.contains(&server.release())
+        {
+            releases.push(server.release());
+        }
+    }
+    if !releases.is_empty() {
+        parts.push(format!("PostgreSQL {}", releases.join(", ")));
+    }
+    if let Some(host) = input.data.runs.iter().find_map(|run| run.record.host.as_ref()) {
+        let processors = words::plural(host.n_cpus as usize, "processor");
+        parts.push(format!("{processors}, {} memory", format::bytes(host.memory_bytes as f64)));
+    }
+    parts.iter().map(|part| unbroken(part)).collect::<Vec<_>>().join(" <i>·</i> ")
+}
+
+/// The sentence, its verdict as a badge.
+fn answer(study: &Study) -> String {
+    let sentence = headline::sentence(study);
+    let Some(best) = headline::best(study) else {
+        return format!("<p class=\"answer\">{}.</p>\n", text(&sentence));
+    };
+    let without = sentence.strip_suffix(&format!(" - {}", best.grade.as_str())).unwrap_or(&sentence);
+    format!("<p class=\"answer\">{} {}</p>\n", text(without), badge(best.grade))
+}
+
+/// A verdict with a mark that needs no colour.
+pub(super) fn badge(grade: Grade) -> String {
+    let (class, mark) = match grade {
+        Grade::Valid => ("valid", "✓"),
+        Grade::Doubtful => ("doubt", "▲"),
+        Grade::Void => ("void", "✕"),
+    };
+    format!("<span class=\"badge {class}\"><i aria-hidden=\"true\">{mark}</i>{}</span>", grade.as_str())
+}
+
+/// The key figures of the best case, large.
+fn figures(study: &Study) -> String {
+    let Some(best) = headline::best(study) else { return String::new() };
+    let ms = |of: fn(&LatencySummary) -> u64| best.latency.as_ref().map(|l| format::ms(of(l) as f64));
+    let completed = study.runs.iter().filter(|run| words::run_counts(run)).count();
+    let tiles = [
+        (best.tps_median.map(format::tps), "tps", "median throughput"),
+        (ms(|l| l.p50_ns), "ms", "p50 latency"),
+        (ms(|l| l.p95_ns), "ms", "p95 latency"),
+        (ms(|l| l.p99_ns), "ms", "p99 latency"),
+        (best.tps_cv.map(|cv| format::percent(cv).replace(" %", "")), "%", "spread of runs (CV)"),
+        (Some(completed.to_string()), "", "runs that count"),
+    ];
+    let mut html = String::from("<dl class=\"tiles\">");
+    for (value, unit, name) in tiles {
+        let Some(value) = value else { continue };
+        let unit = match name {
+            "runs that count" => format!("of {}", study.plan.runs.len()),
+            _ => unit.to_string(),
+        };
+        html.push_str(&format!(
+            "<div><dt>{}</dt><dd>{}<small>{}</small></dd></div>",
+            text(name),
+            text(&value),
+            text(&unit)
+        ));
+    }
+    html.push_str("</dl>\n");
+    html
+}
+
+/// All findings, each said once.
+pub(super) fn findings(study: &Study) -> String {
+    let groups = condense::findings(study);
+    if groups.is_empty() {
+        return "<p class=\"quiet\">Nothing was found that casts doubt on these numbers.</p>\n".to_string();
+    }
+    let mut html = String::from("<ul class=\"findings\">\n");
+    for group in &groups {
+        html.push_str(&finding(group, study.runs.len()));
+    }
+    html.push_str("</ul>\n");
+    html
+}
+
+fn finding(group: &FindingGroup, n_runs: usize) -> String {
+    let (class, mark) = match group.severity {
+        Severity::Note => ("note", "i"),
+        Severity::Doubt => ("doubt", "▲"),
+        Severity::Void => ("void", "✕"),
+    };
+    let mut html = format!(
+        "<li class=\"{class}\"><div class=\"mark\" aria-hidden=\"true\">{mark}</div><div>\
+         <h3>{} <span class=\"severity\">{}</span> <span class=\"scope\">{}</span></h3>\
+         <p>{}</p><p class=\"advice\">{}</p>",
+        text(&words::capital(&words::of_id(group.id))),
+        terminal::severity_word(group.severity),
+        text(&group.scope(n_runs)),
+        text(&terminal::evidence(group)),
+        text(&group.example().finding.advice),
+    );
+    if group.found.len() > 1 {
+        html.push_str("<details><summary>Each occurrence</summary><ul>");
+        for found in &group.found {
+            html.push_str(&format!(
+                "<li><b>{}</b> {}</li>",
+                text(&words::capital(&found.about.words())),
+                text(&found.finding.evidence)
+            ));
+        }
+        html.push_str("</ul></details>");
+    }
+    html.push_str("</div></li>\n");
+    html
+}

@@ -1,0 +1,207 @@
+//! The charts of one run on a common time axis: what the driver saw, then host and server below it.
+
+use analysis::summary::{RunSummary, Second, Series};
+
+use crate::sample::Point;
+use crate::words;
+
+/// More processors than this are drawn as their range.
+const MAX_CORES: usize = 8;
+
+/// One chart of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Panel {
+    /// Title for people.
+    pub(super) title: String,
+    /// Unit of the values.
+    pub(super) unit: String,
+    /// Whether the value axis is logarithmic.
+    pub(super) log: bool,
+    /// How colours are chosen: `case`, `percentile`, `share` or `plain`.
+    pub(super) palette: &'static str,
+    /// The lines.
+    pub(super) lines: Vec<Line>,
+}
+
+/// One line of a chart.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Line {
+    /// Name for the legend.
+    pub(super) name: String,
+    /// Points in the order of time.
+    pub(super) points: Vec<Point>,
+}
+
+/// All charts of a run that have a point.
+pub(super) fn of(run: &RunSummary) -> Vec<Panel> {
+    let mut panels = vec![throughput(run), latency(run)];
+    if run.seconds.iter().any(|second| second.errors > 0) {
+        let line = per_second(run, "errors", |second| Some(second.errors as f64));
+        panels.push(Panel {
+            title: "Errors".to_string(),
+            unit: "per second".to_string(),
+            log: false,
+            palette: "error",
+            lines: vec![line],
+        });
+    }
+    panels.extend(telemetry(&run.series));
+    panels.retain(|panel| panel.lines.iter().any(|line| line.points.iter().any(|point| point.1.is_some())));
+    panels
+}
+
+fn throughput(run: &RunSummary) -> Panel {
+    Panel {
+        title: "Throughput".to_string(),
+        unit: "tps".to_string(),
+        log: false,
+        palette: "case",
+        lines: vec![per_second(run, "tps", |second| Some(second.tps))],
+    }
+}
+
+fn latency(run: &RunSummary) -> Panel {
+    let ms = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e6);
+    Panel {
+        title: "Latency".to_string(),
+        unit: "ms".to_string(),
+        log: true,
+        palette: "percentile",
+        lines: vec![
+            per_second(run, "p50", |second| ms(second.p50_ns)),
+            per_second(run, "p95", |second| ms(second.p95_ns)),
+            per_second(run, "p99", |second| ms(second.p99_ns)),
+            per_second(run, "max", |second| ms(second.max_ns)),
+        ],
+    }
+}
+
+fn per_second(run: &RunSummary, name: &str, value: impl Fn(&Second) -> Option<f64>) -> Line {
+    // A second's value stands in its middle.
+    let points = run.seconds.iter().map(|second| (f64::from(second.t) + 0.5, value(second))).collect();
+    Line { name: name.to_string(), points }
+}
+
+/// Telemetry by panel and unit, in a fixed order of panels, so that every run looks the same.
+fn telemetry(series: &[Series]) -> Vec<Panel> {
+    let (cores, others): (Vec<&Series>, Vec<&Series>) =
+        series.iter().partition(|s| s.panel == "cpu" && is_core(&s.name));
+    let mut panels = Vec::new();
+    if !cores.is_empty() {
+        panels.push(Panel {
+            title: "Processors".to_string(),
+            unit: cores[0].unit.clone(),
+            log: false,
+            palette: if cores.len() > MAX_CORES { "percentile" } else { "cores" },
+            lines: if cores.len() > MAX_CORES {
+                range_of(&cores)
+            } else {
+                cores.iter().map(|s| line(s)).collect()
+            },
+        });
+    }
+    let mut keys: Vec<(&str, &str)> = Vec::new();
+    for s in &others {
+        if !keys.contains(&(s.panel.as_str(), s.unit.as_str())) {
+            keys.push((&s.panel, &s.unit));
+        }
+    }
+    keys.sort_by_key(|(panel, _)| {
+        ["cpu", "disk", "wal", "server", "memory"]
+            .iter()
+            .position(|known| known == panel)
+            .unwrap_or(usize::MAX)
+    });
+    for (panel, unit) in keys {
+        let lines = others.iter().filter(|s| s.panel == panel && s.unit == unit).map(|s| line(s)).collect();
+        let (title, palette) = describe(panel, unit);
+        panels.push(Panel { title, unit: unit_words(unit), log: false, palette, lines });
+    }
+    panels
+}
+
+fn is_core(name: &str) -> bool {
+    name.strip_prefix("cpu").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn describe(panel: &str, unit: &str) -> (String, &'static str) {
+    match (panel, unit) {
+        ("cpu", _) => ("CPU by who used it".to_string(), "share"),
+        ("disk", "MB/s" | "MiB/s") => ("Disk throughput".to_string(), "plain"),
+        ("disk", "IOPS") => ("Disk operations".to_string(), "plain"),
+        ("disk", "%") => ("Disk busy".to_string(), "plain"),
+        ("wal", _) => ("WAL written".to_string(), "plain"),
+        ("server", _) => ("Server".to_string(), "plain"),
+        _ => (words::capital(&words::of_id(panel)), "plain"),
+    }
+}
+
+fn unit_words(unit: &str) -> String {
+    if unit == "1" { String::new() } else { unit.to_string() }
+}
+
+fn line(series: &Series) -> Line {
+    let points =
+        series.points.iter().map(|(t, value)| (*t, Some(*value).filter(|v| v.is_finite()))).collect();
+    Line { name: series.name.clone(), points }
+}
+
+/// Many processors as three lines: at each moment the idlest, the middle and the busiest.
+fn range_of(cores: &[&Series]) -> Vec<Line> {
+    let n_points = cores.iter().map(|core| core.points.len()).min().unwrap_or(0);
+    let names = ["idlest", "middle", "busiest"];
+    let mut lines = names.map(|name| Line { name: format!("{name} of {}", cores.len()), points: Vec::new() });
+    for i in 0..n_points {
+        let mut values: Vec<f64> =
+            cores.iter().map(|core| core.points[i].1).filter(|v| v.is_finite()).collect();
+        values.sort_by(f64::total_cmp);
+        let picks = [values.first(), values.get(values.len() / 2), values.last()];
+        for (line, pick) in lines.iter_mut().zip(picks) {
+            line.points.push((cores[0].points[i].0, pick.copied()));
+        }
+    }
+    lines.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_processors_become_their_range() {
+        let cores: Vec<Series> = (0..16)
+            .map(|i| Series {
+                panel: "cpu".to_string(),
+                name: format!("cpu{i}"),
+                unit: "%".to_string(),
+                points: vec![(0.5, f64::from(i)), (1.5, f64::from(i) * 2.0)],
+            })
+            .collect();
+        let panels = telemetry(&cores);
+        assert_eq!(panels.len(), 1);
+        let names: Vec<&str> = panels[0].lines.iter().map(|line| line.name.as_str()).collect();
+        assert_eq!(names, ["idlest of 16", "middle of 16", "busiest of 16"]);
+        assert_eq!(panels[0].lines[2].points, [(0.5, Some(15.0)), (1.5, Some(30.0))]);
+    }
+
+    #[test]
+    fn panels_stand_in_a_fixed_order() {
+        let series = |panel: &str, name: &str, unit: &str| Series {
+            panel: panel.to_string(),
+            name: name.to_string(),
+            unit: unit.to_string(),
+            points: vec![(0.5, 1.0)],
+        };
+        let panels = telemetry(&[
+            series("wal", "wal", "MB/s"),
+            series("disk", "reads", "IOPS"),
+            series("cpu", "server", "%"),
+            series("new", "x", "1"),
+            series("cpu", "cpu0", "%"),
+            series("disk", "writes", "IOPS"),
+        ]);
+        let titles: Vec<&str> = panels.iter().map(|panel| panel.title.as_str()).collect();
+        assert_eq!(titles, ["Processors", "CPU by who used it", "Disk operations", "WAL written", "New"]);
+        assert_eq!(panels[2].lines.len(), 2);
+    }
+}

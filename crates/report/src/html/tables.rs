@@ -1,0 +1,313 @@
+//! Sections made of tables and the charts that show the same numbers.
+
+use analysis::summary::{CaseSummary, LatencySummary, RunSummary, Study};
+
+use super::escape::text;
+use super::lead::badge;
+use super::{Figure, table};
+use crate::axis::Axis;
+use crate::{condense, csv, format, headline, words};
+
+/// What stands where there is no number.
+const NONE: &str = "<span class=\"none\">-</span>";
+
+/// Throughput of every run by case.
+pub(super) fn throughput(study: &Study, axis: &Axis) -> String {
+    if study.runs.iter().all(|run| run.tps.is_none()) {
+        return String::new();
+    }
+    let by = if axis.title.is_empty() { "run".to_string() } else { axis.title.clone() };
+    let rows: Vec<Vec<String>> = study
+        .cases
+        .iter()
+        .map(|case| {
+            let runs: Vec<String> = case.tps.iter().map(|tps| format::tps(*tps)).collect();
+            vec![text(&case.label), number(case.tps_median, format::tps), text(&runs.join("; "))]
+        })
+        .collect();
+    let many = study.cases.iter().any(|case| case.n_runs >= 5);
+    let note = match (study.cases.len(), many) {
+        (1, _) => "transactions per second, in the order of execution; line: median",
+        (_, true) => "transactions per second; box: quartiles, bar: median, whiskers: lowest and highest run",
+        (_, false) => "transactions per second; bar: median, line: lowest to highest run",
+    };
+    Figure {
+        id: "throughput",
+        title: &format!("Throughput by {by}"),
+        note,
+        height: "tall",
+        table: &table("plain", &["Case", "Median tps", "Runs, tps"], &rows),
+    }
+    .html()
+}
+
+/// Percentiles of latency by case.
+pub(super) fn latency(study: &Study, axis: &Axis) -> String {
+    if study.cases.iter().all(|case| case.latency.is_none()) {
+        return String::new();
+    }
+    let rows: Vec<Vec<String>> = study
+        .cases
+        .iter()
+        .map(|case| [vec![text(&case.label)], percentiles(case.latency)].concat())
+        .collect();
+    let table = table("plain", &PERCENTILE_HEADS, &rows);
+    if study.cases.len() == 1 {
+        let note = "milliseconds, log scale; all runs that count together, single runs thin";
+        return Figure { id: "latency", title: "Latency by percentile", note, height: "tall", table: &table }
+            .html();
+    }
+    let note = "milliseconds, log scale; all runs of a case together";
+    if axis.groups.len() == 1 {
+        let title = format!("Latency by {}", if axis.title.is_empty() { "case" } else { &axis.title });
+        return Figure { id: "latency", title: &title, note, height: "tall", table: &table }.html();
+    }
+    let mut html = String::from("<div class=\"trio\">");
+    for percentile in ["p50", "p95", "p99"] {
+        let id = format!("latency-{percentile}");
+        let title = format!("{percentile} latency by {}", axis.title);
+        html.push_str(
+            &Figure { id: &id, title: &title, note: "ms, log scale", height: "mid", table: "" }.html(),
+        );
+    }
+    html.push_str(&format!("</div><details class=\"data\"><summary>Table</summary>{table}</details>\n"));
+    html
+}
+
+const PERCENTILE_HEADS: [&str; 8] =
+    ["Case", "Mean ms", "p50 ms", "p90 ms", "p95 ms", "p99 ms", "p99.9 ms", "Max ms"];
+
+fn percentiles(latency: Option<LatencySummary>) -> Vec<String> {
+    let Some(l) = latency else { return vec![NONE.to_string(); 7] };
+    let ns = [l.p50_ns, l.p90_ns, l.p95_ns, l.p99_ns, l.p999_ns, l.max_ns].map(|ns| ns as f64);
+    std::iter::once(l.mean_ns).chain(ns).map(format::ms).collect()
+}
+
+/// One row for each case: what people quote.
+pub(super) fn cases(study: &Study, axis: &Axis) -> String {
+    let best = headline::best(study).map(|case| case.case.id);
+    let rows: Vec<Vec<String>> = study
+        .cases
+        .iter()
+        .map(|case| {
+            let ms = |of: fn(&LatencySummary) -> u64| {
+                number(case.latency.as_ref().map(|l| of(l) as f64), format::ms)
+            };
+            let median = number(case.tps_median, format::tps);
+            let median = if best == Some(case.case.id) && study.cases.len() > 1 {
+                format!("<b>{median}</b>")
+            } else {
+                median
+            };
+            vec![
+                case_name(axis, case),
+                case.n_runs.to_string(),
+                median,
+                number(case.tps_cv, format::percent),
+                ms(|l| l.p50_ns),
+                ms(|l| l.p95_ns),
+                ms(|l| l.p99_ns),
+                verdict(study, case),
+            ]
+        })
+        .collect();
+    let heads = ["Case", "Runs", "Median tps", "CV", "p50 ms", "p95 ms", "p99 ms", "Verdict"];
+    format!("{}\n", table("cases", &heads, &rows))
+}
+
+fn verdict(study: &Study, case: &CaseSummary) -> String {
+    let reasons = condense::reasons(study, case);
+    format!("{} <span class=\"why\">{}</span>", badge(case.grade), text(&reasons.join("; ")))
+}
+
+/// The label with the case's colour.
+fn case_name(axis: &Axis, case: &CaseSummary) -> String {
+    let colour = axis.places.get(&case.case.id).map_or(0, |place| place.colour);
+    format!("<i class=\"dot c{colour}\" aria-hidden=\"true\"></i>{}", text(&case.label))
+}
+
+/// Service time of each statement, a fold for each case; the best case is open.
+pub(super) fn statements(study: &Study, axis: &Axis) -> String {
+    let best = headline::best(study).map(|case| case.case.id);
+    let with_statements: Vec<&CaseSummary> =
+        study.cases.iter().filter(|c| !c.statements.is_empty()).collect();
+    if with_statements.is_empty() {
+        return String::new();
+    }
+    let mut html = String::from(
+        "<p class=\"quiet\">Service time as the driver saw it, in milliseconds, over all runs that count. \
+         The bar shows p50 (dark) and p95 (light) on one scale for each case.</p>\n",
+    );
+    for case in with_statements {
+        let open = if best == Some(case.case.id) { " open" } else { "" };
+        html.push_str(&format!(
+            "<details class=\"fold\"{open}><summary>{}</summary>{}</details>\n",
+            case_name(axis, case),
+            statement_table(case)
+        ));
+    }
+    html
+}
+
+fn statement_table(case: &CaseSummary) -> String {
+    let largest = case.statements.iter().map(|s| s.service.p95_ns).max().unwrap_or(1).max(1) as f64;
+    let several = case.statements.iter().any(|s| s.script != case.statements[0].script);
+    let rows: Vec<Vec<String>> = case
+        .statements
+        .iter()
+        .map(|s| {
+            let script = if several { format!("<b>{}</b> ", text(&s.script)) } else { String::new() };
+            let ns = [s.service.p50_ns, s.service.p95_ns, s.service.p99_ns, s.service.max_ns];
+            let mut row = vec![
+                format!("{script}<code>{}</code>", text(&s.label)),
+                bar(s.service.p50_ns as f64 / largest, s.service.p95_ns as f64 / largest),
+                format::count(s.service.n),
+                format::ms(s.service.mean_ns),
+            ];
+            row.extend(ns.map(|ns| format::ms(ns as f64)));
+            row
+        })
+        .collect();
+    table("statements", &["Statement", "p50, p95", "Number", "Mean", "p50", "p95", "p99", "Max"], &rows)
+}
+
+fn bar(dark: f64, light: f64) -> String {
+    let width = |share: f64| (share * 100.0).clamp(0.5, 100.0);
+    format!(
+        "<svg class=\"bar\" viewBox=\"0 0 100 10\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
+         <rect class=\"light\" width=\"{:.1}\" height=\"10\"/><rect width=\"{:.1}\" height=\"10\"/></svg>",
+        width(light),
+        width(dark)
+    )
+}
+
+/// Every run: what it was, what came of it, how long its phases took, what it used.
+pub(super) fn runs(study: &Study, axis: &Axis) -> String {
+    if study.runs.is_empty() {
+        return String::new();
+    }
+    let phases = csv::phase_names(study);
+    let mut heads = vec!["Run", "Block", "Case", "Seed", "tps", "p99 ms", "Errors", "Verdict"];
+    let phase_heads: Vec<String> = phases.iter().map(|name| format!("{} s", words::of_id(name))).collect();
+    heads.extend(phase_heads.iter().map(String::as_str));
+    let rows: Vec<Vec<String>> = study.runs.iter().map(|run| run_row(study, axis, run, &phases)).collect();
+    let mut html = format!("{}\n", table("runs", &heads, &rows));
+    html.push_str(&format!(
+        "<details class=\"fold\"><summary>What each run used</summary>{}</details>\n",
+        resources(study)
+    ));
+    let errors = errors(study);
+    if !errors.is_empty() {
+        html.push_str(&format!("<details class=\"fold\"><summary>Errors</summary>{errors}</details>\n"));
+    }
+    html
+}
+
+fn run_row(study: &Study, axis: &Axis, run: &RunSummary, phases: &[String]) -> Vec<String> {
+    let case = study.cases.iter().find(|case| case.case.id == run.case);
+    let seed = study.plan.runs.iter().find(|spec| spec.run == run.run).map(|spec| spec.seed);
+    let errors = run.total.failed + run.total.unknown;
+    let mut row = vec![
+        run.run.to_string(),
+        run.block.to_string(),
+        case.map_or_else(|| run.case.to_string(), |case| case_name(axis, case)),
+        seed.map_or_else(|| NONE.to_string(), |seed| format!("<code>{seed}</code>")),
+        number(run.tps, format::tps),
+        number(run.latency.map(|l| l.p99_ns as f64), format::ms),
+        format::count(errors),
+        run_verdict(run),
+    ];
+    row.extend(phases.iter().map(|name| {
+        number(run.phases.iter().find(|(phase, _)| phase == name).map(|(_, s)| *s), format::seconds)
+    }));
+    row
+}
+
+fn run_verdict(run: &RunSummary) -> String {
+    let mut why: Vec<String> = Vec::new();
+    if run.state != model::plan::RunState::Completed {
+        why.push(match run.reason.as_str() {
+            "" => words::of_state(run.state).to_string(),
+            reason => format!("{}: {reason}", words::of_state(run.state)),
+        });
+    }
+    let doubts = run.findings.iter().filter(|f| f.severity > analysis::finding::Severity::Note);
+    why.extend(doubts.map(|finding| words::of_id(finding.id)));
+    format!("{} <span class=\"why\">{}</span>", badge(run.grade), text(&why.join("; ")))
+}
+
+fn resources(study: &Study) -> String {
+    let heads = [
+        "Run",
+        "Host busy",
+        "Busiest CPU",
+        "Steal",
+        "Server CPUs",
+        "Driver CPUs",
+        "Foreign CPUs",
+        "Busiest driver thread",
+        "Server µs/tx",
+        "Driver µs/tx",
+        "WAL/s",
+        "WAL/tx",
+        "Cache hit",
+        "Read/s",
+        "Written/s",
+        "Disk busy",
+        "Fairness",
+    ];
+    let per_s = |x: f64| format::bytes(x);
+    let rows: Vec<Vec<String>> = study
+        .runs
+        .iter()
+        .map(|run| {
+            let used = &run.resources;
+            vec![
+                run.run.to_string(),
+                number(used.host_busy, format::percent),
+                number(used.busiest_cpu, format::percent),
+                number(used.steal, format::percent),
+                number(used.server_cpu, format::significant),
+                number(used.driver_cpu, format::significant),
+                number(used.foreign_cpu, format::significant),
+                number(used.driver_busiest_thread, format::percent),
+                number(used.server_cpu_us_per_transaction, format::significant),
+                number(used.driver_cpu_us_per_transaction, format::significant),
+                number(used.wal_bytes_per_s, per_s),
+                number(used.wal_bytes_per_transaction, per_s),
+                number(used.cache_hit, format::percent),
+                number(used.disk_read_bytes_per_s, per_s),
+                number(used.disk_write_bytes_per_s, per_s),
+                number(used.disk_busy, format::percent),
+                number(run.fairness, format::significant),
+            ]
+        })
+        .collect();
+    table("plain", &heads, &rows)
+}
+
+fn errors(study: &Study) -> String {
+    let rows: Vec<Vec<String>> = study
+        .runs
+        .iter()
+        .flat_map(|run| {
+            run.errors.iter().map(|error| {
+                vec![
+                    run.run.to_string(),
+                    format!("<code>{}</code>", text(&error.sqlstate)),
+                    format::count(error.n),
+                    text(&error.message),
+                ]
+            })
+        })
+        .collect();
+    if rows.is_empty() {
+        String::new()
+    } else {
+        table("text", &["Run", "SQLSTATE", "Transactions", "Example"], &rows)
+    }
+}
+
+fn number(x: Option<f64>, show: impl Fn(f64) -> String) -> String {
+    x.map_or_else(|| NONE.to_string(), show)
+}

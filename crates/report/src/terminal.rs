@@ -1,0 +1,232 @@
+//! The report for a terminal: headline, table of cases, condensed findings.
+
+use analysis::finding::{Grade, Severity};
+use analysis::summary::{CaseSummary, Study};
+
+use crate::condense::{self, FindingGroup};
+use crate::{format, headline, words};
+
+/// Narrower than this, lines are left to the terminal to wrap.
+const MIN_WIDTH: usize = 60;
+/// Longest case label before it is cut.
+const MAX_LABEL: usize = 40;
+/// Space between columns.
+const GAP: &str = "  ";
+/// Column heads; all but the first and the last are set right.
+const HEADS: [&str; 8] = ["case", "runs", "median tps", "CV", "p50 ms", "p95 ms", "p99 ms", "verdict"];
+
+/// The whole text, ending with a line break.
+pub(crate) fn table(study: &Study, width: usize, colour: bool) -> String {
+    let width = width.max(MIN_WIDTH);
+    let paint = Paint { colour };
+    let mut text = String::new();
+    push_wrapped(&mut text, &paint, Style::Bold, &headline::title(study), "", width);
+    push_wrapped(&mut text, &paint, Style::Plain, &headline::sentence(study), "", width);
+    if let Some(why) = &study.partial {
+        let banner = format!("partial: {}", words::one_line(why));
+        push_wrapped(&mut text, &paint, Style::Amber, &banner, "", width);
+    }
+    text.push('\n');
+    cases(&mut text, study, width, &paint);
+    let groups = condense::findings(study);
+    if !groups.is_empty() {
+        text.push('\n');
+        text.push_str(&paint.on("findings", Style::Bold));
+        text.push('\n');
+        for group in &groups {
+            finding(&mut text, group, study.runs.len(), width, &paint);
+        }
+    }
+    text
+}
+
+fn cases(text: &mut String, study: &Study, width: usize, paint: &Paint) {
+    let rows: Vec<[String; 7]> = study.cases.iter().map(cells).collect();
+    let mut widths: [usize; 7] = std::array::from_fn(|i| HEADS[i].len());
+    for row in &rows {
+        for (i, cell) in row.iter().enumerate() {
+            widths[i] = widths[i].max(cell.chars().count());
+        }
+    }
+    let left: usize = widths.iter().map(|w| w + GAP.len()).sum();
+    let head: [String; 7] = std::array::from_fn(|i| HEADS[i].to_string());
+    text.push_str(&paint.on(&format!("{}{}", aligned(&head, &widths), HEADS[7]), Style::Dim));
+    text.push('\n');
+    let room = width.saturating_sub(left).max(16);
+    for (row, case) in rows.iter().zip(&study.cases) {
+        text.push_str(&aligned(row, &widths));
+        let reasons = condense::reasons(study, case).join("; ");
+        let verdict = case.grade.as_str();
+        text.push_str(&paint.on(verdict, Style::of_grade(case.grade)));
+        if !reasons.is_empty() {
+            // The first line of reasons stands beside the verdict, further ones below it.
+            let mut lines = wrap(&format!("{verdict}: {reasons}"), room).into_iter();
+            let first = lines.next().unwrap_or_default();
+            text.push_str(first.strip_prefix(verdict).unwrap_or(&first));
+            for line in lines {
+                text.push_str(&format!("\n{}{line}", " ".repeat(left)));
+            }
+        }
+        text.push('\n');
+    }
+}
+
+/// The seven columns before the verdict.
+pub(crate) fn cells(case: &CaseSummary) -> [String; 7] {
+    let dash = || "-".to_string();
+    let ms = |of: fn(&analysis::summary::LatencySummary) -> u64| {
+        case.latency.as_ref().map_or_else(dash, |latency| format::ms(of(latency) as f64))
+    };
+    [
+        cut(&words::one_line(&case.label), MAX_LABEL),
+        case.n_runs.to_string(),
+        case.tps_median.map_or_else(dash, format::tps),
+        case.tps_cv.map_or_else(dash, format::percent),
+        ms(|latency| latency.p50_ns),
+        ms(|latency| latency.p95_ns),
+        ms(|latency| latency.p99_ns),
+    ]
+}
+
+fn aligned(row: &[String; 7], widths: &[usize; 7]) -> String {
+    let mut line = String::new();
+    for (i, (cell, width)) in row.iter().zip(widths).enumerate() {
+        let padding = " ".repeat(width.saturating_sub(cell.chars().count()));
+        match i {
+            0 => line.extend([cell, padding.as_str(), GAP]),
+            _ => line.extend([padding.as_str(), cell, GAP]),
+        }
+    }
+    line
+}
+
+fn finding(text: &mut String, group: &FindingGroup, n_runs: usize, width: usize, paint: &Paint) {
+    let word = severity_word(group.severity);
+    let indent = " ".repeat(8);
+    let runs = group.runs();
+    let numbers = if runs.is_empty() || runs.len() == n_runs {
+        String::new()
+    } else {
+        format!(" ({})", words::ranges(&runs))
+    };
+    let lead = format!("{} in {}{numbers}", words::of_id(group.id), group.scope(n_runs));
+    let mut lines = wrap(&lead, width - indent.len()).into_iter();
+    let first = lines.next().unwrap_or_default();
+    text.push_str(&format!(
+        "{}{first}\n",
+        paint.on(&format!("{word:<8}"), Style::of_severity(group.severity))
+    ));
+    for line in lines {
+        text.push_str(&format!("{indent}{line}\n"));
+    }
+    push_wrapped(text, paint, Style::Plain, &evidence(group), &indent, width);
+    push_wrapped(text, paint, Style::Dim, &words::one_line(&group.example().finding.advice), &indent, width);
+}
+
+/// The evidence of the example, with what it is about when there are several.
+pub(crate) fn evidence(group: &FindingGroup) -> String {
+    let example = group.example();
+    let evidence = words::one_line(&example.finding.evidence);
+    match group.found.len() {
+        1 => evidence,
+        _ => format!("{}: {evidence}", words::one_line(&example.about.words())),
+    }
+}
+
+/// The word for a severity.
+pub(crate) fn severity_word(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Note => "note",
+        Severity::Doubt => "doubt",
+        Severity::Void => "void",
+    }
+}
+
+fn push_wrapped(text: &mut String, paint: &Paint, style: Style, words: &str, indent: &str, width: usize) {
+    for line in wrap(words, width.saturating_sub(indent.len()).max(20)) {
+        text.push_str(&format!("{indent}{}\n", paint.on(&line, style)));
+    }
+}
+
+/// Breaks text at spaces; a word longer than a line stays whole.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        let line = lines.last_mut().expect("there is always a line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_string());
+        }
+    }
+    lines
+}
+
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_string();
+    }
+    let kept: String = text.chars().take(width - 1).collect();
+    format!("{kept}…")
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Style {
+    Plain,
+    Bold,
+    Dim,
+    Green,
+    Amber,
+    Red,
+}
+
+impl Style {
+    fn of_grade(grade: Grade) -> Style {
+        match grade {
+            Grade::Valid => Style::Green,
+            Grade::Doubtful => Style::Amber,
+            Grade::Void => Style::Red,
+        }
+    }
+
+    fn of_severity(severity: Severity) -> Style {
+        match severity {
+            Severity::Note => Style::Dim,
+            Severity::Doubt => Style::Amber,
+            Severity::Void => Style::Red,
+        }
+    }
+}
+
+struct Paint {
+    colour: bool,
+}
+
+impl Paint {
+    fn on(&self, text: &str, style: Style) -> String {
+        let code = match style {
+            Style::Bold => "1",
+            Style::Dim => "2",
+            Style::Green => "32",
+            Style::Amber => "33",
+            Style::Red => "31",
+            Style::Plain => return text.to_string(),
+        };
+        if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_breaks_at_spaces() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("unbreakable words", 4), ["unbreakable", "words"]);
+        assert_eq!(wrap("", 10), [""]);
+    }
+}

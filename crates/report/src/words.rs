@@ -1,0 +1,95 @@
+//! Small pieces of English shared by all forms of the report.
+
+use analysis::summary::RunSummary;
+use model::plan::RunState;
+
+use analysis::finding::Grade;
+
+/// `1 run`, `3 runs`.
+pub(crate) fn plural(n: usize, word: &str) -> String {
+    if n == 1 { format!("1 {word}") } else { format!("{n} {word}s") }
+}
+
+/// An identifier of the catalogue in words: `checkpoint-in-window` to `checkpoint in window`.
+pub(crate) fn of_id(id: &str) -> String {
+    id.replace(['-', '_'], " ")
+}
+
+/// The text with its first letter in upper case.
+pub(crate) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => String::new(),
+    }
+}
+
+/// Numbers in a row, stretches joined: `1, 3-5, 9`.
+pub(crate) fn ranges(numbers: &[u32]) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut i = 0;
+    while i < numbers.len() {
+        let mut end = i;
+        while end + 1 < numbers.len() && numbers[end + 1] == numbers[end] + 1 {
+            end += 1;
+        }
+        if end > i + 1 {
+            parts.push(format!("{}-{}", numbers[i], numbers[end]));
+            i = end + 1;
+        } else {
+            parts.push(numbers[i].to_string());
+            i += 1;
+        }
+    }
+    parts.join(", ")
+}
+
+/// Whether the run is part of its case's numbers: only completed runs that nothing voids are.
+pub(crate) fn run_counts(run: &RunSummary) -> bool {
+    run.state == RunState::Completed && run.grade != Grade::Void && run.tps.is_some()
+}
+
+/// The word for how far a run got.
+pub(crate) fn of_state(state: RunState) -> &'static str {
+    match state {
+        RunState::Started => "cut off",
+        RunState::Completed => "completed",
+        RunState::Partial => "partial",
+        RunState::Failed => "failed",
+    }
+}
+
+/// Text on one line without control characters, which could steer a terminal or hide text.
+pub(crate) fn one_line(text: &str) -> String {
+    let visible: String =
+        text.chars().map(|c| if c.is_control() || is_bidi_control(c) { ' ' } else { c }).collect();
+    visible.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Characters that reorder the text around them (Unicode TR 9).
+pub(crate) fn is_bidi_control(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_joined_from_three_on() {
+        for (numbers, expected) in [
+            (&[][..], ""),
+            (&[1], "1"),
+            (&[1, 2], "1, 2"),
+            (&[1, 3, 4, 5, 9], "1, 3-5, 9"),
+            (&[1, 2, 3], "1-3"),
+        ] {
+            assert_eq!(ranges(numbers), expected);
+        }
+    }
+
+    #[test]
+    fn a_line_holds_nothing_that_steers_a_terminal() {
+        assert_eq!(one_line("a\u{1b}[31m\nb\u{202e}c"), "a [31m b c");
+    }
+}

@@ -1,0 +1,409 @@
+//! Studies made up from a formula and a seed, for tests and for looking at the page. No number here was measured.
+
+mod records;
+
+use std::collections::BTreeMap;
+
+use analysis::finding::{Finding, Grade, Severity};
+use analysis::summary::{
+    CaseSummary, ErrorSummary, LatencySummary, Mark, Resources, RunSummary, Second, Series, StatementSummary,
+    Study,
+};
+use model::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
+use model::experiment::Prepare;
+use model::interval::Counts;
+use model::load::{Pace, Protocol, Window};
+use model::plan::{Plan, RunSpec, RunState};
+use model::run::ExperimentData;
+
+/// What to make up.
+#[derive(Debug, Clone)]
+pub struct Shape {
+    /// Numbers of clients; more than one makes them a factor.
+    pub clients: Vec<u32>,
+    /// Versions of PostgreSQL; more than one makes them a factor.
+    pub versions: Vec<String>,
+    /// Runs of each case.
+    pub repeats: u32,
+    /// Seconds of ramp-up and of measure.
+    pub window: (u32, u32),
+    /// Processors of the host.
+    pub n_cpus: u32,
+    /// Whether one run is void, one is cut off, and findings cast doubt.
+    pub troubled: bool,
+    /// Title of the experiment; also put into every other text that a user can choose.
+    pub title: String,
+}
+
+impl Default for Shape {
+    fn default() -> Shape {
+        Shape {
+            clients: vec![1, 2, 4, 8, 16, 32, 64],
+            versions: vec!["18".to_string()],
+            repeats: 3,
+            window: (10, 60),
+            n_cpus: 4,
+            troubled: false,
+            title: "TPC-B on a small machine, 1 to 64 clients".to_string(),
+        }
+    }
+}
+
+/// A study and the records that it would come from.
+pub fn make(shape: &Shape) -> (Study, ExperimentData) {
+    let cases = cases(shape);
+    let mut random = Random(42);
+    let plan = plan(shape, &cases, &mut random);
+    let mut runs: Vec<RunSummary> = Vec::new();
+    for spec in &plan.runs {
+        let case = cases.iter().find(|case| case.id == spec.case).unwrap();
+        runs.push(run(shape, spec, case, &mut random));
+    }
+    if shape.troubled {
+        trouble(&mut runs, &shape.title);
+    }
+    let summaries = cases.iter().map(|case| summary(case, &runs)).collect();
+    let data = records::of(shape, &plan, &runs);
+    let findings = vec![note(
+        "one-host",
+        "server and driver shared the 4 processors of one host",
+        "Give the driver a host of its own for numbers that are quoted.",
+    )];
+    let partial = shape.troubled.then(|| "1 of the runs was cut off: interrupted by SIGINT".to_string());
+    (Study { plan, cases: summaries, runs, findings, partial }, data)
+}
+
+fn cases(shape: &Shape) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for version in &shape.versions {
+        for n_clients in &shape.clients {
+            let mut levels = BTreeMap::new();
+            if shape.clients.len() > 1 {
+                levels.insert("workload.clients".to_string(), n_clients.to_string());
+            }
+            if shape.versions.len() > 1 {
+                levels.insert("server.version".to_string(), version.clone());
+            }
+            cases.push(Case {
+                id: cases.len() as u32 + 1,
+                levels,
+                server: ServerSpec {
+                    source: ServerSource::Version("18".parse().unwrap()),
+                    settings: BTreeMap::from([("shared_buffers".to_string(), "4GB".to_string())]),
+                    wal_directory: None,
+                },
+                workload: WorkloadSpec {
+                    kind: WorkloadKind::Tpcb,
+                    scale: 100,
+                    protocol: Protocol::Prepared,
+                    n_clients: *n_clients,
+                    n_threads: 1,
+                    pace: Pace::Closed,
+                },
+                window: Window { ramp_up_s: shape.window.0, measure_s: shape.window.1, grace_s: 10 },
+                prepare: Prepare { prewarm: false, ..Prepare::default() },
+            });
+        }
+    }
+    cases
+}
+
+fn plan(shape: &Shape, cases: &[Case], random: &mut Random) -> Plan {
+    let mut runs = Vec::new();
+    for block in 1..=shape.repeats {
+        let mut order: Vec<u32> = cases.iter().map(|case| case.id).collect();
+        for i in (1..order.len()).rev() {
+            order.swap(i, (random.next() * (i + 1) as f64) as usize);
+        }
+        for case in order {
+            let seed = (random.next() * 1e15) as u64;
+            runs.push(RunSpec { run: runs.len() as u32 + 1, block, case, seed });
+        }
+    }
+    let mut factors = Vec::new();
+    if shape.versions.len() > 1 {
+        factors.push("server.version".to_string());
+    }
+    if shape.clients.len() > 1 {
+        factors.push("workload.clients".to_string());
+    }
+    Plan {
+        format: model::FORMAT,
+        name: "synthetic".to_string(),
+        title: shape.title.clone(),
+        description:
+            "How far does throughput grow with the number of clients, and what does it cost in latency?"
+                .to_string(),
+        seed: 7_340_125,
+        repeats: shape.repeats,
+        tool_version: "0.1.0".to_string(),
+        made_unix_ns: 1_795_175_340_000_000_000,
+        factors,
+        cases: cases.to_vec(),
+        runs,
+    }
+}
+
+fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSummary {
+    let clients = f64::from(case.workload.n_clients);
+    let version = case.levels.get("server.version").and_then(|v| v.parse::<f64>().ok()).unwrap_or(18.0);
+    // Saturates at about 8 clients and falls slowly: contention, then coherence.
+    let base = 980.0 * clients / (1.0 + 0.055 * (clients - 1.0) + 0.00045 * clients * (clients - 1.0));
+    let base = base * (1.0 + (version - 18.0) * 0.018) * random.around(1.0, 0.012);
+    let checkpoint = f64::from(shape.window.0) + random.next() * f64::from(shape.window.1) * 0.6;
+    let length_s = shape.window.0 + shape.window.1 + 1;
+    let service_ns = clients / base * 1e9;
+    let mut seconds = Vec::new();
+    for t in 0..length_s {
+        let at = f64::from(t);
+        let warm = 1.0 - 0.45 * (-at / 3.0).exp();
+        let busy = if (checkpoint..checkpoint + 6.0).contains(&at) { 0.84 } else { 1.0 };
+        let tail = if busy < 1.0 { 2.6 } else { 1.0 };
+        let tps = base * warm * busy * random.around(1.0, 0.022);
+        let p50 = service_ns / warm / busy * random.around(0.88, 0.02);
+        let last = t + 1 == length_s;
+        seconds.push(Second {
+            t,
+            measured: (shape.window.0..shape.window.0 + shape.window.1).contains(&t),
+            tps: if last { base * 0.01 } else { tps },
+            errors: 0,
+            p50_ns: Some(p50 as u64),
+            p95_ns: Some((p50 * 1.9 * tail * random.around(1.0, 0.06)) as u64),
+            p99_ns: Some((p50 * 3.1 * tail * random.around(1.0, 0.12)) as u64),
+            max_ns: Some((p50 * 7.0 * tail * (1.0 + random.next())) as u64),
+        });
+    }
+    let measured: Vec<&Second> = seconds.iter().filter(|second| second.measured).collect();
+    let tps = measured.iter().map(|second| second.tps).sum::<f64>() / measured.len() as f64;
+    let n = (tps * f64::from(shape.window.1)) as u64;
+    let latency = latency(service_ns, n, random);
+    let counts = Counts { due: n, started: n, committed: n, ..Counts::default() };
+    let marks = vec![
+        mark(checkpoint, checkpoint + 6.0, "checkpoint", "checkpoint (time): 31,204 buffers"),
+        mark(checkpoint + 14.0, checkpoint + 14.0, "autovacuum", "autovacuum of pgbench_tellers"),
+    ];
+    let findings = vec![note(
+        "checkpoint-in-window",
+        &format!("a checkpoint of 6.0 s began {checkpoint:.1} s after the start of the load"),
+        "Measure for longer than checkpoint_timeout, or read the seconds outside of it.",
+    )];
+    RunSummary {
+        run: spec.run,
+        block: spec.block,
+        case: case.id,
+        state: RunState::Completed,
+        reason: String::new(),
+        measured_s: f64::from(shape.window.1),
+        counts,
+        total: counts,
+        errors: Vec::new(),
+        tps: Some(tps),
+        latency: Some(latency),
+        service: Some(latency),
+        lag: None,
+        statements: statements(shape, service_ns, n, random),
+        resources: resources(shape, tps, clients),
+        series: series(shape, length_s, tps, checkpoint, random),
+        seconds,
+        marks,
+        phases: [("restore", 4.2), ("vacuum", 1.1), ("checkpoint", 0.8), ("settle", 3.0), ("connect", 0.1)]
+            .map(|(name, s)| (name.to_string(), random.around(s, 0.1)))
+            .to_vec(),
+        fairness: Some(0.9991),
+        grade: Grade::of(&findings),
+        findings,
+    }
+}
+
+fn latency(service_ns: f64, n: u64, random: &mut Random) -> LatencySummary {
+    let mut at = |factor: f64| (service_ns * factor * random.around(1.0, 0.01)) as u64;
+    LatencySummary {
+        n,
+        mean_ns: service_ns,
+        p50_ns: at(0.9),
+        p90_ns: at(1.45),
+        p95_ns: at(1.8),
+        p99_ns: at(3.1),
+        p999_ns: at(7.5),
+        max_ns: at(26.0),
+    }
+}
+
+fn statements(shape: &Shape, service_ns: f64, n: u64, random: &mut Random) -> Vec<StatementSummary> {
+    let hostile = if shape.title.contains('<') { shape.title.as_str() } else { "" };
+    let labels = [
+        ("BEGIN;", 0.04),
+        ("UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;", 0.2),
+        ("SELECT abalance FROM pgbench_accounts WHERE aid = :aid;", 0.06),
+        ("UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;", 0.12),
+        ("UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;", 0.18),
+        (
+            "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);",
+            0.05,
+        ),
+        ("END;", 0.35),
+    ];
+    let entry = |(index, (label, share)): (usize, (&str, f64))| StatementSummary {
+        script: "tpcb".to_string(),
+        index,
+        label: format!("{label}{hostile}"),
+        service: latency(service_ns * share, n, random),
+    };
+    labels.into_iter().enumerate().map(entry).collect()
+}
+
+fn resources(shape: &Shape, tps: f64, clients: f64) -> Resources {
+    let cpus = f64::from(shape.n_cpus);
+    let server_cpu = (tps * 620e-6).min(cpus * 0.8);
+    Resources {
+        n_cpus: Some(shape.n_cpus),
+        host_busy: Some(((server_cpu + 0.3) / cpus).min(1.0)),
+        busiest_cpu: Some(0.93),
+        steal: Some(0.001),
+        server_cpu: Some(server_cpu),
+        driver_cpu: Some(tps * 21e-6),
+        driver_busiest_thread: Some(tps * 21e-6),
+        foreign_cpu: Some(0.02),
+        driver_cpu_us_per_transaction: Some(21.3),
+        server_cpu_us_per_transaction: Some(620.4 + clients),
+        wal_bytes_per_s: Some(tps * 1180.0),
+        wal_bytes_per_transaction: Some(1180.4),
+        cache_hit: Some(0.998),
+        disk_read_bytes_per_s: Some(1.2e6),
+        disk_write_bytes_per_s: Some(tps * 3100.0),
+        disk_busy: None,
+    }
+}
+
+fn series(shape: &Shape, length_s: u32, tps: f64, checkpoint: f64, random: &mut Random) -> Vec<Series> {
+    let mut all = Vec::new();
+    let mut add = |panel: &str, name: &str, unit: &str, level: f64, at_checkpoint: f64, noise: f64| {
+        let points = (0..length_s)
+            .map(|t| {
+                let at = f64::from(t) + 0.5;
+                let factor = if (checkpoint..checkpoint + 6.0).contains(&at) { at_checkpoint } else { 1.0 };
+                let value = (level * factor * random.around(1.0, noise)).max(0.0);
+                (at, if unit == "%" { value.min(100.0) } else { value })
+            })
+            .collect();
+        all.push(Series { panel: panel.to_string(), name: name.to_string(), unit: unit.to_string(), points });
+    };
+    let busy = (tps * 0.012).min(88.0);
+    for cpu in 0..shape.n_cpus {
+        add("cpu", &format!("cpu{cpu}"), "%", busy * (0.8 + 0.1 * f64::from(cpu % 4)), 1.03, 0.06);
+    }
+    add("cpu", "server", "%", busy * 0.86, 1.02, 0.03);
+    add("cpu", "driver", "%", busy * 0.09, 1.0, 0.05);
+    add("cpu", "foreign", "%", 0.9, 1.0, 0.6);
+    add("disk", "reads", "MB/s", 1.1, 1.0, 0.5);
+    add("disk", "writes", "MB/s", tps * 0.0031, 4.2, 0.1);
+    add("disk", "reads", "IOPS", 42.0, 1.0, 0.4);
+    add("disk", "writes", "IOPS", tps * 0.21, 2.2, 0.1);
+    add("disk", "busy", "%", 34.0, 2.4, 0.08);
+    add("wal", "WAL", "MB/s", tps * 0.00118, 2.4, 0.05);
+    add("server", "waiting for a lock", "sessions", 1.4, 0.8, 0.4);
+    add("server", "waiting for WAL", "sessions", 2.6, 1.8, 0.25);
+    add("server", "active", "sessions", 6.1, 1.1, 0.1);
+    all
+}
+
+fn summary(case: &Case, runs: &[RunSummary]) -> CaseSummary {
+    let of_case: Vec<&RunSummary> = runs
+        .iter()
+        .filter(|run| run.case == case.id && run.state == RunState::Completed && run.grade != Grade::Void)
+        .collect();
+    let tps: Vec<f64> = of_case.iter().filter_map(|run| run.tps).collect();
+    let cv = stats::cv(&tps);
+    let findings: Vec<Finding> = cv
+        .filter(|cv| *cv > 0.03)
+        .map(|cv| Finding {
+            id: "spread-of-runs",
+            severity: Severity::Doubt,
+            evidence: format!("the runs of {} differ by a CV of {:.1} %", case.label(), cv * 100.0),
+            advice: "Repeat more often, or find what differs between the runs.".to_string(),
+        })
+        .into_iter()
+        .collect();
+    let all = findings.iter().chain(of_case.iter().flat_map(|run| &run.findings));
+    CaseSummary {
+        case: case.clone(),
+        label: case.label(),
+        n_runs: of_case.len(),
+        tps_median: stats::median(&tps),
+        tps_cv: cv,
+        latency: of_case.first().and_then(|run| run.latency),
+        service: of_case.first().and_then(|run| run.service),
+        statements: of_case.first().map(|run| run.statements.clone()).unwrap_or_default(),
+        grade: if tps.is_empty() { Grade::Void } else { Grade::of(all) },
+        findings,
+        tps,
+    }
+}
+
+/// One run voided, one cut off, several doubted.
+fn trouble(runs: &mut [RunSummary], text: &str) {
+    let n = runs.len();
+    for (i, run) in runs.iter_mut().enumerate().filter(|(i, _)| i % 3 == 1) {
+        run.findings.push(Finding {
+            id: "foreign-cpu",
+            severity: Severity::Doubt,
+            evidence: format!("other processes used {}.3 % of the host's processor time", 3 + i),
+            advice: "Stop what else runs on the host, or measure when it is quiet.".to_string(),
+        });
+        run.resources.foreign_cpu = Some(0.04 * (3 + i) as f64);
+    }
+    if let Some(run) = runs.get_mut(n / 2) {
+        run.tps = run.tps.map(|tps| tps * 0.6);
+        run.total.failed = 213;
+        run.errors.push(ErrorSummary {
+            sqlstate: "40001".to_string(),
+            n: 213,
+            message: format!("could not serialize access: {text}"),
+        });
+        for second in run.seconds.iter_mut().skip(30).take(9) {
+            (second.tps, second.errors) = (0.0, 23);
+            (second.p50_ns, second.p95_ns, second.p99_ns, second.max_ns) = (None, None, None, None);
+        }
+        run.marks.push(mark(30.0, 30.0, "trouble", "the server was restarted"));
+        run.findings.push(Finding {
+            id: "server-restarted",
+            severity: Severity::Void,
+            evidence: "the server was restarted 30.2 s after the start of the load".to_string(),
+            advice: "Read the server's log, then run again.".to_string(),
+        });
+    }
+    if let Some(run) = runs.last_mut() {
+        run.state = RunState::Partial;
+        run.reason = "interrupted by SIGINT".to_string();
+        run.seconds.truncate(36);
+        run.series.iter_mut().for_each(|series| series.points.truncate(36));
+    }
+    for run in runs.iter_mut() {
+        run.grade = Grade::of(&run.findings);
+    }
+}
+
+fn note(id: &'static str, evidence: &str, advice: &str) -> Finding {
+    Finding { id, severity: Severity::Note, evidence: evidence.to_string(), advice: advice.to_string() }
+}
+
+fn mark(from_s: f64, to_s: f64, kind: &str, text: &str) -> Mark {
+    Mark { from_s, to_s, kind: kind.to_string(), text: text.to_string() }
+}
+
+/// A small generator (Knuth's MMIX constants): the same numbers everywhere.
+struct Random(u64);
+
+impl Random {
+    /// Even between 0 and 1.
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Around a mean, with a relative spread.
+    fn around(&mut self, mean: f64, spread: f64) -> f64 {
+        let sum: f64 = (0..6).map(|_| self.next() - 0.5).sum();
+        mean * (1.0 + spread * sum * 1.4)
+    }
+}
