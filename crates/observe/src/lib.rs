@@ -1,1 +1,228 @@
-//! placeholder
+//! Gauges, counters and events of host and server in each tick, while a load runs.
+//!
+//! Three threads at most: one reads `/proc`, one asks the server over a connection of its own, one follows the
+//! server's log. They send [`Sample`]s to a sink and write nothing themselves. What cannot be observed is said once
+//! ([`Sample::Unavailable`]); what is lost on the way is an event. Nothing here judges what was seen.
+
+mod device;
+mod disk;
+mod gather;
+pub mod host;
+mod host_watch;
+mod log;
+mod machine;
+mod meaning;
+mod out;
+mod process;
+mod schedule;
+mod server_watch;
+mod statistics;
+mod tail;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use model::event::Event;
+use model::reading::Tick;
+use wire::Conninfo;
+
+use crate::host_watch::HostWatch;
+use crate::out::{Out, Sink};
+use crate::schedule::{Control, Wishes};
+use crate::server_watch::ServerWatch;
+use crate::tail::Tail;
+
+/// Something that was observed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Sample {
+    /// Readings of one source, usually once a second.
+    Tick(Tick),
+    /// Something happened.
+    Event(Event),
+    /// Something cannot be observed here; said once for each `what`.
+    Unavailable {
+        /// A metric, the start of some metrics' names, or a source.
+        what: String,
+        /// Why, for people.
+        reason: String,
+    },
+}
+
+/// What to observe.
+#[derive(Clone)]
+pub struct ObserveSpec {
+    /// The server to ask; `None` leaves its statistics out.
+    pub server: Option<Conninfo>,
+    /// The database under load: its statistics are read, from whichever database the connection is to.
+    pub database: String,
+    /// Process id of the postmaster, if the server runs on this machine.
+    pub server_pid: Option<i32>,
+    /// Process id of the load driver, once it runs.
+    pub driver_pid: Option<i32>,
+    /// Directories by role (`data`, `wal`, `results`): their devices and free space are observed.
+    pub dirs: BTreeMap<String, PathBuf>,
+    /// The server's log, if it can be read here.
+    pub log_path: Option<PathBuf>,
+    /// Bytes of the log that are older than the run.
+    pub log_offset: u64,
+    /// Length of a tick in nanoseconds; [`ObserveSpec::TICK_NS`] unless there is a reason.
+    pub tick_ns: u64,
+    /// Ticks end at this time, nanoseconds since the Unix epoch, plus or minus whole ticks.
+    pub align_unix_ns: u64,
+}
+
+impl ObserveSpec {
+    /// One second.
+    pub const TICK_NS: u64 = 1_000_000_000;
+    /// Shortest tick allowed: below it, what is observed would be the observer.
+    pub const TICK_MIN_NS: u64 = 100_000_000;
+
+    /// Only the machine, every second.
+    pub fn of_host() -> ObserveSpec {
+        ObserveSpec {
+            server: None,
+            database: String::new(),
+            server_pid: None,
+            driver_pid: None,
+            dirs: BTreeMap::new(),
+            log_path: None,
+            log_offset: 0,
+            tick_ns: ObserveSpec::TICK_NS,
+            align_unix_ns: 0,
+        }
+    }
+}
+
+/// Threads that observe until told to stop. Dropping it stops them too.
+#[derive(Debug)]
+pub struct Observer {
+    control: Arc<Control>,
+    out: Out,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// How long a stop waits. A server that does not answer must not hold up the end of a run.
+const STOP_LIMIT: Duration = Duration::from_millis(1500);
+
+impl Observer {
+    /// Starts to observe. The sink is called from the observer's threads, one call at a time, and should return
+    /// at once: while it runs, nothing is observed.
+    ///
+    /// # Errors
+    /// The spec makes no sense, or no thread can be started. A server that is down is no error: it is told as
+    /// an event, and asked again.
+    pub fn start(spec: ObserveSpec, sink: Sink) -> Result<Observer> {
+        ensure!(
+            spec.tick_ns >= ObserveSpec::TICK_MIN_NS,
+            "a tick of {} ns is too short; use at least {}",
+            spec.tick_ns,
+            ObserveSpec::TICK_MIN_NS
+        );
+        let wishes = Wishes {
+            align_unix_ns: spec.align_unix_ns,
+            driver_pid: spec.driver_pid,
+            server_pid: spec.server_pid,
+            ..Wishes::default()
+        };
+        let mut observer =
+            Observer { control: Arc::new(Control::new(wishes)), out: Out::new(sink), threads: Vec::new() };
+        let tick_ns = spec.tick_ns;
+        let host = HostWatch::new(&spec.dirs, observer.out.clone());
+        observer.spawn("observe-host", move |control, _| host.run(control, tick_ns))?;
+        let has_log = spec.log_path.is_some();
+        if let Some(conninfo) = spec.server {
+            let server = ServerWatch::new(conninfo, spec.database, has_log, observer.out.clone());
+            observer.spawn("observe-server", move |control, _| server.run(control, tick_ns))?;
+        }
+        if let Some(path) = spec.log_path {
+            let tail = Tail::new(path, spec.log_offset);
+            observer.spawn("observe-log", move |control, out| tail.run(control, out))?;
+        }
+        Ok(observer)
+    }
+
+    fn spawn(&mut self, name: &str, run: impl FnOnce(&Control, &Out) + Send + 'static) -> Result<()> {
+        let (control, out) = (Arc::clone(&self.control), self.out.clone());
+        let body = move || {
+            // Counted as ended also when `run` panics, so that a stop does not wait in vain.
+            let ended = Ended(Arc::clone(&control));
+            run(&control, &out);
+            drop(ended);
+        };
+        let thread = Builder::new().name(name.to_string()).spawn(body);
+        self.threads.push(thread.with_context(|| format!("thread `{name}` cannot be started"))?);
+        Ok(())
+    }
+
+    /// Names the load driver, whose wait for a processor is then observed.
+    pub fn set_driver_pid(&self, pid: Option<i32>) {
+        self.control.change(|wishes| wishes.driver_pid = pid);
+    }
+
+    /// Names the postmaster, after it was started or restarted.
+    pub fn set_server_pid(&self, pid: Option<i32>) {
+        self.control.change(|wishes| wishes.server_pid = pid);
+    }
+
+    /// Lets ticks end at this time plus or minus whole ticks: at the start of the load, once that is known.
+    pub fn set_align_unix_ns(&self, align_unix_ns: u64) {
+        self.control.change(|wishes| wishes.align_unix_ns = align_unix_ns);
+    }
+
+    /// Ends the observation with a last, shorter tick of each source. Returns within two seconds; nothing reaches
+    /// the sink afterwards.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.control.change(|wishes| wishes.stop = true);
+        let threads = std::mem::take(&mut self.threads);
+        let all_ended = self.control.wait_ended(threads.len(), STOP_LIMIT);
+        self.out.close();
+        if all_ended {
+            for thread in threads {
+                // A thread that panicked has nothing more to give.
+                let _ = thread.join();
+            }
+        }
+        // Otherwise a thread waits for a server that does not answer; it ends with its time limit, unheard.
+    }
+}
+
+impl Drop for Observer {
+    fn drop(&mut self) {
+        if !self.threads.is_empty() {
+            self.end();
+        }
+    }
+}
+
+struct Ended(Arc<Control>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.change(|wishes| wishes.n_ended += 1);
+    }
+}
+
+impl fmt::Debug for ObserveSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ObserveSpec")
+            .field("server", &self.server.as_ref().map(Conninfo::keywords))
+            .field("database", &self.database)
+            .field("server_pid", &self.server_pid)
+            .field("driver_pid", &self.driver_pid)
+            .field("dirs", &self.dirs)
+            .field("log_path", &self.log_path)
+            .field("log_offset", &self.log_offset)
+            .field("tick_ns", &self.tick_ns)
+            .field("align_unix_ns", &self.align_unix_ns)
+            .finish()
+    }
+}

@@ -1,0 +1,138 @@
+//! From absolute readings to the values of a tick: increases of counters, levels of gauges, keys with instances.
+//! Knows nothing of where readings come from.
+
+use std::collections::{BTreeMap, HashMap};
+
+use model::metric::{self, MetricKind};
+use model::reading::key;
+
+/// What a counter's going backwards means to the source that reads it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Backwards {
+    /// A race of the reading or the kernel's rounding: the tick gets 0, and nothing more until the counter has
+    /// passed its highest value, so that sums over ticks stay right.
+    Jitter,
+    /// The counter was set to zero: the tick gets no value and later ticks count from here.
+    Reset,
+}
+
+/// The highest readings so far, and the values of the tick that is being gathered.
+#[derive(Debug)]
+pub(crate) struct Gather {
+    backwards: Backwards,
+    /// Whether a counter never seen before counts from zero. True only after a whole first reading of a source
+    /// that leaves out its zeros.
+    new_from_zero: bool,
+    highest: HashMap<String, f64>,
+    values: BTreeMap<String, f64>,
+    n_resets: u32,
+}
+
+impl Gather {
+    /// Nothing read yet.
+    pub(crate) fn new(backwards: Backwards) -> Gather {
+        Gather {
+            backwards,
+            new_from_zero: false,
+            highest: HashMap::new(),
+            values: BTreeMap::new(),
+            n_resets: 0,
+        }
+    }
+
+    /// Takes the absolute reading `value` of a row of the table of metrics; `instance` is empty where it has none.
+    /// A name that is no row is left out.
+    pub(crate) fn put(&mut self, name: &str, instance: &str, value: f64) {
+        let Some(metric) = metric::find(name) else {
+            debug_assert!(false, "`{name}` is not a row of METRICS");
+            return;
+        };
+        debug_assert_eq!(metric.instance.is_empty(), instance.is_empty(), "`{name}` and its instance");
+        let key = if instance.is_empty() { name.to_string() } else { key(name, &clean(instance)) };
+        let value = match metric.kind {
+            MetricKind::Gauge => Some(value),
+            MetricKind::Counter => self.increase(&key, value),
+        };
+        if let Some(value) = value {
+            self.values.insert(key, value);
+        }
+    }
+
+    /// The increase of the counter `key` now that it stands at `value`; `None` where there is nothing to compare.
+    fn increase(&mut self, key: &str, value: f64) -> Option<f64> {
+        let Some(highest) = self.highest.get_mut(key) else {
+            self.highest.insert(key.to_string(), value);
+            return self.new_from_zero.then_some(value);
+        };
+        let increase = value - *highest;
+        if increase >= 0.0 {
+            *highest = value;
+            return Some(increase);
+        }
+        match self.backwards {
+            Backwards::Jitter => Some(0.0),
+            Backwards::Reset => {
+                *highest = value;
+                self.n_resets += 1;
+                None
+            }
+        }
+    }
+
+    /// Ends the tick: its values, and how many counters had been set to zero since the last.
+    pub(crate) fn take(&mut self) -> (BTreeMap<String, f64>, u32) {
+        (std::mem::take(&mut self.values), std::mem::take(&mut self.n_resets))
+    }
+
+    /// The counter `key` begins anew with its next reading.
+    pub(crate) fn forget(&mut self, key: &str) {
+        self.highest.remove(key);
+    }
+
+    /// From now on a counter never seen before counts from zero.
+    pub(crate) fn count_new_from_zero(&mut self) {
+        self.new_from_zero = true;
+    }
+}
+
+/// Brackets delimit the instance within a key.
+fn clean(instance: &str) -> String {
+    instance.replace(['[', ']'], "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(backwards: Backwards, readings: &[f64]) -> Vec<Option<f64>> {
+        let mut gather = Gather::new(backwards);
+        let each = readings.iter().map(|&reading| {
+            gather.put("host.context_switches", "", reading);
+            gather.take().0.remove("host.context_switches")
+        });
+        each.collect()
+    }
+
+    #[test]
+    fn counters_yield_their_increase_and_never_a_negative_one() {
+        let readings = [10.0, 15.0, 15.0, 12.0, 14.0, 18.0];
+        let jitter = [None, Some(5.0), Some(0.0), Some(0.0), Some(0.0), Some(3.0)];
+        assert_eq!(run(Backwards::Jitter, &readings), jitter);
+        let reset = [None, Some(5.0), Some(0.0), None, Some(2.0), Some(4.0)];
+        assert_eq!(run(Backwards::Reset, &readings), reset);
+    }
+
+    #[test]
+    fn instances_are_part_of_the_key_and_gauges_pass() {
+        let mut gather = Gather::new(Backwards::Reset);
+        gather.put("server.waiting", "Lock:[x]", 2.0);
+        gather.put("server.checkpoints", "timed", 2.0);
+        let (values, resets) = gather.take();
+        assert_eq!(values, BTreeMap::from([("server.waiting[Lock:_x_]".to_string(), 2.0)]));
+        gather.count_new_from_zero();
+        gather.put("server.checkpoints", "timed", 1.0);
+        gather.put("server.checkpoints", "requested", 1.0);
+        assert_eq!(resets, 0);
+        assert_eq!(gather.take(), (BTreeMap::from([("server.checkpoints[requested]".to_string(), 1.0)]), 1));
+    }
+}

@@ -1,0 +1,130 @@
+//! When ticks end, and the word between the observer and its threads: stop, driver's pid, alignment.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// A tick that ends later than this is told as an event: the machine did not let the observer run, or the server
+/// did not answer.
+pub(crate) const LATE_NS: u64 = 100_000_000;
+
+/// Now, nanoseconds since the Unix epoch.
+pub(crate) fn unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The end of the tick after `now_ns`: the next multiple of `tick_ns` from `align_ns`. One closer than a tenth of a
+/// tick is passed over, because rates over such a short time are noise.
+pub(crate) fn next_end_ns(now_ns: u64, align_ns: u64, tick_ns: u64) -> u64 {
+    let tick_ns = tick_ns.max(1);
+    let from = now_ns + tick_ns / 10;
+    let phase = align_ns % tick_ns;
+    // `from` lies far above one tick after the epoch, so the subtraction cannot fall below zero in practice.
+    let whole = from.saturating_sub(phase) / tick_ns;
+    phase + (whole + 1) * tick_ns
+}
+
+/// What may change while the threads run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Wishes {
+    pub(crate) stop: bool,
+    pub(crate) align_unix_ns: u64,
+    pub(crate) driver_pid: Option<i32>,
+    pub(crate) server_pid: Option<i32>,
+    /// Threads that have ended.
+    pub(crate) n_ended: usize,
+}
+
+/// [`Wishes`] shared by all threads, with a bell.
+#[derive(Debug, Default)]
+pub(crate) struct Control {
+    wishes: Mutex<Wishes>,
+    bell: Condvar,
+}
+
+impl Control {
+    /// Shared wishes that begin as `wishes`.
+    pub(crate) fn new(wishes: Wishes) -> Control {
+        Control { wishes: Mutex::new(wishes), bell: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Wishes> {
+        // The lock is only held for plain assignments, which leave nothing half done.
+        self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The wishes now.
+    pub(crate) fn get(&self) -> Wishes {
+        *self.lock()
+    }
+
+    /// Changes the wishes and wakes every thread.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Wishes)) {
+        change(&mut self.lock());
+        self.bell.notify_all();
+    }
+
+    /// Waits for `length` or until stop; tells whether to stop.
+    pub(crate) fn sleep(&self, length: Duration) -> bool {
+        let guard = self.lock();
+        let waited = self.bell.wait_timeout_while(guard, length, |wishes| !wishes.stop);
+        waited.map_or(true, |(wishes, _)| wishes.stop)
+    }
+
+    /// Waits until the end of the next tick, however the alignment changes meanwhile, or until stop.
+    /// Returns the end that was meant, and whether to stop.
+    pub(crate) fn sleep_tick(&self, tick_ns: u64) -> (u64, bool) {
+        let mut wishes = self.lock();
+        let mut align_ns = wishes.align_unix_ns;
+        let mut end_ns = next_end_ns(unix_ns(), align_ns, tick_ns);
+        loop {
+            if wishes.align_unix_ns != align_ns {
+                align_ns = wishes.align_unix_ns;
+                end_ns = next_end_ns(unix_ns(), align_ns, tick_ns);
+            }
+            // A clock that is set back must not stretch the wait.
+            let left_ns = end_ns.saturating_sub(unix_ns()).min(tick_ns * 2);
+            if wishes.stop || left_ns == 0 {
+                return (end_ns, wishes.stop);
+            }
+            let waited = self.bell.wait_timeout(wishes, Duration::from_nanos(left_ns));
+            wishes = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Waits until `n` threads have ended, at most `limit`; tells whether they have.
+    pub(crate) fn wait_ended(&self, n: usize, limit: Duration) -> bool {
+        let waited = self.bell.wait_timeout_while(self.lock(), limit, |wishes| wishes.n_ended < n);
+        waited.is_ok_and(|(wishes, _)| wishes.n_ended >= n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_end_on_whole_ticks_after_the_alignment() {
+        const S: u64 = 1_000_000_000;
+        for (now, align, expected) in [
+            (100 * S, 0, 101 * S),
+            (100 * S + 1, 0, 101 * S),
+            (100 * S + S / 2, S / 4, 101 * S + S / 4),
+            (100 * S + S / 4, 7000 * S + S / 4, 101 * S + S / 4),
+            // Too close to the end of a tick: the one after.
+            (101 * S - S / 20, 0, 102 * S),
+        ] {
+            assert_eq!(next_end_ns(now, align, S), expected, "{now} {align}");
+        }
+    }
+
+    #[test]
+    fn a_stop_ends_every_wait() {
+        let control = Control::new(Wishes { stop: true, ..Wishes::default() });
+        assert!(control.sleep(Duration::from_secs(60)));
+        assert!(control.sleep_tick(60_000_000_000).1);
+        assert!(!control.wait_ended(1, Duration::from_millis(1)));
+        control.change(|wishes| wishes.n_ended = 1);
+        assert!(control.wait_ended(1, Duration::from_secs(60)));
+    }
+}

@@ -1,0 +1,376 @@
+//! The observer beside a real PostgreSQL, which is started in a temporary directory on a unix socket.
+//! Without Debian's PostgreSQL 15 (or root's right to become `postgres`) these tests say so and pass.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "helpers of tests fail by panic and say what they leave out"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use model::event::{Event, EventKind};
+use model::metric::{self, MetricKind};
+use model::reading::{Tick, TickSource, split_key};
+use observe::{ObserveSpec, Observer, Sample};
+use wire::{Conninfo, Session};
+
+const BIN: &str = "/usr/lib/postgresql/15/bin";
+
+/// A server that ends with the test, also a failed one.
+struct Server {
+    directory: tempfile::TempDir,
+    postmaster: Child,
+}
+
+impl Server {
+    /// `None` where there is no PostgreSQL to start.
+    fn new() -> Option<Server> {
+        if !Path::new(BIN).join("postgres").exists() {
+            eprintln!("no PostgreSQL in {BIN}: not tested");
+            return None;
+        }
+        let directory = tempfile::Builder::new().prefix("observe").tempdir_in("/tmp").unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let data = directory.path().join("data");
+        let initdb = as_postgres(&format!("{BIN}/initdb"))
+            .args(["-A", "trust", "-U", "postgres", "--no-sync", "-D"])
+            .arg(&data)
+            .stdout(Stdio::null())
+            .status();
+        if !initdb.unwrap().success() {
+            eprintln!("initdb cannot be run here: not tested");
+            return None;
+        }
+        let postmaster = Server::postmaster(directory.path());
+        let server = Server { directory, postmaster };
+        server.wait_ready();
+        Some(server)
+    }
+
+    fn postmaster(directory: &Path) -> Child {
+        let log = File::options().create(true).append(true).open(directory.join("log")).unwrap();
+        as_postgres(&format!("{BIN}/postgres"))
+            .arg("-D")
+            .arg(directory.join("data"))
+            .args(["-h", "", "-k"])
+            .arg(directory)
+            .args(["-c", "log_line_prefix=%n [%p] ", "-c", "log_checkpoints=on"])
+            .args(["-c", "log_autovacuum_min_duration=0", "-c", "fsync=off"])
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap()
+    }
+
+    fn wait_ready(&self) {
+        let begin = Instant::now();
+        while Session::connect(&self.conninfo()).is_err() {
+            assert!(begin.elapsed() < Duration::from_secs(30), "the server does not start: {}", self.log());
+            sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn conninfo(&self) -> Conninfo {
+        let mut conninfo =
+            Conninfo::new(&self.directory.path().display().to_string(), 5432, "postgres", "postgres");
+        conninfo.sslmode = wire::conninfo::SslMode::Disable;
+        conninfo
+    }
+
+    fn query(&self, sql: &str) {
+        Session::connect(&self.conninfo()).unwrap().execute(sql).unwrap();
+    }
+
+    fn pgbench(&self, args: &[&str]) -> Command {
+        let mut command = as_postgres(&format!("{BIN}/pgbench"));
+        command.arg("-h").arg(self.directory.path()).args(args).arg("postgres");
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    fn pid(&self) -> i32 {
+        i32::try_from(self.postmaster.id()).unwrap()
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
+    }
+
+    /// Stops it, at once (`QUIT`) or in order (`INT`).
+    fn stop(&mut self, signal: &str) {
+        let _ = Command::new("kill").args(["-s", signal, &self.pid().to_string()]).status();
+        self.postmaster.wait().unwrap();
+    }
+
+    fn restart(&mut self) {
+        self.postmaster = Server::postmaster(self.directory.path());
+        self.wait_ready();
+    }
+
+    fn spec(&self) -> ObserveSpec {
+        let data = self.directory.path().join("data");
+        ObserveSpec {
+            server: Some(self.conninfo()),
+            database: "postgres".to_string(),
+            server_pid: Some(self.pid()),
+            dirs: BTreeMap::from([("data".to_string(), data)]),
+            log_path: Some(self.directory.path().join("log")),
+            log_offset: self.log().len() as u64,
+            ..ObserveSpec::of_host()
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop("QUIT");
+    }
+}
+
+/// PostgreSQL refuses to run as root.
+fn as_postgres(program: &str) -> Command {
+    let mut command = Command::new(program);
+    if nix::unistd::geteuid().is_root()
+        && let Ok(Some(user)) = nix::unistd::User::from_name("postgres")
+    {
+        command.uid(user.uid.as_raw()).gid(user.gid.as_raw()).current_dir("/tmp");
+    }
+    command
+}
+
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<Sample>>>);
+
+impl Seen {
+    fn observe(&self, spec: ObserveSpec) -> Observer {
+        let samples = Arc::clone(&self.0);
+        Observer::start(spec, Box::new(move |sample| samples.lock().unwrap().push(sample))).unwrap()
+    }
+
+    fn ticks(&self, source: TickSource) -> Vec<Tick> {
+        let samples = self.0.lock().unwrap();
+        let ticks = samples.iter().filter_map(|sample| match sample {
+            Sample::Tick(tick) if tick.source == source => Some(tick.clone()),
+            _ => None,
+        });
+        ticks.collect()
+    }
+
+    fn events(&self) -> Vec<Event> {
+        let samples = self.0.lock().unwrap();
+        let events = samples.iter().filter_map(|sample| match sample {
+            Sample::Event(event) => Some(event.clone()),
+            _ => None,
+        });
+        events.collect()
+    }
+
+    fn unavailable(&self) -> BTreeMap<String, String> {
+        let samples = self.0.lock().unwrap();
+        let all = samples.iter().filter_map(|sample| match sample {
+            Sample::Unavailable { what, reason } => Some((what.clone(), reason.clone())),
+            _ => None,
+        });
+        all.collect()
+    }
+
+    fn wait_for(&self, kind: EventKind) -> Event {
+        let begin = Instant::now();
+        loop {
+            if let Some(event) = self.events().into_iter().find(|event| event.kind == kind) {
+                return event;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(20), "no {kind:?} in {:?}", self.events());
+            sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// Sum over ticks and instances of a counter.
+fn sum(ticks: &[Tick], metric: &str) -> f64 {
+    let values = ticks.iter().flat_map(|tick| &tick.values);
+    values.filter(|(key, _)| split_key(key).0 == metric).map(|(_, value)| value).sum()
+}
+
+fn check_keys(ticks: &[Tick]) {
+    for (key, value) in ticks.iter().flat_map(|tick| &tick.values) {
+        let (name, instance) = split_key(key);
+        let row = metric::find(name).unwrap_or_else(|| panic!("`{key}` is not a row of METRICS"));
+        assert_eq!(row.instance.is_empty(), instance.is_none(), "{key}");
+        assert!(value.is_finite(), "{key} {value}");
+        assert!(*value >= 0.0, "{key} {value}");
+        if row.kind == MetricKind::Counter && row.unit == "s" && row.name.starts_with("host.cpu") {
+            assert!(*value < 60.0, "{key} {value} are not seconds of a tick");
+        }
+    }
+}
+
+#[test]
+fn a_load_is_seen_in_all_sources_and_the_sums_agree() {
+    let Some(server) = Server::new() else { return };
+    assert!(server.pgbench(&["-i", "-q", "-s", "2"]).status().unwrap().success());
+    let seen = Seen::default();
+    let observer = seen.observe(server.spec());
+    sleep(Duration::from_millis(300));
+    let mut load = server.pgbench(&["-c", "4", "-T", "4", "-n"]).spawn().unwrap();
+    observer.set_driver_pid(Some(i32::try_from(load.id()).unwrap()));
+    sleep(Duration::from_secs(2));
+    server.query("checkpoint");
+    assert!(load.wait().unwrap().success());
+    sleep(Duration::from_millis(1500));
+    let begin = Instant::now();
+    observer.stop();
+    assert!(begin.elapsed() < Duration::from_secs(2));
+
+    let (host, database) = (seen.ticks(TickSource::Host), seen.ticks(TickSource::Server));
+    assert!(host.len() >= 5 && database.len() >= 5, "{} {}", host.len(), database.len());
+    check_keys(&host);
+    check_keys(&database);
+    // Ticks follow each other without gap or overlap, and end on whole seconds except for the last.
+    for ticks in [&host, &database] {
+        for pair in ticks.windows(2) {
+            let gap_ns = pair[1].end_unix_ns as i64 - pair[1].length_ns as i64 - pair[0].end_unix_ns as i64;
+            assert!(gap_ns.abs() < 20_000_000, "{gap_ns}");
+        }
+    }
+    let server_s = sum(&host, "server.cpu.user") + sum(&host, "server.cpu.system");
+    let busy_s = sum(&host, "host.cpu.user") + sum(&host, "host.cpu.system");
+    let length_s: f64 = host.iter().map(|tick| tick.length_ns as f64 / 1e9).sum();
+    assert!(server_s > 0.1, "{server_s}");
+    // A clock tick of 10 ms for each process at each end.
+    assert!(busy_s >= server_s - 0.5, "{busy_s} {server_s}");
+    let all_s = busy_s
+        + ["idle", "iowait", "steal"].map(|part| sum(&host, &format!("host.cpu.{part}"))).iter().sum::<f64>();
+    let n_cpus = host[0].values.keys().filter(|key| key.starts_with("host.cpu.idle[")).count() as f64;
+    assert!(
+        (all_s - length_s * n_cpus).abs() < 0.2 * all_s,
+        "{all_s} of {length_s} s on {n_cpus} processors"
+    );
+    assert!(
+        sum(&host, "pgdyno.cpu") < 0.2 * length_s,
+        "the observer must be cheap: {}",
+        sum(&host, "pgdyno.cpu")
+    );
+    assert!(sum(&host, "server.processes") > 6.0 * host.len() as f64);
+
+    assert!(sum(&database, "server.wal_bytes") > 1e5);
+    assert!(sum(&database, "server.wal_records") > 1000.0);
+    let commits = sum(&database, "database.commits");
+    assert!(commits > 100.0, "{commits}");
+    assert!(
+        sum(&database, "database.rows_updated") > 2.0 * commits
+            && sum(&database, "database.rows_updated") < 4.0 * commits
+    );
+    assert!(sum(&database, "server.checkpoints") >= 1.0);
+    let busiest = database.iter().map(|tick| tick.values["server.connections[active]"]).fold(0.0, f64::max);
+    assert!((1.0..=4.0).contains(&busiest), "{busiest}");
+
+    let events = seen.events();
+    let kinds: BTreeSet<EventKind> = events.iter().map(|event| event.kind).collect();
+    assert!(
+        kinds.contains(&EventKind::CheckpointStart) && kinds.contains(&EventKind::CheckpointEnd),
+        "{events:?}"
+    );
+    assert!(!kinds.contains(&EventKind::CheckpointCounted), "the log tells checkpoints: {events:?}");
+    let end = events.iter().find(|event| event.kind == EventKind::CheckpointEnd).unwrap();
+    assert!(end.number("buffers").unwrap() > 0.0 && end.number("total_s").is_some());
+    assert!((host[0].end_unix_ns..host[host.len() - 1].end_unix_ns).contains(&end.t_unix_ns));
+    for (what, reason) in seen.unavailable() {
+        assert!(
+            what.starts_with("disk") || what.starts_with("host.psi") || what.contains("_bytes"),
+            "{what}: {reason}"
+        );
+    }
+}
+
+#[test]
+fn a_server_that_goes_and_comes_back_is_told() {
+    let Some(mut server) = Server::new() else { return };
+    let seen = Seen::default();
+    let observer = seen.observe(server.spec());
+    sleep(Duration::from_millis(1500));
+    server.stop("QUIT");
+    seen.wait_for(EventKind::TelemetryLost);
+    server.restart();
+    observer.set_server_pid(Some(server.pid()));
+    let restarted = seen.wait_for(EventKind::ServerRestarted);
+    assert!(restarted.text.contains("postmaster start"), "{restarted:?}");
+    // The log tells that it was not shut down in order.
+    let trouble = seen.wait_for(EventKind::ServerTrouble);
+    assert!(trouble.text.contains("interrupted"), "{trouble:?}");
+    let n_ticks = seen.ticks(TickSource::Server).len();
+    sleep(Duration::from_millis(2500));
+    observer.stop();
+    let ticks = seen.ticks(TickSource::Server);
+    assert!(ticks.len() > n_ticks, "{ticks:?}");
+    check_keys(&ticks);
+    let lost = seen.events().into_iter().filter(|event| event.kind == EventKind::TelemetryLost);
+    assert!(lost.clone().count() <= 4, "told once for each source: {:?}", lost.collect::<Vec<_>>());
+}
+
+#[test]
+fn without_a_log_checkpoints_and_autovacuum_come_from_statistics() {
+    let Some(server) = Server::new() else { return };
+    server.query("create table t as select g from generate_series(1, 1000) g");
+    let seen = Seen::default();
+    let observer = seen.observe(ObserveSpec { log_path: None, server_pid: None, ..server.spec() });
+    sleep(Duration::from_millis(1200));
+    server.query("checkpoint");
+    let counted = seen.wait_for(EventKind::CheckpointCounted);
+    assert_eq!(counted.detail["cause"], "requested");
+    observer.stop();
+    assert_eq!(sum(&seen.ticks(TickSource::Host), "server.cpu.user"), 0.0);
+}
+
+#[test]
+fn a_server_that_hangs_does_not_hold_up_the_end() {
+    let Some(server) = Server::new() else { return };
+    let seen = Seen::default();
+    let observer = seen.observe(server.spec());
+    sleep(Duration::from_millis(1500));
+    let pid = server.pid();
+    let backends = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    let signal = |signal: &str| {
+        Command::new("kill").args(["-s", signal]).args(backends.split_whitespace()).status().unwrap();
+    };
+    signal("STOP");
+    sleep(Duration::from_millis(1200));
+    let begin = Instant::now();
+    observer.stop();
+    let took = begin.elapsed();
+    signal("CONT");
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    let n = seen.0.lock().unwrap().len();
+    sleep(Duration::from_millis(300));
+    assert_eq!(seen.0.lock().unwrap().len(), n, "nothing is heard after the end");
+}
+
+#[test]
+fn a_server_that_is_not_there_is_an_event_and_not_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let conninfo = Conninfo::new(&directory.path().display().to_string(), 5432, "u", "d");
+    let dirs = BTreeMap::from([("data".to_string(), PathBuf::from("/no/such"))]);
+    let spec =
+        ObserveSpec { server: Some(conninfo), server_pid: Some(i32::MAX), dirs, ..ObserveSpec::of_host() };
+    let seen = Seen::default();
+    let observer = seen.observe(spec);
+    seen.wait_for(EventKind::TelemetryLost);
+    sleep(Duration::from_millis(1200));
+    observer.stop();
+    let unavailable = seen.unavailable();
+    assert!(
+        unavailable.contains_key("disk (data)") && unavailable.contains_key("server.cpu"),
+        "{unavailable:?}"
+    );
+    assert_eq!(seen.events().len(), 1, "{:?}", seen.events());
+    assert!(!seen.ticks(TickSource::Host).is_empty());
+}
