@@ -187,3 +187,75 @@ fn a_single_script_draws_nothing_to_choose() {
     let before = prng.clone();
     assert_eq!((bundle.choose(&mut prng), prng), (0, before));
 }
+
+/// Whatever the input, the answer is a program or an error.
+#[test]
+fn no_input_makes_the_compiler_panic() {
+    const FRAGMENTS: [&str; 48] = [
+        "\\",
+        "\\set ",
+        "x ",
+        ":x",
+        ":",
+        "::",
+        "\n",
+        "\r\n",
+        " ",
+        "\\\n",
+        "\\\r\n",
+        ";",
+        "\\;",
+        "'",
+        "\"",
+        "$",
+        "$$",
+        "$a$",
+        "é",
+        "/*",
+        "*/",
+        "--",
+        "(",
+        ")",
+        "E'",
+        "\\if ",
+        "\\elif ",
+        "\\else",
+        "\\endif",
+        "\\sleep ",
+        "1",
+        "9223372036854775808",
+        "1.",
+        "e",
+        ".5",
+        "+",
+        "-",
+        "case when ",
+        " then ",
+        " end",
+        "random(",
+        ",",
+        "not ",
+        " is ",
+        "null",
+        "\\gset",
+        "\u{0}",
+        "~",
+    ];
+    let mut prng = crate::Prng::seed(2026);
+    for _ in 0..40_000 {
+        let n = prng.uint64_range(0, 24);
+        let fragment = |_| FRAGMENTS[prng.uint64_range(0, FRAGMENTS.len() as u64 - 1) as usize];
+        let source: String = (0..n).map(fragment).collect();
+        let Ok(bundle) = Bundle::compile(&[("t.sql", &source, 1)], &defines(&[])) else { continue };
+        let mut machine = super::machine(&bundle, 1, &defines(&[("x", "1")]));
+        machine.begin(&bundle.programs[0]);
+        let mut out = Vec::new();
+        while let Ok(action) = machine.step(&bundle.programs[0]) {
+            match action {
+                crate::Action::Send { statement } => machine.render(&bundle.programs[0], statement, &mut out),
+                crate::Action::Sleep { .. } => {}
+                crate::Action::End => break,
+            }
+        }
+    }
+}

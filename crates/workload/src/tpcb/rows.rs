@@ -3,11 +3,14 @@
 //! A row depends on its number only, never on how the range was cut, so that several loaders can share a table.
 
 use super::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE, Table, row_count};
-use crate::text;
+use crate::text::{self, PAIRS};
 use std::ops::Range;
 
-/// Longest row: two 20-digit numbers and what is around them.
+/// Longest row: two 20-digit numbers and what is around them take 47 bytes.
 const ROW_BYTES_MAX: usize = 64;
+
+/// Where the id ends in the template.
+const ID_END: usize = 20;
 
 /// Writes the rows of a range of a table, in order.
 #[derive(Clone, Debug)]
@@ -15,12 +18,16 @@ pub struct Rows {
     table: Table,
     /// The rows left, counted from 0.
     left: Range<u64>,
-    /// The next row's id in decimal, right-aligned; counted up in place, which is far cheaper than formatting.
-    digits: [u8; 20],
-    digits_start: usize,
-    /// What follows the id.
-    tail: Vec<u8>,
-    /// The row before which `tail` changes.
+    /// The next row: its id up to [`ID_END`], then the other columns. The last two digits of the id are in `low` instead,
+    /// and rows are copied at a constant length: a processor stalls when it reads what it has just written in pieces.
+    template: [u8; ID_END + ROW_BYTES_MAX],
+    /// The id modulo 100.
+    low: usize,
+    /// Where the id begins.
+    start: usize,
+    /// Where the row ends.
+    end: usize,
+    /// The row before which the other columns change.
     tail_until: u64,
 }
 
@@ -29,12 +36,13 @@ impl Rows {
     pub fn new(table: Table, scale: u32, range: Range<u64>) -> Rows {
         let n_rows = row_count(table, scale);
         let left = range.start.min(n_rows)..range.end.min(n_rows);
-        let mut id = Vec::with_capacity(20);
+        let mut id = Vec::with_capacity(ID_END);
         text::write_uint(&mut id, left.start + 1);
-        let mut digits = [b'0'; 20];
-        let digits_start = digits.len() - id.len();
-        digits[digits_start..].copy_from_slice(&id);
-        let mut rows = Rows { table, left, digits, digits_start, tail: Vec::new(), tail_until: 0 };
+        let mut template = [b'0'; ID_END + ROW_BYTES_MAX];
+        let start = ID_END - id.len();
+        template[start..ID_END].copy_from_slice(&id);
+        let low = ((left.start + 1) % 100) as usize;
+        let mut rows = Rows { table, left, template, low, start, end: ID_END, tail_until: 0 };
         rows.set_tail();
         rows
     }
@@ -43,18 +51,23 @@ impl Rows {
     /// Gives the number of rows; 0 is the end.
     pub fn fill(&mut self, out: &mut Vec<u8>, max_bytes: usize) -> usize {
         let stop = out.len() + max_bytes;
-        out.reserve(max_bytes.max(ROW_BYTES_MAX));
+        out.reserve(max_bytes + ROW_BYTES_MAX);
         let first = self.left.start;
         while self.left.start < self.left.end {
             if self.left.start == self.tail_until {
                 self.set_tail();
             }
-            let row_len = self.digits.len() - self.digits_start + self.tail.len();
-            if out.len() + row_len > stop && self.left.start > first {
+            let row_end = out.len() + self.end - self.start;
+            if row_end > stop && self.left.start > first {
                 break;
             }
-            out.extend_from_slice(&self.digits[self.digits_start..]);
-            out.extend_from_slice(&self.tail);
+            let ones = out.len() + ID_END - 1 - self.start;
+            out.extend_from_slice(&self.template[self.start..self.start + ROW_BYTES_MAX]);
+            out[ones] = PAIRS[self.low * 2 + 1];
+            if self.start < ID_END - 1 {
+                out[ones - 1] = PAIRS[self.low * 2];
+            }
+            out.truncate(row_end);
             self.count_up();
             self.left.start += 1;
         }
@@ -67,34 +80,41 @@ impl Rows {
     }
 
     fn count_up(&mut self) {
-        for digit in self.digits.iter_mut().rev() {
-            if *digit < b'9' {
-                *digit += 1;
-                break;
+        self.low += 1;
+        if self.low == 100 {
+            self.low = 0;
+            for digit in self.template[..ID_END - 2].iter_mut().rev() {
+                if *digit < b'9' {
+                    *digit += 1;
+                    break;
+                }
+                *digit = b'0';
             }
-            *digit = b'0';
-        }
-        if self.digits_start > 0 && self.digits[self.digits_start - 1] != b'0' {
-            self.digits_start -= 1;
+            // The id grows by a digit when one appears in front of it: 99 to 100, 999 to 1000.
+            if self.template[self.start - 1] != b'0' {
+                self.start -= 1;
+            }
+        } else if self.low == 10 && self.start == ID_END - 1 {
+            self.start -= 1;
         }
     }
 
     /// The columns behind the id of the next row: branch, balance, filler.
     fn set_tail(&mut self) {
-        self.tail.clear();
         let (per_branch, filler) = match self.table {
-            Table::Branches | Table::History => {
-                self.tail.extend_from_slice(b"\t0\t\\N\n");
-                self.tail_until = u64::MAX;
-                return;
-            }
+            Table::Branches | Table::History => (u64::MAX, &b"\t0\t\\N\n"[..]),
             Table::Tellers => (TELLERS_PER_SCALE, &b"\t0\t\\N\n"[..]),
             Table::Accounts => (ACCOUNTS_PER_SCALE, &b"\t0\t\n"[..]),
         };
+        let mut tail = Vec::with_capacity(ROW_BYTES_MAX);
         let branch = self.left.start / per_branch;
-        self.tail.push(b'\t');
-        text::write_uint(&mut self.tail, branch + 1);
-        self.tail.extend_from_slice(filler);
-        self.tail_until = (branch + 1) * per_branch;
+        if per_branch != u64::MAX {
+            tail.push(b'\t');
+            text::write_uint(&mut tail, branch + 1);
+        }
+        tail.extend_from_slice(filler);
+        self.end = ID_END + tail.len();
+        self.template[ID_END..self.end].copy_from_slice(&tail);
+        self.tail_until = (branch + 1).saturating_mul(per_branch);
     }
 }

@@ -1,0 +1,79 @@
+//! The hot path allocates nothing: a transaction of a built-in script, once its buffers have grown.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use workload::tpcb::{Builtin, Rows, Table};
+use workload::{Action, Bundle, Machine, Prng};
+
+/// The system's allocator, counting per thread.
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: every call goes to the system's allocator unchanged; counting touches a thread-local number only.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _ = ALLOCATIONS.try_with(|n| n.set(n.get() + 1));
+        // SAFETY: the caller keeps `alloc`'s contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps `dealloc`'s contract.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn allocations() -> u64 {
+    ALLOCATIONS.with(Cell::get)
+}
+
+/// Runs one transaction under both protocols.
+fn transaction(machine: &mut Machine, bundle: &Bundle, out: &mut Vec<u8>) {
+    let program = &bundle.programs[0];
+    machine.begin(program);
+    while let Action::Send { statement } = machine.step(program).expect("built-in scripts run") {
+        out.clear();
+        machine.render(program, statement, out);
+        for variable in &program.statements[statement].parameters {
+            machine.parameter(program, *variable, out);
+        }
+    }
+}
+
+#[test]
+fn transactions_of_builtin_scripts_allocate_nothing() {
+    let defines = BTreeMap::from([("scale".to_owned(), "100".to_owned())]);
+    let own = "\\set d 1.5 * random_gaussian(1, 100, 2.5)\n\\if :d > 60\n\\set d :d / 3\n\\endif\nselect :d;";
+    for source in Builtin::ALL.map(Builtin::source).into_iter().chain([own]) {
+        let bundle = Bundle::compile(&[("script", source, 1)], &defines).expect("compiles");
+        let mut machine = Machine::new(&bundle, Prng::seed(1), 0, &defines);
+        let mut out = Vec::with_capacity(4096);
+        transaction(&mut machine, &bundle, &mut out);
+        let before = allocations();
+        for _ in 0..1000 {
+            transaction(&mut machine, &bundle, &mut out);
+            machine.rewind();
+        }
+        assert_eq!(allocations(), before, "{source}");
+    }
+}
+
+#[test]
+fn rows_allocate_once_per_branch() {
+    let mut rows = Rows::new(Table::Accounts, 3, 0..300_000);
+    let mut out = Vec::with_capacity(1 << 17);
+    rows.fill(&mut out, 1 << 16);
+    out.clear();
+    let before = allocations();
+    while rows.fill(&mut out, 1 << 16) > 0 {
+        out.clear();
+    }
+    assert_eq!(allocations() - before, 2, "at the second and the third branch");
+}
