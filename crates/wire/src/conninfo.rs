@@ -1,6 +1,6 @@
 //! Where to connect and as whom: the settings of libpq as one value, resolved as libpq resolves them.
-//! Parsing of the text is libpq's own ([`parse`]); environment, service file, password file and defaults are
-//! applied in [`resolve`]. Nothing here opens a connection.
+//! Parsing of the text is libpq's own (`parse`); environment, service file, password file and defaults are
+//! applied in `resolve`. Nothing here opens a connection.
 
 mod parse;
 mod passfile;

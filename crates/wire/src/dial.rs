@@ -1,5 +1,5 @@
 //! Making a connection without blocking: which host, which address, with or without TLS, in libpq's order, and what
-//! to try next when an attempt fails. One attempt itself is in [`attempt`], authentication in [`auth`].
+//! to try next when an attempt fails. One attempt itself is in `attempt`, authentication in `auth`.
 
 mod attempt;
 mod auth;
@@ -87,19 +87,32 @@ pub fn connect(conninfo: &Conninfo) -> Result<Connection, ConnectError> {
 }
 
 impl Conninfo {
-    /// The same with every host name looked up, so that many connections ask the resolver once. Each name stands
-    /// for its first address afterwards.
+    /// The same with every host name looked up, so that many connections ask the resolver once. A name with several
+    /// addresses becomes several hosts.
     ///
     /// # Errors
     /// A name that has no address.
     pub fn with_addresses(&self) -> Result<Conninfo, ConnectError> {
         let mut conninfo = self.clone();
-        for host in &mut conninfo.hosts {
-            if let Some(Target::Address(address)) = targets(host)?.into_iter().next() {
-                host.hostaddr = Some(address.ip().to_string());
+        conninfo.hosts.clear();
+        conninfo.host_passwords.clear();
+        for (i, host) in self.hosts.iter().enumerate() {
+            for target in targets(host)? {
+                let mut host = host.clone();
+                if let Target::Address(address) = target {
+                    host.hostaddr = Some(address.ip().to_string());
+                }
+                conninfo.hosts.push(host);
+                conninfo.host_passwords.extend(self.host_passwords.get(i).cloned());
             }
         }
         Ok(conninfo)
+    }
+}
+
+impl fmt::Debug for Dialing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Dialing {{ {}, fd: {} }}", self.conninfo, self.fd())
     }
 }
 
@@ -414,6 +427,7 @@ fn version_num(text: &str) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conninfo::PasswordSource;
 
     #[test]
     fn versions_become_numbers() {
@@ -426,6 +440,21 @@ mod tests {
         ] {
             assert_eq!(version_num(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn looking_names_up_keeps_the_password_of_each_host() {
+        let mut conninfo = Conninfo::new("localhost", 1, "u", "d");
+        conninfo.hosts.push(Host { host: "/tmp".to_owned(), hostaddr: None, port: 2 });
+        conninfo.host_passwords = vec![Some("a".into()), Some("b".into())];
+        conninfo.password_source = PasswordSource::Passfile("f".into());
+        let found = conninfo.with_addresses().unwrap();
+        for (i, host) in found.hosts.iter().enumerate() {
+            let (address, password) = if host.port == 1 { (true, "a") } else { (false, "b") };
+            assert_eq!(host.hostaddr.is_some(), address, "{host}");
+            assert_eq!(found.password_for(i), Some(&password.into()), "{host}");
+        }
+        assert!(found.hosts.len() >= 2);
     }
 
     #[test]

@@ -21,4 +21,4 @@ pub use link::{Link, Want};
 pub use quote::{quote_ident, quote_literal};
 pub use reply::{ServerError, parse_error};
 pub use scan::{Flow, Reply, Scanner, TransactionStatus};
-pub use session::{Rows, Session, SessionError};
+pub use session::{Copied, Rows, Session, SessionError};

@@ -206,25 +206,52 @@ impl Scanner {
 
     #[inline]
     fn is_wanted(&self, tag: u8) -> bool {
-        self.want_rows || !matches!(tag, b'D' | b'T' | b'd')
+        self.want_rows || CLASSES[tag as usize] != Class::Row
     }
 }
+
+/// What is known of a type byte.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// No server sends it.
+    Unknown,
+    /// Always delivered.
+    Plain,
+    /// Delivered only if rows are wanted.
+    Row,
+}
+
+/// The class of each type byte: one look instead of a chain of comparisons.
+static CLASSES: [Class; 256] = {
+    let mut classes = [Class::Unknown; 256];
+    let plain = b"123ACEGHIKNRSVWZcnstv";
+    let mut i = 0;
+    while i < plain.len() {
+        classes[plain[i] as usize] = Class::Plain;
+        i += 1;
+    }
+    classes[b'D' as usize] = Class::Row;
+    classes[b'T' as usize] = Class::Row;
+    classes[b'd' as usize] = Class::Row;
+    classes
+};
 
 /// The length of the body, if the header can be believed.
 #[inline]
 fn body_length(tag: u8, length: u32) -> Result<usize, ProtocolError> {
-    if !(4..=MESSAGE_BYTES_MAX).contains(&length) || !tag.is_ascii_alphanumeric() {
+    let body_bytes = length.wrapping_sub(4);
+    if body_bytes > MESSAGE_BYTES_MAX || CLASSES[tag as usize] == Class::Unknown {
         return Err(bad_header(tag, length));
     }
-    Ok(length as usize - 4)
+    Ok(body_bytes as usize)
 }
 
 #[cold]
 fn bad_header(tag: u8, length: u32) -> ProtocolError {
-    if tag.is_ascii_alphanumeric() {
-        ProtocolError::BadLength { tag, length }
-    } else {
+    if CLASSES[tag as usize] == Class::Unknown {
         ProtocolError::UnknownType(tag)
+    } else {
+        ProtocolError::BadLength { tag, length }
     }
 }
 
@@ -263,8 +290,8 @@ fn decode(tag: u8, body: &[u8]) -> Result<Reply<'_>, ProtocolError> {
         b'd' => Reply::CopyData(body),
         b'c' => Reply::CopyDone,
         b'A' => Reply::Notification(body),
-        b'R' | b'K' | b'V' | b'W' | b't' | b'v' => Reply::Other(tag),
-        _ => return Err(ProtocolError::UnknownType(tag)),
+        // The header was checked, so this is one of R, K, V, W, t, v.
+        _ => Reply::Other(tag),
     })
 }
 

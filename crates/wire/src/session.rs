@@ -2,6 +2,7 @@
 //! time to allocate rows.
 
 pub use crate::dial::CancelHandle;
+pub use crate::quote::{quote_ident, quote_literal};
 pub use crate::rows::Rows;
 
 use crate::conninfo::{Conninfo, Host};

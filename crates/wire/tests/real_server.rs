@@ -11,7 +11,10 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 use wire::conninfo::Surroundings;
-use wire::{ConnectError, Conninfo, Secret, Session, SessionError, connect};
+use wire::{
+    ConnectError, Connection, Conninfo, Dialing, Flow, Progress, Reply, Scanner, Secret, Session,
+    SessionError, connect,
+};
 
 /// Who the server thinks we are, and whether it sees TLS.
 fn identity(session: &mut Session) -> String {
@@ -437,4 +440,79 @@ fn a_late_answer_and_a_lost_server_are_told_apart() {
     assert!(matches!(&error, SessionError::Server(e) if e.sqlstate == "57P01"), "{error:?}");
     assert!(matches!(victim.query("select 1"), Err(SessionError::Lost(_))));
     assert!(victim.is_lost());
+}
+
+#[test]
+fn one_event_loop_makes_many_connections_and_talks_over_them() {
+    const N: usize = 5;
+    enum Client {
+        Dialing(Dialing, u32),
+        Asking(Connection, Scanner),
+        Done,
+    }
+    let cluster = Cluster::shared();
+    let password = format!("password={PASSWORD} sslmode");
+    for conninfo in [
+        cluster.socket("trusty"),
+        cluster.tcp("scrammer", &format!("{password}=disable")),
+        cluster.tcp("scrammer", &format!("{password}=require")),
+        cluster.tcp("tlsonly", &format!("{password}=allow")),
+    ] {
+        let mut poll = mio::Poll::new().unwrap();
+        let both = mio::Interest::READABLE | mio::Interest::WRITABLE;
+        let mut clients = Vec::new();
+        for i in 0..N {
+            let mut dialing = Dialing::start(&conninfo).unwrap();
+            poll.registry().register(dialing.link_mut().unwrap(), mio::Token(i), both).unwrap();
+            clients.push(Client::Dialing(dialing, 0));
+        }
+        let mut events = mio::Events::with_capacity(64);
+        let begin = Instant::now();
+        while clients.iter().any(|client| !matches!(client, Client::Done)) {
+            assert!(begin.elapsed() < Duration::from_secs(10), "an event was missed: {conninfo}");
+            poll.poll(&mut events, Some(Duration::from_secs(10))).unwrap();
+            for event in &events {
+                let client = &mut clients[event.token().0];
+                *client = match std::mem::replace(client, Client::Done) {
+                    Client::Dialing(mut dialing, generation) => match dialing.advance().unwrap() {
+                        Progress::Done(mut connection) => {
+                            assert!(connection.leftover.is_empty());
+                            let mut bytes = Vec::new();
+                            wire::message::query(&mut bytes, "select generate_series(1, 10000)");
+                            assert_eq!(connection.link.send(&bytes).unwrap(), bytes.len());
+                            // The last try may have been made and ended between two polls.
+                            if dialing.generation() != generation {
+                                poll.registry().register(&mut connection.link, event.token(), both).unwrap();
+                            }
+                            Client::Asking(connection, Scanner::new())
+                        }
+                        _ if dialing.generation() != generation => {
+                            let link = dialing.link_mut().unwrap();
+                            poll.registry().register(link, event.token(), both).unwrap();
+                            let generation = dialing.generation();
+                            Client::Dialing(dialing, generation)
+                        }
+                        _ => Client::Dialing(dialing, generation),
+                    },
+                    Client::Asking(mut connection, mut scanner) => {
+                        let mut buffer = [0; 1000];
+                        let mut is_ready = false;
+                        while !is_ready {
+                            let n = match connection.link.recv(&mut buffer) {
+                                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+                                n => n.unwrap(),
+                            };
+                            let sink = |reply: Reply<'_>| {
+                                is_ready |= matches!(reply, Reply::ReadyForQuery(_));
+                                Flow::Continue
+                            };
+                            scanner.feed(&buffer[..n], sink).unwrap();
+                        }
+                        if is_ready { Client::Done } else { Client::Asking(connection, scanner) }
+                    }
+                    Client::Done => Client::Done,
+                };
+            }
+        }
+    }
 }

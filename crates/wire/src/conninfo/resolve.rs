@@ -277,3 +277,138 @@ fn read_passfile(conninfo: &mut Conninfo, settings: &Settings, around: &Surround
         conninfo.password_source = PasswordSource::Passfile(file);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn around(environment: &[(&str, &str)]) -> Surroundings {
+        Surroundings {
+            environment: environment
+                .iter()
+                .map(|(key, value)| (key.to_string(), value.to_string()))
+                .collect(),
+            home: None,
+            os_user: Some("os".to_owned()),
+            socket_dir: "/sockets".to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_nearest_source_wins() {
+        let check = |text: &str, environment: &[(&str, &str)], expected: &str| {
+            let conninfo = resolve(text, &around(environment)).unwrap_or_else(|e| panic!("{text}: {e}"));
+            assert_eq!(conninfo.to_string(), expected, "{text} {environment:?}");
+        };
+        check("", &[], "os@/sockets:5432/os");
+        check("bench", &[], "os@/sockets:5432/bench");
+        check("user=u", &[], "u@/sockets:5432/u");
+        check("", &[("PGHOST", "h"), ("PGPORT", "1"), ("PGUSER", "e"), ("PGDATABASE", "d")], "e@h:1/d");
+        check("", &[("PGHOST", ""), ("PGPORT", "")], "os@/sockets:5432/os");
+        check("host=x dbname=y", &[("PGHOST", "h"), ("PGDATABASE", "d"), ("PGUSER", "e")], "e@x:5432/y");
+        check("host='' dbname=y", &[("PGHOST", "h")], "os@/sockets:5432/y");
+        check("postgres://u:secret@h1:1,[::1]:2/d", &[], "u@h1:1,[::1]:2/d");
+        check("host=a,b,c port=7", &[], "os@a:7,b:7,c:7/os");
+        check("host=a,b port=,8", &[], "os@a:5432,b:8/os");
+        check("hostaddr=10.0.0.1", &[], "os@10.0.0.1:5432/os");
+        check("host=/tmp", &[], "os@/tmp:5432/os");
+    }
+
+    #[test]
+    fn encryption_settings_follow_libpq() {
+        let mode = |text: &str, environment: &[(&str, &str)]| {
+            resolve(text, &around(environment)).map(|conninfo| conninfo.sslmode).map_err(|error| error.0)
+        };
+        assert_eq!(mode("", &[]), Ok(SslMode::Prefer));
+        assert_eq!(mode("", &[("PGSSLMODE", "verify-ca")]), Ok(SslMode::VerifyCa));
+        assert_eq!(mode("", &[("PGREQUIRESSL", "1")]), Ok(SslMode::Require));
+        assert_eq!(mode("postgres://h/?ssl=true", &[]), Ok(SslMode::Require));
+        assert_eq!(mode("sslrootcert=system", &[]), Ok(SslMode::VerifyFull));
+        assert!(mode("sslrootcert=system sslmode=require", &[]).is_err());
+        assert!(mode("sslnegotiation=direct", &[]).is_err());
+        assert_eq!(mode("sslnegotiation=direct sslmode=require", &[]), Ok(SslMode::Require));
+        let conninfo = resolve("", &around(&[])).unwrap();
+        assert_eq!(conninfo.channel_binding, ChannelBinding::Prefer);
+        assert_eq!(conninfo.connect_timeout, crate::conninfo::CONNECT_TIMEOUT_DEFAULT);
+        let forever = resolve("connect_timeout=0", &around(&[])).unwrap();
+        assert_eq!(forever.connect_timeout, Duration::ZERO);
+    }
+
+    #[test]
+    fn bad_values_are_named() {
+        let check = |text: &str, expected: &str| {
+            let said = resolve(text, &around(&[])).map(|c| c.to_string()).unwrap_or_else(|error| error.0);
+            assert_eq!(said, expected, "{text}");
+        };
+        check("postgresql://host:99999/db", "port 99999 is not in 1..65535");
+        check("port=0", "port 0 is not in 1..65535");
+        check("port=x", "port `x` is not a number");
+        check("host=a,b port=1,2,3", "3 ports do not match 2 hosts");
+        check("host=a,b hostaddr=1.1.1.1", "2 hosts do not match 1 `hostaddr` values");
+        check("connect_timeout=soon", "`connect_timeout` must be a whole number, got `soon`");
+        check(
+            "sslmode=on",
+            "`sslmode` cannot be `on`; use one of: disable, allow, prefer, require, verify-ca, verify-full",
+        );
+        check("gssencmode=require", "`gssencmode` is not supported here; remove it");
+        check("sslcrl=x", "`sslcrl` is not supported here; remove it");
+        check("host=@x", "abstract unix socket `@x` is not supported");
+    }
+
+    #[test]
+    fn services_and_password_files_are_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let service_file = dir.path().join("services").display().to_string();
+        std::fs::write(&service_file, "[s]\nhost=a,b\nuser=u\ndbname=d\n[p]\npassword=pw\n[bad]\nbogus=1\n")
+            .unwrap();
+        let passfile = dir.path().join(".pgpass");
+        std::fs::write(&passfile, "b:*:*:u:of b\n").unwrap();
+        std::fs::set_permissions(&passfile, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let mut around = around(&[("PGSERVICEFILE", &service_file), ("PGUSER", "e"), ("PGPASSWORD", "")]);
+        around.home = Some(dir.path().to_owned());
+
+        let conninfo = resolve("service=s dbname=x", &around).unwrap();
+        assert_eq!(conninfo.to_string(), "u@a:5432,b:5432/x");
+        assert_eq!((conninfo.password_for(0), conninfo.password_for(1)), (None, Some(&Secret::from("of b"))));
+        assert_eq!(conninfo.password_source, PasswordSource::Passfile(passfile));
+
+        let check = |text: &str, environment: (&str, &str), expected: PasswordSource| {
+            let mut around = around.clone();
+            around.environment.insert(environment.0.to_owned(), environment.1.to_owned());
+            let conninfo = resolve(text, &around).unwrap();
+            assert_eq!(conninfo.password_source, expected, "{text}");
+            assert!(!format!("{conninfo:?} {conninfo} {:?}", conninfo.keywords()).contains("pw"), "{text}");
+        };
+        check("", ("PGSERVICE", "p"), PasswordSource::Service("p".to_owned()));
+        check("service=p password=pw", ("", ""), PasswordSource::Text { url: false });
+        check("postgres://u:pw@h/", ("PGPASSWORD", "pw"), PasswordSource::Text { url: true });
+        check("", ("PGPASSWORD", "pw"), PasswordSource::Environment);
+        check("host=a", ("", ""), PasswordSource::Nowhere);
+        let error = |text: &str| resolve(text, &around).map(|c| c.to_string()).unwrap_err().0;
+        assert!(error("service=absent").starts_with("service `absent` is not in `"));
+        assert_eq!(error("service=bad"), "service `bad` sets the unknown keyword `bogus`");
+    }
+
+    #[test]
+    fn keywords_make_the_round_trip() {
+        for text in [
+            "",
+            "host=a,b hostaddr=10.0.0.1, port=1,2 user=u dbname=d sslmode=verify-full sslrootcert=r sslcert=c sslkey=k",
+            "host=/tmp options='-c work_mem=1MB' application_name=x target_session_attrs=standby sslsni=0",
+            "sslmode=require sslnegotiation=direct channel_binding=require connect_timeout=3 tcp_user_timeout=5",
+        ] {
+            let before = resolve(&format!("{text} password=pw"), &around(&[])).unwrap();
+            let keywords = before.keywords();
+            assert!(
+                !keywords.values().any(|value| value.contains("pw")) && !keywords.contains_key("password")
+            );
+            let mut after = from_keywords(&keywords, before.password.clone()).unwrap();
+            assert_eq!(after.password_source, PasswordSource::Given);
+            after.password_source = before.password_source.clone();
+            assert_eq!(after, before, "{text}");
+        }
+        let unknown = BTreeMap::from([("hots".to_owned(), "x".to_owned())]);
+        assert_eq!(from_keywords(&unknown, None).unwrap_err().0, "unknown connection keyword `hots`");
+    }
+}
