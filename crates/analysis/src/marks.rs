@@ -51,9 +51,8 @@ fn checkpoints(events: &[(f64, &Event)], end_s: f64) -> Vec<Mark> {
                 );
             }
             EventKind::CheckpointEnd => {
-                let (from_s, start) = begun
-                    .take()
-                    .unwrap_or_else(|| (t_s - event.number("total_s").unwrap_or(0.0).max(0.0), *event));
+                let (from_s, start) =
+                    begun.take().unwrap_or_else(|| (t_s - length_s(event, "total_s"), *event));
                 marks.push(checkpoint(from_s, *t_s, start, Some(event)));
             }
             _ => {}
@@ -86,8 +85,7 @@ fn autovacuums(events: &[(f64, &Event)]) -> Vec<Mark> {
         .filter(|(_, event)| matches!(event.kind, EventKind::AutovacuumEnd | EventKind::AutoanalyzeEnd));
     let logged: Vec<Mark> = logged
         .map(|(t_s, event)| {
-            let elapsed_s = event.number("elapsed_s").unwrap_or(0.0).max(0.0);
-            mark(AUTOVACUUM, t_s - elapsed_s, *t_s, autovacuum_text(event))
+            mark(AUTOVACUUM, t_s - length_s(event, "elapsed_s"), *t_s, autovacuum_text(event))
         })
         .collect();
     let mut seen: Vec<Mark> = Vec::new();
@@ -116,8 +114,7 @@ fn moment(t_s: f64, event: &Event) -> Option<Mark> {
             Some(mark(TROUBLE, t_s, t_s, event.text.clone()))
         }
         EventKind::DriverPaused => {
-            let pause_s = event.number("pause_s").unwrap_or(0.0).max(0.0);
-            Some(mark(PAUSE, t_s - pause_s, t_s, event.text.clone()))
+            Some(mark(PAUSE, t_s - length_s(event, "pause_s"), t_s, event.text.clone()))
         }
         _ => None,
     }
@@ -134,6 +131,11 @@ fn lost_connections(events: &[(f64, &Event)]) -> Vec<Mark> {
     let words =
         |n: u32| if n == 1 { "1 connection lost".to_string() } else { format!("{n} connections lost") };
     groups.into_iter().map(|(from_s, to_s, n)| mark(TROUBLE, from_s, to_s, words(n))).collect()
+}
+
+/// A length that an event tells; 0 when it does not, or tells nonsense.
+fn length_s(event: &Event, name: &str) -> f64 {
+    event.number(name).filter(|s| s.is_finite() && *s > 0.0).unwrap_or(0.0)
 }
 
 fn mark(kind: &str, from_s: f64, to_s: f64, text: String) -> Mark {

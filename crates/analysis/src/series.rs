@@ -35,6 +35,7 @@ pub(crate) fn series(data: &RunData, line: &Timeline, usage: &Usage) -> Vec<Seri
 }
 
 fn one(panel: &str, name: &str, unit: &str, points: Points) -> Series {
+    let points = points.into_iter().filter(|(_, value)| value.is_finite()).collect();
     Series { panel: panel.to_string(), name: name.to_string(), unit: unit.to_string(), points }
 }
 

@@ -103,13 +103,13 @@ impl<'a> Usage<'a> {
             covered_s += share * placed.length_s();
         }
         let enough = to_s > from_s && covered_s >= MIN_COVERAGE * (to_s - from_s);
-        enough.then(|| sum / covered_s)
+        enough.then(|| sum / covered_s).filter(|rate| rate.is_finite())
     }
 
     /// Part of a span in which ticks hold a metric, 0 to 1.
     pub(crate) fn coverage(&self, metric: &str, from_s: f64, to_s: f64) -> f64 {
-        let covered: f64 =
-            self.overlapping(metric, from_s, to_s).map(|p| p.share_within(from_s, to_s) * p.length_s()).sum();
+        let ticks = self.overlapping(metric, from_s, to_s);
+        let covered = ticks.map(|p| p.share_within(from_s, to_s) * p.length_s()).fold(0.0, |sum, s| sum + s);
         if to_s > from_s { (covered / (to_s - from_s)).clamp(0.0, 1.0) } else { 0.0 }
     }
 
@@ -166,8 +166,8 @@ fn holds(placed: &Placed, metric: &str) -> bool {
     from_metric(placed, metric).next().is_some_and(|(key, _)| split_key(key).0 == metric)
 }
 
-/// Sum of a metric's value over its instances.
+/// Sum of a metric's value over its instances. (`Iterator::sum` of nothing would be -0.0.)
 pub(crate) fn sum_of(placed: &Placed, metric: &str) -> f64 {
     let of_metric = from_metric(placed, metric).take_while(|(key, _)| split_key(key).0 == metric);
-    of_metric.map(|(_, value)| value).sum()
+    of_metric.map(|(_, value)| value).fold(0.0, |sum, value| sum + value)
 }

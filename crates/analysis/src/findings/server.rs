@@ -89,8 +89,8 @@ pub(super) fn checkpoint_in_window(context: &RunContext) -> Option<Finding> {
     let first = touching.first()?;
     let began = touching.iter().filter(|mark| mark.from_s >= from_s).count();
     let severity = if began >= 2 { Severity::Note } else { Severity::Doubt };
-    let within_s: f64 =
-        touching.iter().map(|mark| (mark.to_s.min(to_s) - mark.from_s.max(from_s)).max(0.0)).sum();
+    let within = touching.iter().map(|mark| (mark.to_s.min(to_s) - mark.from_s.max(from_s)).max(0.0));
+    let within_s = within.fold(0.0, |sum, s| sum + s);
     let evidence = format!(
         "{} ran during {within_s:.0} of {:.0} measured seconds, first from {:.0} s to {:.0} s: {}",
         plural(touching.len() as u64, "checkpoint"),

@@ -1,0 +1,350 @@
+//! Each rule fires on a run that is disturbed in its way, and is silent on the quiet one.
+
+use std::collections::BTreeSet;
+
+use analysis::finding::{Finding, Grade, Severity};
+use analysis::findings::{CATALOGUE, rule};
+use analysis::study;
+use analysis::summary::Study;
+use model::drive::Ending;
+use model::event::EventKind;
+use model::interval::Counts;
+use model::load::Pace;
+use model::plan::RunState;
+use model::run::{ExperimentData, RunData};
+
+use crate::quiet::{self, WINDOW, event, set_committed, set_metric, tps};
+
+fn findings_of(data: RunData) -> Vec<Finding> {
+    let study = study(&quiet::experiment(1, vec![data]));
+    study.runs.into_iter().next().unwrap().findings
+}
+
+type Disturb = fn(&mut RunData);
+
+fn pace(data: &mut RunData, pace: Pace) {
+    data.record.load.as_mut().unwrap().pace = pace;
+    data.record.case.workload.pace = pace;
+}
+
+fn setting(data: &mut RunData, name: &str, value: &str) {
+    let server = data.record.server.as_mut().unwrap();
+    server.settings.get_mut(name).unwrap().value = value.to_string();
+}
+
+fn checkpoint(data: &mut RunData, from_s: f64, to_s: f64) {
+    data.events
+        .push(event(from_s, EventKind::CheckpointStart, "checkpoint starting: time").with("cause", "time"));
+    let end = event(to_s, EventKind::CheckpointEnd, "checkpoint complete").with("buffers", 1234);
+    data.events.push(end.with("total_s", to_s - from_s));
+}
+
+/// Transactions of second 10 end otherwise than by a commit.
+fn end_otherwise(data: &mut RunData, change: fn(&mut Counts)) {
+    change(&mut data.intervals[10].counts);
+    quiet::finish(data);
+}
+
+/// Rule, weight, words that the evidence must contain, disturbance.
+const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
+    ("run-incomplete", Severity::Void, "29 of 30 s were measured: interrupted", |data| {
+        data.record.state = RunState::Partial;
+        data.record.reason = "interrupted".to_string();
+        data.record.done.as_mut().unwrap().ending = Ending::Stopped;
+        data.intervals.truncate(35);
+    }),
+    ("run-incomplete", Severity::Void, "nothing was measured", |data| {
+        data.record.state = RunState::Failed;
+        data.record.done = None;
+        data.intervals.clear();
+        data.histograms.clear();
+    }),
+    ("counts-broken", Severity::Void, "identity", |data| {
+        data.record.done.as_mut().unwrap().counts.started += 1;
+    }),
+    ("counts-broken", Severity::Void, "the driver says", |data| {
+        data.intervals[12].counts.committed -= 1;
+        data.intervals[12].counts.failed += 1;
+    }),
+    ("records-damaged", Severity::Doubt, "line 3", |data| {
+        data.damage.push("intervals.jsonl line 3".to_string())
+    }),
+    ("records-damaged", Severity::Doubt, "base64", |data| data.histograms[30].line.data = "!".to_string()),
+    ("records-damaged", Severity::Doubt, "cannot be decoded", |data| {
+        data.histograms[30].line.data = "AAAA".to_string();
+    }),
+    ("records-damaged", Severity::Doubt, "1 seconds of the measure are missing", |data| {
+        data.intervals.remove(20);
+    }),
+    ("too-few-transactions", Severity::Void, "60 committed in 30 s by 8 clients", |data| {
+        set_committed(data, 0..36, |_| 2);
+    }),
+    ("transactions-failed", Severity::Doubt, "800 transactions (2.7 %) failed", |data| {
+        end_otherwise(data, |counts| (counts.committed, counts.failed) = (counts.committed - 800, 800));
+    }),
+    ("transactions-failed", Severity::Note, "1 transaction (0.0 %) failed", |data| {
+        end_otherwise(data, |counts| (counts.committed, counts.failed) = (counts.committed - 1, 1));
+    }),
+    ("outcomes-unknown", Severity::Doubt, "1 transaction ended without an answer", |data| {
+        end_otherwise(data, |counts| (counts.committed, counts.unknown) = (counts.committed - 1, 1));
+    }),
+    ("cut-off-at-end", Severity::Doubt, "1 transaction had not ended 10 s after", |data| {
+        end_otherwise(data, |counts| (counts.committed, counts.aborted) = (counts.committed - 1, 1));
+    }),
+    ("offered-load-not-achieved", Severity::Doubt, "of 2000 transactions per second ended (50 %)", |data| {
+        pace(data, Pace::Poisson { rate_per_s: 2000.0 });
+    }),
+    ("stall", Severity::Doubt, "3 of 30 measured seconds (20, 21, 22)", |data| {
+        set_committed(data, 20..23, |_| 5);
+    }),
+    ("not-steady", Severity::Doubt, "below the first", |data| {
+        set_committed(data, 5..35, |t| tps(t) - 10 * u64::from(t));
+    }),
+    ("not-steady", Severity::Doubt, "above the first", |data| {
+        set_committed(data, 5..35, |t| if t < 20 { tps(t) } else { tps(t) + 100 });
+    }),
+    ("too-short-to-judge", Severity::Note, "5 s were measured", |data| {
+        data.record.load.as_mut().unwrap().window.measure_s = 5;
+    }),
+    ("unfair-clients", Severity::Note, "between 0 and 7500", |data| {
+        data.record.done.as_mut().unwrap().measured_by_client = vec![7500, 0, 7500, 0, 7500, 0, 7500, 0];
+    }),
+    ("connection-lost", Severity::Void, "1 client lost the connection, first at 12 s: 57P01", |data| {
+        data.events.push(event(12.0, EventKind::ConnectionLost, "57P01"));
+    }),
+    ("connection-lost", Severity::Void, "every client", |data| {
+        data.record.done.as_mut().unwrap().ending = Ending::ConnectionsLost;
+        data.record.done.as_mut().unwrap().clients_lost = 8;
+    }),
+    ("server-restarted", Severity::Void, "at 12 s", |data| {
+        data.events.push(event(12.0, EventKind::ServerRestarted, "postmaster started anew"));
+    }),
+    ("server-trouble", Severity::Void, "PANIC", |data| {
+        data.events.push(event(11.0, EventKind::ServerTrouble, "FATAL:  role \"x\" does not exist"));
+        data.events.push(event(12.0, EventKind::ServerTrouble, "PANIC:  could not write to file"));
+    }),
+    ("server-trouble", Severity::Doubt, "FATAL", |data| {
+        data.events.push(event(11.0, EventKind::ServerTrouble, "FATAL:  role \"x\" does not exist"));
+    }),
+    ("checkpoint-in-window", Severity::Doubt, "1 checkpoint ran during 4 of 30", |data| {
+        checkpoint(data, 12.0, 16.0)
+    }),
+    ("checkpoint-in-window", Severity::Doubt, "first from -2 s", |data| checkpoint(data, -2.0, 8.0)),
+    ("checkpoint-in-window", Severity::Doubt, "end was not seen", |data| {
+        data.events.push(event(30.0, EventKind::CheckpointStart, "checkpoint starting: wal"));
+    }),
+    ("checkpoint-in-window", Severity::Doubt, "counted", |data| {
+        data.events.push(event(30.0, EventKind::CheckpointCounted, "1 timed checkpoint counted"));
+    }),
+    ("checkpoint-in-window", Severity::Note, "2 checkpoints", |data| {
+        checkpoint(data, 12.0, 16.0);
+        checkpoint(data, 22.0, 26.0);
+    }),
+    ("autovacuum-in-window", Severity::Doubt, "autovacuum of pgbench_tellers", |data| {
+        let end = event(12.0, EventKind::AutovacuumEnd, "automatic vacuum").with("elapsed_s", 0.5);
+        data.events.push(end.with("table", "pgbench_tellers"));
+    }),
+    ("autovacuum-in-window", Severity::Doubt, "1 time during", |data| {
+        data.events.push(event(12.0, EventKind::AutovacuumSeen, "1 autovacuum worker"));
+        data.events.push(event(13.0, EventKind::AutovacuumSeen, "1 autovacuum worker"));
+    }),
+    ("not-durable", Severity::Doubt, "NOT DURABLE: fsync = off", |data| setting(data, "fsync", "off")),
+    ("not-durable", Severity::Doubt, "full_page_writes = off", |data| {
+        setting(data, "full_page_writes", "off")
+    }),
+    ("not-durable", Severity::Note, "synchronous_commit = off", |data| {
+        setting(data, "synchronous_commit", "off")
+    }),
+    ("assertions-on", Severity::Doubt, "debug_assertions", |data| setting(data, "debug_assertions", "on")),
+    ("disk-nearly-full", Severity::Doubt, "96 MB free", |data| {
+        data.events.push(event(-3.0, EventKind::DiskNearlyFull, "96 MB free on `/data`"));
+    }),
+    ("foreign-cpu", Severity::Doubt, "used 7.7 % of the 4 processors on average", |data| {
+        set_metric(data, "server.cpu.user", -10.0, 50.0, 0.73);
+    }),
+    ("foreign-cpu", Severity::Doubt, "at worst 26 % from 14 s to 19 s", |data| {
+        set_metric(data, "server.cpu.user", 14.5, 19.5, 0.0);
+    }),
+    ("steal", Severity::Doubt, "2.0 % of processor time was stolen", |data| {
+        set_metric(data, "host.cpu.steal", 14.5, 19.5, 0.02);
+    }),
+    ("driver-saturated", Severity::Doubt, "93 % of a processor", |data| {
+        set_metric(data, "driver.thread_cpu", -10.0, 50.0, 0.93);
+    }),
+    ("driver-waits-for-cpu", Severity::Note, "25 % of the time", |data| {
+        for tick in data.ticks.iter_mut().filter(|tick| tick.values.contains_key("driver.cpu.user")) {
+            tick.values.insert("driver.run_delay".to_string(), 0.25);
+        }
+    }),
+    ("driver-paused", Severity::Doubt, "paused for 3.00 s", |data| {
+        data.events.push(event(15.0, EventKind::DriverPaused, "driver paused").with("pause_s", 3));
+    }),
+    ("telemetry-missing", Severity::Note, "pg_stat_io: before 16", |data| {
+        data.record.telemetry_unavailable.insert("pg_stat_io".to_string(), "before 16".to_string());
+    }),
+    ("telemetry-missing", Severity::Note, "host telemetry covers 0.0 %", |data| data.ticks.clear()),
+    ("telemetry-missing", Severity::Note, "log went away", |data| {
+        data.events.push(event(15.0, EventKind::TelemetryLost, "log went away"));
+    }),
+];
+
+#[test]
+fn the_quiet_run_has_no_finding() {
+    assert_eq!(findings_of(quiet::run(1)), []);
+}
+
+#[test]
+fn each_rule_of_a_run_finds_its_disturbance_with_its_figure() {
+    for (id, severity, words, disturb) in RUN_TABLE {
+        let mut data = quiet::run(1);
+        disturb(&mut data);
+        let findings = findings_of(data);
+        let found = findings.iter().find(|finding| finding.id == *id);
+        let found = found.unwrap_or_else(|| panic!("{id} is not among {findings:#?}"));
+        assert_eq!(found.severity, *severity, "{id}: {}", found.evidence);
+        assert!(found.evidence.contains(words), "{id}: `{}` lacks `{words}`", found.evidence);
+        assert_eq!(found.advice, rule(id).unwrap().advice);
+    }
+}
+
+#[test]
+fn a_disturbance_outside_the_measure_is_not_held_against_it() {
+    let silent: &[Disturb] = &[
+        |data| checkpoint(data, 1.0, 4.5),
+        |data| checkpoint(data, 35.5, 40.0),
+        |data| data.events.push(event(-20.0, EventKind::ConnectionLost, "before the load")),
+        |data| data.events.push(event(-20.0, EventKind::ServerRestarted, "before the load")),
+        |data| {
+            data.events.push(event(
+                -1.0,
+                EventKind::ServerTrouble,
+                "FATAL:  the database system is starting up",
+            ))
+        },
+        |data| data.events.push(event(3.0, EventKind::AutovacuumSeen, "in the ramp-up")),
+        |data| set_metric(data, "server.cpu.user", -10.0, 4.0, 0.0),
+        |data| set_committed(data, 0..5, |_| 100),
+        |data| {
+            data.record.case.workload.kind = model::case::WorkloadKind::TpcbSelect;
+            checkpoint(data, 12.0, 16.0);
+        },
+        |data| pace(data, Pace::Constant { rate_per_s: 1006.0 }),
+    ];
+    for (i, disturb) in silent.iter().enumerate() {
+        let mut data = quiet::run(1);
+        disturb(&mut data);
+        assert_eq!(findings_of(data), [], "disturbance {i}");
+    }
+}
+
+#[test]
+fn a_lagging_open_loop_driver_is_saturated_earlier() {
+    let mut data = quiet::run(1);
+    pace(&mut data, Pace::Constant { rate_per_s: 1006.0 });
+    set_metric(&mut data, "driver.thread_cpu", -10.0, 50.0, 0.82);
+    assert_eq!(findings_of(data.clone()), []);
+    for t in 0..36 {
+        let line = quiet::histogram("tpcb.lag", &quiet::latencies_ns(t));
+        data.histograms.push(model::run::StampedHistogram { t, line });
+    }
+    assert_eq!(findings_of(data)[0].id, "driver-saturated");
+}
+
+#[test]
+fn a_remote_server_needs_no_share_in_the_foreign_cpu_of_the_drivers_machine() {
+    let mut data = quiet::run(1);
+    data.record.server_is_local = false;
+    for tick in &mut data.ticks {
+        tick.values.retain(|key, _| !key.starts_with("server.cpu"));
+    }
+    set_metric(&mut data, "host.cpu.user", -10.0, 50.0, 0.1);
+    set_metric(&mut data, "host.cpu.system", -10.0, 50.0, 0.02);
+    assert_eq!(findings_of(data.clone()), []);
+    set_metric(&mut data, "host.cpu.system", -10.0, 50.0, 0.2);
+    let findings = findings_of(data);
+    assert!(findings[0].evidence.contains("of the driver's machine"), "{findings:?}");
+}
+
+fn quiet_experiment() -> ExperimentData {
+    quiet::experiment(3, (1..=3).map(quiet::run).collect())
+}
+
+/// Rule, weight, words of the evidence, change; of cases and experiments.
+type Change = fn(&mut ExperimentData);
+const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
+    ("nothing-counts", Severity::Void, "none of its 3 runs was begun", |data| data.runs.clear()),
+    ("nothing-counts", Severity::Void, "none of its 3 runs that were begun counts", |data| {
+        data.runs.iter_mut().for_each(|run| run.record.state = RunState::Partial);
+    }),
+    ("runs-excluded", Severity::Note, "run 2 (connection-lost)", |data| {
+        data.runs[1].events.push(event(12.0, EventKind::ConnectionLost, "57P01"));
+    }),
+    ("spread", Severity::Doubt, "of 3 runs is 5.", |data| {
+        set_committed(&mut data.runs[1], 5..35, |t| tps(t) + 100);
+    }),
+    ("spread-unknown", Severity::Note, "2 runs only", |data| data.runs.truncate(2)),
+    ("cache-fit", Severity::Note, "the data (1.46 GB) fits in memory, not in shared buffers", |_| {}),
+    ("cache-fit", Severity::Note, "fits in shared buffers", |data| {
+        setting(&mut data.runs[0], "shared_buffers", "2GB");
+    }),
+    ("cache-fit", Severity::Note, "is larger than memory", |data| {
+        data.runs[0].record.server.as_mut().unwrap().database_bytes = 40 << 30;
+    }),
+    ("cache-fit", Severity::Note, "is larger than shared buffers", |data| {
+        data.runs[0].record.server_is_local = false
+    }),
+    ("no-checkpoint", Severity::Note, "no checkpoint in 90 measured seconds", |_| {}),
+    ("row-contention", Severity::Note, "8 clients update 1 branch", |data| {
+        data.plan.cases[0].workload.scale = 1;
+    }),
+    ("incomplete", Severity::Doubt, "1 of 3 runs is missing (1 not begun)", |data| data.runs.truncate(2)),
+    ("closed-loop", Severity::Note, "1 of 1 cases", |_| {}),
+];
+
+fn case_and_study_findings(study: Study) -> Vec<Finding> {
+    study.cases.into_iter().flat_map(|case| case.findings).chain(study.findings).collect()
+}
+
+#[test]
+fn each_rule_of_cases_and_experiments_finds_what_it_is_for() {
+    for (id, severity, words, change) in STUDY_TABLE {
+        let mut data = quiet_experiment();
+        change(&mut data);
+        let findings = case_and_study_findings(study(&data));
+        let found = findings.iter().find(|finding| finding.id == *id);
+        let found = found.unwrap_or_else(|| panic!("{id} is not among {findings:#?}"));
+        assert_eq!(found.severity, *severity, "{id}: {}", found.evidence);
+        assert!(found.evidence.contains(words), "{id}: `{}` lacks `{words}`", found.evidence);
+    }
+}
+
+#[test]
+fn the_quiet_experiment_is_valid_and_has_notes_only() {
+    let study = study(&quiet_experiment());
+    assert_eq!(study.cases[0].grade, Grade::Valid);
+    let ids: Vec<&str> = case_and_study_findings(study).iter().map(|finding| finding.id).collect();
+    assert_eq!(ids, ["cache-fit", "no-checkpoint", "closed-loop"]);
+}
+
+#[test]
+fn the_notes_that_are_usual_are_silent_where_they_do_not_apply() {
+    let mut data = quiet_experiment();
+    data.plan.cases[0].workload.kind = model::case::WorkloadKind::TpcbSelect;
+    data.plan.cases[0].workload.pace = Pace::Poisson { rate_per_s: 1000.0 };
+    data.runs.iter_mut().for_each(|run| run.record.server = None);
+    assert_eq!(case_and_study_findings(study(&data)), []);
+}
+
+#[test]
+fn every_rule_of_the_catalogue_is_tested_and_worded() {
+    let tested: BTreeSet<&str> =
+        RUN_TABLE.iter().map(|row| row.0).chain(STUDY_TABLE.iter().map(|row| row.0)).collect();
+    let listed: BTreeSet<&str> = CATALOGUE.iter().map(|rule| rule.id).collect();
+    assert_eq!(tested, listed);
+    assert_eq!(listed.len(), CATALOGUE.len(), "an identifier is listed twice");
+    for rule in CATALOGUE {
+        assert!(rule.advice.ends_with('.') && !rule.advice.contains(". "), "{}: one sentence", rule.id);
+        assert!(!rule.title.is_empty() && !rule.severity.is_empty() && !rule.source.is_empty());
+    }
+    assert_eq!(WINDOW.measure_s, 30, "the tables' figures are for 30 s");
+}

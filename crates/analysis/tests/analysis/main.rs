@@ -1,0 +1,8 @@
+//! Summaries and findings of synthetic records.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
+
+mod findings;
+mod numbers;
+mod quiet;
+mod whole;

@@ -1,0 +1,242 @@
+//! Numbers: what counts, what is added, what is aligned.
+
+use analysis::HistogramSum;
+use analysis::study;
+use analysis::summary::RunSummary;
+use model::drive::Ending;
+use model::event::EventKind;
+use model::interval::Counts;
+use model::plan::RunState;
+use model::run::RunData;
+
+use crate::quiet::{self, S, event, histogram, latencies_ns, set_metric, tps};
+
+fn summary_of(data: RunData) -> RunSummary {
+    study(&quiet::experiment(1, vec![data])).runs.into_iter().next().unwrap()
+}
+
+fn close(actual: Option<f64>, expected: f64) {
+    let actual = actual.expect("a figure");
+    assert!((actual - expected).abs() <= 1e-6 * expected.abs().max(1.0), "{actual} is not {expected}");
+}
+
+#[test]
+fn only_the_seconds_of_the_window_count() {
+    let summary = summary_of(quiet::run(1));
+    let committed: u64 = (5..35).map(tps).sum();
+    assert_eq!(summary.measured_s, 30.0);
+    assert_eq!(summary.counts.committed, committed);
+    close(summary.tps, committed as f64 / 30.0);
+    assert_eq!(summary.seconds.len(), 36);
+    assert_eq!(summary.seconds.iter().filter(|second| second.measured).count(), 30);
+    close(Some(summary.seconds[35].tps), 40.0);
+    assert!(summary.total.identity_holds(0));
+    assert_eq!(summary.latency.unwrap().n, 30 * 200);
+    assert_eq!(summary.statements[0].label, "UPDATE pgbench_accounts");
+    assert_eq!(summary.fairness, Some(1.0));
+    assert_eq!(summary.lag, None);
+}
+
+#[test]
+fn throughput_divides_by_the_true_length_of_the_seconds() {
+    let mut data = quiet::run(1);
+    for interval in &mut data.intervals[5..35] {
+        interval.length_ns = S + S / 500;
+    }
+    let summary = summary_of(data);
+    close(summary.tps, summary.counts.committed as f64 / (30.0 * 1.002));
+}
+
+#[test]
+fn two_scripts_share_their_seconds() {
+    let mut data = quiet::run(1);
+    let mut second = data.intervals.clone();
+    second.iter_mut().for_each(|interval| interval.script = 1);
+    data.intervals.extend(second);
+    quiet::finish(&mut data);
+    let summary = summary_of(data);
+    assert_eq!(summary.measured_s, 30.0);
+    close(summary.tps, 2.0 * (5..35).map(tps).sum::<u64>() as f64 / 30.0);
+}
+
+#[test]
+fn histograms_are_added_not_averaged() {
+    let mut sum = HistogramSum::new();
+    let mut direct = Vec::new();
+    for t in 5..35 {
+        sum.add_line(&histogram("x", &latencies_ns(t))).unwrap();
+        direct.extend(latencies_ns(t));
+    }
+    let mut one = HistogramSum::new();
+    one.add_line(&histogram("x", &direct)).unwrap();
+    assert_eq!(sum.summary(), one.summary());
+    let mut twice = HistogramSum::new();
+    twice.add(&sum);
+    twice.add(&one);
+    let (twice, once) = (twice.summary().unwrap(), one.summary().unwrap());
+    assert_eq!(
+        (twice.n, twice.p50_ns, twice.p99_ns, twice.max_ns),
+        (2 * once.n, once.p50_ns, once.p99_ns, once.max_ns)
+    );
+
+    direct.sort_unstable();
+    let rank = |q: f64| direct[((q * direct.len() as f64).ceil() as usize).clamp(1, direct.len()) - 1] as f64;
+    for (q, ns) in [(0.5, once.p50_ns), (0.95, once.p95_ns), (0.99, once.p99_ns)] {
+        assert!((ns as f64 / rank(q) - 1.0).abs() < 2e-3, "{q}: {ns} is not {}", rank(q));
+    }
+    assert_eq!(Some(&once.max_ns), direct.last());
+    assert!(once.p999_ns <= once.max_ns);
+}
+
+#[test]
+fn an_empty_histogram_has_no_summary_and_garbage_is_an_error() {
+    assert_eq!(HistogramSum::new().summary(), None);
+    let mut sum = HistogramSum::new();
+    let mut line = histogram("x", &[]);
+    sum.add_line(&line).unwrap();
+    assert_eq!(sum.summary(), None);
+    for garbage in ["", "?", "AAAA", "HISTFAAA"] {
+        line.data = garbage.to_string();
+        assert!(sum.add_line(&line).unwrap_err().contains("`x`"), "{garbage}");
+    }
+    let whole = histogram("x", &latencies_ns(0)).data;
+    for length in 0..whole.len() {
+        line.data = whole[..length].to_string();
+        let _ = sum.add_line(&line);
+    }
+}
+
+#[test]
+fn a_partial_run_counts_its_full_seconds_before_the_cut() {
+    let mut data = quiet::run(1);
+    data.record.state = RunState::Partial;
+    data.record.done.as_mut().unwrap().ending = Ending::Stopped;
+    data.intervals.truncate(15);
+    data.intervals[14].length_ns = 400_000_000;
+    let summary = summary_of(data);
+    assert_eq!(summary.measured_s, 9.0);
+    close(summary.tps, (5..14).map(tps).sum::<u64>() as f64 / 9.0);
+}
+
+#[test]
+fn a_run_that_was_cut_in_the_ramp_up_measured_nothing() {
+    let mut data = quiet::run(1);
+    data.record.state = RunState::Started;
+    data.record.done = None;
+    data.intervals.truncate(3);
+    let summary = summary_of(data);
+    assert_eq!((summary.measured_s, summary.tps, summary.latency), (0.0, None, None));
+    assert_eq!(summary.seconds.len(), 3);
+    assert_eq!(summary.resources.host_busy, None);
+}
+
+#[test]
+fn resources_are_those_of_the_measure() {
+    let mut data = quiet::run(1);
+    let summary = summary_of(data.clone());
+    let committed = summary.counts.committed as f64;
+    let used = &summary.resources;
+    assert_eq!(used.n_cpus, Some(4));
+    close(used.host_busy, 0.5);
+    close(used.busiest_cpu, 0.5);
+    close(used.steal, 0.0);
+    close(used.server_cpu, 1.5);
+    close(used.driver_cpu, 0.45);
+    close(used.driver_busiest_thread, 0.45);
+    close(used.foreign_cpu, 2.0 - 1.5 - 0.45 - 0.01);
+    close(used.server_cpu_us_per_transaction, 1.5 * 30.0 * 1e6 / committed);
+    close(used.wal_bytes_per_s, 3e6);
+    close(used.wal_bytes_per_transaction, 3e6 * 30.0 / committed);
+    close(used.cache_hit, 0.99);
+    close(used.disk_write_bytes_per_s, 8e6);
+    close(used.disk_busy, 0.4);
+
+    // A tick that reaches over the start of the measure counts in proportion: this one by 0.3 of its second.
+    set_metric(&mut data, "server.wal_bytes", 5.2, 5.4, 13e6);
+    close(summary_of(data).resources.wal_bytes_per_s, 3e6 + 0.3 * 10e6 / 30.0);
+}
+
+#[test]
+fn series_lie_on_the_time_line_of_the_load() {
+    let summary = summary_of(quiet::run(1));
+    let find = |panel: &str, name: &str| {
+        let found = summary.series.iter().find(|series| series.panel == panel && series.name == name);
+        found.unwrap_or_else(|| panic!("no series {panel}/{name}"))
+    };
+    let foreign = find("cpu", "foreign");
+    assert_eq!(foreign.unit, "%");
+    assert!(foreign.points.iter().all(|(_, value)| (*value - 1.0).abs() < 1e-6), "{:?}", foreign.points);
+    assert_eq!(find("cores", "cpu3").points.len(), foreign.points.len());
+    assert_eq!(find("wal", "WAL written").points[0], (-1.7, 3.0));
+    assert_eq!(find("disk", "data+wal write latency").points[0].1, 0.5);
+    assert_eq!(find("server", "active").points[0].1, 6.0);
+    assert_eq!(find("server", "waiting").points[0].1, 3.0);
+    assert_eq!(find("waits", "Lock:transactionid").points[0].1, 2.0);
+    assert_eq!(find("memory", "available").points[0].1, 8000.0);
+    assert_eq!(find("psi", "I/O, some").points[0].1, 2.0);
+    assert!(!summary.series.iter().any(|series| series.name.contains("vdb")));
+}
+
+#[test]
+fn marks_pair_starts_with_ends_and_merge_sightings() {
+    let mut data = quiet::run(1);
+    data.events = vec![
+        event(33.0, EventKind::CheckpointStart, "starting").with("cause", "time"),
+        event(8.0, EventKind::CheckpointEnd, "complete").with("total_s", 6.0).with("buffers", 10),
+        event(9.0, EventKind::CheckpointCounted, "counted too"),
+        event(20.0, EventKind::AutovacuumEnd, "vacuum").with("elapsed_s", 2.0).with("table", "t"),
+        event(19.0, EventKind::AutovacuumSeen, "the same one"),
+        event(25.0, EventKind::AutovacuumSeen, "another"),
+        event(26.0, EventKind::AutovacuumSeen, "still there"),
+        event(15.0, EventKind::ConnectionLost, "one"),
+        event(15.1, EventKind::ConnectionLost, "two"),
+        event(-500.0, EventKind::ServerTrouble, "long ago"),
+    ];
+    let marks = summary_of(data).marks;
+    let shape: Vec<(&str, f64, f64)> = marks
+        .iter()
+        .map(|mark| (mark.kind.as_str(), mark.from_s, (mark.to_s * 10.0).round() / 10.0))
+        .collect();
+    let expected = [
+        ("checkpoint", 2.0, 8.0),
+        ("trouble", 15.0, 15.1),
+        ("autovacuum", 18.0, 20.0),
+        ("autovacuum", 25.0, 26.0),
+        ("checkpoint", 33.0, 35.2),
+    ];
+    assert_eq!(shape, expected);
+    assert_eq!(marks[0].text, "checkpoint, 10 buffers in 6.0 s");
+    assert_eq!(marks[1].text, "2 connections lost");
+}
+
+#[test]
+fn the_identity_of_counts_is_what_its_rule_says() {
+    let holds = Counts {
+        due: 10,
+        skipped: 1,
+        started: 9,
+        committed: 5,
+        failed: 2,
+        unknown: 1,
+        aborted: 1,
+        retried: 4,
+    };
+    assert!(holds.identity_holds(0));
+    let broken: [fn(&mut Counts); 7] = [
+        |c| c.due += 1,
+        |c| c.skipped += 1,
+        |c| c.started += 1,
+        |c| c.committed += 1,
+        |c| c.failed += 1,
+        |c| c.unknown += 1,
+        |c| c.aborted += 1,
+    ];
+    for breaks in broken {
+        let mut counts = holds;
+        breaks(&mut counts);
+        let mut data = quiet::run(1);
+        data.record.done.as_mut().unwrap().counts = counts;
+        let summary = summary_of(data);
+        assert!(summary.findings.iter().any(|finding| finding.id == "counts-broken"), "{counts:?}");
+    }
+}
