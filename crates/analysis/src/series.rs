@@ -1,7 +1,7 @@
 //! Telemetry as series for charts, one value per tick, on the time line of the run.
 //!
-//! A counter's point lies at the start of its tick, so that it stands with the second of the load that
-//! has the same number; a gauge's at the end, when it was read.
+//! A counter's point lies in the middle of its tick, over which it is a mean; a gauge's at the end, when it
+//! was read.
 
 use std::collections::BTreeMap;
 
@@ -30,6 +30,7 @@ pub(crate) fn series(data: &RunData, line: &Timeline, usage: &Usage) -> Vec<Seri
     all.extend(draw.memory());
     all.extend(draw.server());
     all.extend(draw.pressure());
+    all.extend(draw.driver());
     all.retain(|series| !series.points.is_empty());
     all
 }
@@ -54,7 +55,15 @@ impl Draw<'_, '_> {
     /// A value of each tick that holds a metric.
     fn each(&self, metric: &str, value: impl Fn(&Placed) -> Option<f64>) -> Points {
         let shown = self.usage.with_metric(metric).filter(|placed| self.shows(placed.from_s, placed.to_s));
-        shown.filter_map(|placed| Some((millis(placed.from_s), value(placed)?))).collect()
+        shown
+            .filter_map(|placed| Some((millis(middle(placed.from_s, placed.to_s)), value(placed)?)))
+            .collect()
+    }
+
+    /// A level read at the end of each tick that holds a metric.
+    fn read(&self, metric: &str, level: impl Fn(&Placed) -> f64) -> Points {
+        let shown = self.usage.with_metric(metric).filter(|placed| self.shows(placed.from_s, placed.to_s));
+        shown.map(|placed| (millis(placed.to_s), level(placed))).collect()
     }
 
     /// A counter's increase per second times a factor, instances added.
@@ -80,7 +89,9 @@ impl Draw<'_, '_> {
         splits.retain(|split| self.shows(split.from_s, split.to_s));
         let part = |name: &str, value: &dyn Fn(&CpuSplit) -> Option<f64>| {
             let percent = |split| Some(value(split)?.max(0.0) * 100.0 / f64::from(n_cpus));
-            let points = splits.iter().filter_map(|split| Some((millis(split.from_s), percent(split)?)));
+            let points = splits
+                .iter()
+                .filter_map(|split| Some((millis(middle(split.from_s, split.to_s)), percent(split)?)));
             one("cpu", name, "%", points.collect())
         };
         vec![
@@ -102,7 +113,7 @@ impl Draw<'_, '_> {
                 let busy_s = values.get(&user)? + values.get(&system).unwrap_or(&0.0);
                 Some((100.0 * busy_s / placed.length_s()).min(100.0))
             });
-            one("cores", cpu, "%", points)
+            one("cpu", cpu, "%", points)
         };
         cpus.iter().map(of_cpu).collect()
     }
@@ -148,7 +159,7 @@ impl Draw<'_, '_> {
     /// Sessions by what they do, and the events that they wait for most.
     fn server(&self) -> Vec<Series> {
         let active = self.level(&key("server.connections", "active"), 1.0);
-        let waiting = self.each("server.connections", |placed| Some(sum_of(placed, "server.waiting")));
+        let waiting = self.read("server.connections", |placed| sum_of(placed, "server.waiting"));
         let mut all = vec![
             one("server", "active", "sessions", active),
             one("server", "on CPU", "sessions", self.level("server.on_cpu", 1.0)),
@@ -156,9 +167,8 @@ impl Draw<'_, '_> {
         ];
         all.extend(self.top_wait_events().into_iter().map(|event| {
             let key = key("server.waiting", &event);
-            let points = self.each("server.connections", |placed| {
-                Some(placed.tick.values.get(&key).copied().unwrap_or(0.0))
-            });
+            let points = self
+                .read("server.connections", |placed| placed.tick.values.get(&key).copied().unwrap_or(0.0));
             one("waits", &event, "sessions", points)
         }));
         all
@@ -179,6 +189,16 @@ impl Draw<'_, '_> {
         let mut events: Vec<(&str, f64)> = sums.into_iter().collect();
         events.sort_by(|a, b| b.1.total_cmp(&a.1));
         events.into_iter().take(N_WAIT_EVENTS).map(|(event, _)| event.to_string()).collect()
+    }
+
+    /// What the driver had under way; a backlog only where there is one.
+    fn driver(&self) -> Vec<Series> {
+        let level = |name: &str, key: &str| one("driver", name, "transactions", self.level(key, 1.0));
+        let mut backlog = level("due, not started", "driver.backlog");
+        if backlog.points.iter().all(|(_, n)| *n == 0.0) {
+            backlog.points.clear();
+        }
+        vec![level("in flight", "driver.in_flight"), backlog]
     }
 
     fn pressure(&self) -> Vec<Series> {
@@ -206,6 +226,10 @@ fn devices(data: &RunData, usage: &Usage) -> Vec<(String, String)> {
         .filter_map(|device| Some((device.clone(), roles.get(device.as_str())?.join("+"))))
         .collect();
     if known.is_empty() { seen.into_iter().map(|device| (device.clone(), device)).collect() } else { known }
+}
+
+fn middle(from_s: f64, to_s: f64) -> f64 {
+    0.5 * (from_s + to_s)
 }
 
 /// A time rounded to milliseconds: a chart shows no more, and a report stays small.

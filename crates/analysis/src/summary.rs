@@ -206,12 +206,12 @@ pub struct Resources {
 /// A telemetry series of one run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Series {
-    /// Which panel it belongs to: `cpu` (who used the processors, to be stacked), `cores` (each processor),
-    /// `disk`, `wal`, `memory`, `server` (sessions), `waits` (top wait events), `psi` (pressure).
+    /// Which panel it belongs to: `cpu` (each processor `cpuN`, and who used them, to be stacked), `disk`, `wal`,
+    /// `memory`, `server` (sessions), `waits` (top wait events), `psi` (pressure), `driver`.
     pub panel: String,
     /// Name in the legend: `cpu0`, `server`, `data reads`.
     pub name: String,
-    /// Unit of the values: `%`, `MB/s`, `IOPS`, `ms`, `MB`, `sessions`.
+    /// Unit of the values: `%`, `MB/s`, `IOPS`, `ms`, `MB`, `sessions`, `transactions`.
     pub unit: String,
     /// Points: seconds since `go` and value.
     pub points: Vec<(f64, f64)>,

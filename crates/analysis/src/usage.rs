@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use model::reading::split_key;
+use model::reading::{TickSource, split_key};
 
 use crate::timeline::Placed;
 
@@ -106,11 +106,12 @@ impl<'a> Usage<'a> {
         enough.then(|| sum / covered_s).filter(|rate| rate.is_finite())
     }
 
-    /// Part of a span in which ticks hold a metric, 0 to 1.
-    pub(crate) fn coverage(&self, metric: &str, from_s: f64, to_s: f64) -> f64 {
-        let ticks = self.overlapping(metric, from_s, to_s);
-        let covered = ticks.map(|p| p.share_within(from_s, to_s) * p.length_s()).fold(0.0, |sum, s| sum + s);
-        if to_s > from_s { (covered / (to_s - from_s)).clamp(0.0, 1.0) } else { 0.0 }
+    /// Part of a span that a source's ticks cover, 0 to 1.
+    pub(crate) fn coverage(&self, source: TickSource, from_s: f64, to_s: f64) -> f64 {
+        let of_source = self.ticks.iter().filter(|placed| placed.tick.source == source);
+        let covered_s =
+            of_source.map(|p| p.share_within(from_s, to_s) * p.length_s()).fold(0.0, |sum, s| sum + s);
+        if to_s > from_s { (covered_s / (to_s - from_s)).clamp(0.0, 1.0) } else { 0.0 }
     }
 
     /// Who used the processors, for each tick of the host.

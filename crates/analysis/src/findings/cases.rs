@@ -1,6 +1,7 @@
 //! Findings about a case: how its runs agree, and what kind of load it is.
 
 use model::case::WorkloadKind;
+use model::event::EventKind;
 use model::host::HostRecord;
 use model::server::ServerRecord;
 
@@ -149,8 +150,9 @@ pub(super) fn no_checkpoint(context: &CaseContext) -> Option<Finding> {
         context.runs.iter().map(|(data, run)| (data, &run.summary)).filter(|(_, run)| counts(run)).collect();
     // Without a look at the server's statistics or log, the absence of a mark says nothing.
     let seen = counting.iter().all(|(data, _)| {
-        data.ticks.iter().any(|tick| tick.values.keys().any(|key| key.starts_with("server.wal_bytes")))
-            || data.events.iter().any(|event| event.kind == model::event::EventKind::ServerLog)
+        let counted = |key: &String| key.starts_with("server.checkpoints");
+        data.ticks.iter().any(|tick| tick.values.keys().any(counted))
+            || data.events.iter().any(|event| event.kind == EventKind::ServerLog)
     });
     let checkpoint = |run: &crate::summary::RunSummary| {
         let from_s = run.seconds.iter().find(|s| s.measured).map_or(0.0, |s| f64::from(s.t));

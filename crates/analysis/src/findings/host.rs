@@ -1,8 +1,9 @@
 //! Findings about the machine and the driver: whether something else took part in the measure.
 
 use model::event::EventKind;
+use model::reading::TickSource;
 
-use super::words::{figure, list, percent};
+use super::words::{excerpt, figure, list, percent};
 use super::{Rule, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::marks;
@@ -150,12 +151,18 @@ pub(super) fn telemetry_missing(context: &RunContext) -> Option<Finding> {
     let unavailable = &context.data.record.telemetry_unavailable;
     let mut parts: Vec<String> =
         unavailable.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
-    let lost = context.data.events.iter().filter(|event| event.kind == EventKind::TelemetryLost);
-    parts.extend(lost.map(|event| event.text.clone()));
+    let lost = context.data.events.iter().filter(|event| {
+        let t_s = context.line.place(event.t_unix_ns);
+        let during = t_s.is_none_or(|t_s| (0.0..=context.line.end_s).contains(&t_s));
+        event.kind == EventKind::TelemetryLost && during
+    });
+    parts.extend(lost.map(|event| excerpt(&event.text)));
     if let Some((from_s, to_s)) = context.line.measured_span() {
-        for (what, metric) in [("host", "host.cpu.user"), ("driver", "driver.cpu.user")] {
-            let coverage = context.usage.coverage(metric, from_s, to_s);
-            if coverage < 0.8 && !unavailable.contains_key(what) {
+        let sources =
+            [("host", TickSource::Host), ("server", TickSource::Server), ("driver", TickSource::Driver)];
+        for (what, source) in sources {
+            let coverage = context.usage.coverage(source, from_s, to_s);
+            if coverage < 0.8 {
                 parts.push(format!("{what} telemetry covers {} of the measure", percent(coverage)));
             }
         }

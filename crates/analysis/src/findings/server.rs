@@ -60,13 +60,24 @@ pub(super) const SERVER_TROUBLE: Rule = Rule {
 
 pub(super) fn server_trouble(context: &RunContext) -> Option<Finding> {
     let lines: Vec<&Event> = events(context, EventKind::ServerTrouble).collect();
-    let crash = |text: &str| {
-        ["PANIC", "was terminated by", "server processes", "crash"].iter().any(|word| text.contains(word))
-    };
-    let worst = lines.iter().find(|event| crash(&event.text)).or(lines.first())?;
-    let severity = if crash(&worst.text) { Severity::Void } else { Severity::Doubt };
-    let evidence = format!("{}: {}", plural(lines.len() as u64, "line"), excerpt(&worst.text));
+    let worst = lines.iter().find(|event| is_crash(event)).or(lines.first())?;
+    let severity = if is_crash(worst) { Severity::Void } else { Severity::Doubt };
+    let level = worst.detail.get("severity").map_or(String::new(), |level| format!("{level}: "));
+    let evidence = format!("{}: {level}{}", plural(lines.len() as u64, "line"), excerpt(&worst.text));
     Some(SERVER_TROUBLE.finds(severity, evidence))
+}
+
+/// Whether a line of the log tells that server processes died (texts of postmaster.c and xlog.c).
+fn is_crash(event: &Event) -> bool {
+    const TEXTS: [&str; 5] = [
+        "was terminated by",
+        "active server processes",
+        "server processes terminated",
+        "crash of another server process",
+        "database system was",
+    ];
+    event.detail.get("severity").is_some_and(|level| level == "PANIC")
+        || TEXTS.iter().any(|text| event.text.contains(text))
 }
 
 pub(super) const CHECKPOINT_IN_WINDOW: Rule = Rule {

@@ -119,12 +119,23 @@ const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("server-restarted", Severity::Void, "at 12 s", |data| {
         data.events.push(event(12.0, EventKind::ServerRestarted, "postmaster started anew"));
     }),
-    ("server-trouble", Severity::Void, "PANIC", |data| {
+    ("server-trouble", Severity::Void, "2 lines: PANIC: could not write", |data| {
         data.events.push(event(11.0, EventKind::ServerTrouble, "FATAL:  role \"x\" does not exist"));
-        data.events.push(event(12.0, EventKind::ServerTrouble, "PANIC:  could not write to file"));
+        data.events
+            .push(event(12.0, EventKind::ServerTrouble, "could not write to file").with("severity", "PANIC"));
     }),
-    ("server-trouble", Severity::Doubt, "FATAL", |data| {
-        data.events.push(event(11.0, EventKind::ServerTrouble, "FATAL:  role \"x\" does not exist"));
+    (
+        "server-trouble",
+        Severity::Void,
+        "1 line: LOG: server process (PID 7) was terminated by signal 9",
+        |data| {
+            let text = "server process (PID 7) was terminated by signal 9: Killed";
+            data.events.push(event(11.0, EventKind::ServerTrouble, text).with("severity", "LOG"));
+        },
+    ),
+    ("server-trouble", Severity::Doubt, "1 line: FATAL: role", |data| {
+        let fatal = event(11.0, EventKind::ServerTrouble, "role \"x\" does not exist");
+        data.events.push(fatal.with("severity", "FATAL"));
     }),
     ("checkpoint-in-window", Severity::Doubt, "1 checkpoint ran during 4 of 30", |data| {
         checkpoint(data, 12.0, 16.0)
@@ -222,6 +233,7 @@ fn a_disturbance_outside_the_measure_is_not_held_against_it() {
             ))
         },
         |data| data.events.push(event(3.0, EventKind::AutovacuumSeen, "in the ramp-up")),
+        |data| data.events.push(event(-3.0, EventKind::TelemetryLost, "server statistics: not yet up")),
         |data| set_metric(data, "server.cpu.user", -10.0, 4.0, 0.0),
         |data| set_committed(data, 0..5, |_| 100),
         |data| {

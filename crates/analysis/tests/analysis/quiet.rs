@@ -126,9 +126,16 @@ fn ticks(t: i64) -> [Tick; 3] {
         put(&key(metric, "vda"), value);
         put(&key(metric, "vdb"), 2.0 * value);
     }
-    let driver = [("driver.cpu.user", 0.2), ("driver.cpu.system", 0.25), ("driver.thread_cpu[0]", 0.45)];
+    let driver = [
+        ("driver.cpu.user", 0.2),
+        ("driver.cpu.system", 0.25),
+        ("driver.thread_cpu[0]", 0.45),
+        ("driver.in_flight", 7.0),
+        ("driver.backlog", 0.0),
+    ];
     let server = [
         ("server.wal_bytes", 3e6),
+        ("server.checkpoints[timed]", 0.0),
         ("database.blocks_hit", 9_900.0),
         ("database.blocks_read", 100.0),
         ("server.connections[active]", 6.0),
@@ -224,6 +231,7 @@ fn record(spec: RunSpec) -> RunRecord {
         }),
         done: None,
         rows_before: BTreeMap::new(),
+        rows_after: Default::default(),
         telemetry_unavailable: BTreeMap::new(),
     }
 }
