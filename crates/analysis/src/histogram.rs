@@ -31,22 +31,19 @@ impl HistogramSum {
         HistogramSum { histogram, max_ns: 0 }
     }
 
-    /// Adds a stored histogram.
+    /// Reads a stored histogram.
     ///
     /// # Errors
-    /// When it is not base64 of an HdrHistogram V2, or holds values that cannot be added.
-    pub fn add_line(&mut self, line: &HistogramLine) -> Result<(), String> {
+    /// When it is not base64 of an HdrHistogram V2.
+    pub fn read(line: &HistogramLine) -> Result<HistogramSum, String> {
         let bytes = STANDARD
             .decode(line.data.trim())
             .map_err(|error| format!("histogram `{}` is not base64: {error}", line.tag))?;
-        let histogram: Histogram<u64> = Deserializer::new()
+        let mut histogram: Histogram<u64> = Deserializer::new()
             .deserialize(&mut bytes.as_slice())
             .map_err(|error| format!("histogram `{}` cannot be decoded: {error}", line.tag))?;
-        self.histogram
-            .add(&histogram)
-            .map_err(|error| format!("histogram `{}` cannot be added: {error}", line.tag))?;
-        self.max_ns = self.max_ns.max(line.max_ns);
-        Ok(())
+        histogram.auto(true);
+        Ok(HistogramSum { histogram, max_ns: line.max_ns })
     }
 
     /// Adds another sum.

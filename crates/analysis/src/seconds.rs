@@ -113,11 +113,13 @@ fn add_histograms(
     stamped.sort_by_key(|stamped| stamped.t);
     for stamped in stamped {
         let Some(role) = Role::of(data, &stamped.line.tag) else { continue };
-        let mut one = HistogramSum::new();
-        if let Err(reason) = one.add_line(&stamped.line) {
-            counted.unreadable.push(format!("second {}: {reason}", stamped.t));
-            continue;
-        }
+        let one = match HistogramSum::read(&stamped.line) {
+            Ok(one) => one,
+            Err(reason) => {
+                counted.unreadable.push(format!("second {}: {reason}", stamped.t));
+                continue;
+            }
+        };
         if line.measures(stamped.t) {
             add_by_role(data, &mut counted.distributions, role, &one);
         }
