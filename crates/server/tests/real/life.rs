@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use server::{Binaries, Cache, Server, StopMode, fetch};
 
-use crate::support::{ask, cluster, fetched_18, installed, place, processes_in, session, settings};
+use crate::support::{ask, cluster, fetched, installed, place, processes_in, session, settings};
 
 #[test]
 fn fetched_binaries_are_used_without_the_network_the_second_time() {
@@ -61,7 +61,7 @@ fn lives_and_leaves_nothing(binaries: &Binaries) {
 
 #[test]
 fn a_fetched_server_is_durable_and_leaves_nothing() {
-    lives_and_leaves_nothing(&fetched_18());
+    lives_and_leaves_nothing(&fetched("18"));
 }
 
 #[test]

@@ -3,3 +3,4 @@
 mod copies;
 mod life;
 mod support;
+mod tending;

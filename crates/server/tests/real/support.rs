@@ -16,10 +16,10 @@ pub(crate) fn place() -> TempDir {
     dir
 }
 
-/// PostgreSQL 18 from a cache in the build directory, fetched over the network when it is not there yet.
-pub(crate) fn fetched_18() -> Binaries {
+/// A release series from a cache in the build directory, fetched over the network when it is not there yet.
+pub(crate) fn fetched(series: &str) -> Binaries {
     let cache = Cache::at(concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
-    fetch(&cache, &"18".parse().unwrap(), &mut |_| {})
+    fetch(&cache, &series.parse().unwrap(), &mut |_| {})
         .unwrap_or_else(|error| panic!("this test needs the network: {error}"))
 }
 

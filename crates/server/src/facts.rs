@@ -1,0 +1,197 @@
+//! What a server says of itself, and what it or our user does not allow. Reading leaves no trace on the server.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use model::server::{ServerRecord, Setting};
+use wire::Session;
+
+use crate::binaries::Binaries;
+
+/// Rows of the view `pg_config` that tell how the binaries were built.
+const BUILD_NAMES: &str = "'CC', 'CFLAGS', 'CPPFLAGS', 'LDFLAGS', 'CONFIGURE', 'VERSION'";
+
+/// Settings whose values may carry passwords or keys.
+const SECRETIVE: [&str; 5] = [
+    "primary_conninfo",
+    "restore_command",
+    "archive_command",
+    "ssl_passphrase_command",
+    "cluster_passphrase_command",
+];
+
+/// What only the machine of the server tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LocalFacts {
+    /// SHA-256 of the `postgres` executable, hexadecimal.
+    pub executable_sha256: Option<String>,
+}
+
+impl LocalFacts {
+    /// The facts of binaries on this machine.
+    pub fn of(binaries: &Binaries) -> LocalFacts {
+        LocalFacts { executable_sha256: binaries.executable_sha256().ok() }
+    }
+}
+
+/// The record of the server that `session` is connected to.
+///
+/// # Errors
+/// Only when the server does not answer what every PostgreSQL answers; all else ends up in `unavailable`.
+pub fn record(session: &mut Session, local: Option<&LocalFacts>) -> Result<ServerRecord> {
+    let mut unavailable = BTreeMap::new();
+    let version = ask(session, "select version()").context("ask the server for its version")?;
+    let version_num = version_num(session)?;
+    let settings = settings(session).context("read the server's settings")?;
+    let build = match build(session) {
+        Ok(build) if !build.is_empty() => build,
+        Ok(_) => note(&mut unavailable, "build", "the view pg_config is empty"),
+        Err(error) => note(&mut unavailable, "build", &format!("{error:#}")),
+    };
+    let system_identifier = ask(session, "select system_identifier from pg_control_system()");
+    let system_identifier = system_identifier
+        .map_err(|error| {
+            unavailable.insert("system_identifier".to_string(), format!("{error:#}"));
+        })
+        .ok();
+    let database_bytes = ask(session, "select pg_database_size(current_database())");
+    let database_bytes = match database_bytes.and_then(|bytes| Ok(bytes.parse()?)) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            unavailable.insert("database_bytes".to_string(), format!("{error:#}"));
+            0
+        }
+    };
+    unavailable.extend(lacking(session, version_num));
+    let value_of = |name: &str| settings.get(name).map(|setting| setting.value.clone());
+    Ok(ServerRecord {
+        version,
+        version_num,
+        build,
+        executable_sha256: local.and_then(|local| local.executable_sha256.clone()),
+        data_checksums: value_of("data_checksums").as_deref() == Some("on"),
+        system_identifier,
+        postmaster_start: ask(session, "select pg_postmaster_start_time()").unwrap_or_default(),
+        in_recovery: ask(session, "select pg_is_in_recovery()").is_ok_and(|answer| answer == "t"),
+        database_bytes,
+        data_directory: value_of("data_directory"),
+        settings,
+        unavailable,
+    })
+}
+
+/// The server's version as a number, asked by SQL where the connection did not tell.
+pub(crate) fn version_num(session: &mut Session) -> Result<u32> {
+    let answer = ask(session, "select current_setting('server_version_num')");
+    let answer = answer.context("ask the server for its version")?;
+    answer.parse().with_context(|| format!("the server says that its version is `{answer}`"))
+}
+
+/// The one value of a query.
+pub(crate) fn ask(session: &mut Session, sql: &str) -> Result<String> {
+    let rows = session.query(sql)?;
+    rows.scalar().map(str::to_string).context("the server answered nothing")
+}
+
+/// Whether the one value of a query is true; an error counts as false.
+pub(crate) fn is_so(session: &mut Session, sql: &str) -> bool {
+    ask(session, sql).is_ok_and(|answer| answer == "t")
+}
+
+/// Whether our user may run CHECKPOINT.
+pub(crate) fn may_checkpoint(session: &mut Session, version_num: u32) -> bool {
+    is_superuser(session)
+        || (version_num >= 150_000 && is_so(session, "select pg_has_role('pg_checkpoint', 'usage')"))
+}
+
+/// Whether our user is a superuser.
+pub(crate) fn is_superuser(session: &mut Session) -> bool {
+    is_so(session, "select rolsuper from pg_roles where rolname = current_user")
+}
+
+fn note(unavailable: &mut BTreeMap<String, String>, name: &str, reason: &str) -> BTreeMap<String, String> {
+    unavailable.insert(name.to_string(), reason.to_string());
+    BTreeMap::new()
+}
+
+fn settings(session: &mut Session) -> Result<BTreeMap<String, Setting>> {
+    let rows = session.query("select name, current_setting(name, true), source from pg_settings")?;
+    ensure!(!rows.is_empty(), "pg_settings is empty");
+    let mut settings = BTreeMap::new();
+    for row in rows.rows {
+        if let [Some(name), value, source] = row.as_slice() {
+            let value = redacted(name, value.as_deref().unwrap_or_default());
+            settings.insert(name.clone(), Setting { value, source: source.clone().unwrap_or_default() });
+        }
+    }
+    Ok(settings)
+}
+
+/// Passwords do not get into records.
+fn redacted(name: &str, value: &str) -> String {
+    let is_secretive = SECRETIVE.contains(&name) || value.to_ascii_lowercase().contains("password=");
+    if is_secretive && !value.is_empty() { "***".to_string() } else { value.to_string() }
+}
+
+fn build(session: &mut Session) -> Result<BTreeMap<String, String>> {
+    let rows =
+        session.query(&format!("select name, setting from pg_config where name in ({BUILD_NAMES})"))?;
+    let pairs = rows.rows.into_iter().filter_map(|row| match row.as_slice() {
+        [Some(name), Some(setting)] => Some((name.clone(), setting.clone())),
+        _ => None,
+    });
+    Ok(pairs.collect())
+}
+
+/// What this server or this user does not allow, name to reason. Rights are looked up, nothing is tried.
+fn lacking(session: &mut Session, version_num: u32) -> BTreeMap<String, String> {
+    let mut lacking = BTreeMap::new();
+    let mut lacks = |name: &str, reason: &str| lacking.insert(name.to_string(), reason.to_string());
+    let is_superuser = is_superuser(session);
+    if !may_checkpoint(session, version_num) {
+        lacks("checkpoint", "needs a superuser, or the role pg_checkpoint since 15");
+    }
+    if !is_superuser {
+        lacks("alter_system", "needs a superuser");
+    } else if is_so(session, "select current_setting('allow_alter_system', true) = 'off'") {
+        lacks("alter_system", "allow_alter_system is off");
+    }
+    let prewarm =
+        "select installed_version is not null from pg_available_extensions where name = 'pg_prewarm'";
+    match ask(session, prewarm).as_deref() {
+        Ok("t") => {}
+        Ok(_) => drop(lacks("pg_prewarm", "the extension is not installed in this database")),
+        Err(_) => drop(lacks("pg_prewarm", "the server does not offer the extension")),
+    }
+    if version_num < 100_000 {
+        lacks("pg_ls_waldir", "exists since 10");
+        lacks("backend_type", "background processes are shown since 10");
+    } else {
+        if !is_so(session, "select has_function_privilege('pg_ls_waldir()', 'execute')") {
+            lacks("pg_ls_waldir", "needs a superuser or the role pg_monitor");
+        }
+        if !is_superuser && !is_so(session, "select pg_has_role('pg_read_all_stats', 'usage')") {
+            lacks("all_stats", "other users' activity is hidden: needs a superuser or the role pg_monitor");
+        }
+    }
+    lacking
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_in_settings_are_not_recorded() {
+        for (name, value, expected) in [
+            ("primary_conninfo", "host=a password=S3cret", "***"),
+            ("primary_conninfo", "", ""),
+            ("archive_command", "cp %p /x", "***"),
+            ("my.connection", "user=a Password=S3cret", "***"),
+            ("work_mem", "4MB", "4MB"),
+            ("password_encryption", "scram-sha-256", "scram-sha-256"),
+        ] {
+            assert_eq!(redacted(name, value), expected, "{name} = {value}");
+        }
+    }
+}

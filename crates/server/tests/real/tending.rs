@@ -1,0 +1,152 @@
+//! Facts and tending on every release series.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use model::server::ServerRecord;
+use server::prewarm::prewarm;
+use server::tend::{analyze, checkpoint, settle, vacuum};
+use server::{Binaries, LocalFacts, Server, StopMode, Target, record};
+
+use crate::support::{ask, cluster, fetched, installed, place, session, settings};
+
+const FILL: &str = "create table \"T\" (i int primary key, x text); insert into \"T\" select g, repeat('x', 100) from generate_series(1, 20000) g";
+
+fn check_record(record: &ServerRecord, binaries: &Binaries) {
+    assert!(record.version.starts_with("PostgreSQL "), "{}", record.version);
+    assert_eq!(record.version_num, binaries.version_num);
+    assert_eq!(record.data_checksums, record.version_num >= 180_000);
+    assert_eq!(record.executable_sha256.as_ref().map(String::len), Some(64));
+    assert_eq!(record.setting("fsync"), Some("on"));
+    assert_eq!(record.setting("shared_buffers"), Some("32MB"));
+    assert_eq!(record.settings["shared_buffers"].source, "configuration file");
+    assert!(record.build.contains_key("CFLAGS"), "{:?}", record.build);
+    assert!(record.system_identifier.as_ref().is_some_and(|id| id.len() > 10));
+    assert!(record.database_bytes > 1 << 20);
+    let lacking: Vec<&str> = record.unavailable.keys().map(String::as_str).collect();
+    let expected: &[&str] =
+        if record.version_num < 100_000 { &["backend_type", "pg_ls_waldir"] } else { &[] };
+    assert_eq!(lacking, expected);
+}
+
+fn works_on(binaries: &Binaries) {
+    let place = place();
+    let cluster = cluster(binaries, &place);
+    let server = Server::start(&cluster, &settings(&[])).unwrap_or_else(|error| panic!("{error}"));
+    let mut admin = session(&server.conninfo());
+    admin.execute(FILL).unwrap();
+    let record = record(&mut admin, Some(&LocalFacts::of(binaries))).unwrap();
+    check_record(&record, binaries);
+    assert_eq!(record.system_identifier, Some(cluster.control_file().unwrap().system_identifier.to_string()));
+
+    let vacuumed = vacuum(&mut admin, &["T"]).unwrap();
+    assert!(vacuumed.contains_key("T_s") && !vacuumed.contains_key("T_warning"), "{vacuumed:?}");
+    analyze(&mut admin, &["public.T"]).unwrap();
+    let warmed = prewarm(&mut admin, &["T"]).unwrap();
+    assert_eq!(warmed["method"], "pg_prewarm, mode buffer");
+    assert_eq!((warmed["relations"].as_str(), &warmed["read_bytes"]), ("2", &warmed["bytes"]));
+    admin.execute("drop extension pg_prewarm").unwrap();
+    let scanned = prewarm(&mut admin, &["T"]).unwrap();
+    assert!(scanned["method"].starts_with("scans"), "{scanned:?}");
+    assert!(checkpoint(&mut admin).unwrap().contains_key("seconds"));
+    let settled = settle(&mut admin, Duration::from_secs(20)).unwrap();
+    assert_eq!(settled["quiet"], "true", "{settled:?}");
+
+    let target = Target::of(server.conninfo()).unwrap();
+    assert!(target.is_superuser && !target.is_pooled && !target.in_recovery);
+    assert_eq!(target.local.map(|local| local.postmaster_pid), Some(server.pid()));
+    drop(admin);
+    assert!(server.stop(StopMode::Fast).unwrap().is_clean);
+}
+
+/// One test for each release series.
+macro_rules! series {
+    ($($name:ident: $version:literal),+ $(,)?) => {
+        $(#[test] fn $name() { works_on(&fetched($version)); })+
+    };
+}
+series!(
+    all_works_on_9_6: "9.6",
+    all_works_on_10: "10",
+    all_works_on_11: "11",
+    all_works_on_12: "12",
+    all_works_on_13: "13",
+    all_works_on_14: "14",
+    all_works_on_15: "15",
+    all_works_on_16: "16",
+    all_works_on_17: "17",
+    all_works_on_18: "18",
+);
+
+#[test]
+fn all_works_on_the_installed_server() {
+    works_on(&installed());
+}
+
+#[test]
+fn a_user_without_rights_is_told_what_is_missing_and_nothing_fails() {
+    let place = place();
+    let cluster = cluster(&installed(), &place);
+    let server =
+        Server::start(&cluster, &settings(&[("primary_conninfo", "host=x password=S3cretPw")])).unwrap();
+    let mut admin = session(&server.conninfo());
+    admin.execute("create role plain login; grant all on schema public to plain").unwrap();
+    let mut conninfo = server.conninfo();
+    conninfo.user = "plain".to_string();
+    let mut plain = session(&conninfo);
+    plain.execute(FILL).unwrap();
+    let facts = record(&mut plain, None).unwrap();
+    let lacking: Vec<&str> = facts.unavailable.keys().map(String::as_str).collect();
+    assert_eq!(lacking, ["all_stats", "alter_system", "build", "checkpoint", "pg_ls_waldir"]);
+    assert!(facts.data_directory.is_none());
+    assert!(checkpoint(&mut plain).unwrap()["skipped"].contains("pg_checkpoint"));
+    assert_eq!(settle(&mut plain, Duration::from_secs(20)).unwrap()["quiet"], "true");
+    assert!(vacuum(&mut plain, &["T"]).unwrap().contains_key("T_s"));
+    admin.execute("create table a (i int)").unwrap();
+    let vacuumed = vacuum(&mut plain, &["a"]).unwrap();
+    assert!(vacuumed["a_warning"].contains("skipping"), "{vacuumed:?}");
+    admin.execute("grant pg_checkpoint to plain").unwrap();
+    assert!(checkpoint(&mut plain).unwrap().contains_key("seconds"));
+    let all = record(&mut admin, None).unwrap();
+    assert_eq!(all.setting("primary_conninfo"), Some("***"));
+}
+
+#[test]
+fn a_busy_server_is_reported_as_busy_at_the_deadline() {
+    let place = place();
+    let cluster = cluster(&installed(), &place);
+    let server = Server::start(&cluster, &settings(&[])).unwrap();
+    let mut admin = session(&server.conninfo());
+    let mut other = session(&server.conninfo());
+    let sleeper = std::thread::spawn(move || other.execute("select pg_sleep(3)"));
+    std::thread::sleep(Duration::from_millis(300));
+    let settled: BTreeMap<String, String> = settle(&mut admin, Duration::from_secs(1)).unwrap();
+    assert_eq!(
+        (settled["quiet"].as_str(), settled["still_busy"].as_str()),
+        ("false", "sessions"),
+        "{settled:?}"
+    );
+    assert_eq!(settle(&mut admin, Duration::from_secs(20)).unwrap()["waited_for"], "sessions");
+    sleeper.join().unwrap().unwrap();
+}
+
+#[test]
+fn tcp_asks_for_a_password_that_is_nowhere_to_be_read() {
+    let place = place();
+    let cluster = cluster(&installed(), &place);
+    let options = server::StartOptions {
+        settings: settings(&[("log_statement", "all"), ("log_min_duration_statement", "0")]),
+        tcp: true,
+        ..Default::default()
+    };
+    let server = Server::start_with(&cluster, &options).unwrap();
+    let conninfo = server.tcp_conninfo().unwrap();
+    assert_eq!(ask(&mut session(&conninfo), "select host(inet_server_addr())"), "127.0.0.1");
+    let password = conninfo.password.clone().unwrap();
+    let log = std::fs::read_to_string(server.log_path()).unwrap();
+    assert!(!log.contains(password.expose()));
+    let mut without = conninfo;
+    without.password = None;
+    let error = wire::Session::connect(&without).unwrap_err().to_string();
+    assert!(error.contains("password"), "{error}");
+}
