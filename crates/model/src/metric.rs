@@ -254,3 +254,22 @@ pub const METRICS: &[Metric] = &[
     gauge("driver.backlog", "", "1", "transactions due and not yet started (open loop)"),
     gauge("driver.memory", "", "bytes", "resident memory of the driver (/proc/self/statm)"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_units_are_few() {
+        let names: BTreeSet<&str> = METRICS.iter().map(|metric| metric.name).collect();
+        assert_eq!(names.len(), METRICS.len());
+        for metric in METRICS {
+            assert!(["s", "bytes", "1"].contains(&metric.unit), "{metric:?}");
+            assert!(metric.name.contains('.') && !metric.name.contains('['), "{metric:?}");
+            assert!(!metric.what.is_empty(), "{metric:?}");
+            assert_eq!(find(metric.name).map(|found| found.name), Some(metric.name));
+        }
+    }
+}

@@ -10,6 +10,10 @@ use crate::gather::Gather;
 /// `/proc/diskstats` counts in sectors of this size whatever the device's own.
 const SECTOR_BYTES: f64 = 512.0;
 
+/// Times are printed as 32 bits of milliseconds; those of a busy disk wrap within days, since they are summed over
+/// all requests.
+const TIME_MODULUS_S: f64 = 4_294_967.296;
+
 /// Puts the counters of the devices with these names.
 ///
 /// # Errors
@@ -35,15 +39,22 @@ fn put_device(gather: &mut Gather, stat: &DiskStat) {
         ("disk.flushes", stat.flushes.map(|n| n as f64)),
         ("disk.read_bytes", Some(stat.sectors_read as f64 * SECTOR_BYTES)),
         ("disk.write_bytes", Some(stat.sectors_written as f64 * SECTOR_BYTES)),
-        ("disk.read_time", Some(ms(stat.time_reading))),
-        ("disk.write_time", Some(ms(stat.time_writing))),
-        ("disk.flush_time", stat.time_flushing.map(ms)),
-        ("disk.busy_time", Some(ms(stat.time_in_progress))),
         ("disk.in_flight", Some(stat.in_progress as f64)),
     ];
     for (metric, value) in values {
         if let Some(value) = value {
             gather.put(metric, &stat.name, value);
+        }
+    }
+    let times_s = [
+        ("disk.read_time", Some(ms(stat.time_reading))),
+        ("disk.write_time", Some(ms(stat.time_writing))),
+        ("disk.flush_time", stat.time_flushing.map(ms)),
+        ("disk.busy_time", Some(ms(stat.time_in_progress))),
+    ];
+    for (metric, time_s) in times_s {
+        if let Some(time_s) = time_s {
+            gather.put_wrapping(metric, &stat.name, time_s, TIME_MODULUS_S);
         }
     }
 }

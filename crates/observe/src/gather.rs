@@ -24,6 +24,8 @@ pub(crate) struct Gather {
     /// that leaves out its zeros.
     new_from_zero: bool,
     highest: HashMap<String, f64>,
+    /// Last raw reading, and what wrapping counters have lost so far.
+    wrapped: HashMap<String, (f64, f64)>,
     values: BTreeMap<String, f64>,
     n_resets: u32,
 }
@@ -35,6 +37,7 @@ impl Gather {
             backwards,
             new_from_zero: false,
             highest: HashMap::new(),
+            wrapped: HashMap::new(),
             values: BTreeMap::new(),
             n_resets: 0,
         }
@@ -51,11 +54,26 @@ impl Gather {
         let key = if instance.is_empty() { name.to_string() } else { key(name, &clean(instance)) };
         let value = match metric.kind {
             MetricKind::Gauge => Some(value),
+            // Sources count in nanoseconds at the finest; what lies below is noise of the subtraction.
+            MetricKind::Counter if metric.unit == "s" => {
+                self.increase(&key, value).map(|s| (s * 1e9).round() / 1e9)
+            }
             MetricKind::Counter => self.increase(&key, value),
         };
         if let Some(value) = value {
             self.values.insert(key, value);
         }
+    }
+
+    /// [`Gather::put`] for a counter that begins anew at `modulus`.
+    pub(crate) fn put_wrapping(&mut self, name: &str, instance: &str, raw: f64, modulus: f64) {
+        let (last, lost) = self.wrapped.entry(key(name, instance)).or_insert((raw, 0.0));
+        if raw < *last - modulus / 2.0 {
+            *lost += modulus;
+        }
+        *last = raw;
+        let value = raw + *lost;
+        self.put(name, instance, value);
     }
 
     /// The increase of the counter `key` now that it stands at `value`; `None` where there is nothing to compare.
@@ -120,6 +138,19 @@ mod tests {
         assert_eq!(run(Backwards::Jitter, &readings), jitter);
         let reset = [None, Some(5.0), Some(0.0), None, Some(2.0), Some(4.0)];
         assert_eq!(run(Backwards::Reset, &readings), reset);
+    }
+
+    #[test]
+    fn a_counter_that_wraps_goes_on() {
+        let mut gather = Gather::new(Backwards::Jitter);
+        let mut step = |raw: f64| {
+            gather.put_wrapping("disk.read_time", "sda", raw, 100.0);
+            gather.take().0.remove("disk.read_time[sda]")
+        };
+        assert_eq!(
+            [90.0, 99.0, 4.0, 3.0, 10.0].map(&mut step),
+            [None, Some(9.0), Some(5.0), Some(0.0), Some(6.0)]
+        );
     }
 
     #[test]

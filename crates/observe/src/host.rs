@@ -47,7 +47,7 @@ fn line(path: impl AsRef<Path>, trim: bool) -> Option<String> {
 }
 
 /// Files that hold one fact each.
-const FACT_FILES: [(&str, &str); 27] = [
+const FACT_FILES: [(&str, &str); 26] = [
     ("clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
     ("cpu_governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
     ("cpu_frequency_max_khz", "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"),
@@ -68,7 +68,6 @@ const FACT_FILES: [(&str, &str); 27] = [
     ("numa_balancing", "/proc/sys/kernel/numa_balancing"),
     ("sched_autogroup", "/proc/sys/kernel/sched_autogroup_enabled"),
     ("perf_event_paranoid", "/proc/sys/kernel/perf_event_paranoid"),
-    ("kernel_command_line", "/proc/cmdline"),
     ("boot_id", "/proc/sys/kernel/random/boot_id"),
     ("system_vendor", "/sys/class/dmi/id/sys_vendor"),
     ("system_product", "/sys/class/dmi/id/product_name"),
@@ -84,16 +83,53 @@ fn facts() -> BTreeMap<String, String> {
             facts.insert(name.to_string(), chosen(&value).to_string());
         }
     }
-    // A command line may carry secrets of the machine's owner; what changes speed is the rest.
-    if let Some(command) = facts.get_mut("kernel_command_line") {
-        let words = command.split_whitespace();
-        let kept: Vec<&str> = words.filter(|word| !word.to_ascii_lowercase().contains("pass")).collect();
-        *command = kept.join(" ");
+    if let Some(options) =
+        line("/proc/cmdline", true).map(|text| kernel_options(&text)).filter(|s| !s.is_empty())
+    {
+        facts.insert("kernel_options".to_string(), options);
     }
     if let Some(container) = container() {
         facts.insert("container".to_string(), container);
     }
     facts
+}
+
+/// Starts of kernel options that change speed. The others are the owner's business and may hold secrets.
+const KERNEL_OPTIONS: [&str; 26] = [
+    "mitigations",
+    "nosmt",
+    "isolcpus",
+    "nohz",
+    "rcu_nocbs",
+    "irqaffinity",
+    "maxcpus",
+    "nr_cpus",
+    "mem=",
+    "idle",
+    "intel_idle",
+    "intel_pstate",
+    "amd_pstate",
+    "processor.",
+    "cpuidle",
+    "cpufreq",
+    "transparent_hugepage",
+    "hugepages",
+    "default_hugepagesz",
+    "numa",
+    "clocksource",
+    "tsc",
+    "preempt",
+    "psi",
+    "elevator",
+    "nvme",
+];
+
+fn kernel_options(command_line: &str) -> String {
+    // What follows ` -- ` is for init.
+    let (kernel, _) = command_line.split_once(" -- ").unwrap_or((command_line, ""));
+    let options =
+        kernel.split_whitespace().filter(|word| KERNEL_OPTIONS.iter().any(|start| word.starts_with(start)));
+    options.collect::<Vec<_>>().join(" ")
 }
 
 /// The chosen word of `always [madvise] never`, or the whole text.
@@ -227,6 +263,10 @@ mod tests {
         for (list, expected) in [("0-3,8,10-11", 7), ("0", 1), ("", 0), ("x", 0), ("5-3", 0)] {
             assert_eq!(list_length(list), expected, "{list}");
         }
+        assert_eq!(
+            kernel_options("root=/dev/sda1 mitigations=off token=x idle=poll -- mem=x"),
+            "mitigations=off idle=poll"
+        );
         assert_eq!(chosen("always [madvise] never"), "madvise");
         assert_eq!(chosen("tsc"), "tsc");
         assert_eq!(quota_cpus("150000 100000"), Some(1.5));

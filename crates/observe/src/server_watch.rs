@@ -250,9 +250,9 @@ impl ServerWatch {
         let log_tells_checkpoints = self.has_log && field("log_checkpoints").as_deref() == Some("on");
         let log_tells_autovacuum = self.has_log && field("log_autovacuum").as_deref() == Some("0");
         let mut parts = statistics::parts(version_num, &self.database, !log_tells_autovacuum);
-        self.leave_out_refused(&mut session, version_num, &mut parts);
-        if session.is_lost() {
-            return Err("the connection was lost".to_string());
+        self.leave_out_refused(&mut session, version_num, &mut parts).map_err(words)?;
+        if parts.iter().all(|part| part.is_rare) {
+            return Err("it refuses every question".to_string());
         }
         let often = statistics::statement(version_num, parts.iter().filter(|part| !part.is_rare));
         let rarely = statistics::statement(version_num, parts.iter());
@@ -273,22 +273,28 @@ impl ServerWatch {
     }
 
     /// Tries each part alone and drops those that this server or this role refuses.
-    fn leave_out_refused(&self, session: &mut Session, version_num: u32, parts: &mut Vec<Part>) {
-        parts.retain(|part| {
-            match session.query(&statistics::statement(version_num, std::iter::once(part))) {
-                Ok(_) => true,
-                Err(error) => {
-                    self.out.unavailable(part.what, error.to_string());
-                    false
-                }
+    fn leave_out_refused(
+        &self,
+        session: &mut Session,
+        version_num: u32,
+        parts: &mut Vec<Part>,
+    ) -> Result<(), SessionError> {
+        let mut accepted = Vec::new();
+        for part in parts.drain(..) {
+            match session.query(&statistics::statement(version_num, std::iter::once(&part))) {
+                Ok(_) => accepted.push(part),
+                Err(error) if is_fatal(&error) => return Err(error),
+                Err(error) => self.out.unavailable(part.what, error.to_string()),
             }
-        });
-        let Ok(rows) = session.query(statistics::sees_all(version_num)) else { return };
+        }
+        *parts = accepted;
+        let rows = session.query(statistics::sees_all(version_num))?;
         if rows.scalar() != Some("true") {
             let role = rows.get(0, "rolname").unwrap_or_default();
             let reason = format!("role `{role}` does not see sessions of others; grant it pg_read_all_stats");
             self.out.unavailable("server.waiting of other roles", reason);
         }
+        Ok(())
     }
 }
 
