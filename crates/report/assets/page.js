@@ -158,17 +158,28 @@
     };
   }
 
-  // A log axis that ends at a 1, 2 or 5 around the data, not at the next power of ten.
-  function logAxis(values) {
+  // A log axis that ends at a 1, 2 or 5 around the data, not at the next power of ten, with lines at as many of
+  // them as fit.
+  function logAxis(values, fine = 2.5) {
     const known = values.filter((v) => v > 0);
-    const low = Math.min(...known), high = Math.max(...known);
+    const low = known.reduce((a, b) => Math.min(a, b), Infinity), high = highest(known);
     const step = (x, up) => {
       const power = 10 ** Math.floor(Math.log10(x));
       const steps = [1, 2, 5, 10].map((n) => n * power);
       return up ? steps.find((s) => s >= x * 0.9999) : steps.findLast((s) => s <= x * 1.0001);
     };
     if (!known.length) return valueAxis({});
-    return valueAxis({ type: 'log', min: step(low, false), max: Math.max(step(high, true), step(low, false) * 2), minorSplitLine: { show: false } });
+    const min = step(low, false), max = Math.max(step(high, true), min * 2);
+    const decades = Math.log10(max / min);
+    const marks = [];
+    for (let power = 10 ** Math.floor(Math.log10(min)); power <= max; power *= 10) {
+      const steps = decades <= fine ? [1, 2, 5] : [1];
+      for (const n of steps) if (n * power >= min * 0.9999 && n * power <= max * 1.0001) marks.push(n * power);
+    }
+    const axis = valueAxis({ type: 'log', min, max });
+    axis.axisLabel.customValues = marks;
+    axis.axisTick.customValues = marks;
+    return axis;
   }
 
   function keys(element, entries) {
@@ -182,7 +193,8 @@
       mark.style.color = colour;
       if (area) mark.className = 'area';
       const value = document.createElement('b');
-      entry.append(mark, name, ' ', value);
+      if (name) entry.append(mark, name, ' ');
+      entry.append(value);
       list.append(entry);
       return value;
     });
@@ -197,11 +209,15 @@
     return data.axis.groups.length > 1 ? colours[`c${member.colour}`] : colours.c0;
   };
 
-  // Where a group stands within the place of its level: side by side, the whole at most half of the place.
-  function offset(group, band) {
+  // Groups stand side by side within the place of their level; closer where lines join the levels, because lines
+  // that start at different places seem to cross.
+  function slot(band) {
     const n = data.axis.groups.length;
-    return n === 1 ? 0 : (group - (n - 1) / 2) * Math.min((band * 0.62) / n, 34);
+    const share = n > 1 && data.axis.numeric ? 0.26 : 0.62;
+    return Math.min((band * share) / n, 40);
   }
+  const offset = (group, band) => (group - (data.axis.groups.length - 1) / 2) * slot(band);
+  const halfWidth = (band) => slot(band) * 0.42;
 
   function throughputByCase() {
     const series = [];
@@ -220,7 +236,7 @@
     const words = data.cases.filter((c) => c.median !== null).map((c) => `${c.label}: ${significant(c.median)} tps`);
     return {
       ...frame(`Throughput of each case, median of its runs. ${words.join('; ')}.`),
-      grid: { left: 62, right: 12, top: 14, bottom: data.axis.title ? 52 : 30 },
+      grid: { left: 62, right: 12, top: 30, bottom: data.axis.title ? 52 : 30 },
       xAxis: levelAxis(), yAxis: valueAxis({ min: 0 }), series,
     };
   }
@@ -245,19 +261,29 @@
       renderItem: (params, api) => {
         const item = cases[params.dataIndex];
         const band = api.size([1, 0])[0];
-        const half = Math.min(band * 0.62 / data.axis.groups.length, 34) * 0.38;
+        const half = halfWidth(band);
         const at = (value) => api.coord([item.level, value])[1];
         const x = api.coord([item.level, 0])[0] + offset(group, band);
         const line = (x1, y1, x2, y2, lineWidth) => ({ type: 'line', shape: { x1, y1, x2, y2 }, style: { stroke: colour, lineWidth } });
-        const children = [line(x, at(item.range[0]), x, at(item.range[1]), 1.5)];
+        const children = [];
         if (item.quartiles) {
+          children.push(line(x, at(item.range[0]), x, at(item.range[1]), 1.5));
           const [low, high] = item.quartiles.map(at);
           children.push({
             type: 'rect', shape: { x: x - half, y: high, width: 2 * half, height: Math.max(low - high, 1) },
             style: { fill: colours.page, stroke: colour, lineWidth: 1.5 },
           });
         }
-        children.push(line(x - half, at(item.median), x + half, at(item.median), 3));
+        children.push(line(x - half, at(item.median), x + half, at(item.median), 2.5));
+        if (data.cases.length <= 12 && data.axis.groups.length === 1) {
+          children.push({
+            type: 'text', silent: true,
+            style: {
+              text: significant(item.median), x, y: at(item.range[1]) - 9, align: 'center', verticalAlign: 'bottom',
+              fill: colours.text, font: `600 13px ${fontFamily}`,
+            },
+          });
+        }
         return { type: 'group', children };
       },
     };
@@ -281,13 +307,13 @@
         const p = points[params.dataIndex];
         const [x, y] = api.coord([p.place.level, p.tps]);
         const band = api.size([1, 0])[0];
-        const half = Math.min(band * 0.62 / data.axis.groups.length, 34) * 0.38;
+        const half = halfWidth(band);
         const siblings = points.filter((q) => q.case === p.case);
-        const spread = siblings.length === 1 ? 0 : (siblings.indexOf(p) / (siblings.length - 1) - 0.5) * half * 1.1;
+        const spread = siblings.length === 1 ? 0 : (siblings.indexOf(p) / (siblings.length - 1) - 0.5) * half * 1.2;
         return {
-          type: 'circle', shape: { cx: x + offset(group, band) + spread, cy: y, r: 3.6 },
+          type: 'circle', shape: { cx: x + offset(group, band) + spread, cy: y, r: data.axis.groups.length > 1 ? 2.4 : 3.2 },
           style: p.counts
-            ? { fill: colour, stroke: colours.page, lineWidth: 1 }
+            ? { fill: colour, stroke: colours.page, lineWidth: 0.8 }
             : { fill: colours.page, stroke: colours.muted, lineWidth: 1.4 },
         };
       },
@@ -321,7 +347,7 @@
     };
     if (median !== null) {
       option.series[0].markLine = {
-        silent: true, symbol: 'none', lineStyle: { color: colours.c0, type: 'solid', width: 1.5, opacity: 0.5 },
+        silent: true, symbol: 'none', lineStyle: { color: colours.p0, type: 'solid', width: 1.5 },
         label: { ...label(), color: colours.text, position: 'end', formatter: `median ${significant(median)}` },
         data: [{ yAxis: median }],
       };
@@ -350,8 +376,7 @@
       }
     });
     const element = document.querySelector(`[data-chart="latency${byGroup ? '-' + percentiles[0] : ''}"]`);
-    if (byGroup) keys(element, data.axis.groups.map((name, group) => ({ name, colour: groupColour(group) })));
-    else if (!data.axis.numeric) keys(element, percentiles.map((name) => ({ name, colour: colours[percentileColour[name]] })));
+    if (!byGroup && !data.axis.numeric) keys(element, percentiles.map((name) => ({ name, colour: colours[percentileColour[name]] })));
     const words = data.cases.filter((c) => c.ms).map((c) => `${c.label}: ${percentiles.map((p) => `${p} ${significant(c.ms[p])} ms`).join(', ')}`);
     return {
       ...frame(`Latency of each case. ${words.join('; ')}.`),
@@ -413,7 +438,24 @@
     const about = document.createElement('p');
     about.className = 'quiet';
     about.textContent = 'One time axis for all. Grey: load that does not count. Ctrl and wheel zooms, a double click shows all again.';
-    return [title, about];
+    return run.marks.length ? [title, about, markList(run)] : [title, about];
+  }
+
+  function markList(run) {
+    const details = document.createElement('details');
+    details.className = 'marks';
+    const summary = document.createElement('summary');
+    summary.textContent = run.marks.length === 1 ? '1 mark' : `${run.marks.length} marks`;
+    const list = document.createElement('ul');
+    for (const mark of run.marks) {
+      const entry = document.createElement('li');
+      const time = document.createElement('b');
+      time.textContent = mark.to_s > mark.from_s ? `${clock(mark.from_s)} to ${clock(mark.to_s)}` : clock(mark.from_s);
+      entry.append(time, ` ${mark.text}`);
+      list.append(entry);
+    }
+    details.append(summary, list);
+    return details;
   }
 
   function lineColours(run, panel) {
@@ -465,19 +507,20 @@
       type: 'line', name: line.name, data: panel.log ? line.points.map(([t, v]) => [t, v > 0 ? v : null]) : line.points,
       color: palette[i], symbol: 'none', showSymbol: false,
       lineStyle: { width: line.name === 'max' ? 1 : 1.6 }, z: 3, silent: true,
+      ...(panel.palette === 'share' ? { stack: 'all', areaStyle: { opacity: 0.55 }, lineStyle: { width: 0.8 } } : {}),
     }));
     series[0].markArea = { silent: true, z: 0, data: areas(run, from, to, end) };
     series[0].markLine = { silent: true, symbol: 'none', z: 1, label: { show: false }, data: moments(run) };
-    const axis = panel.log ? logAxis(values) : valueAxis({ min: Math.min(0, ...values), max: limit(panel, values) });
+    const axis = panel.log ? logAxis(values, 0.8) : valueAxis({ min: lowest(values), ...limit(panel, values) });
     const words = panel.lines.map((line) => {
       const known = line.points.map((p) => p[1]).filter((v) => v !== null);
-      return known.length ? `${line.name} from ${significant(Math.min(...known))} to ${significant(Math.max(...known))}` : `${line.name}: nothing`;
+      return known.length ? `${line.name} from ${significant(-highest(known.map((v) => -v)))} to ${significant(highest(known))}` : `${line.name}: nothing`;
     });
     return {
       ...frame(`${panel.title} of run ${run.run} over ${Math.round(end)} seconds, ${panel.unit}: ${words.join('; ')}.`),
       grid: { left: 62, right: 12, top: 8, bottom: 22 },
       xAxis: {
-        type: 'value', min: 0, max: end, axisLabel: { ...label(), formatter: clock, hideOverlap: true, showMaxLabel: false },
+        type: 'value', min: 0, max: end, axisLabel: { ...label(), formatter: clock, hideOverlap: true, showMinLabel: false, showMaxLabel: false },
         interval: interval(end), splitLine: { show: false }, axisLine: { lineStyle: { color: colours.line } }, axisTick: { show: false },
       },
       yAxis: { ...axis, splitNumber: 3 },
@@ -489,8 +532,12 @@
 
   // Shares end at 100 %, unless something was above it.
   function limit(panel, values) {
-    return panel.unit === '%' && Math.max(...values) <= 100.5 ? 100 : undefined;
+    return panel.unit === '%' && highest(values) <= 100.5 ? { max: 100, interval: 50 } : {};
   }
+
+  // Not by Math.max(...values): the number of arguments is limited.
+  const highest = (values) => values.reduce((a, b) => Math.max(a, b), -Infinity);
+  const lowest = (values) => values.reduce((a, b) => Math.min(a, b), 0);
 
   // Whole steps of a clock, about eight of them.
   function interval(end) {
@@ -514,9 +561,10 @@
     const line = (x, color) => ({ xAxis: x, lineStyle: { color, width: 1, type: 'dashed' } });
     const found = [];
     for (const mark of run.marks) {
-      if (mark.from_s < 0) continue;
-      if (mark.kind === 'checkpoint') { if (mark.to_s <= mark.from_s) found.push(line(mark.from_s, colours.c5)); }
-      else found.push(line(mark.from_s, mark.kind === 'autovacuum' ? colours.autovacuum : colours.void));
+      if (mark.to_s < 0) continue;
+      const from = Math.max(mark.from_s, 0);
+      if (mark.kind !== 'checkpoint') found.push(line(from, mark.kind === 'autovacuum' ? colours.autovacuum : colours.void));
+      else if (mark.to_s <= mark.from_s) found.push(line(from, colours.c5));
     }
     return found;
   }

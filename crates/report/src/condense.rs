@@ -48,6 +48,14 @@ impl About<'_> {
 }
 
 impl FindingGroup<'_> {
+    /// What was found, in a few words: the catalogue's title, or the identifier in words.
+    pub(crate) fn title(&self) -> String {
+        match analysis::findings::rule(self.id) {
+            Some(rule) => rule.title.to_string(),
+            None => words::capital(&words::of_id(self.id)),
+        }
+    }
+
     /// The entry that stands for all: the heaviest, and of those the one with the largest figure.
     pub(crate) fn example(&self) -> &Found<'_> {
         &self.found[0]
@@ -125,28 +133,33 @@ pub(crate) fn findings(study: &Study) -> Vec<FindingGroup<'_>> {
     groups
 }
 
-/// Why a case is not plainly valid: identifiers in words, the heaviest first, each with how many runs it concerns.
+/// Why a case is not plainly valid, in few words: what casts doubt on it, the heaviest first, and which of its runs
+/// are left out of its numbers.
 pub(crate) fn reasons(study: &Study, case: &CaseSummary) -> Vec<String> {
-    let runs: Vec<_> = study.runs.iter().filter(|run| run.case == case.case.id).collect();
-    let mut reasons: Vec<(Severity, &'static str, usize)> = Vec::new();
-    let own = case.findings.iter().map(|finding| (finding, 0));
-    let of_runs = runs.iter().flat_map(|run| run.findings.iter().map(|finding| (finding, 1)));
+    let of_case = || study.runs.iter().filter(|run| run.case == case.case.id);
+    let counting: Vec<_> = of_case().filter(|run| words::run_counts(run)).collect();
+    let mut doubts: Vec<(Severity, &'static str, usize)> = Vec::new();
+    let own = case.findings.iter().map(|finding| (finding, counting.len()));
+    let of_runs = counting.iter().flat_map(|run| run.findings.iter().map(|finding| (finding, 1)));
     for (finding, n) in own.chain(of_runs).filter(|(finding, _)| finding.severity > Severity::Note) {
-        match reasons.iter_mut().find(|reason| reason.1 == finding.id) {
-            Some(reason) => {
-                reason.0 = reason.0.max(finding.severity);
-                reason.2 += n;
+        match doubts.iter_mut().find(|doubt| doubt.1 == finding.id) {
+            Some(doubt) => {
+                doubt.0 = doubt.0.max(finding.severity);
+                doubt.2 += n;
             }
-            None => reasons.push((finding.severity, finding.id, n)),
+            None => doubts.push((finding.severity, finding.id, n)),
         }
     }
-    reasons.sort_by_key(|reason| std::cmp::Reverse(reason.0));
+    doubts.sort_by_key(|doubt| std::cmp::Reverse(doubt.0));
     let in_words = |(_, id, n): (Severity, &str, usize)| match n {
-        0 => words::of_id(id),
-        n if n == runs.len() => words::of_id(id),
-        n => format!("{} ({n} of {} runs)", words::of_id(id), runs.len()),
+        n if n >= counting.len() => words::of_id(id),
+        n => format!("{} ({n} of {} runs)", words::of_id(id), counting.len()),
     };
-    reasons.into_iter().map(in_words).collect()
+    let mut reasons: Vec<String> = doubts.into_iter().map(in_words).collect();
+    for run in of_case().filter(|run| !words::run_counts(run)) {
+        reasons.push(format!("run {} left out ({})", run.run, words::why_not(run)));
+    }
+    reasons
 }
 
 /// The first number in a sentence, for choosing an example only: what it counts depends on the finding.

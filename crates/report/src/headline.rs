@@ -31,7 +31,7 @@ pub(crate) fn sentence(study: &Study) -> String {
             (n, _) => format!("No number: none of {} can be counted", words::plural(n, "run")),
         };
     };
-    let label = words::one_line(&best.label);
+    let label = name(best);
     let lead = if study.cases.len() > 1 { format!("Highest throughput at {label}") } else { label };
     let tps = best.tps_median.map_or_else(|| "-".to_string(), format::tps);
     let mut spread = match best.n_runs {
@@ -46,6 +46,14 @@ pub(crate) fn sentence(study: &Study) -> String {
         .map(|latency| format!(", p99 {} ms", format::ms(latency.p99_ns as f64)))
         .unwrap_or_default();
     format!("{lead}: {tps} tps ({spread}){p99} - {}", best.grade.as_str())
+}
+
+/// The case as one says it: `64 clients`, not `clients 64`.
+fn name(case: &CaseSummary) -> String {
+    match case.case.levels.get("workload.clients") {
+        Some(n) if case.case.levels.len() == 1 => words::plural_of(n, "client"),
+        _ => words::one_line(&case.label),
+    }
 }
 
 fn of_all(n: usize) -> String {

@@ -60,12 +60,12 @@ fn finding(group: &FindingGroup, n_runs: usize) -> String {
     let numbers = if runs.is_empty() || runs.len() == n_runs {
         String::new()
     } else {
-        format!(" ({})", words::ranges(&runs))
+        format!(": {}", words::ranges(&runs))
     };
     format!(
-        "- **{}** {} in {}{numbers}: {} _{}_\n",
+        "- **{}: {}** ({}{numbers}): {}. _{}_\n",
         words::capital(terminal::severity_word(group.severity)),
-        escape(&words::of_id(group.id)),
+        escape(&group.title()),
         escape(&group.scope(n_runs)),
         escape(&terminal::evidence(group)),
         escape(&words::one_line(&group.example().finding.advice)),

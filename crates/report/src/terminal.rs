@@ -109,7 +109,7 @@ fn finding(text: &mut String, group: &FindingGroup, n_runs: usize, width: usize,
     } else {
         format!(" ({})", words::ranges(&runs))
     };
-    let lead = format!("{} in {}{numbers}", words::of_id(group.id), group.scope(n_runs));
+    let lead = format!("{}: {}{numbers}", group.title(), group.scope(n_runs));
     let mut lines = wrap(&lead, width - indent.len()).into_iter();
     let first = lines.next().unwrap_or_default();
     text.push_str(&format!(

@@ -3,16 +3,30 @@
 use analysis::summary::RunSummary;
 use model::plan::RunState;
 
-use analysis::finding::Grade;
+use analysis::finding::{Grade, Severity};
 
 /// `1 run`, `3 runs`.
 pub(crate) fn plural(n: usize, word: &str) -> String {
     if n == 1 { format!("1 {word}") } else { format!("{n} {word}s") }
 }
 
-/// An identifier of the catalogue in words: `checkpoint-in-window` to `checkpoint in window`.
+/// The same with a number that is text.
+pub(crate) fn plural_of(n: &str, word: &str) -> String {
+    if n == "1" { format!("1 {word}") } else { format!("{} {word}s", one_line(n)) }
+}
+
+/// An identifier of the catalogue in words: `checkpoint-in-window` to `checkpoint in window`, `foreign-cpu` to
+/// `foreign CPU`.
 pub(crate) fn of_id(id: &str) -> String {
-    id.replace(['-', '_'], " ")
+    let words: Vec<String> = id
+        .split(['-', '_'])
+        .map(|word| match word {
+            "cpu" | "wal" | "tls" | "numa" | "tps" | "jit" => word.to_uppercase(),
+            "io" => "I/O".to_string(),
+            _ => word.to_string(),
+        })
+        .collect();
+    words.join(" ")
 }
 
 /// The text with its first letter in upper case.
@@ -47,6 +61,19 @@ pub(crate) fn ranges(numbers: &[u32]) -> String {
 /// Whether the run is part of its case's numbers: only completed runs that nothing voids are.
 pub(crate) fn run_counts(run: &RunSummary) -> bool {
     run.state == RunState::Completed && run.grade != Grade::Void && run.tps.is_some()
+}
+
+/// Why a run does not count, in few words.
+pub(crate) fn why_not(run: &RunSummary) -> String {
+    if run.state != RunState::Completed {
+        return match run.reason.as_str() {
+            "" => of_state(run.state).to_string(),
+            reason => format!("{}: {reason}", of_state(run.state)),
+        };
+    }
+    let voids = run.findings.iter().filter(|f| f.severity == Severity::Void);
+    let ids: Vec<String> = voids.map(|finding| of_id(finding.id)).collect();
+    if ids.is_empty() { "nothing was measured".to_string() } else { format!("void: {}", ids.join(", ")) }
 }
 
 /// The word for how far a run got.

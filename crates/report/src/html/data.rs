@@ -135,7 +135,7 @@ impl RunPoint {
             case: run.case,
             tps: sample::rounded(run.tps?)?,
             counts,
-            why: if counts { String::new() } else { timeline::why_not(run) },
+            why: if counts { String::new() } else { words::why_not(run) },
             ms: run.latency.map(Percentiles::of),
         })
     }
@@ -159,7 +159,7 @@ impl RunData {
         let case = study.cases.iter().find(|case| case.case.id == run.case);
         let label = case.map_or_else(|| format!("case {}", run.case), |case| case.label.clone());
         let counts = words::run_counts(run);
-        let verdict = if counts { run.grade.as_str().to_string() } else { timeline::why_not(run) };
+        let verdict = if counts { run.grade.as_str().to_string() } else { words::why_not(run) };
         let measured =
             || run.seconds.iter().filter(|second| second.measured).map(|second| f64::from(second.t));
         let end = run.seconds.last().map_or(0.0, |second| f64::from(second.t) + 1.0);

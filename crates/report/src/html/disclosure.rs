@@ -12,9 +12,12 @@ use super::escape::text;
 use super::table;
 use crate::{Input, format, words};
 
-/// Settings that someone set: neither the default nor computed by the server itself.
+/// Settings that someone set: neither the default, nor computed by the server itself, nor those of the connection
+/// that asked.
 pub(crate) fn not_default(server: &ServerRecord) -> impl Iterator<Item = (&String, &Setting)> {
-    server.settings.iter().filter(|(_, setting)| !matches!(setting.source.as_str(), "default" | "override"))
+    server.settings.iter().filter(|(_, setting)| {
+        !matches!(setting.source.as_str(), "default" | "override" | "client" | "session")
+    })
 }
 
 /// The whole section.
@@ -247,8 +250,10 @@ fn steps(html: &mut String, records: &[&RunRecord]) {
                 record.detail.iter().map(|(name, value)| format!("{} {value}", words::of_id(name))).collect()
             })
             .unwrap_or_default();
-        if omitted > 0 {
-            detail.insert(0, format!("left out in {omitted} of {}", words::plural(records.len(), "run")));
+        match omitted {
+            0 => {}
+            n if n == records.len() => detail.insert(0, "left out".to_string()),
+            n => detail.insert(0, format!("left out in {n} of {}", words::plural(records.len(), "run"))),
         }
         if !found.is_empty() || omitted > 0 {
             rows.push(vec![text(&words::of_id(phase.as_str())), length, text(&detail.join("; "))]);

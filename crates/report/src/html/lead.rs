@@ -1,5 +1,7 @@
 //! The top of the page: title, answer, key figures, banner, findings.
 
+use std::collections::BTreeMap;
+
 use analysis::finding::{Grade, Severity};
 use analysis::summary::{LatencySummary, Study};
 
@@ -30,14 +32,10 @@ pub(super) fn head(input: &Input) -> String {
 /// When, what server, what machine, in one line.
 fn context(input: &Input) -> String {
     let mut parts = vec![format::utc(input.study.plan.made_unix_ns)];
-    let mut releases: Vec<String> = Vec::new();
-    for run in &input.data.runs {
-        if let Some(server) = &run.record.server
-            && !releases.contains(&server.release())
-        {
-            releases.push(server.release());
-        }
-    }
+    let servers = input.data.runs.iter().filter_map(|run| run.record.server.as_ref());
+    let releases: BTreeMap<u32, String> =
+        servers.map(|server| (server.version_num, server.release())).collect();
+    let releases: Vec<String> = releases.into_values().collect();
     if !releases.is_empty() {
         parts.push(format!("PostgreSQL {}", releases.join(", ")));
     }
@@ -55,7 +53,18 @@ fn answer(study: &Study) -> String {
         return format!("<p class=\"answer\">{}.</p>\n", text(&sentence));
     };
     let without = sentence.strip_suffix(&format!(" - {}", best.grade.as_str())).unwrap_or(&sentence);
-    format!("<p class=\"answer\">{} {}</p>\n", text(without), badge(best.grade))
+    format!("<p class=\"answer\">{} {}</p>\n", text(&kept_together(without)), badge(best.grade))
+}
+
+/// A number stays on the line of its unit.
+fn kept_together(sentence: &str) -> String {
+    let mut text = sentence.to_string();
+    for (breaking, kept) in
+        [(" tps", "\u{a0}tps"), (" ms", "\u{a0}ms"), (" %", "\u{a0}%"), ("p99 ", "p99\u{a0}")]
+    {
+        text = text.replace(breaking, kept);
+    }
+    text
 }
 
 /// A verdict with a mark that needs no colour.
@@ -123,14 +132,15 @@ fn finding(group: &FindingGroup, n_runs: usize) -> String {
         "<li class=\"{class}\"><div class=\"mark\" aria-hidden=\"true\">{mark}</div><div>\
          <h3>{} <span class=\"severity\">{}</span> <span class=\"scope\">{}</span></h3>\
          <p>{}</p><p class=\"advice\">{}</p>",
-        text(&words::capital(&words::of_id(group.id))),
+        text(&group.title()),
         terminal::severity_word(group.severity),
         text(&group.scope(n_runs)),
-        text(&terminal::evidence(group)),
+        text(&words::capital(&terminal::evidence(group))),
         text(&group.example().finding.advice),
     );
+    html.push_str("<details><summary>Details</summary>");
     if group.found.len() > 1 {
-        html.push_str("<details><summary>Each occurrence</summary><ul>");
+        html.push_str("<ul>");
         for found in &group.found {
             html.push_str(&format!(
                 "<li><b>{}</b> {}</li>",
@@ -138,8 +148,17 @@ fn finding(group: &FindingGroup, n_runs: usize) -> String {
                 text(&found.finding.evidence)
             ));
         }
-        html.push_str("</ul></details>");
+        html.push_str("</ul>");
     }
+    if let Some(rule) = analysis::findings::rule(group.id) {
+        html.push_str(&format!(
+            "<p class=\"rule\">Rule <code>{}</code>: {}. Source: {}.</p>",
+            text(rule.id),
+            text(rule.severity),
+            text(rule.source)
+        ));
+    }
+    html.push_str("</details>");
     html.push_str("</div></li>\n");
     html
 }

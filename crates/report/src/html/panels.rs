@@ -2,11 +2,15 @@
 
 use analysis::summary::{RunSummary, Second, Series};
 
+use super::timeline::under_load;
 use crate::sample::Point;
 use crate::words;
 
 /// More processors than this are drawn as their range.
 const MAX_CORES: usize = 8;
+
+/// The panels that the analysis makes, in the order in which they are drawn; others follow.
+const PANELS: [&str; 8] = ["cpu", "disk", "wal", "waits", "server", "psi", "memory", "driver"];
 
 /// One chart of a run.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,7 +21,7 @@ pub(super) struct Panel {
     pub(super) unit: String,
     /// Whether the value axis is logarithmic.
     pub(super) log: bool,
-    /// How colours are chosen: `case`, `percentile`, `share` or `plain`.
+    /// How colours are chosen: `case`, `percentile`, `error`, `cores`, `share` (stacked) or `plain`.
     pub(super) palette: &'static str,
     /// The lines.
     pub(super) lines: Vec<Line>,
@@ -36,7 +40,7 @@ pub(super) struct Line {
 pub(super) fn of(run: &RunSummary) -> Vec<Panel> {
     let mut panels = vec![throughput(run), latency(run)];
     if run.seconds.iter().any(|second| second.errors > 0) {
-        let line = per_second(run, "errors", |second| Some(second.errors as f64));
+        let line = per_second(&run.seconds, "errors", |second| Some(second.errors as f64));
         panels.push(Panel {
             title: "Errors".to_string(),
             unit: "per second".to_string(),
@@ -56,7 +60,7 @@ fn throughput(run: &RunSummary) -> Panel {
         unit: "tps".to_string(),
         log: false,
         palette: "case",
-        lines: vec![per_second(run, "tps", |second| Some(second.tps))],
+        lines: vec![per_second(under_load(run), "tps", |second| Some(second.tps))],
     }
 }
 
@@ -68,17 +72,17 @@ fn latency(run: &RunSummary) -> Panel {
         log: true,
         palette: "percentile",
         lines: vec![
-            per_second(run, "p50", |second| ms(second.p50_ns)),
-            per_second(run, "p95", |second| ms(second.p95_ns)),
-            per_second(run, "p99", |second| ms(second.p99_ns)),
-            per_second(run, "max", |second| ms(second.max_ns)),
+            per_second(&run.seconds, "p50", |second| ms(second.p50_ns)),
+            per_second(&run.seconds, "p95", |second| ms(second.p95_ns)),
+            per_second(&run.seconds, "p99", |second| ms(second.p99_ns)),
+            per_second(&run.seconds, "max", |second| ms(second.max_ns)),
         ],
     }
 }
 
-fn per_second(run: &RunSummary, name: &str, value: impl Fn(&Second) -> Option<f64>) -> Line {
+fn per_second(seconds: &[Second], name: &str, value: impl Fn(&Second) -> Option<f64>) -> Line {
     // A second's value stands in its middle.
-    let points = run.seconds.iter().map(|second| (f64::from(second.t) + 0.5, value(second))).collect();
+    let points = seconds.iter().map(|second| (f64::from(second.t) + 0.5, value(second))).collect();
     Line { name: name.to_string(), points }
 }
 
@@ -106,12 +110,7 @@ fn telemetry(series: &[Series]) -> Vec<Panel> {
             keys.push((&s.panel, &s.unit));
         }
     }
-    keys.sort_by_key(|(panel, _)| {
-        ["cpu", "disk", "wal", "server", "memory"]
-            .iter()
-            .position(|known| known == panel)
-            .unwrap_or(usize::MAX)
-    });
+    keys.sort_by_key(|(panel, _)| PANELS.iter().position(|known| known == panel).unwrap_or(usize::MAX));
     for (panel, unit) in keys {
         let lines = others.iter().filter(|s| s.panel == panel && s.unit == unit).map(|s| line(s)).collect();
         let (title, palette) = describe(panel, unit);
@@ -130,8 +129,12 @@ fn describe(panel: &str, unit: &str) -> (String, &'static str) {
         ("disk", "MB/s" | "MiB/s") => ("Disk throughput".to_string(), "plain"),
         ("disk", "IOPS") => ("Disk operations".to_string(), "plain"),
         ("disk", "%") => ("Disk busy".to_string(), "plain"),
+        ("disk", "ms") => ("Disk latency".to_string(), "plain"),
         ("wal", _) => ("WAL written".to_string(), "plain"),
-        ("server", _) => ("Server".to_string(), "plain"),
+        ("waits", _) => ("What sessions waited for".to_string(), "plain"),
+        ("server", _) => ("Sessions".to_string(), "plain"),
+        ("psi", _) => ("Pressure: time in which tasks waited".to_string(), "plain"),
+        ("driver", _) => ("Driver".to_string(), "plain"),
         _ => (words::capital(&words::of_id(panel)), "plain"),
     }
 }

@@ -26,16 +26,19 @@ pub(super) fn throughput(study: &Study, axis: &Axis) -> String {
         })
         .collect();
     let many = study.cases.iter().any(|case| case.n_runs >= 5);
+    let hollow = study.runs.iter().any(|run| run.tps.is_some() && !words::run_counts(run));
     let note = match (study.cases.len(), many) {
         (1, _) => "transactions per second, in the order of execution; line: median",
-        (_, true) => "transactions per second; box: quartiles, bar: median, whiskers: lowest and highest run",
-        (_, false) => "transactions per second; bar: median, line: lowest to highest run",
+        (_, true) => {
+            "transactions per second; dots: runs, bar: median, box: quartiles, line: lowest to highest run"
+        }
+        (_, false) => "transactions per second; dots: runs, bar: median",
     };
     Figure {
         id: "throughput",
         title: &format!("Throughput by {by}"),
-        note,
-        height: "tall",
+        note: &format!("{note}{}", if hollow { "; hollow: does not count" } else { "" }),
+        height: if study.cases.len() == 1 { "mid" } else { "tall" },
         table: &table("plain", &["Case", "Median tps", "Runs, tps"], &rows),
     }
     .html()
@@ -62,7 +65,7 @@ pub(super) fn latency(study: &Study, axis: &Axis) -> String {
         let title = format!("Latency by {}", if axis.title.is_empty() { "case" } else { &axis.title });
         return Figure { id: "latency", title: &title, note, height: "tall", table: &table }.html();
     }
-    let mut html = String::from("<div class=\"trio\">");
+    let mut html = format!("{}<div class=\"trio\">", group_keys(axis));
     for percentile in ["p50", "p95", "p99"] {
         let id = format!("latency-{percentile}");
         let title = format!("{percentile} latency by {}", axis.title);
@@ -72,6 +75,17 @@ pub(super) fn latency(study: &Study, axis: &Axis) -> String {
     }
     html.push_str(&format!("</div><details class=\"data\"><summary>Table</summary>{table}</details>\n"));
     html
+}
+
+/// A legend for charts that share their groups.
+fn group_keys(axis: &Axis) -> String {
+    let colour = |group: usize| {
+        axis.places.values().find(|place| place.group == group).map_or(0, |place| place.colour)
+    };
+    let keys = axis.groups.iter().enumerate().map(|(group, name)| {
+        format!("<span><i class=\"c{}\" aria-hidden=\"true\"></i>{}</span>", colour(group), text(name))
+    });
+    format!("<p class=\"keys\">{}</p>", keys.collect::<String>())
 }
 
 const PERCENTILE_HEADS: [&str; 8] =
@@ -101,23 +115,19 @@ pub(super) fn cases(study: &Study, axis: &Axis) -> String {
             };
             vec![
                 case_name(axis, case),
+                badge(case.grade),
                 case.n_runs.to_string(),
                 median,
                 number(case.tps_cv, format::percent),
                 ms(|l| l.p50_ns),
                 ms(|l| l.p95_ns),
                 ms(|l| l.p99_ns),
-                verdict(study, case),
+                format!("<span class=\"why\">{}</span>", text(&condense::reasons(study, case).join("; "))),
             ]
         })
         .collect();
-    let heads = ["Case", "Runs", "Median tps", "CV", "p50 ms", "p95 ms", "p99 ms", "Verdict"];
+    let heads = ["Case", "Verdict", "Runs", "Median tps", "CV", "p50 ms", "p95 ms", "p99 ms", "Why"];
     format!("{}\n", table("cases", &heads, &rows))
-}
-
-fn verdict(study: &Study, case: &CaseSummary) -> String {
-    let reasons = condense::reasons(study, case);
-    format!("{} <span class=\"why\">{}</span>", badge(case.grade), text(&reasons.join("; ")))
 }
 
 /// The label with the case's colour.

@@ -1,6 +1,6 @@
 //! The runs over time: a small picture of each that is also the choice of the run drawn large below.
 
-use analysis::summary::{RunSummary, Study};
+use analysis::summary::{RunSummary, Second, Study};
 
 use super::escape::text;
 use crate::axis::Axis;
@@ -48,11 +48,21 @@ fn small(study: &Study, axis: &Axis, run: &RunSummary, highest: f64, pressed: bo
     let label = case.map_or_else(|| format!("case {}", run.case), |case| case.label.clone());
     let colour = axis.places.get(&run.case).map_or(0, |place| place.colour);
     let counts = words::run_counts(run);
-    let tps = run.tps.map_or_else(|| "-".to_string(), format::tps);
-    let why = if counts { String::new() } else { format!(" <em>{}</em>", text(&why_not(run))) };
+    let wide = if label.chars().count() > 14 { " wide" } else { "" };
+    // A number that does not count is not printed as if it did; the long reason stands above the large charts.
+    let figure = if counts {
+        format!("<span class=\"tps\">{} tps</span>", run.tps.map_or_else(|| "-".to_string(), format::tps))
+    } else {
+        let why = words::why_not(run);
+        format!(
+            "<span class=\"why\" title=\"{}\">{}</span>",
+            text(&why),
+            text(why.split(':').next().unwrap_or_default())
+        )
+    };
     format!(
-        "<button type=\"button\" data-run=\"{}\" aria-pressed=\"{pressed}\" class=\"{}\">\
-         <span><b>{}</b> {}{why}</span><span class=\"tps\">{tps} tps</span>{}</button>\n",
+        "<button type=\"button\" data-run=\"{}\" aria-pressed=\"{pressed}\" class=\"{}{wide}\">\
+         <span><b>{}</b> {}</span>{figure}{}</button>\n",
         run.run,
         if counts { format!("c{colour}") } else { "void".to_string() },
         run.run,
@@ -61,25 +71,20 @@ fn small(study: &Study, axis: &Axis, run: &RunSummary, highest: f64, pressed: bo
     )
 }
 
-/// Why a run does not count, in few words.
-pub(super) fn why_not(run: &RunSummary) -> String {
-    if run.state != model::plan::RunState::Completed {
-        return match run.reason.as_str() {
-            "" => words::of_state(run.state).to_string(),
-            reason => format!("{}: {reason}", words::of_state(run.state)),
-        };
-    }
-    let voids = run.findings.iter().filter(|f| f.severity == analysis::finding::Severity::Void);
-    let ids: Vec<String> = voids.map(|finding| words::of_id(finding.id)).collect();
-    if ids.is_empty() { "nothing was measured".to_string() } else { format!("void: {}", ids.join(", ")) }
+/// The seconds before the drain, in which throughput only falls to nothing.
+pub(super) fn under_load(run: &RunSummary) -> &[Second] {
+    let end =
+        run.seconds.iter().rposition(|second| second.measured).map_or(run.seconds.len(), |last| last + 1);
+    &run.seconds[..end]
 }
 
 fn picture(run: &RunSummary, highest: f64) -> String {
-    let end = run.seconds.last().map_or(1.0, |second| f64::from(second.t) + 1.0);
+    let seconds = under_load(run);
+    let end = seconds.last().map_or(1.0, |second| f64::from(second.t) + 1.0);
     let (width, height) = SPARK;
     let x = |t: f64| t / end * width;
     let points: Vec<sample::Point> =
-        run.seconds.iter().map(|second| (f64::from(second.t) + 0.5, Some(second.tps))).collect();
+        seconds.iter().map(|second| (f64::from(second.t) + 0.5, Some(second.tps))).collect();
     let mut path = String::new();
     for (t, tps) in sample::thin(&points, SPARK_POINTS) {
         let y = height - tps.unwrap_or(0.0).max(0.0) / highest * (height - 2.0);

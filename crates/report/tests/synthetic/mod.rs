@@ -65,9 +65,9 @@ pub fn make(shape: &Shape) -> (Study, ExperimentData) {
     let summaries = cases.iter().map(|case| summary(case, &runs)).collect();
     let data = records::of(shape, &plan, &runs);
     let findings = vec![note(
-        "one-host",
-        "server and driver shared the 4 processors of one host",
-        "Give the driver a host of its own for numbers that are quoted.",
+        "closed-loop",
+        "all cases are closed loops: a slow server slows the load down",
+        "Offer a rate (pace = \"2000/s\") to see the latency that users would see.",
     )];
     let partial = shape.troubled.then(|| "1 of the runs was cut off: interrupted by SIGINT".to_string());
     (Study { plan, cases: summaries, runs, findings, partial }, data)
@@ -295,15 +295,23 @@ fn series(shape: &Shape, length_s: u32, tps: f64, checkpoint: f64, random: &mut 
     add("cpu", "server", "%", busy * 0.86, 1.02, 0.03);
     add("cpu", "driver", "%", busy * 0.09, 1.0, 0.05);
     add("cpu", "foreign", "%", 0.9, 1.0, 0.6);
-    add("disk", "reads", "MB/s", 1.1, 1.0, 0.5);
-    add("disk", "writes", "MB/s", tps * 0.0031, 4.2, 0.1);
-    add("disk", "reads", "IOPS", 42.0, 1.0, 0.4);
-    add("disk", "writes", "IOPS", tps * 0.21, 2.2, 0.1);
-    add("disk", "busy", "%", 34.0, 2.4, 0.08);
-    add("wal", "WAL", "MB/s", tps * 0.00118, 2.4, 0.05);
-    add("server", "waiting for a lock", "sessions", 1.4, 0.8, 0.4);
-    add("server", "waiting for WAL", "sessions", 2.6, 1.8, 0.25);
+    add("cpu", "pgdyno", "%", 0.4, 1.0, 0.2);
+    add("cpu", "steal", "%", 0.1, 1.0, 0.6);
+    add("disk", "data+wal read", "MB/s", 1.1, 1.0, 0.5);
+    add("disk", "data+wal written", "MB/s", tps * 0.0031, 4.2, 0.1);
+    add("disk", "data+wal reads", "IOPS", 42.0, 1.0, 0.4);
+    add("disk", "data+wal writes", "IOPS", tps * 0.21, 2.2, 0.1);
+    add("disk", "data+wal flushes", "IOPS", tps * 0.08, 1.0, 0.1);
+    add("disk", "data+wal busy", "%", 34.0, 2.4, 0.08);
+    add("disk", "data+wal write latency", "ms", 0.21, 3.4, 0.1);
+    add("wal", "WAL written", "MB/s", tps * 0.00118, 2.4, 0.05);
+    add("waits", "LWLock:WALWrite", "sessions", 2.6, 1.8, 0.25);
+    add("waits", "Lock:transactionid", "sessions", 1.4, 0.8, 0.4);
+    add("waits", "IO:WALSync", "sessions", 0.8, 1.3, 0.3);
     add("server", "active", "sessions", 6.1, 1.1, 0.1);
+    add("server", "waiting", "sessions", 4.0, 1.5, 0.15);
+    add("memory", "dirty", "MB", 210.0, 1.8, 0.05);
+    add("driver", "in flight", "transactions", 7.6, 1.0, 0.05);
     all
 }
 
@@ -317,7 +325,7 @@ fn summary(case: &Case, runs: &[RunSummary]) -> CaseSummary {
     let findings: Vec<Finding> = cv
         .filter(|cv| *cv > 0.03)
         .map(|cv| Finding {
-            id: "spread-of-runs",
+            id: "spread",
             severity: Severity::Doubt,
             evidence: format!("the runs of {} differ by a CV of {:.1} %", case.label(), cv * 100.0),
             advice: "Repeat more often, or find what differs between the runs.".to_string(),

@@ -66,6 +66,7 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
             statements: Vec::new(),
         }),
         done: None,
+        rows_after: Default::default(),
         rows_before: [
             ("pgbench_accounts", 10_000_000),
             ("pgbench_tellers", 1000),
