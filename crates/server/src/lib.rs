@@ -25,6 +25,7 @@ pub mod start_error;
 pub mod target;
 pub mod tend;
 mod unpack;
+pub mod workspace;
 
 pub use account::Account;
 pub use binaries::{Binaries, Origin};
@@ -36,3 +37,4 @@ pub use launch::{Server, StartOptions, StopMode, StopReport};
 pub use snapshot::SnapshotFacts;
 pub use start_error::{StartError, StartFault};
 pub use target::Target;
+pub use workspace::{Claim, ClusterKey, Workspace};

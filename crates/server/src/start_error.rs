@@ -177,7 +177,8 @@ fn fault_of(log: &str) -> StartFault {
 fn telling_lines(log: &str) -> Vec<String> {
     const SEVERITIES: [&str; 6] = ["FATAL:", "PANIC:", "ERROR:", "HINT:", "DETAIL:", "WARNING:"];
     // LOG lines that carry the cause: the FATAL line after them says only that there was one.
-    const CAUSES: [&str; 4] = ["in file \"", "is too long", "could not bind", "terminated by signal"];
+    const CAUSES: [&str; 5] =
+        ["in file \"", "for parameter \"", "is too long", "could not bind", "terminated by signal"];
     let mut told = Vec::new();
     for line in log.lines() {
         let severity = SEVERITIES.iter().find_map(|severity| line.find(severity));

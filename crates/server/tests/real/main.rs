@@ -1,6 +1,10 @@
 //! Real servers: fetched (18, over the network) and installed (15). They fail, not skip, when there is no network.
 
+// Clippy knows test functions, not the helpers of tests.
+#![allow(clippy::unwrap_used)]
+
 mod copies;
+mod faults;
 mod life;
 mod support;
 mod tending;

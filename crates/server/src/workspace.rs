@@ -1,0 +1,294 @@
+//! Where clusters live between invocations: one directory, one cluster per key, one user of a cluster at a time.
+//!
+//! ```text
+//! WORKSPACE/NAME/        a cluster
+//! WORKSPACE/NAME.lock    held by the process that uses it; the kernel lets go of it when that process ends
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use sha2::{Digest, Sha256};
+
+use crate::binaries::{Binaries, Origin};
+use crate::cluster::{Cluster, ClusterFacts, InitOptions, remove_cluster_files};
+use crate::copy::tree_bytes;
+use crate::fetch::Cache;
+use crate::process::{ProcessId, postmaster_of};
+use crate::snapshot::{SnapshotFacts, snapshots_in};
+use crate::space::require_space;
+
+/// Longest name of a cluster's directory.
+const NAME_BYTES_MAX: usize = 80;
+
+/// What tells one cluster from another. Two runs with the same key can start from the same snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterKey {
+    /// Which binaries: release and hash, or hash of the executable.
+    pub source: String,
+    /// Whatever else makes a difference by name: workload, scale, layout, WAL directory.
+    pub parts: BTreeMap<String, String>,
+}
+
+impl ClusterKey {
+    /// The key of a cluster of these binaries.
+    pub fn new(binaries: &Binaries, parts: BTreeMap<String, String>) -> Result<ClusterKey> {
+        let source = match &binaries.origin {
+            Origin::Fetched { release, sha256 } => format!("{release} {sha256}"),
+            Origin::Given => format!("{} {}", binaries.version, binaries.executable_sha256()?),
+        };
+        Ok(ClusterKey { source, parts })
+    }
+
+    /// Name of the cluster's directory: readable, and told apart by a hash of the whole key.
+    pub fn directory_name(&self) -> String {
+        let mut text = format!("source={}\n", self.source);
+        for (name, value) in &self.parts {
+            text.push_str(&format!("{name}={value}\n"));
+        }
+        let release = self.source.split_whitespace().next().unwrap_or_default();
+        let words: Vec<&str> =
+            std::iter::once(release).chain(self.parts.values().map(String::as_str)).collect();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '.';
+        let mut name: String =
+            words.join("-").chars().map(|c| if is_plain(c) { c } else { '-' }).take(NAME_BYTES_MAX).collect();
+        let hash = format!("{:x}", Sha256::digest(&text));
+        name.push('-');
+        name.push_str(&hash[..12]);
+        name
+    }
+}
+
+/// A directory of clusters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workspace {
+    /// The directory.
+    pub dir: PathBuf,
+}
+
+/// A cluster's place, ours until this is dropped.
+#[derive(Debug)]
+pub struct Claim {
+    /// Directory of the cluster; absent until one is made.
+    pub root: PathBuf,
+    /// Locked as long as it is open.
+    _lock: File,
+}
+
+/// One cluster of a workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Name of its directory.
+    pub name: String,
+    /// The directory.
+    pub root: PathBuf,
+    /// What it is; `None` if it is damaged.
+    pub facts: Option<ClusterFacts>,
+    /// Bytes of the directory, snapshots included.
+    pub bytes: u64,
+    /// Its snapshots.
+    pub snapshots: Vec<SnapshotFacts>,
+    /// Process id of the pgdyno that uses it.
+    pub used_by_pid: Option<u32>,
+    /// Process id of the server that runs on it.
+    pub server_pid: Option<u32>,
+}
+
+impl Workspace {
+    /// The workspace in `dir`, which is made if it does not exist.
+    pub fn open(dir: &Path) -> Result<Workspace> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(dir)
+            .with_context(|| format!("create `{}`", dir.display()))?;
+        let dir = dir.canonicalize().with_context(|| format!("cannot enter `{}`", dir.display()))?;
+        Ok(Workspace { dir })
+    }
+
+    /// The workspace of a cache directory.
+    pub fn in_cache(cache: &Cache) -> Result<Workspace> {
+        Workspace::open(&cache.clusters_dir())
+    }
+
+    /// Takes the place of a key for this process; fails at once when another process has it.
+    pub fn claim(&self, key: &ClusterKey) -> Result<Claim> {
+        self.claim_name(&key.directory_name())
+    }
+
+    /// All clusters, by name.
+    pub fn list(&self) -> Result<Vec<Entry>> {
+        let entries = fs::read_dir(&self.dir).with_context(|| format!("read `{}`", self.dir.display()))?;
+        let mut found = Vec::new();
+        for entry in entries {
+            let entry = entry.with_context(|| format!("read `{}`", self.dir.display()))?;
+            let (root, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+            if !root.is_dir() || !is_name(&name) {
+                continue;
+            }
+            found.push(Entry {
+                facts: ClusterFacts::read(&root).ok(),
+                bytes: tree_bytes(&root),
+                snapshots: snapshots_in(&root),
+                used_by_pid: holder_of(&self.lock_path(&name)),
+                server_pid: postmaster_of(&root.join("data")),
+                name,
+                root,
+            });
+        }
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(found)
+    }
+
+    /// Removes a cluster of this workspace that nobody uses and whose server is stopped.
+    pub fn remove(&self, name: &str) -> Result<()> {
+        let claim = self.claim_name(name)?;
+        ensure!(claim.root.is_dir(), "there is no cluster `{name}` in `{}`", self.dir.display());
+        claim.clear()
+    }
+
+    /// Removes clusters that nobody uses and that were never made to the end; returns their names.
+    pub fn sweep(&self) -> Result<Vec<String>> {
+        let is_broken = |entry: &Entry| entry.facts.as_ref().is_some_and(|facts| !facts.is_complete);
+        let broken = self.list()?.into_iter().filter(|entry| is_broken(entry) && entry.used_by_pid.is_none());
+        Ok(broken.map(|entry| entry.name).filter(|name| self.remove(name).is_ok()).collect())
+    }
+
+    fn claim_name(&self, name: &str) -> Result<Claim> {
+        ensure!(is_name(name), "`{name}` is not the name of a cluster");
+        let path = self.lock_path(name);
+        let mut lock = open_lock(&path).with_context(|| format!("open `{}`", path.display()))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let holder = read_holder(&mut lock)
+                    .map_or("another process".to_string(), |holder| format!("pgdyno process {}", holder.pid));
+                bail!("cluster `{}` is in use by {holder}; wait for its end", self.dir.join(name).display());
+            }
+            Err(TryLockError::Error(error)) => {
+                return Err(error).with_context(|| format!("lock `{}`", path.display()));
+            }
+        }
+        // Only for messages: what counts is the lock.
+        lock.set_len(0)?;
+        lock.rewind()?;
+        lock.write_all(&serde_json::to_vec(&ProcessId::current())?)?;
+        Ok(Claim { root: self.dir.join(name), _lock: lock })
+    }
+
+    fn lock_path(&self, name: &str) -> PathBuf {
+        self.dir.join(format!("{name}.lock"))
+    }
+}
+
+impl Claim {
+    /// The cluster of this place: opened if it is there and whole, else made anew after a check that `needed_bytes`
+    /// are free for what will be put into it.
+    pub fn cluster(&self, binaries: &Binaries, options: &InitOptions, needed_bytes: u64) -> Result<Cluster> {
+        let present = self.root.exists().then(|| Cluster::open(binaries, &self.root));
+        if let Some(Ok(cluster)) = present {
+            return Ok(cluster);
+        }
+        if self.root.exists() {
+            // An interrupted creation leaves a marker; what has none is not ours and ends here with an error.
+            let facts = ClusterFacts::read(&self.root)?;
+            match present {
+                Some(Err(error)) if facts.is_complete => return Err(error),
+                _ => self.clear()?,
+            }
+        }
+        require_space(&self.root, needed_bytes, "the cluster")?;
+        Cluster::create(binaries, &self.root, options)
+    }
+
+    /// Removes the cluster of this place, if there is one; its server must be stopped.
+    pub fn clear(&self) -> Result<()> {
+        if !self.root.exists() {
+            return Ok(());
+        }
+        let facts = ClusterFacts::read(&self.root)?;
+        if let Some(pid) = postmaster_of(&self.root.join("data")) {
+            bail!("the server of cluster `{}` runs as process {pid}; stop it first", self.root.display());
+        }
+        remove_cluster_files(&self.root, &facts)
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with('.') && !name.contains('/') && !name.ends_with(".lock")
+}
+
+fn open_lock(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
+}
+
+/// The process that holds a lock file now.
+fn holder_of(path: &Path) -> Option<u32> {
+    let mut lock = OpenOptions::new().read(true).open(path).ok()?;
+    match lock.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => read_holder(&mut lock).map(|holder| holder.pid),
+        _ => None,
+    }
+}
+
+fn read_holder(lock: &mut File) -> Option<ProcessId> {
+    let mut text = Vec::new();
+    lock.read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(scale: &str) -> ClusterKey {
+        let parts = [("workload", "tpcb"), ("scale", scale)].map(|(k, v)| (k.to_string(), v.to_string()));
+        ClusterKey { source: "18.6 abc".to_string(), parts: parts.into() }
+    }
+
+    #[test]
+    fn names_are_readable_and_differ_with_every_part_of_the_key() {
+        let name = key("100").directory_name();
+        assert!(name.starts_with("18.6-100-tpcb-") && name.len() < 60, "{name}");
+        assert_eq!(name, key("100").directory_name());
+        assert_ne!(name, key("10").directory_name());
+        assert_ne!(key("a b").directory_name(), key("a-b").directory_name());
+        let other = ClusterKey { source: "18.6 def".to_string(), ..key("100") };
+        assert_ne!(name, other.directory_name());
+        let hostile = key("../../etc\n").directory_name();
+        assert!(is_name(&hostile) && !hostile.contains('/'), "{hostile}");
+    }
+
+    #[test]
+    fn a_place_has_one_user_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = Workspace::open(&dir.path().join("deep/down")).unwrap();
+        let claim = workspace.claim(&key("1")).unwrap();
+        let error = workspace.claim(&key("1")).unwrap_err().to_string();
+        assert!(error.contains(&format!("in use by pgdyno process {}", std::process::id())), "{error}");
+        workspace.claim(&key("2")).unwrap();
+        assert_eq!(holder_of(&workspace.lock_path(&key("1").directory_name())), Some(std::process::id()));
+        drop(claim);
+        assert_eq!(holder_of(&workspace.lock_path(&key("1").directory_name())), None);
+        workspace.claim(&key("1")).unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_is_not_ours_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = Workspace::open(dir.path()).unwrap();
+        fs::create_dir(dir.path().join("photos")).unwrap();
+        let error = workspace.remove("photos").unwrap_err().to_string();
+        assert!(error.contains("is not a cluster made by pgdyno"), "{error}");
+        assert!(dir.path().join("photos").exists());
+        for name in ["", "..", "a/b", "x.lock"] {
+            assert!(workspace.remove(name).unwrap_err().to_string().contains("not the name"), "{name}");
+        }
+        assert!(workspace.remove("none").unwrap_err().to_string().contains("no cluster `none`"));
+        assert_eq!(workspace.sweep().unwrap(), Vec::<String>::new());
+    }
+}
