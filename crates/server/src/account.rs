@@ -7,7 +7,7 @@
 
 use std::env;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, chown};
+use std::os::unix::fs::{MetadataExt, lchown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -69,7 +69,7 @@ impl Account {
     /// Gives `path`, which pgdyno made, to this user.
     pub fn own(&self, path: &Path) -> Result<()> {
         if self.is_switched {
-            chown(path, Some(self.uid), Some(self.gid))
+            lchown(path, Some(self.uid), Some(self.gid))
                 .with_context(|| format!("give `{}` to user `{}`", path.display(), self.name))?;
         }
         Ok(())

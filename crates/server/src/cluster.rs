@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -88,14 +88,11 @@ pub struct ClusterFacts {
 }
 
 impl Cluster {
-    /// Makes a cluster in `root`, which must not exist or be empty. What was made is removed on an error.
+    /// Makes a cluster in `root`, which must not exist yet. What was made is removed on an error.
     pub fn create(binaries: &Binaries, root: &Path, options: &InitOptions) -> Result<Cluster> {
         let account = Account::choose()?;
         account.check_reach(&binaries.program("postgres"))?;
-        ensure_free(root)?;
-        fs::create_dir_all(root).with_context(|| format!("create `{}`", root.display()))?;
-        let root = root.canonicalize().with_context(|| format!("cannot enter `{}`", root.display()))?;
-        account.check_reach(&root)?;
+        let root = make_root(root, &account)?;
         let facts = ClusterFacts {
             format: FORMAT,
             version: binaries.version.clone(),
@@ -258,10 +255,26 @@ impl Cluster {
         self.write_owned(&self.data_dir().join("pg_hba.conf"), &text)
     }
 
+    /// Writes a file into a directory of the server's user. That user could have put a link there, which root must
+    /// not follow.
     pub(crate) fn write_owned(&self, path: &Path, text: &str) -> Result<()> {
-        fs::write(path, text).with_context(|| format!("write `{}`", path.display()))?;
-        fs::set_permissions(path, Permissions::from_mode(0o600))?;
-        self.account.own(path)
+        let write = || -> std::io::Result<()> {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .custom_flags(nix::fcntl::OFlag::O_NOFOLLOW.bits())
+                .open(path)?;
+            file.write_all(text.as_bytes())?;
+            file.set_permissions(Permissions::from_mode(0o600))?;
+            if self.account.is_switched {
+                fchown(&file, Some(self.account.uid), Some(self.account.gid))
+            } else {
+                Ok(())
+            }
+        };
+        write().with_context(|| format!("write `{}`", path.display()))
     }
 
     /// Runs one statement on one line in single-user mode; returns what was said.
@@ -320,14 +333,23 @@ pub(crate) fn wal_name(version_num: u32) -> &'static str {
     if version_num >= 100_000 { "pg_wal" } else { "pg_xlog" }
 }
 
-fn ensure_free(root: &Path) -> Result<()> {
-    let is_empty = match fs::read_dir(root) {
-        Ok(mut entries) => entries.next().is_none(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => true,
-        Err(error) => return Err(error).with_context(|| format!("cannot read `{}`", root.display())),
-    };
-    ensure!(is_empty, "directory `{}` is not empty; choose an empty one for the cluster", root.display());
-    Ok(())
+/// Makes the directory; one that exists already is somebody's and is not touched.
+fn make_root(root: &Path, account: &Account) -> Result<PathBuf> {
+    if let Some(parent) = root.parent() {
+        fs::create_dir_all(parent).with_context(|| format!("create `{}`", parent.display()))?;
+    }
+    match fs::create_dir(root) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            bail!("`{}` exists already; name a new directory for the cluster", root.display())
+        }
+        made => made.with_context(|| format!("create `{}`", root.display()))?,
+    }
+    let root = root.canonicalize().with_context(|| format!("cannot enter `{}`", root.display()))?;
+    if let Err(error) = account.check_reach(&root) {
+        fs::remove_dir(&root).ok();
+        return Err(error);
+    }
+    Ok(root)
 }
 
 fn close_dir(path: &Path) -> Result<()> {

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, chown, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, fchown, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -148,7 +148,9 @@ fn plan(from: &Path, to: &Path, skip: &[&str], jobs: &mut Vec<FileJob>) -> Resul
     if !to.is_dir() {
         fs::create_dir_all(to).with_context(|| format!("create `{}`", to.display()))?;
     }
-    copy_owner_and_mode(&facts, to)?;
+    open_without_links(to, OpenOptions::new().read(true))
+        .and_then(|dir| copy_owner_and_mode(&facts, &dir))
+        .with_context(|| format!("set owner and mode of `{}`", to.display()))?;
     let wanted = names_in(from)?;
     for (name, facts) in names_in(to)? {
         let is_wanted = wanted.get(&name).is_some_and(|w| w.file_type() == facts.file_type())
@@ -197,18 +199,20 @@ fn copy_link(from: &Path, to: &Path) -> Result<()> {
     symlink(&target, to).with_context(|| format!("link `{}`", to.display()))
 }
 
-fn copy_owner_and_mode(facts: &fs::Metadata, to: &Path) -> Result<()> {
-    let present = fs::metadata(to).with_context(|| format!("read `{}`", to.display()))?;
-    let adjust = || -> io::Result<()> {
-        if (present.uid(), present.gid()) != (facts.uid(), facts.gid()) {
-            chown(to, Some(facts.uid()), Some(facts.gid()))?;
-        }
-        if present.mode() != facts.mode() {
-            fs::set_permissions(to, facts.permissions())?;
-        }
-        Ok(())
-    };
-    adjust().with_context(|| format!("set owner and mode of `{}`", to.display()))
+/// Through the open file: its name could have become a link to another one meanwhile.
+fn copy_owner_and_mode(facts: &fs::Metadata, to: &File) -> io::Result<()> {
+    let present = to.metadata()?;
+    if (present.uid(), present.gid()) != (facts.uid(), facts.gid()) {
+        fchown(to, Some(facts.uid()), Some(facts.gid()))?;
+    }
+    if present.mode() != facts.mode() {
+        to.set_permissions(facts.permissions())?;
+    }
+    Ok(())
+}
+
+fn open_without_links(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    options.custom_flags(nix::fcntl::OFlag::O_NOFOLLOW.bits()).open(path)
 }
 
 fn run(jobs: &[FileJob], tally: &Tally) -> Result<()> {
@@ -237,17 +241,14 @@ fn make_equal(job: &FileJob, tally: &Tally, buffers: &mut (Vec<u8>, Vec<u8>)) ->
     let from = File::open(&job.from)?;
     let facts = from.metadata()?;
     let existed = job.to.exists();
-    let mut to = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(facts.mode() & 0o7777)
-        .open(&job.to)?;
+    let mode = facts.mode() & 0o7777;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(mode);
+    let mut to = open_without_links(&job.to, &mut options)?;
     if !tally.no_clone.load(Ordering::Relaxed) {
         if clone_file(&from, &to) {
             tally.n_cloned.fetch_add(1, Ordering::Relaxed);
-            return copy_owner_and_mode(&facts, &job.to);
+            return Ok(copy_owner_and_mode(&facts, &to)?);
         }
         tally.no_clone.store(true, Ordering::Relaxed);
     }
@@ -260,7 +261,7 @@ fn make_equal(job: &FileJob, tally: &Tally, buffers: &mut (Vec<u8>, Vec<u8>)) ->
         io::copy(&mut &from, &mut to)?
     };
     tally.written_bytes.fetch_add(written_bytes, Ordering::Relaxed);
-    copy_owner_and_mode(&facts, &job.to)
+    Ok(copy_owner_and_mode(&facts, &to)?)
 }
 
 mod ioctl {

@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::settings::{MB, size_text};
+use anyhow::Result;
+
+use crate::settings::{MB, check_settings, resolve_setting, size_text};
 
 /// Begins every line of `server.log`: seconds since the Unix epoch with milliseconds, and the process id.
 /// `%n` exists since 9.6; `observe` reads times from it.
@@ -64,6 +66,26 @@ pub fn embedded_defaults(version_num: u32, ram_bytes: u64, n_clients: u32) -> BT
     settings
 }
 
+/// The settings of an embedded server: the defaults, overridden by those of the experiment, shares of memory resolved.
+///
+/// # Errors
+/// As [`resolve_setting`] and [`check_settings`].
+pub fn embedded_settings(
+    version_num: u32,
+    ram_bytes: u64,
+    n_clients: u32,
+    chosen: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>> {
+    check_settings(chosen)?;
+    let mut settings = embedded_defaults(version_num, ram_bytes, n_clients);
+    for (name, value) in chosen {
+        // Names of settings are not case-sensitive: the file must not have both.
+        settings.retain(|present, _| !present.eq_ignore_ascii_case(name));
+        settings.insert(name.clone(), resolve_setting(name, value, ram_bytes)?);
+    }
+    Ok(settings)
+}
+
 /// Memory that a server on this machine may use: the machine's, or less where a control group limits it.
 pub fn memory_bytes() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| meminfo_total_bytes(&text));
@@ -97,6 +119,17 @@ mod tests {
         assert_eq!(small["maintenance_work_mem"], "64MB");
         assert_eq!(small["max_connections"], "100");
         assert_eq!(small["max_wal_senders"], "10");
+    }
+
+    #[test]
+    fn the_experiment_overrides_the_defaults() {
+        let chosen = [("Shared_Buffers", "10%"), ("jit", "off")].map(|(k, v)| (k.to_string(), v.to_string()));
+        let settings = embedded_settings(180_006, 10 << 30, 1, &chosen.into()).unwrap();
+        assert_eq!((settings["Shared_Buffers"].as_str(), settings["jit"].as_str()), ("1024MB", "off"));
+        assert!(!settings.contains_key("shared_buffers"));
+        assert_eq!(settings["max_wal_size"], MAX_WAL_SIZE);
+        let port = BTreeMap::from([("port".to_string(), "1".to_string())]);
+        assert!(embedded_settings(180_006, 10 << 30, 1, &port).is_err());
     }
 
     #[test]

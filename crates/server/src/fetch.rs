@@ -25,6 +25,8 @@ use crate::unpack::unpack;
 const LIST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest wait for an archive of 6 to 20 MB.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+/// Unpacking takes seconds; what is this old has no process any more.
+const ABANDONED_AGE: Duration = Duration::from_secs(3600);
 /// Written into each unpacked directory last: its presence means that the directory is whole.
 const RECEIPT: &str = "pgdyno-fetched.json";
 
@@ -40,7 +42,8 @@ impl Cache {
     /// root's home; else `$XDG_CACHE_HOME/pgdyno`; else `~/.cache/pgdyno`.
     pub fn default_location() -> Result<Cache, FetchError> {
         let of = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        if let Some(dir) = of("PGDYNO_CACHE") {
+        if let Some(dir) = env::var_os("PGDYNO_CACHE").filter(|dir| !dir.is_empty()) {
+            let dir = std::path::absolute(dir).map_err(|_| FetchError::NoCache)?;
             return Ok(Cache { dir });
         }
         if nix::unistd::geteuid().is_root() {
@@ -308,6 +311,7 @@ fn install(archive: &[u8], dir: &Path, receipt: &Receipt) -> anyhow::Result<()> 
         .mode(0o755)
         .create(parent)
         .with_context(|| format!("create cache directory `{}`", parent.display()))?;
+    remove_abandoned(parent);
     let unfinished = Unfinished(parent.join(format!(".unpack-{}", random_hex(8)?)));
     fs::create_dir(&unfinished.0).with_context(|| format!("create `{}`", unfinished.0.display()))?;
     fs::set_permissions(&unfinished.0, Permissions::from_mode(0o755))?;
@@ -320,6 +324,19 @@ fn install(archive: &[u8], dir: &Path, receipt: &Receipt) -> anyhow::Result<()> 
         // Another process was faster; what it unpacked has the same receipt or is found wanting by the caller.
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
         renamed => renamed.with_context(|| format!("rename to `{}`", dir.display())),
+    }
+}
+
+/// Removes what processes that were killed while unpacking left behind.
+fn remove_abandoned(parent: &Path) {
+    let Ok(entries) = fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let is_ours = entry.file_name().to_string_lossy().starts_with(".unpack-");
+        let age = entry.metadata().and_then(|facts| facts.modified()).ok().and_then(|at| at.elapsed().ok());
+        if is_ours && age.is_some_and(|age| age > ABANDONED_AGE) {
+            // Another process may be removing it too.
+            fs::remove_dir_all(entry.path()).ok();
+        }
     }
 }
 

@@ -54,7 +54,7 @@ pub fn resolve_setting(name: &str, value: &str, ram_bytes: u64) -> Result<String
     let Some(share) = value.trim().strip_suffix('%') else { return Ok(value.to_string()) };
     let Ok(share) = share.trim().parse::<f64>() else { return Ok(value.to_string()) };
     ensure!(
-        SIZES.contains(&name),
+        SIZES.iter().any(|size| size.eq_ignore_ascii_case(name)),
         "setting `{name}` is not a size, so `{value}` of memory means nothing; write the value itself"
     );
     ensure!(share > 0.0 && share <= 100.0, "setting `{name}`: `{value}` is not a share of memory in 0..100%");

@@ -83,8 +83,7 @@ fn look(session: &mut Session, version_num: u32) -> Result<(BTreeSet<String>, St
     } else {
         "case when backend_type = 'autovacuum worker' then 'autovacuum' \
               when backend_type = 'checkpointer' and wait_event is distinct from 'CheckpointerMain' then 'checkpoint' \
-              when backend_type in ('client backend', 'parallel worker', 'walsender') and state = 'active' \
-                   and not (backend_type = 'walsender') then 'sessions' end"
+              when backend_type in ('client backend', 'parallel worker') and state = 'active' then 'sessions' end"
     };
     let sql = format!(
         "select distinct {kinds} from pg_stat_activity \

@@ -158,7 +158,8 @@ impl Workspace {
         Ok(broken.map(|entry| entry.name).filter(|name| self.remove(name).is_ok()).collect())
     }
 
-    fn claim_name(&self, name: &str) -> Result<Claim> {
+    /// Takes the place of a cluster by the name of its directory; fails at once when another process has it.
+    pub fn claim_name(&self, name: &str) -> Result<Claim> {
         ensure!(is_name(name), "`{name}` is not the name of a cluster");
         let path = self.lock_path(name);
         let mut lock = open_lock(&path).with_context(|| format!("open `{}`", path.display()))?;

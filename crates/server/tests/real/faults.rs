@@ -179,7 +179,7 @@ fn a_cluster_is_not_made_where_something_is_nor_opened_where_none_is() {
     let place = place();
     fs::write(place.path().join("file"), "x").unwrap();
     let error = Cluster::create(&installed(), place.path(), &InitOptions::default()).unwrap_err().to_string();
-    assert!(error.contains("is not empty"), "{error}");
+    assert!(error.contains("exists already"), "{error}");
     let error = Cluster::open(&installed(), place.path()).unwrap_err().to_string();
     assert!(error.contains("is not a cluster made by pgdyno"), "{error}");
     let options = InitOptions { wal_directory: Some(place.path().join("none")), checksums: None };

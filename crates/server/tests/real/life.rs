@@ -68,3 +68,41 @@ fn a_fetched_server_is_durable_and_leaves_nothing() {
 fn an_installed_server_is_durable_and_leaves_nothing() {
     lives_and_leaves_nothing(&installed());
 }
+
+/// Not a test of its own: fetches in a process with another environment.
+#[test]
+#[ignore = "run by another test in a process of its own"]
+fn fetches_and_writes_down_what_came_of_it() {
+    let dir = PathBuf::from(std::env::var_os("PGDYNO_TEST_ROOT").unwrap());
+    let text = match fetch(&Cache::at(dir.join("cache")), &"18".parse().unwrap(), &mut |_| {}) {
+        Ok(binaries) => binaries.version,
+        Err(error) => error.to_string(),
+    };
+    fs::write(dir.join("came"), text).unwrap();
+}
+
+#[test]
+fn without_network_or_certificates_a_fetch_says_so_and_the_cache_still_serves() {
+    let dead_proxy = [("HTTPS_PROXY", "http://127.0.0.1:9"), ("https_proxy", "http://127.0.0.1:9")];
+    let no_certificates = [("SSL_CERT_FILE", "/dev/null"), ("SSL_CERT_DIR", "/nonexistent")];
+    let place = place();
+    let came = |surroundings: &[(&str, &str)]| {
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "life::fetches_and_writes_down_what_came_of_it"])
+            .env("PGDYNO_TEST_ROOT", place.path())
+            .envs(surroundings.iter().copied())
+            .status()
+            .unwrap();
+        assert!(status.success());
+        fs::read_to_string(place.path().join("came")).unwrap()
+    };
+    let offline = came(&dead_proxy);
+    assert!(
+        offline.contains("PostgreSQL 18.6 are not in `") && offline.contains("server.bin_dir"),
+        "{offline}"
+    );
+    assert!(came(&no_certificates).contains("no certificates are installed"), "{}", came(&no_certificates));
+    assert_eq!(came(&[]), "18.6");
+    assert_eq!(came(&dead_proxy), "18.6");
+    assert_eq!(came(&no_certificates), "18.6");
+}
