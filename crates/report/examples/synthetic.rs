@@ -3,7 +3,6 @@
 //! `cargo run -p report --example synthetic -- DIRECTORY`
 
 #[path = "../tests/synthetic/mod.rs"]
-#[allow(unreachable_pub)]
 mod synthetic;
 
 use std::path::PathBuf;

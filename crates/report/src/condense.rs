@@ -76,6 +76,17 @@ impl FindingGroup<'_> {
         runs
     }
 
+    /// The same with the numbers of the runs, where it is not all of them: `2 of 9 runs (4, 7)`.
+    pub(crate) fn where_found(&self, n_runs: usize) -> String {
+        let runs = self.runs();
+        let scope = self.scope(n_runs);
+        if runs.is_empty() || runs.len() == n_runs {
+            scope
+        } else {
+            format!("{scope} ({})", words::ranges(&runs))
+        }
+    }
+
     /// Where it was found, in words: `5 of 9 runs`, `2 cases`, `the experiment`.
     pub(crate) fn scope(&self, n_runs: usize) -> String {
         let runs = self.runs();

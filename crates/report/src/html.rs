@@ -21,7 +21,13 @@ pub(crate) use disclosure::not_default;
 use escape::text;
 
 const STYLE: &str = include_str!("../assets/page.css");
-const SCRIPT: &str = include_str!("../assets/page.js");
+const SCRIPT: &str = concat!(
+    include_str!("../assets/page.js"),
+    "\n",
+    include_str!("../assets/cases.js"),
+    "\n",
+    include_str!("../assets/time.js")
+);
 const ECHARTS: &str = include_str!("../assets/echarts/echarts.min.js");
 
 /// The whole page.

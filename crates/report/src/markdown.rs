@@ -56,17 +56,11 @@ fn cases(input: &Input) -> String {
 }
 
 fn finding(group: &FindingGroup, n_runs: usize) -> String {
-    let runs = group.runs();
-    let numbers = if runs.is_empty() || runs.len() == n_runs {
-        String::new()
-    } else {
-        format!(": {}", words::ranges(&runs))
-    };
     format!(
-        "- **{}: {}** ({}{numbers}): {}. _{}_\n",
+        "- **{}: {}** in {}: {}. _{}_\n",
         words::capital(terminal::severity_word(group.severity)),
         escape(&group.title()),
-        escape(&group.scope(n_runs)),
+        escape(&group.where_found(n_runs)),
         escape(&terminal::evidence(group)),
         escape(&words::one_line(&group.example().finding.advice)),
     )

@@ -52,22 +52,19 @@ fn cases(text: &mut String, study: &Study, width: usize, paint: &Paint) {
     let head: [String; 7] = std::array::from_fn(|i| HEADS[i].to_string());
     text.push_str(&paint.on(&format!("{}{}", aligned(&head, &widths), HEADS[7]), Style::Dim));
     text.push('\n');
-    let room = width.saturating_sub(left).max(16);
     for (row, case) in rows.iter().zip(&study.cases) {
-        text.push_str(&aligned(row, &widths));
         let reasons = condense::reasons(study, case).join("; ");
         let verdict = case.grade.as_str();
+        text.push_str(&aligned(row, &widths));
         text.push_str(&paint.on(verdict, Style::of_grade(case.grade)));
-        if !reasons.is_empty() {
-            // The first line of reasons stands beside the verdict, further ones below it.
-            let mut lines = wrap(&format!("{verdict}: {reasons}"), room).into_iter();
-            let first = lines.next().unwrap_or_default();
-            text.push_str(first.strip_prefix(verdict).unwrap_or(&first));
-            for line in lines {
-                text.push_str(&format!("\n{}{line}", " ".repeat(left)));
-            }
+        if reasons.is_empty() {
+            text.push('\n');
+        } else if left + verdict.len() + 2 + reasons.chars().count() <= width {
+            text.push_str(&format!(": {reasons}\n"));
+        } else {
+            text.push('\n');
+            push_wrapped(text, paint, Style::Plain, &reasons, "    ", width);
         }
-        text.push('\n');
     }
 }
 
@@ -103,13 +100,7 @@ fn aligned(row: &[String; 7], widths: &[usize; 7]) -> String {
 fn finding(text: &mut String, group: &FindingGroup, n_runs: usize, width: usize, paint: &Paint) {
     let word = severity_word(group.severity);
     let indent = " ".repeat(8);
-    let runs = group.runs();
-    let numbers = if runs.is_empty() || runs.len() == n_runs {
-        String::new()
-    } else {
-        format!(" ({})", words::ranges(&runs))
-    };
-    let lead = format!("{}: {}{numbers}", group.title(), group.scope(n_runs));
+    let lead = format!("{}, in {}", group.title(), group.where_found(n_runs));
     let mut lines = wrap(&lead, width - indent.len()).into_iter();
     let first = lines.next().unwrap_or_default();
     text.push_str(&format!(

@@ -160,15 +160,15 @@ impl RunData {
         let label = case.map_or_else(|| format!("case {}", run.case), |case| case.label.clone());
         let counts = words::run_counts(run);
         let verdict = if counts { run.grade.as_str().to_string() } else { words::why_not(run) };
-        let measured =
-            || run.seconds.iter().filter(|second| second.measured).map(|second| f64::from(second.t));
+        let measured: Vec<f64> =
+            run.seconds.iter().filter(|second| second.measured).map(|second| f64::from(second.t)).collect();
         let end = run.seconds.last().map_or(0.0, |second| f64::from(second.t) + 1.0);
         RunData {
             run: run.run,
             title: format!("Run {}, block {}: {label} - {verdict}", run.run, run.block),
             colour: axis.places.get(&run.case).map_or(0, |place| place.colour),
             counts,
-            window: [measured().next().unwrap_or(end), measured().last().map_or(end, |t| t + 1.0), end],
+            window: [measured.first().copied().unwrap_or(end), measured.last().map_or(end, |t| t + 1.0), end],
             panels: panels.iter().map(|panel| PanelData::of(panel, limit)).collect(),
             marks: run.marks.clone(),
         }
@@ -186,9 +186,13 @@ struct PanelData {
 
 impl PanelData {
     fn of(panel: &Panel, limit: usize) -> PanelData {
-        let lines = panel.lines.iter().map(|line| {
-            let thinned = sample::thin(&line.points, limit);
-            LineData { name: line.name.clone(), points: thinned.into_iter().map(encoded).collect() }
+        let thinned: Vec<Vec<Point>> = match panel.palette {
+            "share" => panels::thin_together(&panel.lines, limit),
+            _ => panel.lines.iter().map(|line| sample::thin(&line.points, limit)).collect(),
+        };
+        let lines = panel.lines.iter().zip(thinned).map(|(line, points)| LineData {
+            name: line.name.clone(),
+            points: points.into_iter().map(encoded).collect(),
         });
         PanelData {
             title: panel.title.clone(),

@@ -134,7 +134,7 @@ fn finding(group: &FindingGroup, n_runs: usize) -> String {
          <p>{}</p><p class=\"advice\">{}</p>",
         text(&group.title()),
         terminal::severity_word(group.severity),
-        text(&group.scope(n_runs)),
+        text(&group.where_found(n_runs)),
         text(&words::capital(&terminal::evidence(group))),
         text(&group.example().finding.advice),
     );

@@ -1,9 +1,11 @@
 //! The charts of one run on a common time axis: what the driver saw, then host and server below it.
 
+use std::collections::BTreeSet;
+
 use analysis::summary::{RunSummary, Second, Series};
 
 use super::timeline::under_load;
-use crate::sample::Point;
+use crate::sample::{self, Point};
 use crate::words;
 
 /// More processors than this are drawn as their range.
@@ -113,7 +115,11 @@ fn telemetry(series: &[Series]) -> Vec<Panel> {
     keys.sort_by_key(|(panel, _)| PANELS.iter().position(|known| known == panel).unwrap_or(usize::MAX));
     for (panel, unit) in keys {
         let lines = others.iter().filter(|s| s.panel == panel && s.unit == unit).map(|s| line(s)).collect();
-        let (title, palette) = describe(panel, unit);
+        let (title, mut palette) = describe(panel, unit);
+        let mut lines: Vec<Line> = lines;
+        if palette == "share" && !align(&mut lines) {
+            palette = "plain";
+        }
         panels.push(Panel { title, unit: unit_words(unit), log: false, palette, lines });
     }
     panels
@@ -147,6 +153,31 @@ fn line(series: &Series) -> Line {
     let points =
         series.points.iter().map(|(t, value)| (*t, Some(*value).filter(|v| v.is_finite()))).collect();
     Line { name: series.name.clone(), points }
+}
+
+/// Keeps the times that all lines have, because only those can be stacked; `false`, and nothing done, when that
+/// would lose much.
+fn align(lines: &mut [Line]) -> bool {
+    let times = |line: &Line| line.points.iter().map(|point| point.0.to_bits()).collect::<BTreeSet<u64>>();
+    let longest = lines.iter().map(|line| line.points.len()).max().unwrap_or(0);
+    let Some(common) = lines.iter().map(times).reduce(|a, b| &a & &b) else { return false };
+    if common.len() * 10 < longest * 9 {
+        return false;
+    }
+    for line in lines {
+        line.points.retain(|point| common.contains(&point.0.to_bits()));
+    }
+    true
+}
+
+/// Thins lines that are stacked: all at the same times, those at which their sum is extreme.
+pub(super) fn thin_together(lines: &[Line], limit: usize) -> Vec<Vec<Point>> {
+    let n_points = lines.iter().map(|line| line.points.len()).min().unwrap_or(0);
+    let sums: Vec<Point> = (0..n_points)
+        .map(|i| (i as f64, Some(lines.iter().filter_map(|line| line.points[i].1).sum())))
+        .collect();
+    let kept = sample::thin(&sums, limit);
+    lines.iter().map(|line| kept.iter().map(|(i, _)| line.points[*i as usize]).collect()).collect()
 }
 
 /// Many processors as three lines: at each moment the idlest, the middle and the busiest.

@@ -122,12 +122,29 @@ pub(super) fn cases(study: &Study, axis: &Axis) -> String {
                 ms(|l| l.p50_ns),
                 ms(|l| l.p95_ns),
                 ms(|l| l.p99_ns),
-                format!("<span class=\"why\">{}</span>", text(&condense::reasons(study, case).join("; "))),
+                why(&condense::reasons(study, case)),
             ]
         })
         .collect();
     let heads = ["Case", "Verdict", "Runs", "Median tps", "CV", "p50 ms", "p95 ms", "p99 ms", "Why"];
-    format!("{}\n", table("cases", &heads, &rows))
+    let all_plain = rows.iter().all(|row| row.last().is_none_or(String::is_empty));
+    let (rows, heads) =
+        if all_plain { (without_last(rows), &heads[..heads.len() - 1]) } else { (rows, &heads[..]) };
+    format!("{}\n", table("cases", heads, &rows))
+}
+
+fn why(reasons: &[String]) -> String {
+    if reasons.is_empty() {
+        return String::new();
+    }
+    format!("<span class=\"why\">{}</span>", text(&reasons.join("; ")))
+}
+
+fn without_last(mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
+    for row in &mut rows {
+        row.pop();
+    }
+    rows
 }
 
 /// The label with the case's colour.

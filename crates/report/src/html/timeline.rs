@@ -24,7 +24,7 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
     for run in &drawn {
         html.push_str(&small(study, axis, run, highest.max(1e-9), run.run == chosen));
     }
-    html.push_str("</div>\n<div id=\"run\" aria-live=\"polite\"></div>\n");
+    html.push_str("</div>\n<div id=\"run\" role=\"region\" aria-label=\"Chosen run\"></div>\n");
     html.push_str("<noscript><p class=\"banner\">Charts need the page's own script, which is switched off.</p></noscript>\n");
     html
 }

@@ -18,21 +18,21 @@ use model::run::ExperimentData;
 
 /// What to make up.
 #[derive(Debug, Clone)]
-pub struct Shape {
+pub(crate) struct Shape {
     /// Numbers of clients; more than one makes them a factor.
-    pub clients: Vec<u32>,
+    pub(crate) clients: Vec<u32>,
     /// Versions of PostgreSQL; more than one makes them a factor.
-    pub versions: Vec<String>,
+    pub(crate) versions: Vec<String>,
     /// Runs of each case.
-    pub repeats: u32,
+    pub(crate) repeats: u32,
     /// Seconds of ramp-up and of measure.
-    pub window: (u32, u32),
+    pub(crate) window: (u32, u32),
     /// Processors of the host.
-    pub n_cpus: u32,
+    pub(crate) n_cpus: u32,
     /// Whether one run is void, one is cut off, and findings cast doubt.
-    pub troubled: bool,
+    pub(crate) troubled: bool,
     /// Title of the experiment; also put into every other text that a user can choose.
-    pub title: String,
+    pub(crate) title: String,
 }
 
 impl Default for Shape {
@@ -50,13 +50,13 @@ impl Default for Shape {
 }
 
 /// A study and the records that it would come from.
-pub fn make(shape: &Shape) -> (Study, ExperimentData) {
+pub(crate) fn make(shape: &Shape) -> (Study, ExperimentData) {
     let cases = cases(shape);
     let mut random = Random(42);
     let plan = plan(shape, &cases, &mut random);
     let mut runs: Vec<RunSummary> = Vec::new();
     for spec in &plan.runs {
-        let case = cases.iter().find(|case| case.id == spec.case).unwrap();
+        let case = cases.iter().find(|case| case.id == spec.case).expect("the plan is made from the cases");
         runs.push(run(shape, spec, case, &mut random));
     }
     if shape.troubled {
@@ -88,7 +88,7 @@ fn cases(shape: &Shape) -> Vec<Case> {
                 id: cases.len() as u32 + 1,
                 levels,
                 server: ServerSpec {
-                    source: ServerSource::Version("18".parse().unwrap()),
+                    source: ServerSource::Version("18".parse().expect("18 is a version")),
                     settings: BTreeMap::from([("shared_buffers".to_string(), "4GB".to_string())]),
                     wal_directory: None,
                 },

@@ -27,8 +27,9 @@ pub(super) fn of(shape: &Shape, plan: &Plan, runs: &[RunSummary]) -> ExperimentD
 }
 
 fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
-    let case = plan.case(run.case).unwrap().clone();
-    let spec = plan.runs.iter().find(|spec| spec.run == run.run).unwrap().clone();
+    let case = plan.case(run.case).expect("runs are made from the plan").clone();
+    let spec =
+        plan.runs.iter().find(|spec| spec.run == run.run).expect("runs are made from the plan").clone();
     let version = case.levels.get("server.version").map_or("18", String::as_str).to_string();
     let target = [
         ("host", "/tmp/pgdyno-socket"),

@@ -1,0 +1,208 @@
+// Charts that compare cases: throughput and latency.
+
+const groupColour = (group) => {
+  const member = data.cases.find((c) => c.group === group);
+  return data.axis.groups.length > 1 ? colours[`c${member.colour}`] : colours.c0;
+};
+
+// Groups stand side by side within the place of their level; closer where lines join the levels, because lines
+// that start at different places seem to cross.
+function slot(band) {
+  const n = data.axis.groups.length;
+  const share = n > 1 && data.axis.numeric ? 0.26 : 0.62;
+  return Math.min((band * share) / n, 40);
+}
+const offset = (group, band) => (group - (data.axis.groups.length - 1) / 2) * slot(band);
+const halfWidth = (band) => slot(band) * 0.42;
+
+function throughputByCase() {
+  const series = [];
+  data.axis.groups.forEach((name, group) => {
+    const cases = data.cases.filter((c) => c.group === group && c.median !== null && c.range);
+    cases.sort((a, b) => a.level - b.level);
+    const colour = groupColour(group);
+    if (cases.length && data.axis.numeric) series.push(medianLine(cases, group, colour));
+    if (cases.length) series.push(boxes(name, cases, group, colour));
+    series.push(dots(name, group, colour));
+  });
+  if (data.axis.groups.length > 1) {
+    const element = document.querySelector('[data-chart=throughput]');
+    keys(element, data.axis.groups.map((name, group) => ({ name, colour: groupColour(group) })));
+  }
+  const words = data.cases.filter((c) => c.median !== null).map((c) => `${c.label}: ${significant(c.median)} tps`);
+  return {
+    ...frame(`Throughput of each case, median of its runs. ${words.join('; ')}.`),
+    grid: { left: 62, right: 12, top: 30, bottom: data.axis.title ? 52 : 30 },
+    xAxis: levelAxis(), yAxis: valueAxis({ min: 0 }), series,
+  };
+}
+
+function medianLine(cases, group, colour) {
+  return {
+    type: 'custom', silent: true, z: 1, data: [[cases[0].level, cases[0].median]],
+    renderItem: (params, api) => {
+      const shift = offset(group, api.size([1, 0])[0]);
+      const points = cases.map((c) => api.coord([c.level, c.median])).map(([x, y]) => [x + shift, y]);
+      return { type: 'polyline', shape: { points }, style: { stroke: colour, fill: 'none', lineWidth: 1.5, opacity: 0.45 } };
+    },
+  };
+}
+
+// Box of the quartiles where there are enough runs, a bar at the median, a line from lowest to highest.
+function boxes(name, cases, group, colour) {
+  return {
+    type: 'custom', name, z: 2, data: cases.map((c) => [c.level, c.median, c.range[0], c.range[1]]),
+    encode: { x: 0, y: [1, 2, 3] },
+    tooltip: { formatter: (p) => caseTip(cases[p.dataIndex]) },
+    renderItem: (params, api) => {
+      const item = cases[params.dataIndex];
+      const band = api.size([1, 0])[0];
+      const half = halfWidth(band);
+      const at = (value) => api.coord([item.level, value])[1];
+      const x = api.coord([item.level, 0])[0] + offset(group, band);
+      const line = (x1, y1, x2, y2, lineWidth) => ({ type: 'line', shape: { x1, y1, x2, y2 }, style: { stroke: colour, lineWidth } });
+      const children = [];
+      if (item.quartiles) {
+        children.push(line(x, at(item.range[0]), x, at(item.range[1]), 1.5));
+        const [low, high] = item.quartiles.map(at);
+        children.push({
+          type: 'rect', shape: { x: x - half, y: high, width: 2 * half, height: Math.max(low - high, 1) },
+          style: { fill: colours.page, stroke: colour, lineWidth: 1.5 },
+        });
+      }
+      children.push(line(x - half, at(item.median), x + half, at(item.median), 2.5));
+      if (data.cases.length <= 12 && data.axis.groups.length === 1) {
+        children.push({
+          type: 'text', silent: true,
+          style: {
+            text: significant(item.median), x, y: at(item.range[1]) - 9, align: 'center', verticalAlign: 'bottom',
+            fill: colours.text, font: `600 13px ${fontFamily}`,
+          },
+        });
+      }
+      return { type: 'group', children };
+    },
+  };
+}
+
+function caseTip(item) {
+  const rows = [`median ${significant(item.median)} tps`, `lowest ${significant(item.range[0])}, highest ${significant(item.range[1])}`];
+  if (item.ms) rows.push(`p50 ${significant(item.ms.p50)}, p99 ${significant(item.ms.p99)} ms`);
+  return lines(item.label, rows);
+}
+
+// Each run a dot beside its box, in the order of execution; runs that do not count are hollow.
+function dots(name, group, colour) {
+  const points = data.points
+    .map((p) => ({ ...p, place: data.cases.find((c) => c.id === p.case) }))
+    .filter((p) => p.place.group === group);
+  return {
+    type: 'custom', name, z: 3, data: points.map((p) => [p.place.level, p.tps]),
+    tooltip: { formatter: (p) => runTip(points[p.dataIndex]) },
+    renderItem: (params, api) => {
+      const p = points[params.dataIndex];
+      const [x, y] = api.coord([p.place.level, p.tps]);
+      const band = api.size([1, 0])[0];
+      const half = halfWidth(band);
+      const siblings = points.filter((q) => q.case === p.case);
+      const spread = siblings.length === 1 ? 0 : (siblings.indexOf(p) / (siblings.length - 1) - 0.5) * half * 1.2;
+      return {
+        type: 'circle', shape: { cx: x + offset(group, band) + spread, cy: y, r: data.axis.groups.length > 1 ? 2.4 : 3.2 },
+        style: p.counts
+          ? { fill: colour, stroke: colours.page, lineWidth: 0.8 }
+          : { fill: colours.page, stroke: colours.muted, lineWidth: 1.4 },
+      };
+    },
+  };
+}
+
+function runTip(point) {
+  const rows = [`${significant(point.tps)} tps`];
+  if (point.ms) rows.push(`p50 ${significant(point.ms.p50)}, p99 ${significant(point.ms.p99)} ms`);
+  if (point.why) rows.push(`does not count: ${point.why}`);
+  return lines(`Run ${point.run}`, rows);
+}
+
+function throughputOfRuns() {
+  const points = data.points;
+  const median = data.cases[0].median;
+  const words = points.map((p) => `run ${p.run}: ${significant(p.tps)} tps`);
+  const option = {
+    ...frame(`Throughput of each run in the order of execution. ${words.join('; ')}.`),
+    grid: { left: 62, right: 92, top: 14, bottom: 52 },
+    xAxis: { ...levelAxis(), data: points.map((p) => String(p.run)), name: 'run' }, yAxis: valueAxis({ min: 0 }),
+    series: [{
+      type: 'scatter', symbolSize: 11, tooltip: { formatter: (p) => runTip(points[p.dataIndex]) },
+      data: points.map((p, i) => ({
+        value: [i, p.tps],
+        itemStyle: p.counts
+          ? { color: colours.c0 }
+          : { color: colours.page, borderColor: colours.muted, borderWidth: 1.5 },
+      })),
+    }],
+  };
+  if (median !== null) {
+    option.series[0].markLine = {
+      silent: true, symbol: 'none', lineStyle: { color: colours.p0, type: 'solid', width: 1.5 },
+      label: { ...label(), color: colours.text, position: 'end', formatter: `median ${significant(median)}` },
+      data: [{ yAxis: median }],
+    };
+  }
+  return option;
+}
+
+// ---- latency
+
+const percentileColour = { p50: 'p0', p95: 'p1', p99: 'p2', max: 'p3' };
+
+function latencyByCase(percentiles, byGroup) {
+  const series = [], all = [];
+  data.axis.groups.forEach((group, index) => {
+    const cases = data.cases.filter((c) => c.group === index && c.ms).sort((a, b) => a.level - b.level);
+    for (const percentile of percentiles) {
+      const colour = byGroup ? groupColour(index) : colours[percentileColour[percentile]];
+      all.push(...cases.map((c) => c.ms[percentile]));
+      series.push({
+        type: data.axis.numeric ? 'line' : 'scatter', name: byGroup ? group : percentile, symbol: 'circle',
+        symbolSize: data.axis.numeric ? 7 : 11, color: colour, lineStyle: { width: 2 },
+        data: cases.map((c) => [c.level, c.ms[percentile]]),
+        tooltip: { formatter: (p) => caseLatencyTip(cases[p.dataIndex]) },
+        endLabel: { show: !byGroup && data.axis.numeric, formatter: percentile, color: colours.text, fontFamily, fontSize: 13, distance: 8 },
+      });
+    }
+  });
+  const element = document.querySelector(`[data-chart="latency${byGroup ? '-' + percentiles[0] : ''}"]`);
+  if (!byGroup && !data.axis.numeric) keys(element, percentiles.map((name) => ({ name, colour: colours[percentileColour[name]] })));
+  const words = data.cases.filter((c) => c.ms).map((c) => `${c.label}: ${percentiles.map((p) => `${p} ${significant(c.ms[p])} ms`).join(', ')}`);
+  return {
+    ...frame(`Latency of each case. ${words.join('; ')}.`),
+    grid: { left: 62, right: !byGroup && data.axis.numeric ? 48 : 12, top: 14, bottom: data.axis.title ? 52 : 30 },
+    xAxis: levelAxis(), yAxis: logAxis(all), series,
+  };
+}
+
+function caseLatencyTip(item) {
+  return lines(item.label, ['p50', 'p90', 'p95', 'p99', 'p999', 'max'].map((p) => `${p === 'p999' ? 'p99.9' : p} ${significant(item.ms[p])} ms`));
+}
+
+function latencyOfOne() {
+  const names = ['p50', 'p90', 'p95', 'p99', 'p999', 'max'];
+  const titles = ['p50', 'p90', 'p95', 'p99', 'p99.9', 'max'];
+  const of = (ms) => names.map((name) => ms[name]);
+  const runs = data.points.filter((p) => p.ms && p.counts);
+  const series = runs.map((p) => ({
+    type: 'line', name: `run ${p.run}`, data: of(p.ms), symbol: 'none', silent: true, color: colours.c0, lineStyle: { width: 1, opacity: 0.4 },
+  }));
+  const ms = data.cases[0].ms;
+  series.push({
+    type: 'line', name: 'all runs', data: of(ms), symbol: 'circle', symbolSize: 8, color: colours.c0, lineStyle: { width: 2.5 },
+    label: { show: true, position: 'top', distance: 8, formatter: (p) => significant(p.value), color: colours.text, fontFamily, fontSize: 13 },
+    tooltip: { formatter: () => caseLatencyTip(data.cases[0]) },
+  });
+  const all = [...runs.flatMap((p) => of(p.ms)), ...of(ms)];
+  return {
+    ...frame(`Latency. ${names.map((n, i) => `${titles[i]} ${significant(ms[n])} ms`).join('; ')}.`),
+    grid: { left: 62, right: 24, top: 30, bottom: 30 },
+    xAxis: { ...levelAxis(), data: titles, name: '' }, yAxis: logAxis(all), series,
+  };
+}

@@ -1,0 +1,134 @@
+//! Opens the page in a browser without a screen: every chart is drawn, nothing fails, the policy is never broken.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+mod synthetic;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use analysis::finding::Grade;
+use analysis::summary::Study;
+use model::run::ExperimentData;
+use report::Input;
+use synthetic::Shape;
+
+/// Longest time that a page may take.
+const LIMIT: Duration = Duration::from_secs(90);
+
+#[test]
+fn a_factor_with_trouble_and_hostile_labels_is_drawn() {
+    let title = "</script><script>alert(1)</script>'\"<img src=x onerror=alert(2)>&amp;\u{202e}";
+    check("hostile", &Shape { troubled: true, title: title.to_string(), ..Shape::default() });
+}
+
+#[test]
+fn two_factors_are_drawn() {
+    let versions = ["14", "16", "18"].map(str::to_string).to_vec();
+    check(
+        "versions",
+        &Shape { versions, clients: vec![1, 8, 32], n_cpus: 32, repeats: 5, ..Shape::default() },
+    );
+}
+
+#[test]
+fn levels_that_are_not_numbers_are_drawn() {
+    let versions = ["sixteen", "eighteen"].map(str::to_string).to_vec();
+    check("words", &Shape { versions, clients: vec![8], ..Shape::default() });
+}
+
+#[test]
+fn a_single_case_is_drawn() {
+    check("single", &Shape { clients: vec![8], window: (5, 20), ..Shape::default() });
+}
+
+#[test]
+fn a_study_in_which_nothing_counts_is_drawn() {
+    let (mut study, data) = synthetic::make(&Shape { clients: vec![1, 2], ..Shape::default() });
+    for run in &mut study.runs {
+        run.grade = Grade::Void;
+    }
+    for case in &mut study.cases {
+        (case.n_runs, case.tps_median, case.tps_cv, case.latency) = (0, None, None, None);
+        case.tps.clear();
+        case.statements.clear();
+        case.grade = Grade::Void;
+    }
+    draws("void", &study, &data);
+    study.runs.clear();
+    draws("empty", &study, &data);
+}
+
+fn check(name: &str, shape: &Shape) {
+    let (study, data) = synthetic::make(shape);
+    draws(name, &study, &data);
+}
+
+fn draws(name: &str, study: &Study, data: &ExperimentData) {
+    let commands = ["pgdyno run synthetic.toml".to_string()];
+    let page = report::html(&Input { study, data, commands: &commands, tool_version: "0.1.0" });
+    let expected = n_charts(&page);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join(format!("{name}.html"));
+    std::fs::write(&file, &page).unwrap();
+    let document = open(&file, directory.path());
+    let body = document.split("<body").nth(1).unwrap_or_else(|| panic!("{name}: no body in\n{document}"));
+    let attributes = body.split('>').next().unwrap();
+    assert!(!attributes.contains("data-errors"), "{name}: {attributes}");
+    assert!(
+        attributes.contains(&format!("data-rendered=\"{expected}\"")),
+        "{name}: {expected} expected: {attributes}"
+    );
+}
+
+/// Charts that the page is to have: those with a place in the document, and those of the run shown first.
+fn n_charts(page: &str) -> usize {
+    let (markup, rest) = page.split_once("<script type=\"application/json\" id=\"data\">").unwrap();
+    let data: serde_json::Value = serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap();
+    let first = data["runs"].as_array().unwrap().iter().find(|run| run["run"] == data["first"]);
+    let n_panels = first.map_or(0, |run| run["panels"].as_array().unwrap().len());
+    markup.matches("<div class=\"chart ").count() + n_panels
+}
+
+/// The document after its scripts have run.
+fn open(page: &Path, directory: &Path) -> String {
+    let output = directory.join("dom");
+    let mut browser = Command::new(chromium())
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage"])
+        .arg(format!("--user-data-dir={}", directory.join("profile").display()))
+        .args(["--window-size=1280,2000", "--virtual-time-budget=5000", "--dump-dom"])
+        .arg(format!("file://{}", page.display()))
+        .stdin(Stdio::null())
+        .stdout(File::create(&output).unwrap())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let start = Instant::now();
+    while browser.try_wait().unwrap().is_none() {
+        if start.elapsed() > LIMIT {
+            browser.kill().unwrap();
+            browser.wait().unwrap();
+            panic!("the browser did not end within {} s", LIMIT.as_secs());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::fs::read_to_string(output).unwrap()
+}
+
+/// The browser of `PGDYNO_CHROMIUM`, or the first one on the path.
+fn chromium() -> PathBuf {
+    if let Some(named) = std::env::var_os("PGDYNO_CHROMIUM") {
+        return named.into();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    std::env::split_paths(&path)
+        .flat_map(|directory| names.map(|name| directory.join(name)))
+        .find(|candidate| candidate.is_file())
+        .expect(
+            "no chromium on the path: run `./check`, which says what the tests need, or set PGDYNO_CHROMIUM",
+        )
+}

@@ -1,0 +1,252 @@
+//! What every form of the report holds, tried with made-up studies: whole, troubled, empty and hostile.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
+
+mod synthetic;
+
+use std::collections::BTreeSet;
+
+use analysis::summary::Study;
+use model::run::ExperimentData;
+use report::Input;
+use synthetic::Shape;
+
+const HOSTILE: &str =
+    "</script><script>alert(1)</script>\" onload='x' | `a`, @all \u{1b}[31m\u{202e}\r\n<img src=x>";
+
+fn hostile() -> (Study, ExperimentData) {
+    synthetic::make(&Shape { troubled: true, title: HOSTILE.to_string(), ..Shape::default() })
+}
+
+fn page(made: &(Study, ExperimentData)) -> String {
+    let commands = [format!("pgdyno run --set title={}", made.0.plan.title)];
+    report::html(&Input { study: &made.0, data: &made.1, commands: &commands, tool_version: "0.1.0" })
+}
+
+fn data_block(page: &str) -> serde_json::Value {
+    let (_, rest) = page.split_once("<script type=\"application/json\" id=\"data\">").unwrap();
+    serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
+}
+
+/// The page without its chart library, style and script, which have tests of their own.
+fn own_markup(page: &str) -> String {
+    let mut text = page.to_string();
+    for source in [
+        include_str!("../assets/page.js"),
+        include_str!("../assets/cases.js"),
+        include_str!("../assets/time.js"),
+        include_str!("../assets/page.css"),
+        include_str!("../assets/echarts/echarts.min.js"),
+    ] {
+        text = text.replace(source, "");
+    }
+    text
+}
+
+#[test]
+fn no_label_becomes_markup() {
+    let page = page(&hostile());
+    let markup = own_markup(&page);
+    assert_eq!(markup.matches("<script").count(), 3, "the page's script, the data, the chart library");
+    for forbidden in ["<img", "<b>\"", "alert(1)</script>", " onload='", "\u{1b}", "\u{202e}"] {
+        assert!(!markup.contains(forbidden), "{forbidden:?}");
+    }
+    assert!(markup.contains("&lt;/script&gt;&lt;script&gt;alert(1)"), "the title is shown as it was written");
+    let title = data_block(&page)["runs"][0]["title"].as_str().unwrap().to_string();
+    assert!(title.starts_with("Run 1"), "{title}");
+}
+
+#[test]
+fn the_page_asks_nothing_of_a_network() {
+    let markup = own_markup(&page(&synthetic::make(&Shape::default())));
+    for outside in [" src=", "href=\"http", "href=\"//", "url(", "@import", "<link", "<iframe", "<form"] {
+        assert!(!markup.contains(outside), "{outside}");
+    }
+    for attribute in [" onclick", " onload", " onerror", " style="] {
+        assert!(!markup.contains(attribute), "{attribute}");
+    }
+    let policy =
+        markup.split("Content-Security-Policy\" content=\"").nth(1).unwrap().split('"').next().unwrap();
+    assert!(policy.starts_with("default-src 'none'; script-src 'sha256-"), "{policy}");
+    assert_eq!(policy.matches("'sha256-").count(), 3);
+    assert!(!policy.contains("unsafe"), "{policy}");
+}
+
+#[test]
+fn the_page_says_everything_that_weighs() {
+    let page = own_markup(&page(&synthetic::make(&Shape { troubled: true, ..Shape::default() })));
+    let order = [
+        "<h1>",
+        "<strong>Partial.</strong>",
+        "id=\"findings\"",
+        "The server restarted during the load",
+        "id=\"throughput\"",
+        "id=\"latency\"",
+        "id=\"cases\"",
+        "id=\"time\"",
+        "id=\"statements\"",
+        "id=\"runs\"",
+        "id=\"disclosure\"",
+        "AMD EPYC",
+        "shared_buffers",
+        "pgbench_accounts",
+        "epoll",
+        "reflink copy",
+        "pgdyno run --set",
+        "[experiment]",
+        "pressure stall information",
+    ];
+    let mut from = 0;
+    for part in order {
+        let at = page[from..].find(part).unwrap_or_else(|| panic!("{part} is not in its place"));
+        from += at;
+    }
+    assert!(page.contains("interrupted by SIGINT"));
+    assert!(page.contains("hollow: does not count"));
+    assert!(
+        !page.contains("passfile") && !page.contains("/secret/"),
+        "what points to a password is left out"
+    );
+}
+
+#[test]
+fn long_series_are_thinned_for_the_page_only() {
+    let made = synthetic::make(&Shape { clients: vec![8], window: (60, 7200), ..Shape::default() });
+    let block = data_block(&page(&made));
+    for panel in block["runs"][0]["panels"].as_array().unwrap() {
+        for line in panel["lines"].as_array().unwrap() {
+            let n = line["points"].as_array().unwrap().len();
+            assert!((500..=2000).contains(&n), "{} has {n} points", line["name"]);
+        }
+    }
+    let seconds =
+        &serde_json::from_str::<serde_json::Value>(&report::json(&made.0)).unwrap()["runs"][0]["seconds"];
+    assert_eq!(seconds.as_array().unwrap().len(), 7261);
+}
+
+#[test]
+fn stacked_lines_share_their_times() {
+    let block = data_block(&page(&synthetic::make(&Shape {
+        clients: vec![8],
+        window: (60, 7200),
+        ..Shape::default()
+    })));
+    let panels = block["runs"][0]["panels"].as_array().unwrap();
+    let stacked = panels.iter().find(|panel| panel["palette"] == "share").unwrap();
+    let times: BTreeSet<String> = stacked["lines"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| line["points"].as_array().unwrap().iter().map(|point| point[0].to_string()).collect())
+        .collect();
+    assert_eq!(times.len(), 1);
+}
+
+/// Reads RFC 4180 back.
+fn fields(csv: &str) -> Vec<Vec<String>> {
+    let (mut rows, mut row, mut field, mut quoted) = (Vec::new(), Vec::new(), String::new(), false);
+    let mut letters = csv.chars().peekable();
+    while let Some(c) = letters.next() {
+        match (c, quoted) {
+            ('"', true) if letters.peek() == Some(&'"') => field.push(letters.next().unwrap()),
+            ('"', _) => quoted = !quoted,
+            (',', false) => row.push(std::mem::take(&mut field)),
+            ('\r', false) if letters.peek() == Some(&'\n') => {
+                letters.next();
+                row.push(std::mem::take(&mut field));
+                rows.push(std::mem::take(&mut row));
+            }
+            (c, _) => field.push(c),
+        }
+    }
+    assert!(row.is_empty() && field.is_empty(), "the last line ends");
+    rows
+}
+
+#[test]
+fn rows_of_the_table_of_runs_are_whole_and_unrounded() {
+    let (mut study, _) = synthetic::make(&Shape { troubled: true, ..Shape::default() });
+    study.cases[0].label = HOSTILE.to_string();
+    let rows = fields(&report::runs_csv(&study));
+    assert_eq!(rows.len(), study.runs.len() + 1);
+    let names: BTreeSet<&String> = rows[0].iter().collect();
+    assert_eq!(names.len(), rows[0].len(), "no column is there twice");
+    for row in &rows {
+        assert_eq!(row.len(), rows[0].len());
+    }
+    let column = |name: &str| rows[0].iter().position(|head| head == name).unwrap();
+    for (row, run) in rows[1..].iter().zip(&study.runs) {
+        assert_eq!(row[column("tps")].parse::<f64>().ok(), run.tps);
+        assert_eq!(row[column("latency_p99_ns")], run.latency.unwrap().p99_ns.to_string());
+        let case = study.cases.iter().find(|case| case.case.id == run.case).unwrap();
+        assert_eq!(row[column("label")], case.label);
+        assert_eq!(row[column("workload.clients")], case.case.levels["workload.clients"]);
+    }
+}
+
+#[test]
+fn the_terminal_gets_plain_lines_that_fit() {
+    let (mut study, _) = hostile();
+    study.cases[1].label = HOSTILE.to_string();
+    let plain = report::terminal_table(&study, 120, false);
+    assert!(!plain.contains('\u{1b}') && !plain.contains('\r') && !plain.contains('\u{202e}'), "{plain}");
+    for line in plain.lines() {
+        assert!(line.chars().count() <= 120, "{line}");
+    }
+    let coloured = report::terminal_table(&study, 100, true);
+    assert!(coloured.contains("\u{1b}[33mdoubtful\u{1b}[0m"));
+}
+
+#[test]
+fn the_terminal_says_each_finding_once_and_why_runs_are_left_out() {
+    let (study, _) = synthetic::make(&Shape { troubled: true, ..Shape::default() });
+    let text = report::terminal_table(&study, 110, false);
+    for part in [
+        "Highest throughput at ",
+        "partial: ",
+        "doubtful: foreign CPU (1 of 3 runs)",
+        "    run 11 left out (void: server restarted); run 21 left out (partial: interrupted by SIGINT)",
+        "in 7 of 21 runs (2, 5, 8, 11, 14, 17, 20)",
+        "in all 21 runs",
+    ] {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+    assert_eq!(text.matches("Stop what else runs on the host").count(), 1, "{text}");
+    for line in report::terminal_table(&study, 80, false).lines() {
+        assert!(line.chars().count() <= 80, "{line}");
+    }
+}
+
+#[test]
+fn rows_of_the_markdown_table_are_whole() {
+    let (study, data) = hostile();
+    let text = report::markdown(&Input { study: &study, data: &data, commands: &[], tool_version: "0.1.0" });
+    let bars = |line: &str| line.replace("\\|", "").matches('|').count();
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
+    assert_eq!(rows.len(), study.cases.len() + 2);
+    for row in rows {
+        assert_eq!(bars(row), 9, "{row}");
+    }
+    assert!(!text.contains("<script") && !text.contains("<img"), "{text}");
+    assert!(text.contains("**Partial:**") && text.contains("AMD EPYC"), "{text}");
+}
+
+#[test]
+fn an_experiment_without_a_run_is_said_to_have_none() {
+    let (mut study, mut data) = synthetic::make(&Shape { clients: vec![1, 2], ..Shape::default() });
+    study.runs.clear();
+    data.runs.clear();
+    for case in &mut study.cases {
+        (case.n_runs, case.tps_median, case.tps_cv) = (0, None, None);
+        (case.latency, case.service, case.grade) = (None, None, analysis::finding::Grade::Void);
+        case.tps.clear();
+        case.statements.clear();
+    }
+    let sentence = "No run was begun, so there is no number";
+    let input = Input { study: &study, data: &data, commands: &[], tool_version: "0.1.0" };
+    for text in [report::html(&input), report::markdown(&input), report::terminal_table(&study, 80, false)] {
+        assert!(text.contains(sentence), "{sentence} is missing");
+    }
+    assert_eq!(fields(&report::runs_csv(&study)).len(), 1);
+    assert!(report::json(&study).ends_with("}\n"));
+}
