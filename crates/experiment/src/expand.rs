@@ -62,10 +62,13 @@ pub fn plan(experiment: &Experiment, site: &Site) -> Result<Plan, String> {
 
 fn check_name(name: &str) -> Result<(), String> {
     let fits = (1..=64).contains(&name.len());
-    if fits && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) && !name.starts_with('.') {
+    if fits && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) && !name.starts_with('.')
+    {
         return Ok(());
     }
-    Err(format!("experiment.name: `{name}` must be 1 to 64 letters, digits, `-`, `_` or `.`: it names a directory"))
+    Err(format!(
+        "experiment.name: `{name}` must be 1 to 64 letters, digits, `-`, `_` or `.`: it names a directory"
+    ))
 }
 
 fn window(experiment: &Experiment) -> Result<Window, String> {
@@ -190,7 +193,9 @@ fn case(
     };
     let settings = values
         .iter()
-        .filter_map(|(key, value)| Some((key.strip_prefix("server.settings.")?.to_string(), value.to_string())))
+        .filter_map(|(key, value)| {
+            Some((key.strip_prefix("server.settings.")?.to_string(), value.to_string()))
+        })
         .collect();
     Ok(Case {
         id,
@@ -260,7 +265,8 @@ mod tests {
         assert_eq!(plan.factors, ["server.version", "workload.clients"]);
         assert_eq!(plan.cases[1].label(), "version 12, clients 8");
         assert_eq!(plan.runs.len(), 24);
-        let orders: Vec<Vec<u32>> = plan.runs.chunks(6).map(|b| b.iter().map(|run| run.case).collect()).collect();
+        let orders: Vec<Vec<u32>> =
+            plan.runs.chunks(6).map(|b| b.iter().map(|run| run.case).collect()).collect();
         for (n, (order, runs)) in orders.iter().zip(plan.runs.chunks(6)).enumerate() {
             assert!(runs.iter().all(|run| run.block == n as u32 + 1));
             let mut sorted = order.clone();

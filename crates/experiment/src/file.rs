@@ -30,9 +30,15 @@ impl Override {
             !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
         };
         if !key.split('.').all(is_name) {
-            return Err(format!("--set: `{key}` is not a key of the experiment file; example: workload.scale"));
+            return Err(format!(
+                "--set: `{key}` is not a key of the experiment file; example: workload.scale"
+            ));
         }
-        Ok(Override { key: key.to_string(), value: parse_value(value.trim()), origin: format!("--set {text}") })
+        Ok(Override {
+            key: key.to_string(),
+            value: parse_value(value.trim()),
+            origin: format!("--set {text}"),
+        })
     }
 
     /// A value made from text levels: one level is a value, several are a list.
@@ -81,7 +87,8 @@ pub fn parse(name: &str, text: &str, overrides: &[Override]) -> Result<Experimen
         set(&mut table, change)?;
         // Judged one by one, so that a message can name the option.
         let changed: Result<Experiment, _> = Value::Table(table.clone()).try_into();
-        changed.map_err(|e| FileError { message: format!("{}: {}", change.origin, one_line(e.message())) })?;
+        changed
+            .map_err(|e| FileError { message: format!("{}: {}", change.origin, one_line(e.message())) })?;
     }
     Value::Table(table).try_into().map_err(|e: toml::de::Error| FileError { message: one_line(e.message()) })
 }
@@ -141,9 +148,18 @@ mod tests {
         check("[experiment]\nname = \"x\"\n[workload]\nclinets = 1\n", "x.toml:4:1: unknown field `clinets`");
         check("[experiment]\nname = \"x\"\nrepeats = \"three\"\n", "x.toml:3:11: invalid type: string");
         check("[experiment]\nname = \"x\"\n[run]\nmeasure = 30\n", "x.toml:4:11: 30 needs a unit");
-        check("[experiment]\nname = \"x\"\n[workload]\nclients = []\n", "x.toml:4:11: an empty list has no levels");
-        check("[experiment]\nname = \"x\"\n[server]\nversion = 10.1\n", "x.toml:4:11: write the version as text");
-        check("[experiment]\nname = \"x\"\n[server]\nversion = \"8.4\"\n", "x.toml:4:11: version `8.4` is older");
+        check(
+            "[experiment]\nname = \"x\"\n[workload]\nclients = []\n",
+            "x.toml:4:11: an empty list has no levels",
+        );
+        check(
+            "[experiment]\nname = \"x\"\n[server]\nversion = 10.1\n",
+            "x.toml:4:11: write the version as text",
+        );
+        check(
+            "[experiment]\nname = \"x\"\n[server]\nversion = \"8.4\"\n",
+            "x.toml:4:11: version `8.4` is older",
+        );
         check("[experiment]\nname = \n", "x.toml:2:");
         check("", "x.toml:1:1: missing field `experiment`");
     }
@@ -157,7 +173,11 @@ mod tests {
         };
         check("workload.clients=[2, 4]", &|e| format!("{:?}", e.workload.clients.all()), "[2, 4]");
         check("workload.scale=3x RAM", &|e| e.workload.scale.all()[0].to_string(), "3x RAM");
-        check("server.settings.shared_buffers=1GB", &|e| e.server.settings["shared_buffers"].all()[0].to_string(), "1GB");
+        check(
+            "server.settings.shared_buffers=1GB",
+            &|e| e.server.settings["shared_buffers"].all()[0].to_string(),
+            "1GB",
+        );
         check("server.settings.jit=false", &|e| e.server.settings["jit"].all()[0].to_string(), "off");
         check("server.version=9.6", &|e| e.server.version.as_ref().unwrap().all()[0].to_string(), "9.6");
         check("run.measure=5s", &|e| e.run.measure.to_string(), "5s");

@@ -1,5 +1,11 @@
 //! Conducts experiments: from a file to a plan, from a plan to runs, each through its phases, written as it goes.
 
 pub mod builtin;
+pub mod check;
+pub mod conduct;
+pub mod data;
 pub mod expand;
 pub mod file;
+pub mod one_run;
+pub mod progress;
+pub mod stage;

@@ -54,6 +54,9 @@ pub struct RunRecord {
     /// Row counts that prove the data's state, by table, before the load.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rows_before: BTreeMap<String, u64>,
+    /// Row counts after the drain, by table: the history must have grown by the committed transactions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rows_after: BTreeMap<String, u64>,
     /// Telemetry that could not be had, with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub telemetry_unavailable: BTreeMap<String, String>,

@@ -1,1 +1,98 @@
-fn main() {}
+//! The command line of pgdyno: parses, calls, prints, and decides the exit code.
+
+mod check;
+mod cli;
+mod explain;
+mod init;
+mod list;
+mod plan;
+mod run;
+mod screen;
+mod secrets;
+mod setup;
+mod signals;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use crate::cli::{Cli, Command};
+
+/// How pgdyno ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done.
+    Done = 0,
+    /// Failed, or bad usage.
+    Failed = 1,
+    /// Errors during the run; the results are partial.
+    Partial = 2,
+    /// Done, but a finding voids a number, and `--strict` was given.
+    Void = 3,
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    if let Err(error) = secrets::hide_from_argv() {
+        say(&format!("pgdyno: error: {error:#}"));
+        return ExitCode::from(Exit::Failed as u8);
+    }
+    let exit = match cli.command {
+        Command::Run(args) => run::run(&args),
+        Command::Plan(args) => plan::plan(&args),
+        Command::Report(args) => explain::report(&args),
+        Command::List(args) => list::list(&args),
+        Command::Init(args) => init::init(&args),
+        Command::Check(args) => check::check(&args),
+        Command::Drive => Ok(drive()),
+    };
+    match exit {
+        Ok(exit) => ExitCode::from(exit as u8),
+        Err(error) => {
+            say(&format!("pgdyno: error: {error:#}"));
+            ExitCode::from(Exit::Failed as u8)
+        }
+    }
+}
+
+/// clap's own exit code for bad usage is 2; here that means partial results.
+fn usage(error: &clap::Error) -> ExitCode {
+    // Nobody is left to tell if the terminal is gone.
+    error.print().ok();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
+        _ => ExitCode::from(Exit::Failed as u8),
+    }
+}
+
+fn drive() -> Exit {
+    let input = std::io::BufReader::new(std::io::stdin());
+    match driver::drive(input, &mut std::io::stdout().lock()) {
+        Ok(true) => Exit::Done,
+        Ok(false) | Err(_) => Exit::Failed,
+    }
+}
+
+/// A line for people, on standard error.
+pub(crate) fn say(line: &str) {
+    // A closed standard error is no reason to stop measuring.
+    writeln!(std::io::stderr().lock(), "{line}").ok();
+}
+
+/// The result, on standard output.
+///
+/// # Errors
+/// When standard output cannot be written, such as a full device: the result would be lost.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        // The reader has seen enough.
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        other => Ok(other?),
+    }
+}

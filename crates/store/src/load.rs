@@ -192,6 +192,7 @@ fn read_record(
         ready: None,
         done: None,
         rows_before: Default::default(),
+        rows_after: Default::default(),
         telemetry_unavailable: Default::default(),
     }))
 }

@@ -72,6 +72,7 @@ pub(crate) fn record(run: u32) -> RunRecord {
         ready: None,
         done: None,
         rows_before: BTreeMap::new(),
+        rows_after: Default::default(),
         telemetry_unavailable: BTreeMap::new(),
     }
 }

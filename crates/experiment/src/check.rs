@@ -1,0 +1,76 @@
+//! Verifies a workload's invariants in a database, all in one snapshot.
+
+use anyhow::{Result, bail};
+use wire::session::Session;
+use workload::Builtin;
+use workload::tpcb;
+
+use crate::data::{DataState, inspect};
+
+/// One invariant and what violates it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckResult {
+    /// Short name.
+    pub id: String,
+    /// What must hold.
+    pub title: String,
+    /// Violating rows as `column=value` text; the query returns no more than 100.
+    pub violations: Vec<String>,
+}
+
+/// What a check found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckReport {
+    /// Scale of the data.
+    pub scale: u32,
+    /// Transactions recorded in the history.
+    pub history_rows: u64,
+    /// Every invariant.
+    pub results: Vec<CheckResult>,
+}
+
+impl CheckReport {
+    /// Whether every invariant holds.
+    pub fn is_sound(&self) -> bool {
+        self.results.iter().all(|result| result.violations.is_empty())
+    }
+}
+
+/// Verifies the TPC-B-like tables for a workload that ran on them.
+///
+/// # Errors
+/// When there are no such tables, they are unfinished, or the server fails.
+pub fn check_tpcb(session: &mut Session, builtin: Builtin) -> Result<CheckReport> {
+    let scale = match inspect(session)? {
+        DataState::Whole(marker) => marker.scale,
+        DataState::Foreign { scale: Some(scale), .. } if scale > 0 => scale,
+        DataState::Foreign { tables, .. } => {
+            bail!("the tables {} are not a whole TPC-B-like set", tables.join(", "))
+        }
+        DataState::Half(marker) => bail!(
+            "loading scale {} was begun by pgdyno {} and not finished; load again with pgdyno init",
+            marker.scale,
+            marker.tool_version
+        ),
+        DataState::Absent => bail!("the database has no TPC-B-like tables; load them with pgdyno init"),
+    };
+    session.execute("begin transaction isolation level repeatable read read only")?;
+    let mut results = Vec::new();
+    for check in tpcb::balance_checks(builtin, scale) {
+        let rows = session.query(&check.sql)?;
+        let violations = rows.rows.iter().map(|row| violation(&rows.columns, row)).collect();
+        results.push(CheckResult { id: check.id.to_string(), title: check.title.to_string(), violations });
+    }
+    let history = session.query(tpcb::history_rows())?;
+    let history_rows = history.scalar().and_then(|n| n.parse().ok()).unwrap_or(0);
+    session.execute("commit")?;
+    Ok(CheckReport { scale, history_rows, results })
+}
+
+fn violation(columns: &[String], row: &[Option<String>]) -> String {
+    let pairs = columns
+        .iter()
+        .zip(row)
+        .map(|(column, value)| format!("{column}={}", value.as_deref().unwrap_or("null")));
+    pairs.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,157 @@
+//! The whole experiment: every run of the plan in its order, on the stage that its case needs.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use model::case::Case;
+use model::plan::{Plan, RunState, StateLine};
+use model::run::RunRecord;
+use store::ExperimentDir;
+
+use crate::one_run::{OneRun, unix_now};
+use crate::progress::{Progress, Watch};
+use crate::stage::{Site, Stage, StageKey};
+
+/// How an experiment ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome {
+    /// Runs that completed.
+    pub completed: u32,
+    /// Runs that were cut short or failed.
+    pub incomplete: u32,
+    /// Runs that were never begun.
+    pub missing: u32,
+    /// The user stopped it.
+    pub stopped: bool,
+}
+
+/// Failed runs in a row after which going on is pointless.
+const FAILURES_MAX: u32 = 2;
+
+/// Makes every run of `plan`, writing into `dir`. A run that fails is recorded, and the next one begins.
+///
+/// # Errors
+/// When nothing can be measured at all: the server or its data cannot be had, results cannot be written.
+pub fn conduct(
+    plan: &Plan,
+    dir: &ExperimentDir,
+    site: &Site,
+    program: &Path,
+    watch: &mut Watch,
+) -> Result<Outcome> {
+    let mut stages = Stages { open: Vec::new() };
+    let result = conduct_all(plan, dir, site, program, &mut stages, watch);
+    // Also after an error: no server of ours is left behind.
+    let stood_down = stages.stand_down();
+    let outcome = result?;
+    stood_down?;
+    Ok(outcome)
+}
+
+fn conduct_all(
+    plan: &Plan,
+    dir: &ExperimentDir,
+    site: &Site,
+    program: &Path,
+    stages: &mut Stages,
+    watch: &mut Watch,
+) -> Result<Outcome> {
+    let n_runs = plan.runs.len() as u32;
+    let mut outcome = Outcome { completed: 0, incomplete: 0, missing: n_runs, stopped: false };
+    let (mut n_failed_in_row, mut spent_s) = (0, 0.0);
+    for spec in &plan.runs {
+        let case = plan.case(spec.case).with_context(|| format!("the plan has no case {}", spec.case))?;
+        let stage = match stages.for_case(case, site, watch) {
+            Err(_) if site.stop.load(Ordering::Relaxed) => break,
+            other => other?,
+        };
+        let begun = Instant::now();
+        watch(Progress::RunBegins { run: spec.run, n_runs, label: case.label() });
+        let run = OneRun {
+            spec,
+            case,
+            site,
+            program,
+            results_dir: dir.path().to_path_buf(),
+            tool_version: &plan.tool_version,
+        };
+        let record = make_run(&run, stage, dir, watch)?;
+        spent_s += begun.elapsed().as_secs_f64();
+        outcome.missing -= 1;
+        let n_done = n_runs - outcome.missing;
+        let left_s = spent_s / f64::from(n_done) * f64::from(outcome.missing);
+        if record.state == RunState::Completed {
+            outcome.completed += 1;
+            n_failed_in_row = 0;
+        } else {
+            outcome.incomplete += 1;
+            n_failed_in_row += 1;
+        }
+        watch(Progress::RunEnds {
+            run: spec.run,
+            n_runs,
+            state: record.state,
+            tps: measured_tps(&record),
+            reason: record.reason.clone(),
+            left_s,
+        });
+        if n_failed_in_row >= FAILURES_MAX || site.stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    outcome.stopped = site.stop.load(Ordering::Relaxed);
+    Ok(outcome)
+}
+
+/// One run, its state written before and after.
+fn make_run(run: &OneRun, stage: &mut Stage, dir: &ExperimentDir, watch: &mut Watch) -> Result<RunRecord> {
+    let state = |state, reason: &str| {
+        dir.append_state(&StateLine {
+            t_unix_ns: unix_now(),
+            run: run.spec.run,
+            state,
+            reason: reason.to_string(),
+        })
+    };
+    state(RunState::Started, "")?;
+    let writer = dir.begin_run(run.spec.run)?;
+    let record = run.conduct(stage, &writer, watch);
+    stage.stand_down()?;
+    writer.finish()?;
+    writer.write_record(&record)?;
+    state(record.state, &record.reason)?;
+    Ok(record)
+}
+
+/// Committed transactions per second of the measure, for progress; reports compute theirs from the intervals.
+fn measured_tps(record: &RunRecord) -> Option<f64> {
+    let done = record.done.as_ref()?;
+    let measured_s = record.phase(model::phase::Phase::Measure)?.length_s();
+    let committed: u64 = done.measured_by_client.iter().sum();
+    (measured_s > 0.0).then(|| committed as f64 / measured_s)
+}
+
+/// The stages made so far; each is kept, so that its data is loaded once.
+struct Stages {
+    open: Vec<(StageKey, Stage)>,
+}
+
+impl Stages {
+    fn for_case(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<&mut Stage> {
+        let key = StageKey::of(case);
+        let index = match self.open.iter().position(|(known, _)| *known == key) {
+            Some(index) => index,
+            None => {
+                self.open.push((key, Stage::set_up(case, site, watch)?));
+                self.open.len() - 1
+            }
+        };
+        Ok(&mut self.open[index].1)
+    }
+
+    fn stand_down(&mut self) -> Result<()> {
+        self.open.iter_mut().try_for_each(|(_, stage)| stage.stand_down())
+    }
+}

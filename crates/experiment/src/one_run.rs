@@ -1,0 +1,412 @@
+//! One run through its phases, every finding of a fact written to its directory at once.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use fleet::LocalDriver;
+use model::case::{Case, WorkloadKind};
+use model::drive::{Done, DriveOrder, DriverLine, Ending};
+use model::load::{LoadSpec, ScriptSpec};
+use model::phase::{Phase, PhaseRecord};
+use model::plan::{RunSpec, RunState};
+use model::run::RunRecord;
+use observe::{ObserveSpec, Observer, Sample};
+use server::facts::LocalFacts;
+use store::RunWriter;
+use wire::Conninfo;
+use wire::session::Session;
+use workload::Builtin;
+
+use crate::data;
+use crate::progress::{Progress, Watch};
+use crate::stage::{Site, Stage};
+
+/// Time between the order to go and the start of the load: enough for every thread to be there.
+const GO_DELAY: Duration = Duration::from_millis(200);
+/// How long clients may take to connect and have their statements parsed.
+const READY_TIMEOUT: Duration = Duration::from_secs(120);
+/// How long the server may take to become quiet.
+const SETTLE_MAX: Duration = Duration::from_secs(10);
+
+/// What a run is made of.
+pub(crate) struct OneRun<'a> {
+    pub(crate) spec: &'a RunSpec,
+    pub(crate) case: &'a Case,
+    pub(crate) site: &'a Site<'a>,
+    /// The program that `drive` is given to: pgdyno itself.
+    pub(crate) program: &'a std::path::Path,
+    pub(crate) results_dir: PathBuf,
+    pub(crate) tool_version: &'a str,
+}
+
+/// Now, nanoseconds since the Unix epoch.
+pub(crate) fn unix_now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64)
+}
+
+impl OneRun<'_> {
+    /// Takes the run through all phases. What there is, is on disk also when it fails.
+    pub(crate) fn conduct(&self, stage: &mut Stage, writer: &RunWriter, watch: &mut Watch) -> RunRecord {
+        let mut record = self.new_record();
+        let result = self.phases(stage, writer, &mut record, watch);
+        match result {
+            Ok(()) => {}
+            Err(_) if self.site.stop.load(Ordering::Relaxed) => {
+                record.state = RunState::Partial;
+                record.reason = "stopped by the user".to_string();
+            }
+            Err(error) => {
+                record.state = RunState::Failed;
+                record.reason = format!("{error:#}");
+            }
+        }
+        if let Err(error) = self.keep_log(stage, writer) {
+            record.telemetry_unavailable.insert("server.log".to_string(), format!("{error:#}"));
+        }
+        record
+    }
+
+    fn new_record(&self) -> RunRecord {
+        RunRecord {
+            format: model::FORMAT,
+            tool_version: self.tool_version.to_string(),
+            spec: self.spec.clone(),
+            case: self.case.clone(),
+            state: RunState::Started,
+            reason: String::new(),
+            load: None,
+            server: None,
+            host: None,
+            server_is_local: false,
+            phases: Vec::new(),
+            go_unix_ns: None,
+            ready: None,
+            done: None,
+            rows_before: BTreeMap::new(),
+            rows_after: BTreeMap::new(),
+            telemetry_unavailable: BTreeMap::new(),
+        }
+    }
+
+    fn phases(
+        &self,
+        stage: &mut Stage,
+        writer: &RunWriter,
+        record: &mut RunRecord,
+        watch: &mut Watch,
+    ) -> Result<()> {
+        writer.write_record(record)?;
+        let mut phases = Phases { record, watch };
+        phases.take(Phase::Restore, |watch| stage.restore(self.case, self.site, watch))?;
+        self.site.go_on()?;
+        let conninfo = stage.conninfo()?;
+        let mut session = Session::connect(&conninfo)?;
+        self.tend(&mut session, &mut phases)?;
+        let Phases { record, watch } = phases;
+        let place = self.describe(stage, &mut session, record)?;
+        writer.write_record(record)?;
+        drop(session);
+        self.load(&place, &conninfo, writer, record, watch)?;
+        let mut session =
+            Session::connect(&conninfo).context("the server cannot be reached after the load")?;
+        record.rows_after = data::count_rows(&mut session)?;
+        Ok(())
+    }
+
+    /// The steps between restore and load, each only if the case asks for it.
+    fn tend(&self, session: &mut Session, phases: &mut Phases) -> Result<()> {
+        let prepare = self.case.prepare;
+        let tables: Vec<&str> = workload::tpcb::TABLES.iter().map(|table| table.name()).collect();
+        if prepare.vacuum || prepare.analyze {
+            phases.take(Phase::Vacuum, |_| {
+                let mut detail = BTreeMap::new();
+                if prepare.vacuum {
+                    detail.extend(server::tend::vacuum(session, &tables)?);
+                }
+                if prepare.analyze {
+                    detail.extend(server::tend::analyze(session, &tables)?);
+                }
+                Ok(detail)
+            })?;
+        }
+        self.site.go_on()?;
+        if prepare.prewarm {
+            phases.take(Phase::Prewarm, |_| server::prewarm::prewarm(session, &tables))?;
+        }
+        self.site.go_on()?;
+        if prepare.checkpoint {
+            phases.take(Phase::Checkpoint, |_| server::tend::checkpoint(session))?;
+        }
+        self.site.go_on()?;
+        if prepare.settle {
+            phases.take(Phase::Settle, |_| server::tend::settle(session, SETTLE_MAX))?;
+        }
+        self.site.go_on()
+    }
+
+    /// Records server, host and data as they are before the load.
+    fn describe(&self, stage: &Stage, session: &mut Session, record: &mut RunRecord) -> Result<Place> {
+        let local = stage.cluster().map(|cluster| LocalFacts::of(&cluster.binaries));
+        record.server = Some(server::facts::record(session, local.as_ref())?);
+        let place = Place::of(stage, session);
+        record.server_is_local = place.postmaster_pid.is_some();
+        record.host = Some(observe::host::record(&self.dirs(&place)));
+        record.rows_before = data::count_rows(session)?;
+        Ok(place)
+    }
+
+    /// Directories whose devices matter, as far as they are on this machine.
+    fn dirs(&self, place: &Place) -> BTreeMap<String, PathBuf> {
+        let mut dirs = place.dirs.clone();
+        dirs.insert("results".to_string(), self.results_dir.clone());
+        dirs
+    }
+
+    /// Ramp-up, measure and drain, with telemetry from before to after.
+    fn load(
+        &self,
+        place: &Place,
+        conninfo: &Conninfo,
+        writer: &RunWriter,
+        record: &mut RunRecord,
+        watch: &mut Watch,
+    ) -> Result<()> {
+        watch(Progress::PhaseBegins(Phase::Connect));
+        let connect_began = unix_now();
+        let load = self.load_spec(conninfo);
+        record.load = Some(load.clone());
+        let password = conninfo.password.as_ref().map(|secret| secret.expose().to_string());
+        let mut driver = LocalDriver::spawn(self.program, ["drive"], &DriveOrder { load, password })?;
+        let ready = driver.wait_ready(READY_TIMEOUT, self.site.stop)?;
+        record.ready = Some(ready);
+        let go = unix_now() + GO_DELAY.as_nanos() as u64;
+        record.go_unix_ns = Some(go);
+        push_phase(record, Phase::Connect, connect_began, go);
+        writer.write_record(record)?;
+
+        let telemetry = Telemetry::default();
+        let spec = ObserveSpec {
+            driver_pid: Some(driver.pid() as i32),
+            align_unix_ns: go,
+            ..self.observe(place, conninfo)
+        };
+        let observer = Observer::start(spec, telemetry.sink(writer.clone()))?;
+        watch(Progress::PhaseBegins(Phase::RampUp));
+        let mut follow = Follow { writer, watch, window: self.case.window, t: 0, committed: 0 };
+        let done =
+            fleet::conduct(&mut driver, go, self.case.window, &mut |line| follow.line(line), self.site.stop);
+        observer.stop();
+        telemetry.into_record(record)?;
+        self.conclude(record, done?, go);
+        Ok(())
+    }
+
+    fn conclude(&self, record: &mut RunRecord, done: Done, go: u64) {
+        let window = self.case.window;
+        let second = |s: u32| go + u64::from(s) * 1_000_000_000;
+        let load_end = second(window.load_s()).min(done.end_unix_ns);
+        push_phase(record, Phase::RampUp, go, second(window.ramp_up_s).min(load_end));
+        if load_end > second(window.ramp_up_s) {
+            push_phase(record, Phase::Measure, second(window.ramp_up_s), load_end);
+        }
+        push_phase(record, Phase::Drain, load_end, done.end_unix_ns.max(load_end));
+        (record.state, record.reason) = match done.ending {
+            Ending::Completed => (RunState::Completed, String::new()),
+            Ending::Stopped => (RunState::Partial, "stopped by the user".to_string()),
+            Ending::ConnectionsLost => (RunState::Partial, "every client lost its connection".to_string()),
+        };
+        record.done = Some(done);
+    }
+
+    fn load_spec(&self, conninfo: &Conninfo) -> LoadSpec {
+        let workload = &self.case.workload;
+        let builtin = builtin(workload.kind);
+        LoadSpec {
+            format: model::FORMAT,
+            target: conninfo.keywords(),
+            scripts: vec![ScriptSpec {
+                name: workload.kind.to_string(),
+                tag: workload.kind.to_string(),
+                weight: 1,
+                source: builtin.source().to_string(),
+            }],
+            defines: BTreeMap::from([("scale".to_string(), workload.scale.to_string())]),
+            protocol: workload.protocol,
+            n_clients: workload.n_clients,
+            n_threads: workload.n_threads,
+            pace: workload.pace,
+            window: self.case.window,
+            seed: self.spec.seed,
+        }
+    }
+
+    fn observe(&self, place: &Place, conninfo: &Conninfo) -> ObserveSpec {
+        let log_offset =
+            place.log_path.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |meta| meta.len());
+        ObserveSpec {
+            server: Some(conninfo.clone()),
+            database: conninfo.dbname.clone(),
+            server_pid: place.postmaster_pid,
+            dirs: self.dirs(place),
+            log_path: place.log_path.clone(),
+            log_offset,
+            ..ObserveSpec::of_host()
+        }
+    }
+
+    /// Keeps the embedded server's log with the run.
+    fn keep_log(&self, stage: &Stage, writer: &RunWriter) -> Result<()> {
+        if let Some(cluster) = stage.cluster() {
+            std::fs::copy(cluster.log_path(), writer.server_log()).context("copy the server's log")?;
+        }
+        Ok(())
+    }
+}
+
+/// What of the server is on this machine.
+struct Place {
+    postmaster_pid: Option<i32>,
+    dirs: BTreeMap<String, PathBuf>,
+    log_path: Option<PathBuf>,
+}
+
+impl Place {
+    fn of(stage: &Stage, session: &mut Session) -> Place {
+        if let (Some(cluster), Some(server)) = (stage.cluster(), stage.server()) {
+            let dirs = [("data", cluster.data_dir()), ("wal", cluster.wal_dir())];
+            return Place {
+                postmaster_pid: Some(server.pid() as i32),
+                dirs: dirs.map(|(role, dir)| (role.to_string(), dir)).into(),
+                log_path: Some(server.log_path().to_path_buf()),
+            };
+        }
+        let local = server::target::locate(session);
+        let data = local.as_ref().and_then(|local| local.data_directory.clone());
+        Place {
+            postmaster_pid: local.map(|local| local.postmaster_pid as i32),
+            dirs: data.map(|dir| ("data".to_string(), dir)).into_iter().collect(),
+            log_path: None,
+        }
+    }
+}
+
+/// The built-in script of a workload.
+pub fn builtin(kind: WorkloadKind) -> Builtin {
+    match kind {
+        WorkloadKind::Tpcb => Builtin::Tpcb,
+        WorkloadKind::TpcbSimple => Builtin::TpcbSimple,
+        WorkloadKind::TpcbSelect => Builtin::TpcbSelect,
+    }
+}
+
+fn push_phase(record: &mut RunRecord, phase: Phase, start_unix_ns: u64, end_unix_ns: u64) {
+    record.phases.push(PhaseRecord { phase, start_unix_ns, end_unix_ns, detail: BTreeMap::new() });
+}
+
+/// Takes steps as phases, each recorded with its time and facts.
+struct Phases<'a, 'w> {
+    record: &'a mut RunRecord,
+    watch: &'a mut Watch<'w>,
+}
+
+impl Phases<'_, '_> {
+    fn take(
+        &mut self,
+        phase: Phase,
+        step: impl FnOnce(&mut Watch) -> Result<BTreeMap<String, String>>,
+    ) -> Result<()> {
+        (self.watch)(Progress::PhaseBegins(phase));
+        let start_unix_ns = unix_now();
+        let detail = step(self.watch).with_context(|| format!("phase `{}`", phase.as_str()))?;
+        self.record.phases.push(PhaseRecord { phase, start_unix_ns, end_unix_ns: unix_now(), detail });
+        Ok(())
+    }
+}
+
+/// Writes the driver's lines and tells of each second.
+struct Follow<'a, 'w> {
+    writer: &'a RunWriter,
+    watch: &'a mut Watch<'w>,
+    window: model::load::Window,
+    t: u32,
+    committed: u64,
+}
+
+impl Follow<'_, '_> {
+    fn line(&mut self, line: &DriverLine) -> Result<()> {
+        match line {
+            DriverLine::Interval { interval, histograms } => {
+                self.writer.interval(interval)?;
+                self.writer.histograms(interval.t, interval.start_unix_ns, interval.length_ns, histograms)?;
+                self.t = interval.t;
+                self.committed += interval.counts.committed;
+            }
+            DriverLine::Tick(tick) => {
+                // The tick follows the intervals of its second.
+                self.writer.tick(tick)?;
+                self.tell_second();
+            }
+            DriverLine::Event(event) => self.writer.event(event)?,
+            DriverLine::Ready(_) | DriverLine::Done(_) | DriverLine::Failed { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn tell_second(&mut self) {
+        if self.t + 1 == self.window.ramp_up_s {
+            (self.watch)(Progress::PhaseBegins(Phase::Measure));
+        }
+        if self.t < self.window.load_s() {
+            (self.watch)(Progress::Second {
+                t: self.t + 1,
+                n: self.window.load_s(),
+                committed: self.committed,
+                is_measured: self.window.measures(self.t),
+            });
+        }
+        self.committed = 0;
+    }
+}
+
+/// What the observer's threads leave behind.
+#[derive(Default, Clone)]
+struct Telemetry {
+    unavailable: Arc<Mutex<BTreeMap<String, String>>>,
+    failure: Arc<Mutex<Option<String>>>,
+}
+
+impl Telemetry {
+    fn sink(&self, writer: RunWriter) -> Box<dyn FnMut(Sample) + Send> {
+        let Telemetry { unavailable, failure } = self.clone();
+        Box::new(move |sample| {
+            let written = match sample {
+                Sample::Tick(tick) => writer.tick(&tick),
+                Sample::Event(event) => writer.event(&event),
+                Sample::Unavailable { what, reason } => {
+                    lock(&unavailable).insert(what, reason);
+                    Ok(())
+                }
+            };
+            if let Err(error) = written {
+                lock(&failure).get_or_insert(format!("{error:#}"));
+            }
+        })
+    }
+
+    /// Telemetry that could not be written makes the run fail: its record would look whole and not be.
+    fn into_record(self, record: &mut RunRecord) -> Result<()> {
+        record.telemetry_unavailable.append(&mut lock(&self.unavailable));
+        match lock(&self.failure).take() {
+            Some(failure) => anyhow::bail!("telemetry could not be written: {failure}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

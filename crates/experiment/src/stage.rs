@@ -1,0 +1,385 @@
+//! Where runs take place: an embedded cluster with its snapshot, or a server that was there before.
+//!
+//! A stage is made once per (server, data) and gives each run the same first state.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+use model::case::{Case, ServerSource, WorkloadKind};
+use server::workspace::{Claim, ClusterKey, Workspace};
+use server::{Binaries, Cache, Cluster, InitOptions, Server, StopMode};
+use wire::session::Session;
+use wire::{Conninfo, Secret};
+
+use crate::data::{self, DataState, LoadRequest};
+use crate::progress::{Progress, Watch};
+
+/// What every stage needs.
+pub struct Site<'a> {
+    /// Binaries and clusters.
+    pub cache: &'a Cache,
+    /// Memory of this machine, for settings given as a share.
+    pub memory_bytes: u64,
+    /// Most clients of any case, so that all cases of a server have the same `max_connections`.
+    pub most_clients: u32,
+    /// Password of the server given by URL.
+    pub password: Option<Secret>,
+    /// Tables that pgdyno did not make may be dropped.
+    pub replace: bool,
+    /// Raised when the user wants to stop.
+    pub stop: &'a AtomicBool,
+    /// Now as text, for the load marker.
+    pub now: &'a dyn Fn() -> String,
+}
+
+impl Site<'_> {
+    /// Fails if the user wants to stop.
+    pub fn go_on(&self) -> Result<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            bail!("stopped by the user");
+        }
+        Ok(())
+    }
+
+    fn load(&self, session: &mut Session, scale: u32, watch: &mut Watch) -> Result<data::LoadReport> {
+        let request = LoadRequest { scale, replace: self.replace, now: self.now, stop: self.stop };
+        watch(Progress::Step(format!("loading scale {scale}")));
+        let report = data::load(session, &request, &mut |progress| watch(Progress::Load(progress)))?;
+        let megabytes = report.data_bytes as f64 / 1e6;
+        watch(Progress::Step(format!(
+            "loaded {} rows, {megabytes:.0} MB in {:.1} s",
+            report.n_rows, report.seconds
+        )));
+        Ok(report)
+    }
+}
+
+/// The part of a case that decides which stage it needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StageKey {
+    source: ServerSource,
+    wal_directory: Option<PathBuf>,
+    scale: u32,
+}
+
+impl StageKey {
+    /// The stage that a case needs.
+    pub fn of(case: &Case) -> StageKey {
+        StageKey {
+            source: case.server.source.clone(),
+            wal_directory: case.server.wal_directory.clone(),
+            scale: case.workload.scale,
+        }
+    }
+}
+
+/// Where runs take place.
+pub enum Stage {
+    /// A cluster of our own.
+    Embedded(Box<Embedded>),
+    /// A server that was there before.
+    Adopted(Adopted),
+}
+
+/// The name of the snapshot of freshly loaded data.
+const LOADED: &str = "loaded";
+
+impl Stage {
+    /// Has the server and the data ready to be restored.
+    ///
+    /// # Errors
+    /// When binaries, cluster or data cannot be had.
+    pub fn set_up(case: &Case, site: &Site, watch: &mut Watch) -> Result<Stage> {
+        match &case.server.source {
+            ServerSource::Version(version) => {
+                let binaries = server::fetch(site.cache, version, &mut |p| watch(Progress::Fetch(p)))?;
+                Ok(Stage::Embedded(Box::new(Embedded::set_up(binaries, case, site, watch)?)))
+            }
+            ServerSource::BinDir(dir) => {
+                let binaries = Binaries::from_bin_dir(dir)?;
+                Ok(Stage::Embedded(Box::new(Embedded::set_up(binaries, case, site, watch)?)))
+            }
+            ServerSource::Url(keywords) => {
+                let conninfo = Conninfo::from_keywords(keywords, site.password.clone())?;
+                Ok(Stage::Adopted(Adopted { conninfo }))
+            }
+        }
+    }
+
+    /// Puts the data to its first state and has the server running with the case's settings. Returns how.
+    ///
+    /// # Errors
+    /// When that fails, or the data must not be touched.
+    pub fn restore(
+        &mut self,
+        case: &Case,
+        site: &Site,
+        watch: &mut Watch,
+    ) -> Result<BTreeMap<String, String>> {
+        match self {
+            Stage::Embedded(stage) => stage.restore(case, site),
+            Stage::Adopted(stage) => stage.restore(case, site, watch),
+        }
+    }
+
+    /// Where the load goes.
+    ///
+    /// # Errors
+    /// When no server runs.
+    pub fn conninfo(&self) -> Result<Conninfo> {
+        match self {
+            Stage::Embedded(stage) => Ok(stage.running()?.conninfo()),
+            Stage::Adopted(stage) => Ok(stage.conninfo.clone()),
+        }
+    }
+
+    /// The running server of our own.
+    pub fn server(&self) -> Option<&Server> {
+        match self {
+            Stage::Embedded(stage) => stage.server.as_ref(),
+            Stage::Adopted(_) => None,
+        }
+    }
+
+    /// The cluster of our own.
+    pub fn cluster(&self) -> Option<&Cluster> {
+        match self {
+            Stage::Embedded(stage) => Some(&stage.cluster),
+            Stage::Adopted(_) => None,
+        }
+    }
+
+    /// Ends the server of our own, so that the next run's start finds nothing running.
+    ///
+    /// # Errors
+    /// When it does not stop.
+    pub fn stand_down(&mut self) -> Result<()> {
+        match self {
+            Stage::Embedded(stage) => stage.stop(StopMode::Fast),
+            Stage::Adopted(_) => Ok(()),
+        }
+    }
+}
+
+/// A cluster of our own, with a snapshot of the freshly loaded data.
+pub struct Embedded {
+    // Declared first: the server ends before the claim on its cluster does.
+    server: Option<Server>,
+    cluster: Cluster,
+    _claim: Claim,
+}
+
+impl Embedded {
+    fn set_up(binaries: Binaries, case: &Case, site: &Site, watch: &mut Watch) -> Result<Embedded> {
+        let scale = case.workload.scale;
+        let claim = Workspace::in_cache(site.cache)?.claim(&cluster_key(&binaries, case)?)?;
+        let options =
+            InitOptions { wal_directory: case.server.wal_directory.clone(), ..InitOptions::default() };
+        // Data, its snapshot, and WAL while loading.
+        let needed_bytes = 3 * workload::tpcb::estimated_bytes(scale) + (2 << 30);
+        let mut cluster = claim.cluster(&binaries, &options, needed_bytes)?;
+        if cluster.has_snapshot(LOADED) {
+            watch(Progress::Step(format!("using the data of scale {scale} loaded before")));
+            return Ok(Embedded { server: None, cluster, _claim: claim });
+        }
+        if cluster.control_file().is_ok_and(|control| !control.is_shut_down)
+            || !cluster.facts.labels.is_empty()
+        {
+            // Loading was cut off: what is there is of no use.
+            claim.clear()?;
+            cluster = claim.cluster(&binaries, &options, needed_bytes)?;
+        }
+        watch(Progress::Step(format!("made a cluster of PostgreSQL {}", binaries.version)));
+        cluster.set_labels(labels(case))?;
+        let mut stage = Embedded { server: None, cluster, _claim: claim };
+        stage.fill(case, site, watch)?;
+        Ok(stage)
+    }
+
+    /// Loads the data and keeps a snapshot of it.
+    fn fill(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<()> {
+        self.start(case, site)?;
+        let mut session = Session::connect(&self.running()?.conninfo())?;
+        site.load(&mut session, case.workload.scale, watch)?;
+        session.execute("checkpoint")?;
+        drop(session);
+        self.stop(StopMode::Fast)?;
+        let report = self.cluster.snapshot(LOADED)?;
+        let (megabytes, method) = (report.bytes as f64 / 1e6, report.method.as_str());
+        watch(Progress::Step(format!("snapshot: {megabytes:.0} MB by {method} in {:.1} s", report.seconds)));
+        Ok(())
+    }
+
+    fn restore(&mut self, case: &Case, site: &Site) -> Result<BTreeMap<String, String>> {
+        self.stop(StopMode::Immediate)?;
+        let mut detail = BTreeMap::new();
+        if case.prepare.restore {
+            detail = self.cluster.restore(LOADED)?.detail();
+        } else {
+            detail.insert("method".to_string(), "none: prepare.restore is off".to_string());
+        }
+        self.cluster.set_labels(labels(case))?;
+        self.start(case, site)?;
+        Ok(detail)
+    }
+
+    fn start(&mut self, case: &Case, site: &Site) -> Result<()> {
+        let version_num = self.cluster.binaries.version_num;
+        let chosen = &case.server.settings;
+        let settings =
+            server::defaults::embedded_settings(version_num, site.memory_bytes, site.most_clients, chosen)?;
+        self.server = Some(Server::start(&self.cluster, &settings)?);
+        Ok(())
+    }
+
+    fn stop(&mut self, mode: StopMode) -> Result<()> {
+        match self.server.take() {
+            Some(server) => server.stop(mode).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn running(&self) -> Result<&Server> {
+        self.server.as_ref().context("the embedded server is not running")
+    }
+}
+
+/// The same question finds the same cluster again.
+fn cluster_key(binaries: &Binaries, case: &Case) -> Result<ClusterKey> {
+    let mut parts = BTreeMap::from([
+        ("workload".to_string(), data::TPCB_DATA.to_string()),
+        ("scale".to_string(), format!("s{}", case.workload.scale)),
+    ]);
+    if let Some(wal) = &case.server.wal_directory {
+        parts.insert("wal_directory".to_string(), wal.display().to_string());
+    }
+    ClusterKey::new(binaries, parts)
+}
+
+/// What a cluster was used for last, so that `pgdyno check` finds it.
+fn labels(case: &Case) -> BTreeMap<String, String> {
+    let used = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+    let source = match &case.server.source {
+        ServerSource::Version(version) => ("version", version.to_string()),
+        ServerSource::BinDir(dir) => ("bin_dir", dir.display().to_string()),
+        ServerSource::Url(_) => ("url", String::new()),
+    };
+    [
+        (source.0, source.1),
+        ("scale", case.workload.scale.to_string()),
+        ("workload", case.workload.kind.to_string()),
+        ("used_unix_ns", used.to_string()),
+    ]
+    .map(|(name, value)| (name.to_string(), value))
+    .into()
+}
+
+/// A cluster that earlier runs left as it was after the last one.
+pub struct Kept {
+    /// The cluster.
+    pub cluster: Cluster,
+    /// The workload that ran on it last.
+    pub workload: Option<WorkloadKind>,
+    _claim: Claim,
+}
+
+impl Kept {
+    /// The cluster used last, among those of `source` and with data of `scale` where these are given.
+    ///
+    /// # Errors
+    /// When there is none, or another process uses it.
+    pub fn latest(cache: &Cache, source: Option<&ServerSource>, scale: Option<u32>) -> Result<Kept> {
+        let workspace = Workspace::in_cache(cache)?;
+        let wanted = |labels: &BTreeMap<String, String>| {
+            let source_fits = match source {
+                None => true,
+                Some(ServerSource::Version(version)) => labels.get("version") == Some(&version.to_string()),
+                Some(ServerSource::BinDir(dir)) => labels.get("bin_dir") == Some(&dir.display().to_string()),
+                Some(ServerSource::Url(_)) => false,
+            };
+            source_fits && scale.is_none_or(|scale| labels.get("scale") == Some(&scale.to_string()))
+        };
+        let used = |labels: &BTreeMap<String, String>| labels.get("used_unix_ns")?.parse::<u128>().ok();
+        let entry = workspace
+            .list()?
+            .into_iter()
+            .filter_map(|entry| Some((entry.facts.as_ref()?.labels.clone(), entry)))
+            .filter(|(labels, _)| wanted(labels))
+            .max_by_key(|(labels, _)| used(labels));
+        let Some((labels, entry)) = entry else {
+            bail!(
+                "there is no embedded server with such data; run `pgdyno run` or `pgdyno init` first, or give --server"
+            );
+        };
+        let claim = workspace.claim_name(&entry.name)?;
+        let binaries = match (labels.get("bin_dir"), labels.get("version")) {
+            (Some(dir), _) => Binaries::from_bin_dir(Path::new(dir))?,
+            (None, Some(version)) => {
+                server::fetch(cache, &version.parse().map_err(anyhow::Error::msg)?, &mut |_| {})?
+            }
+            (None, None) => bail!("cluster `{}` does not say which binaries run it", entry.root.display()),
+        };
+        Ok(Kept {
+            cluster: Cluster::open(&binaries, &entry.root)?,
+            workload: labels.get("workload").and_then(|kind| kind.parse().ok()),
+            _claim: claim,
+        })
+    }
+
+    /// Starts its server with default settings.
+    ///
+    /// # Errors
+    /// When it does not start.
+    pub fn start(&self) -> Result<Server> {
+        let version_num = self.cluster.binaries.version_num;
+        let settings = server::defaults::embedded_defaults(version_num, server::defaults::memory_bytes(), 1);
+        Ok(Server::start(&self.cluster, &settings)?)
+    }
+}
+
+/// A server that was there before; its data is put to the first state by loading it again.
+pub struct Adopted {
+    conninfo: Conninfo,
+}
+
+impl Adopted {
+    fn restore(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<BTreeMap<String, String>> {
+        let mut session = Session::connect(&self.conninfo)?;
+        let scale = case.workload.scale;
+        let state = data::inspect(&mut session)?;
+        let detail = |text: String| Ok(BTreeMap::from([("method".to_string(), text)]));
+        if case.prepare.restore {
+            let report = site.load(&mut session, scale, watch)?;
+            return detail(format!("loaded again, {} rows in {:.3} s", report.n_rows, report.seconds));
+        }
+        match state {
+            DataState::Whole(marker) if marker.scale == scale => {
+                detail("none: prepare.restore is off".into())
+            }
+            DataState::Foreign { scale: Some(found), .. } if found == scale => {
+                detail("none: prepare.restore is off, tables not made by pgdyno".into())
+            }
+            DataState::Whole(marker) => {
+                bail!(
+                    "the experiment asks for scale {scale}, but the data has scale {}; give --scale {}",
+                    marker.scale,
+                    marker.scale
+                )
+            }
+            DataState::Foreign { scale: Some(found), .. } => {
+                bail!(
+                    "the experiment asks for scale {scale}, but the data has scale {found}; give --scale {found}"
+                )
+            }
+            DataState::Foreign { .. } | DataState::Half(_) => {
+                bail!("the data is not whole; load it with pgdyno init, or leave prepare.restore on")
+            }
+            DataState::Absent => bail!(
+                "the database has no such tables; load them with pgdyno init, or leave prepare.restore on"
+            ),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! `pgdyno check`: verify a workload's invariants.
+
+use anyhow::{Context, Result};
+use experiment::check::{CheckReport, check_tpcb};
+use experiment::one_run::builtin;
+use experiment::stage::Kept;
+use model::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
+use model::load::{Pace, Protocol, Window};
+use server::Cache;
+use wire::session::Session;
+
+use crate::cli::{CheckArgs, ServerArgs};
+use crate::{Exit, print, setup};
+
+/// Checks the server given, or the embedded cluster that was used last.
+pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
+    let asked: Option<WorkloadKind> =
+        args.workload.as_deref().map(str::parse).transpose().map_err(anyhow::Error::msg)?;
+    let (place, report) = match &args.server.server {
+        Some(target) => {
+            let conninfo = setup::resolve(target)?;
+            let mut session = Session::connect(&conninfo)?;
+            (conninfo.to_string(), check_tpcb(&mut session, builtin(asked.unwrap_or(WorkloadKind::Tpcb)))?)
+        }
+        None => check_embedded(args, asked)?,
+    };
+    if args.json {
+        print(&format!("{}\n", json(&place, &report)))?;
+    } else {
+        print(&text(&place, &report))?;
+    }
+    Ok(if report.is_sound() { Exit::Done } else { Exit::Failed })
+}
+
+fn check_embedded(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<(String, CheckReport)> {
+    let cache = Cache::default_location()?;
+    let source = embedded_source(&args.server)?;
+    let kept = Kept::latest(&cache, source.as_ref(), args.scale)?;
+    let kind = asked.or(kept.workload).unwrap_or(WorkloadKind::Tpcb);
+    let server = kept.start()?;
+    let mut session = Session::connect(&server.conninfo())?;
+    let report = check_tpcb(&mut session, builtin(kind));
+    drop(session);
+    server.stop(server::StopMode::Fast)?;
+    Ok((kept.cluster.root.display().to_string(), report?))
+}
+
+/// The embedded server that the options name, if they do.
+fn embedded_source(args: &ServerArgs) -> Result<Option<ServerSource>> {
+    if let Some(dir) = args.bin_dir.first() {
+        return Ok(Some(ServerSource::BinDir(dir.clone())));
+    }
+    let Some(version) = args.versions.first() else { return Ok(None) };
+    let version = version.parse().map_err(anyhow::Error::msg).context("--version")?;
+    Ok(Some(ServerSource::Version(version)))
+}
+
+/// A case that stands for an embedded server with data of this scale.
+pub(crate) fn embedded_case(args: &ServerArgs, scale: u32) -> Result<Case> {
+    let default =
+        ServerSource::Version(experiment::expand::DEFAULT_VERSION.parse().map_err(anyhow::Error::msg)?);
+    Ok(Case {
+        id: 1,
+        levels: Default::default(),
+        server: ServerSpec {
+            source: embedded_source(args)?.unwrap_or(default),
+            settings: Default::default(),
+            wal_directory: None,
+        },
+        workload: WorkloadSpec {
+            kind: WorkloadKind::Tpcb,
+            scale,
+            protocol: Protocol::Prepared,
+            n_clients: 1,
+            n_threads: 1,
+            pace: Pace::Closed,
+        },
+        window: Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 },
+        prepare: Default::default(),
+    })
+}
+
+fn text(place: &str, report: &CheckReport) -> String {
+    let mut out =
+        format!("{place}: scale {}, {} transactions in the history\n", report.scale, report.history_rows);
+    for result in &report.results {
+        let verdict = if result.violations.is_empty() { "ok      " } else { "VIOLATED" };
+        out.push_str(&format!("  {verdict}  {:<13} {}\n", result.id, result.title));
+        for violation in result.violations.iter().take(10) {
+            out.push_str(&format!("            {violation}\n"));
+        }
+        if result.violations.len() > 10 {
+            out.push_str(&format!("            and {} more\n", result.violations.len() - 10));
+        }
+    }
+    out
+}
+
+fn json(place: &str, report: &CheckReport) -> serde_json::Value {
+    let results: Vec<_> = report
+        .results
+        .iter()
+        .map(|r| serde_json::json!({"id": r.id, "title": r.title, "violations": r.violations}))
+        .collect();
+    serde_json::json!({
+        "place": place, "scale": report.scale, "history_rows": report.history_rows,
+        "sound": report.is_sound(), "results": results,
+    })
+}

@@ -1,0 +1,184 @@
+//! The command line: what can be typed. Nothing here is stored; what each option means is in `setup.rs`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// A dynamometer for PostgreSQL: benchmark numbers that can be trusted.
+#[derive(Debug, Parser)]
+#[command(name = "pgdyno", version, arg_required_else_help = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure, then explain: runs an experiment and ends with a report.
+    #[command(disable_version_flag = true)]
+    Run(RunArgs),
+    /// Show what `run` would do with the same options, and do nothing.
+    #[command(disable_version_flag = true)]
+    Plan(PlanArgs),
+    /// Explain again: writes report.html, report.md and runs.csv of results that are there.
+    Report(ReportArgs),
+    /// List the results in a directory.
+    List(ListArgs),
+    /// Load a workload's tables into a database.
+    #[command(disable_version_flag = true)]
+    Init(InitArgs),
+    /// Verify a workload's invariants in a database.
+    #[command(disable_version_flag = true)]
+    Check(CheckArgs),
+    /// The load driver: takes its order on standard input.
+    #[command(hide = true)]
+    Drive,
+}
+
+/// Which experiment, and what to change in it.
+#[derive(Debug, Args)]
+pub(crate) struct ExperimentArgs {
+    /// An experiment file, or the name of a built-in experiment [default: quick].
+    #[arg(value_name = "EXPERIMENT")]
+    pub(crate) experiment: Option<String>,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    /// Numbers of clients; several make a factor: 1,8,32.
+    #[arg(short, long, value_name = "N,...", value_delimiter = ',', value_parser = clients)]
+    pub(crate) clients: Vec<u32>,
+    /// Load that counts, per run: 30s, 5min.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) measure: Option<String>,
+    /// Load before the measure, which does not count.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) ramp_up: Option<String>,
+    /// How often each case is run.
+    #[arg(long, value_name = "N")]
+    pub(crate) repeats: Option<u32>,
+    /// Scale units of data, `fit`, or a multiple of memory such as "3x RAM".
+    #[arg(short, long, value_name = "N,...", value_delimiter = ',')]
+    pub(crate) scale: Vec<String>,
+    /// How statements are sent: simple, extended, prepared.
+    #[arg(short = 'M', long, value_name = "MODE,...", value_delimiter = ',')]
+    pub(crate) protocol: Vec<String>,
+    /// What is run: tpcb, tpcb-simple, tpcb-select.
+    #[arg(short, long, value_name = "NAME,...", value_delimiter = ',')]
+    pub(crate) workload: Vec<String>,
+    /// When transactions are due: closed, 2000/s (random gaps), "constant 2000/s".
+    #[arg(long, value_name = "PACE,...", value_delimiter = ',')]
+    pub(crate) pace: Vec<String>,
+    /// Any key of the experiment file; a list makes it a factor. Repeatable.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+/// Which server.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+pub(crate) struct ServerArgs {
+    /// A running server: URL, key=value, database name, or "" for the PG* environment.
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) server: Option<String>,
+    /// PostgreSQL versions to fetch and run: 18, 9.6, 12.22.
+    #[arg(long = "version", value_name = "V,...", value_delimiter = ',')]
+    pub(crate) versions: Vec<String>,
+    /// A directory with PostgreSQL binaries of your own to run.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) bin_dir: Vec<PathBuf>,
+}
+
+/// Options of `run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArgs,
+    /// Directory of the results, new or empty [default: results/DATE-NAME-XXXX].
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+    /// Drop tables of the same names that pgdyno did not make.
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Print the whole study as JSON instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Exit with 3 when a finding voids a number.
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// List the built-in experiments.
+    #[arg(long)]
+    pub(crate) list: bool,
+}
+
+/// Options of `plan`.
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArgs,
+    /// Print the plan as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Results directories.
+    #[arg(value_name = "DIR", required = true)]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// Print the whole study as JSON instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Exit with 3 when a finding voids a number.
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+/// Options of `list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Where results are.
+    #[arg(value_name = "DIR", default_value = "results")]
+    pub(crate) dir: PathBuf,
+    /// Print as JSON, one object per line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `init`.
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    /// Whose tables: tpcb.
+    #[arg(short, long, value_name = "NAME", default_value = "tpcb")]
+    pub(crate) workload: String,
+    /// Scale units of data.
+    #[arg(short, long, value_name = "N", default_value = "10")]
+    pub(crate) scale: String,
+    /// Drop tables of the same names that pgdyno did not make.
+    #[arg(long)]
+    pub(crate) replace: bool,
+}
+
+/// Options of `check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    /// Which workload ran: tpcb, tpcb-simple, tpcb-select [default: what ran last on the embedded server, else tpcb].
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) workload: Option<String>,
+    /// Scale of the embedded server's data [default: what was used last].
+    #[arg(short, long, value_name = "N")]
+    pub(crate) scale: Option<u32>,
+    /// Print as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn clients(text: &str) -> Result<u32, String> {
+    let n: u32 =
+        text.trim().parse().map_err(|_| format!("`{text}` is not a number (example: --clients 1,16,64)"))?;
+    if (1..=100_000).contains(&n) { Ok(n) } else { Err(format!("{n} is not in 1..100000")) }
+}

@@ -1,0 +1,56 @@
+//! `pgdyno init`: load a workload's tables.
+
+use anyhow::{Result, bail};
+use experiment::data::{self, LoadRequest};
+use experiment::stage::{Site, Stage};
+use model::units::Scale;
+use server::Cache;
+use wire::session::Session;
+
+use crate::check::embedded_case;
+use crate::cli::InitArgs;
+use crate::screen::Screen;
+use crate::{Exit, print, setup, signals};
+
+/// Loads the tables that `args` ask for, into the server given or into an embedded one.
+pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
+    if args.workload != data::TPCB_DATA {
+        bail!("no tables for workload `{}`; known: {}", args.workload, data::TPCB_DATA);
+    }
+    let Scale::Units(scale) = args.scale.parse().map_err(anyhow::Error::msg)? else {
+        bail!("--scale {}: give a number of scale units", args.scale);
+    };
+    let stop = signals::stop_flag();
+    let now = || jiff::Timestamp::now().to_string();
+    let mut screen = Screen::of_one();
+    if let Some(target) = &args.server.server {
+        let mut session = Session::connect(&setup::resolve(target)?)?;
+        let request = LoadRequest { scale, replace: args.replace, now: &now, stop };
+        let report = data::load(&mut session, &request, &mut |load| {
+            screen.show(experiment::progress::Progress::Load(load));
+        });
+        screen.close();
+        let report = report?;
+        print(&format!("loaded scale {scale}: {} rows in {:.2} s\n", report.n_rows, report.seconds))?;
+        return Ok(Exit::Done);
+    }
+    let cache = Cache::default_location()?;
+    let site = Site {
+        cache: &cache,
+        memory_bytes: server::defaults::memory_bytes(),
+        most_clients: 1,
+        password: None,
+        replace: args.replace,
+        stop,
+        now: &now,
+    };
+    let case = embedded_case(&args.server, scale)?;
+    let stage = Stage::set_up(&case, &site, &mut |progress| screen.show(progress));
+    screen.close();
+    let mut stage = stage?;
+    stage.stand_down()?;
+    if let Some(cluster) = stage.cluster() {
+        print(&format!("scale {scale} is loaded in {}\n", cluster.root.display()))?;
+    }
+    Ok(Exit::Done)
+}

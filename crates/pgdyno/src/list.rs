@@ -1,0 +1,32 @@
+//! `pgdyno list`: the results that are there.
+
+use anyhow::Result;
+use model::plan::RunState;
+
+use crate::cli::ListArgs;
+use crate::{Exit, print};
+
+/// Prints one line for each experiment, oldest first.
+pub(crate) fn list(args: &ListArgs) -> Result<Exit> {
+    for listing in store::list(&args.dir)? {
+        let made = jiff::Timestamp::from_nanosecond(listing.made_unix_ns.into()).unwrap_or_default();
+        let state = match listing.state {
+            RunState::Completed => "completed",
+            RunState::Partial => "partial",
+            RunState::Failed => "failed",
+            RunState::Started => "not finished",
+        };
+        let runs = format!("{}/{}", listing.n_runs_completed, listing.n_runs_planned);
+        if args.json {
+            let value = serde_json::json!({
+                "path": listing.path, "name": listing.name, "made": made.to_string(), "state": state,
+                "runs_completed": listing.n_runs_completed, "runs_planned": listing.n_runs_planned,
+            });
+            print(&format!("{value}\n"))?;
+        } else {
+            let when = made.strftime("%Y-%m-%d %H:%M:%SZ");
+            print(&format!("{when}  {runs:>9} runs  {state:<12}  {}\n", listing.path.display()))?;
+        }
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,99 @@
+//! `pgdyno plan`: what `run` would do.
+
+use std::fmt::Write;
+
+use anyhow::Result;
+use model::case::{Case, ServerSource};
+use model::plan::Plan;
+
+use crate::cli::PlanArgs;
+use crate::{Exit, print, setup};
+
+/// Seconds of a run besides its load: restore, start, vacuum, prewarm, checkpoint, settle, stop.
+/// Seen on two cores with half a gigabyte of data; progress corrects it with what runs really took.
+pub(crate) const AROUND_LOAD_S: f64 = 6.0;
+
+/// Prints the ordered runs and what they need.
+pub(crate) fn plan(args: &PlanArgs) -> Result<Exit> {
+    let plan = setup::ask(&args.experiment)?.plan;
+    if args.json {
+        print(&format!("{}\n", serde_json::to_string_pretty(&plan)?))?;
+    } else {
+        print(&text(&plan)?)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// Seconds that the plan's runs will take, loading not counted.
+pub(crate) fn estimated_s(plan: &Plan) -> f64 {
+    let of_run = |case: &Case| f64::from(case.window.load_s()) + AROUND_LOAD_S;
+    plan.runs.iter().filter_map(|run| plan.case(run.case)).map(of_run).sum()
+}
+
+fn text(plan: &Plan) -> Result<String> {
+    let mut out = String::new();
+    writeln!(out, "{}: {}", plan.name, plan.title)?;
+    writeln!(
+        out,
+        "seed {}, {} cases, {} runs in {} randomized blocks",
+        plan.seed,
+        plan.cases.len(),
+        plan.runs.len(),
+        plan.repeats
+    )?;
+    writeln!(out)?;
+    for case in &plan.cases {
+        let workload = &case.workload;
+        writeln!(
+            out,
+            "case {:>3}  {}  {} scale {}, {} clients, {} threads, {}, pace {}, ramp-up {} s, measure {} s",
+            case.id,
+            server(&case.server.source),
+            workload.kind,
+            workload.scale,
+            workload.n_clients,
+            workload.n_threads,
+            workload.protocol.as_str(),
+            workload.pace,
+            case.window.ramp_up_s,
+            case.window.measure_s,
+        )?;
+        for (name, value) in &case.server.settings {
+            writeln!(out, "          {name} = {value}")?;
+        }
+    }
+    writeln!(out)?;
+    for run in &plan.runs {
+        let label = plan.case(run.case).map(Case::label).unwrap_or_default();
+        writeln!(out, "run {:>4}  block {:>3}  case {:>3}  {label}", run.run, run.block, run.case)?;
+    }
+    let mut scales: Vec<u32> = plan.cases.iter().map(|case| case.workload.scale).collect();
+    scales.sort_unstable();
+    scales.dedup();
+    let bytes: u64 = scales.iter().map(|&scale| workload::tpcb::estimated_bytes(scale)).sum();
+    writeln!(out)?;
+    writeln!(out, "time    about {} after loading", duration(estimated_s(plan)))?;
+    writeln!(out, "disk    about {:.1} GB: data and its snapshot, per server", 2.0 * bytes as f64 / 1e9)?;
+    Ok(out)
+}
+
+fn server(source: &ServerSource) -> String {
+    match source {
+        ServerSource::Version(version) => format!("PostgreSQL {version}"),
+        ServerSource::BinDir(dir) => format!("binaries in {}", dir.display()),
+        ServerSource::Url(keywords) => {
+            let of = |key: &str| keywords.get(key).map(String::as_str).unwrap_or_default();
+            format!("{}@{}:{}/{}", of("user"), of("host"), of("port"), of("dbname"))
+        }
+    }
+}
+
+/// Seconds as people say them.
+pub(crate) fn duration(s: f64) -> String {
+    let s = s.round() as u64;
+    match s {
+        0..=119 => format!("{s} s"),
+        120..=7199 => format!("{} min {:02} s", s / 60, s % 60),
+        _ => format!("{} h {:02} min", s / 3600, s % 3600 / 60),
+    }
+}

@@ -1,0 +1,80 @@
+//! `pgdyno run`: measure, then explain.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use experiment::conduct::{self, Outcome};
+use experiment::stage::Site;
+use server::Cache;
+use store::ExperimentDir;
+
+use crate::cli::RunArgs;
+use crate::screen::Screen;
+use crate::setup::{self, Asked};
+use crate::{Exit, explain, print, say, signals};
+
+/// Runs the experiment that `args` ask for.
+pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
+    if args.list {
+        for builtin in experiment::builtin::BUILTINS {
+            print(&format!("{:<12} {}\n", builtin.name, builtin.about))?;
+        }
+        return Ok(Exit::Done);
+    }
+    let stop = signals::stop_flag();
+    let asked = setup::ask(&args.experiment)?;
+    let path = args.output.clone().unwrap_or_else(|| default_path(&asked));
+    let dir = ExperimentDir::create(&path, &asked.plan, &asked.experiment_toml)?;
+    let cache = Cache::default_location()?;
+    let most_clients = asked.plan.cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1);
+    let now = || jiff::Timestamp::now().to_string();
+    let site = Site {
+        cache: &cache,
+        memory_bytes: server::defaults::memory_bytes(),
+        most_clients,
+        password: asked.password.clone(),
+        replace: args.replace,
+        stop,
+        now: &now,
+    };
+    let mut screen = Screen::new(&asked.plan);
+    let program = std::env::current_exe().context("find the program of this process")?;
+    let outcome = conduct::conduct(&asked.plan, &dir, &site, &program, &mut |progress| screen.show(progress));
+    screen.close();
+    finish(args, dir, outcome)
+}
+
+/// Explains what there is, also when the experiment ended early.
+fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Result<Outcome>) -> Result<Exit> {
+    let path = dir.path().to_path_buf();
+    // The lock on the directory ends here.
+    drop(dir);
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            say(&format!("what was written so far is in {}", path.display()));
+            return Err(error);
+        }
+    };
+    if outcome.completed + outcome.incomplete == 0 {
+        say(&format!("stopped before the first run; {} has no results", path.display()));
+        return Ok(Exit::Partial);
+    }
+    let exit = explain::explain(&path, args.json, args.strict)?;
+    if outcome.incomplete + outcome.missing > 0 {
+        let word = if outcome.stopped { "stopped" } else { "ended early" };
+        say(&format!(
+            "{word}: {} runs completed, {} cut short or failed, {} not begun; the results are partial",
+            outcome.completed, outcome.incomplete, outcome.missing
+        ));
+        return Ok(Exit::Partial);
+    }
+    Ok(exit)
+}
+
+fn default_path(asked: &Asked) -> PathBuf {
+    let today = jiff::Zoned::now().date().to_string();
+    // Different from the seed's last digits, which a repeated experiment shares.
+    let random = (asked.plan.made_unix_ns / 1000 ^ u64::from(std::process::id())) as u16;
+    store::default_path(std::path::Path::new("results"), &asked.plan.name, &today, random)
+}

@@ -1,0 +1,131 @@
+//! From the command line to an experiment, its plan, and the site where it takes place.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use experiment::expand::{self, Site};
+use experiment::file::{self, Override};
+use model::experiment::Experiment;
+use model::plan::Plan;
+use toml::Value;
+use wire::{Conninfo, Secret};
+
+use crate::cli::{ExperimentArgs, ServerArgs};
+use crate::secrets;
+
+/// What is asked, ready to be run.
+pub(crate) struct Asked {
+    /// The plan.
+    pub(crate) plan: Plan,
+    /// The experiment as it is after all options, as TOML without secrets.
+    pub(crate) experiment_toml: String,
+    /// Password of the server given by URL.
+    pub(crate) password: Option<Secret>,
+}
+
+/// Reads the experiment, changes it as the options say, and makes the plan.
+pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
+    let n_cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    let (name, text) = source(args.experiment.as_deref().unwrap_or("quick"), n_cpus)?;
+    let mut experiment = file::parse(&name, &text, &overrides(args)?)?;
+    let now = jiff::Timestamp::now();
+    let now_unix_ns = now.as_nanosecond().max(0) as u64;
+    let conninfo = experiment.server.url.as_deref().map(resolve).transpose()?;
+    let site = Site {
+        memory_bytes: server::defaults::memory_bytes(),
+        n_cpus,
+        url_keywords: conninfo.as_ref().map(Conninfo::keywords),
+        now_unix_ns,
+        // Seeds are typed by people when they repeat an experiment: short ones, no secret.
+        fresh_seed: now_unix_ns / 1000 % 1_000_000_000,
+    };
+    let plan = expand::plan(&experiment, &site).map_err(|message| anyhow::anyhow!("{name}: {message}"))?;
+    experiment.experiment.seed = Some(plan.seed);
+    experiment.server.url = conninfo.as_ref().map(secrets::keyword_text);
+    let experiment_toml = toml_text(&experiment)?;
+    Ok(Asked { plan, experiment_toml, password: conninfo.and_then(|c| c.password) })
+}
+
+fn toml_text(experiment: &Experiment) -> Result<String> {
+    toml::to_string_pretty(experiment).context("write the experiment as TOML")
+}
+
+/// A target as libpq takes it, with the password that came another way.
+pub(crate) fn resolve(target: &str) -> Result<Conninfo> {
+    let mut conninfo = Conninfo::resolve(target).with_context(|| "the server given is not understood")?;
+    if let Some(password) = secrets::carried() {
+        conninfo.password = Some(password);
+    }
+    if conninfo.application_name.as_deref().is_none_or(str::is_empty) {
+        conninfo.application_name = Some("pgdyno".to_string());
+    }
+    Ok(conninfo)
+}
+
+/// An experiment file, or a built-in one.
+fn source(name: &str, n_cpus: u32) -> Result<(String, String)> {
+    let is_path = name.contains('/') || name.ends_with(".toml");
+    if !is_path && let Some(text) = experiment::builtin::text(name, n_cpus) {
+        return Ok((format!("built-in experiment `{name}`"), text));
+    }
+    if !is_path && !Path::new(name).exists() {
+        let known: Vec<&str> = experiment::builtin::BUILTINS.iter().map(|builtin| builtin.name).collect();
+        bail!("no experiment `{name}`: it is neither a file nor built in ({})", known.join(", "));
+    }
+    let text =
+        std::fs::read_to_string(name).with_context(|| format!("cannot read the experiment file `{name}`"))?;
+    Ok((name.to_string(), text))
+}
+
+/// The options as changes to the experiment file; `--set` comes last and wins.
+fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
+    let mut changes = server_overrides(&args.server);
+    if !args.clients.is_empty() {
+        let all = args.clients.iter().map(|&n| Value::Integer(n.into())).collect();
+        let origin = "--clients".to_string();
+        changes.push(Override { key: "workload.clients".into(), value: Value::Array(all), origin });
+    }
+    let texts = [
+        ("workload.scale", "--scale", &args.scale),
+        ("workload.protocol", "--protocol", &args.protocol),
+        ("workload.kind", "--workload", &args.workload),
+        ("workload.pace", "--pace", &args.pace),
+    ];
+    for (key, option, levels) in texts {
+        if !levels.is_empty() {
+            changes.push(Override::levels(key, levels, format!("{option} {}", levels.join(","))));
+        }
+    }
+    for (key, option, value) in
+        [("run.measure", "--measure", &args.measure), ("run.ramp_up", "--ramp-up", &args.ramp_up)]
+    {
+        if let Some(value) = value {
+            changes.push(Override::levels(key, std::slice::from_ref(value), format!("{option} {value}")));
+        }
+    }
+    if let Some(n) = args.repeats {
+        let origin = format!("--repeats {n}");
+        changes.push(Override { key: "experiment.repeats".into(), value: Value::Integer(n.into()), origin });
+    }
+    for text in &args.set {
+        changes.push(Override::parse(text).map_err(anyhow::Error::msg)?);
+    }
+    Ok(changes)
+}
+
+fn server_overrides(args: &ServerArgs) -> Vec<Override> {
+    let mut changes = Vec::new();
+    if let Some(target) = &args.server {
+        // The option's text may have a password; messages name the option only.
+        changes.push(Override::levels("server.url", std::slice::from_ref(target), "--server".into()));
+    }
+    if !args.versions.is_empty() {
+        let origin = format!("--version {}", args.versions.join(","));
+        changes.push(Override::levels("server.version", &args.versions, origin));
+    }
+    if !args.bin_dir.is_empty() {
+        let dirs: Vec<String> = args.bin_dir.iter().map(|dir| dir.display().to_string()).collect();
+        changes.push(Override::levels("server.bin_dir", &dirs, "--bin-dir".into()));
+    }
+    changes
+}
