@@ -5,15 +5,12 @@ const groupColour = (group) => {
   return data.axis.groups.length > 1 ? colours[`c${member.colour}`] : colours.c0;
 };
 
-// Groups stand side by side within the place of their level; closer where lines join the levels, because lines
-// that start at different places seem to cross.
-function slot(band) {
-  const n = data.axis.groups.length;
-  const share = n > 1 && data.axis.numeric ? 0.26 : 0.62;
-  return Math.min((band * share) / n, 40);
-}
-const offset = (group, band) => (group - (data.axis.groups.length - 1) / 2) * slot(band);
-const halfWidth = (band) => slot(band) * 0.42;
+// Groups stand side by side within the place of their level. Where lines join the levels they stand in one place:
+// lines that start side by side seem to cross.
+const sideBySide = () => data.axis.groups.length > 1 && !data.axis.numeric;
+const slot = (band) => Math.min((band * 0.62) / (sideBySide() ? data.axis.groups.length : 1), 40);
+const offset = (group, band) => (sideBySide() ? (group - (data.axis.groups.length - 1) / 2) * slot(band) : 0);
+const halfWidth = (band) => slot(band) * (data.axis.groups.length > 1 && data.axis.numeric ? 0.26 : 0.42);
 
 function throughputByCase() {
   const series = [];
@@ -43,7 +40,7 @@ function medianLine(cases, group, colour) {
     renderItem: (params, api) => {
       const shift = offset(group, api.size([1, 0])[0]);
       const points = cases.map((c) => api.coord([c.level, c.median])).map(([x, y]) => [x + shift, y]);
-      return { type: 'polyline', shape: { points }, style: { stroke: colour, fill: 'none', lineWidth: 1.5, opacity: 0.45 } };
+      return { type: 'polyline', shape: { points }, style: { stroke: colour, fill: 'none', lineWidth: data.axis.groups.length > 1 ? 2 : 1.5, opacity: data.axis.groups.length > 1 ? 0.75 : 0.45 } };
     },
   };
 }
