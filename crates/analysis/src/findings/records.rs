@@ -1,5 +1,8 @@
 //! Findings about the records themselves: runs cut short, sums that do not add up, damage.
 
+use std::collections::BTreeMap;
+
+use model::case::WorkloadKind;
 use model::plan::RunState;
 
 use super::words::{list, percent};
@@ -83,4 +86,33 @@ pub(super) fn records_damaged(context: &RunContext) -> Option<Finding> {
         }
     }
     (!parts.is_empty()).then(|| RECORDS_DAMAGED.finds(Severity::Doubt, list(&parts, 3)))
+}
+
+pub(super) const HISTORY_DIFFERS: Rule = Rule {
+    id: "history-differs",
+    title: "The database does not hold what was committed",
+    severity: "Void when the history table did not grow by the committed transactions, give or take those whose \
+               outcome is unknown (read-write TPC-B-like workloads)",
+    source: "TPC-B-like transactions add one row each: acknowledged <= rows <= acknowledged + unknown outcomes",
+    advice: "If rows are missing, acknowledged commits were lost: check synchronous_commit and the storage; if there \
+             are too many, something else wrote to the tables.",
+};
+
+pub(super) fn history_differs(context: &RunContext) -> Option<Finding> {
+    let record = &context.data.record;
+    if record.case.workload.kind == WorkloadKind::TpcbSelect {
+        return None;
+    }
+    let rows = |counts: &BTreeMap<String, u64>| counts.get("pgbench_history").copied();
+    let grown = rows(&record.rows_after)?.checked_sub(rows(&record.rows_before)?)?;
+    let counts = record.done.as_ref()?.counts;
+    if (counts.committed..=counts.committed + counts.unknown).contains(&grown) {
+        return None;
+    }
+    let unknown = match counts.unknown {
+        0 => String::new(),
+        n => format!(" and {n} of unknown outcome"),
+    };
+    let evidence = format!("{} transactions were committed{unknown}, but the history grew by {grown} rows", counts.committed);
+    Some(HISTORY_DIFFERS.finds(Severity::Void, evidence))
 }

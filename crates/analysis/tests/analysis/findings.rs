@@ -76,6 +76,10 @@ const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("records-damaged", Severity::Doubt, "1 seconds of the measure are missing", |data| {
         data.intervals.remove(20);
     }),
+    ("history-differs", Severity::Void, "the history grew by", |data| {
+        data.record.rows_before = [("pgbench_history".to_string(), 0)].into();
+        data.record.rows_after = [("pgbench_history".to_string(), 17)].into();
+    }),
     ("too-few-transactions", Severity::Void, "60 committed in 30 s by 8 clients", |data| {
         set_committed(data, 0..36, |_| 2);
     }),
