@@ -31,6 +31,9 @@ impl Scripts {
         let sources: Vec<(&str, &str, u32)> =
             load.scripts.iter().map(|s| (s.name.as_str(), s.source.as_str(), s.weight)).collect();
         let bundle = Bundle::compile(&sources, &load.defines).map_err(|e| e.to_string())?;
+        for program in &bundle.programs {
+            refuse_special(program, load.protocol)?;
+        }
         let prepared = bundle
             .programs
             .iter()
@@ -86,6 +89,17 @@ impl Scripts {
         let program = &self.bundle.programs[script];
         encode_statement(self.protocol, program, statement, &prepared.name, Some(machine), out);
     }
+}
+
+/// A script must not fail in the middle of a run for something that is known before it.
+fn refuse_special(program: &Program, protocol: Protocol) -> Result<(), String> {
+    if let Some((step, what)) = program.first_special() {
+        return Err(format!("{}:{}: `{what}` is not supported yet; remove it from the script", program.name, step.line));
+    }
+    if protocol != Protocol::Simple {
+        program.check_parameter_counts().map_err(|e| e.to_string())?;
+    }
+    Ok(())
 }
 
 fn prepare_all(script: usize, program: &Program, protocol: Protocol) -> Vec<Prepared> {
