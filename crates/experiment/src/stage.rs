@@ -131,7 +131,7 @@ impl Stage {
     /// When no server runs.
     pub fn conninfo(&self) -> Result<Conninfo> {
         match self {
-            Stage::Embedded(stage) => Ok(stage.running()?.conninfo()),
+            Stage::Embedded(stage) => Ok(stage.conninfo()?),
             Stage::Adopted(stage) => Ok(stage.conninfo.clone()),
         }
     }
@@ -202,7 +202,7 @@ impl Embedded {
     /// Loads the data and keeps a snapshot of it.
     fn fill(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<()> {
         self.start(case, site)?;
-        let mut session = Session::connect(&self.running()?.conninfo())?;
+        let mut session = Session::connect(&self.conninfo()?)?;
         site.load(&mut session, case.workload.scale, watch)?;
         session.execute("checkpoint")?;
         drop(session);
@@ -240,6 +240,11 @@ impl Embedded {
             Some(server) => server.stop(mode).map(drop),
             None => Ok(()),
         }
+    }
+
+    fn conninfo(&self) -> Result<Conninfo> {
+        // By this name, waiting for quiet tells our own sessions from others.
+        Ok(Conninfo { application_name: Some("pgdyno".to_string()), ..self.running()?.conninfo() })
     }
 
     fn running(&self) -> Result<&Server> {
