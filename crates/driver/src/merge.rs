@@ -133,6 +133,7 @@ impl Merger {
                 counts: script.counts,
                 errors,
                 statements: script.statements.iter().map(|times| times.0.len()).collect(),
+                ..Interval::default()
             };
             let tag = self.scripts[index].tag.clone();
             let histograms = self.histogram_lines(&tag, script);

@@ -226,7 +226,6 @@ impl OneRun<'_> {
         let workload = &self.case.workload;
         let builtin = builtin(workload.kind);
         LoadSpec {
-            format: model::FORMAT,
             target: conninfo.keywords(),
             scripts: vec![ScriptSpec {
                 name: workload.kind.to_string(),
@@ -241,6 +240,7 @@ impl OneRun<'_> {
             pace: workload.pace,
             window: self.case.window,
             seed: self.spec.seed,
+            ..LoadSpec::default()
         }
     }
 

@@ -51,6 +51,7 @@ fn order(source: &str) -> DriveOrder {
             pace: Pace::Closed,
             window: WINDOW,
             seed: 1,
+            ..LoadSpec::default()
         },
         password: Some(PASSWORD.into()),
     }

@@ -27,8 +27,14 @@ pub struct Counts {
     pub unknown: u64,
     /// Were in flight when the load ended and were cancelled or abandoned.
     pub aborted: u64,
-    /// Attempts beyond the first, of any transaction.
+    /// Transactions that were tried more than once.
     pub retried: u64,
+    /// Tries beyond the first, of any transaction.
+    #[serde(default)]
+    pub retries: u64,
+    /// Committed later than the latency limit.
+    #[serde(default)]
+    pub late: u64,
 }
 
 impl Counts {
@@ -53,11 +59,13 @@ impl AddAssign for Counts {
         self.unknown += other.unknown;
         self.aborted += other.aborted;
         self.retried += other.retried;
+        self.retries += other.retries;
+        self.late += other.late;
     }
 }
 
 /// One second of one script: a line of `intervals.jsonl`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Number of the interval: whole seconds since `go`.
     pub t: u32,
@@ -75,6 +83,83 @@ pub struct Interval {
     /// Statements acknowledged, by their index in the script.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statements: Vec<u64>,
+    /// Sums of the committed transactions' latencies, nanoseconds.
+    #[serde(default)]
+    pub latency: Moments,
+    /// Sums of the lag of the started transactions, nanoseconds; open loop only.
+    #[serde(default)]
+    pub lag: Moments,
+    /// Each command of the script, if asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<CommandTally>,
+}
+
+/// Exact sums of a set of times, from which mean and standard deviation follow without a histogram's rounding.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Moments {
+    /// How many.
+    pub n: u64,
+    /// Their sum, nanoseconds.
+    pub sum: f64,
+    /// The sum of their squares.
+    pub sum_squares: f64,
+    /// The smallest, nanoseconds; 0 when there is none.
+    pub min: f64,
+    /// The largest, nanoseconds.
+    pub max: f64,
+}
+
+impl Moments {
+    /// Adds one time.
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        let x = ns as f64;
+        self.min = if self.n == 0 { x } else { self.min.min(x) };
+        self.max = self.max.max(x);
+        self.n += 1;
+        self.sum += x;
+        self.sum_squares += x * x;
+    }
+
+    /// Arithmetic mean in nanoseconds; 0 when there is none.
+    pub fn mean(&self) -> f64 {
+        if self.n == 0 { 0.0 } else { self.sum / self.n as f64 }
+    }
+
+    /// Standard deviation of the population in nanoseconds, as pgbench computes it.
+    pub fn sd(&self) -> f64 {
+        if self.n == 0 {
+            0.0
+        } else {
+            (self.sum_squares / self.n as f64 - self.mean().powi(2)).max(0.0).sqrt()
+        }
+    }
+}
+
+impl AddAssign for Moments {
+    fn add_assign(&mut self, other: Moments) {
+        if other.n == 0 {
+            return;
+        }
+        self.min = if self.n == 0 { other.min } else { self.min.min(other.min) };
+        self.max = self.max.max(other.max);
+        self.n += other.n;
+        self.sum += other.sum;
+        self.sum_squares += other.sum_squares;
+    }
+}
+
+/// One command of a script in one interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct CommandTally {
+    /// How often it was done.
+    pub n: u64,
+    /// Its time in all, nanoseconds.
+    pub sum_ns: f64,
+    /// How often it ended the transaction with an error.
+    pub failed: u64,
+    /// How often it was the reason to try the transaction again.
+    pub retries: u64,
 }
 
 /// One histogram of one interval: a line of `latency.hlog`.

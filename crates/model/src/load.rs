@@ -32,6 +32,100 @@ pub struct LoadSpec {
     pub window: Window,
     /// Seed of every random stream.
     pub seed: u64,
+    /// Transactions of each client; the load ends when all have made theirs. `None`: the window decides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transactions_per_client: Option<u64>,
+    /// Slots of an open loop that are later than this are skipped; transactions that take longer are counted as
+    /// late, and none is tried again after it. Nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_limit_ns: Option<u64>,
+    /// Tries of a transaction that ends with 40001 or 40P01; 0 is without limit.
+    #[serde(default = "one_try")]
+    pub max_tries: u32,
+    /// Every transaction has a connection of its own.
+    #[serde(default)]
+    pub connect_each: bool,
+    /// What a client does after an error that is not tried again.
+    #[serde(default)]
+    pub on_error: OnError,
+    /// What a client does when its connection is lost.
+    #[serde(default)]
+    pub on_disconnect: OnDisconnect,
+    /// Measure each command of the scripts, those included that send nothing.
+    #[serde(default)]
+    pub time_commands: bool,
+    /// A file with a line for each transaction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<TransactionLog>,
+}
+
+fn one_try() -> u32 {
+    1
+}
+
+impl Default for LoadSpec {
+    /// One client in a closed loop, no script and no time: what is common to all loads.
+    fn default() -> LoadSpec {
+        LoadSpec {
+            format: crate::FORMAT,
+            target: BTreeMap::new(),
+            scripts: Vec::new(),
+            defines: BTreeMap::new(),
+            protocol: Protocol::Prepared,
+            n_clients: 1,
+            n_threads: 1,
+            pace: Pace::Closed,
+            window: Window { ramp_up_s: 0, measure_s: 0, grace_s: 0 },
+            seed: 0,
+            transactions_per_client: None,
+            latency_limit_ns: None,
+            max_tries: 1,
+            connect_each: false,
+            on_error: OnError::default(),
+            on_disconnect: OnDisconnect::default(),
+            time_commands: false,
+            log: None,
+        }
+    }
+}
+
+/// What a client does after an error of the server that is not tried again.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnError {
+    /// Counts the transaction as failed and goes on with the next.
+    #[default]
+    Continue,
+    /// Ends, and the others go on (pgbench; 40001 and 40P01 are failures even then).
+    EndClient,
+    /// Ends, and so does the load.
+    EndLoad,
+}
+
+/// What a client does when its connection is lost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDisconnect {
+    /// Ends, and the others go on.
+    #[default]
+    EndClient,
+    /// Connects again, as often as it takes while the load lasts.
+    Reconnect,
+    /// Ends, and so does the load.
+    EndLoad,
+}
+
+/// A log in pgbench's form: `PREFIX.PID` of the first thread, `PREFIX.PID.N` of the others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TransactionLog {
+    /// What the files' names begin with; may have a directory.
+    pub prefix: String,
+    /// Share of transactions that are logged, above 0 and up to 1.
+    pub sampling_rate: f64,
+    /// Sums of so many seconds instead of single transactions; 0 for single ones.
+    pub aggregate_interval_s: u32,
+    /// Failed transactions are named by what they failed with.
+    pub failures_detailed: bool,
 }
 
 /// One script of the load.

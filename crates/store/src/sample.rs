@@ -90,6 +90,7 @@ pub(crate) fn interval(t: u32) -> Interval {
         counts: Counts { due: 3, started: 3, committed: 3, ..Counts::default() },
         errors: BTreeMap::new(),
         statements: vec![3],
+        ..Interval::default()
     }
 }
 

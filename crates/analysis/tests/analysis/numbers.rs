@@ -219,6 +219,7 @@ fn the_identity_of_counts_is_what_its_rule_says() {
         unknown: 1,
         aborted: 1,
         retried: 4,
+        ..Counts::default()
     };
     assert!(holds.identity_holds(0));
     let broken: [fn(&mut Counts); 7] = [

@@ -88,6 +88,7 @@ pub(crate) fn interval(t: u32, counts: Counts) -> Interval {
         counts,
         errors: BTreeMap::new(),
         statements: vec![counts.committed],
+        ..Interval::default()
     }
 }
 
@@ -196,6 +197,7 @@ fn load(case: &Case, seed: u64) -> LoadSpec {
         pace: case.workload.pace,
         window: case.window,
         seed,
+        ..LoadSpec::default()
     }
 }
 

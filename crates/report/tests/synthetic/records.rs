@@ -53,6 +53,7 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
             pace: case.workload.pace,
             window: case.window,
             seed: spec.seed,
+            ..LoadSpec::default()
         }),
         server: Some(server(shape, &version)),
         host: Some(host(shape)),
