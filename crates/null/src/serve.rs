@@ -1,0 +1,221 @@
+//! The event loop: sockets, and answers that wait for their service time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use mio::net::{UnixListener, UnixStream};
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use nix::sys::time::{TimeSpec, TimeValLike};
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use nix::time::{ClockId as Clock, clock_gettime};
+use workload::Prng;
+
+use crate::delay::ServiceTime;
+use crate::session::Session;
+
+/// Where to listen.
+#[derive(Debug, Clone)]
+pub struct Listen {
+    /// Directory of the unix socket; it is `.s.PGSQL.PORT` in it, as PostgreSQL has it.
+    pub directory: PathBuf,
+    /// Port in the socket's name.
+    pub port: u16,
+}
+
+const LISTENER: Token = Token(usize::MAX);
+const TIMER: Token = Token(usize::MAX - 1);
+/// Connections at most: a bound, not a goal.
+const CONNECTIONS_MAX: usize = 20_000;
+/// A timer wakes a little late; the rest is spent looking at the clock.
+const SPIN_NS: u64 = 60_000;
+
+/// One connection.
+struct Peer {
+    stream: UnixStream,
+    session: Session,
+    /// Not yet sent, in order.
+    outgoing: Vec<u8>,
+    /// Tells answers of this connection from those of an earlier one with the same number.
+    generation: u64,
+}
+
+/// Answers clients until `stop` is raised.
+///
+/// # Errors
+/// When the socket cannot be made, or waiting fails.
+pub fn serve(listen: &Listen, service: ServiceTime, seed: u64, stop: &AtomicBool) -> Result<()> {
+    let path = listen.directory.join(format!(".s.PGSQL.{}", listen.port));
+    let listener = UnixListener::bind(&path).with_context(|| format!("cannot listen on `{}`", path.display()))?;
+    let result = Null::new(listener, service, seed).and_then(|mut null| null.run(stop));
+    // The socket was made above, so it is ours to remove.
+    std::fs::remove_file(&path).ok();
+    result
+}
+
+struct Null {
+    poll: Poll,
+    timer: TimerFd,
+    listener: UnixListener,
+    peers: Vec<Option<Peer>>,
+    generation: u64,
+    service: ServiceTime,
+    prng: Prng,
+    /// Answers that wait: when, whose (number and generation), what.
+    waiting: BinaryHeap<Reverse<(u64, usize, u64, Vec<u8>)>>,
+}
+
+impl Null {
+    fn new(mut listener: UnixListener, service: ServiceTime, seed: u64) -> Result<Null> {
+        let poll = Poll::new()?;
+        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
+        poll.registry().register(&mut SourceFd(&timer.as_fd().as_raw_fd()), TIMER, Interest::READABLE)?;
+        Ok(Null {
+            poll,
+            timer,
+            listener,
+            peers: Vec::new(),
+            generation: 0,
+            service,
+            prng: Prng::seed(seed),
+            waiting: BinaryHeap::new(),
+        })
+    }
+
+    fn run(&mut self, stop: &AtomicBool) -> Result<()> {
+        let mut events = Events::with_capacity(1024);
+        let mut buffer = vec![0; 64 * 1024];
+        while !stop.load(Ordering::Relaxed) {
+            self.answer_due();
+            let timeout = self.arm_timer()?;
+            match self.poll.poll(&mut events, Some(timeout)) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                other => other.context("wait for sockets")?,
+            }
+            for event in &events {
+                match event.token() {
+                    LISTENER => self.accept()?,
+                    TIMER => {}
+                    Token(peer) => self.serve_peer(peer, &mut buffer),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the timer for the next answer; gives the longest time to wait.
+    fn arm_timer(&self) -> Result<Duration> {
+        let Some(Reverse((due, ..))) = self.waiting.peek() else { return Ok(Duration::from_millis(100)) };
+        if *due <= now() + SPIN_NS {
+            return Ok(Duration::ZERO);
+        }
+        let at = TimeSpec::nanoseconds((due - SPIN_NS) as i64);
+        self.timer.set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
+        Ok(Duration::from_millis(100))
+    }
+
+    fn answer_due(&mut self) {
+        while let Some(Reverse((due, ..))) = self.waiting.peek() {
+            if *due > now() {
+                return;
+            }
+            let Some(Reverse((_, index, generation, answer))) = self.waiting.pop() else { return };
+            if let Some(Some(peer)) = self.peers.get_mut(index)
+                && peer.generation == generation
+            {
+                peer.outgoing.extend_from_slice(&answer);
+                self.flush(index);
+            }
+        }
+    }
+
+    fn accept(&mut self) -> Result<()> {
+        loop {
+            let mut stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                // One connection that cannot be had is no reason to end the others.
+                Err(_) => return Ok(()),
+            };
+            let free = self.peers.iter().position(Option::is_none).unwrap_or(self.peers.len());
+            if free >= CONNECTIONS_MAX {
+                continue;
+            }
+            self.poll.registry().register(&mut stream, Token(free), Interest::READABLE | Interest::WRITABLE)?;
+            self.generation += 1;
+            let peer = Peer {
+                stream,
+                session: Session::default(),
+                outgoing: Vec::new(),
+                generation: self.generation,
+            };
+            if free == self.peers.len() {
+                self.peers.push(Some(peer));
+            } else {
+                self.peers[free] = Some(peer);
+            }
+        }
+    }
+
+    fn serve_peer(&mut self, index: usize, buffer: &mut [u8]) {
+        loop {
+            let Some(Some(peer)) = self.peers.get_mut(index) else { return };
+            match peer.stream.read(buffer) {
+                Ok(0) => return self.close(index),
+                Ok(n) => {
+                    if !self.hear(index, &buffer[..n]) {
+                        return self.close(index);
+                    }
+                    if n < buffer.len() {
+                        break;
+                    }
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return self.close(index),
+            }
+        }
+        self.flush(index);
+    }
+
+    /// Takes in a piece of input; says whether the connection goes on.
+    fn hear(&mut self, index: usize, input: &[u8]) -> bool {
+        let Some(Some(peer)) = self.peers.get_mut(index) else { return false };
+        let begun = peer.outgoing.len();
+        let heard = peer.session.hear(input, &mut peer.outgoing);
+        let service_ns: u64 = (0..heard.n_statements).map(|_| self.service.draw(&mut self.prng)).sum();
+        if service_ns > 0 {
+            let later = peer.outgoing.split_off(begun + heard.at_once.min(peer.outgoing.len() - begun));
+            self.waiting.push(Reverse((now() + service_ns, index, peer.generation, later)));
+        }
+        !heard.is_over
+    }
+
+    fn flush(&mut self, index: usize) {
+        let Some(Some(peer)) = self.peers.get_mut(index) else { return };
+        while !peer.outgoing.is_empty() {
+            match peer.stream.write(&peer.outgoing) {
+                Ok(n) => drop(peer.outgoing.drain(..n)),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => return,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(_) => return self.close(index),
+            }
+        }
+    }
+
+    fn close(&mut self, index: usize) {
+        self.peers[index] = None;
+    }
+}
+
+fn now() -> u64 {
+    let t = clock_gettime(Clock::CLOCK_MONOTONIC).expect("the monotonic clock exists");
+    t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64
+}
