@@ -56,7 +56,9 @@ fn nanoseconds(text: &str) -> Result<u64, String> {
         _ => return Err(format!("`{text}` is not a service time; examples: 0, 200us, 50us..50ms")),
     };
     let n: u64 = text[..digits].parse().map_err(|_| format!("`{text}` is not a service time"))?;
-    n.checked_mul(unit).filter(|&ns| ns <= 60_000_000_000).ok_or_else(|| format!("`{text}` is longer than a minute"))
+    n.checked_mul(unit)
+        .filter(|&ns| ns <= 60_000_000_000)
+        .ok_or_else(|| format!("`{text}` is longer than a minute"))
 }
 
 #[cfg(test)]

@@ -52,11 +52,21 @@ struct Peer {
 /// When the socket cannot be made, or waiting fails.
 pub fn serve(listen: &Listen, service: ServiceTime, seed: u64, stop: &AtomicBool) -> Result<()> {
     let path = listen.directory.join(format!(".s.PGSQL.{}", listen.port));
-    let listener = UnixListener::bind(&path).with_context(|| format!("cannot listen on `{}`", path.display()))?;
+    let listener =
+        UnixListener::bind(&path).with_context(|| format!("cannot listen on `{}`", path.display()))?;
     let result = Null::new(listener, service, seed).and_then(|mut null| null.run(stop));
     // The socket was made above, so it is ours to remove.
     std::fs::remove_file(&path).ok();
     result
+}
+
+/// An answer that waits for its service time; the earliest comes first.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Waiting {
+    due: u64,
+    peer: usize,
+    generation: u64,
+    answer: Vec<u8>,
 }
 
 struct Null {
@@ -67,15 +77,15 @@ struct Null {
     generation: u64,
     service: ServiceTime,
     prng: Prng,
-    /// Answers that wait: when, whose (number and generation), what.
-    waiting: BinaryHeap<Reverse<(u64, usize, u64, Vec<u8>)>>,
+    waiting: BinaryHeap<Reverse<Waiting>>,
 }
 
 impl Null {
     fn new(mut listener: UnixListener, service: ServiceTime, seed: u64) -> Result<Null> {
         let poll = Poll::new()?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-        let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
+        let timer =
+            TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
         poll.registry().register(&mut SourceFd(&timer.as_fd().as_raw_fd()), TIMER, Interest::READABLE)?;
         Ok(Null {
             poll,
@@ -112,7 +122,9 @@ impl Null {
 
     /// Sets the timer for the next answer; gives the longest time to wait.
     fn arm_timer(&self) -> Result<Duration> {
-        let Some(Reverse((due, ..))) = self.waiting.peek() else { return Ok(Duration::from_millis(100)) };
+        let Some(Reverse(Waiting { due, .. })) = self.waiting.peek() else {
+            return Ok(Duration::from_millis(100));
+        };
         if *due <= now() + SPIN_NS {
             return Ok(Duration::ZERO);
         }
@@ -122,16 +134,13 @@ impl Null {
     }
 
     fn answer_due(&mut self) {
-        while let Some(Reverse((due, ..))) = self.waiting.peek() {
-            if *due > now() {
-                return;
-            }
-            let Some(Reverse((_, index, generation, answer))) = self.waiting.pop() else { return };
-            if let Some(Some(peer)) = self.peers.get_mut(index)
-                && peer.generation == generation
+        while self.waiting.peek().is_some_and(|Reverse(first)| first.due <= now()) {
+            let Some(Reverse(first)) = self.waiting.pop() else { return };
+            if let Some(Some(peer)) = self.peers.get_mut(first.peer)
+                && peer.generation == first.generation
             {
-                peer.outgoing.extend_from_slice(&answer);
-                self.flush(index);
+                peer.outgoing.extend_from_slice(&first.answer);
+                self.flush(first.peer);
             }
         }
     }
@@ -148,7 +157,11 @@ impl Null {
             if free >= CONNECTIONS_MAX {
                 continue;
             }
-            self.poll.registry().register(&mut stream, Token(free), Interest::READABLE | Interest::WRITABLE)?;
+            self.poll.registry().register(
+                &mut stream,
+                Token(free),
+                Interest::READABLE | Interest::WRITABLE,
+            )?;
             self.generation += 1;
             let peer = Peer {
                 stream,
@@ -193,7 +206,8 @@ impl Null {
         let service_ns: u64 = (0..heard.n_statements).map(|_| self.service.draw(&mut self.prng)).sum();
         if service_ns > 0 {
             let later = peer.outgoing.split_off(begun + heard.at_once.min(peer.outgoing.len() - begun));
-            self.waiting.push(Reverse((now() + service_ns, index, peer.generation, later)));
+            let (due, generation) = (now() + service_ns, peer.generation);
+            self.waiting.push(Reverse(Waiting { due, peer: index, generation, answer: later }));
         }
         !heard.is_over
     }

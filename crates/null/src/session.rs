@@ -84,7 +84,7 @@ impl Session {
             _ => {
                 self.is_started = true;
                 message(out, b'R', &0u32.to_be_bytes());
-                for parameter in ["server_version\018.0 (pgdyno null)\0", "client_encoding\0UTF8\0"] {
+                for parameter in ["server_version\x0018.0 (pgdyno null)\0", "client_encoding\0UTF8\0"] {
                     message(out, b'S', parameter.as_bytes());
                 }
                 message(out, b'K', &[0, 0, 0, 1, 0, 0, 0, 2]);

@@ -34,6 +34,9 @@ pub(crate) enum Command {
     /// The load driver: takes its order on standard input.
     #[command(hide = true)]
     Drive,
+    /// An instant PostgreSQL look-alike on a unix socket, to measure the driver itself.
+    #[command(hide = true)]
+    Null(NullArgs),
 }
 
 /// Which experiment, and what to change in it.
@@ -175,6 +178,23 @@ pub(crate) struct CheckArgs {
     /// Print as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Options of `null`.
+#[derive(Debug, Args)]
+pub(crate) struct NullArgs {
+    /// Directory of the socket.
+    #[arg(long, value_name = "DIR", default_value = "/tmp")]
+    pub(crate) socket_dir: PathBuf,
+    /// Port in the socket's name.
+    #[arg(short, long, default_value_t = 5431)]
+    pub(crate) port: u16,
+    /// How long a statement takes: 0, 200us, or evenly over the logarithm of 50us..50ms.
+    #[arg(long, value_name = "TIME", default_value = "0")]
+    pub(crate) service: null::ServiceTime,
+    /// Seed of the service times.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
 }
 
 fn clients(text: &str) -> Result<u32, String> {

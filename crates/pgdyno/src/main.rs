@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         Command::Init(args) => init::init(&args),
         Command::Check(args) => check::check(&args),
         Command::Drive => Ok(drive()),
+        Command::Null(args) => null(&args),
     };
     match exit {
         Ok(exit) => ExitCode::from(exit as u8),
@@ -76,6 +77,12 @@ fn drive() -> Exit {
         Ok(true) => Exit::Done,
         Ok(false) | Err(_) => Exit::Failed,
     }
+}
+
+fn null(args: &cli::NullArgs) -> anyhow::Result<Exit> {
+    let listen = null::Listen { directory: args.socket_dir.clone(), port: args.port };
+    null::serve(&listen, args.service, args.seed, signals::stop_flag())?;
+    Ok(Exit::Done)
 }
 
 /// A line for people, on standard error.
