@@ -89,7 +89,7 @@ pub enum Ending {
     Completed,
     /// The parent asked to stop, or went away.
     Stopped,
-    /// No client had a connection left.
+    /// Every client had ended by an error or the loss of its connection.
     ConnectionsLost,
 }
 
@@ -108,6 +108,15 @@ pub struct Done {
     pub messages: BTreeMap<String, String>,
     /// Transactions committed by each client within the measure (fairness).
     pub measured_by_client: Vec<u64>,
-    /// Clients whose connection ended before the load did.
+    /// Clients that ended before the load did, by an error or the loss of their connection.
     pub clients_lost: u32,
+    /// Time taken to make and to close connections while the load ran, summed over all clients, nanoseconds.
+    #[serde(default)]
+    pub connect_ns_total: f64,
+    /// Connections made while the load ran.
+    #[serde(default)]
+    pub n_connects: u64,
+    /// Time without a connection after its loss, summed over all clients, nanoseconds.
+    #[serde(default)]
+    pub outage_ns_total: f64,
 }

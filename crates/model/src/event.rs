@@ -28,6 +28,21 @@ pub enum EventKind {
     ServerLog,
     /// A client lost its connection (`client`, `sqlstate`).
     ConnectionLost,
+    /// A client that had lost its connection has one again (`client`, `outage_s`).
+    ConnectionRestored,
+    /// A client does no more because of an error (`client`, `script`, `command`, `sqlstate`; `message` is the error
+    /// alone, `cause` a line to be told before the text). The text is pgbench's.
+    ClientAborted,
+    /// A transaction got an error that does not end its client (details as above). Only if asked for.
+    ErrorReported,
+    /// The transaction is tried again after that (`client`, `tries`). Only if asked for.
+    ErrorRetried,
+    /// The transaction has failed with that (`client`, `tries`). Only if asked for.
+    ErrorFailed,
+    /// `debug()` in a script was called (`client`); the text is pgbench's line.
+    ScriptDebug,
+    /// What a `\shell` command wrote to its standard output (`client`).
+    ShellOutput,
     /// The driver did not run for a while (`pause_s`).
     DriverPaused,
     /// A source of telemetry could not be read any more.

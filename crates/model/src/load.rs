@@ -57,6 +57,13 @@ pub struct LoadSpec {
     /// A file with a line for each transaction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<TransactionLog>,
+    /// Tell of each error that is tried again or fails a transaction, as events.
+    #[serde(default)]
+    pub verbose_errors: bool,
+    /// Prepared statements are parsed when a client first runs them, as in pgbench, and not before the load begins:
+    /// a script may then create what its later statements need.
+    #[serde(default)]
+    pub lazy_parse: bool,
 }
 
 fn one_try() -> u32 {
@@ -85,6 +92,8 @@ impl Default for LoadSpec {
             on_disconnect: OnDisconnect::default(),
             time_commands: false,
             log: None,
+            verbose_errors: false,
+            lazy_parse: false,
         }
     }
 }
@@ -126,6 +135,9 @@ pub struct TransactionLog {
     pub aggregate_interval_s: u32,
     /// Failed transactions are named by what they failed with.
     pub failures_detailed: bool,
+    /// The number in the files' names; the driver's own process id if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
 }
 
 /// One script of the load.
@@ -246,7 +258,7 @@ use serde::de::{self, Visitor};
 pub struct Window {
     /// Seconds of load before anything counts.
     pub ramp_up_s: u32,
-    /// Seconds that count.
+    /// Seconds that count; 0 is without limit, and the load ends by its number of transactions.
     pub measure_s: u32,
     /// After the measure: seconds given to transactions in flight before they are cancelled.
     pub grace_s: u32,
@@ -260,6 +272,6 @@ impl Window {
 
     /// Whether the interval number `t` (seconds after `go`) belongs to the measure.
     pub fn measures(self, t: u32) -> bool {
-        (self.ramp_up_s..self.load_s()).contains(&t)
+        t >= self.ramp_up_s && (self.measure_s == 0 || t < self.load_s())
     }
 }
