@@ -1,19 +1,23 @@
 //! One thread of the driver: its event loop, its clients, its schedule.
 
+mod failing;
+mod interval;
+mod turn;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 use model::load::Window;
-use workload::{Action, Prng};
+use workload::Prng;
 
-use crate::client::{Client, Received, ReplyError, State};
+use crate::client::{Client, Received, State};
 use crate::clock::{self, Nanos, SECOND_NS};
 use crate::poller::Poller;
 use crate::schedule::Schedule;
 use crate::script::Scripts;
-use crate::tally::{LOST, SCRIPT, SqlState, Tally};
+use crate::tally::{SqlState, Tally};
 
 /// What a thread tells the control loop.
 pub(crate) enum Report {
@@ -103,8 +107,6 @@ const PAUSE_MIN_NS: Nanos = 100_000_000;
 const CANCEL_GRACE_NS: Nanos = 2 * SECOND_NS;
 /// Big enough for the replies of any built-in script; larger results come in several pieces.
 const BUFFER_BYTES: usize = 16 * 1024;
-/// Transactions without any statement to send, before other clients get their turn.
-const TURN_MAX: usize = 256;
 
 impl<'a> Worker<'a> {
     pub(crate) fn new(setup: Setup<'a>) -> Worker<'a> {
@@ -265,83 +267,6 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Begins a transaction that was due at `due`.
-    fn begin(&mut self, index: usize, due: Nanos, now: Nanos) {
-        self.start_transaction(index, due, now);
-        self.go_on(index, now);
-    }
-
-    fn start_transaction(&mut self, index: usize, due: Nanos, now: Nanos) {
-        let scripts = self.setup.scripts;
-        let script = scripts.bundle.choose(&mut self.setup.choose);
-        let client = &mut self.setup.clients[index];
-        client.script = script;
-        client.due = due;
-        client.started = now;
-        client.machine.begin(&scripts.bundle.programs[script]);
-        let tally = &mut self.tally.scripts[script];
-        tally.counts.due += 1;
-        tally.counts.started += 1;
-        if let Some(lag) = &mut tally.lag {
-            lag.record(now - due);
-            self.n_taken += 1;
-        }
-    }
-
-    /// Takes the script's next step; in a closed loop, on into the next transaction.
-    fn go_on(&mut self, index: usize, now: Nanos) {
-        for _ in 0..TURN_MAX {
-            let scripts = self.setup.scripts;
-            let client = &mut self.setup.clients[index];
-            match client.machine.step(&scripts.bundle.programs[client.script]) {
-                Ok(Action::Send { statement }) => {
-                    client.statement = statement;
-                    return self.send(index, now);
-                }
-                Ok(Action::Sleep { ns }) => {
-                    client.state = State::Sleeping { until: now + ns };
-                    self.n_sleeping += 1;
-                    return;
-                }
-                Ok(Action::End) => self.commit(index, now),
-                Err(error) => {
-                    return self.give_up(index, now, SCRIPT, format!("script error: {error}"));
-                }
-            }
-            if self.setup.schedule.is_some() || now >= self.end {
-                break;
-            }
-            self.start_transaction(index, now, now);
-        }
-        self.setup.clients[index].state = State::Idle;
-        self.idle.push_back(index);
-    }
-
-    /// Sends the client's current statement.
-    #[inline]
-    fn send(&mut self, index: usize, now: Nanos) {
-        let scripts = self.setup.scripts;
-        let client = &mut self.setup.clients[index];
-        client.state = State::Waiting;
-        client.statement_sent = now;
-        let (script, statement) = (client.script, client.statement);
-        let (machine, out) = client.machine_and_outgoing();
-        scripts.encode(script, statement, machine, out);
-        self.flush(index);
-    }
-
-    #[inline]
-    fn flush(&mut self, index: usize) {
-        let client = &mut self.setup.clients[index];
-        let flushed = match client.flush() {
-            Ok(all_sent) => self.setup.poller.watch_writable(client, index, !all_sent),
-            Err(e) => Err(e),
-        };
-        if let Err(e) = flushed {
-            self.lose(index, clock::now(), &e.to_string());
-        }
-    }
-
     /// Reads what a client's connection has, and sends what it could not send before.
     fn serve(&mut self, index: usize, closing: bool) {
         // Borrowed from the worker for the length of the call, so that clients can be changed meanwhile.
@@ -384,180 +309,6 @@ impl<'a> Worker<'a> {
             Err(e) => self.lose(index, now, &e),
         }
         !drained
-    }
-
-    /// A statement is over, well or not.
-    #[inline]
-    fn reply_complete(&mut self, index: usize, now: Nanos) {
-        let client = &mut self.setup.clients[index];
-        let error = client.take_error();
-        match (client.state, error) {
-            (State::Waiting, None) => {
-                let tally = &mut self.tally.scripts[client.script];
-                tally.statements[client.statement].record(now - client.statement_sent);
-                self.go_on(index, now);
-            }
-            (State::Waiting, Some(error)) => self.fail(index, now, error),
-            (State::RollingBack, _) => self.become_free(index, now),
-            _ => {}
-        }
-    }
-
-    fn commit(&mut self, index: usize, now: Nanos) {
-        let client = &mut self.setup.clients[index];
-        let tally = &mut self.tally.scripts[client.script];
-        tally.counts.committed += 1;
-        tally.latency.record(now - client.due);
-        tally.service.record(now - client.started);
-        if now >= self.measure.0 && now < self.measure.1 {
-            client.measured += 1;
-        }
-    }
-
-    /// The server reported an error: the transaction has failed, or was cancelled by us at the end.
-    fn fail(&mut self, index: usize, now: Nanos, error: ReplyError) {
-        let client = &mut self.setup.clients[index];
-        let tally = &mut self.tally.scripts[client.script];
-        if client.cancelled {
-            tally.counts.aborted += 1;
-        } else {
-            tally.counts.failed += 1;
-            tally.error(error.sqlstate, 1);
-            self.messages.entry(error.sqlstate).or_insert(error.message);
-        }
-        if !client.in_block() {
-            return self.become_free(index, now);
-        }
-        client.state = State::RollingBack;
-        wire::message::query(client.outgoing(), "ROLLBACK");
-        self.flush(index);
-    }
-
-    fn become_free(&mut self, index: usize, now: Nanos) {
-        self.setup.clients[index].state = State::Idle;
-        if self.setup.schedule.is_none() && now < self.end {
-            self.begin(index, now, now);
-        } else {
-            self.idle.push_back(index);
-        }
-    }
-
-    /// The connection ended. A transaction in flight has failed, unless the server may have committed it.
-    fn lose(&mut self, index: usize, now: Nanos, why: &str) {
-        let error = self.setup.clients[index].take_error();
-        let (sqlstate, message) = match error {
-            Some(error) => (error.sqlstate, error.message),
-            None => (LOST, why.to_string()),
-        };
-        self.give_up(index, now, sqlstate, message);
-    }
-
-    fn give_up(&mut self, index: usize, now: Nanos, sqlstate: SqlState, message: String) {
-        let client = &mut self.setup.clients[index];
-        if client.in_flight() || sqlstate == SCRIPT {
-            let tally = &mut self.tally.scripts[client.script];
-            let waiting = client.state == State::Waiting && sqlstate != SCRIPT;
-            if waiting && self.setup.scripts.decides(client.script, client.statement, client.in_block()) {
-                tally.counts.unknown += 1;
-            } else {
-                tally.counts.failed += 1;
-            }
-            tally.error(sqlstate, 1);
-        }
-        if matches!(client.state, State::Sleeping { .. }) {
-            self.n_sleeping -= 1;
-        }
-        client.state = State::Gone;
-        self.setup.poller.forget(client);
-        // An open transaction block must not keep its locks while the others go on.
-        client.disconnect();
-        let client = client.id;
-        self.n_gone += 1;
-        self.clients_lost += 1;
-        self.messages.entry(sqlstate).or_insert_with(|| message.clone());
-        self.report(Report::Lost { at: now, client, sqlstate, message });
-    }
-
-    /// Sends the intervals that are over by `now`.
-    #[inline]
-    fn close_intervals(&mut self, now: Nanos) {
-        while now >= self.boundary {
-            self.close_interval(self.boundary);
-            self.boundary += SECOND_NS;
-        }
-    }
-
-    fn close_interval(&mut self, end: Nanos) {
-        self.count_backlog(end);
-        let fresh = self.setup.spare.try_recv().unwrap_or_else(|_| {
-            Tally::new(&self.setup.scripts.n_statements(), self.setup.schedule.is_some())
-        });
-        let cpu = clock::thread_cpu();
-        let clients = &self.setup.clients;
-        let part = Part {
-            thread: self.setup.thread,
-            t: self.t,
-            start: self.interval_start,
-            end,
-            tally: std::mem::replace(&mut self.tally, fresh),
-            thread_cpu_ns: cpu - self.thread_cpu_at_start,
-            loop_max_ns: self.loop_max_ns,
-            in_flight: clients.iter().filter(|c| c.in_flight()).count() as u64,
-            connected: clients.iter().filter(|c| c.state != State::Gone).count() as u64,
-            backlog: self.backlog,
-        };
-        self.thread_cpu_at_start = cpu;
-        self.loop_max_ns = 0;
-        self.interval_start = end;
-        self.t += 1;
-        self.report(Report::Part(Box::new(part)));
-    }
-
-    /// How many slots were due by `until` and are not taken.
-    fn count_backlog(&mut self, until: Nanos) {
-        let Some(counter) = &mut self.due_counter else { return };
-        while counter.take(until).is_some() {
-            self.backlog += 1;
-        }
-        self.backlog -= std::mem::take(&mut self.n_taken);
-    }
-
-    /// Accounts for what is left, and reports the end.
-    fn finish(&mut self) {
-        let now = clock::now();
-        self.close_intervals(now);
-        for client in self.setup.clients.iter_mut().filter(|c| c.in_flight()) {
-            let tally = &mut self.tally.scripts[client.script];
-            let waiting = client.state == State::Waiting;
-            if waiting && self.setup.scripts.decides(client.script, client.statement, client.in_block()) {
-                tally.counts.unknown += 1;
-                tally.error(LOST, 1);
-            } else {
-                tally.counts.aborted += 1;
-            }
-            client.state = State::Gone;
-        }
-        self.skip_backlog(now);
-        self.close_interval(now);
-        let finished = Finished {
-            thread: self.setup.thread,
-            end: now,
-            measured: self.setup.clients.iter().map(|c| (c.id, c.measured)).collect(),
-            clients_lost: self.clients_lost,
-            messages: std::mem::take(&mut self.messages),
-        };
-        self.report(Report::Finished(Box::new(finished)));
-    }
-
-    /// Slots that no client was free for before the load ended were never sent. Which script each would have
-    /// run is not decided before it starts: the first one stands for them.
-    fn skip_backlog(&mut self, now: Nanos) {
-        self.count_backlog(now.min(self.end));
-        self.due_counter = None;
-        let counts = &mut self.tally.scripts[0].counts;
-        counts.due += self.backlog;
-        counts.skipped += self.backlog;
-        self.backlog = 0;
     }
 
     /// The control loop outlives its threads; if it is gone all the same, nobody is left to tell.
