@@ -15,6 +15,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A connection in the making.
@@ -23,7 +24,7 @@ use std::time::Instant;
 /// The descriptor changes when another host or way is tried, which [`Dialing::generation`] tells.
 /// Only looking up a host name blocks; [`Conninfo::with_addresses`] does that beforehand.
 pub struct Dialing {
-    conninfo: Conninfo,
+    conninfo: Arc<Conninfo>,
     goal: Goal,
     /// `None` once the connection has been handed over.
     attempt: Option<Attempt>,
@@ -65,9 +66,14 @@ pub struct Connection {
 }
 
 /// What is needed to cancel whatever a session is doing, from anywhere: it may be cloned and sent to other threads.
+/// Small: the settings are shared by all connections that were started with the same ones.
 #[derive(Clone)]
 pub struct CancelHandle {
-    conninfo: Conninfo,
+    conninfo: Arc<Conninfo>,
+    /// The one server of `conninfo` that was reached, and the address that answered.
+    host: usize,
+    address: Option<IpAddr>,
+    is_encrypted: bool,
     backend_pid: i32,
     secret_key: i32,
 }
@@ -122,7 +128,15 @@ impl Dialing {
     /// # Errors
     /// If no attempt could even begin.
     pub fn start(conninfo: &Conninfo) -> Result<Dialing, ConnectError> {
-        Dialing::begin(conninfo.clone(), Goal::Session)
+        Dialing::start_shared(Arc::new(conninfo.clone()))
+    }
+
+    /// [`Dialing::start`] for many connections that share their settings.
+    ///
+    /// # Errors
+    /// As [`Dialing::start`].
+    pub fn start_shared(conninfo: Arc<Conninfo>) -> Result<Dialing, ConnectError> {
+        Dialing::begin(conninfo, Goal::Session)
     }
 
     /// Begins to send a request to cancel. [`Dialing::advance`] ends with [`Progress::Done`] once the server has
@@ -131,10 +145,10 @@ impl Dialing {
     /// # Errors
     /// As [`Dialing::start`].
     pub fn start_cancel(handle: &CancelHandle) -> Result<Dialing, ConnectError> {
-        Dialing::begin(handle.conninfo.clone(), Goal::Cancel(handle.clone()))
+        Dialing::begin(Arc::new(handle.settings()), Goal::Cancel(handle.clone()))
     }
 
-    fn begin(conninfo: Conninfo, goal: Goal) -> Result<Dialing, ConnectError> {
+    fn begin(conninfo: Arc<Conninfo>, goal: Goal) -> Result<Dialing, ConnectError> {
         let mut search = Search::default();
         let attempt = Some(search.next_attempt(&conninfo)?);
         Ok(Dialing { conninfo, goal, attempt, generation: 0, search, any_role: false })
@@ -213,7 +227,7 @@ impl Dialing {
         let prefers_standby = self.conninfo.target_session_attrs == TargetSessionAttrs::PreferStandby;
         if next.is_err() && prefers_standby && !self.any_role {
             self.any_role = true;
-            self.conninfo.target_session_attrs = TargetSessionAttrs::Any;
+            Arc::make_mut(&mut self.conninfo).target_session_attrs = TargetSessionAttrs::Any;
             self.search = Search::default();
             next = self.search.next_attempt(&self.conninfo);
         }
@@ -223,30 +237,26 @@ impl Dialing {
     }
 
     fn connection(&self, mut attempt: Attempt) -> Connection {
-        let mut host = self.conninfo.hosts[attempt.route.host].clone();
-        if let Target::Address(address) = &attempt.route.target {
-            host.hostaddr = Some(address.ip().to_string());
-        }
-        let tls = attempt.link.tls_description();
-        let mut conninfo = self.conninfo.clone();
-        conninfo.hosts = vec![host.clone()];
-        conninfo.password = None;
-        conninfo.host_passwords.clear();
-        // A request to cancel is encrypted if and only if the session is.
-        conninfo.sslmode = match &tls {
-            None => SslMode::Disable,
-            Some(_) => self.conninfo.sslmode.max(SslMode::Require),
+        let cancel = CancelHandle {
+            conninfo: Arc::clone(&self.conninfo),
+            host: attempt.route.host,
+            address: match &attempt.route.target {
+                Target::Address(address) => Some(address.ip()),
+                Target::Socket(_) => None,
+            },
+            is_encrypted: attempt.link.is_encrypted(),
+            backend_pid: attempt.backend_pid,
+            secret_key: attempt.secret_key,
         };
-        let (backend_pid, secret_key) = (attempt.backend_pid, attempt.secret_key);
         Connection {
             leftover: attempt.take_inbox(),
+            tls: attempt.link.tls_description(),
             link: attempt.link,
-            backend_pid,
-            secret_key,
+            backend_pid: cancel.backend_pid,
+            secret_key: cancel.secret_key,
             parameters: attempt.parameters,
-            tls,
-            host,
-            cancel: CancelHandle { conninfo, backend_pid, secret_key },
+            host: cancel.host(),
+            cancel,
         }
     }
 }
@@ -264,6 +274,29 @@ impl Connection {
 }
 
 impl CancelHandle {
+    /// The one server that was reached.
+    fn host(&self) -> Host {
+        let mut host = self.conninfo.hosts[self.host].clone();
+        if let Some(address) = self.address {
+            host.hostaddr = Some(address.to_string());
+        }
+        host
+    }
+
+    /// How to reach it again, for a request to cancel: without the password, which such a request does not need.
+    fn settings(&self) -> Conninfo {
+        let mut conninfo = Conninfo::clone(&self.conninfo);
+        conninfo.hosts = vec![self.host()];
+        conninfo.password = None;
+        conninfo.host_passwords.clear();
+        // A request to cancel is encrypted if and only if the session is.
+        conninfo.sslmode = match self.is_encrypted {
+            false => SslMode::Disable,
+            true => conninfo.sslmode.max(SslMode::Require),
+        };
+        conninfo
+    }
+
     /// Asks the server to cancel what the session is doing, over a connection of its own; blocks until the server
     /// has taken the request. Whether anything was cancelled only the session can tell.
     ///

@@ -199,6 +199,11 @@ impl Link {
         self.tls.as_ref().is_some_and(|tls| tls.alpn_protocol().is_some())
     }
 
+    /// True if everything goes through TLS.
+    pub fn is_encrypted(&self) -> bool {
+        self.tls.is_some()
+    }
+
     /// Version and cipher, such as `TLSv1_3 TLS13_AES_256_GCM_SHA384`, if there is TLS.
     pub(crate) fn tls_description(&self) -> Option<String> {
         let tls = self.tls.as_ref()?;
