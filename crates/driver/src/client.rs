@@ -1,21 +1,31 @@
 //! One client: a connection and the transaction that it is in.
 
 use std::io;
-use std::os::fd::AsRawFd;
 
-use nix::sys::socket::{Shutdown, shutdown};
-use wire::{CancelHandle, Link};
+use wire::{CancelHandle, Connection, Dialing, Link, ServerError};
 use wire::{Flow, Reply, Scanner, TransactionStatus};
 use workload::Machine;
 
 use crate::clock::Nanos;
-use crate::tally::{SqlState, sqlstate};
+use crate::fetch::Fetched;
+use crate::pipeline::Pipeline;
+use crate::tally::SqlState;
 
 /// Where a client stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Connected, with no transaction: it takes the next one that is due.
+    /// No transaction: it takes the next one that is due. Connected, unless each transaction has a connection of its
+    /// own.
     Idle,
+    /// A connection is being made, for the first transaction after it or in place of a lost one.
+    Dialing,
+    /// The connection was lost, or could not be made: the next attempt is due then.
+    Down {
+        /// When it dials again.
+        until: Nanos,
+    },
+    /// The transaction is taking steps at this very moment. In flight.
+    Running,
     /// A statement was sent; its reply ends with ReadyForQuery. The transaction is in flight.
     Waiting,
     /// Between statements, the script asked to sleep until then. The transaction is in flight.
@@ -23,10 +33,10 @@ pub(crate) enum State {
         /// When the script goes on.
         until: Nanos,
     },
-    /// A statement failed inside a transaction block and ROLLBACK was sent. The transaction has ended
-    /// (failed), the client is not free yet.
+    /// A statement failed inside a transaction block and ROLLBACK was sent; whether the transaction has failed or is
+    /// tried again is decided by its answer. In flight.
     RollingBack,
-    /// The connection is gone, or the client will do no more.
+    /// The client will do no more: it has made its transactions, or an error ended it.
     Gone,
 }
 
@@ -34,10 +44,18 @@ pub(crate) enum State {
 pub(crate) struct Client {
     /// Number in the whole load, from 0.
     pub(crate) id: usize,
-    pub(crate) link: Link,
-    /// Protocol and cipher, when the connection is encrypted.
-    pub(crate) tls: Option<String>,
-    pub(crate) cancel: CancelHandle,
+    pub(crate) link: Option<Link>,
+    pub(crate) cancel: Option<CancelHandle>,
+    /// The connection that is being made.
+    pub(crate) dialing: Option<Box<Dialing>>,
+    /// Which of the dialing's sockets is watched.
+    pub(crate) dial_generation: u32,
+    pub(crate) connect_begun: Nanos,
+    /// When the connection was lost that is not replaced yet, and how long the next attempt waits.
+    pub(crate) down_since: Option<Nanos>,
+    pub(crate) backoff: Nanos,
+    /// The slot of the transaction that waits for the connection.
+    pub(crate) pending_due: Option<Nanos>,
     pub(crate) machine: Machine,
     pub(crate) state: State,
     /// Script and statement that it is at.
@@ -46,8 +64,15 @@ pub(crate) struct Client {
     /// When the transaction was due, and when its first statement was sent.
     pub(crate) due: Nanos,
     pub(crate) started: Nanos,
-    /// When the current statement was sent.
+    /// When the current statement was sent, and the current command begun (if commands are timed).
     pub(crate) statement_sent: Nanos,
+    pub(crate) command_begun: Nanos,
+    /// Tries of the transaction, this one included.
+    pub(crate) tries: u32,
+    /// What the try failed with, while it is rolled back.
+    pub(crate) failure: Option<SqlState>,
+    /// Transactions that have ended or were skipped: pgbench's `cnt`.
+    pub(crate) n_ended: u64,
     /// The server's word on the transaction block, from the last ReadyForQuery.
     pub(crate) status: TransactionStatus,
     /// The load ended and the statement in flight was cancelled.
@@ -56,23 +81,51 @@ pub(crate) struct Client {
     pub(crate) waits_to_write: bool,
     /// Transactions committed within the measure.
     pub(crate) measured: u64,
+    /// Results of the statement so far.
+    pub(crate) n_results: u32,
+    /// The statement turned out to be a COPY.
+    pub(crate) is_copying: bool,
+    pub(crate) pipeline: Pipeline,
+    /// What `\gset` and `\aset` need; only there if some script has one.
+    pub(crate) fetched: Option<Box<Fetched>>,
+    /// Which statements the connection has parsed; `None` if all are, or none needs to be.
+    pub(crate) parsed: Option<Parsed>,
     scanner: Scanner,
     outgoing: Vec<u8>,
     n_sent: usize,
-    error: Option<ReplyError>,
+    error: Option<Box<ServerError>>,
 }
 
-/// An error that a reply carried.
-#[derive(Debug, Clone)]
-pub(crate) struct ReplyError {
-    pub(crate) sqlstate: SqlState,
-    pub(crate) message: String,
+/// Prepared statements of a connection, by their number in the whole load.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Parsed {
+    pub(crate) is_parsed: Box<[bool]>,
+    /// Those whose Parse was sent since the last ReadyForQuery, in order, and how many were answered.
+    pub(crate) asked: Vec<usize>,
+    pub(crate) n_answered: usize,
 }
 
-impl ReplyError {
-    fn read(body: &[u8]) -> ReplyError {
-        let error = wire::scan::parse_error(body);
-        ReplyError { sqlstate: sqlstate(error.sqlstate.as_bytes()), message: error.to_string() }
+impl Parsed {
+    /// Nothing is parsed yet.
+    pub(crate) fn none(n_statements: usize) -> Parsed {
+        Parsed { is_parsed: vec![false; n_statements].into(), ..Parsed::default() }
+    }
+
+    /// Whether the statement must be parsed now; from then on it counts as parsed.
+    pub(crate) fn ask(&mut self, number: usize) -> bool {
+        let is_new = !std::mem::replace(&mut self.is_parsed[number], true);
+        if is_new {
+            self.asked.push(number);
+        }
+        is_new
+    }
+
+    /// All answers have come; those that are missing were errors.
+    fn settle(&mut self) {
+        for number in self.asked.drain(..).skip(self.n_answered) {
+            self.is_parsed[number] = false;
+        }
+        self.n_answered = 0;
     }
 }
 
@@ -81,18 +134,25 @@ impl ReplyError {
 pub(crate) enum Received {
     /// The reply goes on.
     Partial,
-    /// ReadyForQuery: the statement is over.
+    /// ReadyForQuery: the statement, or the pipeline, is over.
     Complete,
+    /// The statement is a COPY, which goes no further.
+    Copy,
 }
 
 impl Client {
-    /// A client of a fresh connection.
-    pub(crate) fn new(id: usize, connection: wire::Connection, machine: Machine) -> Client {
+    /// A client without a connection.
+    pub(crate) fn new(id: usize, machine: Machine) -> Client {
         Client {
             id,
-            cancel: connection.cancel_handle(),
-            link: connection.link,
-            tls: connection.tls,
+            link: None,
+            cancel: None,
+            dialing: None,
+            dial_generation: 0,
+            connect_begun: 0,
+            down_since: None,
+            backoff: 0,
+            pending_due: None,
             machine,
             state: State::Idle,
             script: 0,
@@ -100,20 +160,46 @@ impl Client {
             due: 0,
             started: 0,
             statement_sent: 0,
+            command_begun: 0,
+            tries: 1,
+            failure: None,
+            n_ended: 0,
             status: TransactionStatus::Idle,
             cancelled: false,
             waits_to_write: false,
             measured: 0,
+            n_results: 0,
+            is_copying: false,
+            pipeline: Pipeline::default(),
+            fetched: None,
+            parsed: None,
             scanner: Scanner::new(),
-            outgoing: Vec::with_capacity(1024),
+            outgoing: Vec::new(),
             n_sent: 0,
             error: None,
         }
     }
 
+    /// Takes over a fresh connection. `parsed` is what its server session knows.
+    pub(crate) fn connect(&mut self, connection: Connection, parsed: Option<Parsed>) -> Result<(), String> {
+        self.cancel = Some(connection.cancel_handle());
+        self.link = Some(connection.link);
+        self.parsed = parsed;
+        self.status = TransactionStatus::Idle;
+        self.waits_to_write = false;
+        self.is_copying = false;
+        self.pipeline.stop();
+        self.error = None;
+        self.scanner = Scanner::new();
+        self.outgoing.clear();
+        self.n_sent = 0;
+        self.receive(&connection.leftover, 0).map(drop)
+    }
+
     /// Whether a transaction is in flight.
     pub(crate) fn in_flight(&self) -> bool {
-        matches!(self.state, State::Waiting | State::Sleeping { .. })
+        use State::{RollingBack, Running, Sleeping, Waiting};
+        matches!(self.state, Running | Waiting | Sleeping { .. } | RollingBack)
     }
 
     /// Whether a transaction block is open on the server.
@@ -121,71 +207,131 @@ impl Client {
         self.status != TransactionStatus::Idle
     }
 
-    /// The buffer for the next messages, empty.
+    /// Delivers the rows of the next statement, or drops them.
     #[inline]
-    pub(crate) fn outgoing(&mut self) -> &mut Vec<u8> {
+    pub(crate) fn want_rows(&mut self, fetch: bool) {
+        if let Some(fetched) = &mut self.fetched {
+            fetched.begin(fetch);
+            self.scanner.want_rows(fetch);
+        }
+    }
+
+    /// Prepares for a new message: the outgoing buffer is empty, no result has come.
+    #[inline]
+    pub(crate) fn begin_message(&mut self) {
         self.outgoing.clear();
         self.n_sent = 0;
+        self.n_results = 0;
+    }
+
+    /// The buffer for messages.
+    #[inline]
+    pub(crate) fn outgoing(&mut self) -> &mut Vec<u8> {
         &mut self.outgoing
     }
 
-    /// Takes the machine and the (emptied) outgoing buffer apart, so that one can be written into the other.
+    /// What encoding a statement needs: the machine, what is parsed, and the buffer.
     #[inline]
-    pub(crate) fn machine_and_outgoing(&mut self) -> (&Machine, &mut Vec<u8>) {
-        self.outgoing.clear();
-        self.n_sent = 0;
-        (&self.machine, &mut self.outgoing)
+    pub(crate) fn parts(&mut self) -> (&Machine, Option<&mut Parsed>, &mut Vec<u8>) {
+        (&self.machine, self.parsed.as_mut(), &mut self.outgoing)
+    }
+
+    /// The message in the buffer, as it was written.
+    pub(crate) fn sent_bytes(&self) -> &[u8] {
+        &self.outgoing
     }
 
     /// Sends what the socket takes, and says whether that was all; the rest goes when it is writable again.
     #[inline]
     pub(crate) fn flush(&mut self) -> io::Result<bool> {
+        let Some(link) = &mut self.link else { return Ok(true) };
         while self.n_sent < self.outgoing.len() {
-            match self.link.send(&self.outgoing[self.n_sent..]) {
+            match link.send(&self.outgoing[self.n_sent..]) {
                 Ok(n) => self.n_sent += n,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }
         }
-        if !self.link.wants_write() {
+        if !link.wants_write() {
             return Ok(true);
         }
-        match self.link.flush_pending() {
+        match link.flush_pending() {
             Err(e) if e.kind() != io::ErrorKind::WouldBlock => Err(e),
-            _ => Ok(!self.link.wants_write()),
+            _ => Ok(!link.wants_write()),
         }
     }
 
-    /// Ends the connection at once; the server rolls back what is open.
+    /// Ends the connection: politely when nothing is in flight; the server rolls back what is open.
     pub(crate) fn disconnect(&mut self) {
-        shutdown(self.link.as_raw_fd(), Shutdown::Both).ok();
+        if let Some(mut link) = self.link.take() {
+            let mut goodbye = Vec::new();
+            wire::message::terminate(&mut goodbye);
+            // Whether it arrives does not matter: closing the socket says the same.
+            link.send(&goodbye).ok();
+        }
+        self.cancel = None;
+        self.dialing = None;
     }
 
-    /// Takes in a piece of input.
+    /// Takes in a piece of input that came at `now`.
     #[inline]
-    pub(crate) fn receive(&mut self, input: &[u8]) -> Result<Received, String> {
-        let Client { scanner, status, error, .. } = self;
+    pub(crate) fn receive(&mut self, input: &[u8], now: Nanos) -> Result<Received, String> {
+        let Client { scanner, status, error, n_results, pipeline, parsed, is_copying, fetched, .. } = self;
         let mut received = Received::Partial;
         scanner
             .feed(input, |reply| {
                 match reply {
-                    Reply::ReadyForQuery(now) => {
-                        *status = now;
-                        received = Received::Complete;
+                    Reply::ReadyForQuery(word) => {
+                        *status = word;
+                        if let Some(parsed) = parsed {
+                            parsed.settle();
+                        }
+                        if !pipeline.is_on || pipeline.synced() {
+                            received = Received::Complete;
+                        }
                     }
-                    Reply::Error(body) => *error = Some(ReplyError::read(body)),
+                    Reply::CommandComplete { .. } | Reply::EmptyQuery => {
+                        *n_results += 1;
+                        if pipeline.is_on {
+                            pipeline.acknowledged(now);
+                        }
+                        if let Some(fetched) = fetched {
+                            fetched.end_result();
+                        }
+                    }
+                    Reply::Error(body) if error.is_none() => {
+                        *error = Some(Box::new(wire::parse_error(body)));
+                        pipeline.failed();
+                    }
+                    Reply::Error(_) => pipeline.failed(),
+                    Reply::ParseComplete => {
+                        if let Some(parsed) = parsed {
+                            parsed.n_answered += 1;
+                        }
+                    }
+                    Reply::RowDescription(body) => {
+                        if let Some(fetched) = fetched {
+                            fetched.columns(body);
+                        }
+                    }
+                    Reply::DataRow(body) => {
+                        if let Some(fetched) = fetched {
+                            fetched.row(body);
+                        }
+                    }
+                    Reply::CopyIn | Reply::CopyOut | Reply::Other(b'W') => *is_copying = true,
                     _ => {}
                 }
                 Flow::Continue
             })
             .map_err(|e| e.to_string())?;
-        Ok(received)
+        Ok(if self.is_copying { Received::Copy } else { received })
     }
 
     /// The error that the last reply carried, if it did.
     #[inline]
-    pub(crate) fn take_error(&mut self) -> Option<ReplyError> {
+    pub(crate) fn take_error(&mut self) -> Option<Box<ServerError>> {
         self.error.take()
     }
 }

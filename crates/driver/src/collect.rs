@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
@@ -12,10 +12,11 @@ use model::event::{Event, EventKind};
 use crate::clock::Nanos;
 use crate::merge::Merger;
 use crate::process::{Control, Failure, say};
+use crate::report::{Finished, Report};
+use crate::stop;
 use crate::tally::{SqlState, Tally, sqlstate_text};
-use crate::worker::{Finished, Report};
 
-/// Lost connections told one by one; further ones are only counted.
+/// Lost connections, and restored ones, told one by one; further ones are only counted.
 const LOST_EVENTS_MAX: u32 = 20;
 /// How long a stop may stay unseen.
 const STOP_GRAIN: Duration = Duration::from_millis(50);
@@ -29,6 +30,9 @@ pub(crate) struct Collector<'a> {
     output: &'a mut dyn Write,
     n_running: usize,
     n_lost_told: u32,
+    n_restored_told: u32,
+    /// Why the load is void.
+    failure: Option<String>,
     stopped: bool,
     done: Done,
     messages: BTreeMap<SqlState, String>,
@@ -49,6 +53,8 @@ impl<'a> Collector<'a> {
             recycle,
             output,
             n_lost_told: 0,
+            n_restored_told: 0,
+            failure: None,
             stopped: false,
             done: Done {
                 ending: Ending::Completed,
@@ -72,12 +78,12 @@ impl<'a> Collector<'a> {
         &mut self,
         inbox: &Receiver<Report>,
         commands: &Receiver<DriveCommand>,
-        stop: &AtomicBool,
+        stop: &AtomicU8,
     ) -> Result<(), Failure> {
         while self.n_running > 0 {
             if matches!(commands.try_recv(), Ok(DriveCommand::Stop)) {
                 self.stopped = true;
-                stop.store(true, Ordering::Relaxed);
+                stop.fetch_max(stop::GENTLY, Ordering::Relaxed);
             }
             match inbox.recv_timeout(STOP_GRAIN) {
                 Ok(report) => self.take(report)?,
@@ -99,7 +105,11 @@ impl<'a> Collector<'a> {
                 }
                 self.write_complete()
             }
-            Report::Lost { at, client, sqlstate, message } => self.tell_lost(at, client, sqlstate, message),
+            Report::Event { at, event } => self.tell(at, *event),
+            Report::Failed(message) => {
+                self.failure.get_or_insert(message);
+                Ok(())
+            }
             Report::Paused { at, pause_ns } => {
                 let pause_s = pause_ns as f64 / 1e9;
                 let text = format!("the driver did not run for {pause_s:.3} s");
@@ -132,26 +142,26 @@ impl<'a> Collector<'a> {
         Ok(())
     }
 
-    fn tell_lost(
-        &mut self,
-        at: Nanos,
-        client: usize,
-        sqlstate: SqlState,
-        message: String,
-    ) -> Result<(), Failure> {
-        self.n_lost_told += 1;
-        if self.n_lost_told > LOST_EVENTS_MAX {
+    fn tell(&mut self, at: Nanos, mut event: Event) -> Result<(), Failure> {
+        let n_told = match event.kind {
+            EventKind::ConnectionLost => &mut self.n_lost_told,
+            EventKind::ConnectionRestored => &mut self.n_restored_told,
+            _ => &mut 0,
+        };
+        *n_told += 1;
+        if *n_told > LOST_EVENTS_MAX {
             return Ok(());
         }
-        let event = Event::new(self.control.wall.unix(at), EventKind::ConnectionLost, message)
-            .with("client", client)
-            .with("sqlstate", sqlstate_text(&sqlstate));
+        event.t_unix_ns = self.control.wall.unix(at);
         Ok(say(self.output, &DriverLine::Event(event))?)
     }
 
     fn add_finished(&mut self, finished: Finished) {
         self.end = self.end.max(finished.end);
         self.done.clients_lost += finished.clients_lost;
+        self.done.n_connects += finished.connects.n;
+        self.done.connect_ns_total += finished.connects.ns;
+        self.done.outage_ns_total += finished.connects.outage_ns;
         for (client, n) in finished.measured {
             self.done.measured_by_client[client] = n;
         }
@@ -161,6 +171,9 @@ impl<'a> Collector<'a> {
     }
 
     fn write_done(&mut self) -> Result<(), Failure> {
+        if let Some(message) = self.failure.take() {
+            return Err(Failure::Load(message));
+        }
         let lost_all = self.done.clients_lost as usize == self.done.measured_by_client.len();
         self.done.ending = match (lost_all, self.stopped) {
             (true, _) => Ending::ConnectionsLost,

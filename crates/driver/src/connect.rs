@@ -1,6 +1,7 @@
 //! Connecting a thread's clients, several at once, and having the server parse every statement.
 
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -18,7 +19,7 @@ const POLL_MAX_MS: u16 = 200;
 /// Opens `n` connections and has every statement parsed on each (with the simple protocol there is nothing
 /// to parse).
 pub(crate) fn connect_all(
-    conninfo: &Conninfo,
+    conninfo: &Arc<Conninfo>,
     scripts: &Scripts,
     n: usize,
 ) -> Result<Vec<Connection>, String> {
@@ -38,15 +39,15 @@ pub(crate) fn connect_all(
     Ok(connections)
 }
 
-fn dial_all(conninfo: &Conninfo, n: usize) -> Result<Vec<Connection>, String> {
-    let conninfo = conninfo.with_addresses().map_err(|e| e.to_string())?;
+fn dial_all(conninfo: &Arc<Conninfo>, n: usize) -> Result<Vec<Connection>, String> {
     let mut done = Vec::with_capacity(n);
     let mut dialing: Vec<(Dialing, Want)> = Vec::new();
     let mut begun = 0;
     while done.len() < n {
         let mut ready = wait_for_any(&dialing)?;
         while dialing.len() < DIALING_MAX && begun < n {
-            dialing.push((Dialing::start(&conninfo).map_err(|e| e.to_string())?, Want::Write));
+            dialing
+                .push((Dialing::start_shared(Arc::clone(conninfo)).map_err(|e| e.to_string())?, Want::Write));
             ready.push(true);
             begun += 1;
         }
@@ -57,7 +58,11 @@ fn dial_all(conninfo: &Conninfo, n: usize) -> Result<Vec<Connection>, String> {
                 continue;
             }
             match dial.advance().map_err(|e| format!("client {}: {e}", done.len()))? {
-                Progress::Done(connection) => done.push(connection),
+                Progress::Done(mut connection) => {
+                    // Thousands of clients have the same settings; nobody asks for them.
+                    connection.parameters.clear();
+                    done.push(connection);
+                }
                 Progress::WantRead => still.push((dial, Want::Read)),
                 Progress::WantWrite => still.push((dial, Want::Write)),
             }

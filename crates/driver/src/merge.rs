@@ -11,9 +11,9 @@ use model::load::ScriptSpec;
 use model::reading::{Tick, TickSource, key};
 
 use crate::clock::{Nanos, WallClock};
+use crate::report::Part;
 use crate::tally::{ScriptTally, Tally, Times, sqlstate_text};
 use crate::usage::{self, CpuUsage};
-use crate::worker::Part;
 
 /// Collects parts until all threads have delivered theirs, and keeps the totals.
 pub(crate) struct Merger {
@@ -133,7 +133,9 @@ impl Merger {
                 counts: script.counts,
                 errors,
                 statements: script.statements.iter().map(|times| times.0.len()).collect(),
-                ..Interval::default()
+                latency: script.latency_moments,
+                lag: script.lag_moments,
+                commands: script.commands.clone(),
             };
             let tag = self.scripts[index].tag.clone();
             let histograms = self.histogram_lines(&tag, script);

@@ -55,7 +55,22 @@ impl Poller {
     /// Watches a client's connection for input. Writability is watched only while something waits to be
     /// sent: with edge triggering, every message that the server takes would wake the loop.
     pub(crate) fn watch(&self, client: &mut Client, index: usize) -> io::Result<()> {
-        self.poll.registry().register(&mut client.link, Token(index), Interest::READABLE)
+        let Some(link) = &mut client.link else { return Ok(()) };
+        self.poll.registry().register(link, Token(index), Interest::READABLE)
+    }
+
+    /// As [`Poller::watch`], for a connection that was watched while it was made.
+    pub(crate) fn watch_made(&self, client: &mut Client, index: usize) -> io::Result<()> {
+        let Some(link) = &mut client.link else { return Ok(()) };
+        self.poll.registry().reregister(link, Token(index), Interest::READABLE)
+    }
+
+    /// Watches a connection that is being made. A socket that is closed is forgotten by itself.
+    pub(crate) fn watch_dialing(&self, client: &mut Client, index: usize) -> io::Result<()> {
+        let Some(link) = client.dialing.as_mut().and_then(|dialing| dialing.link_mut()) else {
+            return Ok(());
+        };
+        self.poll.registry().register(link, Token(index), Interest::READABLE | Interest::WRITABLE)
     }
 
     /// Begins or ends watching for writability.
@@ -65,13 +80,16 @@ impl Poller {
             return Ok(());
         }
         client.waits_to_write = on;
+        let Some(link) = &mut client.link else { return Ok(()) };
         let interest = if on { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
-        self.poll.registry().reregister(&mut client.link, Token(index), interest)
+        self.poll.registry().reregister(link, Token(index), interest)
     }
 
     /// Stops watching it.
     pub(crate) fn forget(&self, client: &mut Client) {
-        self.poll.registry().deregister(&mut client.link).ok();
+        if let Some(link) = &mut client.link {
+            self.poll.registry().deregister(link).ok();
+        }
     }
 
     /// Waits until a socket is ready or `until` is reached. The ready sockets are in [`Poller::ready`].

@@ -1,7 +1,9 @@
 //! The driver process: takes its order, connects, waits for `go`, reports every second, ends.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use model::drive::{DriveCommand, DriveOrder, DriverLine, Ready};
@@ -9,16 +11,20 @@ use model::load::LoadSpec;
 use wire::{CancelHandle, Connection, Conninfo, Secret};
 use workload::{Machine, Seeds, ThreadStreams};
 
-use crate::client::Client;
+use crate::client::{Client, Parsed};
 use crate::clock::{self, Nanos, SECOND_NS, WallClock};
 use crate::collect::Collector;
 use crate::connect;
+use crate::fetch::Fetched;
+use crate::log::Log;
 use crate::poller::Poller;
+use crate::report::Report;
 use crate::schedule::{Schedule, Share};
 use crate::script::Scripts;
-use crate::tally::Tally;
+use crate::stop;
+use crate::tally::{Tally, TallyShape};
 use crate::usage;
-use crate::worker::{Report, Setup, Worker};
+use crate::worker::{Setup, Worker};
 
 /// Carries out one order read from `input`, reporting on `output`. Returns whether the load took place;
 /// if it could not, the last line says why.
@@ -78,17 +84,22 @@ fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Wr
     let conninfo =
         Conninfo::from_keywords(&load.target, order.password.map(Secret::new)).map_err(|e| e.to_string())?;
     let scripts = Scripts::compile(&load)?;
+    if load.window.measure_s == 0 && load.transactions_per_client.is_none() {
+        return Err("the load has no end: give it a time or a number of transactions".to_string().into());
+    }
     usage::allow_open_files(load.n_clients)?;
 
-    let control = Control { load: &load, conninfo: &conninfo, scripts: &scripts, wall: WallClock::read() };
+    // Threads that connect while the load runs must not wait for a resolver.
+    let conninfo = Arc::new(conninfo.with_addresses().map_err(|e| e.to_string())?);
+    let control = Control { load: &load, conninfo, scripts: &scripts, wall: WallClock::read() };
     let commands = listen(input);
     let begun = clock::now();
-    let shares = control.connect()?;
+    let (shares, tls) = control.connect()?;
     let ready = Ready {
         pid: std::process::id(),
         connect_ns: clock::now() - begun,
         poller: Poller::NAME.to_string(),
-        tls: shares.iter().flat_map(|share| &share.clients).find_map(|client| client.tls.clone()),
+        tls,
         statements: scripts.labels(),
     };
     say(output, &DriverLine::Ready(ready))?;
@@ -117,7 +128,7 @@ fn listen(input: impl BufRead + Send + 'static) -> Receiver<DriveCommand> {
 /// What all threads of the load share.
 pub(crate) struct Control<'a> {
     pub(crate) load: &'a LoadSpec,
-    conninfo: &'a Conninfo,
+    conninfo: Arc<Conninfo>,
     scripts: &'a Scripts,
     pub(crate) wall: WallClock,
 }
@@ -129,31 +140,57 @@ struct ThreadShare {
 }
 
 impl Control<'_> {
-    /// Connects and prepares all clients, each thread its own.
-    fn connect(&self) -> Result<Vec<ThreadShare>, String> {
+    /// Connects and prepares all clients, each thread its own, and says what encrypts the connections. Clients with a
+    /// connection for each transaction have none yet.
+    fn connect(&self) -> Result<(Vec<ThreadShare>, Option<String>), String> {
         let (n_clients, n_threads) = (self.load.n_clients as usize, self.load.n_threads.max(1) as usize);
-        let seeds = Seeds::derive(self.load.seed, n_clients, n_threads);
-        let mut defines = self.load.defines.clone();
-        let scale = defines.get("scale").and_then(|scale| scale.parse().ok()).unwrap_or(1);
-        workload::insert_automatic_variables(&mut defines, scale, self.load.seed, seeds.default_seed);
-
+        let (seeds, defines) = self.seeds(n_clients, n_threads);
+        let sizes = split(n_clients, n_threads);
         let connected: Vec<Result<Vec<Connection>, String>> = std::thread::scope(|scope| {
-            let connect = |n: usize| connect::connect_all(self.conninfo, self.scripts, n);
-            let threads: Vec<_> =
-                split(n_clients, n_threads).into_iter().map(|n| scope.spawn(move || connect(n))).collect();
+            let connect = |n: usize| match self.load.connect_each {
+                true => Ok(Vec::new()),
+                false => connect::connect_all(&self.conninfo, self.scripts, n),
+            };
+            let threads: Vec<_> = sizes.iter().map(|&n| scope.spawn(move || connect(n))).collect();
             threads.into_iter().map(|t| t.join().unwrap_or_else(|_| Err("a thread died".into()))).collect()
         });
 
         let mut numbered = seeds.client.into_iter().enumerate();
+        let mut tls = None;
         let mut shares = Vec::with_capacity(n_threads);
-        for (connections, streams) in connected.into_iter().zip(seeds.thread) {
-            let client = |connection| {
-                let (id, prng) = numbered.next().expect("one stream was derived for each client");
-                Client::new(id, connection, Machine::new(&self.scripts.bundle, prng, id, &defines))
-            };
-            shares.push(ThreadShare { clients: connections?.into_iter().map(client).collect(), streams });
+        for ((connections, streams), n) in connected.into_iter().zip(seeds.thread).zip(sizes) {
+            let mut connections = connections?.into_iter();
+            let mut clients = Vec::with_capacity(n);
+            for (id, prng) in numbered.by_ref().take(n) {
+                let mut client = Client::new(id, Machine::new(&self.scripts.bundle, prng, id, &defines));
+                client.fetched = self.scripts.fetches.then(Box::<Fetched>::default);
+                if let Some(connection) = connections.next() {
+                    tls = tls.or_else(|| connection.tls.clone());
+                    client.connect(connection, self.parsed_beforehand())?;
+                }
+                clients.push(client);
+            }
+            shares.push(ThreadShare { clients, streams });
         }
-        Ok(shares)
+        Ok((shares, tls))
+    }
+
+    /// All random streams, and the variables of all clients.
+    fn seeds(&self, n_clients: usize, n_threads: usize) -> (Seeds, BTreeMap<String, String>) {
+        let mut defines = self.load.defines.clone();
+        // A seed may be given as it is shown, with a sign.
+        let number = |text: &String| text.parse().ok().or_else(|| Some(text.parse::<i64>().ok()? as u64));
+        // Any text but a number is nobody's seed, but pgbench draws none all the same.
+        let default_seed = defines.get("default_seed").map(|text| number(text).unwrap_or(0));
+        let seeds = Seeds::derive_with(self.load.seed, n_clients, n_threads, default_seed);
+        let scale = defines.get("scale").and_then(|scale| scale.parse().ok()).unwrap_or(1);
+        workload::insert_automatic_variables(&mut defines, scale, self.load.seed, seeds.default_seed);
+        (seeds, defines)
+    }
+
+    /// What the connections of the beginning know: all statements, unless each is parsed when it first runs.
+    fn parsed_beforehand(&self) -> Option<Parsed> {
+        if self.scripts.parses_late() { self.scripts.nothing_parsed() } else { None }
     }
 
     /// Runs the load with one worker per share.
@@ -165,8 +202,13 @@ impl Control<'_> {
         output: &mut dyn Write,
     ) -> Result<(), Failure> {
         let (reports, inbox) = mpsc::channel();
-        let stop = AtomicBool::new(false);
-        let place = Place { n_threads: shares.len(), go, stop: &stop };
+        let stop = AtomicU8::new(stop::NOT);
+        // Far enough to be never, near enough to be added to.
+        let end = match self.load.window.measure_s {
+            0 => u64::MAX / 2,
+            _ => go + u64::from(self.load.window.load_s()) * SECOND_NS,
+        };
+        let place = Place { n_threads: shares.len(), go, end, stop: &stop };
         let mut recycle = Vec::new();
         let mut workers = Vec::new();
         for (thread, share) in shares.into_iter().enumerate() {
@@ -182,7 +224,7 @@ impl Control<'_> {
             let mut collector = Collector::new(self, recycle, output);
             let result = collector.collect(&inbox, commands, &stop);
             // Also when the output is gone: the threads must see it.
-            stop.store(true, Ordering::Relaxed);
+            stop.fetch_max(stop::AT_ONCE, Ordering::Relaxed);
             result
         })
     }
@@ -200,19 +242,28 @@ impl Control<'_> {
         for (index, client) in clients.iter_mut().enumerate() {
             poller.watch(client, index).map_err(|e| format!("cannot watch a connection: {e}"))?;
         }
-        let end = place.go + u64::from(self.load.window.load_s()) * SECOND_NS;
         let n_threads = place.n_threads;
-        let schedule =
-            Schedule::new(self.load.pace, Share { thread, n_threads }, streams.throttle, place.go, end);
+        let share = Share { thread, n_threads };
+        let n_commands = self.scripts.n_commands();
+        let shape = TallyShape {
+            n_statements: self.scripts.n_statements(),
+            n_commands: if self.load.time_commands { n_commands } else { vec![0; n_commands.len()] },
+            is_open_loop: self.load.pace.is_open(),
+        };
         Ok(Worker::new(Setup {
             thread,
+            load: self.load,
             scripts: self.scripts,
+            conninfo: Arc::clone(&self.conninfo),
+            wall: self.wall,
             clients,
             poller,
             choose: streams.choose,
-            schedule,
-            window: self.load.window,
+            schedule: Schedule::new(self.load.pace, share, streams.throttle, place.go, place.end),
+            shape,
+            log: Log::create(self.load, thread, streams.sample)?,
             go: place.go,
+            end: place.end,
             stop: place.stop,
             reports,
             spare,
@@ -224,7 +275,8 @@ impl Control<'_> {
 struct Place<'a> {
     n_threads: usize,
     go: Nanos,
-    stop: &'a AtomicBool,
+    end: Nanos,
+    stop: &'a AtomicU8,
 }
 
 /// Cancels statements from a thread of its own: a server that hangs must not hold up the others.

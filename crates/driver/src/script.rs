@@ -2,22 +2,29 @@
 
 use model::load::{LoadSpec, Protocol};
 use wire::message;
-use workload::{Bundle, Machine, Program};
+use workload::{Bundle, Command, Fetch, Machine, Program};
+
+use crate::client::{Client, Parsed};
 
 /// The scripts of a load.
 #[derive(Debug)]
 pub(crate) struct Scripts {
     pub(crate) bundle: Bundle,
     pub(crate) protocol: Protocol,
+    /// Some statement's rows become variables.
+    pub(crate) fetches: bool,
+    is_lazy: bool,
     prepared: Vec<Vec<Prepared>>,
 }
 
 /// What is known of a statement before the load begins.
 #[derive(Debug)]
 struct Prepared {
+    /// Its number in the whole load.
+    number: usize,
     /// Name of the prepared statement; empty when it is not kept.
     name: String,
-    /// The whole message, when the statement has no parameters.
+    /// The whole message without its Sync, when the statement has no parameters.
     fixed: Option<Vec<u8>>,
     /// Whether it ends a transaction block with a commit.
     commits: bool,
@@ -31,16 +38,38 @@ impl Scripts {
         let sources: Vec<(&str, &str, u32)> =
             load.scripts.iter().map(|s| (s.name.as_str(), s.source.as_str(), s.weight)).collect();
         let bundle = Bundle::compile(&sources, &load.defines).map_err(|e| e.to_string())?;
+        let mut numbers = 0..;
+        let mut prepared = Vec::with_capacity(bundle.programs.len());
         for program in &bundle.programs {
-            refuse_special(program, load.protocol)?;
+            if load.protocol != Protocol::Simple {
+                program.check_parameter_counts().map_err(|e| e.to_string())?;
+            }
+            prepared.push(prepare_all(&mut numbers, program, load.protocol));
         }
-        let prepared = bundle
-            .programs
-            .iter()
-            .enumerate()
-            .map(|(script, program)| prepare_all(script, program, load.protocol))
-            .collect();
-        Ok(Scripts { bundle, protocol: load.protocol, prepared })
+        let fetches = bundle.programs.iter().flat_map(|p| &p.statements).any(|s| s.fetch != Fetch::Discard);
+        Ok(Scripts { bundle, protocol: load.protocol, fetches, is_lazy: load.lazy_parse, prepared })
+    }
+
+    /// What a fresh connection has parsed when nothing was parsed on it beforehand.
+    pub(crate) fn nothing_parsed(&self) -> Option<Parsed> {
+        let n = || self.prepared.iter().map(Vec::len).sum();
+        (self.protocol == Protocol::Prepared).then(|| Parsed::none(n()))
+    }
+
+    /// Whether a fresh connection parses each statement when it first comes to it.
+    pub(crate) fn parses_late(&self) -> bool {
+        self.is_lazy
+    }
+
+    /// Whether a statement's rows become variables.
+    #[inline]
+    pub(crate) fn fetches(&self, script: usize, statement: usize) -> bool {
+        self.fetches && self.bundle.programs[script].statements[statement].fetch != Fetch::Discard
+    }
+
+    /// Number of commands, by script.
+    pub(crate) fn n_commands(&self) -> Vec<usize> {
+        self.bundle.programs.iter().map(|program| program.commands.len()).collect()
     }
 
     /// Numbers of statements, by script.
@@ -62,10 +91,10 @@ impl Scripts {
     }
 
     /// The messages that make the server parse every statement of every script, each followed by no
-    /// Sync, so that errors stop at the first. Empty for the simple protocol.
+    /// Sync, so that errors stop at the first. Empty for the simple protocol, and if each is parsed when it first runs.
     pub(crate) fn parse_messages(&self, out: &mut Vec<u8>) -> Vec<(usize, usize)> {
         let mut order = Vec::new();
-        if self.protocol == Protocol::Simple {
+        if self.protocol == Protocol::Simple || self.is_lazy {
             return order;
         }
         for (script, program) in self.bundle.programs.iter().enumerate() {
@@ -78,37 +107,65 @@ impl Scripts {
         order
     }
 
-    /// Appends the messages of one statement with the values of `machine`.
+    /// Appends the messages of one statement with the values of the client's machine, and the Parse that its
+    /// connection still needs.
     #[inline]
-    pub(crate) fn encode(&self, script: usize, statement: usize, machine: &Machine, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, script: usize, statement: usize, client: &mut Client) {
         let prepared = &self.prepared[script][statement];
-        if let Some(fixed) = &prepared.fixed {
-            out.extend_from_slice(fixed);
-            return;
+        let (machine, parsed, out) = client.parts();
+        if let Some(parsed) = parsed
+            && parsed.ask(prepared.number)
+        {
+            message::parse(out, &prepared.name, &self.bundle.programs[script].statements[statement].text);
         }
+        match &prepared.fixed {
+            Some(fixed) => out.extend_from_slice(fixed),
+            None => {
+                let program = &self.bundle.programs[script];
+                encode_statement(self.protocol, program, statement, &prepared.name, Some(machine), out);
+            }
+        }
+    }
+
+    /// Ends a message outside of pipelines. The simple protocol needs no Sync.
+    #[inline]
+    pub(crate) fn end_message(&self, client: &mut Client) {
+        if self.protocol != Protocol::Simple {
+            message::sync(client.outgoing());
+        }
+    }
+
+    /// Appends the Parse of every statement between a `\startpipeline` and its end that the connection does not
+    /// know, and says whether there was any. (A Parse inside the pipeline would take a snapshot too early for
+    /// `BEGIN ISOLATION LEVEL`.)
+    pub(crate) fn parse_pipeline(&self, script: usize, start: usize, client: &mut Client) -> bool {
         let program = &self.bundle.programs[script];
-        encode_statement(self.protocol, program, statement, &prepared.name, Some(machine), out);
+        let (_, Some(parsed), out) = client.parts() else { return false };
+        let mut is_any = false;
+        for step in &program.commands[start + 1..] {
+            match step.command {
+                Command::EndPipeline => break,
+                Command::Sql { statement } if parsed.ask(self.prepared[script][statement].number) => {
+                    let name = &self.prepared[script][statement].name;
+                    message::parse(out, name, &program.statements[statement].text);
+                    is_any = true;
+                }
+                _ => {}
+            }
+        }
+        is_any
     }
 }
 
-/// A script must not fail in the middle of a run for something that is known before it.
-fn refuse_special(program: &Program, protocol: Protocol) -> Result<(), String> {
-    if let Some((step, what)) = program.first_special() {
-        return Err(format!(
-            "{}:{}: `{what}` is not supported yet; remove it from the script",
-            program.name, step.line
-        ));
-    }
-    if protocol != Protocol::Simple {
-        program.check_parameter_counts().map_err(|e| e.to_string())?;
-    }
-    Ok(())
-}
-
-fn prepare_all(script: usize, program: &Program, protocol: Protocol) -> Vec<Prepared> {
-    let prepare = |(index, statement): (usize, &workload::Statement)| {
+fn prepare_all(
+    numbers: &mut impl Iterator<Item = usize>,
+    program: &Program,
+    protocol: Protocol,
+) -> Vec<Prepared> {
+    let prepare = |((index, statement), number): ((usize, &workload::Statement), usize)| {
         let name = match protocol {
-            Protocol::Prepared => format!("P_{script}_{index}"),
+            // As pgbench names them.
+            Protocol::Prepared => format!("P_{number}"),
             Protocol::Simple | Protocol::Extended => String::new(),
         };
         let fixed = statement.parameters.is_empty().then(|| {
@@ -118,13 +175,14 @@ fn prepare_all(script: usize, program: &Program, protocol: Protocol) -> Vec<Prep
         });
         let first_word = first_word(&statement.text);
         Prepared {
+            number,
             name,
             fixed,
             commits: matches!(first_word.as_str(), "end" | "commit"),
             begins: matches!(first_word.as_str(), "begin" | "start"),
         }
     };
-    program.statements.iter().enumerate().map(prepare).collect()
+    program.statements.iter().enumerate().zip(numbers).map(prepare).collect()
 }
 
 /// `machine` may be `None` for a statement without parameters.
@@ -156,8 +214,11 @@ fn encode_statement(
         }
     }
     bind.finish();
+    if statement.fetch != Fetch::Discard {
+        // The names of the columns are not known otherwise.
+        message::describe_portal(out, "");
+    }
     message::execute(out, "", 0);
-    message::sync(out);
 }
 
 fn first_word(sql: &str) -> String {

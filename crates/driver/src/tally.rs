@@ -1,7 +1,7 @@
 //! What one thread counted in one interval.
 
 use hdrhistogram::Histogram;
-use model::interval::{Counts, HISTOGRAM_DIGITS, HISTOGRAM_MAX_NS, HISTOGRAM_MIN_NS};
+use model::interval::{CommandTally, Counts, HISTOGRAM_DIGITS, HISTOGRAM_MAX_NS, HISTOGRAM_MIN_NS, Moments};
 
 /// Counts of one thread in one interval, by script. Reused: allocated twice per thread, never on the way
 /// of a transaction.
@@ -24,6 +24,21 @@ pub(crate) struct ScriptTally {
     pub(crate) statements: Vec<Times>,
     /// Failed and unknown transactions by SQLSTATE.
     pub(crate) errors: Vec<(SqlState, u64)>,
+    /// Exact sums beside the histograms.
+    pub(crate) latency_moments: Moments,
+    pub(crate) lag_moments: Moments,
+    /// Each command of the script, if they are timed.
+    pub(crate) commands: Vec<CommandTally>,
+}
+
+/// How large a tally must be.
+#[derive(Debug, Clone)]
+pub(crate) struct TallyShape {
+    /// By script.
+    pub(crate) n_statements: Vec<usize>,
+    /// By script; all 0 if commands are not timed.
+    pub(crate) n_commands: Vec<usize>,
+    pub(crate) is_open_loop: bool,
 }
 
 /// A SQLSTATE, or one of the words below, padded with blanks.
@@ -74,17 +89,22 @@ impl Times {
 }
 
 impl Tally {
-    /// An empty tally for scripts with these numbers of statements.
-    pub(crate) fn new(n_statements: &[usize], open_loop: bool) -> Tally {
-        let scripts = n_statements
+    /// An empty tally.
+    pub(crate) fn new(shape: &TallyShape) -> Tally {
+        let scripts = shape
+            .n_statements
             .iter()
-            .map(|&n| ScriptTally {
+            .zip(&shape.n_commands)
+            .map(|(&n, &n_commands)| ScriptTally {
                 counts: Counts::default(),
                 latency: Times::new(),
                 service: Times::new(),
-                lag: open_loop.then(Times::new),
+                lag: shape.is_open_loop.then(Times::new),
                 statements: vec![Times::new(); n],
                 errors: Vec::with_capacity(16),
+                latency_moments: Moments::default(),
+                lag_moments: Moments::default(),
+                commands: vec![CommandTally::default(); n_commands],
             })
             .collect();
         Tally { scripts }
@@ -125,6 +145,14 @@ impl ScriptTally {
         for &(sqlstate, n) in &other.errors {
             self.error(sqlstate, n);
         }
+        self.latency_moments += other.latency_moments;
+        self.lag_moments += other.lag_moments;
+        for (mine, theirs) in self.commands.iter_mut().zip(&other.commands) {
+            mine.n += theirs.n;
+            mine.sum_ns += theirs.sum_ns;
+            mine.failed += theirs.failed;
+            mine.retries += theirs.retries;
+        }
     }
 
     fn clear(&mut self) {
@@ -136,6 +164,9 @@ impl ScriptTally {
         }
         self.statements.iter_mut().for_each(Times::clear);
         self.errors.clear();
+        self.latency_moments = Moments::default();
+        self.lag_moments = Moments::default();
+        self.commands.fill(CommandTally::default());
     }
 }
 

@@ -2,71 +2,51 @@
 
 mod failing;
 mod interval;
+mod line;
+mod special;
 mod turn;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
-use model::load::Window;
+use model::event::Event;
+use model::load::LoadSpec;
+use wire::Conninfo;
 use workload::Prng;
 
 use crate::client::{Client, Received, State};
-use crate::clock::{self, Nanos, SECOND_NS};
+use crate::clock::{self, Nanos, SECOND_NS, WallClock};
+use crate::log::{Log, Outcome};
 use crate::poller::Poller;
+use crate::report::{Connects, Report};
 use crate::schedule::Schedule;
 use crate::script::Scripts;
-use crate::tally::{SqlState, Tally};
-
-/// What a thread tells the control loop.
-pub(crate) enum Report {
-    /// An interval is over.
-    Part(Box<Part>),
-    /// A client lost its connection, or will do no more.
-    Lost { at: Nanos, client: usize, sqlstate: SqlState, message: String },
-    /// The thread did not run for this long.
-    Paused { at: Nanos, pause_ns: Nanos },
-    /// Nothing follows from this thread.
-    Finished(Box<Finished>),
-}
-
-/// One interval of one thread.
-pub(crate) struct Part {
-    pub(crate) thread: usize,
-    pub(crate) t: u32,
-    pub(crate) start: Nanos,
-    pub(crate) end: Nanos,
-    pub(crate) tally: Tally,
-    pub(crate) thread_cpu_ns: u64,
-    pub(crate) loop_max_ns: u64,
-    pub(crate) in_flight: u64,
-    pub(crate) connected: u64,
-    pub(crate) backlog: u64,
-}
-
-/// The end of a thread.
-pub(crate) struct Finished {
-    pub(crate) thread: usize,
-    pub(crate) end: Nanos,
-    /// Client number and transactions committed within the measure.
-    pub(crate) measured: Vec<(usize, u64)>,
-    pub(crate) clients_lost: u32,
-    pub(crate) messages: BTreeMap<SqlState, String>,
-}
+use crate::stop;
+use crate::tally::{SqlState, Tally, TallyShape};
 
 /// What a worker is made of.
 pub(crate) struct Setup<'a> {
     pub(crate) thread: usize,
+    pub(crate) load: &'a LoadSpec,
     pub(crate) scripts: &'a Scripts,
+    /// Where connections are made while the load runs; names are looked up already.
+    pub(crate) conninfo: Arc<Conninfo>,
+    pub(crate) wall: WallClock,
     pub(crate) clients: Vec<Client>,
     pub(crate) poller: Poller,
     /// Stream of script choices.
     pub(crate) choose: Prng,
     pub(crate) schedule: Option<Schedule>,
-    pub(crate) window: Window,
+    pub(crate) shape: TallyShape,
+    pub(crate) log: Option<Log>,
     pub(crate) go: Nanos,
-    pub(crate) stop: &'a AtomicBool,
+    /// No transaction begins from here on.
+    pub(crate) end: Nanos,
+    /// See [`stop`].
+    pub(crate) stop: &'a AtomicU8,
     pub(crate) reports: Sender<Report>,
     /// Tallies that the control loop has emptied.
     pub(crate) spare: Receiver<Tally>,
@@ -81,9 +61,15 @@ pub(crate) struct Worker<'a> {
     /// Slots that were due and not yet taken when the last interval ended.
     backlog: u64,
     n_taken: u64,
+    /// The script of the next transaction, once it was chosen.
+    chosen: Option<usize>,
     idle: VecDeque<usize>,
     n_sleeping: usize,
     n_gone: usize,
+    /// Clients that dial or wait to dial, and when one of them must be looked after.
+    n_connecting: usize,
+    next_tend: Nanos,
+    connects: Connects,
     buffer: Box<[u8]>,
     t: u32,
     interval_start: Nanos,
@@ -93,6 +79,7 @@ pub(crate) struct Worker<'a> {
     end: Nanos,
     /// Statements in flight are cancelled from here on.
     deadline: Nanos,
+    stopped: u8,
     thread_cpu_at_start: u64,
     loop_max_ns: u64,
     clients_lost: u32,
@@ -111,23 +98,27 @@ const BUFFER_BYTES: usize = 16 * 1024;
 impl<'a> Worker<'a> {
     pub(crate) fn new(setup: Setup<'a>) -> Worker<'a> {
         let second = |s: u32| setup.go + u64::from(s) * SECOND_NS;
-        let window = setup.window;
-        let end = second(window.load_s());
+        let window = setup.load.window;
         Worker {
-            tally: Tally::new(&setup.scripts.n_statements(), setup.schedule.is_some()),
+            tally: Tally::new(&setup.shape),
             due_counter: setup.schedule.clone(),
             backlog: 0,
             n_taken: 0,
+            chosen: None,
             idle: (0..setup.clients.len()).collect(),
             n_sleeping: 0,
             n_gone: 0,
+            n_connecting: 0,
+            next_tend: 0,
+            connects: Connects::default(),
             buffer: vec![0; BUFFER_BYTES].into(),
             t: 0,
             interval_start: setup.go,
             boundary: second(1),
-            measure: (second(window.ramp_up_s), end),
-            end,
-            deadline: end + u64::from(window.grace_s) * SECOND_NS,
+            measure: (second(window.ramp_up_s), setup.end),
+            end: setup.end,
+            deadline: setup.end + u64::from(window.grace_s) * SECOND_NS,
+            stopped: stop::NOT,
             thread_cpu_at_start: 0,
             loop_max_ns: 0,
             clients_lost: 0,
@@ -138,19 +129,24 @@ impl<'a> Worker<'a> {
 
     /// Offers the load from `go` until the last transaction has ended.
     pub(crate) fn run(mut self) {
-        while clock::now() < self.setup.go && !self.setup.stop.load(Ordering::Relaxed) {
+        while clock::now() < self.setup.go && self.setup.stop.load(Ordering::Relaxed) == stop::NOT {
             std::thread::sleep(std::time::Duration::from_nanos(
-                (self.setup.go - clock::now()).min(WAIT_MAX_NS),
+                self.setup.go.saturating_sub(clock::now()).min(WAIT_MAX_NS),
             ));
         }
         self.thread_cpu_at_start = clock::thread_cpu();
         let mut now = clock::now();
+        if let Some(log) = &mut self.setup.log {
+            log.begin(self.setup.wall.unix(now) / 1000);
+        }
         loop {
-            if self.setup.stop.load(Ordering::Relaxed) && now < self.end {
-                self.stop_at(now);
+            let stop = self.setup.stop.load(Ordering::Relaxed);
+            if stop > self.stopped {
+                self.stop_at(now, stop);
             }
             self.begin_due(now);
             self.wake_sleepers(now);
+            self.tend_connections(now);
             if self.is_over(now) {
                 break;
             }
@@ -173,10 +169,16 @@ impl<'a> Worker<'a> {
     }
 
     /// The load ends now instead of at the end of its window.
-    fn stop_at(&mut self, now: Nanos) {
-        self.end = now;
-        self.measure.1 = self.measure.1.min(now);
-        self.deadline = now + u64::from(self.setup.window.grace_s) * SECOND_NS;
+    fn stop_at(&mut self, now: Nanos, stop: u8) {
+        self.stopped = stop;
+        if now < self.end {
+            self.end = now;
+            self.measure.1 = self.measure.1.min(now);
+            self.deadline = now + u64::from(self.setup.load.window.grace_s) * SECOND_NS;
+        }
+        if stop == stop::AT_ONCE {
+            self.deadline = self.deadline.min(now);
+        }
     }
 
     /// Whether nothing is left to do; past the deadline, statements in flight are cancelled first.
@@ -187,8 +189,7 @@ impl<'a> Worker<'a> {
         if now < self.end {
             return false;
         }
-        let is_open = |client: &Client| client.in_flight() || client.state == State::RollingBack;
-        if !self.setup.clients.iter().any(is_open) {
+        if !self.setup.clients.iter().any(Client::in_flight) {
             return true;
         }
         if now >= self.deadline {
@@ -201,7 +202,7 @@ impl<'a> Worker<'a> {
         let mut handles = Vec::new();
         for client in self.setup.clients.iter_mut().filter(|c| c.in_flight() && !c.cancelled) {
             client.cancelled = true;
-            handles.push(client.cancel.clone());
+            handles.extend(client.cancel.clone());
         }
         if !handles.is_empty() {
             crate::process::cancel_all(handles);
@@ -216,6 +217,9 @@ impl<'a> Worker<'a> {
                 let next_due = self.setup.schedule.as_ref().map_or(Some(now), Schedule::next_due);
                 until = until.min(next_due.unwrap_or(until));
             }
+        }
+        if self.n_connecting > 0 {
+            until = until.min(self.next_tend);
         }
         if self.n_sleeping > 0 {
             for client in &self.setup.clients {
@@ -245,13 +249,42 @@ impl<'a> Worker<'a> {
                 self.idle.pop_front();
                 continue;
             }
-            let due = match &mut self.setup.schedule {
+            let due = match &self.setup.schedule {
                 None => Some(now),
-                Some(schedule) => schedule.take(now),
+                Some(_) => self.take_slot(client, now),
             };
-            let Some(due) = due else { return };
+            let Some(due) = due else {
+                match self.setup.clients[client].state {
+                    State::Idle => return,
+                    _ => continue,
+                }
+            };
             self.idle.pop_front();
             self.begin(client, due, clock::now());
+        }
+    }
+
+    /// The next slot that is due for a client, if it is not later than the latency limit. Slots that are later are
+    /// skipped, and count as transactions of the client.
+    fn take_slot(&mut self, client: usize, now: Nanos) -> Option<Nanos> {
+        loop {
+            let due = self.setup.schedule.as_mut()?.take(now)?;
+            let limit_ns = self.setup.load.latency_limit_ns.unwrap_or(u64::MAX);
+            if now - due <= limit_ns {
+                return Some(due);
+            }
+            let script = self.next_script();
+            self.n_taken += 1;
+            let counts = &mut self.tally.scripts[script].counts;
+            counts.due += 1;
+            counts.skipped += 1;
+            self.setup.clients[client].script = script;
+            self.setup.clients[client].tries = 1;
+            self.log(client, Outcome::Skipped, now);
+            if self.has_made_all(client) {
+                self.retire(client);
+                return None;
+            }
         }
     }
 
@@ -262,6 +295,10 @@ impl<'a> Worker<'a> {
         for client in 0..self.setup.clients.len() {
             if matches!(self.setup.clients[client].state, State::Sleeping { until } if until <= now) {
                 self.n_sleeping -= 1;
+                let pauses = self.setup.clients[client].machine.command() > 0;
+                if pauses {
+                    self.end_command(client, now);
+                }
                 self.go_on(client, now);
             }
         }
@@ -269,23 +306,23 @@ impl<'a> Worker<'a> {
 
     /// Reads what a client's connection has, and sends what it could not send before.
     fn serve(&mut self, index: usize, closing: bool) {
+        if self.setup.clients[index].state == State::Dialing {
+            return self.advance_dialing(index);
+        }
         // Borrowed from the worker for the length of the call, so that clients can be changed meanwhile.
         let mut buffer = std::mem::take(&mut self.buffer);
         while self.read_once(index, closing, &mut buffer) {}
         self.buffer = buffer;
         let client = &self.setup.clients[index];
-        if client.state != State::Gone && client.waits_to_write {
+        if client.link.is_some() && client.waits_to_write {
             self.flush(index);
         }
     }
 
     /// One read; says whether there may be more.
     fn read_once(&mut self, index: usize, closing: bool, buffer: &mut [u8]) -> bool {
-        let client = &mut self.setup.clients[index];
-        if client.state == State::Gone {
-            return false;
-        }
-        let n = match client.link.recv(buffer) {
+        let Some(link) = &mut self.setup.clients[index].link else { return false };
+        let n = match link.recv(buffer) {
             Ok(0) => {
                 self.lose(index, clock::now(), "the server closed the connection");
                 return false;
@@ -302,13 +339,20 @@ impl<'a> Worker<'a> {
         self.close_intervals(now);
         let client = &mut self.setup.clients[index];
         // A short read means that the socket is drained; TLS may hold more.
-        let drained = n < buffer.len() && !closing && client.tls.is_none();
-        match client.receive(&buffer[..n]) {
+        let is_encrypted = client.link.as_ref().is_some_and(wire::Link::is_encrypted);
+        let drained = n < buffer.len() && !closing && !is_encrypted;
+        match client.receive(&buffer[..n], now) {
             Ok(Received::Partial) => {}
             Ok(Received::Complete) => self.reply_complete(index, now),
+            Ok(Received::Copy) => self.refuse_copy(index, now),
             Err(e) => self.lose(index, now, &e),
         }
         !drained
+    }
+
+    /// Tells of something that happened at `at`.
+    fn tell(&self, at: Nanos, event: Event) {
+        self.report(Report::Event { at, event: Box::new(event) });
     }
 
     /// The control loop outlives its threads; if it is gone all the same, nobody is left to tell.

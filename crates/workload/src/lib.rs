@@ -12,6 +12,7 @@ pub mod lexer;
 pub mod machine;
 pub mod marker;
 mod meta;
+mod outside;
 pub mod random;
 pub mod script;
 pub mod seeds;

@@ -27,6 +27,16 @@ pub enum Action {
         /// Nanoseconds.
         ns: u64,
     },
+    /// Run the command line of [`Machine::shell_line`].
+    Shell,
+    /// Run the command line of [`Machine::shell_line`] and give its output to [`Machine::take_shell_answer`].
+    SetShell,
+    /// Keep the statements that follow without waiting for results.
+    StartPipeline,
+    /// Let the server answer up to here.
+    SyncPipeline,
+    /// Wait for all results since the pipeline was started.
+    EndPipeline,
     /// The script is over.
     End,
 }
@@ -57,6 +67,8 @@ pub struct Machine {
     /// The random stream as it was when the transaction began.
     prng_at_begin: Prng,
     command: usize,
+    /// The next command is an `\elif` whose condition decides, because no branch before it was taken.
+    is_undecided: bool,
     debug: Vec<DebugLine>,
 }
 
@@ -68,6 +80,7 @@ impl Machine {
             prng_at_begin: prng.clone(),
             prng,
             command: 0,
+            is_undecided: false,
             debug: Vec::new(),
         };
         if let Some(id) = bundle.variables.find("client_id") {
@@ -85,6 +98,7 @@ impl Machine {
     pub fn begin(&mut self, _program: &Program) {
         self.prng_at_begin.clone_from(&self.prng);
         self.command = 0;
+        self.is_undecided = false;
         self.debug.clear();
     }
 
@@ -93,47 +107,73 @@ impl Machine {
     pub fn rewind(&mut self) {
         self.prng.clone_from(&self.prng_at_begin);
         self.command = 0;
+        self.is_undecided = false;
         self.debug.clear();
     }
 
     /// Runs commands up to the next one that concerns the caller.
+    #[inline]
     pub fn step(&mut self, program: &Program) -> Result<Action, RunError> {
         // Conditions only lead forward, so this ends.
-        while let Some(step) = program.commands.get(self.command) {
-            match &step.command {
-                Command::Sql { statement } => {
-                    self.command += 1;
-                    return Ok(Action::Send { statement: *statement });
-                }
-                Command::Sleep(delay) => {
-                    let us = self.delay_us(program, delay)?;
-                    self.command += 1;
-                    return Ok(Action::Sleep { ns: u64::try_from(us).unwrap_or(0).saturating_mul(1000) });
-                }
-                Command::Set { variable, expr, is_valid_name } => {
-                    let value = self.evaluate(program, expr)?;
-                    if !is_valid_name {
-                        let cause =
-                            format!("set: invalid variable name: \"{}\"", program.variables.name(*variable));
-                        return Err(self.error(program, "assignment of meta-command failed", cause));
-                    }
-                    self.slots[variable.index()] = Slot::Value(value);
-                    self.command += 1;
-                }
-                Command::If { condition, otherwise } => self.branch(program, condition, *otherwise)?,
-                Command::Elif { end, .. } | Command::Else { end } => self.command = *end,
-                Command::Endif => self.command += 1,
-                Command::Shell { .. }
-                | Command::SetShell { .. }
-                | Command::StartPipeline
-                | Command::SyncPipeline
-                | Command::EndPipeline => {
-                    let cause = "this command is not supported yet; remove it from the script".to_owned();
-                    return Err(self.error(program, "execution of meta-command failed", cause));
-                }
+        loop {
+            if let Some(action) = self.step_one(program)? {
+                return Ok(action);
             }
         }
-        Ok(Action::End)
+    }
+
+    /// Runs one command; `None` if it is done. A `\else` or `\endif` that ends a branch not taken is passed over and
+    /// no command of its own, as in pgbench's statistics.
+    #[inline]
+    pub fn step_one(&mut self, program: &Program) -> Result<Option<Action>, RunError> {
+        let Some(step) = program.commands.get(self.command) else { return Ok(Some(Action::End)) };
+        let action = match &step.command {
+            Command::Sql { statement } => Action::Send { statement: *statement },
+            Command::Sleep(delay) => {
+                let us = self.delay_us(program, delay)?;
+                Action::Sleep { ns: u64::try_from(us).unwrap_or(0).saturating_mul(1000) }
+            }
+            Command::Set { variable, expr, is_valid_name } => {
+                let value = self.evaluate(program, expr)?;
+                if !is_valid_name {
+                    let cause =
+                        format!("set: invalid variable name: \"{}\"", program.variables.name(*variable));
+                    return Err(self.error(program, "assignment of meta-command failed", cause));
+                }
+                self.slots[variable.index()] = Slot::Value(value);
+                self.command += 1;
+                return Ok(None);
+            }
+            Command::If { condition, otherwise } => {
+                self.branch(program, condition, *otherwise)?;
+                return Ok(None);
+            }
+            Command::Elif { condition, otherwise, .. } if self.is_undecided => {
+                self.is_undecided = false;
+                self.branch(program, condition, *otherwise)?;
+                return Ok(None);
+            }
+            Command::Elif { end, .. } | Command::Else { end } => {
+                self.command = *end + 1;
+                return Ok(None);
+            }
+            Command::Endif => {
+                self.command += 1;
+                return Ok(None);
+            }
+            Command::Shell { .. } => Action::Shell,
+            Command::SetShell { .. } => Action::SetShell,
+            Command::StartPipeline => Action::StartPipeline,
+            Command::SyncPipeline => Action::SyncPipeline,
+            Command::EndPipeline => Action::EndPipeline,
+        };
+        self.command += 1;
+        Ok(Some(action))
+    }
+
+    /// Index of the command that was handed out last as an [`Action`].
+    pub fn current(&self) -> usize {
+        self.command.saturating_sub(1)
     }
 
     /// Index of the command that runs next.
@@ -186,19 +226,16 @@ impl Machine {
         &mut self.debug
     }
 
-    /// Goes behind the first condition of a chain that holds, or behind its `\else` or `\endif`.
+    /// Goes into the branch if its condition holds, else to the next condition, or behind `\else` or `\endif`.
     fn branch(&mut self, program: &Program, condition: &Expr, otherwise: usize) -> Result<(), RunError> {
-        let (mut condition, mut otherwise) = (condition, otherwise);
-        while !self.evaluate(program, condition)?.is_true() {
+        if self.evaluate(program, condition)?.is_true() {
+            self.command += 1;
+        } else if matches!(program.commands[otherwise].command, Command::Elif { .. }) {
             self.command = otherwise;
-            match &program.commands[otherwise].command {
-                Command::Elif { condition: next, otherwise: after, .. } => {
-                    (condition, otherwise) = (next, *after);
-                }
-                _ => break,
-            }
+            self.is_undecided = true;
+        } else {
+            self.command = otherwise + 1;
         }
-        self.command += 1;
         Ok(())
     }
 
@@ -234,12 +271,21 @@ impl Machine {
         Ok(amount.saturating_mul(unit_us))
     }
 
+    /// An error of the command that was handed out last.
+    pub fn failed(&self, program: &Program, outcome: &'static str, cause: String) -> RunError {
+        self.error_at(program, self.current(), outcome, cause)
+    }
+
     fn error(&self, program: &Program, outcome: &'static str, cause: String) -> RunError {
-        let step = &program.commands[self.command];
+        self.error_at(program, self.command, outcome, cause)
+    }
+
+    fn error_at(&self, program: &Program, command: usize, outcome: &'static str, cause: String) -> RunError {
+        let step = &program.commands[command];
         RunError {
             script: program.name.clone(),
             line: step.line,
-            command: self.command,
+            command,
             command_name: step.command.name(),
             outcome,
             cause,

@@ -233,26 +233,6 @@ impl Program {
         Ok(program)
     }
 
-    /// The first command that asks more of a driver than sending, sleeping and dropping rows.
-    pub fn first_special(&self) -> Option<(&Step, &'static str)> {
-        self.commands.iter().find_map(|step| {
-            let name = match &step.command {
-                Command::Sql { statement } => match self.statements[*statement].fetch {
-                    Fetch::Discard => return None,
-                    Fetch::Gset { .. } => "gset",
-                    Fetch::Aset { .. } => "aset",
-                },
-                Command::Shell { .. }
-                | Command::SetShell { .. }
-                | Command::StartPipeline
-                | Command::SyncPipeline
-                | Command::EndPipeline => step.command.name(),
-                _ => return None,
-            };
-            Some((step, name))
-        })
-    }
-
     /// pgbench's limit on parameters, which holds for the extended protocol only.
     pub fn check_parameter_counts(&self) -> Result<(), ScriptError> {
         let Some(statement) = self.statements.iter().find(|s| s.parameters.len() > PARAMETERS_MAX) else {

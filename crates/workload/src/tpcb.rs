@@ -10,8 +10,8 @@ mod schema;
 pub use checks::{Check, balance_checks, history_rows};
 pub use rows::Rows;
 pub use schema::{
-    Partitioning, TpcbOptions, copy_statement, create_tables, drop_tables, foreign_keys, primary_keys,
-    primary_keys_in, truncate_tables,
+    Partitioning, TpcbOptions, copy_statement, create_tables, drop_tables, foreign_keys, generate_statements,
+    insert_statement, primary_keys, primary_keys_in, truncate_tables,
 };
 
 /// Branches per scale unit.

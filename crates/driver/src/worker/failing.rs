@@ -1,63 +1,358 @@
-//! What follows from errors: failed transactions, lost connections, clients that do no more.
+//! What follows from errors: transactions that fail or are tried again, clients that do no more.
 
-use super::{Report, Worker};
-use crate::client::{ReplyError, State};
+use model::event::{Event, EventKind};
+use model::load::{OnDisconnect, OnError, Protocol};
+use wire::ServerError;
+use workload::RunError;
+
+use super::Worker;
+use super::turn::Turn;
+use crate::client::State;
 use crate::clock::Nanos;
-use crate::tally::{LOST, SCRIPT, SqlState};
+use crate::log::Outcome;
+use crate::stop;
+use crate::tally::{LOST, SCRIPT, SqlState, sqlstate, sqlstate_text};
+use crate::words::{self, Place, Tries};
+
+const SERIALIZATION_FAILURE: SqlState = *b"40001 ";
+const DEADLOCK_DETECTED: SqlState = *b"40P01 ";
 
 impl Worker<'_> {
-    /// The server reported an error: the transaction has failed, or was cancelled by us at the end.
-    pub(super) fn fail(&mut self, index: usize, now: Nanos, error: ReplyError) {
-        let client = &mut self.setup.clients[index];
-        let tally = &mut self.tally.scripts[client.script];
-        if client.cancelled {
-            tally.counts.aborted += 1;
-        } else {
-            tally.counts.failed += 1;
-            tally.error(error.sqlstate, 1);
-            self.messages.entry(error.sqlstate).or_insert(error.message);
+    /// The server reported an error: it ends the client, or the transaction is rolled back, and tried again or failed.
+    #[cold]
+    pub(super) fn fail(&mut self, index: usize, now: Nanos, error: &ServerError) {
+        let state = sqlstate(error.sqlstate.as_bytes());
+        let client = &self.setup.clients[index];
+        let goes_on =
+            client.cancelled || is_retryable(state) || self.setup.load.on_error == OnError::Continue;
+        if client.pipeline.is_ending {
+            self.count_pipeline(index);
         }
+        let client = &self.setup.clients[index];
+        let place = self.place(index);
+        // A pipeline's errors are found at its end, and none of its results counts.
+        let query = if self.is_at_sql(index) { client.n_results } else { 0 };
+        if !goes_on {
+            let message = words::server_message(error, self.query_text(index).as_deref());
+            let text = words::aborted_by_server(place, query, &message);
+            self.messages.entry(state).or_insert_with(|| error.to_string());
+            self.setup.clients[index].failure = Some(state);
+            return self.abort(index, now, state, text, None);
+        }
+        if !client.cancelled {
+            if self.setup.load.verbose_errors {
+                let message = words::server_message(error, self.query_text(index).as_deref());
+                let event = Event::new(0, EventKind::ErrorReported, words::got_error(place, &message));
+                self.tell(now, located(event, place, state).with("message", message));
+            }
+            self.messages.entry(state).or_insert_with(|| error.to_string());
+        }
+        let client = &mut self.setup.clients[index];
+        client.failure = Some(state);
         if !client.in_block() {
-            return self.become_free(index, now);
+            return self.after_error(index, now);
         }
         client.state = State::RollingBack;
+        client.begin_message();
+        client.want_rows(false);
         wire::message::query(client.outgoing(), "ROLLBACK");
         self.flush(index);
     }
 
-    /// The connection ended. A transaction in flight has failed, unless the server may have committed it.
-    pub(super) fn lose(&mut self, index: usize, now: Nanos, why: &str) {
-        let error = self.setup.clients[index].take_error();
-        let (sqlstate, message) = match error {
-            Some(error) => (error.sqlstate, error.message),
-            None => (LOST, why.to_string()),
+    /// Nothing of the failed try is left on the server: the transaction is tried again, or has failed.
+    pub(super) fn after_error(&mut self, index: usize, now: Nanos) {
+        let can_retry = self.can_retry(index, now);
+        let client = &mut self.setup.clients[index];
+        let Some(state) = client.failure.take() else { return };
+        let tally = &mut self.tally.scripts[client.script];
+        if client.cancelled {
+            tally.counts.aborted += 1;
+            return self.rest(index, now);
+        }
+        let tries = client.tries;
+        let command = client.machine.current();
+        if can_retry {
+            tally.counts.retries += 1;
+            tally.counts.retried += u64::from(tries == 1);
+            if let Some(command) = tally.commands.get_mut(command) {
+                command.retries += 1;
+            }
+            client.tries = tries.saturating_add(1);
+            client.machine.rewind();
+            self.tell_tries(index, now, tries, EventKind::ErrorRetried);
+            return self.go_on(index, now);
+        }
+        tally.counts.failed += 1;
+        tally.error(state, 1);
+        if let Some(command) = tally.commands.get_mut(command) {
+            command.failed += 1;
+        }
+        self.tell_tries(index, now, tries, EventKind::ErrorFailed);
+        let outcome = match state {
+            SERIALIZATION_FAILURE => Outcome::Serialization,
+            DEADLOCK_DETECTED => Outcome::Deadlock,
+            _ => Outcome::Other,
         };
-        self.give_up(index, now, sqlstate, message);
+        self.log(index, outcome, now);
+        self.rest(index, now);
     }
 
-    pub(super) fn give_up(&mut self, index: usize, now: Nanos, sqlstate: SqlState, message: String) {
-        let client = &mut self.setup.clients[index];
-        if client.in_flight() || sqlstate == SCRIPT {
-            let tally = &mut self.tally.scripts[client.script];
-            let waiting = client.state == State::Waiting && sqlstate != SCRIPT;
-            if waiting && self.setup.scripts.decides(client.script, client.statement, client.in_block()) {
-                tally.counts.unknown += 1;
-            } else {
-                tally.counts.failed += 1;
-            }
-            tally.error(sqlstate, 1);
+    /// A transaction has ended outside of the client's own steps: on to the next.
+    fn rest(&mut self, index: usize, now: Nanos) {
+        if self.next_transaction(index, now) {
+            self.go_on(index, now);
         }
-        if matches!(client.state, State::Sleeping { .. }) {
-            self.n_sleeping -= 1;
+    }
+
+    fn can_retry(&self, index: usize, now: Nanos) -> bool {
+        let (load, client) = (self.setup.load, &self.setup.clients[index]);
+        client.failure.is_some_and(is_retryable)
+            && (load.max_tries == 0 || client.tries < load.max_tries)
+            && load.latency_limit_ns.is_none_or(|limit_ns| now - client.due <= limit_ns)
+            && now < self.end
+    }
+
+    fn tell_tries(&mut self, index: usize, now: Nanos, n: u32, kind: EventKind) {
+        let load = self.setup.load;
+        if !load.verbose_errors {
+            return;
+        }
+        let client = &self.setup.clients[index];
+        let share = |limit_ns: u64| (now - client.due) as f64 / limit_ns as f64;
+        let tries = Tries { n, max: load.max_tries, time_share: load.latency_limit_ns.map(share) };
+        let text = words::after_error(client.id, kind == EventKind::ErrorRetried, tries);
+        self.tell(now, Event::new(0, kind, text).with("client", client.id).with("tries", n));
+    }
+
+    /// The ROLLBACK after an error failed: nothing is known of the session any more.
+    #[cold]
+    pub(super) fn fail_rollback(&mut self, index: usize, now: Nanos, error: &ServerError) {
+        let message = words::server_message(error, None);
+        let text = format!(
+            "client {} aborted while rolling back the transaction after an error; {message}",
+            self.setup.clients[index].id
+        );
+        self.abort(index, now, sqlstate(error.sqlstate.as_bytes()), text, None);
+    }
+
+    /// The script itself went wrong.
+    #[cold]
+    pub(super) fn script_error(&mut self, index: usize, now: Nanos, error: &RunError) -> Turn {
+        let place = Place { command: error.command, ..self.place(index) };
+        let text = words::command_failed(place, error.command_name, error.outcome);
+        let cause = (!error.cause.is_empty()).then(|| error.cause.clone());
+        self.messages.entry(SCRIPT).or_insert_with(|| match &cause {
+            Some(_) => format!("script error: {error}"),
+            None => text.clone(),
+        });
+        self.abort(index, now, SCRIPT, text, cause);
+        Turn::Waits
+    }
+
+    /// A COPY was begun, which scripts cannot go on with.
+    #[cold]
+    pub(super) fn refuse_copy(&mut self, index: usize, now: Nanos) {
+        let text = "COPY is not supported in pgbench, aborting".to_string();
+        self.abort(index, now, SCRIPT, text, None);
+    }
+
+    /// The script ended inside a pipeline.
+    #[cold]
+    pub(super) fn abort_open_pipeline(&mut self, index: usize, now: Nanos) {
+        let id = self.setup.clients[index].id;
+        let text = format!("client {id} aborted: end of script reached with pipeline open");
+        self.abort(index, now, SCRIPT, text, None);
+    }
+
+    /// The script ended inside a transaction block.
+    #[cold]
+    pub(super) fn abort_open_block(&mut self, index: usize, now: Nanos) {
+        let id = self.setup.clients[index].id;
+        let text =
+            format!("client {id} aborted: end of script reached without completing the last transaction");
+        self.abort(index, now, SCRIPT, text, None);
+    }
+
+    /// The connection ended. A transaction in flight has failed, unless the server may have committed it.
+    #[cold]
+    pub(super) fn lose(&mut self, index: usize, now: Nanos, why: &str) {
+        let place = self.place(index);
+        let client = &mut self.setup.clients[index];
+        if client.state == State::Gone {
+            return;
+        }
+        let (state, message, text) = match client.take_error() {
+            Some(error) => {
+                let message = words::server_message(&error, None);
+                let query = client.n_results;
+                let text = words::aborted_by_server(place, query, &message);
+                (sqlstate(error.sqlstate.as_bytes()), error.to_string(), text)
+            }
+            None => {
+                let why_so = "perhaps the backend died while processing";
+                (LOST, why.to_string(), words::command_failed(place, "SQL", why_so))
+            }
+        };
+        self.messages.entry(state).or_insert_with(|| message.clone());
+        let event = Event::new(0, EventKind::ConnectionLost, message)
+            .with("client", place.client)
+            .with("sqlstate", sqlstate_text(&state));
+        self.tell(now, event);
+        if self.reconnects(now) {
+            self.count_lost(index, state, now);
+            return match self.has_made_all(index) {
+                true => self.retire(index),
+                false => self.go_down(index, now),
+            };
+        }
+        self.abort_lost(index, now, state, text, None);
+    }
+
+    /// As [`Worker::abort`], because there is no connection.
+    pub(super) fn abort_lost(
+        &mut self,
+        index: usize,
+        now: Nanos,
+        state: SqlState,
+        text: String,
+        cause: Option<String>,
+    ) {
+        let load = self.setup.load;
+        let ends_load = load.on_disconnect == OnDisconnect::EndLoad || load.on_error == OnError::EndLoad;
+        self.abort_as(index, now, state, text, cause, ends_load);
+    }
+
+    /// An error ends the client, and the load with it if so ordered. `text` says it in pgbench's words, `cause` is
+    /// what pgbench says before.
+    pub(super) fn abort(
+        &mut self,
+        index: usize,
+        now: Nanos,
+        state: SqlState,
+        text: String,
+        cause: Option<String>,
+    ) {
+        let ends_load = self.setup.load.on_error == OnError::EndLoad;
+        self.abort_as(index, now, state, text, cause, ends_load);
+    }
+
+    fn abort_as(
+        &mut self,
+        index: usize,
+        now: Nanos,
+        state: SqlState,
+        text: String,
+        cause: Option<String>,
+        ends_load: bool,
+    ) {
+        let place = self.place(index);
+        self.count_lost(index, state, now);
+        let client = &mut self.setup.clients[index];
+        if client.state == State::Gone {
+            return;
+        }
+        if matches!(client.state, State::Dialing | State::Down { .. }) {
+            self.n_connecting -= 1;
         }
         client.state = State::Gone;
         self.setup.poller.forget(client);
         // An open transaction block must not keep its locks while the others go on.
         client.disconnect();
-        let client = client.id;
         self.n_gone += 1;
         self.clients_lost += 1;
-        self.messages.entry(sqlstate).or_insert_with(|| message.clone());
-        self.report(Report::Lost { at: now, client, sqlstate, message });
+        self.messages.entry(state).or_insert_with(|| text.clone());
+        let mut event = located(Event::new(0, EventKind::ClientAborted, text), place, state);
+        if let Some(cause) = cause {
+            event = event.with("cause", cause);
+        }
+        self.tell(now, event);
+        if ends_load {
+            self.setup.stop.fetch_max(stop::AT_ONCE, std::sync::atomic::Ordering::Relaxed);
+        }
     }
+
+    /// Counts the transaction in flight, if there is one, whose client cannot go on with it.
+    fn count_lost(&mut self, index: usize, state: SqlState, now: Nanos) {
+        let client = &mut self.setup.clients[index];
+        if matches!(client.state, State::Sleeping { .. }) {
+            self.n_sleeping -= 1;
+        }
+        if !client.in_flight() {
+            return;
+        }
+        let is_unknown = state != SCRIPT && self.may_be_committed(index);
+        let client = &mut self.setup.clients[index];
+        client.state = State::Idle;
+        client.failure = None;
+        let tally = &mut self.tally.scripts[client.script];
+        match is_unknown {
+            true => tally.counts.unknown += 1,
+            false => tally.counts.failed += 1,
+        }
+        tally.error(state, 1);
+        if let Some(command) = tally.commands.get_mut(client.machine.current()) {
+            command.failed += 1;
+        }
+        if self.reconnects(now) {
+            self.log(index, Outcome::Other, now);
+        }
+    }
+
+    /// Whether the server may have committed the transaction in flight without our knowing.
+    pub(super) fn may_be_committed(&self, index: usize) -> bool {
+        let (scripts, client) = (self.setup.scripts, &self.setup.clients[index]);
+        let decides = |statement| scripts.decides(client.script, statement, client.in_block());
+        if client.failure.is_some() {
+            return false;
+        }
+        if client.pipeline.is_on {
+            return client.pipeline.open().any(decides);
+        }
+        client.state == State::Waiting && decides(client.statement)
+    }
+
+    /// Where the client is.
+    pub(super) fn place(&self, index: usize) -> Place {
+        let client = &self.setup.clients[index];
+        Place { client: client.id, script: client.script, command: client.machine.current() }
+    }
+
+    fn is_at_sql(&self, index: usize) -> bool {
+        let client = &self.setup.clients[index];
+        let program = &self.setup.scripts.bundle.programs[client.script];
+        program.commands[client.machine.current()].command.name() == "SQL"
+    }
+
+    /// The text that positions in errors refer to, as far as libpq knows it.
+    fn query_text(&self, index: usize) -> Option<String> {
+        let client = &self.setup.clients[index];
+        if !self.is_at_sql(index) {
+            return None;
+        }
+        match self.setup.scripts.protocol {
+            // The whole Query message: type, length, text, zero.
+            Protocol::Simple => {
+                let bytes = client.sent_bytes();
+                let text = bytes.get(5..bytes.len().saturating_sub(1))?;
+                Some(String::from_utf8_lossy(text).into_owned())
+            }
+            Protocol::Extended => {
+                let program = &self.setup.scripts.bundle.programs[client.script];
+                Some(program.statements[client.statement].text.clone())
+            }
+            Protocol::Prepared => None,
+        }
+    }
+}
+
+fn is_retryable(state: SqlState) -> bool {
+    matches!(state, SERIALIZATION_FAILURE | DEADLOCK_DETECTED)
+}
+
+fn located(event: Event, place: Place, state: SqlState) -> Event {
+    event
+        .with("client", place.client)
+        .with("script", place.script)
+        .with("command", place.command)
+        .with("sqlstate", sqlstate_text(&state))
 }

@@ -1,8 +1,10 @@
 //! The end of each second, and of the load: what was counted goes to the control loop.
 
-use super::{Finished, Part, Report, Worker};
+use super::Worker;
 use crate::client::State;
 use crate::clock::{self, Nanos, SECOND_NS};
+use crate::report::{Finished, Part, Report};
+use crate::stop;
 use crate::tally::{LOST, Tally};
 
 impl Worker<'_> {
@@ -15,11 +17,10 @@ impl Worker<'_> {
         }
     }
 
-    pub(super) fn close_interval(&mut self, end: Nanos) {
+    fn close_interval(&mut self, end: Nanos) {
         self.count_backlog(end);
-        let fresh = self.setup.spare.try_recv().unwrap_or_else(|_| {
-            Tally::new(&self.setup.scripts.n_statements(), self.setup.schedule.is_some())
-        });
+        self.flush_log();
+        let fresh = self.setup.spare.try_recv().unwrap_or_else(|_| Tally::new(&self.setup.shape));
         let cpu = clock::thread_cpu();
         let clients = &self.setup.clients;
         let part = Part {
@@ -31,7 +32,7 @@ impl Worker<'_> {
             thread_cpu_ns: cpu - self.thread_cpu_at_start,
             loop_max_ns: self.loop_max_ns,
             in_flight: clients.iter().filter(|c| c.in_flight()).count() as u64,
-            connected: clients.iter().filter(|c| c.state != State::Gone).count() as u64,
+            connected: clients.iter().filter(|c| c.link.is_some()).count() as u64,
             backlog: self.backlog,
         };
         self.thread_cpu_at_start = cpu;
@@ -41,31 +42,36 @@ impl Worker<'_> {
         self.report(Report::Part(Box::new(part)));
     }
 
+    /// A log that cannot be written voids the load: it ends at once.
+    fn flush_log(&mut self) {
+        let Some(log) = &mut self.setup.log else { return };
+        if let Err(message) = log.flush() {
+            self.setup.log = None;
+            self.setup.stop.fetch_max(stop::AT_ONCE, std::sync::atomic::Ordering::Relaxed);
+            self.report(Report::Failed(message));
+        }
+    }
+
     /// How many slots were due by `until` and are not taken.
-    pub(super) fn count_backlog(&mut self, until: Nanos) {
+    fn count_backlog(&mut self, until: Nanos) {
         let Some(counter) = &mut self.due_counter else { return };
         while counter.take(until).is_some() {
             self.backlog += 1;
         }
-        self.backlog -= std::mem::take(&mut self.n_taken);
+        self.backlog = self.backlog.saturating_sub(std::mem::take(&mut self.n_taken));
     }
 
     /// Accounts for what is left, and reports the end.
     pub(super) fn finish(&mut self) {
         let now = clock::now();
         self.close_intervals(now);
-        for client in self.setup.clients.iter_mut().filter(|c| c.in_flight()) {
-            let tally = &mut self.tally.scripts[client.script];
-            let waiting = client.state == State::Waiting;
-            if waiting && self.setup.scripts.decides(client.script, client.statement, client.in_block()) {
-                tally.counts.unknown += 1;
-                tally.error(LOST, 1);
-            } else {
-                tally.counts.aborted += 1;
-            }
-            client.state = State::Gone;
+        for index in 0..self.setup.clients.len() {
+            self.leave(index, now);
         }
         self.skip_backlog(now);
+        if let Some(log) = &mut self.setup.log {
+            log.finish(self.setup.wall.unix(now) / 1000);
+        }
         self.close_interval(now);
         let finished = Finished {
             thread: self.setup.thread,
@@ -73,18 +79,49 @@ impl Worker<'_> {
             measured: self.setup.clients.iter().map(|c| (c.id, c.measured)).collect(),
             clients_lost: self.clients_lost,
             messages: std::mem::take(&mut self.messages),
+            connects: self.connects,
         };
         self.report(Report::Finished(Box::new(finished)));
     }
 
+    /// The load is over for a client, whatever it is doing.
+    fn leave(&mut self, index: usize, now: Nanos) {
+        let is_unknown = self.may_be_committed(index);
+        let client = &mut self.setup.clients[index];
+        if let Some(since) = client.down_since.take() {
+            self.connects.outage_ns += now.saturating_sub(since) as f64;
+        }
+        if client.in_flight() {
+            let tally = &mut self.tally.scripts[client.script];
+            match client.failure {
+                Some(state) if !client.cancelled => {
+                    tally.counts.failed += 1;
+                    tally.error(state, 1);
+                }
+                None if is_unknown => {
+                    tally.counts.unknown += 1;
+                    tally.error(LOST, 1);
+                }
+                _ => tally.counts.aborted += 1,
+            }
+            // Its socket closes when the process ends, with nothing said to the server.
+            client.state = State::Gone;
+        } else {
+            client.disconnect();
+        }
+    }
+
     /// Slots that no client was free for before the load ended were never sent. Which script each would have
-    /// run is not decided before it starts: the first one stands for them.
-    pub(super) fn skip_backlog(&mut self, now: Nanos) {
+    /// run is not decided before it starts: the first one stands for them. When all clients have made their
+    /// transactions, the slots that remain are not part of the load.
+    fn skip_backlog(&mut self, now: Nanos) {
         self.count_backlog(now.min(self.end));
         self.due_counter = None;
-        let counts = &mut self.tally.scripts[0].counts;
-        counts.due += self.backlog;
-        counts.skipped += self.backlog;
+        if now >= self.end {
+            let counts = &mut self.tally.scripts[0].counts;
+            counts.due += self.backlog;
+            counts.skipped += self.backlog;
+        }
         self.backlog = 0;
     }
 }

@@ -1,79 +1,222 @@
 //! A client's way through its script: from the start of a transaction, step by step, to its end.
 
-use workload::Action;
+use model::load::OnDisconnect;
+use workload::{Action, RunError};
 
 use super::Worker;
-use crate::client::State;
+use crate::client::{Client, State};
 use crate::clock::{self, Nanos};
-use crate::tally::SCRIPT;
+use crate::log::{Entry, Outcome};
 
 /// Transactions without any statement to send, before other clients get their turn.
 const TURN_MAX: usize = 256;
+/// A pipeline is sent in pieces of this size, as libpq does.
+const PIPELINE_BYTES: usize = 64 * 1024;
+
+/// Where a client's steps led.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// It waits for the server, a clock, a connection, or for ever.
+    Waits,
+    /// Its transaction has ended.
+    Ended,
+}
 
 impl Worker<'_> {
-    /// Begins a transaction that was due at `due`.
-    pub(super) fn begin(&mut self, index: usize, due: Nanos, now: Nanos) {
-        self.start_transaction(index, due, now);
-        self.go_on(index, now);
+    /// The script of the next transaction. The choice of a slot that is skipped stays for the next one.
+    pub(super) fn next_script(&mut self) -> usize {
+        let Worker { chosen, setup, .. } = self;
+        *chosen.get_or_insert_with(|| setup.scripts.bundle.choose(&mut setup.choose))
     }
 
-    pub(super) fn start_transaction(&mut self, index: usize, due: Nanos, now: Nanos) {
-        let scripts = self.setup.scripts;
-        let script = scripts.bundle.choose(&mut self.setup.choose);
+    /// Begins a transaction that was due at `due`, over a connection of its own if each has one.
+    pub(super) fn begin(&mut self, index: usize, due: Nanos, now: Nanos) {
+        if self.prepare(index, due, now) {
+            self.go_on(index, now);
+        }
+    }
+
+    /// Starts a transaction; `false` if it waits for its connection.
+    fn prepare(&mut self, index: usize, due: Nanos, now: Nanos) -> bool {
+        let script = self.next_script();
+        self.chosen = None;
         let client = &mut self.setup.clients[index];
         client.script = script;
+        if client.link.is_some() {
+            self.start_transaction(index, due, now);
+            return true;
+        }
+        client.pending_due = Some(due);
+        self.dial(index, now);
+        false
+    }
+
+    /// Starts the transaction of the client's script.
+    pub(super) fn start_transaction(&mut self, index: usize, due: Nanos, now: Nanos) {
+        let scripts = self.setup.scripts;
+        let client = &mut self.setup.clients[index];
         client.due = due;
         client.started = now;
-        client.machine.begin(&scripts.bundle.programs[script]);
-        let tally = &mut self.tally.scripts[script];
+        client.tries = 1;
+        client.machine.begin(&scripts.bundle.programs[client.script]);
+        let tally = &mut self.tally.scripts[client.script];
         tally.counts.due += 1;
         tally.counts.started += 1;
         if let Some(lag) = &mut tally.lag {
             lag.record(now - due);
+            tally.lag_moments.record(now - due);
             self.n_taken += 1;
         }
     }
 
-    /// Takes the script's next step; in a closed loop, on into the next transaction.
-    pub(super) fn go_on(&mut self, index: usize, now: Nanos) {
+    /// Takes the script's next steps; in a closed loop, on into the next transaction.
+    pub(super) fn go_on(&mut self, index: usize, mut now: Nanos) {
         for _ in 0..TURN_MAX {
+            if self.take_steps(index, &mut now) == Turn::Waits || !self.next_transaction(index, now) {
+                return;
+            }
+        }
+        // The transaction has started already; it goes on when the others have had their turn.
+        self.setup.clients[index].state = State::Sleeping { until: now };
+        self.n_sleeping += 1;
+    }
+
+    /// What a client does after a transaction: `true` if it has started the next one.
+    pub(super) fn next_transaction(&mut self, index: usize, now: Nanos) -> bool {
+        self.setup.clients[index].state = State::Idle;
+        if self.setup.load.connect_each {
+            self.hang_up(index, now);
+        }
+        if self.has_made_all(index) {
+            self.retire(index);
+            return false;
+        }
+        if self.setup.schedule.is_none() && now < self.end {
+            return self.prepare(index, now, now);
+        }
+        self.idle.push_back(index);
+        false
+    }
+
+    /// Takes steps until the client has to wait or its transaction has ended.
+    fn take_steps(&mut self, index: usize, now: &mut Nanos) -> Turn {
+        self.setup.clients[index].state = State::Running;
+        loop {
             let scripts = self.setup.scripts;
             let client = &mut self.setup.clients[index];
-            match client.machine.step(&scripts.bundle.programs[client.script]) {
-                Ok(Action::Send { statement }) => {
+            let program = &scripts.bundle.programs[client.script];
+            let action = match self.setup.load.time_commands {
+                false => client.machine.step(program),
+                true => self.step_timed(index, now),
+            };
+            if !self.setup.clients[index].machine.debug_lines().is_empty() {
+                self.tell_debug(index, *now);
+            }
+            let client = &mut self.setup.clients[index];
+            match action {
+                Ok(Action::Send { statement }) if !client.pipeline.is_on => {
                     client.statement = statement;
-                    return self.send(index, now);
+                    self.send(index, *now);
+                    return Turn::Waits;
+                }
+                Ok(Action::Send { statement }) => {
+                    if !self.send_in_pipeline(index, statement, *now) {
+                        return Turn::Waits;
+                    }
                 }
                 Ok(Action::Sleep { ns }) => {
-                    client.state = State::Sleeping { until: now + ns };
+                    client.state = State::Sleeping { until: now.saturating_add(ns) };
                     self.n_sleeping += 1;
-                    return;
+                    return Turn::Waits;
                 }
-                Ok(Action::End) => self.commit(index, now),
-                Err(error) => {
-                    return self.give_up(index, now, SCRIPT, format!("script error: {error}"));
+                Ok(Action::End) => return self.end_script(index, *now),
+                Ok(Action::Shell | Action::SetShell) => {
+                    if let Err(error) = self.run_shell(index, now) {
+                        return self.script_error(index, *now, &error);
+                    }
                 }
+                Ok(Action::StartPipeline) => {
+                    if let Err(error) = self.start_pipeline(index) {
+                        return self.script_error(index, *now, &error);
+                    }
+                }
+                Ok(Action::SyncPipeline) => {
+                    if let Err(error) = self.sync_pipeline(index) {
+                        return self.script_error(index, *now, &error);
+                    }
+                }
+                Ok(Action::EndPipeline) => match self.end_pipeline(index) {
+                    Ok(()) => return Turn::Waits,
+                    Err(error) => return self.script_error(index, *now, &error),
+                },
+                Err(error) => return self.script_error(index, *now, &error),
             }
-            if self.setup.schedule.is_some() || now >= self.end {
-                break;
-            }
-            self.start_transaction(index, now, now);
+            self.end_command(index, *now);
         }
-        self.setup.clients[index].state = State::Idle;
-        self.idle.push_back(index);
+    }
+
+    /// One command at a time, with the clock read around it. What ends elsewhere is counted there.
+    fn step_timed(&mut self, index: usize, now: &mut Nanos) -> Result<Action, RunError> {
+        let client = &mut self.setup.clients[index];
+        let program = &self.setup.scripts.bundle.programs[client.script];
+        let commands = &mut self.tally.scripts[client.script].commands;
+        loop {
+            let command = client.machine.command();
+            client.command_begun = clock::now();
+            *now = client.command_begun;
+            match client.machine.step_one(program)? {
+                Some(action) => return Ok(action),
+                None => {
+                    commands[command].n += 1;
+                    commands[command].sum_ns += (clock::now() - client.command_begun) as f64;
+                }
+            }
+        }
+    }
+
+    /// The command handed out last is done.
+    #[inline]
+    pub(super) fn end_command(&mut self, index: usize, now: Nanos) {
+        if !self.setup.load.time_commands {
+            return;
+        }
+        let client = &self.setup.clients[index];
+        let command = &mut self.tally.scripts[client.script].commands[client.machine.current()];
+        command.n += 1;
+        command.sum_ns += now.saturating_sub(client.command_begun) as f64;
     }
 
     /// Sends the client's current statement.
     #[inline]
-    pub(super) fn send(&mut self, index: usize, now: Nanos) {
+    fn send(&mut self, index: usize, now: Nanos) {
         let scripts = self.setup.scripts;
         let client = &mut self.setup.clients[index];
         client.state = State::Waiting;
         client.statement_sent = now;
         let (script, statement) = (client.script, client.statement);
-        let (machine, out) = client.machine_and_outgoing();
-        scripts.encode(script, statement, machine, out);
+        client.begin_message();
+        client.want_rows(scripts.fetches(script, statement));
+        scripts.encode(script, statement, client);
+        scripts.end_message(client);
         self.flush(index);
+    }
+
+    /// Writes a statement without waiting for its result; `false` if the client is gone.
+    fn send_in_pipeline(&mut self, index: usize, statement: usize, now: Nanos) -> bool {
+        let scripts = self.setup.scripts;
+        let client = &mut self.setup.clients[index];
+        if scripts.fetches(client.script, statement) {
+            let error = self.fetch_in_pipeline(index, statement);
+            self.script_error(index, now, &error);
+            return false;
+        }
+        let script = client.script;
+        scripts.encode(script, statement, client);
+        client.pipeline.push(statement, now);
+        if client.outgoing().len() >= PIPELINE_BYTES {
+            self.flush(index);
+        }
+        self.setup.clients[index].state != State::Gone
     }
 
     #[inline]
@@ -96,32 +239,95 @@ impl Worker<'_> {
         match (client.state, error) {
             (State::Waiting, None) => {
                 let tally = &mut self.tally.scripts[client.script];
-                tally.statements[client.statement].record(now - client.statement_sent);
+                if client.pipeline.is_ending {
+                    self.count_pipeline(index);
+                } else {
+                    tally.statements[client.statement].record(now - client.statement_sent);
+                }
+                if self.setup.scripts.fetches && !self.store_rows(index, now) {
+                    return;
+                }
+                self.end_command(index, now);
                 self.go_on(index, now);
             }
-            (State::Waiting, Some(error)) => self.fail(index, now, error),
-            (State::RollingBack, _) => self.become_free(index, now),
+            (State::Waiting, Some(error)) => self.fail(index, now, &error),
+            (State::RollingBack, None) => self.after_error(index, now),
+            (State::RollingBack, Some(error)) => self.fail_rollback(index, now, &error),
             _ => {}
         }
     }
 
-    pub(super) fn commit(&mut self, index: usize, now: Nanos) {
+    /// The script is over: the transaction is committed, as far as the script did that.
+    fn end_script(&mut self, index: usize, now: Nanos) -> Turn {
+        if self.setup.clients[index].pipeline.is_on {
+            self.abort_open_pipeline(index, now);
+            return Turn::Waits;
+        }
+        self.commit(index, now);
+        if self.setup.clients[index].in_block() {
+            self.abort_open_block(index, now);
+            return Turn::Waits;
+        }
+        Turn::Ended
+    }
+
+    fn commit(&mut self, index: usize, now: Nanos) {
+        let limit_ns = self.setup.load.latency_limit_ns;
         let client = &mut self.setup.clients[index];
         let tally = &mut self.tally.scripts[client.script];
+        let latency_ns = now - client.due;
         tally.counts.committed += 1;
-        tally.latency.record(now - client.due);
+        tally.latency.record(latency_ns);
+        tally.latency_moments.record(latency_ns);
         tally.service.record(now - client.started);
+        if limit_ns.is_some_and(|limit_ns| latency_ns > limit_ns) {
+            tally.counts.late += 1;
+        }
         if now >= self.measure.0 && now < self.measure.1 {
             client.measured += 1;
         }
+        client.state = State::Idle;
+        self.log(index, Outcome::Committed, now);
     }
 
-    pub(super) fn become_free(&mut self, index: usize, now: Nanos) {
-        self.setup.clients[index].state = State::Idle;
-        if self.setup.schedule.is_none() && now < self.end {
-            self.begin(index, now, now);
-        } else {
-            self.idle.push_back(index);
-        }
+    /// Counts a transaction as ended, or a slot as skipped, and logs it.
+    #[inline]
+    pub(super) fn log(&mut self, index: usize, outcome: Outcome, now: Nanos) {
+        let client = &mut self.setup.clients[index];
+        client.n_ended += 1;
+        let Some(log) = &mut self.setup.log else { return };
+        let is_committed = outcome == Outcome::Committed;
+        // As pgbench: differences of whole microseconds.
+        let since_due_us = |at: Nanos| if is_committed { at / 1000 - client.due / 1000 } else { 0 };
+        log.record(&Entry {
+            client: client.id,
+            number: client.n_ended,
+            script: client.script,
+            outcome,
+            at_us: self.setup.wall.unix(now) / 1000,
+            latency_us: since_due_us(now),
+            lag_us: since_due_us(client.started),
+            tries: client.tries,
+        });
+    }
+
+    /// Whether the client has made all the transactions that it was to make.
+    pub(super) fn has_made_all(&self, index: usize) -> bool {
+        let client: &Client = &self.setup.clients[index];
+        self.setup.load.transactions_per_client.is_some_and(|n| client.n_ended >= n)
+    }
+
+    /// The client has made all its transactions.
+    pub(super) fn retire(&mut self, index: usize) {
+        let client = &mut self.setup.clients[index];
+        client.state = State::Gone;
+        self.setup.poller.forget(client);
+        client.disconnect();
+        self.n_gone += 1;
+    }
+
+    /// Whether a client that lost its connection gets another one now.
+    pub(super) fn reconnects(&self, now: Nanos) -> bool {
+        self.setup.load.on_disconnect == OnDisconnect::Reconnect && now < self.end
     }
 }

@@ -17,6 +17,11 @@ fn run(machine: &mut Machine, program: &Program) -> Vec<String> {
                 machine.render(program, statement, &mut text);
                 log.push(String::from_utf8(text).expect("text"));
             }
+            Action::Shell | Action::SetShell => {
+                log.push(machine.shell_line(program).expect("the line is complete"));
+                machine.take_shell_answer(program, b"42\nmore").expect("an integer");
+            }
+            other => log.push(format!("{other:?}")),
         }
     }
 }
@@ -166,13 +171,63 @@ fn assigned_text_keeps_its_form_until_it_is_set() {
 }
 
 #[test]
-fn what_is_not_supported_is_refused() {
-    let bundle = bundle("select 1;\n\\shell echo");
+fn shells_and_pipelines_are_handed_out() {
+    let bundle = bundle(
+        "\\shell echo :a ::b c\n\\setshell n printf :a\n\\startpipeline\nselect :n;\n\\syncpipeline\n\\endpipeline",
+    );
+    let mut machine = machine(&bundle, 1, &defines(&[("a", "A")]));
+    let wanted = ["echo A :b c", "printf A", "StartPipeline", "select 42;", "SyncPipeline", "EndPipeline"];
+    assert_eq!(run(&mut machine, &bundle.programs[0]), wanted);
+}
+
+#[test]
+fn shells_fail_in_pgbench_s_words() {
+    let check = |source: &str, output: &[u8], wanted: &str| {
+        let bundle = bundle(source);
+        let program = &bundle.programs[0];
+        let mut machine = machine(&bundle, 1, &defines(&[]));
+        machine.begin(program);
+        machine.step(program).expect("a shell");
+        let line = machine.shell_line(program);
+        let error = line.and_then(|_| machine.take_shell_answer(program, output)).expect_err(source);
+        assert_eq!((error.cause.as_str(), error.command), (wanted, 0), "{source}");
+        assert_eq!(error.outcome, "execution of meta-command failed");
+    };
+    check("\\shell echo :no", b"", "echo: undefined variable \":no\"");
+    check("\\setshell 1x echo", b"1", "setshell: invalid variable name: \"1x\"");
+    check("\\setshell x echo y", b"y\n", "echo: shell command must return an integer (not \"y\n\")");
+    let long = format!("\\shell echo {}", "x".repeat(250));
+    check(&long, b"", "echo: shell command is too long");
+}
+
+#[test]
+fn columns_become_variables_if_a_script_knows_them() {
+    let bundle = bundle("select 1 as n \\gset p_\nselect :p_n;");
     let program = &bundle.programs[0];
     let mut machine = machine(&bundle, 1, &defines(&[]));
-    machine.begin(program);
-    assert_eq!(machine.step(program), Ok(Action::Send { statement: 0 }));
-    let error = machine.step(program).expect_err("shell");
-    let wanted = "t.sql:2: this command is not supported yet; remove it from the script in command \"shell\"";
-    assert_eq!(error.to_string(), wanted);
+    assert_eq!(machine.assign_column(program, "gset", "p_n", b"12"), Ok(()));
+    assert_eq!(machine.assign_column(program, "gset", "unknown", b"12"), Ok(()));
+    let wanted = "gset: invalid variable name: \"p_?column?\"".to_owned();
+    assert_eq!(machine.assign_column(program, "gset", "p_?column?", b""), Err(wanted));
+    assert_eq!(run(&mut machine, program)[1], "select 12;");
+}
+
+#[test]
+fn commands_are_counted_as_pgbench_counts_them() {
+    let source = "\\if :a = 1\n\\set x 1\n\\elif :a = 2\n\\set x 2\n\\else\n\\set x 3\n\\endif\n\\set y 1";
+    let check = |a: &str, wanted: &[usize]| {
+        let bundle = bundle(source);
+        let program = &bundle.programs[0];
+        let mut machine = machine(&bundle, 1, &defines(&[("a", a)]));
+        machine.begin(program);
+        let mut seen = vec![machine.command()];
+        while machine.step_one(program).expect("runs").is_none() {
+            seen.push(machine.command());
+        }
+        seen.pop();
+        assert_eq!(seen, wanted, "a = {a}");
+    };
+    check("1", &[0, 1, 2, 7]);
+    check("2", &[0, 2, 3, 4, 7]);
+    check("3", &[0, 2, 5, 6, 7]);
 }

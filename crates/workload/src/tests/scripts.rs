@@ -112,19 +112,6 @@ fn sleeps_are_read_with_their_units() {
 }
 
 #[test]
-fn what_the_driver_must_know_of_is_named() {
-    let check = |source: &str, wanted: Option<&str>| {
-        assert_eq!(compile(source).first_special().map(|(_, name)| name), wanted, "{source:?}");
-    };
-    check("\\set a 1\n\\if :a\nselect 1;\n\\endif\n\\sleep 1 us", None);
-    check("select 1 as a \\gset\nselect 2;", Some("gset"));
-    check("select 1 as a \\; select 2 as b \\aset p_", Some("aset"));
-    check("\\shell echo :a ::b c", Some("shell"));
-    check("\\setshell a echo 1", Some("setshell"));
-    check("\\startpipeline\nselect 1;\n\\syncpipeline\n\\endpipeline", Some("startpipeline"));
-}
-
-#[test]
 fn rows_go_to_the_statement_before() {
     let program = compile("select 1 as one \\gset\nselect 2 as two \\; select 3 \\AsEt p_\nselect 4;");
     let fetches: Vec<&Fetch> = program.statements.iter().map(|statement| &statement.fetch).collect();
@@ -254,7 +241,7 @@ fn no_input_makes_the_compiler_panic() {
             match action {
                 crate::Action::Send { statement } => machine.render(&bundle.programs[0], statement, &mut out),
                 crate::Action::Sleep { .. } => {}
-                crate::Action::End => break,
+                _ => break,
             }
         }
     }

@@ -63,8 +63,12 @@ fn scripts_are_found_by_either_name() {
 
 #[test]
 fn tables_are_made_as_pgbench_makes_them() {
-    let options =
-        TpcbOptions { fillfactor: 90, unlogged: true, tablespace: Some("a\"b".into()), partitioning: None };
+    let options = TpcbOptions {
+        fillfactor: 90,
+        unlogged: true,
+        tablespace: Some("a\"b".into()),
+        ..TpcbOptions::default()
+    };
     let wanted = [
         "create unlogged table pgbench_history(tid int,bid int,aid    int,delta int,mtime timestamp,filler char(22)) \
          tablespace \"a\"\"b\"",

@@ -1,6 +1,6 @@
 //! Statements that make, key, empty and drop the tables, as pgbench words them.
 
-use super::{ACCOUNTS_PER_SCALE, TABLES, Table};
+use super::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE, Table, row_count};
 
 /// From this scale on, account ids are 64-bit.
 const BIGINT_SCALE: u32 = 20_000;
@@ -12,6 +12,8 @@ pub struct TpcbOptions {
     pub fillfactor: u8,
     /// Without WAL: fast, and lost in a crash.
     pub unlogged: bool,
+    /// With partitions, these alone are `unlogged` (pgbench 18), or all tables are (17 and before).
+    pub unlogged_parents: bool,
     /// Where tables go.
     pub tablespace: Option<String>,
     /// How accounts are cut.
@@ -20,7 +22,13 @@ pub struct TpcbOptions {
 
 impl Default for TpcbOptions {
     fn default() -> TpcbOptions {
-        TpcbOptions { fillfactor: 100, unlogged: false, tablespace: None, partitioning: None }
+        TpcbOptions {
+            fillfactor: 100,
+            unlogged: false,
+            unlogged_parents: false,
+            tablespace: None,
+            partitioning: None,
+        }
     }
 }
 
@@ -44,7 +52,6 @@ impl Partitioning {
 
 /// The CREATE TABLE statements, partitions last.
 ///
-/// As in pgbench 18, with partitions only these are unlogged: a partitioned table has no storage to speak of.
 pub fn create_tables(scale: u32, options: &TpcbOptions) -> Vec<String> {
     let aid_type = if scale >= BIGINT_SCALE { "bigint" } else { "   int" };
     let history = format!("tid int,bid int,aid {aid_type},delta int,mtime timestamp,filler char(22)");
@@ -55,7 +62,9 @@ pub fn create_tables(scale: u32, options: &TpcbOptions) -> Vec<String> {
         (Table::Accounts, accounts.as_str()),
         (Table::Branches, "bid int not null,bbalance int,filler char(88)"),
     ];
-    let unlogged = if options.unlogged && options.partitioning.is_none() { " unlogged" } else { "" };
+    // A partitioned table has no storage to speak of.
+    let is_unlogged = options.unlogged && (options.unlogged_parents || options.partitioning.is_none());
+    let unlogged = if is_unlogged { " unlogged" } else { "" };
     let tablespace = options
         .tablespace
         .as_deref()
@@ -145,8 +154,48 @@ pub fn copy_statement(table: Table, freeze: bool) -> String {
     format!("copy {} from stdin{options}", table.name())
 }
 
+/// The INSERT of one row of branches or tellers, counted from 0: how pgbench loaded these before 17. Accounts have too
+/// many rows for this.
+pub fn insert_statement(table: Table, row: u64) -> String {
+    let id = row + 1;
+    match table {
+        Table::Branches => format!("insert into pgbench_branches(bid,bbalance) values({id},0)"),
+        Table::Tellers => {
+            let branch = row / TELLERS_PER_SCALE + 1;
+            format!("insert into pgbench_tellers(tid,bid,tbalance) values ({id},{branch},0)")
+        }
+        Table::Accounts => {
+            let branch = row / ACCOUNTS_PER_SCALE + 1;
+            format!("insert into pgbench_accounts(aid,bid,abalance,filler) values ({id},{branch},0,'')")
+        }
+        Table::History => "insert into pgbench_history default values".to_owned(),
+    }
+}
+
+/// The statements with which a server makes all rows itself.
+pub fn generate_statements(scale: u32) -> Vec<String> {
+    let count = |table| row_count(table, scale);
+    vec![
+        format!(
+            "insert into pgbench_branches(bid,bbalance) select bid, 0 from generate_series(1, {}) as bid",
+            count(Table::Branches)
+        ),
+        format!(
+            "insert into pgbench_tellers(tid,bid,tbalance) select tid, (tid - 1) / {TELLERS_PER_SCALE} + 1, 0 \
+             from generate_series(1, {}) as tid",
+            count(Table::Tellers)
+        ),
+        format!(
+            "insert into pgbench_accounts(aid,bid,abalance,filler) \
+             select aid, (aid - 1) / {ACCOUNTS_PER_SCALE} + 1, 0, '' from generate_series(1, {}) as aid",
+            count(Table::Accounts)
+        ),
+    ]
+}
+
+/// In the order in which pgbench names them.
 fn all_names() -> String {
-    TABLES.map(Table::name).join(", ")
+    [Table::Accounts, Table::Branches, Table::History, Table::Tellers].map(Table::name).join(", ")
 }
 
 fn identifier(name: &str) -> String {

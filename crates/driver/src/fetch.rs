@@ -1,0 +1,141 @@
+//! Rows that become variables: what `\gset` and `\aset` keep of a statement's results.
+
+use wire::scan::{column_names, row_values};
+use workload::{Fetch, Machine, Program};
+
+/// The results of one statement, as far as they are needed. Its memory is used again.
+#[derive(Debug, Default)]
+pub(crate) struct Fetched {
+    is_on: bool,
+    results: Vec<Kept>,
+    /// How many of `results` belong to the statement.
+    n: usize,
+    /// The last of them is not complete.
+    is_open: bool,
+}
+
+/// One result: its columns and its last row, as the server sent them.
+#[derive(Debug, Default)]
+struct Kept {
+    /// Whether it has rows at all, be there none.
+    has_columns: bool,
+    columns: Vec<u8>,
+    n_rows: u64,
+    row: Vec<u8>,
+}
+
+/// Why results did not become variables.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum FetchError {
+    /// `\gset` needs exactly one row.
+    RowCount {
+        /// Number of the query in the statement, from 0.
+        query: usize,
+        n_rows: u64,
+    },
+    /// A column's name cannot be a variable's.
+    Name {
+        query: usize,
+        /// Prefix and column.
+        name: String,
+        /// What is wrong with it.
+        cause: String,
+    },
+}
+
+impl Fetched {
+    /// A new statement; whether its results are kept.
+    pub(crate) fn begin(&mut self, is_on: bool) {
+        self.is_on = is_on;
+        self.n = 0;
+        self.is_open = false;
+    }
+
+    /// A result with columns begins.
+    pub(crate) fn columns(&mut self, body: &[u8]) {
+        let Some(result) = self.open() else { return };
+        result.has_columns = true;
+        result.columns.extend_from_slice(body);
+    }
+
+    /// A row of it.
+    pub(crate) fn row(&mut self, body: &[u8]) {
+        if let (true, Some(result)) =
+            (self.is_open, self.n.checked_sub(1).map(|last| &mut self.results[last]))
+        {
+            result.n_rows += 1;
+            result.row.clear();
+            result.row.extend_from_slice(body);
+        }
+    }
+
+    /// The end of a result, with columns or without.
+    pub(crate) fn end_result(&mut self) {
+        if !self.is_open {
+            self.open();
+        }
+        self.is_open = false;
+    }
+
+    fn open(&mut self) -> Option<&mut Kept> {
+        if !self.is_on {
+            return None;
+        }
+        if self.n == self.results.len() {
+            self.results.push(Kept::default());
+        }
+        self.n += 1;
+        self.is_open = true;
+        let result = &mut self.results[self.n - 1];
+        result.has_columns = false;
+        result.n_rows = 0;
+        result.columns.clear();
+        result.row.clear();
+        Some(result)
+    }
+
+    /// Makes variables of the statement's results.
+    pub(crate) fn store(
+        &self,
+        fetch: &Fetch,
+        program: &Program,
+        machine: &mut Machine,
+    ) -> Result<(), FetchError> {
+        let results = &self.results[..self.n];
+        match fetch {
+            Fetch::Discard => Ok(()),
+            Fetch::Gset { prefix } => {
+                let Some(last) = results.last() else { return Ok(()) };
+                let query = results.len() - 1;
+                match if last.has_columns { last.n_rows } else { 0 } {
+                    1 => last.store(query, "gset", prefix, program, machine),
+                    n_rows => Err(FetchError::RowCount { query, n_rows }),
+                }
+            }
+            Fetch::Aset { prefix } => results
+                .iter()
+                .enumerate()
+                .filter(|(_, result)| result.n_rows > 0)
+                .try_for_each(|(query, result)| result.store(query, "aset", prefix, program, machine)),
+        }
+    }
+}
+
+impl Kept {
+    fn store(
+        &self,
+        query: usize,
+        context: &str,
+        prefix: &str,
+        program: &Program,
+        machine: &mut Machine,
+    ) -> Result<(), FetchError> {
+        for (column, value) in column_names(&self.columns).iter().zip(row_values(&self.row)) {
+            let name = format!("{prefix}{column}");
+            machine
+                .assign_column(program, context, &name, value.unwrap_or_default())
+                .map_err(|cause| FetchError::Name { query, name, cause })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,250 @@
+//! Transaction logs in pgbench's form: a line for each transaction, or for each so many seconds.
+//!
+//! Differs from pgbench in one thing: every write is checked. As in pgbench, the interval that has not ended when the
+//! load does is not in an aggregated log.
+
+use std::fs::File;
+use std::io::{self, Write};
+
+use model::interval::Moments;
+use model::load::{LoadSpec, OnError};
+use workload::Prng;
+
+/// Bytes kept before they are written, also without a second being over.
+const BUFFER_BYTES: usize = 64 * 1024;
+const SECOND_US: u64 = 1_000_000;
+
+/// One thread's log.
+pub(crate) struct Log {
+    path: String,
+    file: File,
+    buffer: Vec<u8>,
+    /// The stream that decides which transactions are logged, and their share.
+    sample: Option<(Prng, f64)>,
+    aggregate: Option<Aggregate>,
+    format: Format,
+    error: Option<io::Error>,
+}
+
+/// What lines contain.
+#[derive(Debug, Clone, Copy)]
+struct Format {
+    has_lag: bool,
+    has_skipped: bool,
+    has_retries: bool,
+    is_detailed: bool,
+    /// Errors of other kinds are failures too (a field of pgbench 19).
+    has_other: bool,
+}
+
+/// How a transaction ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Committed,
+    Skipped,
+    /// 40001.
+    Serialization,
+    /// 40P01.
+    Deadlock,
+    /// Any other error.
+    Other,
+}
+
+/// A transaction that ended or was skipped.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Entry {
+    pub(crate) client: usize,
+    /// Its number among the client's, from 1.
+    pub(crate) number: u64,
+    pub(crate) script: usize,
+    pub(crate) outcome: Outcome,
+    /// When it ended, microseconds since the Unix epoch.
+    pub(crate) at_us: u64,
+    /// 0 unless it was committed.
+    pub(crate) latency_us: u64,
+    pub(crate) lag_us: u64,
+    pub(crate) tries: u32,
+}
+
+impl Log {
+    /// Creates the thread's file; `None` if none is asked for.
+    pub(crate) fn create(load: &LoadSpec, thread: usize, sample: Prng) -> Result<Option<Log>, String> {
+        let Some(spec) = &load.log else { return Ok(None) };
+        let pid = spec.pid.unwrap_or(std::process::id());
+        let path = match thread {
+            0 => format!("{}.{pid}", spec.prefix),
+            _ => format!("{}.{pid}.{thread}", spec.prefix),
+        };
+        let file = File::create(&path).map_err(|e| format!("could not open logfile \"{path}\": {e}"))?;
+        let interval_us = u64::from(spec.aggregate_interval_s) * SECOND_US;
+        Ok(Some(Log {
+            path,
+            file,
+            buffer: Vec::with_capacity(BUFFER_BYTES + 1024),
+            sample: (spec.sampling_rate < 1.0).then_some((sample, spec.sampling_rate)),
+            aggregate: (interval_us > 0).then(|| Aggregate::new(interval_us)),
+            format: Format {
+                has_lag: load.pace.is_open(),
+                has_skipped: load.latency_limit_ns.is_some(),
+                has_retries: load.max_tries != 1,
+                is_detailed: spec.failures_detailed,
+                has_other: load.on_error == OnError::Continue,
+            },
+            error: None,
+        }))
+    }
+
+    /// The load begins; the first aggregate begins with that whole second.
+    pub(crate) fn begin(&mut self, at_us: u64) {
+        if let Some(aggregate) = &mut self.aggregate {
+            aggregate.start_us = at_us / SECOND_US * SECOND_US;
+        }
+    }
+
+    /// Logs a transaction, unless the sample leaves it out.
+    pub(crate) fn record(&mut self, entry: &Entry) {
+        if let Some((sample, rate)) = &mut self.sample
+            && sample.double() > *rate
+        {
+            return;
+        }
+        match &mut self.aggregate {
+            Some(aggregate) => {
+                aggregate.write_ended(entry.at_us, self.format, &mut self.buffer);
+                aggregate.add(entry);
+            }
+            None => write_line(entry, self.format, &mut self.buffer),
+        }
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.write_buffer();
+        }
+    }
+
+    /// The load is over: writes the aggregates that have ended by now.
+    pub(crate) fn finish(&mut self, at_us: u64) {
+        if let Some(aggregate) = &mut self.aggregate {
+            aggregate.write_ended(at_us, self.format, &mut self.buffer);
+        }
+    }
+
+    /// Writes what is kept.
+    ///
+    /// # Errors
+    /// Any write that failed since the last call.
+    pub(crate) fn flush(&mut self) -> Result<(), String> {
+        self.write_buffer();
+        match self.error.take() {
+            None => Ok(()),
+            Some(e) => Err(format!("could not write to logfile \"{}\": {e}", self.path)),
+        }
+    }
+
+    fn write_buffer(&mut self) {
+        if self.error.is_none()
+            && let Err(e) = self.file.write_all(&self.buffer)
+        {
+            self.error = Some(e);
+        }
+        self.buffer.clear();
+    }
+}
+
+/// Appends formatted text. Writing to memory cannot fail.
+macro_rules! put {
+    ($out:expr, $($format:tt)*) => { let _ = write!($out, $($format)*); };
+}
+
+fn write_line(entry: &Entry, format: Format, out: &mut Vec<u8>) {
+    put!(out, "{} {} ", entry.client, entry.number);
+    let word = match entry.outcome {
+        Outcome::Committed => "",
+        Outcome::Skipped => "skipped",
+        _ if !format.is_detailed => "failed",
+        Outcome::Serialization => "serialization",
+        Outcome::Deadlock => "deadlock",
+        Outcome::Other => "other",
+    };
+    if entry.outcome == Outcome::Committed {
+        put!(out, "{}", entry.latency_us);
+    } else {
+        put!(out, "{word}");
+    }
+    put!(out, " {} {} {}", entry.script, entry.at_us / SECOND_US, entry.at_us % SECOND_US);
+    if format.has_lag {
+        put!(out, " {}", entry.lag_us);
+    }
+    if format.has_retries {
+        put!(out, " {}", entry.tries - 1);
+    }
+    out.push(b'\n');
+}
+
+/// The sums of an interval that has not ended.
+#[derive(Debug, Default)]
+struct Aggregate {
+    interval_us: u64,
+    start_us: u64,
+    latency: Moments,
+    lag: Moments,
+    skipped: u64,
+    retried: u64,
+    retries: u64,
+    serialization: u64,
+    deadlock: u64,
+    other: u64,
+}
+
+impl Aggregate {
+    fn new(interval_us: u64) -> Aggregate {
+        Aggregate { interval_us, ..Aggregate::default() }
+    }
+
+    /// Writes the intervals that have ended by `now_us`, empty ones too.
+    fn write_ended(&mut self, now_us: u64, format: Format, out: &mut Vec<u8>) {
+        while self.start_us + self.interval_us <= now_us {
+            self.write(format, out);
+            let start_us = self.start_us + self.interval_us;
+            *self = Aggregate { start_us, ..Aggregate::new(self.interval_us) };
+        }
+    }
+
+    fn write(&self, format: Format, out: &mut Vec<u8>) {
+        let moments = |out: &mut Vec<u8>, m: &Moments| {
+            put!(out, " {:.0} {:.0} {:.0} {:.0}", m.sum, m.sum_squares, m.min, m.max);
+        };
+        let only_if = |is_asked, n: u64| if is_asked { n } else { 0 };
+        put!(out, "{} {}", self.start_us / SECOND_US, self.latency.n);
+        moments(out, &self.latency);
+        moments(out, &if format.has_lag { self.lag } else { Moments::default() });
+        put!(out, " {}", only_if(format.has_skipped, self.skipped));
+        put!(out, " {}", only_if(format.has_retries, self.retried));
+        put!(out, " {}", only_if(format.has_retries, self.retries));
+        put!(out, " {}", only_if(format.is_detailed, self.serialization));
+        put!(out, " {}", only_if(format.is_detailed, self.deadlock));
+        if format.has_other {
+            put!(out, " {}", only_if(format.is_detailed, self.other));
+        }
+        out.push(b'\n');
+    }
+
+    fn add(&mut self, entry: &Entry) {
+        if entry.outcome == Outcome::Skipped {
+            self.skipped += 1;
+            return;
+        }
+        if entry.tries > 1 {
+            self.retried += 1;
+            self.retries += u64::from(entry.tries - 1);
+        }
+        match entry.outcome {
+            Outcome::Committed => {
+                // Microseconds here, as in the log.
+                self.latency.record(entry.latency_us);
+                self.lag.record(entry.lag_us);
+            }
+            Outcome::Serialization => self.serialization += 1,
+            Outcome::Deadlock => self.deadlock += 1,
+            Outcome::Other | Outcome::Skipped => self.other += 1,
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Statements sent without waiting for the results of those before: what is under way, and what was answered.
+
+use crate::clock::Nanos;
+
+/// A client's pipeline. Empty, and without memory of its own, for clients whose scripts have none.
+#[derive(Debug, Default)]
+pub(crate) struct Pipeline {
+    /// Between `\startpipeline` and the last answer after `\endpipeline`.
+    pub(crate) is_on: bool,
+    /// `\endpipeline` was reached: the last answer ends the pipeline.
+    pub(crate) is_ending: bool,
+    /// Syncs that were sent and not answered.
+    n_syncs: u32,
+    /// What was sent, in order.
+    sent: Vec<Sent>,
+    /// The first entry of `sent` that is not answered.
+    next: usize,
+}
+
+/// A message of a pipeline.
+#[derive(Debug, Clone, Copy)]
+enum Sent {
+    Statement {
+        index: usize,
+        at: Nanos,
+        /// When its answer came; 0 while there is none.
+        answered: Nanos,
+    },
+    Sync,
+}
+
+impl Pipeline {
+    /// Begins a pipeline.
+    pub(crate) fn start(&mut self) {
+        self.is_on = true;
+        self.is_ending = false;
+        self.n_syncs = 0;
+        self.sent.clear();
+        self.next = 0;
+    }
+
+    /// Forgets it.
+    pub(crate) fn stop(&mut self) {
+        self.start();
+        self.is_on = false;
+    }
+
+    /// A statement was written.
+    pub(crate) fn push(&mut self, index: usize, at: Nanos) {
+        self.sent.push(Sent::Statement { index, at, answered: 0 });
+    }
+
+    /// A Sync was written.
+    pub(crate) fn push_sync(&mut self) {
+        self.sent.push(Sent::Sync);
+        self.n_syncs += 1;
+    }
+
+    /// A statement was answered.
+    pub(crate) fn acknowledged(&mut self, now: Nanos) {
+        if let Some(Sent::Statement { answered, .. }) = self.sent.get_mut(self.next) {
+            *answered = now;
+            self.next += 1;
+        }
+    }
+
+    /// A statement failed: the server skips everything up to the next Sync.
+    pub(crate) fn failed(&mut self) {
+        while matches!(self.sent.get(self.next), Some(Sent::Statement { .. })) {
+            self.next += 1;
+        }
+    }
+
+    /// A Sync was answered; tells whether that was the end of the pipeline.
+    pub(crate) fn synced(&mut self) -> bool {
+        self.failed();
+        self.next += 1;
+        self.n_syncs = self.n_syncs.saturating_sub(1);
+        let is_over = self.is_ending && self.n_syncs == 0;
+        if is_over {
+            self.is_on = false;
+        }
+        is_over
+    }
+
+    /// The statements not answered yet.
+    pub(crate) fn open(&self) -> impl Iterator<Item = usize> {
+        self.sent.iter().skip(self.next).filter_map(|sent| match sent {
+            Sent::Statement { index, .. } => Some(*index),
+            Sent::Sync => None,
+        })
+    }
+
+    /// The statements that were answered well, with the time from send to answer.
+    pub(crate) fn answered(&self) -> impl Iterator<Item = (usize, Nanos)> {
+        self.sent.iter().filter_map(|sent| match *sent {
+            Sent::Statement { index, at, answered } if answered > 0 => {
+                Some((index, answered.saturating_sub(at)))
+            }
+            _ => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_skips_to_the_next_sync() {
+        let mut pipeline = Pipeline::default();
+        pipeline.start();
+        for index in 0..3 {
+            pipeline.push(index, 10);
+        }
+        pipeline.push_sync();
+        pipeline.push(3, 10);
+        pipeline.push_sync();
+        pipeline.is_ending = true;
+        pipeline.acknowledged(15);
+        assert_eq!(pipeline.open().collect::<Vec<_>>(), [1, 2, 3]);
+        pipeline.failed();
+        assert!(!pipeline.synced());
+        pipeline.acknowledged(20);
+        assert!(pipeline.synced() && !pipeline.is_on);
+        assert_eq!(pipeline.answered().collect::<Vec<_>>(), [(0, 5), (3, 10)]);
+    }
+}

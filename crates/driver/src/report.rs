@@ -1,0 +1,57 @@
+//! What a thread tells the control loop.
+
+use std::collections::BTreeMap;
+
+use model::event::Event;
+
+use crate::clock::Nanos;
+use crate::tally::{SqlState, Tally};
+
+/// A message of a thread.
+pub(crate) enum Report {
+    /// An interval is over.
+    Part(Box<Part>),
+    /// Something happened at a moment; the control loop sets the event's time.
+    Event { at: Nanos, event: Box<Event> },
+    /// The thread did not run for this long.
+    Paused { at: Nanos, pause_ns: Nanos },
+    /// What the load was to leave behind cannot be written: the load is void.
+    Failed(String),
+    /// Nothing follows from this thread.
+    Finished(Box<Finished>),
+}
+
+/// One interval of one thread.
+pub(crate) struct Part {
+    pub(crate) thread: usize,
+    pub(crate) t: u32,
+    pub(crate) start: Nanos,
+    pub(crate) end: Nanos,
+    pub(crate) tally: Tally,
+    pub(crate) thread_cpu_ns: u64,
+    pub(crate) loop_max_ns: u64,
+    pub(crate) in_flight: u64,
+    pub(crate) connected: u64,
+    pub(crate) backlog: u64,
+}
+
+/// The end of a thread.
+pub(crate) struct Finished {
+    pub(crate) thread: usize,
+    pub(crate) end: Nanos,
+    /// Client number and transactions committed within the measure.
+    pub(crate) measured: Vec<(usize, u64)>,
+    pub(crate) clients_lost: u32,
+    pub(crate) messages: BTreeMap<SqlState, String>,
+    pub(crate) connects: Connects,
+}
+
+/// Connections made while the load ran.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Connects {
+    pub(crate) n: u64,
+    /// Time taken to make and to close them.
+    pub(crate) ns: f64,
+    /// Time without a connection after a loss.
+    pub(crate) outage_ns: f64,
+}

@@ -1,0 +1,174 @@
+//! Connections made while the load runs: one for each transaction, or in place of a lost one.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use model::event::{Event, EventKind};
+use wire::{ConnectError, Connection, Dialing, Progress};
+
+use super::Worker;
+use crate::client::State;
+use crate::clock::{self, Nanos, SECOND_NS};
+use crate::fetch::Fetched;
+use crate::tally::{LOST, sqlstate};
+
+/// Waits between attempts to replace a lost connection; doubled each time.
+const BACKOFF_MIN_NS: Nanos = SECOND_NS / 20;
+const BACKOFF_MAX_NS: Nanos = SECOND_NS;
+/// Connections under way are looked after at least this often, for their deadlines.
+const TEND_NS: Nanos = SECOND_NS / 10;
+
+impl Worker<'_> {
+    /// Begins to connect.
+    pub(super) fn dial(&mut self, index: usize, now: Nanos) {
+        let client = &mut self.setup.clients[index];
+        if !matches!(client.state, State::Dialing | State::Down { .. }) {
+            self.n_connecting += 1;
+        }
+        client.state = State::Dialing;
+        client.connect_begun = now;
+        match Dialing::start_shared(Arc::clone(&self.setup.conninfo)) {
+            Ok(dialing) => {
+                client.dial_generation = dialing.generation();
+                client.dialing = Some(Box::new(dialing));
+                match self.setup.poller.watch_dialing(client, index) {
+                    Ok(()) => self.advance_dialing(index),
+                    Err(e) => self.fail_dialing(index, now, LOST, &e.to_string()),
+                }
+            }
+            Err(e) => self.refuse_dialing(index, now, &e),
+        }
+    }
+
+    /// The connection under way may go on.
+    pub(super) fn advance_dialing(&mut self, index: usize) {
+        let client = &mut self.setup.clients[index];
+        let Some(dialing) = &mut client.dialing else { return };
+        match dialing.advance() {
+            Ok(Progress::Done(connection)) => self.connected(index, connection),
+            Ok(_) if dialing.generation() != client.dial_generation => {
+                client.dial_generation = dialing.generation();
+                if let Err(e) = self.setup.poller.watch_dialing(client, index) {
+                    self.fail_dialing(index, clock::now(), LOST, &e.to_string());
+                }
+            }
+            Ok(_) => {}
+            Err(e) => self.refuse_dialing(index, clock::now(), &e),
+        }
+    }
+
+    /// Dials where it is time, and looks after deadlines.
+    pub(super) fn tend_connections(&mut self, now: Nanos) {
+        if self.n_connecting == 0 || now < self.next_tend {
+            return;
+        }
+        let wall = Instant::now();
+        self.next_tend = now + TEND_NS;
+        for index in 0..self.setup.clients.len() {
+            let client = &self.setup.clients[index];
+            match client.state {
+                State::Down { until } if now >= self.end => {
+                    debug_assert!(until > 0);
+                    self.n_connecting -= 1;
+                    self.setup.clients[index].state = State::Idle;
+                }
+                State::Down { until } if until <= now => self.dial(index, now),
+                State::Down { until } => self.next_tend = self.next_tend.min(until),
+                State::Dialing => {
+                    let deadline = client.dialing.as_ref().and_then(|dialing| dialing.deadline());
+                    if deadline.is_some_and(|deadline| deadline <= wall) {
+                        self.advance_dialing(index);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn connected(&mut self, index: usize, connection: Connection) {
+        let now = clock::now();
+        let scripts = self.setup.scripts;
+        let client = &mut self.setup.clients[index];
+        self.connects.n += 1;
+        self.connects.ns += (now - client.connect_begun) as f64;
+        client.dialing = None;
+        if let Err(e) = client.connect(connection, scripts.nothing_parsed()) {
+            return self.fail_dialing(index, now, LOST, &e);
+        }
+        if let Err(e) = self.setup.poller.watch_made(client, index) {
+            return self.fail_dialing(index, now, LOST, &e.to_string());
+        }
+        if scripts.fetches && client.fetched.is_none() {
+            client.fetched = Some(Box::new(Fetched::default()));
+        }
+        self.n_connecting -= 1;
+        client.state = State::Idle;
+        client.backoff = 0;
+        if let Some(since) = client.down_since.take() {
+            let (id, outage_ns) = (client.id, now - since);
+            self.connects.outage_ns += outage_ns as f64;
+            let outage_s = outage_ns as f64 / 1e9;
+            let text = format!("client {id} has a connection again after {outage_s:.3} s");
+            let event = Event::new(0, EventKind::ConnectionRestored, text);
+            self.tell(now, event.with("client", id).with("outage_s", outage_s));
+        }
+        self.use_connection(index, now);
+    }
+
+    /// Begins the transaction that waited for the connection, or the next one.
+    fn use_connection(&mut self, index: usize, now: Nanos) {
+        let is_closed_loop = self.setup.schedule.is_none();
+        let client = &mut self.setup.clients[index];
+        match client.pending_due.take() {
+            _ if now >= self.end => self.idle.push_back(index),
+            // In a closed loop a transaction is due when its client is free and connected, as in pgbench.
+            Some(due) => {
+                self.start_transaction(index, if is_closed_loop { now } else { due }, now);
+                self.go_on(index, now);
+            }
+            None if is_closed_loop => self.begin(index, now, now),
+            None => self.idle.push_back(index),
+        }
+    }
+
+    fn refuse_dialing(&mut self, index: usize, now: Nanos, error: &ConnectError) {
+        let state = error.server_error().map_or(LOST, |error| sqlstate(error.sqlstate.as_bytes()));
+        self.fail_dialing(index, now, state, &error.to_string());
+    }
+
+    /// No connection could be made: again later, or the client ends.
+    fn fail_dialing(&mut self, index: usize, now: Nanos, state: [u8; 6], why: &str) {
+        let reconnects = self.reconnects(now);
+        let client = &mut self.setup.clients[index];
+        client.disconnect();
+        self.messages.entry(state).or_insert_with(|| why.to_string());
+        if !reconnects {
+            let text = format!("client {} aborted while establishing connection", client.id);
+            return self.abort_lost(index, now, state, text, Some(why.to_string()));
+        }
+        client.down_since.get_or_insert(client.connect_begun);
+        client.backoff = (client.backoff * 2).clamp(BACKOFF_MIN_NS, BACKOFF_MAX_NS);
+        let until = now + client.backoff;
+        client.state = State::Down { until };
+        self.next_tend = self.next_tend.min(until);
+    }
+
+    /// The connection is lost, and a new one is to be made at once.
+    pub(super) fn go_down(&mut self, index: usize, now: Nanos) {
+        let client = &mut self.setup.clients[index];
+        self.setup.poller.forget(client);
+        client.disconnect();
+        client.down_since = Some(now);
+        client.state = State::Down { until: now };
+        self.n_connecting += 1;
+        self.next_tend = now;
+    }
+
+    /// Closes the connection of a transaction that has ended.
+    pub(super) fn hang_up(&mut self, index: usize, now: Nanos) {
+        let client = &mut self.setup.clients[index];
+        self.setup.poller.forget(client);
+        client.disconnect();
+        self.connects.ns += clock::now().saturating_sub(now) as f64;
+    }
+}

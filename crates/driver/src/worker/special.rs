@@ -1,0 +1,146 @@
+//! Commands of scripts that ask more of a driver than sending a statement: pipelines, shells, rows to variables.
+
+use model::event::{Event, EventKind};
+use model::load::Protocol;
+use wire::message;
+use workload::{Fetch, RunError};
+
+use super::Worker;
+use crate::client::State;
+use crate::clock::{self, Nanos};
+use crate::fetch::FetchError;
+use crate::shell;
+use crate::tally::SCRIPT;
+use crate::words;
+
+impl Worker<'_> {
+    /// `\startpipeline`.
+    pub(super) fn start_pipeline(&mut self, index: usize) -> Result<(), RunError> {
+        if self.setup.scripts.protocol == Protocol::Simple {
+            return Err(self.refused(index, "cannot use pipeline mode with the simple query protocol"));
+        }
+        let client = &mut self.setup.clients[index];
+        if client.pipeline.is_on {
+            return Err(self.refused(index, "already in pipeline mode"));
+        }
+        client.pipeline.start();
+        client.begin_message();
+        client.want_rows(false);
+        let (script, command) = (client.script, client.machine.current());
+        if self.setup.scripts.parse_pipeline(script, command, client) {
+            message::sync(client.outgoing());
+            client.pipeline.push_sync();
+        }
+        Ok(())
+    }
+
+    /// `\syncpipeline`.
+    pub(super) fn sync_pipeline(&mut self, index: usize) -> Result<(), RunError> {
+        let client = &mut self.setup.clients[index];
+        if !client.pipeline.is_on {
+            return Err(self.refused(index, "not in pipeline mode"));
+        }
+        message::sync(client.outgoing());
+        client.pipeline.push_sync();
+        Ok(())
+    }
+
+    /// `\endpipeline`: sends all, and waits for all answers.
+    pub(super) fn end_pipeline(&mut self, index: usize) -> Result<(), RunError> {
+        self.sync_pipeline(index)?;
+        let client = &mut self.setup.clients[index];
+        client.pipeline.is_ending = true;
+        client.state = State::Waiting;
+        self.flush(index);
+        Ok(())
+    }
+
+    /// Counts the statements of a pipeline that is over.
+    pub(super) fn count_pipeline(&mut self, index: usize) {
+        let client = &mut self.setup.clients[index];
+        let statements = &mut self.tally.scripts[client.script].statements;
+        for (statement, ns) in client.pipeline.answered() {
+            statements[statement].record(ns);
+        }
+        client.pipeline.stop();
+    }
+
+    /// `\gset` or `\aset` inside a pipeline.
+    pub(super) fn fetch_in_pipeline(&mut self, index: usize, statement: usize) -> RunError {
+        let client = &self.setup.clients[index];
+        let program = &self.setup.scripts.bundle.programs[client.script];
+        let name = match program.statements[statement].fetch {
+            Fetch::Aset { .. } => "aset",
+            _ => "gset",
+        };
+        let outcome = match name {
+            "aset" => "\\aset is not allowed in pipeline mode",
+            _ => "\\gset is not allowed in pipeline mode",
+        };
+        RunError { command_name: name, ..client.machine.failed(program, outcome, String::new()) }
+    }
+
+    fn refused(&self, index: usize, outcome: &'static str) -> RunError {
+        let client = &self.setup.clients[index];
+        let program = &self.setup.scripts.bundle.programs[client.script];
+        client.machine.failed(program, outcome, String::new())
+    }
+
+    /// `\shell` and `\setshell`. Nothing else happens in this thread meanwhile.
+    pub(super) fn run_shell(&mut self, index: usize, now: &mut Nanos) -> Result<(), RunError> {
+        let client = &mut self.setup.clients[index];
+        let program = &self.setup.scripts.bundle.programs[client.script];
+        let line = client.machine.shell_line(program)?;
+        let ran = shell::run(&line)
+            .map_err(|_| client.machine.shell_error(program, "could not launch shell command"))?;
+        let is_set = program.commands[client.machine.current()].command.name() == "setshell";
+        let result = if is_set && ran.output.is_empty() {
+            Err(client.machine.shell_error(program, "could not read result of shell command"))
+        } else if is_set {
+            client.machine.take_shell_answer(program, &ran.output)
+        } else if ran.is_success {
+            Ok(())
+        } else {
+            Err(client.machine.shell_error(program, "could not launch shell command"))
+        };
+        let id = client.id;
+        *now = clock::now();
+        if !is_set && !ran.output.is_empty() {
+            let text = String::from_utf8_lossy(&ran.output).into_owned();
+            self.tell(*now, Event::new(0, EventKind::ShellOutput, text).with("client", id));
+        }
+        self.close_intervals(*now);
+        result
+    }
+
+    /// Makes variables of the rows that the statement just answered gave; `false` if that ended the client.
+    pub(super) fn store_rows(&mut self, index: usize, now: Nanos) -> bool {
+        let client = &mut self.setup.clients[index];
+        let program = &self.setup.scripts.bundle.programs[client.script];
+        let command = &program.commands[client.machine.current()].command;
+        let workload::Command::Sql { statement } = command else { return true };
+        let Some(fetched) = &client.fetched else { return true };
+        let stored = fetched.store(&program.statements[*statement].fetch, program, &mut client.machine);
+        let place = self.place(index);
+        let (text, cause) = match stored {
+            Ok(()) => return true,
+            Err(FetchError::RowCount { query, n_rows }) => (words::row_count(place, query, n_rows), None),
+            Err(FetchError::Name { query, name, cause }) => {
+                (words::bad_column(place, query, &name), Some(cause))
+            }
+        };
+        self.abort(index, now, SCRIPT, text, cause);
+        false
+    }
+
+    /// Hands on what `debug()` saw.
+    #[cold]
+    pub(super) fn tell_debug(&mut self, index: usize, now: Nanos) {
+        let client = &mut self.setup.clients[index];
+        let (id, script) = (client.id, client.script);
+        let lines = std::mem::take(client.machine.debug_lines());
+        for line in lines {
+            self.tell(now, Event::new(0, EventKind::ScriptDebug, line.text(script)).with("client", id));
+        }
+    }
+}
