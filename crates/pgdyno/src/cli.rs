@@ -31,6 +31,13 @@ pub(crate) enum Command {
     /// Verify a workload's invariants in a database.
     #[command(disable_version_flag = true)]
     Check(CheckArgs),
+    /// Be pgbench: the same options, scripts, output and exit codes (also when called as `pgbench`).
+    #[command(disable_version_flag = true, disable_help_flag = true)]
+    Pgbench {
+        /// As pgbench takes them; --help lists them.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// The load driver: takes its order on standard input.
     #[command(hide = true)]
     Drive,

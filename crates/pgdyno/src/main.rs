@@ -5,6 +5,7 @@ mod cli;
 mod explain;
 mod init;
 mod list;
+mod pgbench;
 mod plan;
 mod run;
 mod screen;
@@ -34,6 +35,14 @@ pub(crate) enum Exit {
 }
 
 fn main() -> ExitCode {
+    let args: Vec<std::ffi::OsString> = std::env::args_os().collect();
+    if args.get(1).is_some_and(|arg| arg == pgbench::DRIVE_ARGUMENT) {
+        return ExitCode::from(drive() as u8);
+    }
+    // Its options are not ours to parse.
+    if let Some(invocation) = pgbench::arguments(&args) {
+        return pgbench::run(&invocation);
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
@@ -49,6 +58,8 @@ fn main() -> ExitCode {
         Command::List(args) => list::list(&args),
         Command::Init(args) => init::init(&args),
         Command::Check(args) => check::check(&args),
+        // Taken before options are parsed, above.
+        Command::Pgbench { args } => return pgbench::run(&pgbench::Invocation::of(args)),
         Command::Drive => Ok(drive()),
         Command::Null(args) => null(&args),
     };

@@ -1,0 +1,114 @@
+//! `pgdyno pgbench ...`, and this program called as `pgbench`: the options, output, logs and exit codes of pgbench over
+//! our driver, so that scripts and parsers need no change. Only parses, prints and asks the server to prepare; load
+//! is offered by the same driver process as in `pgdyno run`.
+
+mod bench;
+mod cnum;
+mod compat;
+mod follow;
+mod getopt;
+mod help;
+mod init;
+mod json;
+mod limits;
+mod log;
+mod options;
+mod parse;
+mod prepare;
+mod progress;
+mod results;
+mod scripts;
+mod server_text;
+mod target;
+#[cfg(test)]
+mod tests;
+mod totals;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use wire::conninfo::Surroundings;
+
+use compat::Compat;
+use log::{Complaint, Log};
+use options::Request;
+use parse::Reader;
+
+/// The argument that makes this program a driver, whatever it is called as. pgbench has no such option.
+pub(crate) const DRIVE_ARGUMENT: &str = "--pgdyno-drive";
+
+/// Name in messages when the program is called otherwise.
+const NAME: &str = "pgbench";
+
+/// The arguments for pgbench, if this process is to be it: called by that name, or with that word first.
+pub(crate) fn arguments(all: &[OsString]) -> Option<Invocation> {
+    let called = all.first()?.to_string_lossy().into_owned();
+    let name = Path::new(&called).file_name()?.to_string_lossy().into_owned();
+    let text = |args: &[OsString]| args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    if name.starts_with(NAME) {
+        return Some(Invocation { called, progname: name, args: text(&all[1..]) });
+    }
+    let is_asked = all.get(1).is_some_and(|word| word == NAME);
+    is_asked.then(|| Invocation::of(text(&all[2..])))
+}
+
+/// How pgbench was called.
+#[derive(Debug)]
+pub(crate) struct Invocation {
+    called: String,
+    progname: String,
+    args: Vec<String>,
+}
+
+impl Invocation {
+    /// As pgdyno's subcommand.
+    pub(crate) fn of(args: Vec<String>) -> Invocation {
+        Invocation { called: NAME.to_string(), progname: NAME.to_string(), args }
+    }
+}
+
+/// Does what `invocation` asks for.
+pub(crate) fn run(invocation: &Invocation) -> ExitCode {
+    let mut log = Log::to_stderr(&invocation.progname);
+    match work(invocation, &mut log) {
+        Ok(code) => ExitCode::from(code),
+        Err(complaint) => {
+            log.complain(&complaint);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn work(invocation: &Invocation, log: &mut Log) -> Result<u8, Complaint> {
+    let Invocation { called, progname, args } = invocation;
+    let environment = std::env::var(Compat::ENVIRONMENT).ok();
+    let compat = parse::find_compat(args, environment.as_deref())?;
+    match args.first().map(String::as_str) {
+        // Only in the first place, as in pgbench.
+        Some("--help" | "-?") => return bench::print(&help::usage(progname, compat)).map(|()| 0),
+        Some("--version" | "-V") => {
+            return bench::print(&format!("pgbench (PostgreSQL) {}\n", compat.version())).map(|()| 0);
+        }
+        _ => {}
+    }
+    let surroundings = Surroundings::of_process();
+    let reader = Reader {
+        compat,
+        called,
+        environment: &surroundings.environment,
+        os_user: surroundings.os_user.as_deref(),
+        log,
+    };
+    match reader.read(args)? {
+        Request::Nothing => Ok(0),
+        Request::Init(target, plan) => {
+            let mut conninfo = target::resolve(&target, progname)?;
+            init::run(&plan, &mut conninfo, compat, log).map(|()| 0)
+        }
+        Request::Bench(target, plan) => {
+            let mut conninfo = target::resolve(&target, progname)?;
+            bench::run(&plan, &mut conninfo, compat, log)
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Offers the load: orders a driver, follows what it tells, prints what came out.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fleet::LocalDriver;
+use model::drive::{Done, DriveOrder, Ending};
+use model::load::{LoadSpec, OnDisconnect, OnError, Pace, ScriptSpec, TransactionLog, Window};
+use wire::Conninfo;
+
+use super::compat::Compat;
+use super::follow::Follower;
+use super::log::{Complaint, Log};
+use super::options::{BenchPlan, Length};
+use super::prepare::{self, Tables};
+use super::results::{Outage, Results};
+use super::{DRIVE_ARGUMENT, json, target};
+use crate::signals;
+
+/// Longer than any load: pgbench waits as long as it takes.
+const FOREVER_S: u32 = u32::MAX / 4;
+/// A rate above which a pace is not told from an endless one.
+const RATE_MAX_PER_S: f64 = 1e8;
+/// Code of a program that Ctrl-C ended, as shells know it.
+const EXIT_INTERRUPTED: u8 = 130;
+/// Code of a load of which a client ended early.
+const EXIT_ABORTED: u8 = 2;
+
+/// Offers the load and prints the results. Gives the exit code.
+pub(super) fn run(
+    plan: &BenchPlan,
+    conninfo: &mut Conninfo,
+    compat: Compat,
+    log: &mut Log,
+) -> Result<u8, Complaint> {
+    let (tables, version) = prepare_tables(plan, conninfo, compat, log)?;
+    let stop = signals::stop_flag();
+    let load = load_spec(plan, conninfo, tables);
+    let mut driver = spawn(&load, conninfo)?;
+    let ready = driver
+        .wait_ready(Duration::from_secs(FOREVER_S.into()), stop)
+        .map_err(|error| Complaint::new(format!("{error:#}")))?;
+    let go_unix_ns = unix_now_ns();
+    let begin_ns = go_unix_ns + u64::from(load.window.ramp_up_s) * 1_000_000_000;
+    let mut follower = Follower::new(plan, log, load.window.ramp_up_s, begin_ns);
+    let patience = Window { measure_s: FOREVER_S, grace_s: FOREVER_S, ..load.window };
+    let conducted = fleet::conduct(&mut driver, go_unix_ns, patience, &mut |line| follower.take(line), stop);
+    follower.finish();
+    let followed = follower.close();
+    let done = conducted.map_err(|error| Complaint::new(format!("{error:#}")))?;
+    if plan.exit_on_abort && done.clients_lost > 0 {
+        let thread = followed.aborted_client.map_or(0, |client| thread_of(client, plan));
+        log.error(&format!("Run was aborted due to an error in thread {thread}"));
+        return Ok(EXIT_ABORTED);
+    }
+    let results = Results {
+        compat,
+        plan,
+        tables,
+        totals: &followed.totals,
+        duration_ns: done.end_unix_ns.saturating_sub(begin_ns).max(1),
+        connect_ns: if plan.connect_each { done.connect_ns_total } else { ready.connect_ns as f64 },
+        outage: (plan.added.on_disconnect == OnDisconnect::Reconnect).then_some(Outage {
+            n_lost: followed.n_lost,
+            seconds: done.outage_ns_total / 1e9,
+            n_unknown: done.counts.unknown,
+        }),
+    };
+    show(&results, &done, &version)?;
+    Ok(exit_code(&done, log))
+}
+
+/// Says which version of what is at work, and makes the tables fit to be used.
+fn prepare_tables(
+    plan: &BenchPlan,
+    conninfo: &mut Conninfo,
+    compat: Compat,
+    log: &mut Log,
+) -> Result<(Tables, String), Complaint> {
+    let mut session = target::connect(conninfo, "setup", log)?;
+    let server = session.parameter("server_version").unwrap_or("unknown").to_string();
+    if plan.added.json.as_deref() != Some("-") {
+        print(&format!("pgbench ({}, server {server})\n", compat.version()))?;
+    }
+    let (length, n) = match plan.length {
+        Length::Transactions(n) => ("nxacts", n),
+        Length::Seconds(n) => ("duration", n),
+    };
+    let host = session.host().clone();
+    log.debug(&format!(
+        "pghost: {} pgport: {} nclients: {} {length}: {n} dbName: {}",
+        host.host, host.port, plan.n_clients, conninfo.dbname
+    ));
+    let tables = if plan.uses_builtin {
+        prepare::inspect(&mut session, &conninfo.dbname, plan.scale.is_some(), log)?
+    } else {
+        Tables { scale: plan.scale.unwrap_or(1), ..Tables::default() }
+    };
+    if plan.vacuums {
+        prepare::vacuum(&mut session, plan.vacuums_accounts, log);
+    }
+    Ok((tables, server))
+}
+
+/// The order for the driver.
+fn load_spec(plan: &BenchPlan, conninfo: &Conninfo, tables: Tables) -> LoadSpec {
+    let mut defines: BTreeMap<String, String> = plan.defines.iter().cloned().collect();
+    defines.entry("scale".to_string()).or_insert_with(|| tables.scale.to_string());
+    let scripts = plan.scripts.iter().enumerate().map(|(number, script)| ScriptSpec {
+        name: script.name.clone(),
+        tag: script_tag(number),
+        weight: script.weight,
+        source: script.source.clone(),
+    });
+    let (measure_s, transactions_per_client) = match plan.length {
+        Length::Seconds(n) => (n, None),
+        Length::Transactions(n) => (0, Some(n.into())),
+    };
+    let on_error = if plan.exit_on_abort { OnError::EndLoad } else { OnError::EndClient };
+    let on_disconnect = match plan.added.on_disconnect {
+        OnDisconnect::Reconnect => OnDisconnect::Reconnect,
+        _ if plan.exit_on_abort => OnDisconnect::EndLoad,
+        other => other,
+    };
+    LoadSpec {
+        target: conninfo.keywords(),
+        scripts: scripts.collect(),
+        defines,
+        protocol: plan.protocol,
+        n_clients: plan.n_clients,
+        n_threads: plan.n_threads,
+        pace: plan
+            .rate_per_s
+            .map_or(Pace::Closed, |rate_per_s| Pace::Poisson { rate_per_s: rate_per_s.min(RATE_MAX_PER_S) }),
+        window: Window {
+            ramp_up_s: plan.added.ramp_up_s,
+            measure_s,
+            grace_s: plan.added.grace_s.unwrap_or(FOREVER_S),
+        },
+        seed: plan.seed,
+        transactions_per_client,
+        latency_limit_ns: plan.latency_limit_us.map(|us| us * 1000),
+        max_tries: plan.max_tries,
+        connect_each: plan.connect_each,
+        on_error,
+        on_disconnect,
+        time_commands: plan.per_command,
+        log: plan.log.as_ref().map(|log| TransactionLog {
+            prefix: log.prefix.clone(),
+            sampling_rate: log.sampling_rate,
+            aggregate_interval_s: log.aggregate_interval_s,
+            failures_detailed: plan.failures_detailed,
+            pid: Some(std::process::id()),
+        }),
+        verbose_errors: plan.verbose_errors,
+        lazy_parse: true,
+        ..LoadSpec::default()
+    }
+}
+
+/// The name of a script's histograms.
+pub(super) fn script_tag(number: usize) -> String {
+    format!("script{number}")
+}
+
+fn spawn(load: &LoadSpec, conninfo: &Conninfo) -> Result<LocalDriver, Complaint> {
+    let program = std::env::current_exe()
+        .map_err(|error| Complaint::new(format!("could not find the program of this process: {error}")))?;
+    let password = conninfo.password.as_ref().map(|secret| secret.expose().to_string());
+    let order = DriveOrder { load: load.clone(), password };
+    LocalDriver::spawn(&program, [DRIVE_ARGUMENT], &order)
+        .map_err(|error| Complaint::new(format!("{error:#}")))
+}
+
+fn show(results: &Results, done: &Done, server_version: &str) -> Result<(), Complaint> {
+    let written = |error: std::io::Error| Complaint::new(format!("could not write the results: {error}"));
+    match results.plan.added.json.as_deref() {
+        None => print(&results.text()),
+        Some("-") => print(&json::text(results, done, server_version)),
+        Some(path) => {
+            print(&results.text())?;
+            std::fs::write(path, json::text(results, done, server_version)).map_err(written)
+        }
+    }
+}
+
+/// Writes to standard output.
+pub(super) fn print(text: &str) -> Result<(), Complaint> {
+    crate::print(text).map_err(|error| Complaint::new(format!("could not write to standard output: {error}")))
+}
+
+fn exit_code(done: &Done, log: &mut Log) -> u8 {
+    let is_stopped = done.ending == Ending::Stopped && signals::stop_flag().load(Ordering::Relaxed);
+    if !is_stopped && done.clients_lost == 0 {
+        return 0;
+    }
+    log.error("Run was aborted; the above results are incomplete.");
+    if is_stopped { EXIT_INTERRUPTED } else { EXIT_ABORTED }
+}
+
+/// The thread that a client belongs to: clients are dealt in order, the larger shares first.
+fn thread_of(client: u32, plan: &BenchPlan) -> u32 {
+    let (mut left, mut dealt) = (plan.n_clients, 0);
+    for thread in 0..plan.n_threads {
+        let share = left.div_ceil(plan.n_threads - thread);
+        left -= share;
+        dealt += share;
+        if client < dealt {
+            return thread;
+        }
+    }
+    0
+}
+
+fn unix_now_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
+}

@@ -1,0 +1,193 @@
+//! Follows a driver: adds up its intervals, prints progress, and tells its events in pgbench's words.
+
+use anyhow::Result;
+use model::drive::DriverLine;
+use model::event::{Event, EventKind};
+use model::interval::{HistogramLine, Interval};
+
+use super::bench::script_tag;
+use super::log::{Kind, Log};
+use super::options::BenchPlan;
+use super::progress::Stretch;
+use super::totals::{Sums, Totals};
+
+/// Nanoseconds of an interval that is not the last.
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Listens to a driver.
+pub(super) struct Follower<'a> {
+    plan: &'a BenchPlan,
+    log: &'a mut Log,
+    ramp_up_s: u32,
+    begin_unix_ns: u64,
+    followed: Followed,
+    stretch: Open,
+    stall: Stall,
+    /// The second that is being told, script by script.
+    second: Option<u32>,
+}
+
+/// What is known at the end.
+#[derive(Debug, Default)]
+pub(super) struct Followed {
+    /// All that was counted.
+    pub(super) totals: Totals,
+    /// The first client that ended early.
+    pub(super) aborted_client: Option<u32>,
+    /// How often connections were lost.
+    pub(super) n_lost: u64,
+}
+
+/// What no progress line has told yet.
+#[derive(Debug, Default)]
+struct Open {
+    sums: Sums,
+    length_ns: u64,
+    end_unix_ns: u64,
+}
+
+/// Whether transactions are under way and none ends.
+#[derive(Debug, Default)]
+struct Stall {
+    /// Begun and not ended.
+    in_flight: i64,
+    ended_now: u64,
+    seconds: u32,
+}
+
+impl Follower<'_> {
+    /// A follower of a load whose measure begins at `begin_unix_ns`.
+    pub(super) fn new<'a>(
+        plan: &'a BenchPlan,
+        log: &'a mut Log,
+        ramp_up_s: u32,
+        begin_unix_ns: u64,
+    ) -> Follower<'a> {
+        let followed = Followed { totals: Totals::new(plan.scripts.len()), ..Followed::default() };
+        Follower {
+            plan,
+            log,
+            ramp_up_s,
+            begin_unix_ns,
+            followed,
+            stretch: Open::default(),
+            stall: Stall::default(),
+            second: None,
+        }
+    }
+
+    /// Takes a line of the driver.
+    pub(super) fn take(&mut self, line: &DriverLine) -> Result<()> {
+        match line {
+            DriverLine::Interval { interval, histograms } => self.interval(interval, histograms),
+            DriverLine::Event(event) => self.event(event)?,
+            DriverLine::Tick(_) | DriverLine::Ready(_) | DriverLine::Done(_) | DriverLine::Failed { .. } => {}
+        }
+        Ok(())
+    }
+
+    /// All lines were taken.
+    pub(super) fn finish(&mut self) {
+        self.end_second();
+        if self.plan.added.progress_last && self.stretch.length_ns > 0 {
+            self.progress();
+        }
+    }
+
+    /// What is known now.
+    pub(super) fn close(self) -> Followed {
+        self.followed
+    }
+
+    fn interval(&mut self, interval: &Interval, histograms: &[HistogramLine]) {
+        if self.second.is_some_and(|second| second != interval.t) {
+            self.end_second();
+        }
+        self.second = Some(interval.t);
+        self.stall.in_flight += interval.counts.started as i64 - interval.counts.ended() as i64;
+        self.stall.ended_now += interval.counts.ended();
+        // Histograms of the ramp-up do not count either.
+        if interval.t < self.ramp_up_s {
+            return;
+        }
+        self.followed.totals.add(interval);
+        if self.plan.added.percentiles || self.plan.added.json.is_some() {
+            let script = interval.script as usize;
+            self.followed.totals.add_histograms(script, &script_tag(script), histograms);
+        }
+        if self.plan.progress_s > 0 {
+            self.stretch.sums.add(interval);
+            // Each script tells the same second.
+            if interval.script == 0 {
+                self.stretch.length_ns += interval.length_ns;
+                self.stretch.end_unix_ns = interval.start_unix_ns + interval.length_ns;
+            }
+        }
+    }
+
+    /// All scripts have told their part of a second.
+    fn end_second(&mut self) {
+        self.warn_of_stall();
+        if self.plan.progress_s > 0 && self.stretch.length_ns >= u64::from(self.plan.progress_s) * SECOND_NS {
+            self.progress();
+        }
+    }
+
+    fn progress(&mut self) {
+        let Open { sums, length_ns, end_unix_ns } = std::mem::take(&mut self.stretch);
+        let since_begin_ns = end_unix_ns.saturating_sub(self.begin_unix_ns);
+        let stretch = Stretch { sums: &sums, length_ns, since_begin_ns, end_unix_ns };
+        self.log.write(&stretch.line(self.plan));
+    }
+
+    fn warn_of_stall(&mut self) {
+        let Some(limit_s) = self.plan.added.stall_warning_s else { return };
+        let ended = std::mem::take(&mut self.stall.ended_now);
+        if ended > 0 || self.stall.in_flight <= 0 {
+            if self.stall.seconds >= limit_s {
+                let message = format!("transactions end again after {} s without any", self.stall.seconds);
+                self.log.say(Kind::Warning, &message);
+            }
+            self.stall.seconds = 0;
+            return;
+        }
+        self.stall.seconds += 1;
+        if self.stall.seconds == limit_s {
+            let n = self.stall.in_flight;
+            let message = format!("no transaction has ended for {limit_s} s, {n} are under way");
+            self.log.say(Kind::Warning, &message);
+        }
+    }
+
+    fn event(&mut self, event: &Event) -> Result<()> {
+        match event.kind {
+            EventKind::ClientAborted => {
+                let client = event.detail.get("client").and_then(|client| client.parse().ok());
+                self.followed.aborted_client = self.followed.aborted_client.or(client);
+                if let Some(cause) = event.detail.get("cause") {
+                    self.log.error(cause);
+                }
+                self.log.error(&event.text);
+            }
+            EventKind::ErrorReported | EventKind::ErrorRetried | EventKind::ErrorFailed => {
+                self.log.say(Kind::Info, &event.text);
+            }
+            EventKind::ScriptDebug => self.log.write(&format!("{}\n", event.text)),
+            EventKind::ShellOutput => crate::print(&event.text)?,
+            EventKind::ConnectionLost => {
+                self.followed.n_lost += 1;
+                self.say_of_connection(event);
+            }
+            EventKind::ConnectionRestored => self.say_of_connection(event),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// pgbench has no words for connections that come and go; we have, if they may.
+    fn say_of_connection(&mut self, event: &Event) {
+        if self.plan.added.on_disconnect == model::load::OnDisconnect::Reconnect {
+            self.log.say(Kind::Warning, &event.text);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Messages in the form of PostgreSQL's programs: `pgbench: error: …`, then `detail:` and `hint:` lines.
+
+use std::io::{IsTerminal, Write};
+
+/// Where messages go, and which.
+pub(super) struct Log {
+    /// Name of the program in front of each message.
+    pub(super) progname: String,
+    /// Whether debugging output is wanted.
+    pub(super) debug: bool,
+    is_colored: bool,
+    sink: Sink,
+}
+
+enum Sink {
+    Stderr,
+    #[cfg(test)]
+    Text(String),
+}
+
+/// What a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The program ends, or a part of its work does.
+    Error,
+    /// Something is not as the user may think.
+    Warning,
+    /// For the user to know.
+    Info,
+    /// More about the message before.
+    Detail,
+    /// What to do about the message before.
+    Hint,
+}
+
+impl Kind {
+    /// The label and its color, as in PostgreSQL's `common/logging.c`.
+    fn label(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Kind::Error => Some(("error: ", "01;31")),
+            Kind::Warning => Some(("warning: ", "01;35")),
+            Kind::Detail => Some(("detail: ", "01;36")),
+            Kind::Hint => Some(("hint: ", "01;36")),
+            Kind::Info => None,
+        }
+    }
+}
+
+/// Why the program cannot go on, as the lines to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Complaint(Vec<(Option<Kind>, String)>);
+
+impl Complaint {
+    /// An error.
+    pub(super) fn new(message: impl Into<String>) -> Complaint {
+        Complaint(vec![(Some(Kind::Error), message.into())])
+    }
+
+    /// Text without the program's name in front, as `getopt_long` writes it.
+    pub(super) fn raw(text: impl Into<String>) -> Complaint {
+        Complaint(vec![(None, text.into())])
+    }
+
+    /// Adds a line.
+    pub(super) fn and(mut self, kind: Kind, message: impl Into<String>) -> Complaint {
+        self.0.push((Some(kind), message.into()));
+        self
+    }
+
+    /// Adds text without the program's name in front.
+    pub(super) fn and_raw(mut self, text: impl Into<String>) -> Complaint {
+        self.0.push((None, text.into()));
+        self
+    }
+
+    /// Adds a hint.
+    pub(super) fn hint(self, message: impl Into<String>) -> Complaint {
+        self.and(Kind::Hint, message)
+    }
+}
+
+impl Log {
+    /// Messages to standard error, colored as `PG_COLOR` says.
+    pub(super) fn to_stderr(progname: &str) -> Log {
+        let is_colored = match std::env::var("PG_COLOR").as_deref() {
+            Ok("always") => true,
+            Ok("auto") => std::io::stderr().is_terminal(),
+            _ => false,
+        };
+        Log { progname: progname.to_string(), debug: false, is_colored, sink: Sink::Stderr }
+    }
+
+    /// Messages kept, for tests.
+    #[cfg(test)]
+    pub(super) fn to_text() -> Log {
+        Log {
+            progname: "pgbench".to_string(),
+            debug: false,
+            is_colored: false,
+            sink: Sink::Text(String::new()),
+        }
+    }
+
+    /// What was written so far.
+    #[cfg(test)]
+    pub(super) fn text(&self) -> &str {
+        match &self.sink {
+            Sink::Text(text) => text,
+            Sink::Stderr => "",
+        }
+    }
+
+    /// Writes a message.
+    pub(super) fn say(&mut self, kind: Kind, message: &str) {
+        let paint = |code: &str, text: &str| {
+            if self.is_colored { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
+        };
+        let label = kind.label().map_or(String::new(), |(text, code)| paint(code, text));
+        let name = paint("01", &format!("{}:", self.progname));
+        let line = format!("{name} {label}{}\n", message.strip_suffix('\n').unwrap_or(message));
+        self.write(&line);
+    }
+
+    /// Writes an error.
+    pub(super) fn error(&mut self, message: &str) {
+        self.say(Kind::Error, message);
+    }
+
+    /// Writes a message that only debugging asks for.
+    pub(super) fn debug(&mut self, message: &str) {
+        if self.debug {
+            self.say(Kind::Info, message);
+        }
+    }
+
+    /// Writes all lines of a complaint.
+    pub(super) fn complain(&mut self, complaint: &Complaint) {
+        for (kind, message) in &complaint.0 {
+            match kind {
+                Some(kind) => self.say(*kind, message),
+                None => self.write(message),
+            }
+        }
+    }
+
+    /// Writes text as it is.
+    pub(super) fn write(&mut self, text: &str) {
+        match &mut self.sink {
+            // A closed standard error is no reason to stop measuring.
+            Sink::Stderr => std::io::stderr().lock().write_all(text.as_bytes()).unwrap_or(()),
+            #[cfg(test)]
+            Sink::Text(kept) => kept.push_str(text),
+        }
+    }
+}
+
+/// The line that ends messages about wrong usage.
+pub(super) fn try_help(progname: &str) -> String {
+    format!("Try \"{progname} --help\" for more information.")
+}

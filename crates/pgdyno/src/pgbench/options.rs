@@ -1,0 +1,270 @@
+//! What can be asked on the command line, and what was asked. Reading it is in `parse.rs`.
+
+use model::load::{OnDisconnect, Protocol};
+use workload::tpcb::Partitioning;
+
+use super::compat::Compat;
+use super::getopt::Spec;
+use super::scripts::Script;
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub(super) enum Request {
+    /// Make the tables.
+    Init(Target, InitPlan),
+    /// Offer load.
+    Bench(Target, Box<BenchPlan>),
+    /// Nothing more: something was shown.
+    Nothing,
+}
+
+/// Where to connect.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Target {
+    /// `-h`.
+    pub(super) host: Option<String>,
+    /// `-p`.
+    pub(super) port: Option<String>,
+    /// `-U`.
+    pub(super) user: Option<String>,
+    /// A name, a URL or a connection string; never empty.
+    pub(super) dbname: String,
+}
+
+/// How to make the tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct InitPlan {
+    /// Letters of `dtgGvpf` and spaces.
+    pub(super) steps: String,
+    /// Scale units.
+    pub(super) scale: u32,
+    /// Percent of each page.
+    pub(super) fillfactor: u8,
+    /// A progress line every 5 s instead of every 100 000 rows.
+    pub(super) is_quiet: bool,
+    /// Tables without WAL.
+    pub(super) unlogged: bool,
+    /// For tables.
+    pub(super) tablespace: Option<String>,
+    /// For primary keys.
+    pub(super) index_tablespace: Option<String>,
+    /// How accounts are cut.
+    pub(super) partitioning: Option<Partitioning>,
+}
+
+/// Which load to offer.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct BenchPlan {
+    /// At least one.
+    pub(super) scripts: Vec<Script>,
+    /// Whether one of them is built in.
+    pub(super) uses_builtin: bool,
+    /// `-s`.
+    pub(super) scale: Option<u32>,
+    /// `-D`.
+    pub(super) defines: Vec<(String, String)>,
+    /// `-M`.
+    pub(super) protocol: Protocol,
+    /// `-c`.
+    pub(super) n_clients: u32,
+    /// `-j`, at most as many as clients.
+    pub(super) n_threads: u32,
+    /// `-t` or `-T`.
+    pub(super) length: Length,
+    /// `-C`.
+    pub(super) connect_each: bool,
+    /// `-R`, transactions per second.
+    pub(super) rate_per_s: Option<f64>,
+    /// `-L`, microseconds.
+    pub(super) latency_limit_us: Option<u64>,
+    /// `--max-tries`; 0 is without limit.
+    pub(super) max_tries: u32,
+    /// Without `-n`.
+    pub(super) vacuums: bool,
+    /// `-v`.
+    pub(super) vacuums_accounts: bool,
+    /// `-P`, seconds; 0 is none.
+    pub(super) progress_s: u32,
+    /// `--progress-timestamp`.
+    pub(super) progress_timestamp: bool,
+    /// `-r`.
+    pub(super) per_command: bool,
+    /// `--failures-detailed`.
+    pub(super) failures_detailed: bool,
+    /// `--verbose-errors`.
+    pub(super) verbose_errors: bool,
+    /// `--exit-on-abort`.
+    pub(super) exit_on_abort: bool,
+    /// `-l` and its company.
+    pub(super) log: Option<LogPlan>,
+    /// Seed of all random numbers.
+    pub(super) seed: u64,
+    /// What pgbench does not have.
+    pub(super) added: Added,
+}
+
+/// When the load ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Length {
+    /// After so many transactions of each client.
+    Transactions(u32),
+    /// After so many seconds.
+    Seconds(u32),
+}
+
+/// The transaction log.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct LogPlan {
+    /// `--log-prefix`.
+    pub(super) prefix: String,
+    /// `--sampling-rate`.
+    pub(super) sampling_rate: f64,
+    /// `--aggregate-interval`, seconds; 0 is none.
+    pub(super) aggregate_interval_s: u32,
+}
+
+/// Options that pgbench does not have. None of them changes anything when it is not given.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Added {
+    /// `--percentiles`.
+    pub(super) percentiles: bool,
+    /// `--json`: a file, or `-`.
+    pub(super) json: Option<String>,
+    /// `--on-disconnect`.
+    pub(super) on_disconnect: OnDisconnect,
+    /// `--ramp-up`, seconds that do not count.
+    pub(super) ramp_up_s: u32,
+    /// `--grace`: seconds after the end at which statements in flight are cancelled.
+    pub(super) grace_s: Option<u32>,
+    /// `--progress-last`: also the last, incomplete interval.
+    pub(super) progress_last: bool,
+    /// `--stall-warning`: warn when no transaction ends for so many seconds.
+    pub(super) stall_warning_s: Option<u32>,
+}
+
+/// Every option there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "named as on the command line")]
+pub(super) enum Opt {
+    Builtin,
+    Client,
+    Connect,
+    Dbname,
+    Debug,
+    Define,
+    File,
+    Fillfactor,
+    Host,
+    Initialize,
+    InitSteps,
+    Jobs,
+    Log,
+    LatencyLimit,
+    NoVacuum,
+    Port,
+    Progress,
+    Protocol,
+    Quiet,
+    ReportPerCommand,
+    Rate,
+    Scale,
+    SelectOnly,
+    SkipSomeUpdates,
+    Time,
+    Transactions,
+    Username,
+    VacuumAll,
+    UnloggedTables,
+    Tablespace,
+    IndexTablespace,
+    SamplingRate,
+    AggregateInterval,
+    ProgressTimestamp,
+    LogPrefix,
+    ForeignKeys,
+    RandomSeed,
+    ShowScript,
+    Partitions,
+    PartitionMethod,
+    FailuresDetailed,
+    MaxTries,
+    VerboseErrors,
+    ExitOnAbort,
+    Compat,
+    Percentiles,
+    Json,
+    OnDisconnect,
+    RampUp,
+    Grace,
+    ProgressLast,
+    StallWarning,
+}
+
+/// The options of a release, and ours, in the order in which ambiguous names are listed.
+pub(super) fn specs(compat: Compat) -> Vec<Spec<Opt>> {
+    const VALUE: bool = true;
+    const FLAG: bool = false;
+    let spec = |short, long, takes_value, id| Spec { short, long, takes_value, is_added: false, id };
+    let mut specs = vec![
+        spec(Some('b'), "builtin", VALUE, Opt::Builtin),
+        spec(Some('c'), "client", VALUE, Opt::Client),
+        spec(Some('C'), "connect", FLAG, Opt::Connect),
+        spec(Some('D'), "define", VALUE, Opt::Define),
+        spec(Some('f'), "file", VALUE, Opt::File),
+        spec(Some('F'), "fillfactor", VALUE, Opt::Fillfactor),
+        spec(Some('h'), "host", VALUE, Opt::Host),
+        spec(Some('i'), "initialize", FLAG, Opt::Initialize),
+        spec(Some('I'), "init-steps", VALUE, Opt::InitSteps),
+        spec(Some('j'), "jobs", VALUE, Opt::Jobs),
+        spec(Some('l'), "log", FLAG, Opt::Log),
+        spec(Some('L'), "latency-limit", VALUE, Opt::LatencyLimit),
+        spec(Some('n'), "no-vacuum", FLAG, Opt::NoVacuum),
+        spec(Some('p'), "port", VALUE, Opt::Port),
+        spec(Some('P'), "progress", VALUE, Opt::Progress),
+        spec(Some('M'), "protocol", VALUE, Opt::Protocol),
+        spec(Some('q'), "quiet", FLAG, Opt::Quiet),
+        spec(Some('r'), "report-per-command", FLAG, Opt::ReportPerCommand),
+        spec(Some('R'), "rate", VALUE, Opt::Rate),
+        spec(Some('s'), "scale", VALUE, Opt::Scale),
+        spec(Some('S'), "select-only", FLAG, Opt::SelectOnly),
+        spec(Some('N'), "skip-some-updates", FLAG, Opt::SkipSomeUpdates),
+        spec(Some('T'), "time", VALUE, Opt::Time),
+        spec(Some('t'), "transactions", VALUE, Opt::Transactions),
+        spec(Some('U'), "username", VALUE, Opt::Username),
+        spec(Some('v'), "vacuum-all", FLAG, Opt::VacuumAll),
+        spec(None, "unlogged-tables", FLAG, Opt::UnloggedTables),
+        spec(None, "tablespace", VALUE, Opt::Tablespace),
+        spec(None, "index-tablespace", VALUE, Opt::IndexTablespace),
+        spec(None, "sampling-rate", VALUE, Opt::SamplingRate),
+        spec(None, "aggregate-interval", VALUE, Opt::AggregateInterval),
+        spec(None, "progress-timestamp", FLAG, Opt::ProgressTimestamp),
+        spec(None, "log-prefix", VALUE, Opt::LogPrefix),
+        spec(None, "foreign-keys", FLAG, Opt::ForeignKeys),
+        spec(None, "random-seed", VALUE, Opt::RandomSeed),
+        spec(None, "show-script", VALUE, Opt::ShowScript),
+        spec(None, "partitions", VALUE, Opt::Partitions),
+        spec(None, "partition-method", VALUE, Opt::PartitionMethod),
+        spec(None, "failures-detailed", FLAG, Opt::FailuresDetailed),
+        spec(None, "max-tries", VALUE, Opt::MaxTries),
+        spec(None, "verbose-errors", FLAG, Opt::VerboseErrors),
+    ];
+    if compat.has_dbname_option() {
+        specs.push(spec(Some('d'), "dbname", VALUE, Opt::Dbname));
+        specs.push(spec(None, "debug", FLAG, Opt::Debug));
+        specs.push(spec(None, "exit-on-abort", FLAG, Opt::ExitOnAbort));
+    } else {
+        specs.push(spec(Some('d'), "debug", FLAG, Opt::Debug));
+    }
+    let added = |long, takes_value, id| Spec { short: None, long, takes_value, is_added: true, id };
+    specs.extend([
+        added("compat", VALUE, Opt::Compat),
+        added("percentiles", FLAG, Opt::Percentiles),
+        added("json", VALUE, Opt::Json),
+        added("on-disconnect", VALUE, Opt::OnDisconnect),
+        added("ramp-up", VALUE, Opt::RampUp),
+        added("grace", VALUE, Opt::Grace),
+        added("progress-last", FLAG, Opt::ProgressLast),
+        added("stall-warning", VALUE, Opt::StallWarning),
+    ]);
+    specs
+}

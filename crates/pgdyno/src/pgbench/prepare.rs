@@ -1,0 +1,100 @@
+//! What is looked at and cleaned before a load: the tables' scale and partitions, and vacuum.
+
+use wire::SessionError;
+use wire::session::{Rows, Session};
+
+use super::log::{Complaint, Kind, Log};
+use super::server_text;
+
+/// What the standard tables are like.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tables {
+    /// Rows of `pgbench_branches`.
+    pub(super) scale: u32,
+    /// `range` or `hash`, if accounts are partitioned.
+    pub(super) partition_method: Option<&'static str>,
+    /// How many partitions.
+    pub(super) n_partitions: u32,
+}
+
+const COUNT_BRANCHES: &str = "select count(*) from pgbench_branches";
+
+/// The first `pgbench_accounts` of the search path and what it is cut into.
+const FIND_PARTITIONS: &str = "select o.n, p.partstrat, pg_catalog.count(i.inhparent) \
+    from pg_catalog.pg_class as c \
+    join pg_catalog.pg_namespace as n on (n.oid = c.relnamespace) \
+    cross join lateral (select pg_catalog.array_position(pg_catalog.current_schemas(true), n.nspname)) as o(n) \
+    left join pg_catalog.pg_partitioned_table as p on (p.partrelid = c.oid) \
+    left join pg_catalog.pg_inherits as i on (c.oid = i.inhparent) \
+    where c.relname = 'pgbench_accounts' and o.n is not null \
+    group by 1, 2 \
+    order by 1 asc \
+    limit 1";
+
+/// Looks at the tables that the built-in scripts use. A `scale` that was given is overruled, with a warning.
+pub(super) fn inspect(
+    session: &mut Session,
+    dbname: &str,
+    is_scale_given: bool,
+    log: &mut Log,
+) -> Result<Tables, Complaint> {
+    let hint = format!("Perhaps you need to do initialization (\"pgbench -i\") in database \"{dbname}\".");
+    let counted = session.query(COUNT_BRANCHES).map_err(|error| {
+        let text = server_text::session_error(&error, COUNT_BRANCHES);
+        let complaint = Complaint::new(format!("could not count number of branches: {text}"));
+        match &error {
+            SessionError::Server(error) if error.sqlstate == "42P01" => complaint.hint(hint.clone()),
+            _ => complaint,
+        }
+    })?;
+    let scale = counted.scalar().and_then(|n| n.parse().ok()).unwrap_or(0);
+    if is_scale_given {
+        let message = format!("scale option ignored, using count from pgbench_branches table ({scale})");
+        log.say(Kind::Warning, &message);
+    }
+    // An old server does not know partitions: then there are none.
+    let Ok(found) = session.query(FIND_PARTITIONS) else { return Ok(Tables { scale, ..Tables::default() }) };
+    if found.is_empty() {
+        return Err(Complaint::new("no pgbench_accounts table found in search_path").hint(hint));
+    }
+    let partition_method = partition_method(&found)?;
+    Ok(Tables { scale, partition_method, n_partitions: found.parse(0, "count").unwrap_or(0) })
+}
+
+fn partition_method(found: &Rows) -> Result<Option<&'static str>, Complaint> {
+    match found.get(0, "partstrat") {
+        None => Ok(None),
+        Some("r") => Ok(Some("range")),
+        Some("h") => Ok(Some("hash")),
+        Some(other) => Err(Complaint::new(format!("unexpected partition method: \"{other}\""))),
+    }
+}
+
+/// Vacuums before a load; tables that are not there are no reason to give up.
+pub(super) fn vacuum(session: &mut Session, with_accounts: bool, log: &mut Log) {
+    log.write("starting vacuum...");
+    for sql in ["vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"] {
+        try_statement(session, sql, log);
+    }
+    log.write("end.\n");
+    if with_accounts {
+        log.write("starting vacuum pgbench_accounts...");
+        try_statement(session, "vacuum analyze pgbench_accounts", log);
+        log.write("end.\n");
+    }
+}
+
+fn try_statement(session: &mut Session, sql: &str, log: &mut Log) {
+    if let Err(error) = session.execute(sql) {
+        log.error(&server_text::session_error(&error, sql));
+        log.say(Kind::Detail, "(ignoring this error and continuing anyway)");
+    }
+    show_notices(session, log);
+}
+
+/// Shows what the server remarked, as libpq's programs do.
+pub(super) fn show_notices(session: &mut Session, log: &mut Log) {
+    for notice in session.take_notices() {
+        log.write(&server_text::server_error(&notice, None));
+    }
+}

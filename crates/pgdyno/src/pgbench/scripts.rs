@@ -1,0 +1,152 @@
+//! Scripts as the options name them: built in or from files, with weights.
+
+use std::io::Read;
+
+use workload::tpcb::Builtin;
+use workload::{Program, ScriptError};
+
+use super::cnum;
+use super::log::Complaint;
+
+/// Most scripts that pgbench takes.
+const SCRIPTS_MAX: usize = 128;
+
+/// A script of the load.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Script {
+    /// What reports call it: a file's name as given, or a built-in one's description.
+    pub(super) name: String,
+    /// Its text.
+    pub(super) source: String,
+    /// How often it runs, relative to the sum.
+    pub(super) weight: u32,
+    /// Its commands; what is compiled for the load has the same.
+    pub(super) program: Program,
+}
+
+/// Splits `NAME@WEIGHT` at the last `@`.
+pub(super) fn split_weight(text: &str) -> Result<(&str, u32), Complaint> {
+    let Some(at) = text.rfind('@') else { return Ok((text, 1)) };
+    let digits = &text[at + 1..];
+    let invalid = || Complaint::new(format!("invalid weight specification: {}", &text[at..]));
+    let weight = cnum::whole_int(digits).ok_or_else(invalid)?;
+    match i32::try_from(weight) {
+        Ok(weight) if weight >= 0 => Ok((&text[..at], weight.unsigned_abs())),
+        _ => {
+            let message = format!("weight specification out of range (0 .. {}): {weight}", i32::MAX);
+            Err(Complaint::new(message))
+        }
+    }
+}
+
+/// The built-in script that `prefix` is the beginning of.
+pub(super) fn find_builtin(prefix: &str) -> Result<Builtin, Complaint> {
+    Builtin::parse_pgbench_prefix(prefix).map_err(|message| Complaint::new(message).and_raw(list_builtins()))
+}
+
+/// The list of built-in scripts.
+pub(super) fn list_builtins() -> String {
+    let mut text = "Available builtin scripts:\n".to_string();
+    for builtin in Builtin::ALL {
+        text += &format!("  {:>13}: {}\n", builtin.pgbench_name(), builtin.description());
+    }
+    text + "\n"
+}
+
+/// A built-in script as `--show-script` shows it.
+pub(super) fn show_builtin(builtin: Builtin) -> String {
+    format!("-- {}: {}\n{}\n", builtin.pgbench_name(), builtin.description(), builtin.source())
+}
+
+/// Reads a script's file; `-` is standard input.
+pub(super) fn read_file(name: &str) -> Result<String, Complaint> {
+    let bytes = if name == "-" {
+        let mut bytes = Vec::new();
+        let read = std::io::stdin().lock().read_to_end(&mut bytes);
+        read.map(|_| bytes).map_err(|error| unreadable(name, &error))?
+    } else {
+        let opened = std::fs::File::open(name);
+        let mut file = opened.map_err(|error| {
+            Complaint::new(format!("could not open file \"{name}\": {}", system_text(&error)))
+        })?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(|error| unreadable(name, &error))?;
+        bytes
+    };
+    // C's strings end at the first zero byte.
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    String::from_utf8(bytes[..end].to_vec())
+        .map_err(|_| Complaint::new(format!("script file \"{name}\" is not UTF-8 text; convert it")))
+}
+
+fn unreadable(name: &str, error: &std::io::Error) -> Complaint {
+    Complaint::new(format!("could not read file \"{name}\": {}", system_text(error)))
+}
+
+/// An error of the system in C's words, without Rust's `(os error 2)`.
+pub(super) fn system_text(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.find(" (os error") {
+        Some(end) => text[..end].to_string(),
+        None => text,
+    }
+}
+
+/// Compiles a script and adds it to the list.
+pub(super) fn add(scripts: &mut Vec<Script>, name: &str, source: &str, weight: u32) -> Result<(), Complaint> {
+    let program = Program::compile(name, source).map_err(complaint)?;
+    if scripts.len() >= SCRIPTS_MAX {
+        return Err(Complaint::new(format!("at most {SCRIPTS_MAX} SQL scripts are allowed")));
+    }
+    let (name, source) = (name.to_string(), source.to_string());
+    scripts.push(Script { name, source, weight, program });
+    Ok(())
+}
+
+/// A script's error as pgbench shows it; the line at fault and the caret are part of the message.
+pub(super) fn complaint(error: ScriptError) -> Complaint {
+    Complaint::new(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pgbench::log::Log;
+
+    fn text_of(complaint: &Complaint) -> String {
+        let mut log = Log::to_text();
+        log.complain(complaint);
+        log.text().to_string()
+    }
+
+    #[test]
+    fn weights_are_split_off_at_the_last_sign() {
+        let check = |text, expected: Result<(&str, u32), &str>| match (split_weight(text), expected) {
+            (Ok(split), Ok(expected)) => assert_eq!(split, expected),
+            (Err(complaint), Err(expected)) => {
+                assert_eq!(text_of(&complaint), format!("pgbench: error: {expected}\n"));
+            }
+            (got, _) => panic!("{text}: {got:?}"),
+        };
+        check("a.sql", Ok(("a.sql", 1)));
+        check("a@b.sql@7", Ok(("a@b.sql", 7)));
+        check("se@0", Ok(("se", 0)));
+        check("se@one", Err("invalid weight specification: @one"));
+        check("se@", Err("invalid weight specification: @"));
+        check("se@-1", Err("weight specification out of range (0 .. 2147483647): -1"));
+        check("se@2147483648", Err("weight specification out of range (0 .. 2147483647): 2147483648"));
+    }
+
+    #[test]
+    fn faulty_scripts_are_refused_with_their_place() {
+        let check = |source, expected| {
+            let complaint = add(&mut Vec::new(), "x.sql", source, 1).unwrap_err();
+            assert_eq!(text_of(&complaint), expected);
+        };
+        check("", "pgbench: error: empty command list for script \"x.sql\"\n");
+        check(
+            "SELECT 1;\n\\set i 1 +\n",
+            "pgbench: error: x.sql:2: syntax error in command \"set\"\n\\set i 1 +\n          ^ error found here\n",
+        );
+    }
+}

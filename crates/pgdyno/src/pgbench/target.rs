@@ -1,0 +1,69 @@
+//! Connecting as the options say: `-h`, `-p`, `-U` and a database that may be a whole connection string.
+
+use wire::conninfo::Surroundings;
+use wire::session::Session;
+use wire::{ConnectError, Conninfo, Secret};
+
+use super::log::{Complaint, Log};
+use super::options::Target;
+use super::server_text;
+
+/// The settings of a target. What a connection string says wins over the options, as in libpq.
+pub(super) fn resolve(target: &Target, progname: &str) -> Result<Conninfo, Complaint> {
+    let mut surroundings = Surroundings::of_process();
+    let given = [("PGHOST", &target.host), ("PGPORT", &target.port), ("PGUSER", &target.user)];
+    let name = &target.dbname;
+    let is_url = name.starts_with("postgresql://") || name.starts_with("postgres://");
+    let text = if is_url {
+        // The environment is what a URL is completed from.
+        for (variable, value) in given {
+            if let Some(value) = value.as_ref().filter(|value| !value.is_empty()) {
+                surroundings.environment.insert(variable.to_string(), value.clone());
+            }
+        }
+        name.clone()
+    } else {
+        let mut text = String::new();
+        for (variable, value) in given {
+            if let Some(value) = value.as_ref().filter(|value| !value.is_empty()) {
+                let keyword = variable["PG".len()..].to_lowercase();
+                text += &format!("{keyword}={} ", quoted(value));
+            }
+        }
+        if name.contains('=') { text + name } else { text + "dbname=" + &quoted(name) }
+    };
+    let mut conninfo =
+        Conninfo::resolve_in(&text, &surroundings).map_err(|error| Complaint::new(error.to_string()))?;
+    conninfo.application_name.get_or_insert_with(|| progname.to_string());
+    Ok(conninfo)
+}
+
+/// A value of a connection string.
+fn quoted(value: &str) -> String {
+    format!("'{}'", value.replace('\\', r"\\").replace('\'', r"\'"))
+}
+
+/// Connects, and asks for the password if the server wants one that is not known. `purpose` is for the message.
+pub(super) fn connect(conninfo: &mut Conninfo, purpose: &str, log: &mut Log) -> Result<Session, Complaint> {
+    let mut result = Session::connect(conninfo);
+    if matches!(result, Err(ConnectError::NoPassword { .. }))
+        && let Some(password) = ask_password()
+    {
+        conninfo.password = Some(password);
+        conninfo.password_source = wire::conninfo::PasswordSource::Given;
+        result = Session::connect(conninfo);
+    }
+    result.map_err(|error| {
+        log.error(&server_text::connect_error(&error, conninfo));
+        Complaint::new(format!("could not create connection for {purpose}"))
+    })
+}
+
+fn ask_password() -> Option<Secret> {
+    let terminal = console::Term::stderr();
+    if !terminal.is_term() {
+        return None;
+    }
+    terminal.write_str("Password: ").ok()?;
+    terminal.read_secure_line().ok().filter(|line| !line.is_empty()).map(Secret::new)
+}

@@ -1,0 +1,1 @@
+//! Tests of the front as a whole: command lines, output.

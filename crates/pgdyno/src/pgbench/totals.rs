@@ -1,0 +1,126 @@
+//! Sums over the intervals that a driver reports: of the whole load, of each script, of a stretch of time.
+
+use std::collections::BTreeMap;
+
+use analysis::HistogramSum;
+use model::interval::{CommandTally, Counts, HistogramLine, Interval, Moments};
+
+/// What pgbench's figures are made of.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sums {
+    /// Transactions, counted.
+    pub(super) counts: Counts,
+    /// Failed transactions by SQLSTATE.
+    pub(super) errors: BTreeMap<String, u64>,
+    /// Latency of committed transactions.
+    pub(super) latency: Moments,
+    /// Lag behind the schedule.
+    pub(super) lag: Moments,
+}
+
+impl Sums {
+    /// Transactions that succeeded.
+    pub(super) fn processed(&self) -> u64 {
+        self.counts.committed
+    }
+
+    /// Transactions that ended with 40001.
+    pub(super) fn serialization_failures(&self) -> u64 {
+        self.errors.get("40001").copied().unwrap_or(0)
+    }
+
+    /// Transactions that ended with 40P01.
+    pub(super) fn deadlock_failures(&self) -> u64 {
+        self.errors.get("40P01").copied().unwrap_or(0)
+    }
+
+    /// What pgbench calls failed: any other error ends a client, and its transaction counts nowhere.
+    pub(super) fn failures(&self) -> u64 {
+        self.serialization_failures() + self.deadlock_failures()
+    }
+
+    /// All that pgbench counts.
+    pub(super) fn total(&self) -> u64 {
+        self.processed() + self.counts.skipped + self.failures()
+    }
+
+    /// Adds an interval.
+    pub(super) fn add(&mut self, interval: &Interval) {
+        self.counts += interval.counts;
+        for (sqlstate, n) in &interval.errors {
+            *self.errors.entry(sqlstate.clone()).or_default() += n;
+        }
+        self.latency += interval.latency;
+        self.lag += interval.lag;
+    }
+}
+
+/// One script.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ScriptTotals {
+    /// Its transactions.
+    pub(super) sums: Sums,
+    /// Its commands, in order.
+    pub(super) commands: Vec<CommandTally>,
+    /// Its latency, if asked for.
+    pub(super) latency: HistogramSum,
+    /// Service times of its statements, by their number among the statements, if asked for.
+    pub(super) statements: BTreeMap<usize, HistogramSum>,
+}
+
+/// The whole load.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Totals {
+    /// All scripts together.
+    pub(super) all: Sums,
+    /// Each script.
+    pub(super) scripts: Vec<ScriptTotals>,
+}
+
+impl Totals {
+    /// Nothing yet of so many scripts.
+    pub(super) fn new(n_scripts: usize) -> Totals {
+        Totals { all: Sums::default(), scripts: vec![ScriptTotals::default(); n_scripts] }
+    }
+
+    /// Adds an interval.
+    pub(super) fn add(&mut self, interval: &Interval) {
+        self.all.add(interval);
+        let Some(script) = self.scripts.get_mut(interval.script as usize) else { return };
+        script.sums.add(interval);
+        if script.commands.len() < interval.commands.len() {
+            script.commands.resize(interval.commands.len(), CommandTally::default());
+        }
+        for (sum, tally) in script.commands.iter_mut().zip(&interval.commands) {
+            sum.n += tally.n;
+            sum.sum_ns += tally.sum_ns;
+            sum.failed += tally.failed;
+            sum.retries += tally.retries;
+        }
+    }
+
+    /// Adds the histograms of an interval of script number `script`, whose tag is `tag`. What cannot be read is left
+    /// out: the driver is of the same build.
+    pub(super) fn add_histograms(&mut self, script: usize, tag: &str, lines: &[HistogramLine]) {
+        let Some(totals) = self.scripts.get_mut(script) else { return };
+        for line in lines {
+            let Some(rest) = line.tag.strip_prefix(tag) else { continue };
+            let target = match rest.strip_prefix('.').map(str::parse::<usize>) {
+                None if rest.is_empty() => &mut totals.latency,
+                Some(Ok(statement)) => totals.statements.entry(statement).or_default(),
+                _ => continue,
+            };
+            if let Ok(sum) = HistogramSum::read(line) {
+                target.add(&sum);
+            }
+        }
+    }
+
+    /// Latency of all scripts.
+    pub(super) fn latency(&self) -> HistogramSum {
+        self.scripts.iter().fold(HistogramSum::new(), |mut sum, script| {
+            sum.add(&script.latency);
+            sum
+        })
+    }
+}
