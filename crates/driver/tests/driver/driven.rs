@@ -1,0 +1,114 @@
+//! Driving a load inside the test's own process, and what it told.
+
+use std::io::{BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, SystemTime};
+
+use model::drive::{Done, DriveCommand, DriveOrder, DriverLine};
+use model::event::{Event, EventKind};
+use model::interval::{CommandTally, Interval, Moments};
+use model::load::{LoadSpec, OnError, Protocol, ScriptSpec, Window};
+use wire::Conninfo;
+
+/// What a driver said.
+pub(crate) struct Driven {
+    pub(crate) intervals: Vec<Interval>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) done: Done,
+}
+
+/// A load of these scripts in pgbench's manner: each client makes `n` transactions.
+pub(crate) fn load(conninfo: &Conninfo, scripts: &[&str], n: u64) -> LoadSpec {
+    let script = |(i, source): (usize, &&str)| ScriptSpec {
+        name: format!("s{i}"),
+        tag: format!("s{i}"),
+        weight: 1,
+        source: (*source).to_string(),
+    };
+    LoadSpec {
+        target: conninfo.keywords(),
+        scripts: scripts.iter().enumerate().map(script).collect(),
+        protocol: Protocol::Simple,
+        window: Window { ramp_up_s: 0, measure_s: 0, grace_s: 5 },
+        seed: 42,
+        transactions_per_client: Some(n),
+        on_error: OnError::EndClient,
+        lazy_parse: true,
+        ..LoadSpec::default()
+    }
+}
+
+/// Carries it out.
+///
+/// # Errors
+/// The driver's own, if it fails.
+pub(crate) fn try_drive(load: LoadSpec) -> Result<Driven, String> {
+    let (mut orders, input) = UnixStream::pair().unwrap();
+    let order = serde_json::to_string(&DriveOrder { load, password: None }).unwrap();
+    let go_unix_ns =
+        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + Duration::from_millis(20);
+    let go = serde_json::to_string(&DriveCommand::Go(go_unix_ns.as_nanos() as u64)).unwrap();
+    // The end of the input would mean to stop; so it stays open.
+    let writer = std::thread::spawn(move || {
+        writeln!(orders, "{order}\n{go}").unwrap();
+        orders
+    });
+    let mut output = Vec::new();
+    driver::drive(BufReader::new(input), &mut output).unwrap();
+    drop(writer.join());
+    let (mut is_ready, mut done) = (false, None);
+    let (mut intervals, mut events) = (Vec::new(), Vec::new());
+    for line in String::from_utf8(output).unwrap().lines() {
+        match serde_json::from_str(line).unwrap() {
+            DriverLine::Ready(_) => is_ready = true,
+            DriverLine::Interval { interval, .. } => intervals.push(interval),
+            DriverLine::Event(event) => events.push(event),
+            DriverLine::Tick(_) => {}
+            DriverLine::Done(word) => done = Some(*word),
+            DriverLine::Failed { message } => return Err(message),
+        }
+    }
+    let done = done.expect("done was said");
+    assert!(is_ready);
+    assert!(done.counts.identity_holds(0), "{:?}", done.counts);
+    Ok(Driven { intervals, events, done })
+}
+
+/// Carries it out, which must succeed.
+pub(crate) fn drive(load: LoadSpec) -> Driven {
+    try_drive(load).unwrap_or_else(|error| panic!("{error}"))
+}
+
+impl Driven {
+    /// The texts of all events of a kind, a cause in front of them.
+    pub(crate) fn told(&self, kind: EventKind) -> Vec<String> {
+        let text = |event: &Event| match event.detail.get("cause") {
+            Some(cause) => format!("{cause} | {}", event.text),
+            None => event.text.clone(),
+        };
+        self.events.iter().filter(|event| event.kind == kind).map(text).collect()
+    }
+
+    /// Each command of a script, over all intervals.
+    pub(crate) fn commands(&self, script: u32) -> Vec<CommandTally> {
+        let mut sums: Vec<CommandTally> = Vec::new();
+        for interval in self.intervals.iter().filter(|interval| interval.script == script) {
+            sums.resize(interval.commands.len(), CommandTally::default());
+            for (sum, one) in sums.iter_mut().zip(&interval.commands) {
+                sum.n += one.n;
+                sum.sum_ns += one.sum_ns;
+                sum.failed += one.failed;
+                sum.retries += one.retries;
+            }
+        }
+        sums
+    }
+
+    /// The sums of the latencies over all intervals.
+    pub(crate) fn latency(&self) -> Moments {
+        self.intervals.iter().fold(Moments::default(), |mut sum, interval| {
+            sum += interval.latency;
+            sum
+        })
+    }
+}

@@ -1,0 +1,9 @@
+//! The driver against a real server: Debian's PostgreSQL, started here, and beside its own pgbench.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+mod cluster;
+mod driven;
+mod logs;
+mod options;
+mod scripts;

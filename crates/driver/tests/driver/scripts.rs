@@ -1,0 +1,275 @@
+//! What scripts may ask: rows to variables, shells, pipelines, and what is said when they go wrong.
+
+use model::event::EventKind;
+use model::load::{OnError, Protocol};
+
+use crate::cluster::Cluster;
+use crate::driven::{drive, load};
+
+const ALL: [Protocol; 3] = [Protocol::Simple, Protocol::Extended, Protocol::Prepared];
+
+#[test]
+fn scripts_run_and_debug_shows_their_variables() {
+    let cluster = Cluster::shared();
+    let check = |source: &str, protocols: &[Protocol], wanted: &[&str]| {
+        for &protocol in protocols {
+            let mut load = load(&cluster.conninfo(), &[source], 2);
+            load.protocol = protocol;
+            let driven = drive(load);
+            assert_eq!(driven.told(EventKind::ClientAborted), [""; 0], "{source}");
+            let lines: Vec<String> = wanted.iter().chain(wanted).map(|line| (*line).to_string()).collect();
+            assert_eq!(driven.told(EventKind::ScriptDebug), lines, "{source} {protocol:?}");
+            assert_eq!(driven.done.counts.committed, 2, "{source}");
+        }
+    };
+    check(
+        "SELECT 1 AS i, 'x' AS t, NULL AS n \\gset p_\n\\set a debug(:p_i + 1)\nSELECT :p_i;",
+        &ALL,
+        &["debug(script=0,command=2): int 2"],
+    );
+    check(
+        "SELECT 1 AS i \\; SELECT 2 AS i, 5 AS k \\gset\n\\set a debug(:i)\n\\set b debug(:k)",
+        &ALL[..1],
+        &["debug(script=0,command=2): int 2", "debug(script=0,command=3): int 5"],
+    );
+    check(
+        "SELECT g AS a FROM generate_series(1,3) g \\; SELECT 7 AS b WHERE false \\; BEGIN \\; \
+         SELECT 2 AS c \\; END \\aset\n\\set x debug(:a)\n\\set y debug(:c)",
+        &ALL[..1],
+        &["debug(script=0,command=2): int 3", "debug(script=0,command=3): int 2"],
+    );
+    check(
+        "SELECT 7 AS z WHERE false \\aset\nSELECT 3 AS z \\aset\n\\set y debug(:z)",
+        &ALL,
+        &["debug(script=0,command=3): int 3"],
+    );
+    check(
+        "\\set v 3\n\\setshell n expr 4 + :v\n\\set y debug(:n)\n\\shell true",
+        &ALL,
+        &["debug(script=0,command=3): int 7"],
+    );
+    check(
+        "\\set y debug(NULL)\n\\set y debug(1.5)\n;\nSELECT 1;",
+        &ALL,
+        &["debug(script=0,command=1): null", "debug(script=0,command=2): double 1.5"],
+    );
+}
+
+#[test]
+fn a_shell_s_output_is_handed_on() {
+    let cluster = Cluster::shared();
+    let driven = drive(load(&cluster.conninfo(), &["\\set x 5\n\\shell echo a :x ::b"], 1));
+    assert_eq!(driven.told(EventKind::ShellOutput), ["a 5 :b\n"]);
+}
+
+#[test]
+fn pipelines_run_and_count_each_statement() {
+    let cluster = Cluster::shared();
+    let source = "\\set v 7\n\\startpipeline\nBEGIN ISOLATION LEVEL SERIALIZABLE;\nSELECT :v;\n\\syncpipeline\n\
+                  SELECT 2;\nEND;\n\\endpipeline\n\\startpipeline\nSELECT 3;\n\\endpipeline\nSELECT 4;";
+    for (protocol, lazy_parse) in
+        [(Protocol::Extended, true), (Protocol::Prepared, true), (Protocol::Prepared, false)]
+    {
+        let mut load = load(&cluster.conninfo(), &[source], 3);
+        (load.protocol, load.lazy_parse, load.time_commands) = (protocol, lazy_parse, true);
+        let driven = drive(load);
+        assert_eq!(driven.told(EventKind::ClientAborted), [""; 0]);
+        assert_eq!(driven.done.counts.committed, 3);
+        assert_eq!(driven.intervals[0].statements, [3; 6]);
+        let n: Vec<u64> = driven.commands(0).iter().map(|command| command.n).collect();
+        assert_eq!(n, [3; 12]);
+    }
+    // More than any socket takes at once, in both directions.
+    let many = "SELECT repeat('x', 5000), :v;\n".repeat(2000);
+    let source = format!("\\set v 7\n\\startpipeline\n{many}\\endpipeline");
+    let mut load = load(&cluster.conninfo(), &[&source], 2);
+    load.protocol = Protocol::Extended;
+    let driven = drive(load);
+    assert_eq!((driven.done.counts.committed, driven.intervals[0].statements[1999]), (2, 2));
+}
+
+#[test]
+fn clients_end_with_pgbench_s_words() {
+    let cluster = Cluster::shared();
+    let check = |source: &str, protocols: &[Protocol], wanted: &str| {
+        for &protocol in protocols {
+            let mut load = load(&cluster.conninfo(), &[source], 2);
+            (load.protocol, load.n_clients, load.time_commands) = (protocol, 1, true);
+            let driven = drive(load);
+            assert_eq!(driven.told(EventKind::ClientAborted), [wanted], "{protocol:?} {source}");
+            assert_eq!(driven.done.clients_lost, 1);
+            assert!(
+                driven.done.counts.failed + driven.done.counts.committed == 1,
+                "{:?}",
+                driven.done.counts
+            );
+        }
+    };
+    check(
+        "SELECT 1;\nSELECT 1/0;",
+        &ALL,
+        "client 0 script 0 aborted in command 1 query 0: ERROR:  division by zero",
+    );
+    check(
+        "SELECT 1 \\; SELECT * FROM no_such_table;",
+        &ALL[..1],
+        "client 0 script 0 aborted in command 0 query 1: ERROR:  relation \"no_such_table\" does not exist\n\
+         LINE 1: SELECT 1 ; SELECT * FROM no_such_table;\n                                 ^",
+    );
+    check(
+        "SELECT 1 \\; SELECT 1/:x;",
+        &ALL[..1],
+        "client 0 script 0 aborted in command 0 query 0: ERROR:  syntax error at or near \":\"\n\
+         LINE 1: SELECT 1 ; SELECT 1/:x;\n                            ^",
+    );
+    check(
+        "SELECT 1 \\; SELECT 1/(:client_id);",
+        &ALL[..1],
+        "client 0 script 0 aborted in command 0 query 1: ERROR:  division by zero",
+    );
+    check(
+        "SELECT 1 WHERE false \\gset",
+        &ALL,
+        "client 0 script 0 command 0 query 0: expected one row, got 0",
+    );
+    check(
+        "SELECT generate_series(1,2) AS i \\gset",
+        &ALL,
+        "client 0 script 0 command 0 query 0: expected one row, got 2",
+    );
+    check("BEGIN \\gset", &ALL, "client 0 script 0 command 0 query 0: expected one row, got 0");
+    check(
+        "SELECT 1 \\gset",
+        &ALL,
+        "gset: invalid variable name: \"?column?\" | \
+         client 0 script 0 command 0 query 0: error storing into variable ?column?",
+    );
+    check(
+        "SELECT 1;\n\\set x 1/0",
+        &ALL,
+        "division by zero | client 0 aborted in command 1 (set) of script 0; evaluation of meta-command failed",
+    );
+    check(
+        "\\shell false",
+        &ALL,
+        "false: could not launch shell command | \
+         client 0 aborted in command 0 (shell) of script 0; execution of meta-command failed",
+    );
+    check(
+        "\\startpipeline\nSELECT 1;\n\\endpipeline",
+        &ALL[..1],
+        "client 0 aborted in command 0 (startpipeline) of script 0; \
+         cannot use pipeline mode with the simple query protocol",
+    );
+    check(
+        "\\startpipeline\nSELECT 1;\n",
+        &ALL[1..],
+        "client 0 aborted: end of script reached with pipeline open",
+    );
+    check(
+        "\\startpipeline\n\\startpipeline\n",
+        &ALL[1..],
+        "client 0 aborted in command 1 (startpipeline) of script 0; already in pipeline mode",
+    );
+    check(
+        "SELECT 1;\n\\endpipeline\n",
+        &ALL[1..],
+        "client 0 aborted in command 1 (endpipeline) of script 0; not in pipeline mode",
+    );
+    check(
+        "\\startpipeline\nSELECT 1 AS a \\gset\n\\endpipeline",
+        &ALL[1..],
+        "client 0 aborted in command 1 (gset) of script 0; \\gset is not allowed in pipeline mode",
+    );
+    check(
+        "\\startpipeline\nSELECT 1;\nSELECT 1/0;\nSELECT 2;\n\\endpipeline",
+        &ALL[1..],
+        "client 0 script 0 aborted in command 4 query 0: ERROR:  division by zero",
+    );
+    check(
+        "BEGIN;\nSELECT 1;",
+        &ALL,
+        "client 0 aborted: end of script reached without completing the last transaction",
+    );
+    check("COPY (SELECT 1) TO STDOUT;", &ALL, "COPY is not supported in pgbench, aborting");
+    check("CREATE TEMP TABLE t();\nCOPY t FROM STDIN;", &ALL, "COPY is not supported in pgbench, aborting");
+}
+
+#[test]
+fn an_error_ends_the_client_or_the_load_or_nothing() {
+    let cluster = Cluster::shared();
+    let source = "SELECT 1/(:client_id - 1);\n\\sleep 20 ms";
+    let run = |on_error| {
+        let mut load = load(&cluster.conninfo(), &[source], 30);
+        (load.on_error, load.n_clients, load.n_threads) = (on_error, 4, 2);
+        drive(load).done
+    };
+    let done = run(OnError::EndClient);
+    assert_eq!((done.counts.committed, done.counts.failed, done.clients_lost), (90, 1, 1));
+    assert_eq!(done.errors["22012"], 1);
+    let done = run(OnError::Continue);
+    assert_eq!((done.counts.committed, done.counts.failed, done.clients_lost), (90, 30, 0));
+    let done = run(OnError::EndLoad);
+    assert!(done.counts.committed < 30 && done.clients_lost == 1, "{:?}", done.counts);
+}
+
+#[test]
+fn each_protocol_sends_what_genuine_pgbench_sends() {
+    let cluster = Cluster::start();
+    cluster
+        .session()
+        .execute("create table t (a int, b int); insert into t select g, g from generate_series(1, 100) g")
+        .unwrap();
+    let first = "\\set r random(1, 100)\n\\set z random_zipfian(1, 100, 1.3)\nBEGIN;\nSELECT a AS n FROM t WHERE a = :r \\gset\n\
+                 UPDATE t SET b = b + :z WHERE a = :n;\nEND;";
+    let second = "\\set r random_gaussian(1, 100, 2.5)\nSELECT :r, :client_id, :random_seed, :scale;\n";
+    let pipeline =
+        "\\set r random(1, 100)\n\\startpipeline\nBEGIN;\nSELECT :r;\nSELECT :r + 1;\nEND;\n\\endpipeline";
+    for (protocol, scripts) in [
+        (Protocol::Simple, vec![first, second]),
+        (Protocol::Extended, vec![first, second, pipeline]),
+        (Protocol::Prepared, vec![first, second, pipeline]),
+    ] {
+        let files: Vec<String> =
+            (0..scripts.len()).map(|i| cluster.file(&format!("s{i}"), scripts[i])).collect();
+        // Several clients only with a script that needs no choice: their turns interleave otherwise.
+        let (word, options) = (protocol.as_str(), "-c log_statement=all");
+        let mut args = vec!["-n", "-t", "20", "--random-seed=42", "-M", word];
+        args.extend(files.iter().flat_map(|file| ["-f", file]));
+        let genuine = statements(&cluster, "pgbench", || drop(cluster.pgbench(&args)));
+        let mut conninfo = cluster.conninfo();
+        (conninfo.application_name, conninfo.options) = (Some("ours".into()), Some(options.into()));
+        let mut load = load(&conninfo, &scripts, 20);
+        load.protocol = protocol;
+        load.scripts.iter_mut().zip(&files).for_each(|(script, file)| script.name.clone_from(file));
+        let ours = statements(&cluster, "ours", || drop(drive(load)));
+        assert!(genuine.len() > 20, "{genuine:?}");
+        assert_eq!(ours, genuine, "{protocol:?}");
+    }
+}
+
+/// What a session of that name sent while `run` ran: statements and their parameters, without the names of prepared
+/// statements.
+fn statements(cluster: &Cluster, application: &str, run: impl FnOnce()) -> Vec<String> {
+    let before = cluster.log().len();
+    run();
+    let log = cluster.log();
+    let mut statements = Vec::new();
+    for line in log[before..].lines() {
+        if line.starts_with('\t') {
+            continue;
+        }
+        let is_ours = line.starts_with(&format!("{application}|"));
+        let Some((_, text)) =
+            line.rsplit_once("|LOG:  ").or(line.rsplit_once("|DETAIL:  ")).filter(|_| is_ours)
+        else {
+            continue;
+        };
+        if text.starts_with("statement: ") || text.starts_with("execute ") || text.starts_with("parameters: ")
+        {
+            let text = text.strip_prefix("execute ").map_or(text, |rest| rest.split_once(": ").unwrap().1);
+            statements.push(text.to_string());
+        }
+    }
+    statements
+}
