@@ -69,7 +69,7 @@ fn long_option<Id: Copy + PartialEq>(
         Some((name, value)) => (name, Some(value.to_string())),
         None => (text, None),
     };
-    let spec = find_long(specs, name)?;
+    let spec = find_long(specs, name, text)?;
     let long = spec.long;
     let value = match (spec.takes_value, glued) {
         (false, None) => String::new(),
@@ -82,7 +82,8 @@ fn long_option<Id: Copy + PartialEq>(
     Ok(Item::Option(spec.id, value))
 }
 
-fn find_long<Id: Copy + PartialEq>(specs: &[Spec<Id>], name: &str) -> Result<Spec<Id>, String> {
+/// `given` is what the user wrote, with the value.
+fn find_long<Id: Copy + PartialEq>(specs: &[Spec<Id>], name: &str, given: &str) -> Result<Spec<Id>, String> {
     let named = specs.iter().filter(|spec| !spec.long.is_empty());
     if let Some(spec) = named.clone().find(|spec| spec.long == name) {
         return Ok(*spec);
@@ -95,11 +96,11 @@ fn find_long<Id: Copy + PartialEq>(specs: &[Spec<Id>], name: &str) -> Result<Spe
         found = begins(true);
     }
     match &found[..] {
-        [] => Err(format!("unrecognized option '--{name}'")),
+        [] => Err(format!("unrecognized option '--{given}'")),
         [first, others @ ..] if others.iter().all(|spec| spec.id == first.id) => Ok(*first),
         several => {
             let names: Vec<String> = several.iter().map(|spec| format!(" '--{}'", spec.long)).collect();
-            Err(format!("option '--{name}' is ambiguous; possibilities:{}", names.concat()))
+            Err(format!("option '--{given}' is ambiguous; possibilities:{}", names.concat()))
         }
     }
 }
@@ -167,6 +168,7 @@ mod tests {
             "pgbench: option '--init' is ambiguous; possibilities: '--initialize' '--init-steps'\n",
         );
         check("-S --bad-option -i", "S pgbench: unrecognized option '--bad-option'\n");
+        check("--bad=1", "pgbench: unrecognized option '--bad=1'\n");
         check("--initialize=yes", "pgbench: option '--initialize' doesn't allow an argument\n");
         check("--time", "pgbench: option '--time' requires an argument\n");
         check("-SX", "S pgbench: invalid option -- 'X'\n");

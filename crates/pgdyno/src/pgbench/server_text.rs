@@ -63,6 +63,8 @@ pub(super) fn connect_error(error: &ConnectError, conninfo: &Conninfo) -> String
     let fatal = |message: &str| format!("FATAL:  {message}");
     let (place, reason) = match error {
         ConnectError::NoSuchHost { host, reason } => {
+            // Rust's library puts its own words before the resolver's.
+            let reason = reason.trim_start_matches("failed to lookup address information: ");
             return format!("could not translate host name \"{host}\" to address: {reason}\n");
         }
         ConnectError::NoSuchDatabase { place, dbname } => {
