@@ -15,7 +15,7 @@ use super::log::{Complaint, Log};
 use super::options::{BenchPlan, Length};
 use super::prepare::{self, Tables};
 use super::results::{Outage, Results};
-use super::{DRIVE_ARGUMENT, json, target};
+use super::{DRIVE_ARGUMENT, json, server_text, target};
 use crate::signals;
 
 /// Longer than any load: pgbench waits as long as it takes.
@@ -40,7 +40,7 @@ pub(super) fn run(
     let mut driver = spawn(&load, conninfo)?;
     let ready = driver
         .wait_ready(Duration::from_secs(FOREVER_S.into()), stop)
-        .map_err(|error| Complaint::new(format!("{error:#}")))?;
+        .map_err(|error| server_text::driver_error(&format!("{error:#}"), conninfo))?;
     let go_unix_ns = unix_now_ns();
     let begin_ns = go_unix_ns + u64::from(load.window.ramp_up_s) * 1_000_000_000;
     let mut follower = Follower::new(plan, log, load.window.ramp_up_s, begin_ns);

@@ -84,7 +84,7 @@ fn script(results: &Results, number: usize, totals: &ScriptTotals, duration_s: f
                 "average_ms": tally.map(|tally| tally.sum_ns / tally.n as f64 / 1e6),
                 "failures": tally.map(|tally| tally.failed),
                 "retries": tally.map(|tally| tally.retries),
-                "percentiles_ms": histogram.map(percentiles),
+                "percentiles_ms": histogram.map(|sum| percentiles(sum, f64::INFINITY)),
             })
         })
         .collect();
@@ -124,12 +124,13 @@ fn times(moments: &Moments, histogram: Option<&HistogramSum>) -> Value {
         "stddev": moments.sd() / 1e6,
         "min": moments.min / 1e6,
         "max": moments.max / 1e6,
-        "percentiles": histogram.map(percentiles),
+        "percentiles": histogram.map(|sum| percentiles(sum, moments.max)),
     })
 }
 
-fn percentiles(sum: &HistogramSum) -> Value {
-    let quantile = |q| sum.quantile_ns(q).map(|ns| ns as f64 / 1e6);
+/// `max_ns` is the largest time if it is known better than the histogram has it.
+fn percentiles(sum: &HistogramSum, max_ns: f64) -> Value {
+    let quantile = |q| sum.quantile_ns(q).map(|ns| (ns as f64).min(max_ns) / 1e6);
     PERCENTILES
         .iter()
         .map(|&(q, name)| (name.to_string(), json!(quantile(q))))

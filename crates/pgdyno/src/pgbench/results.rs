@@ -111,6 +111,10 @@ impl Results<'_> {
                 out.line(format_args!("number of transactions actually processed: {processed}"));
             }
         }
+        if plan.added.grace_s.is_some() {
+            let n = self.totals.all.counts.aborted;
+            out.line(format_args!("number of transactions cancelled after the end: {n}"));
+        }
     }
 
     /// What came of it. Tells whether there is anything to say of single scripts.
@@ -137,7 +141,9 @@ impl Results<'_> {
                 decimal(share, 3)
             ));
         }
-        if plan.rate_per_s.is_some() || plan.progress_s > 0 || plan.latency_limit_us.is_some() {
+        let measures = plan.rate_per_s.is_some() || plan.progress_s > 0 || plan.latency_limit_us.is_some();
+        // Percentiles go with the measured mean.
+        if measures || plan.added.percentiles {
             out.moments("latency", &all.latency);
         } else {
             // Nothing was measured, to pgbench's mind: the mean follows from how many there were.
@@ -146,7 +152,7 @@ impl Results<'_> {
             out.line(format_args!("latency average = {} ms{remark}", ms(mean_ns)));
         }
         if plan.added.percentiles {
-            out.percentiles("latency", &self.totals.latency());
+            out.percentiles("latency", &self.totals.latency(), &all.latency);
         }
         if plan.rate_per_s.is_some() {
             let mean_ns = all.lag.sum / all.processed() as f64;
@@ -228,7 +234,7 @@ impl Results<'_> {
         }
         out.moments(" - latency", &sums.latency);
         if plan.added.percentiles {
-            out.percentiles(" - latency", &totals.latency);
+            out.percentiles(" - latency", &totals.latency, &sums.latency);
         }
     }
 
@@ -304,10 +310,12 @@ impl Out {
         }
     }
 
-    fn percentiles(&mut self, what: &str, sum: &HistogramSum) {
+    /// The largest time is known exactly from `moments`; the histogram rounds.
+    fn percentiles(&mut self, what: &str, sum: &HistogramSum, moments: &Moments) {
         for (q, name) in PERCENTILES {
             if let Some(ns) = sum.quantile_ns(q) {
-                self.line(format_args!("{what} percentile {name} = {} ms", ms(ns as f64)));
+                let ns = (ns as f64).min(moments.max);
+                self.line(format_args!("{what} percentile {name} = {} ms", ms(ns)));
             }
         }
     }

@@ -2,6 +2,8 @@
 
 use wire::{ConnectError, Conninfo, ServerError, SessionError};
 
+use super::log::{Complaint, Kind};
+
 /// A server's message as psql and pgbench show it: severity and text, the place in the statement, then what else there
 /// is, each on a line of its own.
 pub(super) fn server_error(error: &ServerError, sql: Option<&str>) -> String {
@@ -80,16 +82,31 @@ pub(super) fn connect_error(error: &ConnectError, conninfo: &Conninfo) -> String
         }
         ConnectError::Timeout { place, .. } => (place, "timeout expired".to_string()),
         ConnectError::Server(error) => {
-            let place = conninfo.hosts.first().map(|host| match host.socket_path() {
-                Some(path) => path.display().to_string(),
-                None => host.to_string(),
-            });
-            let text = server_error(error, None);
-            return format!("{}{text}", introduction(&place.unwrap_or_default()));
+            let place = first_place(conninfo).unwrap_or_default();
+            return format!("{}{}", introduction(&place), server_error(error, None));
         }
         other => return format!("{other}\n"),
     };
     format!("{}{reason}\n", introduction(place))
+}
+
+/// Why a driver could not begin. If it is a client's connection, told in two lines as pgbench does.
+pub(super) fn driver_error(message: &str, conninfo: &Conninfo) -> Complaint {
+    let client = message.strip_prefix("client ").and_then(|rest| rest.split_once(": "));
+    let Some((client, reason)) = client.filter(|(client, _)| client.parse::<u32>().is_ok()) else {
+        return Complaint::new(message);
+    };
+    let refused = reason.strip_prefix("server refused the connection: FATAL ").and_then(|rest| rest.get(7..));
+    let reason = match (refused, first_place(conninfo)) {
+        (Some(text), Some(place)) => format!("{}FATAL:  {text}", introduction(&place)),
+        _ => reason.to_string(),
+    };
+    Complaint::new(reason).and(Kind::Error, format!("could not create connection for client {client}"))
+}
+
+fn first_place(conninfo: &Conninfo) -> Option<String> {
+    let host = conninfo.hosts.first()?;
+    Some(host.socket_path().map_or_else(|| host.to_string(), |path| path.display().to_string()))
 }
 
 /// What libpq puts in front of the reason.
@@ -125,11 +142,8 @@ mod tests {
         check("SELECT 1 + ;", 12, "LINE 1: SELECT 1 + ;\n                   ^\n");
         check("SELECT\n  x\n", 10, "LINE 2:   x\n          ^\n");
         let long = format!("SELECT {} nosuch", "1,".repeat(40));
-        check(
-            &long,
-            89,
-            "LINE 1: ...,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1, nosuch\n                                                                         ^\n",
-        );
+        let line = format!("LINE 1: ...{} nosuch\n", ",1".repeat(26) + ",");
+        check(&long, 89, &format!("{line}{:>66}\n", '^'));
     }
 
     #[test]

@@ -1,1 +1,4 @@
-//! Tests of the front as a whole: command lines, output.
+//! The front without a server: command lines to requests, counts to text.
+
+mod command_lines;
+mod texts;
