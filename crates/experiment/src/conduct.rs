@@ -27,6 +27,9 @@ pub struct Outcome {
     pub stopped: bool,
 }
 
+/// The reason of what the user stopped.
+pub(crate) const STOPPED: &str = "stopped by the user";
+
 /// Failed runs in a row after which going on is pointless.
 const FAILURES_MAX: u32 = 2;
 
@@ -45,6 +48,13 @@ pub fn conduct(
     let result = conduct_all(plan, dir, site, program, &mut stages, watch);
     // Also after an error: no server of ours is left behind.
     let stood_down = stages.stand_down();
+    let (state, reason) = match &result {
+        Ok(outcome) if outcome.completed == plan.runs.len() as u32 => (RunState::Completed, String::new()),
+        Ok(outcome) if outcome.stopped => (RunState::Partial, STOPPED.to_string()),
+        Ok(_) => (RunState::Partial, String::new()),
+        Err(error) => (RunState::Failed, format!("{error:#}")),
+    };
+    dir.append_state(&StateLine { t_unix_ns: unix_now(), run: 0, state, reason })?;
     let outcome = result?;
     stood_down?;
     Ok(outcome)

@@ -21,6 +21,7 @@ use wire::Conninfo;
 use wire::session::Session;
 use workload::Builtin;
 
+use crate::conduct::STOPPED;
 use crate::data;
 use crate::progress::{Progress, Watch};
 use crate::stage::{Site, Stage};
@@ -57,7 +58,7 @@ impl OneRun<'_> {
             Ok(()) => {}
             Err(_) if self.site.stop.load(Ordering::Relaxed) => {
                 record.state = RunState::Partial;
-                record.reason = "stopped by the user".to_string();
+                record.reason = STOPPED.to_string();
             }
             Err(error) => {
                 record.state = RunState::Failed;
@@ -216,7 +217,7 @@ impl OneRun<'_> {
         push_phase(record, Phase::Drain, load_end, done.end_unix_ns.max(load_end));
         (record.state, record.reason) = match done.ending {
             Ending::Completed => (RunState::Completed, String::new()),
-            Ending::Stopped => (RunState::Partial, "stopped by the user".to_string()),
+            Ending::Stopped => (RunState::Partial, STOPPED.to_string()),
             Ending::ConnectionsLost => (RunState::Partial, "every client lost its connection".to_string()),
         };
         record.done = Some(done);

@@ -14,6 +14,7 @@ use server::{Binaries, Cache, Cluster, InitOptions, Server, StopMode};
 use wire::session::Session;
 use wire::{Conninfo, Secret};
 
+use crate::conduct::STOPPED;
 use crate::data::{self, DataState, LoadRequest};
 use crate::progress::{Progress, Watch};
 
@@ -39,7 +40,7 @@ impl Site<'_> {
     /// Fails if the user wants to stop.
     pub fn go_on(&self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
-            bail!("stopped by the user");
+            bail!(STOPPED);
         }
         Ok(())
     }
