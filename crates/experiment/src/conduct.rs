@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use model::case::Case;
 use model::plan::{Plan, RunState, StateLine};
 use model::run::RunRecord;
@@ -33,43 +33,46 @@ pub(crate) const STOPPED: &str = "stopped by the user";
 /// Failed runs in a row after which going on is pointless.
 const FAILURES_MAX: u32 = 2;
 
-/// Makes every run of `plan`, writing into `dir`. A run that fails is recorded, and the next one begins.
+/// Makes every run of `plan`, writing into `dir`. A run that fails is recorded, and the next one begins; but when
+/// the first one fails before its load, the experiment cannot take place as it was asked, and ends with that error.
 ///
-/// # Errors
-/// When nothing can be measured at all: the server or its data cannot be had, results cannot be written.
+/// The result is an error when going on makes no sense: the server or its data cannot be had, results cannot be
+/// written. The outcome beside it says what was measured before.
 pub fn conduct(
     plan: &Plan,
     dir: &ExperimentDir,
     site: &Site,
     program: &Path,
     watch: &mut Watch,
-) -> Result<Outcome> {
+) -> (Outcome, Result<()>) {
     let mut stages = Stages { open: Vec::new() };
-    let result = conduct_all(plan, dir, site, program, &mut stages, watch);
+    let missing = plan.runs.len() as u32;
+    let mut outcome = Outcome { completed: 0, incomplete: 0, missing, stopped: false };
+    let result = conduct_all(&Order { plan, dir, site, program }, &mut stages, &mut outcome, watch);
     // Also after an error: no server of ours is left behind.
-    let stood_down = stages.stand_down();
+    let result = result.and(stages.stand_down());
+    outcome.stopped = site.stop.load(Ordering::Relaxed);
     let (state, reason) = match &result {
-        Ok(outcome) if outcome.completed == plan.runs.len() as u32 => (RunState::Completed, String::new()),
-        Ok(outcome) if outcome.stopped => (RunState::Partial, STOPPED.to_string()),
-        Ok(_) => (RunState::Partial, String::new()),
         Err(error) => (RunState::Failed, format!("{error:#}")),
+        Ok(()) if outcome.completed == plan.runs.len() as u32 => (RunState::Completed, String::new()),
+        Ok(()) if outcome.stopped => (RunState::Partial, STOPPED.to_string()),
+        Ok(()) => (RunState::Partial, String::new()),
     };
-    dir.append_state(&StateLine { t_unix_ns: unix_now(), run: 0, state, reason })?;
-    let outcome = result?;
-    stood_down?;
-    Ok(outcome)
+    let noted = dir.append_state(&StateLine { t_unix_ns: unix_now(), run: 0, state, reason });
+    (outcome, result.and(noted))
 }
 
-fn conduct_all(
-    plan: &Plan,
-    dir: &ExperimentDir,
-    site: &Site,
-    program: &Path,
-    stages: &mut Stages,
-    watch: &mut Watch,
-) -> Result<Outcome> {
+/// What is to be done.
+struct Order<'a> {
+    plan: &'a Plan,
+    dir: &'a ExperimentDir,
+    site: &'a Site<'a>,
+    program: &'a Path,
+}
+
+fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch: &mut Watch) -> Result<()> {
+    let Order { plan, dir, site, program } = *order;
     let n_runs = plan.runs.len() as u32;
-    let mut outcome = Outcome { completed: 0, incomplete: 0, missing: n_runs, stopped: false };
     let (mut n_failed_in_row, mut spent_s) = (0, 0.0);
     for spec in &plan.runs {
         let case = plan.case(spec.case).with_context(|| format!("the plan has no case {}", spec.case))?;
@@ -88,6 +91,10 @@ fn conduct_all(
             tool_version: &plan.tool_version,
         };
         let record = make_run(&run, stage, dir, watch)?;
+        let is_first = outcome.missing == n_runs;
+        if is_first && record.state == RunState::Failed && record.go_unix_ns.is_none() {
+            bail!(record.reason);
+        }
         spent_s += begun.elapsed().as_secs_f64();
         outcome.missing -= 1;
         let n_done = n_runs - outcome.missing;
@@ -111,8 +118,7 @@ fn conduct_all(
             break;
         }
     }
-    outcome.stopped = site.stop.load(Ordering::Relaxed);
-    Ok(outcome)
+    Ok(())
 }
 
 /// One run, its state written before and after.

@@ -39,24 +39,28 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     };
     let mut screen = Screen::new(&asked.plan);
     let program = std::env::current_exe().context("find the program of this process")?;
-    let outcome = conduct::conduct(&asked.plan, &dir, &site, &program, &mut |progress| screen.show(progress));
+    let (outcome, result) =
+        conduct::conduct(&asked.plan, &dir, &site, &program, &mut |progress| screen.show(progress));
     screen.close();
-    finish(args, dir, outcome)
+    finish(args, dir, outcome, result)
 }
 
 /// Explains what there is, also when the experiment ended early.
-fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Result<Outcome>) -> Result<Exit> {
+fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<()>) -> Result<Exit> {
     let path = dir.path().to_path_buf();
-    // The lock on the directory ends here.
-    drop(dir);
-    let outcome = match outcome {
-        Ok(outcome) => outcome,
-        Err(error) => {
-            say(&format!("what was written so far is in {}", path.display()));
+    let has_results = outcome.completed + outcome.incomplete > 0;
+    match result {
+        // Bad input leaves nothing behind: the next attempt may name the same directory.
+        Err(error) if !has_results => {
+            dir.discard();
             return Err(error);
         }
-    };
-    if outcome.completed + outcome.incomplete == 0 {
+        Err(error) => say(&format!("pgdyno: error: {error:#}")),
+        Ok(()) => {}
+    }
+    // The lock on the directory ends here.
+    drop(dir);
+    if !has_results {
         say(&format!("stopped before the first run; {} has no results", path.display()));
         return Ok(Exit::Partial);
     }
