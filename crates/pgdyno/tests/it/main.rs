@@ -4,6 +4,8 @@
 // Clippy knows test functions, not the helpers of tests.
 #![allow(clippy::unwrap_used)]
 
+mod adopted;
 mod embedded;
 mod pg;
+mod targets;
 mod tool;
