@@ -1,4 +1,5 @@
-//! Parts of the documents that are made from the code: between `<!-- generated: NAME -->` and `<!-- end -->`.
+//! Parts of the documents that are made from the code, between `<!-- generated: NAME -->` and `<!-- end -->`, and
+//! names that the code stores, each of which FORMAT.md must explain.
 
 use analysis::findings::{CATALOGUE, Rule};
 use model::metric::{METRICS, Metric, MetricKind};
@@ -64,6 +65,77 @@ fn check(path: &str, name: &str, content: &str) {
         return;
     }
     assert_none(&out_of_step(&document, name, content));
+}
+
+/// Fields of types that are stored, and kinds of events as they are stored.
+fn stored_names(file: &SourceFile) -> Vec<String> {
+    let mut names = Vec::new();
+    let (mut is_serialized, mut block) = (false, "");
+    for line in file.production_text().lines() {
+        if line.starts_with("#[derive(") {
+            is_serialized = line.contains("Serialize");
+        } else if line.starts_with("pub struct ") || line.starts_with("pub enum ") {
+            block = if is_serialized { line } else { "" };
+            is_serialized = false;
+        } else if line == "}" {
+            block = "";
+        }
+        let name = if block.starts_with("pub enum EventKind") {
+            line.trim().strip_suffix(',').filter(|name| name.starts_with(char::is_uppercase)).map(snake_case)
+        } else if block.starts_with("pub struct") {
+            let field = line.strip_prefix("    pub ").and_then(|rest| rest.split_once(": "));
+            field.map(|(name, _)| name.to_string())
+        } else {
+            None
+        };
+        names.extend(name);
+    }
+    names
+}
+
+fn snake_case(name: &str) -> String {
+    let mut words = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && !words.is_empty() {
+            words.push('_');
+        }
+        words.extend(c.to_lowercase());
+    }
+    words
+}
+
+/// Names that a document does not have in a code span, alone or at the end of a dotted key.
+fn unexplained(names: &[String], document: &str) -> Vec<String> {
+    let explains = |name: &String| {
+        ["`", ".", "\""].iter().any(|before| {
+            ["`", "\""].iter().any(|after| document.contains(&format!("{before}{name}{after}")))
+        })
+    };
+    names
+        .iter()
+        .filter(|name| !explains(name))
+        .map(|name| format!("FORMAT.md does not explain `{name}`"))
+        .collect()
+}
+
+#[test]
+fn every_name_that_is_stored_is_explained() {
+    let is_stored = |file: &SourceFile| file.path.starts_with("crates/model/src/");
+    let names: Vec<String> =
+        tree::rust().iter().filter(|file| is_stored(file)).flat_map(stored_names).collect();
+    assert!(names.len() > 100, "only {} names found", names.len());
+    assert_none(&unexplained(&names, &tree::file("FORMAT.md").text));
+}
+
+#[test]
+fn a_name_that_is_not_explained_is_found() {
+    let source = "#[derive(Debug, Serialize)]\npub struct A {\n    /// B.\n    pub b_ns: u64,\n}\n\
+                  #[derive(Debug)]\npub struct C {\n    pub d: u64,\n}\n\
+                  #[derive(Serialize)]\npub enum EventKind {\n    /// E.\n    DiskFull,\n}\n";
+    let names = stored_names(&SourceFile::new("crates/model/src/a.rs", source));
+    assert_eq!(names, ["b_ns", "disk_full"]);
+    assert_none(&unexplained(&names, "`x.b_ns` and `disk_full`"));
+    assert_one(&unexplained(&names, "`b_ns`, disk_full"), "`disk_full`");
 }
 
 #[test]
