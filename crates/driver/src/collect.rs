@@ -58,6 +58,8 @@ impl<'a> Collector<'a> {
                 messages: BTreeMap::new(),
                 measured_by_client: vec![0; n_clients],
                 clients_lost: 0,
+                unanswered: 0,
+                unanswered_ns: 0,
             },
             messages: BTreeMap::new(),
             end: 0,
@@ -149,6 +151,8 @@ impl<'a> Collector<'a> {
     fn add_finished(&mut self, finished: Finished) {
         self.end = self.end.max(finished.end);
         self.done.clients_lost += finished.clients_lost;
+        self.done.unanswered += finished.unanswered;
+        self.done.unanswered_ns = self.done.unanswered_ns.max(finished.unanswered_ns);
         for (client, n) in finished.measured {
             self.done.measured_by_client[client] = n;
         }

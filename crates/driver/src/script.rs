@@ -94,7 +94,10 @@ impl Scripts {
 /// A script must not fail in the middle of a run for something that is known before it.
 fn refuse_special(program: &Program, protocol: Protocol) -> Result<(), String> {
     if let Some((step, what)) = program.first_special() {
-        return Err(format!("{}:{}: `{what}` is not supported yet; remove it from the script", program.name, step.line));
+        return Err(format!(
+            "{}:{}: `{what}` is not supported yet; remove it from the script",
+            program.name, step.line
+        ));
     }
     if protocol != Protocol::Simple {
         program.check_parameter_counts().map_err(|e| e.to_string())?;

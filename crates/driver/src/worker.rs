@@ -48,6 +48,9 @@ pub(crate) struct Finished {
     /// Client number and transactions committed within the measure.
     pub(crate) measured: Vec<(usize, u64)>,
     pub(crate) clients_lost: u32,
+    /// Clients whose last statement was cancelled and not even then answered, and the longest wait of one.
+    pub(crate) unanswered: u32,
+    pub(crate) unanswered_ns: Nanos,
     pub(crate) messages: BTreeMap<SqlState, String>,
 }
 
@@ -526,7 +529,12 @@ impl<'a> Worker<'a> {
     fn finish(&mut self) {
         let now = clock::now();
         self.close_intervals(now);
+        let (mut unanswered, mut unanswered_ns) = (0, 0);
         for client in self.setup.clients.iter_mut().filter(|c| c.in_flight()) {
+            if client.cancelled {
+                unanswered += 1;
+                unanswered_ns = unanswered_ns.max(now - client.statement_sent);
+            }
             let tally = &mut self.tally.scripts[client.script];
             let waiting = client.state == State::Waiting;
             if waiting && self.setup.scripts.decides(client.script, client.statement, client.in_block()) {
@@ -544,6 +552,8 @@ impl<'a> Worker<'a> {
             end: now,
             measured: self.setup.clients.iter().map(|c| (c.id, c.measured)).collect(),
             clients_lost: self.clients_lost,
+            unanswered,
+            unanswered_ns,
             messages: std::mem::take(&mut self.messages),
         };
         self.report(Report::Finished(Box::new(finished)));

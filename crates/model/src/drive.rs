@@ -110,4 +110,10 @@ pub struct Done {
     pub measured_by_client: Vec<u64>,
     /// Clients whose connection ended before the load did.
     pub clients_lost: u32,
+    /// Clients whose last statement was never answered, although it was cancelled.
+    #[serde(default)]
+    pub unanswered: u32,
+    /// The longest time that one of these waited, nanoseconds.
+    #[serde(default)]
+    pub unanswered_ns: u64,
 }
