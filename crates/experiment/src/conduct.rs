@@ -134,7 +134,8 @@ fn make_run(run: &OneRun, stage: &mut Stage, dir: &ExperimentDir, watch: &mut Wa
     state(RunState::Started, "")?;
     let writer = dir.begin_run(run.spec.run)?;
     let record = run.conduct(stage, &writer, watch);
-    stage.stand_down()?;
+    let is_well = record.state == RunState::Completed || run.site.stop.load(Ordering::Relaxed);
+    if is_well { stage.stand_down() } else { stage.abandon() }?;
     writer.finish()?;
     writer.write_record(&record)?;
     state(record.state, &record.reason)?;

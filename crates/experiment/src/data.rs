@@ -1,9 +1,11 @@
 //! A workload's tables in a database: what is there, and loading them.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use wire::Conninfo;
 use wire::session::Session;
 use workload::marker::{Marker, MarkerState, READ_SQL};
 use workload::tpcb::{self, TABLES, Table, TpcbOptions};
@@ -208,12 +210,42 @@ fn stop_if_asked(stop: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
+/// How long a server may take to be reachable again after a load that ended well or in a crash.
+const AGAIN_DEADLINE: Duration = Duration::from_secs(10);
+/// Pause between two attempts to reach it.
+const AGAIN_PAUSE: Duration = Duration::from_millis(100);
+/// How long a count may take: somebody may hold a lock on a table.
+const COUNT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Rows of each table after a load, waiting a moment for a server that recovers from a crash.
+///
+/// # Errors
+/// When the server cannot be reached, fails, or takes too long.
+pub fn count_rows_after(conninfo: &Conninfo, stop: &AtomicBool) -> Result<BTreeMap<String, u64>> {
+    let begun = Instant::now();
+    let mut session = loop {
+        match Session::connect(conninfo) {
+            Ok(session) => break session,
+            Err(error) => {
+                let is_late = begun.elapsed() >= AGAIN_DEADLINE || stop.load(Ordering::Relaxed);
+                // A server that recovers answers, and says so; one that is gone does not answer.
+                if is_late || error.server_error().is_none() || !error.is_temporary() {
+                    return Err(error.into());
+                }
+                std::thread::sleep(AGAIN_PAUSE);
+            }
+        }
+    };
+    session.set_timeout(Some(COUNT_TIMEOUT));
+    count_rows(&mut session)
+}
+
 /// Rows of each table, by name.
 ///
 /// # Errors
 /// When a table is missing or the server fails.
-pub fn count_rows(session: &mut Session) -> Result<std::collections::BTreeMap<String, u64>> {
-    let mut counts = std::collections::BTreeMap::new();
+pub fn count_rows(session: &mut Session) -> Result<BTreeMap<String, u64>> {
+    let mut counts = BTreeMap::new();
     for table in TABLES {
         let rows = session.query(&format!("select count(*) from {}", table.name()))?;
         let n = rows.scalar().and_then(|n| n.parse().ok()).context("count(*) gives a number")?;

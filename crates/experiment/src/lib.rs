@@ -4,6 +4,7 @@ pub mod builtin;
 pub mod check;
 pub mod conduct;
 pub mod data;
+mod ending;
 pub mod expand;
 pub mod file;
 pub mod one_run;

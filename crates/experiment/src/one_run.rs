@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use fleet::LocalDriver;
 use model::case::{Case, WorkloadKind};
-use model::drive::{Done, DriveOrder, DriverLine, Ending};
+use model::drive::{Done, DriveOrder, DriverLine};
 use model::load::{LoadSpec, ScriptSpec};
 use model::phase::{Phase, PhaseRecord};
 use model::plan::{RunSpec, RunState};
@@ -23,6 +23,7 @@ use workload::Builtin;
 
 use crate::conduct::STOPPED;
 use crate::data;
+use crate::ending;
 use crate::progress::{Progress, Watch};
 use crate::stage::{Site, Stage};
 
@@ -112,10 +113,27 @@ impl OneRun<'_> {
         writer.write_record(record)?;
         drop(session);
         self.load(&place, &conninfo, writer, record, watch)?;
-        let mut session =
-            Session::connect(&conninfo).context("the server cannot be reached after the load")?;
-        record.rows_after = data::count_rows(&mut session)?;
+        self.count_after(&conninfo, record);
         Ok(())
+    }
+
+    /// Counts rows again. That this fails takes nothing from what was measured, but is told.
+    fn count_after(&self, conninfo: &Conninfo, record: &mut RunRecord) {
+        if record.done.as_ref().is_some_and(|done| done.unanswered > 0) {
+            let reason = "the server did not answer at the end of the load".to_string();
+            record.telemetry_unavailable.insert("rows_after".to_string(), reason);
+            return;
+        }
+        match data::count_rows_after(conninfo, self.site.stop) {
+            Ok(rows) => record.rows_after = rows,
+            Err(error) => {
+                let reason = format!("rows could not be counted after the load: {error:#}");
+                record.telemetry_unavailable.insert("rows_after".to_string(), reason.clone());
+                if record.state == RunState::Completed {
+                    (record.state, record.reason) = (RunState::Partial, reason);
+                }
+            }
+        }
     }
 
     /// The steps between restore and load, each only if the case asks for it.
@@ -215,11 +233,7 @@ impl OneRun<'_> {
             push_phase(record, Phase::Measure, second(window.ramp_up_s), load_end);
         }
         push_phase(record, Phase::Drain, load_end, done.end_unix_ns.max(load_end));
-        (record.state, record.reason) = match done.ending {
-            Ending::Completed => (RunState::Completed, String::new()),
-            Ending::Stopped => (RunState::Partial, STOPPED.to_string()),
-            Ending::ConnectionsLost => (RunState::Partial, "every client lost its connection".to_string()),
-        };
+        (record.state, record.reason) = ending::of(&done);
         record.done = Some(done);
     }
 

@@ -158,8 +158,20 @@ impl Stage {
     /// # Errors
     /// When it does not stop.
     pub fn stand_down(&mut self) -> Result<()> {
+        self.end(StopMode::Fast)
+    }
+
+    /// The same for a server that may hang: it is not asked to write anything.
+    ///
+    /// # Errors
+    /// When it does not stop.
+    pub fn abandon(&mut self) -> Result<()> {
+        self.end(StopMode::Immediate)
+    }
+
+    fn end(&mut self, mode: StopMode) -> Result<()> {
         match self {
-            Stage::Embedded(stage) => stage.stop(StopMode::Fast),
+            Stage::Embedded(stage) => stage.stop(mode),
             Stage::Adopted(_) => Ok(()),
         }
     }
@@ -175,6 +187,8 @@ pub struct Embedded {
 
 impl Embedded {
     fn set_up(binaries: Binaries, case: &Case, site: &Site, watch: &mut Watch) -> Result<Embedded> {
+        // What a pgdyno that was killed could not remove itself.
+        server::socket::sweep_sockets();
         let scale = case.workload.scale;
         let claim = Workspace::in_cache(site.cache)?.claim(&cluster_key(&binaries, case)?)?;
         let options =

@@ -79,6 +79,6 @@ fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<(
 fn default_path(asked: &Asked) -> PathBuf {
     let today = jiff::Zoned::now().date().to_string();
     // Different from the seed's last digits, which a repeated experiment shares.
-    let random = (asked.plan.made_unix_ns / 1000 ^ u64::from(std::process::id())) as u16;
+    let random = ((asked.plan.made_unix_ns / 1000) ^ u64::from(std::process::id())) as u16;
     store::default_path(std::path::Path::new("results"), &asked.plan.name, &today, random)
 }
