@@ -60,6 +60,8 @@ pub(crate) struct Client {
     outgoing: Vec<u8>,
     n_sent: usize,
     error: Option<ReplyError>,
+    /// Why the server is about to close the connection, if it said so in a notice.
+    farewell: Option<ReplyError>,
 }
 
 /// An error that a reply carried.
@@ -108,6 +110,7 @@ impl Client {
             outgoing: Vec::with_capacity(1024),
             n_sent: 0,
             error: None,
+            farewell: None,
         }
     }
 
@@ -165,7 +168,7 @@ impl Client {
     /// Takes in a piece of input.
     #[inline]
     pub(crate) fn receive(&mut self, input: &[u8]) -> Result<Received, String> {
-        let Client { scanner, status, error, .. } = self;
+        let Client { scanner, status, error, farewell, .. } = self;
         let mut received = Received::Partial;
         scanner
             .feed(input, |reply| {
@@ -175,6 +178,7 @@ impl Client {
                         received = Received::Complete;
                     }
                     Reply::Error(body) => *error = Some(ReplyError::read(body)),
+                    Reply::Notice(body) if is_farewell(body) => *farewell = Some(ReplyError::read(body)),
                     _ => {}
                 }
                 Flow::Continue
@@ -188,4 +192,16 @@ impl Client {
     pub(crate) fn take_error(&mut self) -> Option<ReplyError> {
         self.error.take()
     }
+
+    /// Why the connection ended, if the server said so.
+    pub(crate) fn last_words(&mut self) -> Option<ReplyError> {
+        self.error.take().or_else(|| self.farewell.take())
+    }
+}
+
+/// A backend that must end at once, in a crash of another one or an immediate shutdown, sends no error but a
+/// warning of the class 57P0 (`quickdie` in postgres.c). Scripts may raise any number of other notices.
+fn is_farewell(body: &[u8]) -> bool {
+    const CODE: &[u8] = b"\0C57P0";
+    body.windows(CODE.len()).any(|window| window == CODE)
 }

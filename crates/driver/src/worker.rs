@@ -447,8 +447,7 @@ impl<'a> Worker<'a> {
 
     /// The connection ended. A transaction in flight has failed, unless the server may have committed it.
     fn lose(&mut self, index: usize, now: Nanos, why: &str) {
-        let error = self.setup.clients[index].take_error();
-        let (sqlstate, message) = match error {
+        let (sqlstate, message) = match self.setup.clients[index].last_words() {
             Some(error) => (error.sqlstate, error.message),
             None => (LOST, why.to_string()),
         };
