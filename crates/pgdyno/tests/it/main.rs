@@ -6,6 +6,9 @@
 
 mod adopted;
 mod embedded;
+mod faults;
+mod pace;
 mod pg;
+mod stops;
 mod targets;
 mod tool;
