@@ -263,7 +263,7 @@ mod tests {
         let plan = plan_of(text).unwrap();
         assert_eq!(plan.cases.len(), 6);
         assert_eq!(plan.factors, ["server.version", "workload.clients"]);
-        assert_eq!(plan.cases[1].label(), "version 12, clients 8");
+        assert_eq!(plan.cases[1].label(), "version 12, 8 clients");
         assert_eq!(plan.runs.len(), 24);
         let orders: Vec<Vec<u32>> =
             plan.runs.chunks(6).map(|b| b.iter().map(|run| run.case).collect()).collect();
