@@ -113,6 +113,9 @@ pub(super) fn history_differs(context: &RunContext) -> Option<Finding> {
         0 => String::new(),
         n => format!(" and {n} of unknown outcome"),
     };
-    let evidence = format!("{} transactions were committed{unknown}, but the history grew by {grown} rows", counts.committed);
+    let evidence = format!(
+        "{} transactions were committed{unknown}, but the history grew by {grown} rows",
+        counts.committed
+    );
     Some(HISTORY_DIFFERS.finds(Severity::Void, evidence))
 }

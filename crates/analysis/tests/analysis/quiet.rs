@@ -64,7 +64,7 @@ pub(crate) fn tps(t: u32) -> u64 {
 
 /// A histogram line of these latencies.
 pub(crate) fn histogram(tag: &str, values_ns: &[u64]) -> HistogramLine {
-    let mut histogram = Histogram::<u64>::new_with_bounds(1_000, 3_600 * S, 3).unwrap();
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, 3_600 * S, 3).unwrap();
     for value in values_ns {
         histogram.record(*value).unwrap();
     }
