@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::settings::{MB, check_settings, resolve_setting, size_text};
 
@@ -34,6 +34,10 @@ pub const CHECKPOINT_COMPLETION_TARGET: &str = "0.9";
 
 /// Connections beyond those of the clients: telemetry, tending, and reserved ones.
 pub const CONNECTIONS_EXTRA: u32 = 20;
+
+/// Connections that must be there beyond those of the clients: one that watches, one that tends, three reserved for
+/// the superuser.
+const CONNECTIONS_NEEDED: u32 = 5;
 
 /// PostgreSQL's own default of `max_connections`.
 const MAX_CONNECTIONS_DEFAULT: u32 = 100;
@@ -83,7 +87,51 @@ pub fn embedded_settings(
         settings.retain(|present, _| !present.eq_ignore_ascii_case(name));
         settings.insert(name.clone(), resolve_setting(name, value, ram_bytes)?);
     }
+    check_fit(&settings, ram_bytes, n_clients)?;
     Ok(settings)
+}
+
+/// What the server would not notice at its start: Linux promises more memory than it has, and a connection is
+/// only missed when it is asked for.
+fn check_fit(settings: &BTreeMap<String, String>, ram_bytes: u64, n_clients: u32) -> Result<()> {
+    let of = |name: &str| settings.iter().find(|(present, _)| present.eq_ignore_ascii_case(name));
+    if let Some((name, value)) = of("shared_buffers")
+        && let Some(bytes) = shared_buffers_bytes(value)
+    {
+        let gib = ram_bytes as f64 / (1u64 << 30) as f64;
+        ensure!(
+            bytes <= ram_bytes,
+            "{name} = {value} is more than the {gib:.1} GiB of memory here; lower it"
+        );
+    }
+    if let Some((name, value)) = of("max_connections")
+        && let Ok(n) = value.trim().parse::<u32>()
+    {
+        let needed = n_clients.saturating_add(CONNECTIONS_NEEDED);
+        ensure!(
+            n >= needed,
+            "{name} = {n} is not enough: {n_clients} clients and {CONNECTIONS_NEEDED} connections for pgdyno and the \
+             superuser need {needed}"
+        );
+    }
+    Ok(())
+}
+
+/// A size of memory as PostgreSQL reads it; a bare number is in pages of 8 kB.
+fn shared_buffers_bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit_bytes = match unit.trim() {
+        "" => 8 << 10,
+        "B" => 1,
+        "kB" => 1 << 10,
+        "MB" => 1 << 20,
+        "GB" => 1 << 30,
+        "TB" => 1 << 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit_bytes)
 }
 
 /// Memory that a server on this machine may use: the machine's, or less where a control group limits it.
@@ -106,6 +154,32 @@ fn meminfo_total_bytes(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_that_do_not_fit_are_refused_before_the_start() {
+        let check = |name: &str, value: &str, expected: Option<&str>| {
+            let chosen = BTreeMap::from([(name.to_string(), value.to_string())]);
+            let text = embedded_settings(180_006, 16 << 30, 64, &chosen).err().map(|error| error.to_string());
+            match (text, expected) {
+                (None, None) => {}
+                (Some(text), Some(expected)) => assert!(text.contains(expected), "{text}"),
+                (text, _) => panic!("{name} = {value}: {text:?}"),
+            }
+        };
+        check("shared_buffers", "16GB", None);
+        check("shared_buffers", "100%", None);
+        check(
+            "shared_buffers",
+            "64GB",
+            Some("shared_buffers = 64GB is more than the 16.0 GiB of memory here"),
+        );
+        check("Shared_Buffers", "20000 MB", Some("more than the 16.0 GiB"));
+        check("shared_buffers", "4000000", Some("more than the 16.0 GiB"));
+        check("shared_buffers", "18446744073709551615TB", None);
+        check("shared_buffers", "many", None);
+        check("max_connections", "69", None);
+        check("max_connections", "50", Some("64 clients and 5 connections"));
+    }
 
     #[test]
     fn defaults_follow_the_machine_and_the_clients() {

@@ -22,6 +22,7 @@ use crate::cluster::{CONFIGURATION, Cluster, DATABASE, SUPERUSER};
 use crate::command::{ending, server_command, wait_until};
 use crate::defaults::LOG_LINE_PREFIX;
 use crate::names::random_hex;
+use crate::planted;
 use crate::settings::{check_settings, configuration_text};
 use crate::socket::SocketDir;
 use crate::start_error::{StartError, StartFault};
@@ -220,7 +221,7 @@ impl Server {
     }
 
     fn log_text(&self) -> String {
-        String::from_utf8_lossy(&fs::read(&self.log_path).unwrap_or_default()).into_owned()
+        String::from_utf8_lossy(&planted::read(&self.log_path).unwrap_or_default()).into_owned()
     }
 
     fn shut(&mut self, mode: StopMode) -> Result<StopReport> {
