@@ -9,4 +9,5 @@ pub mod expand;
 pub mod file;
 pub mod one_run;
 pub mod progress;
+mod room;
 pub mod stage;

@@ -25,6 +25,7 @@ use crate::conduct::STOPPED;
 use crate::data;
 use crate::ending;
 use crate::progress::{Progress, Watch};
+use crate::room;
 use crate::stage::{Site, Stage};
 
 /// Time between the order to go and the start of the load: enough for every thread to be there.
@@ -107,9 +108,12 @@ impl OneRun<'_> {
         self.site.go_on()?;
         let conninfo = stage.conninfo()?;
         let mut session = Session::connect(&conninfo)?;
+        // Of all cases, so that this is known before the first one.
+        room::check(&mut session, self.site.most_clients)?;
+        // Before the server is tended: what is read here must not undo the prewarming, nor the quiet.
+        let place = self.describe(stage, &mut session, phases.record)?;
         self.tend(&mut session, &mut phases)?;
         let Phases { record, watch } = phases;
-        let place = self.describe(stage, &mut session, record)?;
         writer.write_record(record)?;
         drop(session);
         self.load(&place, &conninfo, writer, record, watch)?;

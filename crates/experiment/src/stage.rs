@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use model::case::{Case, ServerSource, WorkloadKind};
 use server::workspace::{Claim, ClusterKey, Workspace};
 use server::{Binaries, Cache, Cluster, InitOptions, Server, StopMode};
+use wire::conninfo::PasswordSource;
 use wire::session::Session;
 use wire::{Conninfo, Secret};
 
@@ -28,6 +29,8 @@ pub struct Site<'a> {
     pub most_clients: u32,
     /// Password of the server given by URL.
     pub password: Option<Secret>,
+    /// Where it came from, for messages.
+    pub password_source: PasswordSource,
     /// Tables that pgdyno did not make may be dropped.
     pub replace: bool,
     /// Raised when the user wants to stop.
@@ -104,7 +107,10 @@ impl Stage {
                 Ok(Stage::Embedded(Box::new(Embedded::set_up(binaries, case, site, watch)?)))
             }
             ServerSource::Url(keywords) => {
-                let conninfo = Conninfo::from_keywords(keywords, site.password.clone())?;
+                let mut conninfo = Conninfo::from_keywords(keywords, site.password.clone())?;
+                conninfo.password_source = site.password_source.clone();
+                // What is wrong with the target is told before anything begins.
+                Session::connect(&conninfo)?;
                 Ok(Stage::Adopted(Adopted { conninfo }))
             }
         }

@@ -1,10 +1,11 @@
 //! `pgdyno init`: load a workload's tables.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use experiment::data::{self, LoadRequest};
 use experiment::stage::{Site, Stage};
 use model::units::Scale;
 use server::Cache;
+use wire::conninfo::PasswordSource;
 use wire::session::Session;
 
 use crate::check::embedded_case;
@@ -17,7 +18,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
     if args.workload != data::TPCB_DATA {
         bail!("no tables for workload `{}`; known: {}", args.workload, data::TPCB_DATA);
     }
-    let Scale::Units(scale) = args.scale.parse().map_err(anyhow::Error::msg)? else {
+    let Scale::Units(scale) = args.scale.parse().map_err(anyhow::Error::msg).context("--scale")? else {
         bail!("--scale {}: give a number of scale units", args.scale);
     };
     let stop = signals::stop_flag();
@@ -40,6 +41,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         memory_bytes: server::defaults::memory_bytes(),
         most_clients: 1,
         password: None,
+        password_source: PasswordSource::Nowhere,
         replace: args.replace,
         stop,
         now: &now,

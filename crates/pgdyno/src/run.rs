@@ -33,6 +33,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         memory_bytes: server::defaults::memory_bytes(),
         most_clients,
         password: asked.password.clone(),
+        password_source: asked.password_source.clone(),
         replace: args.replace,
         stop,
         now: &now,

@@ -8,6 +8,7 @@ use experiment::file::{self, Override};
 use model::experiment::Experiment;
 use model::plan::Plan;
 use toml::Value;
+use wire::conninfo::PasswordSource;
 use wire::{Conninfo, Secret};
 
 use crate::cli::{ExperimentArgs, ServerArgs};
@@ -21,6 +22,8 @@ pub(crate) struct Asked {
     pub(crate) experiment_toml: String,
     /// Password of the server given by URL.
     pub(crate) password: Option<Secret>,
+    /// Where that came from.
+    pub(crate) password_source: PasswordSource,
 }
 
 /// Reads the experiment, changes it as the options say, and makes the plan.
@@ -43,7 +46,8 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     experiment.experiment.seed = Some(plan.seed);
     experiment.server.url = conninfo.as_ref().map(secrets::keyword_text);
     let experiment_toml = toml_text(&experiment)?;
-    Ok(Asked { plan, experiment_toml, password: conninfo.and_then(|c| c.password) })
+    let (password, password_source) = conninfo.map(|c| (c.password, c.password_source)).unwrap_or_default();
+    Ok(Asked { plan, experiment_toml, password, password_source })
 }
 
 fn toml_text(experiment: &Experiment) -> Result<String> {
@@ -55,6 +59,7 @@ pub(crate) fn resolve(target: &str) -> Result<Conninfo> {
     let mut conninfo = Conninfo::resolve(target).with_context(|| "the server given is not understood")?;
     if let Some(password) = secrets::carried() {
         conninfo.password = Some(password);
+        conninfo.password_source = PasswordSource::Text { url: false };
     }
     if conninfo.application_name.as_deref().is_none_or(str::is_empty) {
         conninfo.application_name = Some("pgdyno".to_string());
@@ -64,6 +69,9 @@ pub(crate) fn resolve(target: &str) -> Result<Conninfo> {
 
 /// An experiment file, or a built-in one.
 fn source(name: &str, n_cpus: u32) -> Result<(String, String)> {
+    if name.contains("://") || name.contains("password=") || name.contains("host=") {
+        bail!("the experiment given looks like a server; name servers with --server");
+    }
     let is_path = name.contains('/') || name.ends_with(".toml");
     if !is_path && let Some(text) = experiment::builtin::text(name, n_cpus) {
         return Ok((format!("built-in experiment `{name}`"), text));
