@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod adopted;
+mod bad_input;
 mod embedded;
 mod faults;
 mod pace;
