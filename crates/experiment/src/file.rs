@@ -35,12 +35,9 @@ impl Override {
             ));
         }
         // A server's address may have a password: it is not repeated in messages.
-        let origin = if key == "server.url" { "--set server.url".to_string() } else { format!("--set {text}") };
-        Ok(Override {
-            key: key.to_string(),
-            value: parse_value(value.trim()),
-            origin,
-        })
+        let origin =
+            if key == "server.url" { "--set server.url".to_string() } else { format!("--set {text}") };
+        Ok(Override { key: key.to_string(), value: parse_value(value.trim()), origin })
     }
 
     /// A value made from text levels: one level is a value, several are a list.
