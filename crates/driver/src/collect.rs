@@ -105,6 +105,9 @@ impl<'a> Collector<'a> {
                 let event = Event::new(self.control.wall.unix(at), EventKind::DriverPaused, text);
                 Ok(say(self.output, &DriverLine::Event(event.with("pause_s", pause_s)))?)
             }
+            Report::Broken(error) => {
+                Err(Failure::Load(format!("the driver cannot wait for its connections any more: {error}")))
+            }
             Report::Finished(finished) => {
                 self.merger.finished(finished.thread);
                 self.n_running -= 1;

@@ -23,6 +23,8 @@ pub(crate) enum Report {
     Lost { at: Nanos, client: usize, sqlstate: SqlState, message: String },
     /// The thread did not run for this long.
     Paused { at: Nanos, pause_ns: Nanos },
+    /// The thread cannot go on, and nothing follows from it: the load is not what was asked for.
+    Broken(std::io::Error),
     /// Nothing follows from this thread.
     Finished(Box<Finished>),
 }
@@ -158,8 +160,8 @@ impl<'a> Worker<'a> {
             let until = self.wake_up_at(now);
             let turn_end = clock::now();
             self.loop_max_ns = self.loop_max_ns.max(turn_end - now);
-            if self.setup.poller.wait(until).is_err() {
-                break;
+            if let Err(error) = self.setup.poller.wait(until) {
+                return self.report(Report::Broken(error));
             }
             now = clock::now();
             self.notice_pause(turn_end, until, now);
@@ -518,7 +520,8 @@ impl<'a> Worker<'a> {
     /// How many slots were due by `until` and are not taken.
     fn count_backlog(&mut self, until: Nanos) {
         let Some(counter) = &mut self.due_counter else { return };
-        while counter.take(until).is_some() {
+        // A load that is stopped early has no slots after its stop.
+        while counter.take(until.min(self.end)).is_some() {
             self.backlog += 1;
         }
         self.backlog -= std::mem::take(&mut self.n_taken);
