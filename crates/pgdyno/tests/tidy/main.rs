@@ -10,6 +10,7 @@ mod assets;
 mod documents;
 mod floors;
 mod generated;
+mod licences;
 mod sources;
 mod tree;
 
