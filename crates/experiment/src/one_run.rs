@@ -280,7 +280,8 @@ impl OneRun<'_> {
     /// Keeps the embedded server's log with the run.
     fn keep_log(&self, stage: &Stage, writer: &RunWriter) -> Result<()> {
         if let Some(cluster) = stage.cluster() {
-            std::fs::copy(cluster.log_path(), writer.server_log()).context("copy the server's log")?;
+            server::planted::copy(&cluster.log_path(), &writer.server_log())
+                .context("copy the server's log")?;
         }
         Ok(())
     }
