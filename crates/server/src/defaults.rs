@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use anyhow::{Result, ensure};
 
@@ -137,12 +138,34 @@ fn shared_buffers_bytes(text: &str) -> Option<u64> {
 /// Memory that a server on this machine may use: the machine's, or less where a control group limits it.
 pub fn memory_bytes() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| meminfo_total_bytes(&text));
-    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-    let limit =
-        limits.iter().filter_map(|path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok()).min();
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let limit = memory_limit_bytes(&groups, Path::new("/sys/fs/cgroup"));
     // Without /proc there is no telling; 1 GB gives a small server that starts anywhere.
     let machine = machine.unwrap_or(1 << 30);
     limit.map_or(machine, |limit| machine.min(limit))
+}
+
+/// The smallest limit of our control groups and those above them: each holds for all below it. `groups` is
+/// `/proc/self/cgroup` (cgroups(7)): `0::/PATH` for version 2, `N:memory:/PATH` for version 1.
+fn memory_limit_bytes(groups: &str, mounts: &Path) -> Option<u64> {
+    let mut limits = Vec::new();
+    for line in groups.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+        let (mount, file) = match controllers {
+            "" => (mounts.to_path_buf(), "memory.max"),
+            _ if controllers.split(',').any(|name| name == "memory") => {
+                (mounts.join("memory"), "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        // Within a container the mount may begin further down than the path; what is not there sets no limit.
+        for group in Path::new(path.trim_start_matches('/')).ancestors() {
+            let text = fs::read_to_string(mount.join(group).join(file));
+            limits.extend(text.ok().and_then(|text| text.trim().parse::<u64>().ok()));
+        }
+    }
+    limits.into_iter().min()
 }
 
 fn meminfo_total_bytes(text: &str) -> Option<u64> {
@@ -193,6 +216,31 @@ mod tests {
         assert_eq!(small["maintenance_work_mem"], "64MB");
         assert_eq!(small["max_connections"], "100");
         assert_eq!(small["max_wal_senders"], "10");
+    }
+
+    #[test]
+    fn a_limit_of_any_group_above_us_holds() {
+        let dir = tempfile::tempdir().unwrap();
+        let limit = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        limit("a/b/memory.max", "max\n");
+        limit("a/memory.max", "2000000\n");
+        limit("memory/c/d/memory.limit_in_bytes", "9223372036854771712\n");
+        limit("memory/c/memory.limit_in_bytes", "3000000\n");
+        for (groups, expected) in [
+            ("0::/a/b\n", Some(2_000_000)),
+            ("0::/a/b/gone\n", Some(2_000_000)),
+            ("0::/x\n", None),
+            ("5:cpu:/\n4:memory:/c/d\n0::/\n", Some(3_000_000)),
+            ("4:hugetlb,memory:/c/d\n0::/a\n", Some(2_000_000)),
+            ("rubbish\n", None),
+            ("", None),
+        ] {
+            assert_eq!(memory_limit_bytes(groups, dir.path()), expected, "{groups}");
+        }
     }
 
     #[test]
