@@ -250,8 +250,9 @@ impl Embedded {
     fn start(&mut self, case: &Case, site: &Site) -> Result<()> {
         let version_num = self.cluster.binaries.version_num;
         let chosen = &case.server.settings;
-        let settings =
+        let mut settings =
             server::defaults::embedded_settings(version_num, site.memory_bytes, site.most_clients, chosen)?;
+        server::space::fit_wal(&self.cluster, chosen, &mut settings)?;
         self.server = Some(Server::start(&self.cluster, &settings)?);
         Ok(())
     }
@@ -361,7 +362,9 @@ impl Kept {
     /// When it does not start.
     pub fn start(&self) -> Result<Server> {
         let version_num = self.cluster.binaries.version_num;
-        let settings = server::defaults::embedded_defaults(version_num, server::defaults::memory_bytes(), 1);
+        let mut settings =
+            server::defaults::embedded_defaults(version_num, server::defaults::memory_bytes(), 1);
+        server::space::fit_wal(&self.cluster, &BTreeMap::new(), &mut settings)?;
         Ok(Server::start(&self.cluster, &settings)?)
     }
 }
