@@ -196,7 +196,10 @@ impl Embedded {
         // What a pgdyno that was killed could not remove itself.
         server::socket::sweep_sockets();
         let scale = case.workload.scale;
-        let claim = Workspace::in_cache(site.cache)?.claim(&cluster_key(&binaries, case)?)?;
+        let workspace = Workspace::in_cache(site.cache)?;
+        // One that cannot be swept is not in the way of this one.
+        workspace.sweep().ok();
+        let claim = workspace.claim(&cluster_key(&binaries, case)?)?;
         let options =
             InitOptions { wal_directory: case.server.wal_directory.clone(), ..InitOptions::default() };
         // Data, its snapshot, and WAL while loading.
