@@ -183,6 +183,16 @@ impl Session {
         self.exchange()
     }
 
+    /// Has the server parse a statement and keep it under a name.
+    ///
+    /// # Errors
+    /// See [`SessionError`].
+    pub fn prepare(&mut self, name: &str, sql: &str) -> Result<()> {
+        message::parse(&mut self.outbox, name, sql);
+        message::sync(&mut self.outbox);
+        self.exchange().map(drop)
+    }
+
     /// Runs a `COPY ... FROM STDIN` and streams data to it. `fill` appends the next piece to the (empty) buffer and
     /// says whether there is more; a good size for a piece is 64 KiB. It is called no faster than the server reads.
     /// The time of [`Session::set_timeout`] counts anew for each piece.
