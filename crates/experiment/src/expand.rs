@@ -112,6 +112,17 @@ struct Dimension {
     levels: Vec<String>,
 }
 
+impl Dimension {
+    /// A level given twice would make two cases that nothing tells apart.
+    fn check_distinct(&self) -> Result<(), String> {
+        let repeated = self.levels.iter().enumerate().find(|(n, level)| self.levels[..*n].contains(level));
+        match repeated {
+            Some((_, level)) => Err(format!("{}: level {level} is given twice", self.key)),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Grid {
     fn of(experiment: &Experiment, site: &Site) -> Result<Grid, String> {
         let mut grid = Grid { dimensions: Vec::new() };
@@ -141,6 +152,7 @@ impl Grid {
         grid.add("workload.protocol", &protocols);
         grid.add("workload.clients", workload.clients.all());
         grid.add("workload.pace", workload.pace.all());
+        grid.dimensions.iter().try_for_each(Dimension::check_distinct)?;
         Ok(grid)
     }
 
@@ -300,5 +312,8 @@ mod tests {
         check("[run]\nmeasure = \"1500ms\"", "whole number of seconds");
         check("[run]\nmeasure = \"1s\"", "too short");
         check("[workload]\nthreads = 0", "threads: 0");
+        check("[workload]\nclients = [1, 2, 1]", "workload.clients: level 1 is given twice");
+        check("[server]\nversion = [\"18\", \"18\"]", "server.version: level 18 is given twice");
+        check("[server]\nsettings.work_mem = [\"4MB\", \"4MB\"]", "work_mem: level 4MB is given twice");
     }
 }
