@@ -1,5 +1,6 @@
 //! Conducts experiments: from a file to a plan, from a plan to runs, each through its phases, written as it goes.
 
+pub mod adopted;
 pub mod builtin;
 pub mod check;
 pub mod conduct;
@@ -7,7 +8,9 @@ pub mod data;
 mod ending;
 pub mod expand;
 pub mod file;
+pub mod hold;
 pub mod one_run;
 pub mod progress;
 mod room;
+pub mod session;
 pub mod stage;

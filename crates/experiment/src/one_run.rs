@@ -26,6 +26,7 @@ use crate::data;
 use crate::ending;
 use crate::progress::{Progress, Watch};
 use crate::room;
+use crate::session;
 use crate::stage::{Site, Stage};
 
 /// Time between the order to go and the start of the load: enough for every thread to be there.
@@ -54,7 +55,7 @@ pub(crate) fn unix_now() -> u64 {
 impl OneRun<'_> {
     /// Takes the run through all phases. What there is, is on disk also when it fails.
     pub(crate) fn conduct(&self, stage: &mut Stage, writer: &RunWriter, watch: &mut Watch) -> RunRecord {
-        let mut record = self.new_record();
+        let mut record = RunRecord::new(self.spec.clone(), self.case.clone(), self.tool_version);
         let result = self.phases(stage, writer, &mut record, watch);
         match result {
             Ok(()) => {}
@@ -73,28 +74,6 @@ impl OneRun<'_> {
         record
     }
 
-    fn new_record(&self) -> RunRecord {
-        RunRecord {
-            format: model::FORMAT,
-            tool_version: self.tool_version.to_string(),
-            spec: self.spec.clone(),
-            case: self.case.clone(),
-            state: RunState::Started,
-            reason: String::new(),
-            load: None,
-            server: None,
-            host: None,
-            server_is_local: false,
-            phases: Vec::new(),
-            go_unix_ns: None,
-            ready: None,
-            done: None,
-            rows_before: BTreeMap::new(),
-            rows_after: BTreeMap::new(),
-            telemetry_unavailable: BTreeMap::new(),
-        }
-    }
-
     fn phases(
         &self,
         stage: &mut Stage,
@@ -107,7 +86,7 @@ impl OneRun<'_> {
         phases.take(Phase::Restore, |watch| stage.restore(self.case, self.site, watch))?;
         self.site.go_on()?;
         let conninfo = stage.conninfo()?;
-        let mut session = Session::connect(&conninfo)?;
+        let mut session = session::open(&conninfo, self.site.stop)?;
         // Of all cases, so that this is known before the first one.
         room::check(&mut session, self.site.most_clients)?;
         // Before the server is tended: what is read here must not undo the prewarming, nor the quiet.

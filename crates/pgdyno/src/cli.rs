@@ -96,7 +96,7 @@ pub(crate) struct RunArgs {
     /// Directory of the results, new or empty [default: results/DATE-NAME-XXXX].
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
-    /// Drop tables of the same names that pgdyno did not make.
+    /// Drop tables of the same names that pgdyno did not make, and data of another scale.
     #[arg(long)]
     pub(crate) replace: bool,
     /// Print the whole study as JSON instead of a table.

@@ -2,11 +2,11 @@
 
 use anyhow::{Context, Result, bail};
 use experiment::data::{self, LoadRequest};
-use experiment::stage::{Site, Stage};
+use experiment::stage::{Found, Site, Stage};
+use experiment::{hold, session};
 use model::units::Scale;
 use server::Cache;
 use wire::conninfo::PasswordSource;
-use wire::session::Session;
 
 use crate::check::embedded_case;
 use crate::cli::InitArgs;
@@ -25,7 +25,8 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
     let now = || jiff::Timestamp::now().to_string();
     let mut screen = Screen::of_one();
     if let Some(target) = &args.server.server {
-        let mut session = Session::connect(&setup::resolve(target)?)?;
+        let mut session = session::open(&setup::resolve(target)?, stop)?;
+        hold::take(&mut session)?;
         let request = LoadRequest { scale, replace: args.replace, now: &now, stop };
         let report = data::load(&mut session, &request, &mut |load| {
             screen.show(experiment::progress::Progress::Load(load));
@@ -47,7 +48,9 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         now: &now,
     };
     let case = embedded_case(&args.server, scale)?;
-    let stage = Stage::set_up(&case, &site, &mut |progress| screen.show(progress));
+    let mut watch = |progress| screen.show(progress);
+    let stage =
+        Found::of(&case, &site, &mut watch).and_then(|found| Stage::set_up(found, &case, &site, &mut watch));
     screen.close();
     let mut stage = stage?;
     stage.stand_down()?;

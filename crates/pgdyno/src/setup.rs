@@ -3,16 +3,18 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use experiment::adopted::{self, Glance};
 use experiment::expand::{self, Site};
 use experiment::file::{self, Override};
 use model::experiment::Experiment;
 use model::plan::Plan;
+use model::units::Scale;
 use toml::Value;
 use wire::conninfo::PasswordSource;
 use wire::{Conninfo, Secret};
 
 use crate::cli::{ExperimentArgs, ServerArgs};
-use crate::secrets;
+use crate::{secrets, signals};
 
 /// What is asked, ready to be run.
 pub(crate) struct Asked {
@@ -34,8 +36,10 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let now = jiff::Timestamp::now();
     let now_unix_ns = now.as_nanosecond().max(0) as u64;
     let conninfo = experiment.server.url.as_deref().map(resolve).transpose()?;
+    let glance = conninfo.as_ref().map(|conninfo| look(&experiment, conninfo)).transpose()?.flatten();
     let site = Site {
-        memory_bytes: server::defaults::memory_bytes(),
+        memory_bytes: glance.is_none_or(|glance| glance.is_local).then(server::defaults::memory_bytes),
+        data_scale: glance.and_then(|glance| glance.data_scale),
         n_cpus,
         url_keywords: conninfo.as_ref().map(Conninfo::keywords),
         now_unix_ns,
@@ -48,6 +52,15 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let experiment_toml = toml_text(&experiment)?;
     let (password, password_source) = conninfo.map(|c| (c.password, c.password_source)).unwrap_or_default();
     Ok(Asked { plan, experiment_toml, password, password_source })
+}
+
+/// A look at the server by URL, if the scale of the data depends on it.
+fn look(experiment: &Experiment, conninfo: &Conninfo) -> Result<Option<Glance>> {
+    let is_rule = |scale: &Scale| !matches!(scale, Scale::Units(_));
+    if !experiment.workload.scale.all().iter().any(is_rule) {
+        return Ok(None);
+    }
+    adopted::glance(conninfo, signals::stop_flag()).map(Some)
 }
 
 fn toml_text(experiment: &Experiment) -> Result<String> {
