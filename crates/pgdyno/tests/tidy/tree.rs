@@ -79,7 +79,7 @@ fn walk(root: &Path, below: &str, files: &mut Vec<SourceFile>) {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
         let path = if below.is_empty() { name.clone() } else { format!("{below}/{name}") };
-        let is_left_behind = below.is_empty() && ["target", "results"].contains(&name.as_str());
+        let is_left_behind = name == "target" || path == "results";
         let is_hidden = name.starts_with('.') && name != ".ci";
         if is_left_behind || is_hidden {
             continue;
