@@ -177,6 +177,10 @@ impl Client {
                         *status = now;
                         received = Received::Complete;
                     }
+                    // After the reply's end it is no error of the statement: the server ends the connection.
+                    Reply::Error(body) if received == Received::Complete => {
+                        *farewell = Some(ReplyError::read(body));
+                    }
                     Reply::Error(body) => *error = Some(ReplyError::read(body)),
                     Reply::Notice(body) if is_farewell(body) => *farewell = Some(ReplyError::read(body)),
                     _ => {}
@@ -193,8 +197,17 @@ impl Client {
         self.error.take()
     }
 
-    /// Why the connection ended, if the server said so.
+    /// Why the connection ended, if the server said so; perhaps in what nobody has read yet, when it was a send
+    /// that failed.
     pub(crate) fn last_words(&mut self) -> Option<ReplyError> {
+        const READS_MAX: usize = 16;
+        let mut buffer = [0; 4096];
+        for _ in 0..READS_MAX {
+            match self.link.recv(&mut buffer) {
+                Ok(n @ 1..) if self.receive(&buffer[..n]).is_ok() => {}
+                _ => break,
+            }
+        }
         self.error.take().or_else(|| self.farewell.take())
     }
 }

@@ -83,7 +83,8 @@ fn one_lost_client_is_told_and_the_others_go_on() {
     let last = story.intervals.iter().find(|i| i.t == 2).unwrap();
     assert!(last.counts.committed > 10, "{last:?}");
     let (_, failed, unknown, _) = story.outcomes();
-    assert!(failed + unknown <= 1, "{:?}", story.done);
+    // A statement by itself that was under way may have been committed; one that was answered was.
+    assert!(failed == 0 && unknown <= 1, "{:?}", story.done);
 }
 
 #[test]
@@ -114,6 +115,7 @@ fn without_clients_the_load_is_over() {
     terminate(&pg, &database, "%last one%", "%");
     let story = driving.story(vec![first]);
     assert_eq!((story.done.ending, story.done.clients_lost), (Ending::ConnectionsLost, 1));
+    assert_eq!(story.done.counts.failed, 0);
 }
 
 #[test]
