@@ -11,6 +11,7 @@ mod embedded;
 mod faults;
 mod pace;
 mod pg;
+mod signals;
 mod stops;
 mod targets;
 mod tool;
