@@ -50,6 +50,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
 fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<()>) -> Result<Exit> {
     let path = dir.path().to_path_buf();
     let has_results = outcome.completed + outcome.incomplete > 0;
+    let is_failed = result.is_err();
     match result {
         // Bad input leaves nothing behind: the next attempt may name the same directory.
         Err(error) if !has_results => {
@@ -74,7 +75,12 @@ fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<(
         ));
         return Ok(Exit::Partial);
     }
-    Ok(exit)
+    Ok(exit_of(exit, is_failed))
+}
+
+/// The exit code of an experiment whose runs are all there: `explained`, but never that of success after an error.
+fn exit_of(explained: Exit, is_failed: bool) -> Exit {
+    if is_failed && explained == Exit::Done { Exit::Partial } else { explained }
 }
 
 fn default_path(asked: &Asked) -> PathBuf {
@@ -82,4 +88,16 @@ fn default_path(asked: &Asked) -> PathBuf {
     // Different from the seed's last digits, which a repeated experiment shares.
     let random = ((asked.plan.made_unix_ns / 1000) ^ u64::from(std::process::id())) as u16;
     store::default_path(std::path::Path::new("results"), &asked.plan.name, &today, random)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_an_error_the_exit_code_is_not_that_of_success() {
+        assert_eq!(exit_of(Exit::Done, false), Exit::Done);
+        assert_eq!(exit_of(Exit::Done, true), Exit::Partial);
+        assert_eq!(exit_of(Exit::Void, true), Exit::Void);
+    }
 }
