@@ -31,9 +31,29 @@ pub(crate) enum Command {
     /// Verify a workload's invariants in a database.
     #[command(disable_version_flag = true)]
     Check(CheckArgs),
+    /// The clusters of embedded servers: what is kept for the next run, and the space it takes.
+    #[command(subcommand)]
+    Server(ServerCommand),
     /// The load driver: takes its order on standard input.
     #[command(hide = true)]
     Drive,
+}
+
+/// What to do with clusters.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServerCommand {
+    /// List them with their sizes.
+    List {
+        /// Print as JSON, one object per line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove clusters with their data, WAL and snapshots; nobody may use them.
+    Remove {
+        /// Names as `list` shows them.
+        #[arg(value_name = "NAME", required = true)]
+        names: Vec<String>,
+    },
 }
 
 /// Which experiment, and what to change in it.

@@ -9,6 +9,7 @@ mod plan;
 mod run;
 mod screen;
 mod secrets;
+mod server_cmd;
 mod setup;
 mod signals;
 
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         Command::List(args) => list::list(&args),
         Command::Init(args) => init::init(&args),
         Command::Check(args) => check::check(&args),
+        Command::Server(command) => server_cmd::server(&command),
         Command::Drive => Ok(drive()),
     };
     match exit {

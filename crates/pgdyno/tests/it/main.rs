@@ -6,6 +6,7 @@
 
 mod adopted;
 mod bad_input;
+mod clusters;
 mod consent;
 mod embedded;
 mod faults;
