@@ -12,6 +12,7 @@ use crate::summary::LatencySummary;
 #[derive(Debug, Clone)]
 pub struct HistogramSum {
     histogram: Histogram<u64>,
+    /// The largest of the lines' own maxima.
     max_ns: u64,
 }
 
@@ -48,7 +49,12 @@ impl HistogramSum {
 
     /// Adds another sum.
     pub fn add(&mut self, other: &HistogramSum) {
-        self.histogram.add(&other.histogram).expect("a resizing histogram takes any other");
+        if self.histogram.is_empty() {
+            // Takes over how fine the other one is: a coarser one would round its values.
+            self.histogram = other.histogram.clone();
+        } else {
+            self.histogram.add(&other.histogram).expect("a resizing histogram takes any other");
+        }
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
@@ -59,7 +65,8 @@ impl HistogramSum {
 
     /// The value that the share `q` (0 to 1) of all values does not exceed; `None` when empty.
     ///
-    /// Accurate to three significant digits, and never above the largest value, which is known exactly.
+    /// Accurate to three significant digits of a value above the smallest that the histogram tells apart, and never
+    /// above the largest value that the lines name.
     pub fn quantile_ns(&self, q: f64) -> Option<u64> {
         if self.histogram.is_empty() {
             return None;
@@ -81,7 +88,8 @@ impl HistogramSum {
         })
     }
 
-    /// The exact largest value where the lines gave one, the histogram's otherwise.
+    /// The largest value that the lines name: as exact as the driver wrote it there. Lines without one (`0`) leave the
+    /// histogram's own, which is the upper end of a bucket.
     fn largest_ns(&self) -> u64 {
         if self.max_ns > 0 { self.max_ns } else { self.histogram.max() }
     }

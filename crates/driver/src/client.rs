@@ -94,6 +94,8 @@ pub(crate) struct Client {
     outgoing: Vec<u8>,
     n_sent: usize,
     error: Option<Box<ServerError>>,
+    /// Why the server is about to close the connection, if it said so.
+    farewell: Option<Box<ServerError>>,
 }
 
 /// Prepared statements of a connection, by their number in the whole load.
@@ -177,6 +179,7 @@ impl Client {
             outgoing: Vec::new(),
             n_sent: 0,
             error: None,
+            farewell: None,
         }
     }
 
@@ -277,7 +280,9 @@ impl Client {
     /// Takes in a piece of input that came at `now`.
     #[inline]
     pub(crate) fn receive(&mut self, input: &[u8], now: Nanos) -> Result<Received, String> {
-        let Client { scanner, status, error, n_results, pipeline, parsed, is_copying, fetched, .. } = self;
+        let Client {
+            scanner, status, error, farewell, n_results, pipeline, parsed, is_copying, fetched, ..
+        } = self;
         let mut received = Received::Partial;
         scanner
             .feed(input, |reply| {
@@ -299,6 +304,13 @@ impl Client {
                         if let Some(fetched) = fetched {
                             fetched.end_result();
                         }
+                    }
+                    // After the reply's end it is no error of the statement: the server ends the connection.
+                    Reply::Error(body) if received == Received::Complete => {
+                        *farewell = Some(Box::new(wire::parse_error(body)));
+                    }
+                    Reply::Notice(body) if is_farewell(body) => {
+                        *farewell = Some(Box::new(wire::parse_error(body)));
                     }
                     Reply::Error(body) if error.is_none() => {
                         *error = Some(Box::new(wire::parse_error(body)));
@@ -334,4 +346,27 @@ impl Client {
     pub(crate) fn take_error(&mut self) -> Option<Box<ServerError>> {
         self.error.take()
     }
+
+    /// Why the connection ended, if the server said so; perhaps in what nobody has read yet, when it was a send
+    /// that failed.
+    #[cold]
+    pub(crate) fn last_words(&mut self, now: Nanos) -> Option<Box<ServerError>> {
+        const READS_MAX: usize = 16;
+        let mut buffer = [0; 4096];
+        for _ in 0..READS_MAX {
+            let Some(link) = &mut self.link else { break };
+            match link.recv(&mut buffer) {
+                Ok(n @ 1..) if self.receive(&buffer[..n], now).is_ok() => {}
+                _ => break,
+            }
+        }
+        self.error.take().or_else(|| self.farewell.take())
+    }
+}
+
+/// A backend that must end at once, in a crash of another one or an immediate shutdown, sends no error but a
+/// warning of the class 57P0 (`quickdie` in postgres.c). Scripts may raise any number of other notices.
+fn is_farewell(body: &[u8]) -> bool {
+    const CODE: &[u8] = b"\0C57P0";
+    body.windows(CODE.len()).any(|window| window == CODE)
 }

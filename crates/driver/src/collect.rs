@@ -67,6 +67,8 @@ impl<'a> Collector<'a> {
                 connect_ns_total: 0.0,
                 n_connects: 0,
                 outage_ns_total: 0.0,
+                unanswered: 0,
+                unanswered_ns: 0,
             },
             messages: BTreeMap::new(),
             end: 0,
@@ -162,6 +164,8 @@ impl<'a> Collector<'a> {
         self.done.n_connects += finished.connects.n;
         self.done.connect_ns_total += finished.connects.ns;
         self.done.outage_ns_total += finished.connects.outage_ns;
+        self.done.unanswered += finished.unanswered;
+        self.done.unanswered_ns = self.done.unanswered_ns.max(finished.unanswered_ns);
         for (client, n) in finished.measured {
             self.done.measured_by_client[client] = n;
         }

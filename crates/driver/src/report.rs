@@ -44,6 +44,9 @@ pub(crate) struct Finished {
     pub(crate) clients_lost: u32,
     pub(crate) messages: BTreeMap<SqlState, String>,
     pub(crate) connects: Connects,
+    /// Clients whose last statement was cancelled and not even then answered, and the longest wait of one.
+    pub(crate) unanswered: u32,
+    pub(crate) unanswered_ns: Nanos,
 }
 
 /// Connections made while the load ran.

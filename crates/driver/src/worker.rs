@@ -153,7 +153,9 @@ impl<'a> Worker<'a> {
             let until = self.wake_up_at(now);
             let turn_end = clock::now();
             self.loop_max_ns = self.loop_max_ns.max(turn_end - now);
-            if self.setup.poller.wait(until).is_err() {
+            if let Err(error) = self.setup.poller.wait(until) {
+                let message = format!("the driver cannot wait for its connections any more: {error}");
+                self.report(Report::Failed(message));
                 break;
             }
             now = clock::now();

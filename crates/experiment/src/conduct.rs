@@ -4,15 +4,15 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use model::case::Case;
 use model::plan::{Plan, RunState, StateLine};
 use model::run::RunRecord;
-use store::ExperimentDir;
+use store::{ExperimentDir, RunWriter};
 
 use crate::one_run::{OneRun, unix_now};
 use crate::progress::{Progress, Watch};
-use crate::stage::{Site, Stage, StageKey};
+use crate::stage::{Found, Site, Stage, StageKey};
 
 /// How an experiment ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,39 +27,52 @@ pub struct Outcome {
     pub stopped: bool,
 }
 
+/// The reason of what the user stopped.
+pub(crate) const STOPPED: &str = "stopped by the user";
+
 /// Failed runs in a row after which going on is pointless.
 const FAILURES_MAX: u32 = 2;
 
-/// Makes every run of `plan`, writing into `dir`. A run that fails is recorded, and the next one begins.
+/// Makes every run of `plan`, writing into `dir`. A run that fails is recorded, and the next one begins; but when
+/// the first one fails before its load, the experiment cannot take place as it was asked, and ends with that error.
 ///
-/// # Errors
-/// When nothing can be measured at all: the server or its data cannot be had, results cannot be written.
+/// The result is an error when going on makes no sense: the server or its data cannot be had, results cannot be
+/// written. The outcome beside it says what was measured before.
 pub fn conduct(
     plan: &Plan,
     dir: &ExperimentDir,
     site: &Site,
     program: &Path,
     watch: &mut Watch,
-) -> Result<Outcome> {
-    let mut stages = Stages { open: Vec::new() };
-    let result = conduct_all(plan, dir, site, program, &mut stages, watch);
+) -> (Outcome, Result<()>) {
+    let mut stages = Stages::default();
+    let missing = plan.runs.len() as u32;
+    let mut outcome = Outcome { completed: 0, incomplete: 0, missing, stopped: false };
+    let result = conduct_all(&Order { plan, dir, site, program }, &mut stages, &mut outcome, watch);
     // Also after an error: no server of ours is left behind.
-    let stood_down = stages.stand_down();
-    let outcome = result?;
-    stood_down?;
-    Ok(outcome)
+    let result = result.and(stages.stand_down());
+    outcome.stopped = site.stop.load(Ordering::Relaxed);
+    let (state, reason) = match &result {
+        Err(error) => (RunState::Failed, format!("{error:#}")),
+        Ok(()) if outcome.completed == plan.runs.len() as u32 => (RunState::Completed, String::new()),
+        Ok(()) if outcome.stopped => (RunState::Partial, STOPPED.to_string()),
+        Ok(()) => (RunState::Partial, String::new()),
+    };
+    let noted = dir.append_state(&StateLine { t_unix_ns: unix_now(), run: 0, state, reason });
+    (outcome, result.and(noted))
 }
 
-fn conduct_all(
-    plan: &Plan,
-    dir: &ExperimentDir,
-    site: &Site,
-    program: &Path,
-    stages: &mut Stages,
-    watch: &mut Watch,
-) -> Result<Outcome> {
+/// What is to be done.
+struct Order<'a> {
+    plan: &'a Plan,
+    dir: &'a ExperimentDir,
+    site: &'a Site<'a>,
+    program: &'a Path,
+}
+
+fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch: &mut Watch) -> Result<()> {
+    let Order { plan, dir, site, program } = *order;
     let n_runs = plan.runs.len() as u32;
-    let mut outcome = Outcome { completed: 0, incomplete: 0, missing: n_runs, stopped: false };
     let (mut n_failed_in_row, mut spent_s) = (0, 0.0);
     for spec in &plan.runs {
         let case = plan.case(spec.case).with_context(|| format!("the plan has no case {}", spec.case))?;
@@ -77,7 +90,14 @@ fn conduct_all(
             results_dir: dir.path().to_path_buf(),
             tool_version: &plan.tool_version,
         };
-        let record = make_run(&run, stage, dir, watch)?;
+        let record = make_run(run.spec.run, dir, |writer| run.conduct(stage, writer, watch))?;
+        let is_well = record.state == RunState::Completed || site.stop.load(Ordering::Relaxed);
+        // Told below: a server that does not stop takes nothing from the run that it has served.
+        let stopped = if is_well { stage.stand_down() } else { stage.abandon() };
+        let is_first = outcome.missing == n_runs;
+        if is_first && record.state == RunState::Failed && record.go_unix_ns.is_none() {
+            bail!(record.reason);
+        }
         spent_s += begun.elapsed().as_secs_f64();
         outcome.missing -= 1;
         let n_done = n_runs - outcome.missing;
@@ -97,28 +117,26 @@ fn conduct_all(
             reason: record.reason.clone(),
             left_s,
         });
+        stopped.context("the server does not stop")?;
         if n_failed_in_row >= FAILURES_MAX || site.stop.load(Ordering::Relaxed) {
             break;
         }
     }
-    outcome.stopped = site.stop.load(Ordering::Relaxed);
-    Ok(outcome)
+    Ok(())
 }
 
-/// One run, its state written before and after.
-fn make_run(run: &OneRun, stage: &mut Stage, dir: &ExperimentDir, watch: &mut Watch) -> Result<RunRecord> {
+/// One run, its state written before and after. Its record is whole before anything else can fail.
+fn make_run(
+    run: u32,
+    dir: &ExperimentDir,
+    conduct: impl FnOnce(&RunWriter) -> RunRecord,
+) -> Result<RunRecord> {
     let state = |state, reason: &str| {
-        dir.append_state(&StateLine {
-            t_unix_ns: unix_now(),
-            run: run.spec.run,
-            state,
-            reason: reason.to_string(),
-        })
+        dir.append_state(&StateLine { t_unix_ns: unix_now(), run, state, reason: reason.to_string() })
     };
     state(RunState::Started, "")?;
-    let writer = dir.begin_run(run.spec.run)?;
-    let record = run.conduct(stage, &writer, watch);
-    stage.stand_down()?;
+    let writer = dir.begin_run(run)?;
+    let record = conduct(&writer);
     writer.finish()?;
     writer.write_record(&record)?;
     state(record.state, &record.reason)?;
@@ -134,24 +152,92 @@ fn measured_tps(record: &RunRecord) -> Option<f64> {
 }
 
 /// The stages made so far; each is kept, so that its data is loaded once.
+#[derive(Default)]
 struct Stages {
-    open: Vec<(StageKey, Stage)>,
+    open: Vec<Stage>,
+    /// Which of them serves what was asked for.
+    asked: Vec<(StageKey, usize)>,
 }
 
 impl Stages {
     fn for_case(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<&mut Stage> {
         let key = StageKey::of(case);
-        let index = match self.open.iter().position(|(known, _)| *known == key) {
-            Some(index) => index,
+        let index = match self.asked.iter().find(|(known, _)| *known == key) {
+            Some((_, index)) => *index,
             None => {
-                self.open.push((key, Stage::set_up(case, site, watch)?));
-                self.open.len() - 1
+                let found = Found::of(case, site, watch)?;
+                let index = match self.open.iter().position(|stage| stage.is_of(&found)) {
+                    Some(index) => index,
+                    None => {
+                        self.open.push(Stage::set_up(found, case, site, watch)?);
+                        self.open.len() - 1
+                    }
+                };
+                self.asked.push((key, index));
+                index
             }
         };
-        Ok(&mut self.open[index].1)
+        Ok(&mut self.open[index])
     }
 
     fn stand_down(&mut self) -> Result<()> {
-        self.open.iter_mut().try_for_each(|(_, stage)| stage.stand_down())
+        self.open.iter_mut().try_for_each(Stage::stand_down)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use model::case::{ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
+    use model::load::{Pace, Protocol, Window};
+    use model::plan::RunSpec;
+
+    use super::*;
+
+    #[test]
+    fn the_record_of_a_run_is_whole_before_its_server_is_stopped() {
+        let case = Case {
+            id: 1,
+            levels: BTreeMap::new(),
+            server: ServerSpec {
+                source: ServerSource::Version("18".parse().unwrap()),
+                settings: BTreeMap::new(),
+                wal_directory: None,
+            },
+            workload: WorkloadSpec {
+                kind: WorkloadKind::Tpcb,
+                scale: 1,
+                protocol: Protocol::Prepared,
+                n_clients: 1,
+                n_threads: 1,
+                pace: Pace::Closed,
+            },
+            window: Window { ramp_up_s: 0, measure_s: 1, grace_s: 0 },
+            prepare: Default::default(),
+        };
+        let spec = RunSpec { run: 1, block: 1, case: 1, seed: 1 };
+        let plan = Plan {
+            format: model::FORMAT,
+            name: "x".to_string(),
+            title: String::new(),
+            description: String::new(),
+            seed: 1,
+            repeats: 1,
+            tool_version: "0".to_string(),
+            made_unix_ns: 1,
+            factors: Vec::new(),
+            cases: vec![case.clone()],
+            runs: vec![spec.clone()],
+        };
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("out");
+        let dir = ExperimentDir::create(&path, &plan, "").unwrap();
+        let completed = RunRecord { state: RunState::Completed, ..RunRecord::new(spec, case, "0") };
+        // There is no server that it could have stopped.
+        make_run(1, &dir, |_| completed.clone()).unwrap();
+        let data = store::load_experiment(&path).unwrap();
+        assert_eq!(data.runs[0].record, completed);
+        assert_eq!(data.state.last().unwrap().state, RunState::Completed);
     }
 }

@@ -1,10 +1,12 @@
 //! A workload's tables in a database: what is there, and loading them.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use wire::session::Session;
+use wire::Conninfo;
+use wire::session::{Session, SessionError};
 use workload::marker::{Marker, MarkerState, READ_SQL};
 use workload::tpcb::{self, TABLES, Table, TpcbOptions};
 
@@ -117,6 +119,22 @@ pub fn load(
     request: &LoadRequest<'_>,
     progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<LoadReport> {
+    let result = load_all(session, request, progress);
+    if result.is_err() && request.stop.load(Ordering::Relaxed) {
+        // Whatever the statement that was cancelled says of it.
+        bail!(STOPPED_LOADING);
+    }
+    result
+}
+
+/// What is told of a load that the user stopped. It may have had no time to touch anything.
+const STOPPED_LOADING: &str = "stopped while loading; `pgdyno check` tells whether the data is whole";
+
+fn load_all(
+    session: &mut Session,
+    request: &LoadRequest<'_>,
+    progress: &mut dyn FnMut(LoadProgress),
+) -> Result<LoadReport> {
     let begun = Instant::now();
     refuse_foreign(session, request.replace)?;
     let scale = request.scale;
@@ -127,11 +145,11 @@ pub fn load(
         state,
         extra: Default::default(),
     };
-    session.execute(&tpcb::drop_tables())?;
-    for statement in tpcb::create_tables(scale, &TpcbOptions::default()) {
-        session.execute(&statement)?;
-    }
-    session.execute(&marker(MarkerState::Loading).comment_sql())?;
+    // At once: there are the old tables, or new ones that are marked as unfinished.
+    let mut statements = vec![tpcb::drop_tables()];
+    statements.extend(tpcb::create_tables(scale, &TpcbOptions::default()));
+    statements.push(marker(MarkerState::Loading).comment_sql());
+    change(session, &statements)?;
     let data_bytes = copy_rows(session, request, progress)?;
 
     let n_rows = rows_total(scale);
@@ -144,10 +162,55 @@ pub fn load(
     step("primary keys");
     for statement in tpcb::primary_keys() {
         stop_if_asked(request.stop)?;
-        session.execute(&statement)?;
+        change(session, &[statement])?;
     }
     session.execute(&marker(MarkerState::Finished { at: (request.now)() }).comment_sql())?;
     Ok(LoadReport { n_rows, data_bytes, seconds: begun.elapsed().as_secs_f64() })
+}
+
+/// For the rest of the transaction: a lock that others do not give up is waited for at most half a minute, or as
+/// long as the user set.
+const LIMIT_LOCK_WAITS: &str = "select pg_catalog.set_config('lock_timeout', '30s', true) \
+     where pg_catalog.current_setting('lock_timeout') = '0'";
+
+/// Runs statements that lock the tables, all or none.
+fn change(session: &mut Session, statements: &[String]) -> Result<()> {
+    session.execute("begin")?;
+    session.execute(LIMIT_LOCK_WAITS)?;
+    for statement in statements {
+        session.execute(statement).map_err(|error| locked_out(session, error))?;
+    }
+    Ok(session.execute("commit")?)
+}
+
+/// The error with the names of those who hold the locks, if that is what it is about.
+fn locked_out(session: &mut Session, error: SessionError) -> anyhow::Error {
+    const LOCK_NOT_AVAILABLE: &str = "55P03";
+    if !matches!(&error, SessionError::Server(error) if error.sqlstate == LOCK_NOT_AVAILABLE)
+        || session.execute("rollback").is_err()
+    {
+        return error.into();
+    }
+    let names: Vec<String> = TABLES.iter().map(|table| format!("'{}'", table.name())).collect();
+    // All that is held conflicts with the lock of DROP and TRUNCATE. `pg_blocking_pids` would have to be asked
+    // while waiting.
+    let sql = format!(
+        "select distinct l.pid, coalesce(a.application_name, ''), coalesce(a.state, '') from pg_catalog.pg_locks l \
+         left join pg_catalog.pg_stat_activity a on a.pid = l.pid \
+         where l.granted and l.pid <> pg_catalog.pg_backend_pid() \
+         and l.database = (select oid from pg_catalog.pg_database where datname = current_database()) \
+         and l.relation in (select pg_catalog.to_regclass(n)::oid from pg_catalog.unnest(array[{}]::text[]) n) \
+         order by 1 limit 10",
+        names.join(",")
+    );
+    let holders = session.query(&sql).unwrap_or_default().rows.into_iter().map(|row| {
+        let mut values = row.into_iter().map(Option::unwrap_or_default);
+        let mut next = || values.next().unwrap_or_default();
+        format!("server process {} (application_name `{}`, {})", next(), next(), next())
+    });
+    let holders: Vec<String> = holders.collect();
+    let who = if holders.is_empty() { "others".to_string() } else { holders.join(", ") };
+    anyhow::Error::new(error).context(format!("the tables are locked by {who}; end that, or wait for it"))
 }
 
 fn rows_total(scale: u32) -> u64 {
@@ -173,7 +236,8 @@ fn copy_rows(
     progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<u64> {
     session.execute("begin")?;
-    session.execute(&tpcb::truncate_tables())?;
+    session.execute(LIMIT_LOCK_WAITS)?;
+    session.execute(&tpcb::truncate_tables()).map_err(|error| locked_out(session, error))?;
     let mut data_bytes = 0;
     let rows_total = rows_total(request.scale);
     let mut rows_done = 0;
@@ -203,18 +267,57 @@ fn copy_rows(
 
 fn stop_if_asked(stop: &AtomicBool) -> Result<()> {
     if stop.load(Ordering::Relaxed) {
-        bail!("stopped while loading; the tables are marked as unfinished");
+        bail!(STOPPED_LOADING);
     }
     Ok(())
 }
 
-/// Rows of each table, by name.
+/// How long a server may take to be reachable again after a load that ended well or in a crash.
+const AGAIN_DEADLINE: Duration = Duration::from_secs(10);
+/// Pause between two attempts to reach it.
+const AGAIN_PAUSE: Duration = Duration::from_millis(100);
+/// How long a count may take: somebody may hold a lock on a table.
+const COUNT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Rows of each table after a load, waiting a moment for a server that recovers from a crash.
+///
+/// # Errors
+/// When the server cannot be reached, fails, or takes too long.
+pub fn count_rows_after(conninfo: &Conninfo, stop: &AtomicBool) -> Result<BTreeMap<String, u64>> {
+    let begun = Instant::now();
+    let mut session = loop {
+        match Session::connect(conninfo) {
+            Ok(session) => break session,
+            Err(error) => {
+                let is_late = begun.elapsed() >= AGAIN_DEADLINE || stop.load(Ordering::Relaxed);
+                // A server that recovers answers, and says so; one that is gone does not answer.
+                if is_late || error.server_error().is_none() || !error.is_temporary() {
+                    return Err(error.into());
+                }
+                std::thread::sleep(AGAIN_PAUSE);
+            }
+        }
+    };
+    session.set_timeout(Some(COUNT_TIMEOUT));
+    count_rows(&mut session)
+}
+
+/// A larger table is not counted: that would read it all, for longer than a run lasts, and push out of memory what
+/// was put there before the load. The history, which proves the load, always is: it was written just now.
+const COUNTED_BYTES_MAX: u64 = 1 << 30;
+
+/// Rows of each table, by name, without the tables that are too large to be counted.
 ///
 /// # Errors
 /// When a table is missing or the server fails.
-pub fn count_rows(session: &mut Session) -> Result<std::collections::BTreeMap<String, u64>> {
-    let mut counts = std::collections::BTreeMap::new();
+pub fn count_rows(session: &mut Session) -> Result<BTreeMap<String, u64>> {
+    let mut counts = BTreeMap::new();
     for table in TABLES {
+        let size = session.query(&format!("select pg_catalog.pg_relation_size('{}')", table.name()))?;
+        let bytes: u64 = size.scalar().and_then(|n| n.parse().ok()).context("a relation has a size")?;
+        if table != Table::History && bytes > COUNTED_BYTES_MAX {
+            continue;
+        }
         let rows = session.query(&format!("select count(*) from {}", table.name()))?;
         let n = rows.scalar().and_then(|n| n.parse().ok()).context("count(*) gives a number")?;
         counts.insert(table.name().to_string(), n);

@@ -13,8 +13,10 @@ use workload::Prng;
 /// What the plan is made for.
 #[derive(Debug, Clone)]
 pub struct Site {
-    /// Memory of the machine that has the data, bytes.
-    pub memory_bytes: u64,
+    /// Memory of the machine that has the data, bytes; `None` if that machine is out of sight.
+    pub memory_bytes: Option<u64>,
+    /// Scale of the whole data that pgdyno loaded before on the server by URL.
+    pub data_scale: Option<u32>,
     /// Processors of the machine that has the driver.
     pub n_cpus: u32,
     /// The server by URL as libpq keywords without the password, when the experiment names one.
@@ -112,6 +114,17 @@ struct Dimension {
     levels: Vec<String>,
 }
 
+impl Dimension {
+    /// A level given twice would make two cases that nothing tells apart.
+    fn check_distinct(&self) -> Result<(), String> {
+        let repeated = self.levels.iter().enumerate().find(|(n, level)| self.levels[..*n].contains(level));
+        match repeated {
+            Some((_, level)) => Err(format!("{}: level {level} is given twice", self.key)),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Grid {
     fn of(experiment: &Experiment, site: &Site) -> Result<Grid, String> {
         let mut grid = Grid { dimensions: Vec::new() };
@@ -141,6 +154,7 @@ impl Grid {
         grid.add("workload.protocol", &protocols);
         grid.add("workload.clients", workload.clients.all());
         grid.add("workload.pace", workload.pace.all());
+        grid.dimensions.iter().try_for_each(Dimension::check_distinct)?;
         Ok(grid)
     }
 
@@ -225,7 +239,7 @@ fn workload_spec(
     }
     Ok(WorkloadSpec {
         kind,
-        scale: resolve_scale(values["workload.scale"].parse()?, most_clients, site.memory_bytes),
+        scale: resolve_scale(values["workload.scale"].parse()?, most_clients, site)?,
         protocol: values["workload.protocol"].parse()?,
         n_clients,
         n_threads: n_threads.min(n_clients),
@@ -233,14 +247,25 @@ fn workload_spec(
     })
 }
 
-/// Scale units for a rule. `fit`: two branches for each client, so that row locks on branches do not decide
-/// (pgbench's documentation asks for at least one), at least 20, at most an eighth of memory.
-fn resolve_scale(scale: Scale, most_clients: u32, memory_bytes: u64) -> u32 {
+/// Scale units for a rule. `fit`: the data that is there already, if pgdyno loaded it; else two branches for each
+/// client, so that row locks on branches do not decide (pgbench's documentation asks for at least one), at least 20,
+/// at most an eighth of memory.
+fn resolve_scale(scale: Scale, most_clients: u32, site: &Site) -> Result<u32, String> {
     let unit_bytes = workload::tpcb::estimated_bytes(1).max(1);
-    match scale {
-        Scale::Units(units) => units,
-        Scale::Fit => (2 * most_clients).max(20).min((memory_bytes / 8 / unit_bytes).max(1) as u32),
-        Scale::TimesRam(times) => ((memory_bytes as f64 * times / unit_bytes as f64).ceil() as u32).max(1),
+    match (scale, site.memory_bytes) {
+        (Scale::Units(units), _) => Ok(units),
+        (Scale::Fit, memory_bytes) => Ok(site.data_scale.unwrap_or_else(|| {
+            let most = memory_bytes.map_or(u64::MAX, |bytes| (bytes / 8 / unit_bytes).max(1));
+            u64::from(most_clients).saturating_mul(2).max(20).min(most) as u32
+        })),
+        (Scale::TimesRam(times), Some(bytes)) => {
+            Ok(((bytes as f64 * times / unit_bytes as f64).ceil() as u32).max(1))
+        }
+        (Scale::TimesRam(_), None) => Err(format!(
+            "workload.scale: `{scale}` needs the memory of the server's machine, which is not this one; give a \
+             number: one scale unit is about {} MB",
+            unit_bytes / 1_000_000
+        )),
     }
 }
 
@@ -249,12 +274,23 @@ mod tests {
     use super::*;
 
     fn site() -> Site {
-        Site { memory_bytes: 24 << 30, n_cpus: 2, url_keywords: None, now_unix_ns: 1, fresh_seed: 42 }
+        Site {
+            memory_bytes: Some(24 << 30),
+            data_scale: None,
+            n_cpus: 2,
+            url_keywords: None,
+            now_unix_ns: 1,
+            fresh_seed: 42,
+        }
     }
 
     fn plan_of(text: &str) -> Result<Plan, String> {
+        plan_at(text, &site())
+    }
+
+    fn plan_at(text: &str, site: &Site) -> Result<Plan, String> {
         let text = format!("[experiment]\nname = \"x\"\n{text}");
-        plan(&crate::file::parse("x.toml", &text, &[]).unwrap(), &site())
+        plan(&crate::file::parse("x.toml", &text, &[]).unwrap(), site)
     }
 
     #[test]
@@ -263,7 +299,7 @@ mod tests {
         let plan = plan_of(text).unwrap();
         assert_eq!(plan.cases.len(), 6);
         assert_eq!(plan.factors, ["server.version", "workload.clients"]);
-        assert_eq!(plan.cases[1].label(), "version 12, clients 8");
+        assert_eq!(plan.cases[1].label(), "version 12, 8 clients");
         assert_eq!(plan.runs.len(), 24);
         let orders: Vec<Vec<u32>> =
             plan.runs.chunks(6).map(|b| b.iter().map(|run| run.case).collect()).collect();
@@ -289,6 +325,19 @@ mod tests {
     }
 
     #[test]
+    fn a_machine_out_of_sight_has_no_memory_to_scale_by() {
+        let scale = |text: &str, data_scale| {
+            let away = Site { memory_bytes: None, data_scale, ..site() };
+            plan_at(text, &away).map(|plan| plan.cases[0].workload.scale)
+        };
+        assert_eq!(scale("[workload]\nclients = 5000", None), Ok(10_000));
+        assert_eq!(scale("[workload]\nclients = 5000", Some(3)), Ok(3), "the data that is there fits");
+        assert_eq!(scale("[workload]\nscale = 7", Some(3)), Ok(7));
+        let message = scale("[workload]\nscale = \"3x RAM\"", Some(3)).unwrap_err();
+        assert!(message.contains("`3x RAM` needs the memory of the server's machine"), "{message}");
+    }
+
+    #[test]
     fn contradictions_are_refused() {
         let check = |text: &str, expected: &str| {
             let message = plan_of(text).unwrap_err();
@@ -300,5 +349,8 @@ mod tests {
         check("[run]\nmeasure = \"1500ms\"", "whole number of seconds");
         check("[run]\nmeasure = \"1s\"", "too short");
         check("[workload]\nthreads = 0", "threads: 0");
+        check("[workload]\nclients = [1, 2, 1]", "workload.clients: level 1 is given twice");
+        check("[server]\nversion = [\"18\", \"18\"]", "server.version: level 18 is given twice");
+        check("[server]\nsettings.work_mem = [\"4MB\", \"4MB\"]", "work_mem: level 4MB is given twice");
     }
 }

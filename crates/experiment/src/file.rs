@@ -34,11 +34,10 @@ impl Override {
                 "--set: `{key}` is not a key of the experiment file; example: workload.scale"
             ));
         }
-        Ok(Override {
-            key: key.to_string(),
-            value: parse_value(value.trim()),
-            origin: format!("--set {text}"),
-        })
+        // A server's address may have a password: it is not repeated in messages.
+        let origin =
+            if key == "server.url" { "--set server.url".to_string() } else { format!("--set {text}") };
+        Ok(Override { key: key.to_string(), value: parse_value(value.trim()), origin })
     }
 
     /// A value made from text levels: one level is a value, several are a list.
@@ -104,10 +103,18 @@ fn located(name: &str, text: &str, error: &toml::de::Error) -> FileError {
     let column = before[line_start..].chars().count() + 1;
     let source = text.lines().nth(line - 1).unwrap_or_default();
     let caret = format!("{}^", " ".repeat(column - 1));
+    if source.contains("://") || source.contains("password") {
+        // The line may have a password.
+        return FileError { message: format!("{name}:{line}:{column}: {message}") };
+    }
     FileError { message: format!("{name}:{line}:{column}: {message}\n  {source}\n  {caret}") }
 }
 
 fn one_line(message: &str) -> String {
+    // serde speaks of Rust's types.
+    let message = message
+        .replace("expected u32", "expected a whole number")
+        .replace("expected u64", "expected a whole number");
     message.split('\n').map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 

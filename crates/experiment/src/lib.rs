@@ -1,11 +1,16 @@
 //! Conducts experiments: from a file to a plan, from a plan to runs, each through its phases, written as it goes.
 
+pub mod adopted;
 pub mod builtin;
 pub mod check;
 pub mod conduct;
 pub mod data;
+mod ending;
 pub mod expand;
 pub mod file;
+pub mod hold;
 pub mod one_run;
 pub mod progress;
+mod room;
+pub mod session;
 pub mod stage;

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result};
 use fleet::LocalDriver;
 use model::case::{Case, WorkloadKind};
-use model::drive::{Done, DriveOrder, DriverLine, Ending};
+use model::drive::{Done, DriveOrder, DriverLine};
 use model::load::{LoadSpec, ScriptSpec};
 use model::phase::{Phase, PhaseRecord};
 use model::plan::{RunSpec, RunState};
@@ -21,8 +21,12 @@ use wire::Conninfo;
 use wire::session::Session;
 use workload::Builtin;
 
+use crate::conduct::STOPPED;
 use crate::data;
+use crate::ending;
 use crate::progress::{Progress, Watch};
+use crate::room;
+use crate::session;
 use crate::stage::{Site, Stage};
 
 /// Time between the order to go and the start of the load: enough for every thread to be there.
@@ -51,13 +55,13 @@ pub(crate) fn unix_now() -> u64 {
 impl OneRun<'_> {
     /// Takes the run through all phases. What there is, is on disk also when it fails.
     pub(crate) fn conduct(&self, stage: &mut Stage, writer: &RunWriter, watch: &mut Watch) -> RunRecord {
-        let mut record = self.new_record();
+        let mut record = RunRecord::new(self.spec.clone(), self.case.clone(), self.tool_version);
         let result = self.phases(stage, writer, &mut record, watch);
         match result {
             Ok(()) => {}
             Err(_) if self.site.stop.load(Ordering::Relaxed) => {
                 record.state = RunState::Partial;
-                record.reason = "stopped by the user".to_string();
+                record.reason = STOPPED.to_string();
             }
             Err(error) => {
                 record.state = RunState::Failed;
@@ -68,28 +72,6 @@ impl OneRun<'_> {
             record.telemetry_unavailable.insert("server.log".to_string(), format!("{error:#}"));
         }
         record
-    }
-
-    fn new_record(&self) -> RunRecord {
-        RunRecord {
-            format: model::FORMAT,
-            tool_version: self.tool_version.to_string(),
-            spec: self.spec.clone(),
-            case: self.case.clone(),
-            state: RunState::Started,
-            reason: String::new(),
-            load: None,
-            server: None,
-            host: None,
-            server_is_local: false,
-            phases: Vec::new(),
-            go_unix_ns: None,
-            ready: None,
-            done: None,
-            rows_before: BTreeMap::new(),
-            rows_after: BTreeMap::new(),
-            telemetry_unavailable: BTreeMap::new(),
-        }
     }
 
     fn phases(
@@ -104,17 +86,37 @@ impl OneRun<'_> {
         phases.take(Phase::Restore, |watch| stage.restore(self.case, self.site, watch))?;
         self.site.go_on()?;
         let conninfo = stage.conninfo()?;
-        let mut session = Session::connect(&conninfo)?;
+        let mut session = session::open(&conninfo, self.site.stop)?;
+        // Of all cases, so that this is known before the first one.
+        room::check(&mut session, self.site.most_clients)?;
+        // Before the server is tended: what is read here must not undo the prewarming, nor the quiet.
+        let place = self.describe(stage, &mut session, phases.record)?;
         self.tend(&mut session, &mut phases)?;
         let Phases { record, watch } = phases;
-        let place = self.describe(stage, &mut session, record)?;
         writer.write_record(record)?;
         drop(session);
         self.load(&place, &conninfo, writer, record, watch)?;
-        let mut session =
-            Session::connect(&conninfo).context("the server cannot be reached after the load")?;
-        record.rows_after = data::count_rows(&mut session)?;
+        self.count_after(&conninfo, record);
         Ok(())
+    }
+
+    /// Counts rows again. That this fails takes nothing from what was measured, but is told.
+    fn count_after(&self, conninfo: &Conninfo, record: &mut RunRecord) {
+        if record.done.as_ref().is_some_and(|done| done.unanswered > 0) {
+            let reason = "the server did not answer at the end of the load".to_string();
+            record.telemetry_unavailable.insert("rows_after".to_string(), reason);
+            return;
+        }
+        match data::count_rows_after(conninfo, self.site.stop) {
+            Ok(rows) => record.rows_after = rows,
+            Err(error) => {
+                let reason = format!("rows could not be counted after the load: {error:#}");
+                record.telemetry_unavailable.insert("rows_after".to_string(), reason.clone());
+                if record.state == RunState::Completed {
+                    (record.state, record.reason) = (RunState::Partial, reason);
+                }
+            }
+        }
     }
 
     /// The steps between restore and load, each only if the case asks for it.
@@ -214,11 +216,7 @@ impl OneRun<'_> {
             push_phase(record, Phase::Measure, second(window.ramp_up_s), load_end);
         }
         push_phase(record, Phase::Drain, load_end, done.end_unix_ns.max(load_end));
-        (record.state, record.reason) = match done.ending {
-            Ending::Completed => (RunState::Completed, String::new()),
-            Ending::Stopped => (RunState::Partial, "stopped by the user".to_string()),
-            Ending::ConnectionsLost => (RunState::Partial, "every client lost its connection".to_string()),
-        };
+        (record.state, record.reason) = ending::of(&done);
         record.done = Some(done);
     }
 
@@ -261,7 +259,8 @@ impl OneRun<'_> {
     /// Keeps the embedded server's log with the run.
     fn keep_log(&self, stage: &Stage, writer: &RunWriter) -> Result<()> {
         if let Some(cluster) = stage.cluster() {
-            std::fs::copy(cluster.log_path(), writer.server_log()).context("copy the server's log")?;
+            server::planted::copy(&cluster.log_path(), &writer.server_log())
+                .context("copy the server's log")?;
         }
         Ok(())
     }

@@ -11,11 +11,15 @@ use anyhow::{Context, Result, bail};
 use model::case::{Case, ServerSource, WorkloadKind};
 use server::workspace::{Claim, ClusterKey, Workspace};
 use server::{Binaries, Cache, Cluster, InitOptions, Server, StopMode};
+use wire::conninfo::PasswordSource;
 use wire::session::Session;
 use wire::{Conninfo, Secret};
 
-use crate::data::{self, DataState, LoadRequest};
+use crate::adopted::Adopted;
+use crate::conduct::STOPPED;
+use crate::data::{self, LoadRequest};
 use crate::progress::{Progress, Watch};
+use crate::session;
 
 /// What every stage needs.
 pub struct Site<'a> {
@@ -27,10 +31,12 @@ pub struct Site<'a> {
     pub most_clients: u32,
     /// Password of the server given by URL.
     pub password: Option<Secret>,
+    /// Where it came from, for messages.
+    pub password_source: PasswordSource,
     /// Tables that pgdyno did not make may be dropped.
     pub replace: bool,
     /// Raised when the user wants to stop.
-    pub stop: &'a AtomicBool,
+    pub stop: &'static AtomicBool,
     /// Now as text, for the load marker.
     pub now: &'a dyn Fn() -> String,
 }
@@ -39,12 +45,17 @@ impl Site<'_> {
     /// Fails if the user wants to stop.
     pub fn go_on(&self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
-            bail!("stopped by the user");
+            bail!(STOPPED);
         }
         Ok(())
     }
 
-    fn load(&self, session: &mut Session, scale: u32, watch: &mut Watch) -> Result<data::LoadReport> {
+    pub(crate) fn load(
+        &self,
+        session: &mut Session,
+        scale: u32,
+        watch: &mut Watch,
+    ) -> Result<data::LoadReport> {
         let request = LoadRequest { scale, replace: self.replace, now: self.now, stop: self.stop };
         watch(Progress::Step(format!("loading scale {scale}")));
         let report = data::load(session, &request, &mut |progress| watch(Progress::Load(progress)))?;
@@ -57,7 +68,7 @@ impl Site<'_> {
     }
 }
 
-/// The part of a case that decides which stage it needs.
+/// The part of a case that decides which stage it needs, as it was asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StageKey {
     source: ServerSource,
@@ -76,12 +87,42 @@ impl StageKey {
     }
 }
 
+/// The server of a case, found: `18` and `18.6` may be the same.
+pub enum Found {
+    /// Binaries of ours, and the cluster that they need.
+    Embedded(Binaries, ClusterKey),
+    /// A server that was there before.
+    Adopted(Conninfo),
+}
+
+impl Found {
+    /// Finds it, fetching binaries if there are none.
+    ///
+    /// # Errors
+    /// When binaries cannot be had.
+    pub fn of(case: &Case, site: &Site, watch: &mut Watch) -> Result<Found> {
+        let binaries = match &case.server.source {
+            ServerSource::Version(version) => {
+                server::fetch(site.cache, version, &mut |p| watch(Progress::Fetch(p)))?
+            }
+            ServerSource::BinDir(dir) => Binaries::from_bin_dir(dir)?,
+            ServerSource::Url(keywords) => {
+                let mut conninfo = Conninfo::from_keywords(keywords, site.password.clone())?;
+                conninfo.password_source = site.password_source.clone();
+                return Ok(Found::Adopted(conninfo));
+            }
+        };
+        let key = cluster_key(&binaries, case)?;
+        Ok(Found::Embedded(binaries, key))
+    }
+}
+
 /// Where runs take place.
 pub enum Stage {
     /// A cluster of our own.
     Embedded(Box<Embedded>),
     /// A server that was there before.
-    Adopted(Adopted),
+    Adopted(Box<Adopted>),
 }
 
 /// The name of the snapshot of freshly loaded data.
@@ -92,20 +133,25 @@ impl Stage {
     ///
     /// # Errors
     /// When binaries, cluster or data cannot be had.
-    pub fn set_up(case: &Case, site: &Site, watch: &mut Watch) -> Result<Stage> {
-        match &case.server.source {
-            ServerSource::Version(version) => {
-                let binaries = server::fetch(site.cache, version, &mut |p| watch(Progress::Fetch(p)))?;
-                Ok(Stage::Embedded(Box::new(Embedded::set_up(binaries, case, site, watch)?)))
+    pub fn set_up(found: Found, case: &Case, site: &Site, watch: &mut Watch) -> Result<Stage> {
+        Ok(match found {
+            Found::Embedded(binaries, key) => {
+                Stage::Embedded(Box::new(Embedded::set_up(binaries, key, case, site, watch)?))
             }
-            ServerSource::BinDir(dir) => {
-                let binaries = Binaries::from_bin_dir(dir)?;
-                Ok(Stage::Embedded(Box::new(Embedded::set_up(binaries, case, site, watch)?)))
+            // What is wrong with the target is told before anything begins.
+            Found::Adopted(conninfo) => {
+                Stage::Adopted(Box::new(Adopted::set_up(conninfo, case, site, watch)?))
             }
-            ServerSource::Url(keywords) => {
-                let conninfo = Conninfo::from_keywords(keywords, site.password.clone())?;
-                Ok(Stage::Adopted(Adopted { conninfo }))
-            }
+        })
+    }
+
+    /// Whether this is the stage of what was found.
+    pub fn is_of(&self, found: &Found) -> bool {
+        match (self, found) {
+            (Stage::Embedded(stage), Found::Embedded(_, key)) => stage.key == *key,
+            // An experiment has one at most; its data is loaded again at any scale.
+            (Stage::Adopted(_), Found::Adopted(_)) => true,
+            _ => false,
         }
     }
 
@@ -157,8 +203,20 @@ impl Stage {
     /// # Errors
     /// When it does not stop.
     pub fn stand_down(&mut self) -> Result<()> {
+        self.end(StopMode::Fast)
+    }
+
+    /// The same for a server that may hang: it is not asked to write anything.
+    ///
+    /// # Errors
+    /// When it does not stop.
+    pub fn abandon(&mut self) -> Result<()> {
+        self.end(StopMode::Immediate)
+    }
+
+    fn end(&mut self, mode: StopMode) -> Result<()> {
         match self {
-            Stage::Embedded(stage) => stage.stop(StopMode::Fast),
+            Stage::Embedded(stage) => stage.stop(mode),
             Stage::Adopted(_) => Ok(()),
         }
     }
@@ -169,13 +227,25 @@ pub struct Embedded {
     // Declared first: the server ends before the claim on its cluster does.
     server: Option<Server>,
     cluster: Cluster,
+    key: ClusterKey,
     _claim: Claim,
 }
 
 impl Embedded {
-    fn set_up(binaries: Binaries, case: &Case, site: &Site, watch: &mut Watch) -> Result<Embedded> {
+    fn set_up(
+        binaries: Binaries,
+        key: ClusterKey,
+        case: &Case,
+        site: &Site,
+        watch: &mut Watch,
+    ) -> Result<Embedded> {
+        // What a pgdyno that was killed could not remove itself.
+        server::socket::sweep_sockets();
         let scale = case.workload.scale;
-        let claim = Workspace::in_cache(site.cache)?.claim(&cluster_key(&binaries, case)?)?;
+        let workspace = Workspace::in_cache(site.cache)?;
+        // One that cannot be swept is not in the way of this one.
+        workspace.sweep().ok();
+        let claim = workspace.claim(&key)?;
         let options =
             InitOptions { wal_directory: case.server.wal_directory.clone(), ..InitOptions::default() };
         // Data, its snapshot, and WAL while loading.
@@ -183,7 +253,7 @@ impl Embedded {
         let mut cluster = claim.cluster(&binaries, &options, needed_bytes)?;
         if cluster.has_snapshot(LOADED) {
             watch(Progress::Step(format!("using the data of scale {scale} loaded before")));
-            return Ok(Embedded { server: None, cluster, _claim: claim });
+            return Ok(Embedded { server: None, cluster, key, _claim: claim });
         }
         if cluster.control_file().is_ok_and(|control| !control.is_shut_down)
             || !cluster.facts.labels.is_empty()
@@ -194,7 +264,7 @@ impl Embedded {
         }
         watch(Progress::Step(format!("made a cluster of PostgreSQL {}", binaries.version)));
         cluster.set_labels(labels(case))?;
-        let mut stage = Embedded { server: None, cluster, _claim: claim };
+        let mut stage = Embedded { server: None, cluster, key, _claim: claim };
         stage.fill(case, site, watch)?;
         Ok(stage)
     }
@@ -202,7 +272,7 @@ impl Embedded {
     /// Loads the data and keeps a snapshot of it.
     fn fill(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<()> {
         self.start(case, site)?;
-        let mut session = Session::connect(&self.conninfo()?)?;
+        let mut session = session::open(&self.conninfo()?, site.stop)?;
         site.load(&mut session, case.workload.scale, watch)?;
         session.execute("checkpoint")?;
         drop(session);
@@ -229,8 +299,9 @@ impl Embedded {
     fn start(&mut self, case: &Case, site: &Site) -> Result<()> {
         let version_num = self.cluster.binaries.version_num;
         let chosen = &case.server.settings;
-        let settings =
+        let mut settings =
             server::defaults::embedded_settings(version_num, site.memory_bytes, site.most_clients, chosen)?;
+        server::space::fit_wal(&self.cluster, chosen, &mut settings)?;
         self.server = Some(Server::start(&self.cluster, &settings)?);
         Ok(())
     }
@@ -243,7 +314,6 @@ impl Embedded {
     }
 
     fn conninfo(&self) -> Result<Conninfo> {
-        // By this name, waiting for quiet tells our own sessions from others.
         Ok(Conninfo { application_name: Some("pgdyno".to_string()), ..self.running()?.conninfo() })
     }
 
@@ -340,51 +410,9 @@ impl Kept {
     /// When it does not start.
     pub fn start(&self) -> Result<Server> {
         let version_num = self.cluster.binaries.version_num;
-        let settings = server::defaults::embedded_defaults(version_num, server::defaults::memory_bytes(), 1);
+        let mut settings =
+            server::defaults::embedded_defaults(version_num, server::defaults::memory_bytes(), 1);
+        server::space::fit_wal(&self.cluster, &BTreeMap::new(), &mut settings)?;
         Ok(Server::start(&self.cluster, &settings)?)
-    }
-}
-
-/// A server that was there before; its data is put to the first state by loading it again.
-pub struct Adopted {
-    conninfo: Conninfo,
-}
-
-impl Adopted {
-    fn restore(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<BTreeMap<String, String>> {
-        let mut session = Session::connect(&self.conninfo)?;
-        let scale = case.workload.scale;
-        let state = data::inspect(&mut session)?;
-        let detail = |text: String| Ok(BTreeMap::from([("method".to_string(), text)]));
-        if case.prepare.restore {
-            let report = site.load(&mut session, scale, watch)?;
-            return detail(format!("loaded again, {} rows in {:.3} s", report.n_rows, report.seconds));
-        }
-        match state {
-            DataState::Whole(marker) if marker.scale == scale => {
-                detail("none: prepare.restore is off".into())
-            }
-            DataState::Foreign { scale: Some(found), .. } if found == scale => {
-                detail("none: prepare.restore is off, tables not made by pgdyno".into())
-            }
-            DataState::Whole(marker) => {
-                bail!(
-                    "the experiment asks for scale {scale}, but the data has scale {}; give --scale {}",
-                    marker.scale,
-                    marker.scale
-                )
-            }
-            DataState::Foreign { scale: Some(found), .. } => {
-                bail!(
-                    "the experiment asks for scale {scale}, but the data has scale {found}; give --scale {found}"
-                )
-            }
-            DataState::Foreign { .. } | DataState::Half(_) => {
-                bail!("the data is not whole; load it with pgdyno init, or leave prepare.restore on")
-            }
-            DataState::Absent => bail!(
-                "the database has no such tables; load them with pgdyno init, or leave prepare.restore on"
-            ),
-        }
     }
 }

@@ -222,6 +222,8 @@ impl Drop for LocalDriver {
 
 fn start<A: AsRef<OsStr>>(program: &Path, args: impl IntoIterator<Item = A>) -> io::Result<Child> {
     let mut command = Command::new(program);
+    // The password comes with the order; the environment of another process is no place for it.
+    command.env_remove("PGPASSWORD");
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let parent = getpid();
     let die_with_parent = move || -> io::Result<()> {

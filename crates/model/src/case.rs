@@ -34,12 +34,13 @@ impl Case {
         if self.levels.is_empty() {
             return format!("{} clients", self.workload.n_clients);
         }
-        let parts: Vec<String> = self
-            .levels
-            .iter()
-            .map(|(key, level)| format!("{} {level}", key.rsplit('.').next().unwrap_or(key)))
-            .collect();
-        parts.join(", ")
+        let part = |(key, level): (&String, &String)| match key.rsplit('.').next().unwrap_or(key) {
+            // As people say it.
+            "clients" if level == "1" => "1 client".to_string(),
+            "clients" => format!("{level} clients"),
+            name => format!("{name} {level}"),
+        };
+        self.levels.iter().map(part).collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -119,4 +119,10 @@ pub struct Done {
     /// Time without a connection after its loss, summed over all clients, nanoseconds.
     #[serde(default)]
     pub outage_ns_total: f64,
+    /// Clients whose last statement was never answered, although it was cancelled.
+    #[serde(default)]
+    pub unanswered: u32,
+    /// The longest time that one of these waited, nanoseconds.
+    #[serde(default)]
+    pub unanswered_ns: u64,
 }

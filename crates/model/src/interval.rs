@@ -178,7 +178,8 @@ pub struct HistogramLine {
 
 /// Largest latency that a histogram holds: one hour. Larger values are counted there.
 pub const HISTOGRAM_MAX_NS: u64 = 3_600_000_000_000;
-/// Smallest latency told apart: one microsecond.
-pub const HISTOGRAM_MIN_NS: u64 = 1_000;
+/// Smallest latency told apart. One nanosecond, so that three digits are three digits also of 20 microseconds: a
+/// larger smallest value would be the grain of everything below a thousand times it.
+pub const HISTOGRAM_MIN_NS: u64 = 1;
 /// Significant decimal digits kept by every histogram.
 pub const HISTOGRAM_DIGITS: u8 = 3;

@@ -63,6 +63,29 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
+    /// The record of a run that has just been started: nothing is known but what it is to be.
+    pub fn new(spec: RunSpec, case: Case, tool_version: &str) -> RunRecord {
+        RunRecord {
+            format: crate::FORMAT,
+            tool_version: tool_version.to_string(),
+            spec,
+            case,
+            state: RunState::Started,
+            reason: String::new(),
+            load: None,
+            server: None,
+            host: None,
+            server_is_local: false,
+            phases: Vec::new(),
+            go_unix_ns: None,
+            ready: None,
+            done: None,
+            rows_before: BTreeMap::new(),
+            rows_after: BTreeMap::new(),
+            telemetry_unavailable: BTreeMap::new(),
+        }
+    }
+
     /// The record of a phase, if the run got there.
     pub fn phase(&self, phase: Phase) -> Option<&PhaseRecord> {
         self.phases.iter().find(|record| record.phase == phase)

@@ -316,7 +316,10 @@ fn is_fatal(error: &SessionError) -> bool {
     match error {
         SessionError::Server(error) => matches!(&*error.severity, "FATAL" | "PANIC"),
         SessionError::NotCopyIn => false,
-        SessionError::Lost(_) | SessionError::Timeout(_) | SessionError::Protocol(_) => true,
+        SessionError::Lost(_)
+        | SessionError::Timeout(_)
+        | SessionError::Stopped
+        | SessionError::Protocol(_) => true,
     }
 }
 

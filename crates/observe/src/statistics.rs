@@ -1,4 +1,5 @@
-//! The texts of what the server is asked each tick, for versions 9.6 to 18.
+//! The texts of what the server is asked each tick, for versions 9.4 to 18; those before 9.6 are written
+//! from its documentation and untried.
 //!
 //! Pure. One statement per tick: a union of parts with the columns metric, instance, value. Statistics are never reset.
 //! Within a transaction they are a snapshot; each tick is a transaction of its own. Sessions report theirs when a
@@ -32,7 +33,9 @@ pub(crate) const SYSTEM_IDENTIFIER: &str = "select system_identifier::text from 
 /// Settings of the observer's session: it must end by itself, and must not cost more than its reading.
 pub(crate) fn session_settings(version_num: u32, timeout_ms: u128) -> String {
     let mut sql = format!("set statement_timeout = {timeout_ms}; set lock_timeout = {timeout_ms}; ");
-    sql.push_str("set max_parallel_workers_per_gather = 0; ");
+    if version_num >= 90_600 {
+        sql.push_str("set max_parallel_workers_per_gather = 0; ");
+    }
     if version_num >= 110_000 {
         sql.push_str("set jit = off; ");
     }
@@ -104,7 +107,7 @@ fn part(what: &'static str, sql: String) -> Part {
 }
 
 /// Sessions other than this one. 9.6 does not tell kinds: its autovacuum workers are known by what they say they do,
-/// its parallel workers pass for clients.
+/// its parallel workers pass for clients. Before 9.6 there is only whether a session waits for a lock.
 fn activity(version_num: u32) -> String {
     let kind = if version_num >= 100_000 {
         "case when backend_type is null and datname is not null then 'client backend' else backend_type end"
@@ -112,8 +115,13 @@ fn activity(version_num: u32) -> String {
         "case when query like 'autovacuum:%' then 'autovacuum worker' \
          when datname is null then 'walsender' else 'client backend' end"
     };
+    let waits = if version_num >= 90_600 {
+        "wait_event_type, wait_event"
+    } else {
+        "case when waiting then 'Lock' end as wait_event_type, case when waiting then 'unknown' end as wait_event"
+    };
     format!(
-        "select pid, datname, {kind} as kind, state, wait_event_type, wait_event, query, backend_xid, backend_xmin \
+        "select pid, datname, {kind} as kind, state, {waits}, query, backend_xid, backend_xmin \
          from pg_stat_activity where pid <> pg_backend_pid()"
     )
 }
@@ -313,7 +321,9 @@ mod tests {
     #[test]
     fn each_version_is_asked_only_for_what_it_has() {
         for (version_num, has, has_not) in [
+            (90_426, "case when waiting", "backend_type"),
             (90_624, "pg_current_xlog_location", "pg_stat_wal"),
+            (90_624, "wait_event", "case when waiting"),
             (90_624, "checkpoints_timed", "backend_type"),
             (100_023, "pg_current_wal_lsn", "xlog"),
             (130_023, "backend_type", "pg_stat_wal"),
@@ -329,5 +339,6 @@ mod tests {
         }
         assert!(text(150_000).contains("datname = 'it''s'"));
         assert!(!session_settings(90_624, 5000).contains("jit"));
+        assert!(!session_settings(90_525, 5000).contains("parallel"));
     }
 }

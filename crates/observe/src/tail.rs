@@ -1,13 +1,14 @@
 //! Follows the server's log file and yields events. One thread, a few reads a second.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use model::event::{Event, EventKind};
+use nix::fcntl::OFlag;
 
 use crate::log::Assembler;
 use crate::meaning;
@@ -81,12 +82,15 @@ impl Tail {
 
     fn read(&mut self) -> Result<Vec<u8>> {
         let unreadable = || format!("server log `{}` cannot be read", self.path.display());
-        let meta = match std::fs::metadata(&self.path) {
+        let meta = match std::fs::symlink_metadata(&self.path) {
             Ok(meta) => meta,
             // Not written yet, or just moved away by a rotation.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error).with_context(unreadable),
         };
+        if !meta.is_file() {
+            return Err(io::Error::other("it is not a regular file")).with_context(unreadable);
+        }
         let rotated = self.file.is_some() && meta.ino() != self.inode;
         if rotated || meta.len() < self.offset {
             (self.file, self.offset) = (None, 0);
@@ -99,7 +103,7 @@ impl Tail {
             Some(file) => file,
             none => {
                 self.inode = meta.ino();
-                none.insert(File::open(&self.path).with_context(unreadable)?)
+                none.insert(open(&self.path).with_context(unreadable)?)
             }
         };
         let mut bytes = Vec::new();
@@ -121,6 +125,13 @@ impl Tail {
             }
         }
     }
+}
+
+/// Opens the log without following a link: its directory is the server's user's, who could plant one for root to read.
+fn open(path: &Path) -> io::Result<File> {
+    // Nor does opening a pipe wait for a writer.
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    OpenOptions::new().read(true).custom_flags(flags.bits()).open(path)
 }
 
 /// Lets [`EVENTS_PER_S_MAX`] events of ordinary lines pass in each second and counts the others.
@@ -190,6 +201,18 @@ mod tests {
         assert_eq!(kinds(false), []);
         add("LOG:  automatic analyze of table \"t\"\n");
         assert_eq!(kinds(true), [EventKind::AutoanalyzeEnd]);
+    }
+
+    #[test]
+    fn a_planted_link_is_not_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let (secret, log) = (directory.path().join("secret"), directory.path().join("log"));
+        fs::write(&secret, "FATAL:  secret\n").unwrap();
+        std::os::unix::fs::symlink(&secret, &log).unwrap();
+        let mut tail = Tail::new(log.clone(), 0);
+        let error = format!("{:#}", tail.look(S, true).unwrap_err());
+        assert!(error.contains("not a regular file"), "{error}");
+        assert!(open(&log).is_err());
     }
 
     #[test]

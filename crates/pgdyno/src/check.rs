@@ -4,13 +4,13 @@ use anyhow::{Context, Result};
 use experiment::check::{CheckReport, check_tpcb};
 use experiment::one_run::builtin;
 use experiment::stage::Kept;
+use experiment::{hold, session};
 use model::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::load::{Pace, Protocol, Window};
 use server::Cache;
-use wire::session::Session;
 
 use crate::cli::{CheckArgs, ServerArgs};
-use crate::{Exit, print, setup};
+use crate::{Exit, print, say, setup, signals};
 
 /// Checks the server given, or the embedded cluster that was used last.
 pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
@@ -19,7 +19,10 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
     let (place, report) = match &args.server.server {
         Some(target) => {
             let conninfo = setup::resolve(target)?;
-            let mut session = Session::connect(&conninfo)?;
+            let mut session = session::open(&conninfo, signals::stop_flag())?;
+            if let Some(note) = hold::note(&mut session)? {
+                say(&format!("pgdyno: note: {note}"));
+            }
             (conninfo.to_string(), check_tpcb(&mut session, builtin(asked.unwrap_or(WorkloadKind::Tpcb)))?)
         }
         None => check_embedded(args, asked)?,
@@ -37,8 +40,9 @@ fn check_embedded(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<(Stri
     let source = embedded_source(&args.server)?;
     let kept = Kept::latest(&cache, source.as_ref(), args.scale)?;
     let kind = asked.or(kept.workload).unwrap_or(WorkloadKind::Tpcb);
+    let stop = signals::stop_flag();
     let server = kept.start()?;
-    let mut session = Session::connect(&server.conninfo())?;
+    let mut session = session::open(&server.conninfo(), stop)?;
     let report = check_tpcb(&mut session, builtin(kind));
     drop(session);
     server.stop(server::StopMode::Fast)?;

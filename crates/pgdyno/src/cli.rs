@@ -38,12 +38,32 @@ pub(crate) enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// The clusters of embedded servers: what is kept for the next run, and the space it takes.
+    #[command(subcommand)]
+    Server(ServerCommand),
     /// The load driver: takes its order on standard input.
     #[command(hide = true)]
     Drive,
     /// An instant PostgreSQL look-alike on a unix socket, to measure the driver itself.
     #[command(hide = true)]
     Null(NullArgs),
+}
+
+/// What to do with clusters.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServerCommand {
+    /// List them with their sizes.
+    List {
+        /// Print as JSON, one object per line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove clusters with their data, WAL and snapshots; nobody may use them.
+    Remove {
+        /// Names as `list` shows them.
+        #[arg(value_name = "NAME", required = true)]
+        names: Vec<String>,
+    },
 }
 
 /// Which experiment, and what to change in it.
@@ -106,7 +126,7 @@ pub(crate) struct RunArgs {
     /// Directory of the results, new or empty [default: results/DATE-NAME-XXXX].
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
-    /// Drop tables of the same names that pgdyno did not make.
+    /// Drop tables of the same names that pgdyno did not make, and data of another scale.
     #[arg(long)]
     pub(crate) replace: bool,
     /// Print the whole study as JSON instead of a table.

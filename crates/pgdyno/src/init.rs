@@ -1,11 +1,12 @@
 //! `pgdyno init`: load a workload's tables.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use experiment::data::{self, LoadRequest};
-use experiment::stage::{Site, Stage};
+use experiment::stage::{Found, Site, Stage};
+use experiment::{hold, session};
 use model::units::Scale;
 use server::Cache;
-use wire::session::Session;
+use wire::conninfo::PasswordSource;
 
 use crate::check::embedded_case;
 use crate::cli::InitArgs;
@@ -17,14 +18,15 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
     if args.workload != data::TPCB_DATA {
         bail!("no tables for workload `{}`; known: {}", args.workload, data::TPCB_DATA);
     }
-    let Scale::Units(scale) = args.scale.parse().map_err(anyhow::Error::msg)? else {
+    let Scale::Units(scale) = args.scale.parse().map_err(anyhow::Error::msg).context("--scale")? else {
         bail!("--scale {}: give a number of scale units", args.scale);
     };
     let stop = signals::stop_flag();
     let now = || jiff::Timestamp::now().to_string();
     let mut screen = Screen::of_one();
     if let Some(target) = &args.server.server {
-        let mut session = Session::connect(&setup::resolve(target)?)?;
+        let mut session = session::open(&setup::resolve(target)?, stop)?;
+        hold::take(&mut session)?;
         let request = LoadRequest { scale, replace: args.replace, now: &now, stop };
         let report = data::load(&mut session, &request, &mut |load| {
             screen.show(experiment::progress::Progress::Load(load));
@@ -40,12 +42,15 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         memory_bytes: server::defaults::memory_bytes(),
         most_clients: 1,
         password: None,
+        password_source: PasswordSource::Nowhere,
         replace: args.replace,
         stop,
         now: &now,
     };
     let case = embedded_case(&args.server, scale)?;
-    let stage = Stage::set_up(&case, &site, &mut |progress| screen.show(progress));
+    let mut watch = |progress| screen.show(progress);
+    let stage =
+        Found::of(&case, &site, &mut watch).and_then(|found| Stage::set_up(found, &case, &site, &mut watch));
     screen.close();
     let mut stage = stage?;
     stage.stand_down()?;

@@ -4,11 +4,15 @@ use anyhow::Result;
 use model::plan::RunState;
 
 use crate::cli::ListArgs;
-use crate::{Exit, print};
+use crate::{Exit, print, say};
 
 /// Prints one line for each experiment, oldest first.
 pub(crate) fn list(args: &ListArgs) -> Result<Exit> {
-    for listing in store::list(&args.dir)? {
+    let listings = store::list(&args.dir)?;
+    if listings.is_empty() {
+        say(&format!("no results in `{}`", args.dir.display()));
+    }
+    for listing in listings {
         let made = jiff::Timestamp::from_nanosecond(listing.made_unix_ns.into()).unwrap_or_default();
         let state = match listing.state {
             RunState::Completed => "completed",

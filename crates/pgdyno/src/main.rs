@@ -10,14 +10,15 @@ mod plan;
 mod run;
 mod screen;
 mod secrets;
+mod server_cmd;
 mod setup;
 mod signals;
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
 
 use crate::cli::{Cli, Command};
 
@@ -43,14 +44,14 @@ fn main() -> ExitCode {
     if let Some(invocation) = pgbench::arguments(&args) {
         return pgbench::run(&invocation);
     }
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => return usage(&error),
-    };
     if let Err(error) = secrets::hide_from_argv() {
         say(&format!("pgdyno: error: {error:#}"));
         return ExitCode::from(Exit::Failed as u8);
     }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(with_guess(error)),
+    };
     let exit = match cli.command {
         Command::Run(args) => run::run(&args),
         Command::Plan(args) => plan::plan(&args),
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::check(&args),
         // Taken before options are parsed, above.
         Command::Pgbench { args } => return pgbench::run(&pgbench::Invocation::of(args)),
+        Command::Server(command) => server_cmd::server(&command),
         Command::Drive => Ok(drive()),
         Command::Null(args) => null(&args),
     };
@@ -73,13 +75,35 @@ fn main() -> ExitCode {
 }
 
 /// clap's own exit code for bad usage is 2; here that means partial results.
-fn usage(error: &clap::Error) -> ExitCode {
+fn usage(error: clap::Error) -> ExitCode {
     // Nobody is left to tell if the terminal is gone.
     error.print().ok();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
         _ => ExitCode::from(Exit::Failed as u8),
     }
+}
+
+/// Adds a command that may have been meant, where clap's own measure sees none: it is blind to swapped letters.
+fn with_guess(mut error: clap::Error) -> clap::Error {
+    let sorted = |word: &str| {
+        let mut letters: Vec<char> = word.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    if error.get(ContextKind::SuggestedSubcommand).is_none()
+        && let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand)
+    {
+        let typed = sorted(typed);
+        let commands = Cli::command();
+        let visible = commands.get_subcommands().filter(|command| !command.is_hide_set());
+        let guess = visible.map(|command| command.get_name()).find(|name| sorted(name) == typed);
+        if let Some(guess) = guess {
+            let guesses = ContextValue::Strings(vec![guess.to_string()]);
+            error.insert(ContextKind::SuggestedSubcommand, guesses);
+        }
+    }
+    error
 }
 
 fn drive() -> Exit {

@@ -71,10 +71,34 @@ fn text(plan: &Plan) -> Result<String> {
     scales.sort_unstable();
     scales.dedup();
     let bytes: u64 = scales.iter().map(|&scale| workload::tpcb::estimated_bytes(scale)).sum();
+    let wal = match wal_bytes(plan) {
+        0 => String::new(),
+        bytes => format!("; WAL up to {:.1} GB", bytes as f64 / 1e9),
+    };
     writeln!(out)?;
     writeln!(out, "time    about {} after loading", duration(estimated_s(plan)))?;
-    writeln!(out, "disk    about {:.1} GB: data and its snapshot, per server", 2.0 * bytes as f64 / 1e9)?;
+    writeln!(
+        out,
+        "disk    about {:.1} GB: data and its snapshot, per server{wal}",
+        2.0 * bytes as f64 / 1e9
+    )?;
     Ok(out)
+}
+
+/// Space that the WAL of a server of our own may take, at most: one runs at a time. Our default is lowered where there
+/// is no room for it.
+fn wal_bytes(plan: &Plan) -> u64 {
+    let of_case = |case: &Case| {
+        let version_num = match &case.server.source {
+            ServerSource::Url(_) => return None,
+            // The numbers of versions before 10 count other units; of binaries we do not ask here.
+            ServerSource::Version(version) if version.series() == "9.6" => 90_600,
+            ServerSource::Version(_) | ServerSource::BinDir(_) => 100_000,
+        };
+        let bytes = server::defaults::max_wal_bytes(version_num, &case.server.settings);
+        Some(server::space::wal_space_bytes(bytes.unwrap_or(server::defaults::MAX_WAL_SIZE_BYTES)))
+    };
+    plan.cases.iter().filter_map(of_case).max().unwrap_or(0)
 }
 
 fn server(source: &ServerSource) -> String {
@@ -95,5 +119,42 @@ pub(crate) fn duration(s: f64) -> String {
         0..=119 => format!("{s} s"),
         120..=7199 => format!("{} min {:02} s", s / 60, s % 60),
         _ => format!("{} h {:02} min", s / 3600, s % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::embedded_case;
+    use crate::cli::ServerArgs;
+
+    #[test]
+    fn the_space_of_the_wal_is_told_with_its_quarter() {
+        let check = |versions: &[&str], max_wal_size: Option<&str>, expected: &str| {
+            let versions = versions.iter().map(ToString::to_string).collect();
+            let mut case =
+                embedded_case(&ServerArgs { server: None, versions, bin_dir: Vec::new() }, 10).unwrap();
+            let value = max_wal_size.map(|value| ("max_wal_size".to_string(), value.to_string()));
+            case.server.settings.extend(value);
+            let plan = Plan {
+                format: model::FORMAT,
+                name: String::new(),
+                title: String::new(),
+                description: String::new(),
+                seed: 1,
+                repeats: 1,
+                tool_version: String::new(),
+                made_unix_ns: 0,
+                factors: Vec::new(),
+                cases: vec![case],
+                runs: Vec::new(),
+            };
+            let text = text(&plan).unwrap();
+            assert!(text.contains(expected), "{text}");
+        };
+        check(&[], None, "per server; WAL up to 10.7 GB");
+        check(&[], Some("1GB"), "WAL up to 1.3 GB");
+        check(&["12"], Some("1024"), "WAL up to 1.3 GB");
+        check(&["9.6"], Some("64"), "WAL up to 1.3 GB");
     }
 }

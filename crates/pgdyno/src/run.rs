@@ -33,30 +33,36 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         memory_bytes: server::defaults::memory_bytes(),
         most_clients,
         password: asked.password.clone(),
+        password_source: asked.password_source.clone(),
         replace: args.replace,
         stop,
         now: &now,
     };
     let mut screen = Screen::new(&asked.plan);
     let program = std::env::current_exe().context("find the program of this process")?;
-    let outcome = conduct::conduct(&asked.plan, &dir, &site, &program, &mut |progress| screen.show(progress));
+    let (outcome, result) =
+        conduct::conduct(&asked.plan, &dir, &site, &program, &mut |progress| screen.show(progress));
     screen.close();
-    finish(args, dir, outcome)
+    finish(args, dir, outcome, result)
 }
 
 /// Explains what there is, also when the experiment ended early.
-fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Result<Outcome>) -> Result<Exit> {
+fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<()>) -> Result<Exit> {
     let path = dir.path().to_path_buf();
-    // The lock on the directory ends here.
-    drop(dir);
-    let outcome = match outcome {
-        Ok(outcome) => outcome,
-        Err(error) => {
-            say(&format!("what was written so far is in {}", path.display()));
+    let has_results = outcome.completed + outcome.incomplete > 0;
+    let is_failed = result.is_err();
+    match result {
+        // Bad input leaves nothing behind: the next attempt may name the same directory.
+        Err(error) if !has_results => {
+            dir.discard();
             return Err(error);
         }
-    };
-    if outcome.completed + outcome.incomplete == 0 {
+        Err(error) => say(&format!("pgdyno: error: {error:#}")),
+        Ok(()) => {}
+    }
+    // The lock on the directory ends here.
+    drop(dir);
+    if !has_results {
         say(&format!("stopped before the first run; {} has no results", path.display()));
         return Ok(Exit::Partial);
     }
@@ -69,7 +75,12 @@ fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Result<Outcome>) -> Resul
         ));
         return Ok(Exit::Partial);
     }
-    Ok(exit)
+    Ok(exit_of(exit, is_failed))
+}
+
+/// The exit code of an experiment whose runs are all there: `explained`, but never that of success after an error.
+fn exit_of(explained: Exit, is_failed: bool) -> Exit {
+    if is_failed && explained == Exit::Done { Exit::Partial } else { explained }
 }
 
 fn default_path(asked: &Asked) -> PathBuf {
@@ -77,4 +88,16 @@ fn default_path(asked: &Asked) -> PathBuf {
     // Different from the seed's last digits, which a repeated experiment shares.
     let random = ((asked.plan.made_unix_ns / 1000) ^ u64::from(std::process::id())) as u16;
     store::default_path(std::path::Path::new("results"), &asked.plan.name, &today, random)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_an_error_the_exit_code_is_not_that_of_success() {
+        assert_eq!(exit_of(Exit::Done, false), Exit::Done);
+        assert_eq!(exit_of(Exit::Done, true), Exit::Partial);
+        assert_eq!(exit_of(Exit::Void, true), Exit::Void);
+    }
 }

@@ -1,63 +1,120 @@
-//! Keeps passwords out of what other users of the machine can see.
+//! Keeps passwords out of what other users of the machine, and other processes, can see.
 
 use std::env;
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::OnceLock;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use experiment::file::Override;
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use toml::Value;
+use wire::conninfo::PasswordSource;
 use wire::{Conninfo, Secret};
 
-/// Carries a password from the process that got it as an argument to the one that takes its place.
-const CARRIER: &str = "PGDYNO_TARGET_PASSWORD";
+/// Number of the descriptor from which the process that takes this one's place reads the password.
+const CARRIER: &str = "PGDYNO_PASSWORD_FD";
+/// Longest password: what a pipe takes without a reader.
+const PASSWORD_BYTES_MAX: usize = 4096;
 
-/// If an argument has a password, this process is replaced by one without it: everybody may read the
-/// arguments of a process, only its user may read its environment.
+static CARRIED: OnceLock<Secret> = OnceLock::new();
+
+/// If an argument has a password, this process is replaced by one without it: everybody may read the arguments of a
+/// process. The password goes through a pipe, so that it is in no environment either.
+///
+/// Call it first, while there is one thread only.
 pub(crate) fn hide_from_argv() -> Result<()> {
+    take_carried()?;
     let mut args: Vec<OsString> = env::args_os().skip(1).collect();
-    let mut password = None;
-    let mut names_target = false;
-    for arg in &mut args {
-        let Some(text) = arg.to_str().map(str::to_string) else { continue };
-        if let Some((head, target)) = target_of(&text, names_target)
-            && let Some((clean, secret)) = without_password(target)
-        {
-            *arg = format!("{head}{clean}").into();
-            password = Some(secret);
-        }
-        names_target = text == "--server" || text == "--set";
+    let Some(password) = clean(&mut args)? else { return Ok(()) };
+    if password.expose().len() > PASSWORD_BYTES_MAX {
+        bail!("the password is longer than {PASSWORD_BYTES_MAX} bytes");
     }
-    let Some(password) = password else { return Ok(()) };
+    let (reader, writer) = nix::unistd::pipe().context("make a pipe for the password")?;
+    File::from(writer).write_all(password.expose().as_bytes()).context("hand over the password")?;
+    fcntl(&reader, FcntlArg::F_SETFD(FdFlag::empty())).context("hand over the password")?;
     let program = env::current_exe().context("find the program of this process")?;
-    Err(Command::new(program).args(args).env(CARRIER, password.expose()).exec())
+    let number = reader.as_raw_fd().to_string();
+    Err(Command::new(program).args(args).env(CARRIER, number).exec())
         .context("start again without the password in the arguments")
 }
 
-/// The password that the process before this one carried here.
+/// The password that was taken out of the arguments.
 pub(crate) fn carried() -> Option<Secret> {
-    env::var(CARRIER).ok().map(Secret::new)
+    CARRIED.get().cloned()
 }
 
-/// Splits an argument into what comes before a target and the target.
-fn target_of(arg: &str, names_target: bool) -> Option<(&str, &str)> {
-    for head in ["--server=", "--set=server.url=", "server.url="] {
-        if let Some(target) = arg.strip_prefix(head) {
-            return Some((head, target));
+fn take_carried() -> Result<()> {
+    let Ok(number) = env::var(CARRIER) else { return Ok(()) };
+    // SAFETY: `main` calls this before there is a second thread.
+    unsafe { env::remove_var(CARRIER) };
+    let number: RawFd =
+        number.parse().with_context(|| format!("{CARRIER} is not the number of a descriptor"))?;
+    if number <= 2 {
+        bail!("{CARRIER} names a standard stream");
+    }
+    // SAFETY: the process before this one opened it for us, and nobody else has its number.
+    let reader = unsafe { OwnedFd::from_raw_fd(number) };
+    let mut password = String::new();
+    File::from(reader)
+        .take(PASSWORD_BYTES_MAX as u64)
+        .read_to_string(&mut password)
+        .context("take the password over")?;
+    // Set once: this is the only place.
+    CARRIED.set(Secret::new(password)).ok();
+    Ok(())
+}
+
+/// Replaces each target that has a password written in it by one that has none; gives the password.
+fn clean(args: &mut [OsString]) -> Result<Option<Secret>> {
+    let mut password = None;
+    let mut before = String::new();
+    for arg in args {
+        let Some(text) = arg.to_str().map(str::to_string) else { continue };
+        let (option, value) = match before.as_str() {
+            option @ ("--server" | "--set") => (option.to_string(), Some(text.as_str())),
+            _ => match text.split_once('=') {
+                Some((option @ ("--server" | "--set"), value)) => (option.to_string(), Some(value)),
+                _ => (String::new(), None),
+            },
+        };
+        let cleaned = match (option.as_str(), value) {
+            ("--server", Some(target)) => without_password(target),
+            ("--set", Some(setting)) => clean_setting(setting)?,
+            _ => None,
+        };
+        if let Some((value, secret)) = cleaned {
+            *arg = if before == option { value } else { format!("{option}={value}") }.into();
+            password = Some(secret);
         }
+        before = text;
     }
-    names_target.then_some(("", arg))
+    Ok(password)
 }
 
-/// The target without its password, if it has one written in it.
-fn without_password(target: &str) -> Option<(String, Secret)> {
-    if !target.contains("://") && !target.contains("password") {
-        return None;
+/// `server.url=…`, however it is spaced and quoted.
+fn clean_setting(setting: &str) -> Result<Option<(String, Secret)>> {
+    let Ok(change) = Override::parse(setting) else { return Ok(None) };
+    match (change.key.as_str(), &change.value) {
+        ("server.url", Value::String(target)) => Ok(without_password(target)
+            .map(|(clean, secret)| (format!("server.url={}", Value::String(clean)), secret))),
+        ("server.url", _) => bail!("--set server.url takes one server, as text"),
+        _ => Ok(None),
     }
+}
+
+/// A target without its password, if it has one written in it.
+fn without_password(target: &str) -> Option<(String, Secret)> {
+    // What is not understood is refused later, before anything is done.
     let conninfo = Conninfo::resolve(target).ok()?;
-    let secret = conninfo.password.clone()?;
-    // A password from .pgpass or the environment was never in the arguments.
-    target.contains(secret.expose()).then_some(())?;
-    Some((keyword_text(&conninfo), secret))
+    match (&conninfo.password_source, &conninfo.password) {
+        (PasswordSource::Text { .. }, Some(secret)) => Some((keyword_text(&conninfo), secret.clone())),
+        _ => None,
+    }
 }
 
 /// A conninfo in libpq's key=value form, without the password.
@@ -66,4 +123,36 @@ pub(crate) fn keyword_text(conninfo: &Conninfo) -> String {
     let pairs: Vec<String> =
         conninfo.keywords().iter().map(|(key, value)| format!("{key}={}", quote(value))).collect();
     pairs.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_found_however_they_are_written() {
+        let check = |args: &[&str], expected: Option<&str>| {
+            let mut args: Vec<OsString> = args.iter().map(OsString::from).collect();
+            let found = clean(&mut args).unwrap();
+            assert_eq!(found.as_ref().map(Secret::expose), expected, "{args:?}");
+            if let Some(secret) = expected {
+                let rest = format!("{args:?}");
+                assert!(!rest.contains(secret) && !rest.contains("S3cret"), "{rest}");
+            }
+        };
+        check(&["run", "--server", "postgres://u:S3cret@h/d"], Some("S3cret"));
+        check(&["run", "--server", "postgres://u:p%40S3cret@h/d"], Some("p@S3cret"));
+        check(&["run", "--server=host=h password='it\\'s S3cret'"], Some("it's S3cret"));
+        check(&["run", "--set", "server.url=postgres://u:S3cret@h/d"], Some("S3cret"));
+        check(&["run", "--set", "server.url = postgres://u:S3cret@h/d"], Some("S3cret"));
+        check(&["run", "--set=server.url=\"postgres://u:S3cret@h/d\""], Some("S3cret"));
+        check(&["run", "--server", "host=h user=u", "-c", "8"], None);
+        check(&["run", "--set", "workload.scale=10"], None);
+    }
+
+    #[test]
+    fn a_list_of_servers_is_refused() {
+        let mut args = vec![OsString::from("--set"), OsString::from("server.url=[\"postgres://u:x@h/d\"]")];
+        assert!(clean(&mut args).is_err());
+    }
 }

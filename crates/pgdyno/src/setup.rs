@@ -3,15 +3,18 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use experiment::adopted::{self, Glance};
 use experiment::expand::{self, Site};
 use experiment::file::{self, Override};
 use model::experiment::Experiment;
 use model::plan::Plan;
+use model::units::Scale;
 use toml::Value;
+use wire::conninfo::PasswordSource;
 use wire::{Conninfo, Secret};
 
 use crate::cli::{ExperimentArgs, ServerArgs};
-use crate::secrets;
+use crate::{secrets, signals};
 
 /// What is asked, ready to be run.
 pub(crate) struct Asked {
@@ -21,6 +24,8 @@ pub(crate) struct Asked {
     pub(crate) experiment_toml: String,
     /// Password of the server given by URL.
     pub(crate) password: Option<Secret>,
+    /// Where that came from.
+    pub(crate) password_source: PasswordSource,
 }
 
 /// Reads the experiment, changes it as the options say, and makes the plan.
@@ -31,8 +36,10 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let now = jiff::Timestamp::now();
     let now_unix_ns = now.as_nanosecond().max(0) as u64;
     let conninfo = experiment.server.url.as_deref().map(resolve).transpose()?;
+    let glance = conninfo.as_ref().map(|conninfo| look(&experiment, conninfo)).transpose()?.flatten();
     let site = Site {
-        memory_bytes: server::defaults::memory_bytes(),
+        memory_bytes: glance.is_none_or(|glance| glance.is_local).then(server::defaults::memory_bytes),
+        data_scale: glance.and_then(|glance| glance.data_scale),
         n_cpus,
         url_keywords: conninfo.as_ref().map(Conninfo::keywords),
         now_unix_ns,
@@ -43,7 +50,17 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     experiment.experiment.seed = Some(plan.seed);
     experiment.server.url = conninfo.as_ref().map(secrets::keyword_text);
     let experiment_toml = toml_text(&experiment)?;
-    Ok(Asked { plan, experiment_toml, password: conninfo.and_then(|c| c.password) })
+    let (password, password_source) = conninfo.map(|c| (c.password, c.password_source)).unwrap_or_default();
+    Ok(Asked { plan, experiment_toml, password, password_source })
+}
+
+/// A look at the server by URL, if the scale of the data depends on it.
+fn look(experiment: &Experiment, conninfo: &Conninfo) -> Result<Option<Glance>> {
+    let is_rule = |scale: &Scale| !matches!(scale, Scale::Units(_));
+    if !experiment.workload.scale.all().iter().any(is_rule) {
+        return Ok(None);
+    }
+    adopted::glance(conninfo, signals::stop_flag()).map(Some)
 }
 
 fn toml_text(experiment: &Experiment) -> Result<String> {
@@ -55,6 +72,7 @@ pub(crate) fn resolve(target: &str) -> Result<Conninfo> {
     let mut conninfo = Conninfo::resolve(target).with_context(|| "the server given is not understood")?;
     if let Some(password) = secrets::carried() {
         conninfo.password = Some(password);
+        conninfo.password_source = PasswordSource::Text { url: false };
     }
     if conninfo.application_name.as_deref().is_none_or(str::is_empty) {
         conninfo.application_name = Some("pgdyno".to_string());
@@ -64,6 +82,9 @@ pub(crate) fn resolve(target: &str) -> Result<Conninfo> {
 
 /// An experiment file, or a built-in one.
 fn source(name: &str, n_cpus: u32) -> Result<(String, String)> {
+    if name.contains("://") || name.contains("password=") || name.contains("host=") {
+        bail!("the experiment given looks like a server; name servers with --server");
+    }
     let is_path = name.contains('/') || name.ends_with(".toml");
     if !is_path && let Some(text) = experiment::builtin::text(name, n_cpus) {
         return Ok((format!("built-in experiment `{name}`"), text));

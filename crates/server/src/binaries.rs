@@ -8,8 +8,9 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
 
-/// Oldest version that pgdyno runs.
-const VERSION_NUM_MIN: u32 = 90_600;
+/// Oldest version that pgdyno runs: 9.4 brought `pg_stat_activity.backend_xmin`, `ALTER SYSTEM` and replication slots.
+/// Before 9.6 what runs is written from the documentation: there are no binaries of it to try.
+const VERSION_NUM_MIN: u32 = 90_400;
 
 /// Where binaries come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,7 +70,7 @@ impl Binaries {
         };
         ensure!(
             version_num >= VERSION_NUM_MIN,
-            "`{}` is PostgreSQL {version}, older than 9.6, the oldest supported",
+            "`{}` is PostgreSQL {version}, older than 9.4, the oldest that can be run",
             postgres.display()
         );
         Ok(Binaries { bin_dir, version, version_num, origin: Origin::Given })
@@ -144,6 +145,7 @@ mod tests {
             ("18.6", Some(180_006)),
             ("15.18 (Debian 15.18-0+deb12u1)", Some(150_018)),
             ("9.6.24", Some(90_624)),
+            ("9.4.26", Some(90_426)),
             ("10.23", Some(100_023)),
             ("19beta1", Some(190_000)),
             ("", None),
@@ -167,7 +169,9 @@ mod tests {
             fs::set_permissions(dir.path().join(name), fs::Permissions::from_mode(0o755)).unwrap();
         }
         assert!(error(dir.path()).contains("which is not PostgreSQL"));
-        fs::write(dir.path().join("postgres"), "#!/bin/sh\necho 'postgres (PostgreSQL) 9.4.1'\n").unwrap();
-        assert!(error(dir.path()).contains("older than 9.6"));
+        fs::write(dir.path().join("postgres"), "#!/bin/sh\necho 'postgres (PostgreSQL) 9.3.25'\n").unwrap();
+        assert!(error(dir.path()).contains("older than 9.4"));
+        fs::write(dir.path().join("postgres"), "#!/bin/sh\necho 'postgres (PostgreSQL) 9.5.25'\n").unwrap();
+        assert_eq!(Binaries::from_bin_dir(dir.path()).unwrap().series(), "9.5");
     }
 }

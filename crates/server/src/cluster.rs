@@ -23,6 +23,7 @@ use crate::binaries::Binaries;
 use crate::command::{run_logged, server_command};
 use crate::control::ControlFile;
 use crate::names::random_hex;
+use crate::planted;
 use crate::process::postmaster_of;
 use crate::settings::configuration_text;
 
@@ -283,7 +284,7 @@ impl Cluster {
         self.write_owned(&input, &format!("{statement};\n"))?;
         let mut command = server_command(&self.binaries.program("postgres"), &self.account, &self.root);
         command.arg("--single").arg("-D").arg(self.data_dir()).arg(database);
-        command.stdin(Stdio::from(File::open(&input)?));
+        command.stdin(Stdio::from(planted::open(&input)?));
         let said = run_logged(command, &self.root.join("single-user.log"), INIT_DEADLINE);
         fs::remove_file(&input)?;
         said
@@ -298,7 +299,7 @@ impl ClusterFacts {
     /// What the cluster in `root` is; an error if `root` is not a cluster of pgdyno.
     pub fn read(root: &Path) -> Result<ClusterFacts> {
         let path = root.join(MARKER);
-        let text = fs::read(&path).with_context(|| {
+        let text = planted::read(&path).with_context(|| {
             format!("`{}` is not a cluster made by pgdyno (no `{MARKER}`); it is left alone", root.display())
         })?;
         let facts: ClusterFacts =
@@ -314,7 +315,9 @@ impl ClusterFacts {
     fn write(&self, root: &Path) -> Result<()> {
         let path = root.join(MARKER);
         let new = root.join(format!("{MARKER}.new"));
-        fs::write(&new, serde_json::to_vec_pretty(self)?)
+        let text = serde_json::to_vec_pretty(self)?;
+        planted::create(&new)
+            .and_then(|mut file| file.write_all(&text))
             .and_then(|()| fs::rename(&new, &path))
             .with_context(|| format!("write `{}`", path.display()))
     }

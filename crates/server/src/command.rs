@@ -1,7 +1,6 @@
 //! Build and run PostgreSQL's programs: as the server's user, in English, deaf to the caller's PG* environment.
 
 use std::env;
-use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use nix::sys::signal::Signal;
 
 use crate::account::Account;
+use crate::planted;
 use crate::spawn::spawn;
 
 /// `program` to be run as `account` in `work_dir`. Not the caller's language and not its libpq or server variables:
@@ -35,7 +35,7 @@ pub(crate) fn server_command(program: &Path, account: &Account, work_dir: &Path)
 pub(crate) fn run_logged(mut command: Command, log_path: &Path, deadline: Duration) -> Result<String> {
     let name =
         Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let log = File::create(log_path).with_context(|| format!("create `{}`", log_path.display()))?;
+    let log = planted::create(log_path).with_context(|| format!("create `{}`", log_path.display()))?;
     command.stdout(log.try_clone()?).stderr(log);
     let mut child = spawn(command, Signal::SIGTERM).with_context(|| format!("cannot start `{name}`"))?;
     let status = match wait_until(&mut child, Instant::now() + deadline)? {
@@ -46,7 +46,7 @@ pub(crate) fn run_logged(mut command: Command, log_path: &Path, deadline: Durati
             bail!("`{name}` did not end within {} s; see `{}`", deadline.as_secs(), log_path.display());
         }
     };
-    let text = String::from_utf8_lossy(&fs::read(log_path)?).into_owned();
+    let text = String::from_utf8_lossy(&planted::read(log_path)?).into_owned();
     if !status.success() {
         bail!("`{name}` failed ({}):\n{}", ending(status), text.trim_end());
     }

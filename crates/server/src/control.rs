@@ -1,4 +1,4 @@
-//! The three facts of `pg_control` that matter here. Their places at the head of the file are the same from 9.6 to 18
+//! The three facts of `pg_control` that matter here. Their places at the head of the file are the same from 9.4 to 18
 //! (PostgreSQL's `catalog/pg_control.h`: system_identifier, pg_control_version, catalog_version_no, state).
 
 use std::fs;

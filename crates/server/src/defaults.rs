@@ -6,14 +6,18 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 
 use crate::settings::{MB, check_settings, resolve_setting, size_text};
 
 /// Begins every line of `server.log`: seconds since the Unix epoch with milliseconds, and the process id.
-/// `%n` exists since 9.6; `observe` reads times from it.
+/// `observe` reads times from it.
 pub const LOG_LINE_PREFIX: &str = "%n [%p] ";
+
+/// The same before 9.6, which lacks `%n`: date and time with milliseconds, in `log_timezone`.
+pub const LOG_LINE_PREFIX_95: &str = "%m [%p] ";
 
 /// Share of memory for `shared_buffers`: "a reasonable starting value is 25% of the memory"
 /// (PostgreSQL documentation, Resource Consumption).
@@ -26,14 +30,21 @@ pub const EFFECTIVE_CACHE_SHARE: f64 = 0.75;
 pub const MAINTENANCE_WORK_MEM_SHARE: f64 = 0.05;
 
 /// `max_wal_size`. With PostgreSQL's 1 GB a write load forces checkpoints every few seconds on a fast disk, and
-/// measures little else.
-pub const MAX_WAL_SIZE: &str = "8GB";
+/// measures little else. Halved while the device has no room for it (`space.rs`).
+pub const MAX_WAL_SIZE_BYTES: u64 = 8 << 30;
+
+/// Bytes of a WAL segment, in which versions before 10 count; later ones may have others, which we do not make.
+const WAL_SEGMENT_BYTES: u64 = 16 * MB;
 
 /// `checkpoint_completion_target`: the default since 14, given to older versions too so that versions compare.
 pub const CHECKPOINT_COMPLETION_TARGET: &str = "0.9";
 
 /// Connections beyond those of the clients: telemetry, tending, and reserved ones.
 pub const CONNECTIONS_EXTRA: u32 = 20;
+
+/// Connections that must be there beyond those of the clients: one that watches, one that tends, three reserved for
+/// the superuser.
+const CONNECTIONS_NEEDED: u32 = 5;
 
 /// PostgreSQL's own default of `max_connections`.
 const MAX_CONNECTIONS_DEFAULT: u32 = 100;
@@ -47,17 +58,19 @@ pub fn embedded_defaults(version_num: u32, ram_bytes: u64, n_clients: u32) -> BT
         ("shared_buffers", size_text(share(SHARED_BUFFERS_SHARE).max(16 * MB))),
         ("effective_cache_size", size_text(share(EFFECTIVE_CACHE_SHARE).max(16 * MB))),
         ("maintenance_work_mem", size_text(maintenance_bytes)),
-        ("max_wal_size", MAX_WAL_SIZE.to_string()),
         ("checkpoint_completion_target", CHECKPOINT_COMPLETION_TARGET.to_string()),
         ("max_connections", max_connections.to_string()),
-        // Production is backed up or replicated; 9.6 has `minimal` as default, later versions `replica`.
-        ("wal_level", "replica".to_string()),
+        // Production is backed up or replicated; up to 9.6 `minimal` is the default, later `replica`, which was
+        // called `hot_standby` before 9.6.
+        ("wal_level", if version_num < 90_600 { "hot_standby" } else { "replica" }.to_string()),
         ("log_checkpoints", "on".to_string()),
         ("log_autovacuum_min_duration", "0".to_string()),
         ("log_timezone", "UTC".to_string()),
     ]
     .map(|(name, value)| (name.to_string(), value))
     .into();
+    let (name, value) = wal_setting(version_num, MAX_WAL_SIZE_BYTES);
+    settings.insert(name.to_string(), value);
     if version_num < 100_000 {
         // `wal_level` of a server that is replicated goes with senders; later versions have 10 by default.
         settings.insert("max_wal_senders".to_string(), "10".to_string());
@@ -83,18 +96,115 @@ pub fn embedded_settings(
         settings.retain(|present, _| !present.eq_ignore_ascii_case(name));
         settings.insert(name.clone(), resolve_setting(name, value, ram_bytes)?);
     }
+    check_fit(&settings, ram_bytes, n_clients)?;
     Ok(settings)
+}
+
+/// The start of every line of the log.
+pub fn log_line_prefix(version_num: u32) -> &'static str {
+    if version_num < 90_600 { LOG_LINE_PREFIX_95 } else { LOG_LINE_PREFIX }
+}
+
+/// The setting that lets WAL grow to `bytes` between checkpoints: `checkpoint_segments` before 9.5, whose WAL has
+/// (2 + `checkpoint_completion_target`) * `checkpoint_segments` + 1 segments (documentation of 9.4, WAL Configuration).
+pub(crate) fn wal_setting(version_num: u32, bytes: u64) -> (&'static str, String) {
+    if version_num < 90_500 {
+        let segments = (bytes / WAL_SEGMENT_BYTES).saturating_sub(1) as f64 / SEGMENTS_PER_CHECKPOINT;
+        return ("checkpoint_segments", format!("{}", (segments as u64).max(3)));
+    }
+    ("max_wal_size", size_text(bytes))
+}
+
+/// 2 + [`CHECKPOINT_COMPLETION_TARGET`].
+const SEGMENTS_PER_CHECKPOINT: f64 = 2.9;
+
+/// How large the WAL grows between checkpoints with these settings; `None` if they do not say it in a way we know.
+pub fn max_wal_bytes(version_num: u32, settings: &BTreeMap<String, String>) -> Option<u64> {
+    let of =
+        |name: &str| settings.iter().find(|(present, _)| present.eq_ignore_ascii_case(name)).map(|(_, v)| v);
+    if version_num < 90_500 {
+        let segments: u64 = of("checkpoint_segments")?.trim().parse().ok()?;
+        let segments = (segments as f64 * SEGMENTS_PER_CHECKPOINT) as u64 + 1;
+        return segments.checked_mul(WAL_SEGMENT_BYTES);
+    }
+    // A bare number is in megabytes since 10, in segments before.
+    size_bytes(of("max_wal_size")?, if version_num < 100_000 { WAL_SEGMENT_BYTES } else { MB })
+}
+
+/// What the server would not notice at its start: Linux promises more memory than it has, and a connection is
+/// only missed when it is asked for.
+fn check_fit(settings: &BTreeMap<String, String>, ram_bytes: u64, n_clients: u32) -> Result<()> {
+    let of = |name: &str| settings.iter().find(|(present, _)| present.eq_ignore_ascii_case(name));
+    if let Some((name, value)) = of("shared_buffers")
+        && let Some(bytes) = size_bytes(value, 8 << 10)
+    {
+        let gib = ram_bytes as f64 / (1u64 << 30) as f64;
+        ensure!(
+            bytes <= ram_bytes,
+            "{name} = {value} is more than the {gib:.1} GiB of memory here; lower it"
+        );
+    }
+    if let Some((name, value)) = of("max_connections")
+        && let Ok(n) = value.trim().parse::<u32>()
+    {
+        let needed = n_clients.saturating_add(CONNECTIONS_NEEDED);
+        ensure!(
+            n >= needed,
+            "{name} = {n} is not enough: {n_clients} clients and {CONNECTIONS_NEEDED} connections for pgdyno and the \
+             superuser need {needed}"
+        );
+    }
+    Ok(())
+}
+
+/// A size as PostgreSQL reads it; a bare number is in units of `bare_bytes`.
+fn size_bytes(text: &str, bare_bytes: u64) -> Option<u64> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let unit_bytes = match unit.trim() {
+        "" => bare_bytes,
+        "B" => 1,
+        "kB" => 1 << 10,
+        "MB" => 1 << 20,
+        "GB" => 1 << 30,
+        "TB" => 1 << 40,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit_bytes)
 }
 
 /// Memory that a server on this machine may use: the machine's, or less where a control group limits it.
 pub fn memory_bytes() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| meminfo_total_bytes(&text));
-    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-    let limit =
-        limits.iter().filter_map(|path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok()).min();
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let limit = memory_limit_bytes(&groups, Path::new("/sys/fs/cgroup"));
     // Without /proc there is no telling; 1 GB gives a small server that starts anywhere.
     let machine = machine.unwrap_or(1 << 30);
     limit.map_or(machine, |limit| machine.min(limit))
+}
+
+/// The smallest limit of our control groups and those above them: each holds for all below it. `groups` is
+/// `/proc/self/cgroup` (cgroups(7)): `0::/PATH` for version 2, `N:memory:/PATH` for version 1.
+fn memory_limit_bytes(groups: &str, mounts: &Path) -> Option<u64> {
+    let mut limits = Vec::new();
+    for line in groups.lines() {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+        let (mount, file) = match controllers {
+            "" => (mounts.to_path_buf(), "memory.max"),
+            _ if controllers.split(',').any(|name| name == "memory") => {
+                (mounts.join("memory"), "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        // Within a container the mount may begin further down than the path; what is not there sets no limit.
+        for group in Path::new(path.trim_start_matches('/')).ancestors() {
+            let text = fs::read_to_string(mount.join(group).join(file));
+            limits.extend(text.ok().and_then(|text| text.trim().parse::<u64>().ok()));
+        }
+    }
+    limits.into_iter().min()
 }
 
 fn meminfo_total_bytes(text: &str) -> Option<u64> {
@@ -106,6 +216,32 @@ fn meminfo_total_bytes(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_that_do_not_fit_are_refused_before_the_start() {
+        let check = |name: &str, value: &str, expected: Option<&str>| {
+            let chosen = BTreeMap::from([(name.to_string(), value.to_string())]);
+            let text = embedded_settings(180_006, 16 << 30, 64, &chosen).err().map(|error| error.to_string());
+            match (text, expected) {
+                (None, None) => {}
+                (Some(text), Some(expected)) => assert!(text.contains(expected), "{text}"),
+                (text, _) => panic!("{name} = {value}: {text:?}"),
+            }
+        };
+        check("shared_buffers", "16GB", None);
+        check("shared_buffers", "100%", None);
+        check(
+            "shared_buffers",
+            "64GB",
+            Some("shared_buffers = 64GB is more than the 16.0 GiB of memory here"),
+        );
+        check("Shared_Buffers", "20000 MB", Some("more than the 16.0 GiB"));
+        check("shared_buffers", "4000000", Some("more than the 16.0 GiB"));
+        check("shared_buffers", "18446744073709551615TB", None);
+        check("shared_buffers", "many", None);
+        check("max_connections", "69", None);
+        check("max_connections", "50", Some("64 clients and 5 connections"));
+    }
 
     #[test]
     fn defaults_follow_the_machine_and_the_clients() {
@@ -122,12 +258,73 @@ mod tests {
     }
 
     #[test]
+    fn each_version_gets_settings_that_it_knows() {
+        // Version, then name and value; an empty value: the setting is not there.
+        for (version_num, name, expected) in [
+            (180_006, "wal_level", "replica"),
+            (90_624, "wal_level", "replica"),
+            (90_525, "wal_level", "hot_standby"),
+            (90_426, "wal_level", "hot_standby"),
+            (90_525, "max_wal_size", "8192MB"),
+            (90_525, "checkpoint_segments", ""),
+            (90_426, "max_wal_size", ""),
+            (90_426, "checkpoint_segments", "176"),
+            (90_426, "log_autovacuum_min_duration", "0"),
+            (90_426, "max_replication_slots", "10"),
+        ] {
+            let settings = embedded_defaults(version_num, 16 << 30, 1);
+            let value = settings.get(name).map_or("", String::as_str);
+            assert_eq!(value, expected, "{version_num} {name}");
+        }
+        assert_eq!((log_line_prefix(90_525), log_line_prefix(90_624)), ("%m [%p] ", "%n [%p] "));
+    }
+
+    #[test]
+    fn the_size_of_the_wal_is_read_as_each_version_means_it() {
+        let check = |version_num: u32, name: &str, value: &str, expected: Option<u64>| {
+            let settings = BTreeMap::from([(name.to_string(), value.to_string())]);
+            assert_eq!(max_wal_bytes(version_num, &settings), expected, "{version_num} {name} = {value}");
+        };
+        check(180_006, "Max_Wal_Size", "8GB", Some(8 << 30));
+        check(180_006, "max_wal_size", "1024", Some(1 << 30));
+        check(90_624, "max_wal_size", "64", Some(1 << 30));
+        check(90_426, "checkpoint_segments", "176", Some(511 * 16 * MB));
+        check(90_426, "max_wal_size", "8GB", None);
+        check(180_006, "max_wal_size", "much", None);
+    }
+
+    #[test]
+    fn a_limit_of_any_group_above_us_holds() {
+        let dir = tempfile::tempdir().unwrap();
+        let limit = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        limit("a/b/memory.max", "max\n");
+        limit("a/memory.max", "2000000\n");
+        limit("memory/c/d/memory.limit_in_bytes", "9223372036854771712\n");
+        limit("memory/c/memory.limit_in_bytes", "3000000\n");
+        for (groups, expected) in [
+            ("0::/a/b\n", Some(2_000_000)),
+            ("0::/a/b/gone\n", Some(2_000_000)),
+            ("0::/x\n", None),
+            ("5:cpu:/\n4:memory:/c/d\n0::/\n", Some(3_000_000)),
+            ("4:hugetlb,memory:/c/d\n0::/a\n", Some(2_000_000)),
+            ("rubbish\n", None),
+            ("", None),
+        ] {
+            assert_eq!(memory_limit_bytes(groups, dir.path()), expected, "{groups}");
+        }
+    }
+
+    #[test]
     fn the_experiment_overrides_the_defaults() {
         let chosen = [("Shared_Buffers", "10%"), ("jit", "off")].map(|(k, v)| (k.to_string(), v.to_string()));
         let settings = embedded_settings(180_006, 10 << 30, 1, &chosen.into()).unwrap();
         assert_eq!((settings["Shared_Buffers"].as_str(), settings["jit"].as_str()), ("1024MB", "off"));
         assert!(!settings.contains_key("shared_buffers"));
-        assert_eq!(settings["max_wal_size"], MAX_WAL_SIZE);
+        assert_eq!(settings["max_wal_size"], "8192MB");
         let port = BTreeMap::from([("port".to_string(), "1".to_string())]);
         assert!(embedded_settings(180_006, 10 << 30, 1, &port).is_err());
     }

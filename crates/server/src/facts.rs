@@ -42,7 +42,7 @@ pub fn record(session: &mut Session, local: Option<&LocalFacts>) -> Result<Serve
     let mut unavailable = BTreeMap::new();
     let version = ask(session, "select version()").context("ask the server for its version")?;
     let version_num = version_num(session)?;
-    let settings = settings(session).context("read the server's settings")?;
+    let settings = settings(session, version_num).context("read the server's settings")?;
     let build = match build(session) {
         Ok(build) if !build.is_empty() => build,
         Ok(_) => note(&mut unavailable, "build", "the view pg_config is empty"),
@@ -114,8 +114,8 @@ fn note(unavailable: &mut BTreeMap<String, String>, name: &str, reason: &str) ->
     BTreeMap::new()
 }
 
-fn settings(session: &mut Session) -> Result<BTreeMap<String, Setting>> {
-    let rows = session.query("select name, current_setting(name, true), source from pg_settings")?;
+fn settings(session: &mut Session, version_num: u32) -> Result<BTreeMap<String, Setting>> {
+    let rows = session.query(settings_sql(version_num))?;
     ensure!(!rows.is_empty(), "pg_settings is empty");
     let mut settings = BTreeMap::new();
     for row in rows.rows {
@@ -125,6 +125,15 @@ fn settings(session: &mut Session) -> Result<BTreeMap<String, Setting>> {
         }
     }
     Ok(settings)
+}
+
+/// Without the error for a setting that is gone meanwhile, where the version has that.
+fn settings_sql(version_num: u32) -> &'static str {
+    if version_num < 90_600 {
+        "select name, current_setting(name), source from pg_settings"
+    } else {
+        "select name, current_setting(name, true), source from pg_settings"
+    }
 }
 
 /// Passwords do not get into records.
@@ -180,6 +189,11 @@ fn lacking(session: &mut Session, version_num: u32) -> BTreeMap<String, String> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn before_9_6_settings_are_asked_for_as_it_knows() {
+        assert!(!settings_sql(90_525).contains("true") && settings_sql(90_600).contains("true"));
+    }
 
     #[test]
     fn passwords_in_settings_are_not_recorded() {

@@ -20,8 +20,9 @@ use wire::{Conninfo, Secret, quote_literal};
 
 use crate::cluster::{CONFIGURATION, Cluster, DATABASE, SUPERUSER};
 use crate::command::{ending, server_command, wait_until};
-use crate::defaults::LOG_LINE_PREFIX;
+use crate::defaults::log_line_prefix;
 use crate::names::random_hex;
+use crate::planted;
 use crate::settings::{check_settings, configuration_text};
 use crate::socket::SocketDir;
 use crate::start_error::{StartError, StartFault};
@@ -172,7 +173,7 @@ impl Server {
             ("unix_socket_permissions", "0700".to_string()),
             ("logging_collector", "off".to_string()),
             ("log_destination", "stderr".to_string()),
-            ("log_line_prefix", LOG_LINE_PREFIX.to_string()),
+            ("log_line_prefix", log_line_prefix(cluster.binaries.version_num).to_string()),
         ] {
             command.arg("-c").arg(format!("{name}={value}"));
         }
@@ -220,7 +221,7 @@ impl Server {
     }
 
     fn log_text(&self) -> String {
-        String::from_utf8_lossy(&fs::read(&self.log_path).unwrap_or_default()).into_owned()
+        String::from_utf8_lossy(&planted::read(&self.log_path).unwrap_or_default()).into_owned()
     }
 
     fn shut(&mut self, mode: StopMode) -> Result<StopReport> {

@@ -14,6 +14,7 @@ pub mod fetch;
 pub mod launch;
 mod names;
 pub mod pins;
+pub mod planted;
 pub mod prewarm;
 pub mod process;
 pub mod settings;

@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use wire::{Session, quote_ident, quote_literal};
 
-use crate::facts::is_so;
+use crate::facts::{is_so, version_num};
 use crate::tend::{Detail, quote_name, seconds, skipped};
 
 /// One relation to read.
@@ -21,7 +21,7 @@ struct Relation {
 }
 
 /// Reads the tables (`table` or `schema.table`) and their indexes. What fits goes into shared buffers, else into the
-/// kernel's cache; no more is read than the server's `effective_cache_size`, small relations first.
+/// kernel's cache, where a scan also leaves a table beyond a quarter of shared buffers; no more is read than the server's `effective_cache_size`, small relations first.
 pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<Detail> {
     let began = Instant::now();
     let mut relations = relations(session, tables)?;
@@ -37,6 +37,8 @@ pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<Detail> {
     let mode = if total_bytes <= shared_bytes { "buffer" } else { "read" };
     let mut budget_bytes = cache_bytes.max(shared_bytes);
     let mut read_bytes = 0;
+    let version_num = version_num(session)?;
+    let mut ringed = Vec::new();
     for relation in &relations {
         let wanted_bytes = relation.bytes.min(budget_bytes);
         if wanted_bytes < page_bytes {
@@ -45,7 +47,10 @@ pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<Detail> {
         if has_extension {
             read_pages(session, relation, mode, wanted_bytes / page_bytes)?;
         } else if wanted_bytes == relation.bytes {
-            scan(session, relation)?;
+            scan(session, relation, version_num)?;
+            if !relation.is_index && goes_through_ring(relation.bytes, shared_bytes) {
+                ringed.push(relation.table.as_str());
+            }
         } else {
             // A scan cannot stop in the middle.
             continue;
@@ -53,9 +58,9 @@ pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<Detail> {
         budget_bytes -= wanted_bytes;
         read_bytes += wanted_bytes;
     }
-    let method = match (has_extension, mode) {
-        (false, _) => "scans (the extension pg_prewarm is not installed)".to_string(),
-        (true, mode) => format!("pg_prewarm, mode {mode}"),
+    let method = match has_extension {
+        false => scans_text(&ringed),
+        true => format!("pg_prewarm, mode {mode}"),
     };
     Ok(Detail::from([
         ("method".to_string(), method),
@@ -64,6 +69,21 @@ pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<Detail> {
         ("read_bytes".to_string(), read_bytes.to_string()),
         ("seconds".to_string(), seconds(began)),
     ]))
+}
+
+/// Whether a sequential scan leaves the table in the kernel's cache only: beyond a quarter of shared buffers it uses a
+/// ring of 256 kB (PostgreSQL's `heapam.c`, `initscan`).
+fn goes_through_ring(bytes: u64, shared_bytes: u64) -> bool {
+    bytes > shared_bytes / 4
+}
+
+fn scans_text(ringed: &[&str]) -> String {
+    let mut text = "scans (the extension pg_prewarm is not installed)".to_string();
+    if !ringed.is_empty() {
+        let tables = ringed.join(", ");
+        text.push_str(&format!("; into the kernel's cache only, not into shared buffers: {tables}"));
+    }
+    text
 }
 
 /// The tables, their partitions and all their indexes.
@@ -127,7 +147,7 @@ fn read_pages(session: &mut Session, relation: &Relation, mode: &str, n_pages: u
 
 /// Reads a table by counting its rows, a B-tree by counting over its first column. The settings last until the
 /// rollback. An index that cannot be read in this way stays cold.
-fn scan(session: &mut Session, relation: &Relation) -> Result<()> {
+fn scan(session: &mut Session, relation: &Relation, version_num: u32) -> Result<()> {
     let (off, sql) = match (&relation.column, relation.is_index) {
         (_, false) => {
             (["enable_indexscan", "enable_indexonlyscan"], format!("select count(*) from {}", relation.table))
@@ -140,11 +160,25 @@ fn scan(session: &mut Session, relation: &Relation) -> Result<()> {
     };
     session.execute("begin read only")?;
     let mut result = Ok(());
-    for name in off.iter().chain(&["max_parallel_workers_per_gather"]) {
+    let workers = (version_num >= 90_600).then_some("max_parallel_workers_per_gather");
+    for name in off.into_iter().chain(workers) {
         let value = if name.starts_with("max") { "0" } else { "off" };
         result = result.and_then(|()| session.execute(&format!("set local {name} = {value}")));
     }
     result = result.and_then(|()| session.execute(&sql));
     session.execute("rollback")?;
     result.with_context(|| format!("reading {} failed", relation.table))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_scan_leaves_out_of_shared_buffers_is_told() {
+        assert!(!goes_through_ring(256 << 20, 1 << 30) && goes_through_ring((256 << 20) + 1, 1 << 30));
+        assert!(!scans_text(&[]).contains("kernel"));
+        let text = scans_text(&["a", "b"]);
+        assert!(text.ends_with("into the kernel's cache only, not into shared buffers: a, b"), "{text}");
+    }
 }

@@ -53,18 +53,22 @@ impl Target {
 
     /// Adopts the server behind these connection settings.
     pub fn of(conninfo: Conninfo) -> Result<Target> {
-        let mut session = Session::connect(&conninfo)?;
-        let version = ask(&mut session, "select version()").context("ask the server for its version")?;
-        let version_num = version_num(&mut session)?;
-        let pid = ask(&mut session, "select pg_backend_pid()").unwrap_or_default();
+        Target::at(&mut Session::connect(&conninfo)?, conninfo)
+    }
+
+    /// Adopts the server that `session` was connected to by these settings.
+    pub fn at(session: &mut Session, conninfo: Conninfo) -> Result<Target> {
+        let version = ask(session, "select version()").context("ask the server for its version")?;
+        let version_num = version_num(session)?;
+        let pid = ask(session, "select pg_backend_pid()").unwrap_or_default();
         Ok(Target {
             flavor: flavor_of(&version),
             version_num,
-            is_superuser: is_superuser(&mut session),
-            in_recovery: is_so(&mut session, "select pg_is_in_recovery()"),
+            is_superuser: is_superuser(session),
+            in_recovery: is_so(session, "select pg_is_in_recovery()"),
             // A pooler answers the start of a session itself, with a process id of its own making.
             is_pooled: pid.parse() != Ok(session.backend_pid()),
-            local: locate(&mut session),
+            local: locate(session),
             conninfo,
         })
     }
@@ -73,6 +77,38 @@ impl Target {
     pub fn session(&self) -> Result<Session> {
         Ok(Session::connect(&self.conninfo)?)
     }
+}
+
+/// Whether a pooler gives out server connections for one transaction at a time: then two sessions, both connected,
+/// have had the same server process, or one has had two.
+///
+/// # Errors
+/// When the server fails.
+pub fn pools_transactions(first: &mut Session, second: &mut Session) -> Result<bool> {
+    const PID: &str = "select pg_backend_pid()";
+    let before = ask(first, PID)?;
+    second.execute("begin")?;
+    // The second has one for itself now. If it is the one that the first had, there may be no other to ask.
+    let is_shared = ask(second, PID)? == before || ask(first, PID)? != before;
+    second.execute("rollback")?;
+    Ok(is_shared)
+}
+
+/// Whether a pooler gives prepared statements names of its own, and so keeps those of different clients apart
+/// (PgBouncer since 1.21 with `max_prepared_statements`).
+///
+/// # Errors
+/// When the server fails.
+pub fn rewrites_statement_names(session: &mut Session) -> Result<bool> {
+    const NAME: &str = "pgdyno_probe";
+    session.execute("begin")?;
+    session.prepare(NAME, "select 1")?;
+    let kept = ask(session, &format!("select count(*) from pg_prepared_statements where name = '{NAME}'"))?;
+    if kept != "0" {
+        session.execute(&format!("deallocate {NAME}"))?;
+    }
+    session.execute("rollback")?;
+    Ok(kept == "0")
 }
 
 /// The processes of the server behind `session`, if they run on this machine: the backend of the session must be a

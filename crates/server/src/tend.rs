@@ -39,8 +39,8 @@ pub fn checkpoint(session: &mut Session) -> Result<Detail> {
     Ok(Detail::from([("seconds".to_string(), seconds(began))]))
 }
 
-/// Waits until the server does nothing but serve us: no active sessions but ours (`application_name` beginning with
-/// `pgdyno`), no autovacuum worker, no checkpoint, no WAL being written. Ends at the deadline at the latest.
+/// Waits until the server does nothing but serve this session: no other active one (another pgdyno is a stranger
+/// too), no autovacuum worker, no checkpoint, no WAL being written. Ends at the deadline at the latest.
 pub fn settle(session: &mut Session, deadline: Duration) -> Result<Detail> {
     let version_num = version_num(session)?;
     let began = Instant::now();
@@ -85,10 +85,7 @@ fn look(session: &mut Session, version_num: u32) -> Result<(BTreeSet<String>, St
               when backend_type = 'checkpointer' and wait_event is distinct from 'CheckpointerMain' then 'checkpoint' \
               when backend_type in ('client backend', 'parallel worker') and state = 'active' then 'sessions' end"
     };
-    let sql = format!(
-        "select distinct {kinds} from pg_stat_activity \
-         where pid <> pg_backend_pid() and coalesce(application_name, '') not like 'pgdyno%'"
-    );
+    let sql = format!("select distinct {kinds} from pg_stat_activity where pid <> pg_backend_pid()");
     let rows = session.query(&sql).context("look at the server's activity")?;
     let busy = rows.rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect();
     let (current, replayed) = if version_num < 100_000 {

@@ -17,6 +17,8 @@ use crate::run_writer::RunWriter;
 #[derive(Debug)]
 pub struct ExperimentDir {
     path: PathBuf,
+    /// Directories that were made for it, the outermost first.
+    made: Vec<PathBuf>,
     state: Mutex<LineFile>,
     _lock: Lock,
 }
@@ -36,6 +38,9 @@ impl ExperimentDir {
     /// # Errors
     /// When the directory has files already, belongs to another process, or cannot be written.
     pub fn create(path: &Path, plan: &Plan, experiment_toml: &str) -> Result<ExperimentDir> {
+        let missing = path.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists());
+        let mut made: Vec<PathBuf> = missing.map(Path::to_path_buf).collect();
+        made.reverse();
         fs::create_dir_all(path)
             .with_context(|| format!("cannot make the directory `{}`", path.display()))?;
         refuse_if_used(path)?;
@@ -43,7 +48,7 @@ impl ExperimentDir {
         // Again, now that no other process can be about to fill it.
         refuse_if_used(path)?;
         let state = fill(path, plan, experiment_toml).inspect_err(|_| clear(path))?;
-        Ok(ExperimentDir { path: path.to_path_buf(), state: Mutex::new(state), _lock: lock })
+        Ok(ExperimentDir { path: path.to_path_buf(), made, state: Mutex::new(state), _lock: lock })
     }
 
     /// Opens the directory of an experiment that was begun before, to go on with it.
@@ -56,12 +61,30 @@ impl ExperimentDir {
         let state_path = path.join(names::STATE);
         mend_last_line(&state_path)?;
         let state = LineFile::open(&state_path)?;
-        Ok(ExperimentDir { path: path.to_path_buf(), state: Mutex::new(state), _lock: lock })
+        Ok(ExperimentDir {
+            path: path.to_path_buf(),
+            made: Vec::new(),
+            state: Mutex::new(state),
+            _lock: lock,
+        })
     }
 
     /// The directory.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Takes the directory back, as far as it was made for an experiment that has no results: what others wrote
+    /// into it stays, and so does what cannot be removed.
+    pub fn discard(self) {
+        let ExperimentDir { path, made, state, _lock: lock } = self;
+        drop(state);
+        let _ = fs::remove_dir_all(path.join(names::RUNS));
+        clear(&path);
+        drop(lock);
+        for dir in made.iter().rev() {
+            let _ = fs::remove_dir(dir);
+        }
     }
 
     /// Appends a line to `state.jsonl`; on disk when this returns.
@@ -123,10 +146,7 @@ fn refuse_if_used(path: &Path) -> Result<()> {
     }
     found.sort();
     if found.iter().any(|name| name == names::PLAN) {
-        bail!(
-            "`{}` holds an experiment already; go on with it by --resume, or choose an empty directory",
-            path.display()
-        );
+        bail!("`{}` holds an experiment already; choose a new or empty directory", path.display());
     }
     if !found.is_empty() {
         let more = if found.len() > 3 { ", ..." } else { "" };
@@ -191,7 +211,27 @@ mod tests {
     #[test]
     fn a_directory_with_an_experiment_is_refused_with_a_hint() {
         let error = refused(|dir| drop(ExperimentDir::create(dir, &sample::plan(), "").unwrap()));
-        assert!(error.contains("--resume"), "{error}");
+        assert!(error.contains("choose a new or empty directory"), "{error}");
+    }
+
+    #[test]
+    fn a_discarded_directory_takes_with_it_what_was_made_for_it() {
+        let root = tempfile::tempdir().unwrap();
+        let create = |name: &str| {
+            let dir = ExperimentDir::create(&root.path().join(name), &sample::plan(), "").unwrap();
+            dir.begin_run(1).unwrap();
+            dir
+        };
+        create("results/deep").discard();
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+        let mine = root.path().join("mine");
+        fs::create_dir(&mine).unwrap();
+        create("mine").discard();
+        assert_eq!(fs::read_dir(&mine).unwrap().count(), 0, "it was there before, and stays");
+        let second = create("second");
+        fs::write(root.path().join("second/notes.txt"), "").unwrap();
+        second.discard();
+        assert_eq!(fs::read_dir(root.path().join("second")).unwrap().count(), 1);
     }
 
     #[test]

@@ -56,24 +56,12 @@ pub(crate) fn plan() -> Plan {
 }
 
 pub(crate) fn record(run: u32) -> RunRecord {
+    let spec = RunSpec { run, block: run, case: 1, seed: 40 + u64::from(run) };
     RunRecord {
-        format: model::FORMAT,
-        tool_version: "0.1.0".into(),
-        spec: RunSpec { run, block: run, case: 1, seed: 40 + u64::from(run) },
-        case: case(),
         state: RunState::Completed,
-        reason: String::new(),
-        load: None,
-        server: None,
-        host: None,
         server_is_local: true,
-        phases: Vec::new(),
         go_unix_ns: Some(GO_UNIX_NS),
-        ready: None,
-        done: None,
-        rows_before: BTreeMap::new(),
-        rows_after: Default::default(),
-        telemetry_unavailable: BTreeMap::new(),
+        ..RunRecord::new(spec, case(), "0.1.0")
     }
 }
 

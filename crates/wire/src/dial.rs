@@ -161,8 +161,8 @@ impl Dialing {
     pub fn advance(&mut self) -> Result<Progress, ConnectError> {
         loop {
             let Some(attempt) = &mut self.attempt else {
-                let source = io::Error::other("it has been connected already");
-                return Err(ConnectError::Io { place: self.conninfo.to_string(), source });
+                let error = io::Error::other("it has been connected already");
+                return Err(ConnectError::Io { place: self.conninfo.to_string(), error });
             };
             let is_late = attempt.deadline.is_some_and(|at| Instant::now() >= at);
             let error = match attempt.step(&self.conninfo, &self.goal) {
@@ -210,8 +210,8 @@ impl Dialing {
                 Progress::WantWrite => Want::Write,
             };
             let Some(attempt) = &self.attempt else { continue };
-            if let Err(source) = attempt.link.wait(&[want], attempt.deadline) {
-                return Err(ConnectError::Io { place: self.conninfo.to_string(), source });
+            if let Err(error) = attempt.link.wait(&[want], attempt.deadline) {
+                return Err(ConnectError::Io { place: self.conninfo.to_string(), error });
             }
         }
     }

@@ -6,13 +6,15 @@ pub use crate::quote::{quote_ident, quote_literal};
 pub use crate::rows::Rows;
 
 use crate::conninfo::{Conninfo, Host};
-use crate::dial::{ConnectError, Connection, connect};
+use crate::dial::{ConnectError, Connection, Dialing, Progress, connect};
 use crate::link::Want;
 use crate::message::{self, BindBuilder};
 use crate::reply::{ServerError, column_names, parse_error, row_values, tag_rows};
 use crate::scan::{Flow, ProtocolError, Reply, Scanner, TransactionStatus};
 use std::collections::VecDeque;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Notices beyond this number are dropped: a loop in a function must not fill our memory.
@@ -20,6 +22,10 @@ const N_NOTICES_MAX: usize = 1000;
 const BUFFER_BYTES: usize = 16 * 1024;
 /// COPY data is cut into messages of at most this size.
 const COPY_MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// Pause between two looks at the flag of [`Session::set_stop`].
+const STOP_LOOK: Duration = Duration::from_millis(100);
+/// How long the request to cancel may take when the flag is raised: the server may hang.
+const CANCEL_MAX: Duration = Duration::from_secs(1);
 
 /// A connection and what is known of its state.
 #[derive(Debug)]
@@ -33,6 +39,7 @@ pub struct Session {
     events: VecDeque<Event>,
     notices: Vec<ServerError>,
     timeout: Option<Duration>,
+    stop: Option<&'static AtomicBool>,
     status: TransactionStatus,
     is_lost: bool,
 }
@@ -49,6 +56,10 @@ pub enum SessionError {
     /// No answer within the time of [`Session::set_timeout`]. The session cannot be used any more.
     #[error("no answer from the server within {0:?}")]
     Timeout(Duration),
+    /// The flag of [`Session::set_stop`] is raised. The statement was cancelled as far as the server took the
+    /// request; the session cannot be used any more.
+    #[error("stopped while waiting for the server")]
+    Stopped,
     /// The server sent what it must not. The session cannot be used any more.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
@@ -88,6 +99,23 @@ impl Session {
         connect(conninfo).map(Session::from_connection)
     }
 
+    /// Connects, unless `stop` is raised before that is done; the session then obeys the flag as after
+    /// [`Session::set_stop`]. `None` if it was raised.
+    ///
+    /// # Errors
+    /// As [`connect`].
+    pub fn connect_unless(
+        conninfo: &Conninfo,
+        stop: &'static AtomicBool,
+    ) -> std::result::Result<Option<Session>, ConnectError> {
+        let connection = dial_unless(Dialing::start(conninfo)?, || stop.load(Ordering::Relaxed))?;
+        Ok(connection.map(|connection| {
+            let mut session = Session::from_connection(connection);
+            session.set_stop(stop);
+            session
+        }))
+    }
+
     /// Takes over a connection that is ready for queries.
     pub fn from_connection(mut connection: Connection) -> Session {
         let mut scanner = Scanner::new();
@@ -101,6 +129,7 @@ impl Session {
             events: VecDeque::new(),
             notices: Vec::new(),
             timeout: None,
+            stop: None,
             status: TransactionStatus::Idle,
             is_lost: false,
         }
@@ -109,6 +138,12 @@ impl Session {
     /// Limits the time of each call from now on. After a [`SessionError::Timeout`] the session must be dropped.
     pub fn set_timeout(&mut self, timeout: Option<Duration>) {
         self.timeout = timeout;
+    }
+
+    /// Ends every wait from now on soon after `stop` is raised, cancelling the statement. After a
+    /// [`SessionError::Stopped`] the session must be dropped.
+    pub fn set_stop(&mut self, stop: &'static AtomicBool) {
+        self.stop = Some(stop);
     }
 
     /// Runs one or more statements and forgets their rows.
@@ -146,6 +181,16 @@ impl Session {
         message::execute(&mut self.outbox, "", 0);
         message::sync(&mut self.outbox);
         self.exchange()
+    }
+
+    /// Has the server parse a statement and keep it under a name.
+    ///
+    /// # Errors
+    /// See [`SessionError`].
+    pub fn prepare(&mut self, name: &str, sql: &str) -> Result<()> {
+        message::parse(&mut self.outbox, name, sql);
+        message::sync(&mut self.outbox);
+        self.exchange().map(drop)
     }
 
     /// Runs a `COPY ... FROM STDIN` and streams data to it. `fill` appends the next piece to the (empty) buffer and
@@ -348,14 +393,33 @@ impl Session {
     }
 
     fn wait(&mut self, want: &[Want], deadline: Option<Instant>) -> Result<()> {
-        match self.connection.link.wait(want, deadline) {
-            Ok(true) => Ok(()),
-            Ok(false) => {
-                self.is_lost = true;
-                Err(SessionError::Timeout(self.timeout.unwrap_or_default()))
+        loop {
+            if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                return Err(self.stopped());
             }
-            Err(error) => Err(self.lost(error)),
+            let look_at = self.stop.map(|_| Instant::now() + STOP_LOOK);
+            let until = deadline.into_iter().chain(look_at).min();
+            match self.connection.link.wait(want, until) {
+                Ok(true) => return Ok(()),
+                Ok(false) if deadline.is_none_or(|at| Instant::now() < at) => {}
+                Ok(false) => {
+                    self.is_lost = true;
+                    return Err(SessionError::Timeout(self.timeout.unwrap_or_default()));
+                }
+                Err(error) => return Err(self.lost(error)),
+            }
         }
+    }
+
+    /// The server would finish a statement that nobody waits for.
+    fn stopped(&mut self) -> SessionError {
+        self.is_lost = true;
+        let late = Instant::now() + CANCEL_MAX;
+        if let Ok(cancel) = Dialing::start_cancel(&self.cancel_handle()) {
+            // If the server does not take it, nothing can be done.
+            let _ = dial_unless(cancel, || Instant::now() >= late);
+        }
+        SessionError::Stopped
     }
 
     /// Why sending failed: what the server said before it closed the connection, if it said anything.
@@ -383,6 +447,29 @@ impl Drop for Session {
             message::terminate(&mut goodbye);
             // If it cannot be sent, closing the socket says the same.
             let _ = self.connection.link.send(&goodbye);
+        }
+    }
+}
+
+/// Connects, unless `is_over`, asked every now and then, says first that the connection is of no use any more.
+fn dial_unless(
+    mut dialing: Dialing,
+    is_over: impl Fn() -> bool,
+) -> std::result::Result<Option<Connection>, ConnectError> {
+    loop {
+        let want = match dialing.advance()? {
+            Progress::Done(connection) => return Ok(Some(connection)),
+            Progress::WantRead => Want::Read,
+            Progress::WantWrite => Want::Write,
+        };
+        if is_over() {
+            return Ok(None);
+        }
+        let look_at = Instant::now() + STOP_LOOK;
+        let until = dialing.deadline().map_or(look_at, |deadline| deadline.min(look_at));
+        if dialing.link_mut().is_none_or(|link| link.wait(&[want], Some(until)).is_err()) {
+            // Going on will tell what is wrong; this only must not spin.
+            thread::sleep(STOP_LOOK);
         }
     }
 }

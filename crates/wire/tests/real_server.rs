@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wire::conninfo::Surroundings;
 use wire::{
@@ -440,6 +441,31 @@ fn a_late_answer_and_a_lost_server_are_told_apart() {
     assert!(matches!(&error, SessionError::Server(e) if e.sqlstate == "57P01"), "{error:?}");
     assert!(matches!(victim.query("select 1"), Err(SessionError::Lost(_))));
     assert!(victim.is_lost());
+}
+
+#[test]
+fn a_raised_flag_ends_a_wait_and_cancels_the_statement() {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    let cluster = Cluster::shared();
+    let mut session = Session::connect_unless(&cluster.socket("postgres"), &STOP).unwrap().unwrap();
+    assert_eq!(session.query("select 1").unwrap().scalar(), Some("1"));
+    let pid = session.backend_pid();
+    let began = Instant::now();
+    let waiting = std::thread::spawn(move || session.query("select pg_sleep(30)").map(drop));
+    std::thread::sleep(Duration::from_millis(200));
+    STOP.store(true, Ordering::Relaxed);
+    assert!(matches!(waiting.join().unwrap(), Err(SessionError::Stopped)));
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    let mut admin = Session::connect(&cluster.socket("postgres")).unwrap();
+    let sql = format!("select count(*) from pg_stat_activity where pid = {pid} and state = 'active'");
+    while admin.query(&sql).unwrap().scalar() != Some("0") {
+        assert!(began.elapsed() < Duration::from_secs(5), "the server still sleeps");
+    }
+
+    // A server that takes connections and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let conninfo = Conninfo::new("127.0.0.1", silent.local_addr().unwrap().port(), "postgres", "postgres");
+    assert!(Session::connect_unless(&conninfo, &STOP).unwrap().is_none());
 }
 
 #[test]

@@ -141,29 +141,51 @@ pub(super) fn autovacuum_in_window(context: &RunContext) -> Option<Finding> {
 pub(super) const NOT_DURABLE: Rule = Rule {
     id: "not-durable",
     title: "NOT DURABLE",
-    severity: "Doubt when fsync or full_page_writes is off, Note when only synchronous_commit is off or the workload \
-               does not write",
-    source: "PostgreSQL documentation, settings of the write-ahead log (runtime-config-wal)",
-    advice: "Turn the setting on unless it is the question: such numbers cannot be compared with those of a server that \
-             keeps its data.",
+    severity: "Doubt when fsync or full_page_writes is off, or data or WAL are on a file system that forgets (tmpfs, \
+               ramfs, a volatile overlay) or is mounted without write barriers; Note when only synchronous_commit is \
+               off or the workload does not write",
+    source: "PostgreSQL documentation, settings of the write-ahead log (runtime-config-wal) and reliability \
+             (wal-reliability); mount(8), tmpfs(5), the kernel's overlayfs: volatile mount",
+    advice: "Turn the setting on, or use a file system that survives a crash, unless it is the question: such numbers \
+             cannot be compared with those of a server that keeps its data.",
 };
 
 pub(super) fn not_durable(context: &RunContext) -> Option<Finding> {
-    let server = context.data.record.server.as_ref()?;
-    let off = |name: &&str| server.setting(name) == Some("off");
-    let unsafe_settings: Vec<&str> = ["fsync", "full_page_writes"].into_iter().filter(off).collect();
-    let lossy: Vec<&str> = ["synchronous_commit"].into_iter().filter(off).collect();
-    let all: Vec<String> = unsafe_settings.iter().chain(&lossy).map(|name| format!("{name} = off")).collect();
-    if all.is_empty() {
+    let record = &context.data.record;
+    let off = |name: &&str| record.server.as_ref().is_some_and(|server| server.setting(name) == Some("off"));
+    let is_off = |name: &str| format!("{name} = off");
+    let unsafe_settings = ["fsync", "full_page_writes"].into_iter().filter(off).map(is_off);
+    let grave: Vec<String> = unsafe_settings.chain(forgetful_mounts(context)).collect();
+    let lossy: Vec<String> = ["synchronous_commit"].into_iter().filter(off).map(is_off).collect();
+    if grave.is_empty() && lossy.is_empty() {
         return None;
     }
-    let grave = !unsafe_settings.is_empty() && writes(context.data.record.case.workload.kind);
-    let loses = match unsafe_settings.is_empty() {
+    let loses = match grave.is_empty() {
         true => "a crash loses acknowledged transactions",
         false => "a crash of the machine can destroy the data",
     };
-    let severity = if grave { Severity::Doubt } else { Severity::Note };
-    Some(NOT_DURABLE.finds(severity, format!("NOT DURABLE: {}: {loses}", list(&all, 3))))
+    let weighs = !grave.is_empty() && writes(record.case.workload.kind);
+    let severity = if weighs { Severity::Doubt } else { Severity::Note };
+    let all: Vec<String> = grave.into_iter().chain(lossy).collect();
+    Some(NOT_DURABLE.finds(severity, format!("NOT DURABLE: {}: {loses}", list(&all, 4))))
+}
+
+/// The server's file systems that lose what was flushed, with the reason. Only where the server was on the machine
+/// whose file systems were recorded.
+fn forgetful_mounts(context: &RunContext) -> Vec<String> {
+    let record = &context.data.record;
+    let Some(host) = record.host.as_ref().filter(|_| record.server_is_local) else { return Vec::new() };
+    let of_role = |role: &str| {
+        let mount = host.mounts.get(role)?;
+        let has = |option: &&str| mount.options.split(',').any(|present| present == *option);
+        let reason = match mount.fs_type.as_str() {
+            fs_type @ ("tmpfs" | "ramfs") => format!("is {fs_type}, which is memory"),
+            "overlay" if has(&"volatile") => "is an overlay mounted volatile".to_string(),
+            _ => format!("is mounted with {}", ["nobarrier", "barrier=0"].iter().find(|o| has(o))?),
+        };
+        Some(format!("{role} at `{}` {reason}", mount.mount_point))
+    };
+    ["data", "wal"].into_iter().filter_map(of_role).collect()
 }
 
 pub(super) const ASSERTIONS_ON: Rule = Rule {

@@ -8,6 +8,7 @@ use analysis::study;
 use analysis::summary::Study;
 use model::drive::Ending;
 use model::event::EventKind;
+use model::host::MountRecord;
 use model::interval::Counts;
 use model::load::Pace;
 use model::plan::RunState;
@@ -30,6 +31,17 @@ fn pace(data: &mut RunData, pace: Pace) {
 fn setting(data: &mut RunData, name: &str, value: &str) {
     let server = data.record.server.as_mut().unwrap();
     server.settings.get_mut(name).unwrap().value = value.to_string();
+}
+
+/// The server's files of this role are on such a file system.
+fn mount(data: &mut RunData, role: &str, fs_type: &str, options: &str) {
+    let record = MountRecord {
+        mount_point: "/ram".to_string(),
+        fs_type: fs_type.to_string(),
+        options: options.to_string(),
+        ..MountRecord::default()
+    };
+    data.record.host.as_mut().unwrap().mounts.insert(role.to_string(), record);
 }
 
 fn checkpoint(data: &mut RunData, from_s: f64, to_s: f64) {
@@ -170,6 +182,19 @@ const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("not-durable", Severity::Note, "synchronous_commit = off", |data| {
         setting(data, "synchronous_commit", "off")
     }),
+    ("not-durable", Severity::Doubt, "NOT DURABLE: data at `/ram` is tmpfs", |data| {
+        mount(data, "data", "tmpfs", "rw,size=1g")
+    }),
+    ("not-durable", Severity::Doubt, "wal at `/ram` is ramfs", |data| mount(data, "wal", "ramfs", "rw")),
+    ("not-durable", Severity::Doubt, "overlay mounted volatile", |data| {
+        mount(data, "data", "overlay", "rw,upperdir=/u,volatile");
+    }),
+    ("not-durable", Severity::Doubt, "is mounted with nobarrier", |data| {
+        mount(data, "wal", "xfs", "rw,nobarrier,noatime");
+    }),
+    ("not-durable", Severity::Doubt, "is mounted with barrier=0", |data| {
+        mount(data, "data", "ext4", "rw,barrier=0");
+    }),
     ("assertions-on", Severity::Doubt, "debug_assertions", |data| setting(data, "debug_assertions", "on")),
     ("disk-nearly-full", Severity::Doubt, "96 MB free", |data| {
         data.events.push(event(-3.0, EventKind::DiskNearlyFull, "96 MB free on `/data`"));
@@ -220,6 +245,21 @@ fn each_rule_of_a_run_finds_its_disturbance_with_its_figure() {
         assert!(found.evidence.contains(words), "{id}: `{}` lacks `{words}`", found.evidence);
         assert_eq!(found.advice, rule(id).unwrap().advice);
     }
+}
+
+#[test]
+fn a_file_system_that_keeps_its_data_is_durable_and_another_machine_is_not_judged() {
+    let check = |fs_type: &str, options: &str, is_local: bool| {
+        let mut data = quiet::run(1);
+        mount(&mut data, "data", fs_type, options);
+        mount(&mut data, "results", "tmpfs", "rw");
+        data.record.server_is_local = is_local;
+        let found = findings_of(data).into_iter().find(|finding| finding.id == "not-durable");
+        assert_eq!(found, None, "{fs_type} {options}");
+    };
+    check("ext4", "rw,barrier=1,relatime", true);
+    check("overlay", "rw,upperdir=/volatile", true);
+    check("tmpfs", "rw", false);
 }
 
 #[test]

@@ -64,7 +64,7 @@ pub(crate) fn tps(t: u32) -> u64 {
 
 /// A histogram line of these latencies.
 pub(crate) fn histogram(tag: &str, values_ns: &[u64]) -> HistogramLine {
-    let mut histogram = Histogram::<u64>::new_with_bounds(1_000, 3_600 * S, 3).unwrap();
+    let mut histogram = Histogram::<u64>::new_with_bounds(1, 3_600 * S, 3).unwrap();
     for value in values_ns {
         histogram.record(*value).unwrap();
     }
@@ -279,6 +279,8 @@ pub(crate) fn finish(data: &mut RunData) {
         connect_ns_total: 0.0,
         n_connects: 0,
         outage_ns_total: 0.0,
+        unanswered: 0,
+        unanswered_ns: 0,
     });
 }
 

@@ -79,7 +79,7 @@ fn a_case_is_the_median_of_its_runs_and_the_sum_of_their_histograms() {
     assert_eq!(case.latency.unwrap().n, 3 * 30 * 200);
     assert_eq!(case.statements[0].service.n, 3 * 30 * 200);
     assert_eq!((case.grade, study.partial), (Grade::Valid, None));
-    assert_eq!(case.label, "clients 8");
+    assert_eq!(case.label, "8 clients");
 }
 
 #[test]

@@ -65,6 +65,11 @@ impl Worker<'_> {
     pub(super) fn finish(&mut self) {
         let now = clock::now();
         self.close_intervals(now);
+        let (mut unanswered, mut unanswered_ns) = (0, 0);
+        for client in self.setup.clients.iter().filter(|client| client.cancelled && client.in_flight()) {
+            unanswered += 1;
+            unanswered_ns = unanswered_ns.max(now.saturating_sub(client.statement_sent));
+        }
         for index in 0..self.setup.clients.len() {
             self.leave(index, now);
         }
@@ -80,6 +85,8 @@ impl Worker<'_> {
             clients_lost: self.clients_lost,
             messages: std::mem::take(&mut self.messages),
             connects: self.connects,
+            unanswered,
+            unanswered_ns,
         };
         self.report(Report::Finished(Box::new(finished)));
     }

@@ -76,9 +76,9 @@ pub(super) fn connect_error(error: &ConnectError, conninfo: &Conninfo) -> String
             (place, fatal(&error.message))
         }
         ConnectError::NoPassword { place, .. } => (place, "fe_sendauth: no password supplied".to_string()),
-        ConnectError::Refused { place, unix, source } => {
+        ConnectError::Refused { place, unix, error } => {
             let hint = if *unix { unix_hint } else { tcp_hint };
-            (place, format!("{}\n{hint}", super::scripts::system_text(source)))
+            (place, format!("{}\n{hint}", super::scripts::system_text(error)))
         }
         ConnectError::Timeout { place, .. } => (place, "timeout expired".to_string()),
         ConnectError::Server(error) => {
@@ -158,7 +158,7 @@ mod tests {
             ConnectError::Refused {
                 place: "localhost:5433".into(),
                 unix: false,
-                source: std::io::Error::from_raw_os_error(111),
+                error: std::io::Error::from_raw_os_error(111),
             },
             "connection to server at \"localhost\", port 5433 failed: Connection refused\n\tIs the server running on that host and accepting TCP/IP connections?\n",
         );

@@ -1,1 +1,18 @@
-//! Integration tests against real servers.
+//! The program as people run it, against real servers: embedded ones that it fetches (over the network once, then
+//! from a cache in the build directory), and Debian's, started here. They fail, not skip, when these cannot be had.
+
+// Clippy knows test functions, not the helpers of tests.
+#![allow(clippy::unwrap_used)]
+
+mod adopted;
+mod bad_input;
+mod clusters;
+mod consent;
+mod embedded;
+mod faults;
+mod pace;
+mod pg;
+mod signals;
+mod stops;
+mod targets;
+mod tool;

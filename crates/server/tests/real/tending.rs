@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use model::server::ServerRecord;
 use server::prewarm::prewarm;
+use server::target::{pools_transactions, rewrites_statement_names};
 use server::tend::{analyze, checkpoint, settle, vacuum};
 use server::{Binaries, LocalFacts, Server, StopMode, Target, record};
 
@@ -54,6 +55,10 @@ fn works_on(binaries: &Binaries) {
 
     let target = Target::of(server.conninfo()).unwrap();
     assert!(target.is_superuser && !target.is_pooled && !target.in_recovery);
+    // No pooler is here; what tells poolers apart must say so on every release, and leave nothing.
+    assert!(!pools_transactions(&mut admin, &mut target.session().unwrap()).unwrap());
+    assert!(!rewrites_statement_names(&mut admin).unwrap());
+    assert_eq!(ask(&mut admin, "select count(*) from pg_prepared_statements"), "0");
     assert_eq!(target.local.map(|local| local.postmaster_pid), Some(server.pid()));
     drop(admin);
     assert!(server.stop(StopMode::Fast).unwrap().is_clean);
@@ -117,7 +122,9 @@ fn a_busy_server_is_reported_as_busy_at_the_deadline() {
     let cluster = cluster(&installed(), &place);
     let server = Server::start(&cluster, &settings(&[])).unwrap();
     let mut admin = session(&server.conninfo());
+    // Also another pgdyno is somebody else.
     let mut other = session(&server.conninfo());
+    other.execute("set application_name = 'pgdyno'").unwrap();
     let sleeper = std::thread::spawn(move || other.execute("select pg_sleep(3)"));
     std::thread::sleep(Duration::from_millis(300));
     let settled: BTreeMap<String, String> = settle(&mut admin, Duration::from_secs(1)).unwrap();

@@ -21,14 +21,14 @@ pub enum ConnectError {
         reason: String,
     },
     /// Nobody listens.
-    #[error("{}", refused_text(place, *unix, source))]
+    #[error("{}", refused_text(place, *unix, error))]
     Refused {
         /// Where.
         place: String,
         /// True for a unix socket.
         unix: bool,
-        /// What the system said.
-        source: io::Error,
+        /// What the system said; part of the text, so not a source of its own.
+        error: io::Error,
     },
     /// No answer in time.
     #[error(
@@ -140,12 +140,12 @@ pub enum ConnectError {
         error: ProtocolError,
     },
     /// Anything else the system said.
-    #[error("cannot connect to `{place}`: {source}")]
+    #[error("cannot connect to `{place}`: {error}")]
     Io {
         /// Where.
         place: String,
-        /// What the system said.
-        source: io::Error,
+        /// What the system said; part of the text, so not a source of its own.
+        error: io::Error,
     },
     /// More than one host was tried, and each failed in its own way.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
@@ -173,32 +173,32 @@ impl ConnectError {
     }
 
     /// From a failure of the system while connecting or talking.
-    pub(super) fn from_io(place: &str, unix: bool, source: io::Error) -> ConnectError {
+    pub(super) fn from_io(place: &str, unix: bool, error: io::Error) -> ConnectError {
         let place = place.to_owned();
-        match source.kind() {
+        match error.kind() {
             io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => {
-                ConnectError::Refused { place, unix, source }
+                ConnectError::Refused { place, unix, error }
             }
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof => {
                 ConnectError::Closed { place }
             }
-            _ => ConnectError::Io { place, source },
+            _ => ConnectError::Io { place, error },
         }
     }
 
     /// From a failure of a TLS handshake.
-    pub(super) fn from_handshake(place: &str, source: io::Error) -> ConnectError {
+    pub(super) fn from_handshake(place: &str, error: io::Error) -> ConnectError {
         let place = place.to_owned();
-        match source.kind() {
+        match error.kind() {
             // rustls' own errors travel inside an `InvalidData`.
-            io::ErrorKind::InvalidData => ConnectError::Tls { place, reason: source.to_string() },
+            io::ErrorKind::InvalidData => ConnectError::Tls { place, reason: error.to_string() },
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof => {
                 ConnectError::Tls {
                     place,
                     reason: "the server closed the connection during the handshake".to_owned(),
                 }
             }
-            _ => ConnectError::Io { place, source },
+            _ => ConnectError::Io { place, error },
         }
     }
 
@@ -213,13 +213,11 @@ impl ConnectError {
     }
 }
 
-fn refused_text(place: &str, unix: bool, source: &io::Error) -> String {
+fn refused_text(place: &str, unix: bool, error: &io::Error) -> String {
     if unix {
-        format!(
-            "no server at unix socket `{place}`: {source}; is it running? name a host to connect over TCP"
-        )
+        format!("no server at unix socket `{place}`: {error}; is it running? name a host to connect over TCP")
     } else {
-        format!("no server at `{place}`: {source}; is it running there, and is the port right?")
+        format!("no server at `{place}`: {error}; is it running there, and is the port right?")
     }
 }
 

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Client CPU, throughput and fairness of `pgdyno drive` against pgbench, interleaved on one server.
+
+Starts a throw-away PostgreSQL with the binaries in --bindir (unix socket only), loads pgbench tables, and runs
+pairs in random order: one of pgbench, one of pgdyno, same clients, same protocol, same seconds. Prints medians
+and the median of the pairs' ratios (pgdyno / pgbench). Needs python3 and PostgreSQL's server and pgbench.
+
+    cargo build --release
+    bench/driver_vs_pgbench.py --clients 1,8,64 --pairs 7 --seconds 5
+"""
+
+import argparse, json, os, pwd, random, re, resource, shutil, signal, statistics, subprocess, sys, tempfile, time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SCRIPTS = {
+    "tpcb": r"""\set aid random(1, 100000 * :scale)
+\set bid random(1, 1 * :scale)
+\set tid random(1, 10 * :scale)
+\set delta random(-5000, 5000)
+BEGIN;
+UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;
+UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;
+INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);
+END;
+""",
+    "select": r"""\set aid random(1, 100000 * :scale)
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+""",
+}
+
+
+class Server:
+    """A cluster of its own in a temporary directory, ended by its process id."""
+
+    def __init__(self, bindir, settings):
+        self.dir = tempfile.mkdtemp(prefix="pgdyno-bench-")
+        self.as_user = []
+        if os.geteuid() == 0:
+            user = pwd.getpwnam("postgres")
+            os.chown(self.dir, user.pw_uid, user.pw_gid)
+            self.as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups"]
+        data = os.path.join(self.dir, "data")
+        quiet = {"stdout": subprocess.DEVNULL, "cwd": self.dir}
+        initdb = [os.path.join(bindir, "initdb"), "-D", data, "-A", "trust", "-U", "postgres"]
+        subprocess.run(self.as_user + initdb, check=True, **quiet)
+        options = [arg for setting in settings for arg in ("-c", setting)]
+        postgres = [os.path.join(bindir, "postgres"), "-D", data, "-k", self.dir, "-c", "listen_addresses="]
+        log = open(os.path.join(self.dir, "log"), "w")
+        self.process = subprocess.Popen(
+            self.as_user + postgres + options, stdout=log, stderr=log, cwd=self.dir, start_new_session=True
+        )
+        for _ in range(300):
+            ready = [os.path.join(bindir, "pg_isready"), "-q", "-h", self.dir]
+            if subprocess.run(ready).returncode == 0:
+                return
+            time.sleep(0.1)
+        self.stop()
+        raise SystemExit("the server did not start")
+
+    def stop(self):
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait()
+        shutil.rmtree(self.dir)
+
+
+def children_cpu():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def pgbench(args, server, script, clients):
+    """tps, microseconds of client CPU per transaction (connecting included, as in pgdyno's figure)."""
+    select = ["-S"] if script == "select" else []
+    command = [os.path.join(args.bindir, "pgbench"), "-h", server.dir, "-U", "postgres", "-n", "-M", "prepared",
+               "-c", str(clients), "-j", str(args.threads), "-T", str(args.seconds), *select, "postgres"]
+    before = children_cpu()
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    cpu = children_cpu() - before
+    n = int(re.search(r"actually processed: (\d+)", done.stdout).group(1))
+    tps = float(re.search(r"tps = ([\d.]+)", done.stdout).group(1))
+    return {"tps": tps, "cpu_us": cpu * 1e6 / n}
+
+
+def pgdyno(args, server, script, clients, seed):
+    load = {
+        "format": 1, "target": {"host": server.dir, "port": "5432", "user": "postgres", "dbname": "postgres"},
+        "scripts": [{"name": script, "tag": script, "weight": 1, "source": SCRIPTS[script]}],
+        "defines": {"scale": str(args.scale)}, "protocol": "prepared", "n_clients": clients,
+        "n_threads": args.threads, "pace": "closed",
+        "window": {"ramp_up_s": 0, "measure_s": args.seconds, "grace_s": 10}, "seed": seed,
+    }
+    before = children_cpu()
+    process = subprocess.Popen([args.pgdyno, "drive"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    tell = lambda value: (process.stdin.write(json.dumps(value) + "\n"), process.stdin.flush())
+    tell({"load": load})
+    ready = json.loads(process.stdout.readline())
+    if "ready" not in ready:
+        raise SystemExit(ready)
+    tell({"go": time.time_ns() + 20_000_000})
+    measured = length_ns = 0
+    for line in process.stdout:
+        value = json.loads(line)
+        if "interval" in value and value["interval"]["interval"]["t"] < args.seconds:
+            measured += value["interval"]["interval"]["counts"]["committed"]
+            length_ns += value["interval"]["interval"]["length_ns"]
+        elif "done" in value:
+            done = value["done"]
+    process.stdin.close()
+    process.wait()
+    cpu = children_cpu() - before
+    by_client = done["measured_by_client"]
+    jain = sum(by_client) ** 2 / (len(by_client) * max(1, sum(n * n for n in by_client)))
+    return {"tps": measured / (length_ns / 1e9), "cpu_us": cpu * 1e6 / done["counts"]["committed"], "jain": jain}
+
+
+def compare(args, server, script, clients):
+    pairs = []
+    for n in range(args.pairs):
+        sides = [("pgbench", lambda: pgbench(args, server, script, clients)),
+                 ("pgdyno", lambda: pgdyno(args, server, script, clients, n + 1))]
+        random.shuffle(sides)
+        pairs.append({name: run() for name, run in sides})
+    median = lambda side, key: statistics.median(pair[side][key] for pair in pairs)
+    ratio = lambda key: statistics.median(pair["pgdyno"][key] / pair["pgbench"][key] for pair in pairs)
+    print(f"{script:<7} {clients:>5} | {median('pgbench', 'tps'):>9.0f} {median('pgdyno', 'tps'):>9.0f} {ratio('tps'):>6.2f}"
+          f" | {median('pgbench', 'cpu_us'):>8.1f} {median('pgdyno', 'cpu_us'):>8.1f} {ratio('cpu_us'):>6.2f}"
+          f" | {median('pgdyno', 'jain'):.3f}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bindir", default="/usr/lib/postgresql/15/bin")
+    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/release/pgdyno"))
+    parser.add_argument("--clients", default="1,8,64")
+    parser.add_argument("--scripts", default="select,tpcb")
+    parser.add_argument("--pairs", type=int, default=7)
+    parser.add_argument("--seconds", type=int, default=5)
+    parser.add_argument("--scale", type=int, default=20)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--set", action="append", default=[], help="server setting, name=value")
+    args = parser.parse_args()
+    settings = ["shared_buffers=1GB", "max_connections=1000", "max_wal_size=8GB", *args.set]
+    server = Server(args.bindir, settings)
+    try:
+        load = [os.path.join(args.bindir, "pgbench"), "-h", server.dir, "-U", "postgres", "-i", "-q",
+                "-s", str(args.scale), "postgres"]
+        subprocess.run(load, check=True, stderr=subprocess.DEVNULL)
+        print(f"medians of {args.pairs} pairs of {args.seconds} s, {args.threads} thread(s), prepared, scale {args.scale}")
+        print("                |  throughput, transactions/s  | client CPU, us/transaction |")
+        print("script  clients |  pgbench    pgdyno  ratio |  pgbench   pgdyno  ratio | Jain")
+        for script in args.scripts.split(","):
+            for clients in args.clients.split(","):
+                compare(args, server, script, int(clients))
+    finally:
+        server.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,232 @@
+//! A server that was there before: whether it can take the load, and its data, which is put to the first state by
+//! loading it again.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Result, bail, ensure};
+use model::case::{Case, WorkloadKind};
+use model::load::Protocol;
+use server::Target;
+use server::target::{Flavor, locate, pools_transactions, rewrites_statement_names};
+use wire::Conninfo;
+use wire::session::Session;
+
+use crate::data::{self, DataState};
+use crate::progress::{Progress, Watch};
+use crate::stage::Site;
+use crate::{hold, room, session};
+
+/// What a plan must know of a server by URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Glance {
+    /// Whether it runs on this machine, whose memory is then its memory.
+    pub is_local: bool,
+    /// Scale of the data, if pgdyno loaded it and it is whole.
+    pub data_scale: Option<u32>,
+}
+
+/// Looks at a server by URL and changes nothing.
+///
+/// # Errors
+/// When it cannot be reached.
+pub fn glance(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<Glance> {
+    let mut session = session::open(conninfo, stop)?;
+    let data_scale = match data::inspect(&mut session) {
+        Ok(DataState::Whole(marker)) => Some(marker.scale),
+        _ => None,
+    };
+    Ok(Glance { is_local: locate(&mut session).is_some(), data_scale })
+}
+
+/// A server that was there before, kept for us alone among pgdynos.
+pub struct Adopted {
+    pub(crate) conninfo: Conninfo,
+    facts: Facts,
+    /// Scale of the whole data that was there at first: it is not replaced by another without consent.
+    found_scale: Option<u32>,
+    /// Has the advisory lock.
+    _holder: Session,
+}
+
+/// What decides whether a case can run there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Facts {
+    place: String,
+    flavor: Flavor,
+    in_recovery: bool,
+    /// A pooler gives out server connections for one transaction at a time.
+    pools_transactions: bool,
+    /// A pooler keeps statements apart that different clients prepared.
+    rewrites_statement_names: bool,
+}
+
+impl Adopted {
+    /// Looks at the server before anything is changed there.
+    ///
+    /// # Errors
+    /// When it cannot be reached, cannot take the case's load, or another pgdyno uses the database.
+    pub(crate) fn set_up(conninfo: Conninfo, case: &Case, site: &Site, watch: &mut Watch) -> Result<Adopted> {
+        let mut holder = session::open(&conninfo, site.stop)?;
+        let target = Target::at(&mut holder, conninfo.clone())?;
+        let mut other = session::open(&conninfo, site.stop)?;
+        let pools_transactions = target.is_pooled && pools_transactions(&mut holder, &mut other)?;
+        let facts = Facts {
+            place: conninfo.to_string(),
+            flavor: target.flavor,
+            in_recovery: target.in_recovery,
+            pools_transactions,
+            rewrites_statement_names: pools_transactions && rewrites_statement_names(&mut other)?,
+        };
+        judge(&facts, case)?;
+        match &facts.flavor {
+            Flavor::Postgres if pools_transactions => watch(Progress::Note(
+                "a pooler gives out server connections by the transaction: nothing keeps another pgdyno away"
+                    .to_string(),
+            )),
+            Flavor::Postgres => hold::take(&mut holder)?,
+            Flavor::Other(name) => watch(Progress::Note(format!(
+                "the server is {name}, not PostgreSQL: only what it shares with PostgreSQL is measured"
+            ))),
+        }
+        room::check(&mut other, site.most_clients)?;
+        let found_scale = match data::inspect(&mut other)? {
+            DataState::Whole(marker) => Some(marker.scale),
+            _ => None,
+        };
+        Ok(Adopted { conninfo, facts, found_scale, _holder: holder })
+    }
+
+    /// Puts the data to its first state. Returns how.
+    pub(crate) fn restore(
+        &mut self,
+        case: &Case,
+        site: &Site,
+        watch: &mut Watch,
+    ) -> Result<BTreeMap<String, String>> {
+        judge(&self.facts, case)?;
+        let mut session = session::open(&self.conninfo, site.stop)?;
+        let scale = case.workload.scale;
+        let detail = |text: String| Ok(BTreeMap::from([("method".to_string(), text)]));
+        if !case.prepare.restore {
+            return detail(as_it_is(&data::inspect(&mut session)?, scale)?.to_string());
+        }
+        if let Some(found) = self.found_scale.filter(|found| *found != scale && !site.replace) {
+            bail!(
+                "the experiment asks for scale {scale}, but the data that was loaded before has scale {found}; \
+                 give --scale {found}, or --replace to load it again"
+            );
+        }
+        let report = site.load(&mut session, scale, watch)?;
+        detail(format!("loaded again, {} rows in {:.3} s", report.n_rows, report.seconds))
+    }
+}
+
+/// Whether the data can be used without loading it again.
+fn as_it_is(state: &DataState, scale: u32) -> Result<&'static str> {
+    let found = match state {
+        DataState::Whole(marker) => marker.scale,
+        DataState::Foreign { scale: Some(found), .. } => *found,
+        DataState::Foreign { .. } | DataState::Half(_) => {
+            bail!("the data is not whole; load it with pgdyno init, or leave prepare.restore on")
+        }
+        DataState::Absent => {
+            bail!("the database has no such tables; load them with pgdyno init, or leave prepare.restore on")
+        }
+    };
+    ensure!(
+        found == scale,
+        "the experiment asks for scale {scale}, but the data has scale {found}; give --scale {found}"
+    );
+    Ok(match state {
+        DataState::Whole(_) => "none: prepare.restore is off",
+        _ => "none: prepare.restore is off, tables not made by pgdyno",
+    })
+}
+
+/// Fails when the server cannot take the case as it is.
+fn judge(facts: &Facts, case: &Case) -> Result<()> {
+    let place = &facts.place;
+    let only_reads = case.workload.kind == WorkloadKind::TpcbSelect;
+    let prepare = &case.prepare;
+    if facts.in_recovery {
+        ensure!(only_reads, "`{place}` is a standby, which takes no writes; use the primary, or tpcb-select");
+        ensure!(
+            !(prepare.restore || prepare.vacuum || prepare.analyze),
+            "`{place}` is a standby, which takes no writes: load the data on the primary with pgdyno init, and turn \
+             off prepare.restore, prepare.vacuum and prepare.analyze"
+        );
+    }
+    if let Flavor::Other(name) = &facts.flavor {
+        ensure!(
+            only_reads && !prepare.restore,
+            "`{place}` is {name}, not PostgreSQL: loading and writing are not supported there; only tpcb-select on \
+             data as it is (prepare.restore = false)"
+        );
+    }
+    ensure!(
+        !facts.pools_transactions
+            || facts.rewrites_statement_names
+            || case.workload.protocol != Protocol::Prepared,
+        "a pooler at `{place}` gives out server connections by the transaction, and prepared statements are lost \
+         between them; use --protocol simple or extended, pool by the session, or connect to the server itself"
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(experiment: &str) -> Case {
+        let text = format!("[experiment]\nname = \"x\"\n{experiment}");
+        let site = crate::expand::Site {
+            memory_bytes: None,
+            data_scale: None,
+            n_cpus: 1,
+            url_keywords: None,
+            now_unix_ns: 1,
+            fresh_seed: 1,
+        };
+        crate::expand::plan(&crate::file::parse("x.toml", &text, &[]).unwrap(), &site)
+            .unwrap()
+            .cases
+            .remove(0)
+    }
+
+    #[test]
+    fn servers_that_cannot_take_the_load_are_refused() {
+        let plain = Facts {
+            place: "db:5432".to_string(),
+            flavor: Flavor::Postgres,
+            in_recovery: false,
+            pools_transactions: false,
+            rewrites_statement_names: false,
+        };
+        let standby = Facts { in_recovery: true, ..plain.clone() };
+        let other = Facts { flavor: Flavor::Other("CockroachDB".to_string()), ..plain.clone() };
+        let pooled = Facts { pools_transactions: true, ..plain.clone() };
+        let new_pooler = Facts { rewrites_statement_names: true, ..pooled.clone() };
+        let writes = "[workload]\nkind = \"tpcb\"\n";
+        let reads = "[workload]\nkind = \"tpcb-select\"\n";
+        let as_is = "[prepare]\nrestore = false\nvacuum = false\nanalyze = false\n";
+        let check = |facts: &Facts, text: &str, expected: Option<&str>| {
+            let message = judge(facts, &case(text)).err().map(|error| error.to_string());
+            match (&message, expected) {
+                (None, None) => {}
+                (Some(message), Some(expected)) if message.contains(expected) => {}
+                _ => panic!("{facts:?}\n{text}: {message:?}"),
+            }
+        };
+        check(&plain, writes, None);
+        check(&standby, writes, Some("is a standby, which takes no writes; use the primary"));
+        check(&standby, reads, Some("turn off prepare.restore"));
+        check(&standby, &format!("{reads}{as_is}"), None);
+        check(&other, writes, Some("is CockroachDB, not PostgreSQL"));
+        check(&other, reads, Some("is CockroachDB, not PostgreSQL"));
+        check(&other, &format!("{reads}{as_is}"), None);
+        check(&pooled, writes, Some("use --protocol simple or extended"));
+        check(&pooled, &format!("{writes}protocol = \"extended\"\n"), None);
+        check(&new_pooler, writes, None);
+    }
+}

@@ -1,0 +1,98 @@
+//! How a run ended, in words, judged by what the driver said of it.
+
+use model::drive::{Done, Ending};
+use model::plan::RunState;
+
+use crate::conduct::STOPPED;
+
+/// The state of a run whose driver told the whole story, and the reason where it is not complete.
+pub(crate) fn of(done: &Done) -> (RunState, String) {
+    match done.ending {
+        Ending::ConnectionsLost => {
+            (RunState::Partial, format!("every client lost its connection{}", cause(done)))
+        }
+        Ending::Stopped => (RunState::Partial, STOPPED.to_string()),
+        Ending::Completed if done.unanswered > 0 => (RunState::Partial, no_reply(done)),
+        Ending::Completed => (RunState::Completed, String::new()),
+    }
+}
+
+fn no_reply(done: &Done) -> String {
+    let clients =
+        if done.unanswered == 1 { "1 client".to_string() } else { format!("{} clients", done.unanswered) };
+    let waited_s = done.unanswered_ns as f64 / 1e9;
+    format!("the server gave {clients} no reply for up to {waited_s:.1} s, nor to the cancel that followed")
+}
+
+/// The most frequent error with its example, which tells what happened to the server. A lost connection without
+/// a word only counts when there is nothing better.
+fn cause(done: &Done) -> String {
+    let frequent = done.errors.iter().max_by_key(|(state, n)| (state.as_str() != "lost", **n));
+    let state = frequent.map(|(state, _)| state.as_str());
+    let message =
+        state.or_else(|| done.messages.keys().next().map(String::as_str)).and_then(|s| done.messages.get(s));
+    message.map(|message| format!(": {message}")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_run_that_is_not_whole_says_why() {
+        let check = |change: &dyn Fn(&mut Done), expected: (RunState, &str)| {
+            let mut done = Done {
+                ending: Ending::Completed,
+                end_unix_ns: 1,
+                counts: Default::default(),
+                errors: BTreeMap::new(),
+                messages: BTreeMap::new(),
+                measured_by_client: vec![0; 3],
+                connect_ns_total: 0.0,
+                n_connects: 0,
+                outage_ns_total: 0.0,
+                clients_lost: 0,
+                unanswered: 0,
+                unanswered_ns: 0,
+            };
+            change(&mut done);
+            let (state, reason) = of(&done);
+            assert_eq!((state, reason.as_str()), expected);
+        };
+        let lost = |errors: &[(&str, u64, &str)]| {
+            let errors: Vec<(String, u64, String)> =
+                errors.iter().map(|(s, n, m)| (s.to_string(), *n, m.to_string())).collect();
+            move |done: &mut Done| {
+                done.ending = Ending::ConnectionsLost;
+                for (state, n, message) in &errors {
+                    if *n > 0 {
+                        done.errors.insert(state.clone(), *n);
+                    }
+                    done.messages.insert(state.clone(), message.clone());
+                }
+            }
+        };
+        check(&|_| {}, (RunState::Completed, ""));
+        check(&|done| done.ending = Ending::Stopped, (RunState::Partial, "stopped by the user"));
+        check(&lost(&[]), (RunState::Partial, "every client lost its connection"));
+        check(
+            &lost(&[("57P01", 1, "terminating"), ("lost", 5, "closed")]),
+            (RunState::Partial, "every client lost its connection: terminating"),
+        );
+        check(
+            &lost(&[("lost", 0, "closed")]),
+            (RunState::Partial, "every client lost its connection: closed"),
+        );
+        check(
+            &|done| {
+                done.unanswered = 3;
+                done.unanswered_ns = 8_040_000_000;
+            },
+            (
+                RunState::Partial,
+                "the server gave 3 clients no reply for up to 8.0 s, nor to the cancel that followed",
+            ),
+        );
+    }
+}

@@ -1,0 +1,38 @@
+//! Sessions that prepare and look, never load: they end when the user wants to stop.
+
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result, anyhow};
+use wire::session::Session;
+use wire::{ConnectError, Conninfo};
+
+use crate::conduct::STOPPED;
+
+/// Connects. What the session waits for ends soon after `stop` is raised.
+///
+/// # Errors
+/// As [`wire::connect`], or when `stop` is raised. A database that does not exist is told with those that do.
+pub fn open(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<Session> {
+    match Session::connect_unless(conninfo, stop) {
+        Ok(session) => session.context(STOPPED),
+        Err(error @ ConnectError::NoSuchDatabase { .. }) => {
+            let names = databases(conninfo, stop).unwrap_or_default();
+            Err(if names.is_empty() {
+                error.into()
+            } else {
+                anyhow!("{error}; there are: {}", names.join(", "))
+            })
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The databases of a server that can be connected to, seen from the one that every server has.
+fn databases(conninfo: &Conninfo, stop: &'static AtomicBool) -> Option<Vec<String>> {
+    let maintenance = Conninfo { dbname: "postgres".to_string(), ..conninfo.clone() };
+    let mut session = Session::connect_unless(&maintenance, stop).ok()??;
+    let sql = "select datname from pg_catalog.pg_database \
+               where datallowconn and not datistemplate order by 1 limit 20";
+    let rows = session.query(sql).ok()?;
+    Some(rows.rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
+}

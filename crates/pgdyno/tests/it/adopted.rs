@@ -1,0 +1,130 @@
+//! `init`, `check` and `run` on a server that was there before: what is loaded, refused, and found out.
+
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use crate::pg::{Pg, run};
+use crate::tool::{Place, expect_sound, history_growth, wait_until};
+
+/// The shortest run, on the data as it is.
+const AS_IS: &str = "run -c 2 --measure 2s --ramp-up 0s --repeats 1 --set prepare.restore=false \
+                     --set prepare.prewarm=false --set prepare.settle=false";
+
+#[test]
+fn what_init_loads_check_proves_and_finds_damaged() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let database = pg.database();
+    let server = pg.admin_target(&database);
+    let check = |code: i32| place.run(&["check", "--server", &server]).expect(code);
+    let nothing = check(1);
+    assert!(
+        nothing.stderr.contains("no TPC-B-like tables; load them with pgdyno init"),
+        "{}",
+        nothing.stderr
+    );
+    assert_eq!(nothing.stdout, "");
+
+    let init = |scale: &str| place.run(&["init", "--server", &server, "--scale", scale]).expect(0);
+    assert!(init("2").stdout.contains("loaded scale 2: 200022 rows"));
+    assert!(check(0).stdout.contains("scale 2, 0 transactions"));
+    assert!(init("1").stdout.contains("loaded scale 1: 100011 rows"), "own tables are replaced");
+
+    let mut run = vec!["--server", &server, "-o", "out", "--scale", "1"];
+    run.splice(0..0, AS_IS.split_whitespace());
+    place.run(&run).expect(0);
+    let first = place.first_run("out");
+    expect_sound(&first);
+    assert_eq!(history_growth(&first), first.record.done.as_ref().unwrap().counts.committed);
+    assert!(check(0).stdout.contains(&format!("scale 1, {} transactions", history_growth(&first))));
+
+    let mut admin = pg.admin(&database);
+    admin.execute("update pgbench_tellers set tbalance = tbalance + 1 where tid = 3").unwrap();
+    let damaged = check(1);
+    assert!(damaged.stdout.contains("VIOLATED") && damaged.stdout.contains("teller"), "{}", damaged.stdout);
+    admin.execute("update pgbench_tellers set tbalance = tbalance - 1 where tid = 3").unwrap();
+    admin
+        .execute("delete from pgbench_history where ctid = (select min(ctid) from pgbench_history)")
+        .unwrap();
+    check(1);
+    let json = place.run(&["check", "--json", "--server", &server]).expect(1);
+    let report: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(report["sound"], false);
+    place.expect_clean();
+}
+
+#[test]
+fn data_that_is_half_loaded_is_refused() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let database = pg.database();
+    let server = pg.admin_target(&database);
+    let init = place.start(place.command(&["init", "--server", &server, "--scale", "30"]));
+    let sql = "select count(*) from pg_stat_activity where query ilike 'copy pgbench_accounts%' \
+               and datname = current_database() and state = 'active'";
+    wait_until("the rows of accounts", || pg.ask(&database, sql) == "1");
+    init.signal(Signal::SIGKILL);
+    init.wait();
+
+    let checked = place.run(&["check", "--server", &server]).expect(1);
+    assert!(checked.stderr.contains("not finished"), "{}", checked.stderr);
+    let mut args: Vec<&str> = AS_IS.split_whitespace().collect();
+    args.extend(["--server", &server, "-o", "out", "--scale", "30"]);
+    let refused = place.run(&args).expect(1);
+    assert!(refused.stderr.contains("the data is not whole"), "{}", refused.stderr);
+    assert!(!place.path("out").exists(), "nothing was measured, nothing is left");
+    place.run(&["init", "--server", &server, "--scale", "1"]).expect(0);
+    place.run(&["check", "--server", &server]).expect(0);
+    place.expect_clean();
+}
+
+#[test]
+fn tables_of_others_are_used_or_refused_but_not_dropped() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let database = pg.database();
+    let server = pg.admin_target(&database);
+    run(pg.client("pgbench", &database).args(["-i", "-q", "-s", "1"]));
+    let oid = || pg.ask(&database, "select 'pgbench_accounts'::regclass::oid");
+    let before = oid();
+
+    let init = place.run(&["init", "--server", &server, "--scale", "1"]).expect(1);
+    assert!(
+        init.stderr.contains("pgdyno did not make") && init.stderr.contains("--replace"),
+        "{}",
+        init.stderr
+    );
+    let args = "run -c 1 --measure 2s --repeats 1 --scale 1 -o refused --server";
+    let mut args: Vec<&str> = args.split_whitespace().collect();
+    args.push(&server);
+    let refused = place.run(&args).expect(1);
+    assert!(refused.stderr.contains("pgdyno did not make"), "{}", refused.stderr);
+    assert!(!place.path("refused").exists());
+
+    let mut as_is: Vec<&str> = AS_IS.split_whitespace().collect();
+    as_is.extend(["--server", &server, "-o"]);
+    let other = place.run(&[&as_is[..], &["other", "--scale", "2"]].concat()).expect(1);
+    assert!(other.stderr.contains("give --scale 1"), "{}", other.stderr);
+    place.run(&[&as_is[..], &["out", "--scale", "1"]].concat()).expect(0);
+    expect_sound(&place.first_run("out"));
+    place.run(&["check", "--server", &server]).expect(0);
+    assert_eq!(oid(), before);
+
+    place.run(&["init", "--server", &server, "--scale", "1", "--replace"]).expect(0);
+    assert_ne!(oid(), before);
+    place.expect_clean();
+}
+
+#[test]
+fn a_stopped_load_ends_soon_and_is_refused_afterwards() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let database = pg.database();
+    let server = pg.admin_target(&database);
+    let init = place.start(place.command(&["init", "--server", &server, "--scale", "30"]));
+    wait_until("a load", || pg.ask(&database, "select to_regclass('pgbench_accounts') is not null") == "t");
+    init.signal(Signal::SIGINT);
+    let began = Instant::now();
+    let ended = init.wait().expect(1);
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(ended.stderr.contains("stopped while loading"), "{}", ended.stderr);
+    place.run(&["check", "--server", &server]).expect(1);
+    place.expect_clean();
+}

@@ -1,0 +1,202 @@
+//! Bad input: each line says what is wrong and what to do, on standard error, with exit code 1, and leaves nothing.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::process::Stdio;
+
+use crate::pg::{PASSWORD, Pg};
+use crate::tool::{Place, all_pids};
+
+/// Runs pgdyno with `line` split at blanks (`~` stands for a blank within an argument), which must fail with all of
+/// `expected` in its message.
+#[track_caller]
+fn check(place: &Place, line: &str, expected: &[&str]) {
+    let words: Vec<String> = line.split_whitespace().map(|word| word.replace('~', " ")).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let before = files(place);
+    let ended = place.run(&words);
+    assert_eq!(ended.code(), Some(1), "{line}\n{ended:?}");
+    assert_eq!(ended.stdout, "", "{line}");
+    for part in expected {
+        assert!(ended.stderr.contains(part), "{line}\nexpected: {part}\n{}", ended.stderr);
+    }
+    assert!(!ended.stderr.contains(PASSWORD) && !ended.stderr.contains("panicked"), "{}", ended.stderr);
+    assert_eq!(files(place), before, "{line} leaves nothing behind");
+}
+
+/// What is in the place, the cache aside.
+fn files(place: &Place) -> Vec<String> {
+    let entries = fs::read_dir(place.path("")).unwrap().flatten();
+    let mut names: Vec<String> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn what_is_typed_wrong_is_told_with_a_hint() {
+    let place = Place::new();
+    fs::create_dir(place.path("photos")).unwrap();
+    place.write("photos/a.txt", "mine");
+    place.write("key.toml", "[experiment]\nname = \"x\"\n[workload]\nclinets = 1\n");
+    place.write("type.toml", "[experiment]\nname = \"x\"\nrepeats = \"three\"\n");
+    place.write("torn.toml", "[experiment\n");
+    let check = |line: &str, expected: &[&str]| check(&place, line, expected);
+    check("rnu", &["unrecognized subcommand 'rnu'", "'run'"]);
+    check("", &["Usage: pgdyno <COMMAND>"]);
+    check("run --clinets 1", &["unexpected argument '--clinets'", "'--clients'"]);
+    check("run --clients ten", &["--clients", "`ten` is not a number (example: --clients 1,16,64)"]);
+    check("run --clients 0", &["--clients", "0 is not in 1..100000"]);
+    check("run --measure 30", &["--measure 30: `30` needs a unit: write `30s` or `30min`"]);
+    check("run --measure 1s", &["run.measure: 1s is too short; measure at least 2s"]);
+    check("run --pace 0/s", &["--pace 0/s", "must be above 0"]);
+    check("run --pace fast", &["`fast` is not a pace; examples: closed, 2000/s"]);
+    check("run -M fast", &["--protocol fast", "`simple`, `extended`, `prepared`"]);
+    check("run -w tpcx", &["--workload tpcx", "`tpcb`"]);
+    check("run --scale 0", &["--scale 0: scale 0 is not in 1..1000000"]);
+    check("run --repeats 0", &["experiment.repeats: 0 is not in 1..1000"]);
+    check(
+        "run --set workload.clinets=3",
+        &["--set workload.clinets=3: unknown field `clinets`", "`clients`"],
+    );
+    check("run --set scale", &["has no `=`"]);
+    check("run key.toml -o out", &["key.toml:4:1: unknown field `clinets`", "`clients`", "clinets = 1\n  ^"]);
+    check("run type.toml", &["type.toml:3:11: invalid type: string \"three\", expected a whole number"]);
+    check("run torn.toml", &["torn.toml:1:"]);
+    check("run missing.toml", &["cannot read the experiment file `missing.toml`: No such file"]);
+    check("run quikc", &["no experiment `quikc`: it is neither a file nor built in (quick)"]);
+    check(
+        "run -o photos",
+        &["`photos` has files that pgdyno did not write (a.txt); choose an empty directory"],
+    );
+    check("report photos", &["`photos` is not the directory of an experiment"]);
+    check("report nowhere", &["`nowhere` is not the directory of an experiment"]);
+    check("check", &["no embedded server with such data", "--server"]);
+    check("init --workload tpcc", &["no tables for workload `tpcc`; known: tpcb"]);
+    check("init --scale x", &["--scale: `x` is not a scale"]);
+}
+
+#[test]
+fn versions_and_settings_that_cannot_be_are_told() {
+    let place = Place::with_binaries(&["18"]);
+    let check = |line: &str, expected: &[&str]| check(&place, line, expected);
+    check(
+        "run -o out --version 8.4",
+        &["--version 8.4: version `8.4` is older than 9.6, the oldest supported"],
+    );
+    check("run -o out --version abc", &["`abc` is not a PostgreSQL version"]);
+    check("run -o out --version 19", &["no server binaries for `19`", "9.6, 10, 11", "18"]);
+    check("run -o out --version 12 --server x", &["'--version", "cannot be used with '--server"]);
+    check("run -o out --bin-dir /nonexistent", &["`/nonexistent`", "directory that holds `postgres`"]);
+    check("run -o out --bin-dir /proc", &["`/proc` has no `postgres`"]);
+
+    let short = "run --scale 1 -c 50 -o out --set";
+    check(&format!("{short} server.settings.port=1"), &["setting `port` cannot be chosen"]);
+    check(
+        &format!("{short} server.settings.shared_buffers=900TB"),
+        &["900TB is more than the", "GiB of memory"],
+    );
+    check(
+        &format!("{short} server.settings.max_connections=20"),
+        &["50 clients and 5 connections", "need 55"],
+    );
+    let unknown = format!("{short} server.settings.shared_bufers=8GB");
+    check(
+        &unknown,
+        &["unrecognized configuration parameter \"shared_bufers\"", "FATAL:", "correct the name"],
+    );
+    // Also with data that is there already.
+    place.run(&["init", "--scale", "1"]).expect(0);
+    check(&unknown, &["unrecognized configuration parameter \"shared_bufers\"", "FATAL:"]);
+    check(
+        &format!("{short} server.settings.work_mem=many"),
+        &["invalid value for parameter \"work_mem\"", "FATAL:"],
+    );
+    place.expect_clean();
+}
+
+#[test]
+fn servers_that_cannot_be_reached_are_told() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let check = |target: &str, expected: &[&str]| {
+        check(&place, &format!("run --scale 1 -c 1 -o out --server {target}"), expected);
+    };
+    let port = pg.port;
+    let unused = unused_port();
+    check(
+        &format!("postgres://bench@127.0.0.1:{unused}/x"),
+        &[&format!("no server at `127.0.0.1:{unused}`"), "is the port right"],
+    );
+    check("postgres://bench@dbhots.invalid/x", &["cannot resolve host `dbhots.invalid`"]);
+    check("postgres//host/db", &["not a URL: missing \":\" after \"postgres\""]);
+    check(&format!("postgres://u:{PASSWORD}@h:99999/db"), &["port 99999 is not in 1..65535"]);
+    check("http://127.0.0.1/", &["a PostgreSQL URL starts with `postgres://`"]);
+    check(
+        &format!("postgres://bench:wrong@127.0.0.1:{port}/postgres"),
+        &["refused user `bench` (28P01)", "the password came from the connection string"],
+    );
+    check(&format!("postgres://bench@127.0.0.1:{port}/postgres"), &["password", "PGPASSWORD"]);
+    check(
+        &format!("postgres://bench:{PASSWORD}@127.0.0.1:{port}/bnech"),
+        &["database `bnech` does not exist"],
+    );
+    check(&format!("postgres://eve:x@127.0.0.1:{port}/postgres"), &["eve", "28000"]);
+    let socket = pg.admin_target("postgres").replace(' ', "~");
+    check(&format!("{socket}~nonsense=1"), &["nonsense"]);
+    check(&format!("{socket} --set server.settings.work_mem=1MB"), &["a server given by URL keeps its own"]);
+    check(
+        &format!("postgres://u@127.0.0.1:{}/x", web_server()),
+        &["does not speak PostgreSQL's protocol", "HTTP port?"],
+    );
+
+    let database = pg.database();
+    let socket = pg.admin_target(&database).replace(' ', "~");
+    place.run(&["init", "--server", &pg.admin_target(&database), "--scale", "1"]).expect(0);
+    // Also when only one of the cases does not fit.
+    let as_is = "--set prepare.restore=false";
+    check(
+        &format!("{socket} -c 99 {as_is}"),
+        &["99 clients need 100 connections; the server has", "max_connections 40"],
+    );
+    assert_eq!(all_pids().iter().filter(|pid| works_in(**pid, &place)).count(), 0);
+}
+
+fn works_in(pid: i32, place: &Place) -> bool {
+    fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(place.path("")))
+}
+
+#[test]
+fn results_that_cannot_be_written_are_a_failure() {
+    let place = Place::new();
+    let plan =
+        |stdout: Stdio| place.command(&["plan"]).stdout(stdout).stderr(Stdio::piped()).output().unwrap();
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = plan(full.into());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("No space left on device"));
+    // A reader that has seen enough is no failure.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    assert_eq!(plan(writer.into()).status.code(), Some(0));
+    if !nix::unistd::geteuid().is_root() {
+        check(&place, "run -o /proc/nothing", &["cannot make the directory"]);
+    }
+    check(&place, "run -o /dev/null/out", &["cannot make the directory `/dev/null/out`"]);
+}
+
+fn unused_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A port that answers one visitor as a web server does.
+fn web_server() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        if let Ok((mut visitor, _)) = listener.accept() {
+            let _ = visitor.read(&mut [0; 8]);
+            let _ = visitor.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        }
+    });
+    port
+}

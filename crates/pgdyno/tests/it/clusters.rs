@@ -1,0 +1,37 @@
+//! The clusters that embedded servers leave for the next run: listed, removed, swept.
+
+use crate::tool::Place;
+
+#[test]
+fn clusters_are_listed_and_removed_by_name() {
+    let place = Place::with_binaries(&["18"]);
+    place.run(&["init", "--scale", "1"]).expect(0);
+    let list = place.run(&["server", "list"]).expect(0);
+    let name = list.stdout.split_whitespace().next().unwrap().to_string();
+    assert!(list.stdout.contains("PostgreSQL 18") && list.stdout.contains("scale 1"), "{list:?}");
+    assert!(list.stderr.contains("1 clusters") && list.stderr.contains("cache"), "{list:?}");
+    let json = place.run(&["server", "list", "--json"]).expect(0);
+    assert!(json.stdout.contains(&format!("\"name\":\"{name}\"")), "{json:?}");
+
+    place.run(&["server", "remove", &name]).expect(0);
+    assert_eq!(place.run(&["server", "list"]).expect(0).stdout, "");
+    let again = place.run(&["server", "remove", &name]).expect(1);
+    assert!(again.stderr.contains("there is no cluster"), "{again:?}");
+    place.expect_clean();
+}
+
+#[test]
+fn a_cluster_that_was_not_made_to_the_end_is_swept() {
+    let place = Place::with_binaries(&["18"]);
+    place.run(&["init", "--scale", "1"]).expect(0);
+    let list = place.run(&["server", "list", "--json"]).expect(0);
+    let entry: serde_json::Value = serde_json::from_str(&list.stdout).unwrap();
+    let marker = format!("{}/pgdyno-cluster.json", entry["path"].as_str().unwrap());
+    let text = std::fs::read_to_string(&marker).unwrap();
+    std::fs::write(&marker, text.replace("\"is_complete\": true", "\"is_complete\": false")).unwrap();
+    let list = place.run(&["server", "list"]).expect(0);
+    assert!(list.stdout.contains("not made to the end"), "{list:?}");
+    place.run(&["init", "--scale", "2"]).expect(0);
+    let list = place.run(&["server", "list"]).expect(0);
+    assert!(list.stdout.contains("scale 2") && list.stdout.lines().count() == 1, "{list:?}");
+}

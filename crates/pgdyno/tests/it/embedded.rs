@@ -1,0 +1,139 @@
+//! `run` on servers of its own, then `check`, `report`, and a second run without a network.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+
+use crate::pg::bin_dir;
+use crate::tool::{Place, expect_sound, history_growth};
+
+/// The shortest run that can be measured.
+const SHORT: [&str; 8] = ["--scale", "1", "--measure", "2s", "--ramp-up", "0s", "--repeats", "1"];
+
+#[test]
+fn an_experiment_on_the_default_server_ends_with_a_report_and_balances() {
+    let place = Place::with_binaries(&["18"]);
+    let args = "run --scale 1 -c 1,4 --measure 2s --ramp-up 1s --repeats 2 -o out --json \
+                --set experiment.seed=7 --set server.settings.work_mem=8MB";
+    let ended = place.run(&args.split_whitespace().collect::<Vec<_>>()).expect(0);
+    let study: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(study["runs"].as_array().unwrap().len(), 4, "{study}");
+
+    let data = place.results("out");
+    assert_eq!(data.plan.seed, 7);
+    let order: Vec<(u32, u32)> = data.plan.runs.iter().map(|run| (run.block, run.case)).collect();
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, [(1, 1), (1, 2), (2, 1), (2, 2)], "each case once per block");
+    assert!(order.iter().map(|(block, _)| block).is_sorted(), "{order:?}");
+    assert_eq!(data.runs.len(), 4);
+    for run in &data.runs {
+        expect_sound(run);
+        assert_eq!(run.record.rows_before["pgbench_history"], 0, "restored to the first state");
+        let done = run.record.done.as_ref().unwrap();
+        assert_eq!(history_growth(run), done.counts.committed);
+        let measured: u64 =
+            run.intervals.iter().filter(|i| (1..3).contains(&i.t)).map(|i| i.counts.committed).sum();
+        assert_eq!(done.measured_by_client.iter().sum::<u64>(), measured);
+        assert_eq!(done.measured_by_client.len(), run.record.case.workload.n_clients as usize);
+        let server = run.record.server.as_ref().unwrap();
+        assert_eq!(server.release(), "18.6");
+        for (name, value) in
+            [("fsync", "on"), ("synchronous_commit", "on"), ("full_page_writes", "on"), ("work_mem", "8MB")]
+        {
+            assert_eq!(server.setting(name), Some(value), "{name}");
+        }
+        assert!(!run.ticks.is_empty() && !run.histograms.is_empty());
+        assert!(run.record.host.is_some() && run.record.server_is_local);
+    }
+    expect_report(&place);
+    expect_same_order(&place);
+    place.expect_clean();
+
+    let checked = place.run(&["check", "--json"]).expect(0);
+    let report: serde_json::Value = serde_json::from_str(&checked.stdout).unwrap();
+    assert_eq!(report["sound"], true, "{report}");
+    assert_eq!(report["history_rows"], history_growth(&data.runs[3]));
+    place.expect_clean();
+
+    expect_no_network_needed(&place);
+    place.expect_clean();
+}
+
+/// The files are there, and the page asks nobody for anything.
+fn expect_report(place: &Place) {
+    let html = fs::read_to_string(place.path("out/report.html")).unwrap();
+    for outside in ["src=\"http", "href=\"http", "src='http", "@import", "url(http", "src=\"//"] {
+        assert!(!html.contains(outside), "the page has `{outside}`");
+    }
+    assert!(html.contains("Content-Security-Policy") && html.contains("default-src 'none'"));
+    let csv = fs::read_to_string(place.path("out/runs.csv")).unwrap();
+    let mut lines = csv.lines();
+    let header: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let rows: Vec<BTreeMap<&str, &str>> =
+        lines.map(|line| header.iter().copied().zip(line.split(',')).collect()).collect();
+    assert_eq!(rows.len(), 4);
+    let data = place.results("out");
+    for (row, run) in rows.iter().zip(&data.runs) {
+        assert_eq!(row["run"], run.record.spec.run.to_string());
+        assert_eq!(row["total_committed"], run.record.done.as_ref().unwrap().counts.committed.to_string());
+        assert_eq!(row["state"], "completed");
+    }
+    assert!(fs::read_to_string(place.path("out/report.md")).unwrap().contains("18.6"));
+
+    let before = fs::read(place.path("out/runs.csv")).unwrap();
+    let again = place.run(&["report", "out"]).expect(0);
+    assert!(again.stdout.contains("report: out/report.html"), "{}", again.stdout);
+    assert_eq!(fs::read(place.path("out/runs.csv")).unwrap(), before, "a pure function of the records");
+
+    let list = place.run(&["list", "."]).expect(0);
+    assert!(list.stdout.contains("4/4 runs") && list.stdout.contains("completed"), "{}", list.stdout);
+}
+
+/// The experiment as recorded gives the same plan again.
+fn expect_same_order(place: &Place) {
+    let plan = place.run(&["plan", "out/experiment.toml", "--json"]).expect(0);
+    let again: model::plan::Plan = serde_json::from_str(&plan.stdout).unwrap();
+    let first = place.results("out").plan;
+    assert_eq!((again.runs, again.cases, again.seed), (first.runs, first.cases, first.seed));
+}
+
+/// Binaries and data are there; as root, the kernel takes the network away.
+fn expect_no_network_needed(place: &Place) {
+    let args = [&["run", "-c", "1", "-o", "offline"], &SHORT[..]].concat();
+    let has_none = Command::new("unshare").args(["-n", "true"]).status().is_ok_and(|status| status.success());
+    let mut command = if has_none {
+        let pgdyno = env!("CARGO_BIN_EXE_pgdyno");
+        place.command_of("unshare".as_ref(), &[&["-n", pgdyno], &args[..]].concat())
+    } else {
+        place.command(&args)
+    };
+    for name in ["HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "http_proxy", "all_proxy"] {
+        command.env(name, "http://127.0.0.1:9");
+    }
+    let ended = place.start(command).wait().expect(0);
+    assert!(ended.stderr.contains("loaded before"), "the snapshot is used again: {}", ended.stderr);
+    expect_sound(&place.first_run("offline"));
+}
+
+#[test]
+fn old_versions_and_own_binaries_run_as_well() {
+    let place = Place::with_binaries(&["9.6", "12"]);
+    let debian = bin_dir();
+    let check = |options: &[&str], name: &str, version_nums: std::ops::Range<u32>| {
+        let args = [&["run", "-c", "2", "-o", name], &SHORT[..], options].concat();
+        let ended = place.run(&args).expect(0);
+        assert!(ended.stdout.contains("2 clients"), "{}", ended.stdout);
+        let run = place.first_run(name);
+        expect_sound(&run);
+        assert_eq!(history_growth(&run), run.record.done.as_ref().unwrap().counts.committed);
+        let version_num = run.record.server.unwrap().version_num;
+        assert!(version_nums.contains(&version_num), "{version_num}");
+    };
+    check(&["--version", "9.6"], "out96", 90_600..90_700);
+    check(&["--version", "12", "-M", "simple"], "out12", 120_000..130_000);
+    check(&["--bin-dir", debian.to_str().unwrap(), "-M", "extended"], "own", 130_000..200_000);
+    place.run(&["check", "--version", "9.6"]).expect(0);
+    place.run(&["check", "--bin-dir", debian.to_str().unwrap()]).expect(0);
+    place.expect_clean();
+}

@@ -1,0 +1,144 @@
+//! Servers that die, hang or hold locks in the middle of a run: the run ends, and says what it is worth.
+
+use std::time::{Duration, Instant};
+
+use model::event::EventKind;
+use model::plan::RunState;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::pg::Pg;
+use crate::tool::{Ended, Place, Running, expect_identity, history_growth};
+
+/// A run of `measure_s` seconds on a server of the test's own.
+struct Faulty {
+    place: Place,
+    pg: Pg,
+    database: String,
+}
+
+impl Faulty {
+    fn new() -> Faulty {
+        let (place, pg) = (Place::new(), Pg::start());
+        let database = pg.database();
+        Faulty { place, pg, database }
+    }
+
+    fn start(&self, options: &str) -> Running {
+        let args = "run --scale 1 -c 3 --ramp-up 0s --repeats 1 -o out --set prepare.prewarm=false \
+                    --set prepare.settle=false --set run.grace=2s";
+        let server = self.pg.admin_target(&self.database);
+        let mut args: Vec<&str> = args.split_whitespace().chain(options.split_whitespace()).collect();
+        args.extend(["--server", &server]);
+        let running = self.place.start(self.place.command(&args));
+        self.place.wait_for_load("out", 1);
+        running
+    }
+
+    /// The void or partial result that a fault must lead to.
+    #[track_caller]
+    fn expect_no_number(&self, ended: &Ended) {
+        assert!(ended.stdout.contains("void") && ended.stdout.contains("partial"), "{}", ended.stdout);
+        assert!(!ended.stdout.contains("valid\n"), "{}", ended.stdout);
+        let strict = self.place.run(&["report", "--strict", "out"]);
+        assert_eq!(strict.code(), Some(3), "{}", strict.stdout);
+    }
+}
+
+#[test]
+fn a_crash_of_the_server_voids_the_run() {
+    let faulty = Faulty::new();
+    let running = faulty.start("--measure 8s");
+    let sql = "select pid from pg_stat_activity where backend_type = 'client backend' and query ilike '%pgbench%' \
+               and pid <> pg_backend_pid() limit 1";
+    let backend: i32 = faulty.pg.ask(&faulty.database, sql).parse().unwrap();
+    kill(Pid::from_raw(backend), Signal::SIGKILL).unwrap();
+    let ended = running.wait_for_end(Duration::from_secs(30)).expect(2);
+    faulty.expect_no_number(&ended);
+    let run = faulty.place.first_run("out");
+    assert_eq!(run.record.state, RunState::Partial);
+    assert!(run.record.reason.contains("crash of another server process"), "{}", run.record.reason);
+    expect_identity(&run);
+    let done = run.record.done.as_ref().unwrap();
+    assert_eq!(done.clients_lost, 3);
+    // What the server acknowledged is there; of the unknown, some may be.
+    let growth = history_growth(&run);
+    assert!(
+        (done.counts.committed..=done.counts.committed + done.counts.unknown).contains(&growth),
+        "{growth} {done:?}"
+    );
+    assert!(run.events.iter().any(|event| event.kind == EventKind::ConnectionLost), "{:?}", run.events);
+    faulty.place.expect_clean();
+}
+
+#[test]
+fn a_server_that_goes_away_ends_the_run_with_what_there_is() {
+    let faulty = Faulty::new();
+    let running = faulty.start("--measure 20s");
+    let began = Instant::now();
+    faulty.pg.signal(Signal::SIGQUIT);
+    let ended = running.wait_for_end(Duration::from_secs(15)).expect(2);
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
+    faulty.expect_no_number(&ended);
+    let run = faulty.place.first_run("out");
+    assert_eq!(run.record.state, RunState::Partial);
+    assert!(run.record.reason.contains("every client lost its connection: "), "{}", run.record.reason);
+    assert!(run.record.reason.contains("terminating connection"), "{}", run.record.reason);
+    expect_identity(&run);
+    let done = run.record.done.unwrap();
+    assert_eq!(done.clients_lost, 3);
+    assert!(
+        done.errors.contains_key("57P01")
+            || done.errors.contains_key("57P02")
+            || done.errors.contains_key("lost")
+    );
+    faulty.place.expect_clean();
+}
+
+#[test]
+fn a_server_that_hangs_for_good_does_not_hang_the_run() {
+    let faulty = Faulty::new();
+    let running = faulty.start("--measure 4s");
+    let began = Instant::now();
+    faulty.pg.signal_all(Signal::SIGSTOP);
+    // Window 4 s, grace 2 s, time for cancels, and for giving up.
+    let ended = running.wait_for_end(Duration::from_secs(4 + 2 + 15));
+    let took = began.elapsed();
+    faulty.pg.signal_all(Signal::SIGCONT);
+    let ended = ended.expect(2);
+    assert!(took > Duration::from_secs(4), "{took:?}");
+    assert!(!ended.stdout.contains("valid\n"), "{}", ended.stdout);
+    let run = faulty.place.first_run("out");
+    assert_eq!(run.record.state, RunState::Partial);
+    assert!(run.record.reason.contains("gave 3 clients no reply"), "{}", run.record.reason);
+    expect_identity(&run);
+    let counts = run.record.done.unwrap().counts;
+    assert_eq!(counts.unknown + counts.aborted, 3, "{counts:?}");
+    faulty.place.expect_clean();
+}
+
+#[test]
+fn a_statement_blocked_by_a_lock_is_cancelled_at_the_end() {
+    let faulty = Faulty::new();
+    let running = faulty.start("--measure 3s");
+    let mut locker = faulty.pg.admin(&faulty.database);
+    locker.execute("begin; lock table pgbench_branches in access exclusive mode").unwrap();
+    // Only the load is locked out: counting rows at the end would wait as well.
+    let run_ended = std::thread::scope(|scope| {
+        let release = scope.spawn(|| {
+            faulty.place.wait_for_load("out", 6);
+            locker.execute("commit").unwrap();
+        });
+        let ended = running.wait_for_end(Duration::from_secs(20));
+        release.join().unwrap();
+        ended
+    });
+    run_ended.expect(0);
+    let run = faulty.place.first_run("out");
+    assert_eq!(run.record.state, RunState::Completed);
+    expect_identity(&run);
+    let counts = run.record.done.as_ref().unwrap().counts;
+    assert_eq!((counts.aborted, counts.failed, counts.unknown), (3, 0, 0), "{counts:?}");
+    assert_eq!(history_growth(&run), counts.committed);
+    faulty.place.expect_clean();
+}

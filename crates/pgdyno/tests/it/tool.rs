@@ -1,0 +1,345 @@
+//! pgdyno as a child process in a place of its own: a temporary directory that is its home, its working directory,
+//! its cache and its directory of temporary files, so that whatever it leaves behind is found there.
+
+use std::fs::{self, Permissions};
+use std::io::Read;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use model::plan::RunState;
+use model::run::{ExperimentData, RunData};
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+use server::{Account, Cache};
+
+use crate::pg::children_of;
+
+/// No pgdyno of a test takes longer.
+const DEADLINE: Duration = Duration::from_secs(90);
+
+/// Where a test's pgdyno lives.
+pub(crate) struct Place {
+    dir: tempfile::TempDir,
+}
+
+/// A pgdyno that has ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ended {
+    /// Its exit code, if no signal ended it.
+    pub(crate) fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    /// Fails the test unless it ended with `code`.
+    #[track_caller]
+    pub(crate) fn expect(self, code: i32) -> Ended {
+        let Ended { status, stdout, stderr } = &self;
+        assert_eq!(self.code(), Some(code), "{status}\nstdout: {stdout}\nstderr: {stderr}");
+        self
+    }
+}
+
+impl Place {
+    /// A place with nothing in it.
+    pub(crate) fn new() -> Place {
+        let dir = tempfile::Builder::new().prefix("pgdyno-it-").tempdir().unwrap();
+        // The server's user, who is not root, must get to the cluster.
+        fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+        for name in ["cache", "tmp", "home"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        Place { dir }
+    }
+
+    /// A place where the binaries of these releases need not be fetched any more.
+    pub(crate) fn with_binaries(series: &[&str]) -> Place {
+        let place = Place::new();
+        let cache = shared_binaries(series);
+        symlink(cache.dir.join("postgres"), place.path("cache/postgres")).unwrap();
+        place
+    }
+
+    /// A path in the place.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Writes a file.
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// pgdyno with `args`, deaf to the PG* environment of the test.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        self.command_of(Path::new(env!("CARGO_BIN_EXE_pgdyno")), args)
+    }
+
+    /// `program` in pgdyno's place.
+    pub(crate) fn command_of(&self, program: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if text.starts_with("PG") || text.starts_with("XDG") || text.starts_with("COLUMNS") {
+                command.env_remove(&name);
+            }
+        }
+        command.args(args).current_dir(self.dir.path());
+        command.env("HOME", self.path("home")).env("TMPDIR", self.path("tmp"));
+        command.env("PGDYNO_CACHE", self.path("cache"));
+        command
+    }
+
+    /// Runs pgdyno to its end.
+    pub(crate) fn run(&self, args: &[&str]) -> Ended {
+        self.start(self.command(args)).wait()
+    }
+
+    /// Starts a pgdyno.
+    pub(crate) fn start(&self, mut command: Command) -> Running {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        let mut child = command.spawn().unwrap();
+        let stdout = Collected::of(child.stdout.take().unwrap());
+        let stderr = Collected::of(child.stderr.take().unwrap());
+        Running { child, stdout, stderr, is_reaped: false }
+    }
+
+    /// What a results directory holds.
+    #[track_caller]
+    pub(crate) fn results(&self, name: &str) -> ExperimentData {
+        let data = store::load_experiment(&self.path(name)).unwrap();
+        for run in &data.runs {
+            assert_eq!(run.damage, Vec::<String>::new());
+        }
+        data
+    }
+
+    /// The first run of a results directory.
+    #[track_caller]
+    pub(crate) fn first_run(&self, name: &str) -> RunData {
+        self.results(name).runs.swap_remove(0)
+    }
+
+    /// Waits until a run of a results directory has this many seconds of load on disk.
+    pub(crate) fn wait_for_load(&self, name: &str, seconds: usize) {
+        let path = self.path(name).join("runs/0001/intervals.jsonl");
+        wait_until("seconds of load", || {
+            fs::read_to_string(&path).is_ok_and(|text| text.lines().count() >= seconds)
+        });
+    }
+
+    /// Fails the test if anything lives or lies around that belongs to no finished pgdyno.
+    #[track_caller]
+    pub(crate) fn expect_clean(&self) {
+        let processes = || processes_of(self.dir.path());
+        wait_until("the end of all processes", || processes().is_empty());
+        let left: Vec<_> = fs::read_dir(self.path("tmp")).unwrap().flatten().map(|e| e.path()).collect();
+        assert_eq!(left, Vec::<PathBuf>::new());
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // Nothing should be there, but a test that fails leaves nothing behind either.
+        for pid in processes_of(self.dir.path()) {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+        }
+    }
+}
+
+/// Processes that work in `dir`, or were given it as home.
+fn processes_of(dir: &Path) -> Vec<i32> {
+    let home = format!("HOME={}/home", dir.display());
+    let of = |pid: &i32| {
+        let in_dir = fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(dir));
+        let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        in_dir || environ.split(|&b| b == 0).any(|variable| variable == home.as_bytes())
+    };
+    all_pids().into_iter().filter(of).collect()
+}
+
+/// Every process of this machine.
+pub(crate) fn all_pids() -> Vec<i32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Waits for `what`, which must not take longer than 60 s.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < Duration::from_secs(60), "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A pgdyno at work; killed when dropped.
+pub(crate) struct Running {
+    child: Child,
+    stdout: Collected,
+    stderr: Collected,
+    is_reaped: bool,
+}
+
+impl Running {
+    /// Its process id.
+    pub(crate) fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// Signals it, and nobody else.
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.pid()), signal).unwrap();
+    }
+
+    /// The processes below it.
+    pub(crate) fn descendants(&self) -> Vec<i32> {
+        let mut found = children_of(self.pid());
+        let mut i = 0;
+        while i < found.len() {
+            found.extend(children_of(found[i]));
+            i += 1;
+        }
+        found
+    }
+
+    /// Waits until it has said `text` on standard error.
+    #[track_caller]
+    pub(crate) fn wait_for(&self, text: &str) {
+        wait_until(text, || self.stderr.text().contains(text));
+    }
+
+    /// Waits for its end, which must come in time.
+    #[track_caller]
+    pub(crate) fn wait(self) -> Ended {
+        self.wait_for_end(DEADLINE)
+    }
+
+    /// Waits for its end, which must come within `limit`.
+    #[track_caller]
+    pub(crate) fn wait_for_end(mut self, limit: Duration) -> Ended {
+        let began = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if began.elapsed() > limit {
+                panic!("pgdyno has not ended after {limit:?}\nstderr: {}", self.stderr.text());
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        self.is_reaped = true;
+        Ended { status, stdout: self.stdout.all(), stderr: self.stderr.all() }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.is_reaped {
+            // Its children end when it does.
+            let _ = killpg(Pid::from_raw(self.pid()), Signal::SIGKILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// What came out of a pipe so far.
+struct Collected {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Collected {
+    fn of(mut pipe: impl Read + Send + 'static) -> Collected {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&bytes);
+        let reader = std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(n @ 1..) = pipe.read(&mut buffer) {
+                sink.lock().unwrap().extend_from_slice(&buffer[..n]);
+            }
+        });
+        Collected { bytes, reader: Some(reader) }
+    }
+
+    fn text(&self) -> String {
+        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// All of it, once the other end is closed.
+    fn all(&mut self) -> String {
+        if let Some(reader) = self.reader.take() {
+            reader.join().unwrap();
+        }
+        self.text()
+    }
+}
+
+/// The cache of the build directory, with these releases in it, fetched over the network when they are not.
+fn shared_binaries(series: &[&str]) -> Cache {
+    static FETCHING: Mutex<()> = Mutex::new(());
+    let _one_at_a_time = FETCHING.lock().unwrap_or_else(PoisonError::into_inner);
+    let cache = shared_cache();
+    for series in series {
+        server::fetch(&cache, &series.parse().unwrap(), &mut |_| {})
+            .unwrap_or_else(|error| panic!("this test needs the network: {error}"));
+    }
+    cache
+}
+
+/// In the build directory; where the server's user cannot get to that, where pgdyno has it for root.
+fn shared_cache() -> Cache {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache");
+    fs::create_dir_all(&dir).unwrap();
+    match Account::choose().unwrap().check_reach(&dir.join(".")) {
+        Ok(()) => Cache::at(dir),
+        Err(_) => Cache::at("/var/cache/pgdyno"),
+    }
+}
+
+/// Fails the test unless the run completed and its books balance.
+#[track_caller]
+pub(crate) fn expect_sound(run: &RunData) {
+    let record = &run.record;
+    assert_eq!((record.state, record.reason.as_str()), (RunState::Completed, ""));
+    expect_identity(run);
+    let counts = run.record.done.as_ref().unwrap().counts;
+    assert!(counts.committed > 0, "{counts:?}");
+    assert_eq!(counts.failed + counts.unknown, 0, "{counts:?}");
+}
+
+/// Fails the test unless totals obey the identity and are the sum of the intervals.
+#[track_caller]
+pub(crate) fn expect_identity(run: &RunData) {
+    let done = run.record.done.as_ref().unwrap();
+    assert!(done.counts.identity_holds(0), "{:?}", done.counts);
+    let mut sum = model::interval::Counts::default();
+    let mut errors = std::collections::BTreeMap::<String, u64>::new();
+    for interval in &run.intervals {
+        sum += interval.counts;
+        interval.errors.iter().for_each(|(state, n)| *errors.entry(state.clone()).or_default() += n);
+    }
+    assert_eq!(sum, done.counts);
+    assert_eq!(errors, done.errors);
+}
+
+/// By how much the history grew during a run.
+#[track_caller]
+pub(crate) fn history_growth(run: &RunData) -> u64 {
+    let rows = |rows: &std::collections::BTreeMap<String, u64>| rows["pgbench_history"];
+    rows(&run.record.rows_after) - rows(&run.record.rows_before)
+}

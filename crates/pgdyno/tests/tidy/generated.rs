@@ -1,0 +1,160 @@
+//! Parts of the documents that are made from the code, between `<!-- generated: NAME -->` and `<!-- end -->`, and
+//! names that the code stores, each of which FORMAT.md must explain.
+
+use analysis::findings::{CATALOGUE, Rule};
+use model::metric::{METRICS, Metric, MetricKind};
+
+use super::tree::{self, SourceFile};
+use super::{assert_none, assert_one};
+
+/// The rules as a table.
+fn findings_table(rules: &[Rule]) -> String {
+    let mut table = "| finding | what it says | when, and how much it weighs | advice | source |\n|---|---|---|---|---|\n".to_string();
+    for rule in rules {
+        let cells = [rule.title, rule.severity, rule.advice, rule.source].map(cell).join(" | ");
+        table.push_str(&format!("| `{}` | {cells} |\n", rule.id));
+    }
+    table
+}
+
+/// The metrics as a table.
+fn metrics_table(metrics: &[Metric]) -> String {
+    let mut table = "| metric | instance | kind | unit | what |\n|---|---|---|---|---|\n".to_string();
+    for metric in metrics {
+        let kind = match metric.kind {
+            MetricKind::Counter => "counter",
+            MetricKind::Gauge => "gauge",
+        };
+        let cells = [metric.instance, kind, metric.unit, metric.what].map(cell).join(" | ");
+        table.push_str(&format!("| `{}` | {cells} |\n", metric.name));
+    }
+    table
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
+
+/// The document with its part replaced; `None` if it has no such part.
+fn replaced(document: &str, name: &str, content: &str) -> Option<String> {
+    let begin = format!("<!-- generated: {name} -->\n");
+    let (head, rest) = document.split_once(&begin)?;
+    let (_, tail) = rest.split_once("<!-- end -->")?;
+    Some(format!("{head}{begin}{content}<!-- end -->{tail}"))
+}
+
+fn out_of_step(document: &SourceFile, name: &str, content: &str) -> Vec<String> {
+    let problem = match replaced(&document.text, name, content) {
+        None => format!("{} has no part `{name}`", document.path),
+        Some(text) if text == document.text => return Vec::new(),
+        Some(_) => format!(
+            "{}: `{name}` is not what the code has; run: PGDYNO_BLESS=1 cargo test -p pgdyno --test tidy",
+            document.path
+        ),
+    };
+    vec![problem]
+}
+
+/// Fails if the part is not `content`; writes it when asked to by the environment.
+fn check(path: &str, name: &str, content: &str) {
+    let document = tree::file(path);
+    if std::env::var_os("PGDYNO_BLESS").is_some()
+        && let Some(text) = replaced(&document.text, name, content)
+    {
+        std::fs::write(tree::root().join(path), text).unwrap();
+        return;
+    }
+    assert_none(&out_of_step(&document, name, content));
+}
+
+/// Fields of types that are stored, and kinds of events as they are stored.
+fn stored_names(file: &SourceFile) -> Vec<String> {
+    let mut names = Vec::new();
+    let (mut is_serialized, mut block) = (false, "");
+    for line in file.production_text().lines() {
+        if line.starts_with("#[derive(") {
+            is_serialized = line.contains("Serialize");
+        } else if line.starts_with("pub struct ") || line.starts_with("pub enum ") {
+            block = if is_serialized { line } else { "" };
+            is_serialized = false;
+        } else if line == "}" {
+            block = "";
+        }
+        let name = if block.starts_with("pub enum EventKind") {
+            line.trim().strip_suffix(',').filter(|name| name.starts_with(char::is_uppercase)).map(snake_case)
+        } else if block.starts_with("pub struct") {
+            let field = line.strip_prefix("    pub ").and_then(|rest| rest.split_once(": "));
+            field.map(|(name, _)| name.to_string())
+        } else {
+            None
+        };
+        names.extend(name);
+    }
+    names
+}
+
+fn snake_case(name: &str) -> String {
+    let mut words = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && !words.is_empty() {
+            words.push('_');
+        }
+        words.extend(c.to_lowercase());
+    }
+    words
+}
+
+/// Names that a document does not have in a code span, alone or at the end of a dotted key.
+fn unexplained(names: &[String], document: &str) -> Vec<String> {
+    let explains = |name: &String| {
+        ["`", ".", "\""].iter().any(|before| {
+            ["`", "\""].iter().any(|after| document.contains(&format!("{before}{name}{after}")))
+        })
+    };
+    names
+        .iter()
+        .filter(|name| !explains(name))
+        .map(|name| format!("FORMAT.md does not explain `{name}`"))
+        .collect()
+}
+
+#[test]
+fn every_name_that_is_stored_is_explained() {
+    let is_stored = |file: &SourceFile| file.path.starts_with("crates/model/src/");
+    let names: Vec<String> =
+        tree::rust().iter().filter(|file| is_stored(file)).flat_map(stored_names).collect();
+    assert!(names.len() > 100, "only {} names found", names.len());
+    assert_none(&unexplained(&names, &tree::file("FORMAT.md").text));
+}
+
+#[test]
+fn a_name_that_is_not_explained_is_found() {
+    let source = "#[derive(Debug, Serialize)]\npub struct A {\n    /// B.\n    pub b_ns: u64,\n}\n\
+                  #[derive(Debug)]\npub struct C {\n    pub d: u64,\n}\n\
+                  #[derive(Serialize)]\npub enum EventKind {\n    /// E.\n    DiskFull,\n}\n";
+    let names = stored_names(&SourceFile::new("crates/model/src/a.rs", source));
+    assert_eq!(names, ["b_ns", "disk_full"]);
+    assert_none(&unexplained(&names, "`x.b_ns` and `disk_full`"));
+    assert_one(&unexplained(&names, "`b_ns`, disk_full"), "`disk_full`");
+}
+
+#[test]
+fn the_catalogue_of_findings_is_that_of_the_code() {
+    check("METHODOLOGY.md", "findings", &findings_table(CATALOGUE));
+}
+
+#[test]
+fn the_table_of_metrics_is_that_of_the_code() {
+    check("FORMAT.md", "metrics", &metrics_table(METRICS));
+}
+
+#[test]
+fn a_part_that_is_missing_or_old_is_found() {
+    let document = |text: &str| SourceFile::new("A.md", text);
+    let part = "a\n<!-- generated: x -->\nnew\n<!-- end -->\nb\n";
+    assert_none(&out_of_step(&document(part), "x", "new\n"));
+    assert_one(&out_of_step(&document(part), "x", "newer\n"), "PGDYNO_BLESS");
+    assert_one(&out_of_step(&document(part), "y", "new\n"), "no part `y`");
+    assert_eq!(replaced(part, "x", "c\n").unwrap(), "a\n<!-- generated: x -->\nc\n<!-- end -->\nb\n");
+    assert_eq!(cell("a | b"), "a \\| b");
+}

@@ -1,0 +1,112 @@
+//! Rules for every source file: size, header, printing, panics, and words that do not belong here.
+
+use super::tree::{self, SourceFile};
+use super::{assert_none, assert_one};
+
+/// Longest source file.
+const LINES_MAX: usize = 600;
+
+/// Files that may be longer, with the reason. Tables of test data are not source files.
+const LONGER: &[(&str, &str)] = &[];
+
+const PRINTS: &[&str] = &["println!(", "eprintln!(", "print!(", "eprint!(", "process::exit("];
+
+/// Homes of package registries, in halves so that this file does not hold them. Cargo.lock has to.
+const REGISTRIES: &[(&str, &str)] = &[
+    ("crates", ".io"),
+    ("registry.npm", "js.org"),
+    ("repo1.maven", ".org"),
+    ("repo.maven", ".apache.org"),
+    ("pypi", ".org"),
+    ("proxy.golang", ".org"),
+    ("deb.debian", ".org"),
+    ("docker", ".io"),
+];
+
+fn too_long(file: &SourceFile) -> Option<String> {
+    let n_lines = file.text.lines().count();
+    let is_exempt = LONGER.iter().any(|(path, _)| *path == file.path);
+    (n_lines > LINES_MAX && !is_exempt)
+        .then(|| format!("{}: {n_lines} lines; split it at its nouns ({LINES_MAX} at most)", file.path))
+}
+
+fn headless(file: &SourceFile) -> Option<String> {
+    let first = file.text.lines().next().unwrap_or_default();
+    (!first.starts_with("//! ")).then(|| format!("{}: does not begin with what it is for (`//!`)", file.path))
+}
+
+/// What only the command line may do: print for people and decide exit codes.
+fn prints(file: &SourceFile) -> Vec<String> {
+    if file.is_test || file.path.starts_with("crates/pgdyno/") {
+        return Vec::new();
+    }
+    let text = file.production_text();
+    let is_call = |needle: &&&str| {
+        text.match_indices(**needle).any(|(at, _)| {
+            let before = text[..at].chars().next_back();
+            !before.is_some_and(|before| before.is_alphanumeric() || before == '_')
+        })
+    };
+    let found = PRINTS.iter().filter(is_call);
+    found.map(|needle| format!("{}: `{needle}` belongs into crate pgdyno", file.path)).collect()
+}
+
+fn unwraps(file: &SourceFile) -> Option<String> {
+    let has = !file.is_test && file.production_text().contains(".unwrap()");
+    has.then(|| format!("{}: `unwrap` outside tests; say why it cannot fail with `expect`", file.path))
+}
+
+/// Paths of one machine, and hosts that only a package manager needs to know.
+fn strays(file: &SourceFile) -> Vec<String> {
+    let lower = file.text.to_ascii_lowercase();
+    let machine = concat!("/wo", "rk/").to_string();
+    let registries = REGISTRIES.iter().map(|(head, tail)| format!("{head}{tail}"));
+    let needles = std::iter::once(machine).chain(registries);
+    let found = needles.filter(|needle| file.path != "Cargo.lock" && lower.contains(needle));
+    found.map(|needle| format!("{}: names `{needle}`", file.path)).collect()
+}
+
+#[test]
+fn no_source_file_is_too_long() {
+    assert_none(&tree::rust().iter().filter_map(too_long).collect::<Vec<String>>());
+}
+
+#[test]
+fn every_source_file_says_what_it_is_for() {
+    assert_none(&tree::rust().iter().filter_map(headless).collect::<Vec<String>>());
+}
+
+#[test]
+fn only_the_command_line_prints_and_exits() {
+    assert_none(&tree::rust().iter().flat_map(prints).collect::<Vec<String>>());
+}
+
+#[test]
+fn nothing_unwraps_outside_tests() {
+    assert_none(&tree::rust().iter().filter_map(unwraps).collect::<Vec<String>>());
+}
+
+#[test]
+fn no_path_of_a_machine_and_no_registry_is_named() {
+    assert_none(&tree::all().iter().flat_map(strays).collect::<Vec<String>>());
+}
+
+#[test]
+fn bad_source_files_are_found() {
+    let file = |text: &str| SourceFile::new("crates/wire/src/a.rs", text);
+    let found = |problem: Option<String>| problem.into_iter().collect::<Vec<String>>();
+    let long = "//! A.\n".repeat(LINES_MAX + 1);
+    assert_one(&found(too_long(&file(&long))), "601 lines");
+    assert_none(&found(too_long(&file(&long[7..]))));
+    assert_one(&found(headless(&file("use a;\n"))), "what it is for");
+    assert_none(&found(headless(&file("//! A.\n"))));
+    assert_one(&prints(&file("fn a() { println!(\"a\"); }")), "`println!(`");
+    assert_one(&prints(&file("fn a() { std::process::exit(1); }")), "exit");
+    assert_none(&prints(&file("fn a() { my_print!(1); }\n#[cfg(test)]\nmod tests {\n println!(1); }")));
+    assert_none(&prints(&SourceFile::new("crates/pgdyno/src/a.rs", "println!(\"a\")")));
+    assert_one(&found(unwraps(&file("a.unwrap();"))), "expect");
+    assert_none(&found(unwraps(&file("a.unwrap_or(1);\n#[cfg(test)]\nmod tests {\n a.unwrap(); }"))));
+    assert_one(&strays(&file(concat!("// see /wo", "rk/x"))), "names");
+    assert_one(&strays(&file(concat!("https://crates", ".IO/x"))), "names");
+    assert_none(&strays(&SourceFile::new("Cargo.lock", concat!("crates", ".io"))));
+}
