@@ -239,7 +239,12 @@ impl Server {
         for (signal, deadline) in steps {
             // Not yet waited for, the id cannot belong to another process.
             if self.child.try_wait()?.is_none() {
-                kill(Pid::from_raw(self.child.id() as i32), *signal).context("signal the server")?;
+                let pid = Pid::from_raw(self.child.id() as i32);
+                kill(pid, *signal).context("signal the server")?;
+                // A postmaster that somebody stopped hears no signal but these two, and ends no child of its own.
+                if *signal != Signal::SIGKILL {
+                    kill(pid, Signal::SIGCONT).context("signal the server")?;
+                }
             }
             if let Some(status) = wait_until(&mut self.child, Instant::now() + *deadline)? {
                 let is_clean = crate::control::ControlFile::read(&self.data_dir)

@@ -101,7 +101,8 @@ fn expect_same_order(place: &Place) {
 /// Binaries and data are there; as root, the kernel takes the network away.
 fn expect_no_network_needed(place: &Place) {
     let args = [&["run", "-c", "1", "-o", "offline"], &SHORT[..]].concat();
-    let has_none = Command::new("unshare").args(["-n", "true"]).status().is_ok_and(|status| status.success());
+    let unshare = Command::new("unshare").args(["-n", "true"]).output();
+    let has_none = unshare.is_ok_and(|output| output.status.success());
     let mut command = if has_none {
         let pgdyno = env!("CARGO_BIN_EXE_pgdyno");
         place.command_of("unshare".as_ref(), &[&["-n", pgdyno], &args[..]].concat())

@@ -25,13 +25,18 @@ impl Faulty {
     }
 
     fn start(&self, options: &str) -> Running {
-        let args = "run --scale 1 -c 3 --ramp-up 0s --repeats 1 -o out --set prepare.prewarm=false \
+        self.start_as("out", options)
+    }
+
+    /// Results go to `name`.
+    fn start_as(&self, name: &str, options: &str) -> Running {
+        let args = "run --scale 1 -c 3 --ramp-up 0s --repeats 1 --set prepare.prewarm=false \
                     --set prepare.settle=false --set run.grace=2s";
         let server = self.pg.admin_target(&self.database);
         let mut args: Vec<&str> = args.split_whitespace().chain(options.split_whitespace()).collect();
-        args.extend(["--server", &server]);
+        args.extend(["--server", &server, "-o", name]);
         let running = self.place.start(self.place.command(&args));
-        self.place.wait_for_load("out", 1);
+        self.place.wait_for_load(name, 1);
         running
     }
 
@@ -140,5 +145,50 @@ fn a_statement_blocked_by_a_lock_is_cancelled_at_the_end() {
     let counts = run.record.done.as_ref().unwrap().counts;
     assert_eq!((counts.aborted, counts.failed, counts.unknown), (3, 0, 0), "{counts:?}");
     assert_eq!(history_growth(&run), counts.committed);
+    faulty.place.expect_clean();
+}
+
+#[test]
+fn an_embedded_server_that_hangs_is_ended_with_all_its_processes() {
+    let place = Place::with_binaries(&["18"]);
+    let args = "run --scale 1 -c 2 --measure 2s --ramp-up 0s --repeats 1 --set run.grace=1s -o out";
+    let running = place.start(place.command(&args.split_whitespace().collect::<Vec<_>>()));
+    place.wait_for_load("out", 1);
+    for pid in running.descendants() {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        if name.trim() == "postgres" {
+            kill(Pid::from_raw(pid), Signal::SIGSTOP).unwrap();
+        }
+    }
+    running.wait_for_end(Duration::from_secs(30)).expect(2);
+    let run = place.first_run("out");
+    assert!(run.record.reason.contains("gave 2 clients no reply"), "{}", run.record.reason);
+    place.expect_clean();
+}
+
+#[test]
+fn a_driver_that_does_not_run_is_told() {
+    let faulty = Faulty::new();
+    let running = faulty.start("--measure 4s");
+    let driver = running.descendants()[0];
+    let signal = |signal| kill(Pid::from_raw(driver), signal).unwrap();
+    signal(Signal::SIGSTOP);
+    std::thread::sleep(Duration::from_millis(1500));
+    signal(Signal::SIGCONT);
+    running.wait_for_end(Duration::from_secs(20)).expect(0);
+    let run = faulty.place.first_run("out");
+    expect_identity(&run);
+    let pauses = run.events.iter().filter(|event| event.kind == EventKind::DriverPaused);
+    let longest_s = pauses.filter_map(|event| event.number("pause_s")).fold(0.0, f64::max);
+    assert!((1.2..4.0).contains(&longest_s), "{:?}", run.events);
+
+    let running = faulty.start_as("killed", "--measure 20s");
+    kill(Pid::from_raw(running.descendants()[0]), Signal::SIGKILL).unwrap();
+    let ended = running.wait_for_end(Duration::from_secs(20)).expect(2);
+    assert!(ended.stderr.contains("the driver was killed"), "{}", ended.stderr);
+    let run = faulty.place.first_run("killed");
+    assert_eq!(run.record.state, RunState::Failed);
+    assert!(!run.intervals.is_empty(), "what it had reported is kept");
+    faulty.place.run(&["report", "killed"]).expect(0);
     faulty.place.expect_clean();
 }
