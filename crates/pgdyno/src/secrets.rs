@@ -33,6 +33,26 @@ pub(crate) fn hide_from_argv() -> Result<()> {
         .context("start again without the password in the arguments")
 }
 
+/// As [`hide_from_argv`] for a program with options of its own: `args` are all arguments, `targets` those texts that
+/// name a database. `called` stays the name of the program.
+pub(crate) fn hide_targets(called: &str, mut args: Vec<String>, targets: &[String]) -> Result<()> {
+    let mut password = None;
+    for target in targets {
+        let Some((clean, secret)) = without_password(target) else { continue };
+        for arg in &mut args {
+            if let Some(head) = arg.strip_suffix(target.as_str()) {
+                *arg = format!("{head}{clean}");
+            }
+        }
+        password = Some(secret);
+    }
+    let Some(password) = password else { return Ok(()) };
+    let program = env::current_exe().context("find the program of this process")?;
+    let mut command = Command::new(program);
+    Err(command.arg0(called).args(args).env(CARRIER, password.expose()).exec())
+        .context("start again without the password in the arguments")
+}
+
 /// The password that the process before this one carried here.
 pub(crate) fn carried() -> Option<Secret> {
     env::var(CARRIER).ok().map(Secret::new)

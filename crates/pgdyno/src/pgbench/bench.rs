@@ -93,7 +93,7 @@ fn prepare_tables(
         host.host, host.port, plan.n_clients, conninfo.dbname
     ));
     let tables = if plan.uses_builtin {
-        prepare::inspect(&mut session, &conninfo.dbname, plan.scale.is_some(), log)?
+        prepare::inspect(&mut session, &conninfo.dbname, plan.scale.is_some(), compat, log)?
     } else {
         Tables { scale: plan.scale.unwrap_or(1), ..Tables::default() }
     };
