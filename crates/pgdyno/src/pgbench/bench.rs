@@ -36,7 +36,7 @@ pub(super) fn run(
 ) -> Result<u8, Complaint> {
     let (tables, version) = prepare_tables(plan, conninfo, compat, log)?;
     let stop = signals::stop_flag();
-    let load = load_spec(plan, conninfo, tables);
+    let load = LoadSpec { trace: log.debug, ..load_spec(plan, conninfo, tables) };
     let mut driver = spawn(&load, conninfo)?;
     let ready = driver
         .wait_ready(Duration::from_secs(FOREVER_S.into()), stop)
