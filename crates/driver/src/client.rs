@@ -85,6 +85,9 @@ pub(crate) struct Client {
     pub(crate) n_results: u32,
     /// The statement turned out to be a COPY.
     pub(crate) is_copying: bool,
+    /// A Parse of its own comes before the statement's answer, and what went wrong with it.
+    pub(crate) awaits_parse: bool,
+    pub(crate) parse_error: Option<Box<ServerError>>,
     pub(crate) pipeline: Pipeline,
     /// What `\gset` and `\aset` need; only there if some script has one.
     pub(crate) fetched: Option<Box<Fetched>>,
@@ -172,6 +175,8 @@ impl Client {
             measured: 0,
             n_results: 0,
             is_copying: false,
+            awaits_parse: false,
+            parse_error: None,
             pipeline: Pipeline::default(),
             fetched: None,
             parsed: None,
@@ -193,6 +198,8 @@ impl Client {
         self.is_copying = false;
         self.pipeline.stop();
         self.error = None;
+        self.awaits_parse = false;
+        self.parse_error = None;
         self.scanner = Scanner::new();
         self.outgoing.clear();
         self.n_sent = 0;
@@ -225,6 +232,7 @@ impl Client {
         self.outgoing.clear();
         self.n_sent = 0;
         self.n_results = 0;
+        self.awaits_parse = false;
     }
 
     /// The buffer for messages.
@@ -281,7 +289,18 @@ impl Client {
     #[inline]
     pub(crate) fn receive(&mut self, input: &[u8], now: Nanos) -> Result<Received, String> {
         let Client {
-            scanner, status, error, farewell, n_results, pipeline, parsed, is_copying, fetched, ..
+            scanner,
+            status,
+            error,
+            farewell,
+            n_results,
+            pipeline,
+            parsed,
+            is_copying,
+            fetched,
+            awaits_parse,
+            parse_error,
+            ..
         } = self;
         let mut received = Received::Partial;
         scanner
@@ -292,7 +311,10 @@ impl Client {
                         if let Some(parsed) = parsed {
                             parsed.settle();
                         }
-                        if !pipeline.is_on || pipeline.synced() {
+                        if *awaits_parse {
+                            *awaits_parse = false;
+                            *parse_error = error.take();
+                        } else if !pipeline.is_on || pipeline.synced() {
                             received = Received::Complete;
                         }
                     }

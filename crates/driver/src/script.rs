@@ -107,23 +107,41 @@ impl Scripts {
         order
     }
 
-    /// Appends the messages of one statement with the values of the client's machine, and the Parse that its
-    /// connection still needs.
+    /// Appends the messages of one statement with the values of the client's machine. A Parse that its connection
+    /// still needs goes in front, with a Sync of its own as pgbench sends it.
     #[inline]
     pub(crate) fn encode(&self, script: usize, statement: usize, client: &mut Client) {
         let prepared = &self.prepared[script][statement];
-        let (machine, parsed, out) = client.parts();
+        let (_, parsed, out) = client.parts();
         if let Some(parsed) = parsed
             && parsed.ask(prepared.number)
         {
             message::parse(out, &prepared.name, &self.bundle.programs[script].statements[statement].text);
+            if !client.pipeline.is_on {
+                message::sync(client.outgoing());
+                client.awaits_parse = true;
+            }
         }
+        let (machine, _, out) = client.parts();
         match &prepared.fixed {
             Some(fixed) => out.extend_from_slice(fixed),
             None => {
                 let program = &self.bundle.programs[script];
                 encode_statement(self.protocol, program, statement, &prepared.name, Some(machine), out);
             }
+        }
+    }
+
+    /// What a client sends, as pgbench's debugging output shows it.
+    pub(crate) fn sent_text(&self, script: usize, statement: usize, client: &Client) -> String {
+        match self.protocol {
+            Protocol::Simple => {
+                let mut text = Vec::new();
+                client.machine.render(&self.bundle.programs[script], statement, &mut text);
+                String::from_utf8_lossy(&text).into_owned()
+            }
+            Protocol::Extended => self.bundle.programs[script].statements[statement].text.clone(),
+            Protocol::Prepared => self.prepared[script][statement].name.clone(),
         }
     }
 

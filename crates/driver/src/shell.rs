@@ -1,6 +1,12 @@
-//! Running the commands of `\shell` and `\setshell`. The thread waits for them, as in pgbench.
+//! Running the commands of `\shell` and `\setshell`.
 
+use std::io;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+/// A command under way.
+pub(crate) struct Shell(Receiver<io::Result<Ran>>);
 
 /// What a command did.
 pub(crate) struct Ran {
@@ -10,9 +16,29 @@ pub(crate) struct Ran {
     pub(crate) output: Vec<u8>,
 }
 
-/// Runs a command line.
-pub(crate) fn run(line: &str) -> std::io::Result<Ran> {
-    let output =
-        Command::new("/bin/sh").args(["-c", line]).stdin(Stdio::null()).stderr(Stdio::inherit()).output()?;
-    Ok(Ran { is_success: output.status.success(), output: output.stdout })
+impl Shell {
+    /// Starts a command line.
+    pub(crate) fn start(line: String) -> Shell {
+        let (sender, receiver) = mpsc::channel();
+        std::thread::spawn(move || {
+            let output = Command::new("/bin/sh")
+                .args(["-c", &line])
+                .stdin(Stdio::null())
+                .stderr(Stdio::inherit())
+                .output()
+                .map(|output| Ran { is_success: output.status.success(), output: output.stdout });
+            // Nobody waits any more if the load is over.
+            sender.send(output).ok();
+        });
+        Shell(receiver)
+    }
+
+    /// What it did, or `None` if it is not done after `timeout`.
+    pub(crate) fn wait(&self, timeout: Duration) -> Option<io::Result<Ran>> {
+        match self.0.recv_timeout(timeout) {
+            Ok(ran) => Some(ran),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Err(io::Error::other("the thread that ran it died"))),
+        }
+    }
 }

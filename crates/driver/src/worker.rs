@@ -4,6 +4,7 @@ mod failing;
 mod interval;
 mod line;
 mod special;
+mod trace;
 mod turn;
 
 use std::collections::{BTreeMap, VecDeque};

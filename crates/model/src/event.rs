@@ -41,6 +41,8 @@ pub enum EventKind {
     ErrorFailed,
     /// `debug()` in a script was called (`client`); the text is pgbench's line.
     ScriptDebug,
+    /// A client took a step (`client`); the text is that of pgbench's debugging output. Only if asked for.
+    ScriptTrace,
     /// What a `\shell` command wrote to its standard output (`client`).
     ShellOutput,
     /// The driver did not run for a while (`pause_s`).

@@ -64,6 +64,9 @@ pub struct LoadSpec {
     /// a script may then create what its later statements need.
     #[serde(default)]
     pub lazy_parse: bool,
+    /// Tell of each step of each client, as events. Costs more than the load itself.
+    #[serde(default)]
+    pub trace: bool,
 }
 
 fn one_try() -> u32 {
@@ -94,6 +97,7 @@ impl Default for LoadSpec {
             log: None,
             verbose_errors: false,
             lazy_parse: false,
+            trace: false,
         }
     }
 }

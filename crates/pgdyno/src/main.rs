@@ -40,6 +40,10 @@ fn main() -> ExitCode {
     if args.get(1).is_some_and(|arg| arg == pgbench::DRIVE_ARGUMENT) {
         return ExitCode::from(drive() as u8);
     }
+    if let Err(error) = secrets::take_carried() {
+        say(&format!("pgdyno: error: {error:#}"));
+        return ExitCode::from(Exit::Failed as u8);
+    }
     // Its options are not ours to parse.
     if let Some(invocation) = pgbench::arguments(&args) {
         return pgbench::run(&invocation);

@@ -47,7 +47,7 @@ pub(crate) fn arguments(all: &[OsString]) -> Option<Invocation> {
     let name = Path::new(&called).file_name()?.to_string_lossy().into_owned();
     let text = |args: &[OsString]| args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     if name.starts_with(NAME) {
-        return Some(Invocation { called, progname: name, args: text(&all[1..]) });
+        return Some(Invocation { called, progname: name, args: text(&all[1..]), is_subcommand: false });
     }
     let is_asked = all.get(1).is_some_and(|word| word == NAME);
     is_asked.then(|| Invocation::of(text(&all[2..])))
@@ -59,12 +59,13 @@ pub(crate) struct Invocation {
     called: String,
     progname: String,
     args: Vec<String>,
+    is_subcommand: bool,
 }
 
 impl Invocation {
     /// As pgdyno's subcommand.
     pub(crate) fn of(args: Vec<String>) -> Invocation {
-        Invocation { called: NAME.to_string(), progname: NAME.to_string(), args }
+        Invocation { called: NAME.to_string(), progname: NAME.to_string(), args, is_subcommand: true }
     }
 }
 
@@ -80,8 +81,20 @@ pub(crate) fn run(invocation: &Invocation) -> ExitCode {
     }
 }
 
+/// Everybody may read the arguments of a process.
+fn hide_password(invocation: &Invocation, compat: Compat) -> Result<(), Complaint> {
+    let Invocation { called, args, is_subcommand, .. } = invocation;
+    let mut all = args.clone();
+    if *is_subcommand {
+        all.insert(0, NAME.to_string());
+    }
+    let called = if *is_subcommand { "pgdyno" } else { called };
+    crate::secrets::hide_targets(called, all, &parse::targets(compat, args))
+        .map_err(|error| Complaint::new(format!("{error:#}")))
+}
+
 fn work(invocation: &Invocation, log: &mut Log) -> Result<u8, Complaint> {
-    let Invocation { called, progname, args } = invocation;
+    let Invocation { called, progname, args, .. } = invocation;
     let environment = std::env::var(Compat::ENVIRONMENT).ok();
     let compat = parse::find_compat(args, environment.as_deref())?;
     match args.first().map(String::as_str) {
@@ -92,6 +105,7 @@ fn work(invocation: &Invocation, log: &mut Log) -> Result<u8, Complaint> {
         }
         _ => {}
     }
+    hide_password(invocation, compat)?;
     let surroundings = Surroundings::of_process();
     let reader = Reader {
         compat,

@@ -1,7 +1,7 @@
 //! Keeps passwords out of what other users of the machine, and other processes, can see.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -25,12 +25,17 @@ static CARRIED: OnceLock<Secret> = OnceLock::new();
 
 /// If an argument has a password, this process is replaced by one without it: everybody may read the arguments of a
 /// process. The password goes through a pipe, so that it is in no environment either.
-///
-/// Call it first, while there is one thread only.
 pub(crate) fn hide_from_argv() -> Result<()> {
-    take_carried()?;
+    let called = env::args_os().next().unwrap_or_default();
     let mut args: Vec<OsString> = env::args_os().skip(1).collect();
-    let Some(password) = clean(&mut args)? else { return Ok(()) };
+    match clean(&mut args)? {
+        Some(password) => start_again(&called, &args, &password),
+        None => Ok(()),
+    }
+}
+
+/// This process becomes one with these arguments; the password goes to it through a pipe.
+fn start_again(called: &OsStr, args: &[OsString], password: &Secret) -> Result<()> {
     if password.expose().len() > PASSWORD_BYTES_MAX {
         bail!("the password is longer than {PASSWORD_BYTES_MAX} bytes");
     }
@@ -39,8 +44,26 @@ pub(crate) fn hide_from_argv() -> Result<()> {
     fcntl(&reader, FcntlArg::F_SETFD(FdFlag::empty())).context("hand over the password")?;
     let program = env::current_exe().context("find the program of this process")?;
     let number = reader.as_raw_fd().to_string();
-    Err(Command::new(program).args(args).env(CARRIER, number).exec())
+    Err(Command::new(program).arg0(called).args(args).env(CARRIER, number).exec())
         .context("start again without the password in the arguments")
+}
+
+/// As [`hide_from_argv`] for a program with options of its own: `args` are all arguments, `targets` those texts that
+/// name a database. `called` stays the name of the program.
+pub(crate) fn hide_targets(called: &str, mut args: Vec<String>, targets: &[String]) -> Result<()> {
+    let mut password = None;
+    for target in targets {
+        let Some((clean, secret)) = without_password(target) else { continue };
+        for arg in &mut args {
+            if let Some(head) = arg.strip_suffix(target.as_str()) {
+                *arg = format!("{head}{clean}");
+            }
+        }
+        password = Some(secret);
+    }
+    let Some(password) = password else { return Ok(()) };
+    let args: Vec<OsString> = args.into_iter().map(OsString::from).collect();
+    start_again(called.as_ref(), &args, &password)
 }
 
 /// The password that was taken out of the arguments.
@@ -48,7 +71,8 @@ pub(crate) fn carried() -> Option<Secret> {
     CARRIED.get().cloned()
 }
 
-fn take_carried() -> Result<()> {
+/// Takes over what the process before this one handed on. Call it first, while there is one thread only.
+pub(crate) fn take_carried() -> Result<()> {
     let Ok(number) = env::var(CARRIER) else { return Ok(()) };
     // SAFETY: `main` calls this before there is a second thread.
     unsafe { env::remove_var(CARRIER) };

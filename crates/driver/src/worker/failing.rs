@@ -21,7 +21,11 @@ impl Worker<'_> {
     /// The server reported an error: it ends the client, or the transaction is rolled back, and tried again or failed.
     #[cold]
     pub(super) fn fail(&mut self, index: usize, now: Nanos, error: &ServerError) {
-        let state = sqlstate(error.sqlstate.as_bytes());
+        // Of a statement that could not be parsed, the second error only says that there is no such statement.
+        let parse_error = self.setup.clients[index].parse_error.take();
+        let cause = parse_error.as_ref().map(|error| words::server_message(error, None));
+        let told = parse_error.as_deref().unwrap_or(error);
+        let state = sqlstate(told.sqlstate.as_bytes());
         let client = &self.setup.clients[index];
         let goes_on =
             client.cancelled || is_retryable(state) || self.setup.load.on_error == OnError::Continue;
@@ -35,9 +39,9 @@ impl Worker<'_> {
         if !goes_on {
             let message = words::server_message(error, self.query_text(index).as_deref());
             let text = words::aborted_by_server(place, query, &message);
-            self.messages.entry(state).or_insert_with(|| error.to_string());
+            self.messages.entry(state).or_insert_with(|| told.to_string());
             self.setup.clients[index].failure = Some(state);
-            return self.abort(index, now, state, text, None);
+            return self.abort(index, now, state, text, cause);
         }
         if !client.cancelled {
             if self.setup.load.verbose_errors {
@@ -45,7 +49,7 @@ impl Worker<'_> {
                 let event = Event::new(0, EventKind::ErrorReported, words::got_error(place, &message));
                 self.tell(now, located(event, place, state).with("message", message));
             }
-            self.messages.entry(state).or_insert_with(|| error.to_string());
+            self.messages.entry(state).or_insert_with(|| told.to_string());
         }
         let client = &mut self.setup.clients[index];
         client.failure = Some(state);

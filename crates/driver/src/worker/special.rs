@@ -1,5 +1,7 @@
 //! Commands of scripts that ask more of a driver than sending a statement: pipelines, shells, rows to variables.
 
+use std::time::Duration;
+
 use model::event::{Event, EventKind};
 use model::load::Protocol;
 use wire::message;
@@ -9,9 +11,12 @@ use super::Worker;
 use crate::client::State;
 use crate::clock::{self, Nanos};
 use crate::fetch::FetchError;
-use crate::shell;
+use crate::shell::Shell;
 use crate::tally::SCRIPT;
 use crate::words;
+
+/// How long the end of a shell command or of a second may stay unseen while the other is waited for.
+const SHELL_GRAIN: Duration = Duration::from_millis(100);
 
 impl Worker<'_> {
     /// `\startpipeline`.
@@ -86,13 +91,21 @@ impl Worker<'_> {
         client.machine.failed(program, outcome, String::new())
     }
 
-    /// `\shell` and `\setshell`. Nothing else happens in this thread meanwhile.
+    /// `\shell` and `\setshell`. The thread waits, as in pgbench: its other clients rest meanwhile.
     pub(super) fn run_shell(&mut self, index: usize, now: &mut Nanos) -> Result<(), RunError> {
         let client = &mut self.setup.clients[index];
         let program = &self.setup.scripts.bundle.programs[client.script];
         let line = client.machine.shell_line(program)?;
-        let ran = shell::run(&line)
-            .map_err(|_| client.machine.shell_error(program, "could not launch shell command"))?;
+        let shell = Shell::start(line);
+        let ran = loop {
+            match shell.wait(SHELL_GRAIN) {
+                Some(ran) => break ran,
+                // Whoever listens must hear of us every second.
+                None => self.close_intervals(clock::now()),
+            }
+        };
+        let client = &mut self.setup.clients[index];
+        let ran = ran.map_err(|_| client.machine.shell_error(program, "could not launch shell command"))?;
         let is_set = program.commands[client.machine.current()].command.name() == "setshell";
         let result = if is_set && ran.output.is_empty() {
             Err(client.machine.shell_error(program, "could not read result of shell command"))

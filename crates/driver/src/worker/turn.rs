@@ -59,6 +59,10 @@ impl Worker<'_> {
         client.started = now;
         client.tries = 1;
         client.machine.begin(&scripts.bundle.programs[client.script]);
+        if self.setup.load.trace {
+            self.trace_start(index, now);
+        }
+        let client = &self.setup.clients[index];
         let tally = &mut self.tally.scripts[client.script];
         tally.counts.due += 1;
         tally.counts.started += 1;
@@ -105,9 +109,9 @@ impl Worker<'_> {
             let scripts = self.setup.scripts;
             let client = &mut self.setup.clients[index];
             let program = &scripts.bundle.programs[client.script];
-            let action = match self.setup.load.time_commands {
+            let action = match self.setup.load.time_commands || self.setup.load.trace {
                 false => client.machine.step(program),
-                true => self.step_timed(index, now),
+                true => self.step_watched(index, now),
             };
             if !self.setup.clients[index].machine.debug_lines().is_empty() {
                 self.tell_debug(index, *now);
@@ -156,20 +160,22 @@ impl Worker<'_> {
     }
 
     /// One command at a time, with the clock read around it. What ends elsewhere is counted there.
-    fn step_timed(&mut self, index: usize, now: &mut Nanos) -> Result<Action, RunError> {
-        let client = &mut self.setup.clients[index];
-        let program = &self.setup.scripts.bundle.programs[client.script];
-        let commands = &mut self.tally.scripts[client.script].commands;
+    fn step_watched(&mut self, index: usize, now: &mut Nanos) -> Result<Action, RunError> {
         loop {
+            if self.setup.load.trace {
+                self.trace_command(index, *now);
+            }
+            let client = &mut self.setup.clients[index];
+            let program = &self.setup.scripts.bundle.programs[client.script];
             let command = client.machine.command();
             client.command_begun = clock::now();
             *now = client.command_begun;
-            match client.machine.step_one(program)? {
-                Some(action) => return Ok(action),
-                None => {
-                    commands[command].n += 1;
-                    commands[command].sum_ns += (clock::now() - client.command_begun) as f64;
-                }
+            if let Some(action) = client.machine.step_one(program)? {
+                return Ok(action);
+            }
+            if let Some(tally) = self.tally.scripts[client.script].commands.get_mut(command) {
+                tally.n += 1;
+                tally.sum_ns += (clock::now() - client.command_begun) as f64;
             }
         }
     }
@@ -198,10 +204,13 @@ impl Worker<'_> {
         client.want_rows(scripts.fetches(script, statement));
         scripts.encode(script, statement, client);
         scripts.end_message(client);
+        if self.setup.load.trace {
+            self.trace_send(index, statement, now);
+        }
         self.flush(index);
     }
 
-    /// Writes a statement without waiting for its result; `false` if the client is gone.
+    /// Writes a statement without waiting for its result; `false` if the connection or the client is gone.
     fn send_in_pipeline(&mut self, index: usize, statement: usize, now: Nanos) -> bool {
         let scripts = self.setup.scripts;
         let client = &mut self.setup.clients[index];
@@ -213,10 +222,14 @@ impl Worker<'_> {
         let script = client.script;
         scripts.encode(script, statement, client);
         client.pipeline.push(statement, now);
+        if self.setup.load.trace {
+            self.trace_send(index, statement, now);
+        }
+        let client = &mut self.setup.clients[index];
         if client.outgoing().len() >= PIPELINE_BYTES {
             self.flush(index);
         }
-        self.setup.clients[index].state != State::Gone
+        self.setup.clients[index].state == State::Running
     }
 
     #[inline]
@@ -234,6 +247,9 @@ impl Worker<'_> {
     /// A statement is over, well or not.
     #[inline]
     pub(super) fn reply_complete(&mut self, index: usize, now: Nanos) {
+        if self.setup.load.trace {
+            self.trace(index, now, "receiving");
+        }
         let client = &mut self.setup.clients[index];
         let error = client.take_error();
         match (client.state, error) {

@@ -104,6 +104,16 @@ impl Driven {
         sums
     }
 
+    /// The first script's statements, over all intervals.
+    pub(crate) fn statements(&self) -> Vec<u64> {
+        let mut sums: Vec<u64> = Vec::new();
+        for interval in self.intervals.iter().filter(|interval| interval.script == 0) {
+            sums.resize(interval.statements.len(), 0);
+            sums.iter_mut().zip(&interval.statements).for_each(|(sum, n)| *sum += n);
+        }
+        sums
+    }
+
     /// The sums of the latencies over all intervals.
     pub(crate) fn latency(&self) -> Moments {
         self.intervals.iter().fold(Moments::default(), |mut sum, interval| {

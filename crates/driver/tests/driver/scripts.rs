@@ -60,6 +60,9 @@ fn a_shell_s_output_is_handed_on() {
     let cluster = Cluster::shared();
     let driven = drive(load(&cluster.conninfo(), &["\\set x 5\n\\shell echo a :x ::b"], 1));
     assert_eq!(driven.told(EventKind::ShellOutput), ["a 5 :b\n"]);
+    // A second ends while a command runs, and is told.
+    let driven = drive(load(&cluster.conninfo(), &["\\shell sleep 1.3"], 1));
+    assert_eq!((driven.intervals.len(), driven.done.counts.committed), (2, 1));
 }
 
 #[test]
@@ -75,7 +78,7 @@ fn pipelines_run_and_count_each_statement() {
         let driven = drive(load);
         assert_eq!(driven.told(EventKind::ClientAborted), [""; 0]);
         assert_eq!(driven.done.counts.committed, 3);
-        assert_eq!(driven.intervals[0].statements, [3; 6]);
+        assert_eq!(driven.statements(), [3; 6]);
         let n: Vec<u64> = driven.commands(0).iter().map(|command| command.n).collect();
         assert_eq!(n, [3; 12]);
     }
@@ -85,7 +88,7 @@ fn pipelines_run_and_count_each_statement() {
     let mut load = load(&cluster.conninfo(), &[&source], 2);
     load.protocol = Protocol::Extended;
     let driven = drive(load);
-    assert_eq!((driven.done.counts.committed, driven.intervals[0].statements[1999]), (2, 2));
+    assert_eq!((driven.done.counts.committed, driven.statements()[1999]), (2, 2));
 }
 
 #[test]
@@ -196,6 +199,40 @@ fn clients_end_with_pgbench_s_words() {
 }
 
 #[test]
+fn statements_that_cannot_be_parsed_are_told_of_twice() {
+    let cluster = Cluster::shared();
+    let mut load = load(&cluster.conninfo(), &["SELECT 1;\nSELEKT 2;"], 2);
+    load.protocol = Protocol::Prepared;
+    let driven = drive(load.clone());
+    let wanted = "ERROR:  syntax error at or near \"SELEKT\" | client 0 script 0 aborted in command 1 query 0: \
+                  ERROR:  prepared statement \"P_1\" does not exist";
+    assert_eq!(driven.told(EventKind::ClientAborted), [wanted]);
+    assert_eq!(driven.done.errors["42601"], 1);
+    load.on_error = OnError::Continue;
+    assert_eq!(drive(load.clone()).done.errors["42601"], 2);
+    // Before the load, if that is asked for.
+    load.lazy_parse = false;
+    let error = crate::driven::try_drive(load).err().unwrap();
+    assert!(error.starts_with("s0:2: server says ERROR 42601"), "{error}");
+}
+
+#[test]
+fn each_step_is_told_if_asked_for() {
+    let cluster = Cluster::shared();
+    let mut load = load(&cluster.conninfo(), &["\\set a 1 + 1\n\\if :a > 1\nSELECT :a;\n\\endif"], 1);
+    load.trace = true;
+    let wanted = [
+        "client 0 executing script \"s0\"",
+        "client 0 executing \\set a",
+        "client 0 executing \\if",
+        "client 0 sending SELECT 2;",
+        "client 0 receiving",
+        "client 0 executing \\endif",
+    ];
+    assert_eq!(drive(load).told(EventKind::ScriptTrace), wanted);
+}
+
+#[test]
 fn an_error_ends_the_client_or_the_load_or_nothing() {
     let cluster = Cluster::shared();
     let source = "SELECT 1/(:client_id - 1);\n\\sleep 20 ms";
@@ -222,29 +259,41 @@ fn each_protocol_sends_what_genuine_pgbench_sends() {
         .unwrap();
     let first = "\\set r random(1, 100)\n\\set z random_zipfian(1, 100, 1.3)\nBEGIN;\nSELECT a AS n FROM t WHERE a = :r \\gset\n\
                  UPDATE t SET b = b + :z WHERE a = :n;\nEND;";
-    let second = "\\set r random_gaussian(1, 100, 2.5)\nSELECT :r, :client_id, :random_seed, :scale;\n";
+    let second = "\\set r random_gaussian(1, 100, 2.5)\n\\set h hash(:r)\n\\set p permute(:r, 1000)\n\
+                  SELECT :r, :h, :p, :client_id, :random_seed, :default_seed, :scale;\n";
     let pipeline =
         "\\set r random(1, 100)\n\\startpipeline\nBEGIN;\nSELECT :r;\nSELECT :r + 1;\nEND;\n\\endpipeline";
-    for (protocol, scripts) in [
-        (Protocol::Simple, vec![first, second]),
-        (Protocol::Extended, vec![first, second, pipeline]),
-        (Protocol::Prepared, vec![first, second, pipeline]),
-    ] {
+    let check = |protocol: Protocol, scripts: &[&str], n_clients: u32, default_seed: Option<&str>| {
         let files: Vec<String> =
             (0..scripts.len()).map(|i| cluster.file(&format!("s{i}"), scripts[i])).collect();
-        // Several clients only with a script that needs no choice: their turns interleave otherwise.
-        let (word, options) = (protocol.as_str(), "-c log_statement=all");
-        let mut args = vec!["-n", "-t", "20", "--random-seed=42", "-M", word];
+        let n = n_clients.to_string();
+        let define = default_seed.map(|seed| format!("default_seed={seed}"));
+        let mut args = vec!["-n", "-t", "20", "--random-seed=42", "-M", protocol.as_str(), "-c", &n];
         args.extend(files.iter().flat_map(|file| ["-f", file]));
-        let genuine = statements(&cluster, "pgbench", || drop(cluster.pgbench(&args)));
+        args.extend(define.iter().flat_map(|define| ["-D", define]));
+        let mut genuine = statements(&cluster, "pgbench", || drop(cluster.pgbench(&args)));
         let mut conninfo = cluster.conninfo();
-        (conninfo.application_name, conninfo.options) = (Some("ours".into()), Some(options.into()));
-        let mut load = load(&conninfo, &scripts, 20);
-        load.protocol = protocol;
+        conninfo.application_name = Some("ours".into());
+        conninfo.options = Some("-c log_statement=all".into());
+        let mut load = load(&conninfo, scripts, 20);
+        (load.protocol, load.n_clients) = (protocol, n_clients);
+        load.defines.extend(default_seed.map(|seed| ("default_seed".to_string(), seed.to_string())));
         load.scripts.iter_mut().zip(&files).for_each(|(script, file)| script.name.clone_from(file));
-        let ours = statements(&cluster, "ours", || drop(drive(load)));
+        let mut ours = statements(&cluster, "ours", || drop(drive(load)));
         assert!(genuine.len() > 20, "{genuine:?}");
-        assert_eq!(ours, genuine, "{protocol:?}");
+        if n_clients > 1 {
+            genuine.sort();
+            ours.sort();
+        }
+        assert_eq!(ours, genuine, "{protocol:?} {n_clients} {default_seed:?}");
+    };
+    for protocol in ALL {
+        let scripts = [first, second, pipeline];
+        let scripts = if protocol == Protocol::Simple { &scripts[..2] } else { &scripts };
+        check(protocol, scripts, 1, None);
+        check(protocol, scripts, 1, Some("-5"));
+        // Several clients only with a script that needs no choice: the order of their turns decides who gets which.
+        check(protocol, &[second], 3, None);
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) fn run(
 ) -> Result<u8, Complaint> {
     let (tables, version) = prepare_tables(plan, conninfo, compat, log)?;
     let stop = signals::stop_flag();
-    let load = load_spec(plan, conninfo, tables);
+    let load = LoadSpec { trace: log.debug, ..load_spec(plan, conninfo, tables) };
     let mut driver = spawn(&load, conninfo)?;
     let ready = driver
         .wait_ready(Duration::from_secs(FOREVER_S.into()), stop)
@@ -93,7 +93,7 @@ fn prepare_tables(
         host.host, host.port, plan.n_clients, conninfo.dbname
     ));
     let tables = if plan.uses_builtin {
-        prepare::inspect(&mut session, &conninfo.dbname, plan.scale.is_some(), log)?
+        prepare::inspect(&mut session, &conninfo.dbname, plan.scale.is_some(), compat, log)?
     } else {
         Tables { scale: plan.scale.unwrap_or(1), ..Tables::default() }
     };

@@ -22,8 +22,8 @@ impl Compat {
     pub(super) fn version(self) -> String {
         let release = match self {
             Compat::V15 => "15.18",
-            Compat::V17 => "17.10",
-            Compat::V18 => "18.4",
+            Compat::V17 => "17.11",
+            Compat::V18 => "18.6",
         };
         // Where distributors put their own name: `15.18 (Debian 15.18-0+deb12u1)`.
         format!("{release} (pgdyno {})", env!("CARGO_PKG_VERSION"))
@@ -48,6 +48,11 @@ impl Compat {
     /// options, and in 17 a partitioned table loaded without them was tried in vain.
     pub(super) fn asks_relkind(self) -> bool {
         self >= Compat::V18
+    }
+
+    /// A setting in a message is quoted (17).
+    pub(super) fn quotes_search_path(self) -> bool {
+        self >= Compat::V17
     }
 
     /// With partitions, `--unlogged-tables` is for the partitions only (18).

@@ -172,6 +172,7 @@ impl Follower<'_> {
             EventKind::ErrorReported | EventKind::ErrorRetried | EventKind::ErrorFailed => {
                 self.log.say(Kind::Info, &event.text);
             }
+            EventKind::ScriptTrace => self.log.debug(&event.text),
             EventKind::ScriptDebug => self.log.write(&format!("{}\n", event.text)),
             EventKind::ShellOutput => crate::print(&event.text)?,
             EventKind::ConnectionLost => {

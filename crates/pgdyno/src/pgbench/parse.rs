@@ -51,6 +51,16 @@ pub(super) fn find_compat(args: &[String], environment: Option<&str>) -> Result<
     chosen.map_or(Ok(Compat::default()), |text| text.parse().map_err(Complaint::new))
 }
 
+/// The texts among the arguments that say where to connect.
+pub(super) fn targets(compat: Compat, args: &[String]) -> Vec<String> {
+    let items = getopt::split(&specs(compat), "", args);
+    let target = |item| match item {
+        Item::Option(Opt::Dbname, text) | Item::Argument(text) => Some(text),
+        _ => None,
+    };
+    items.into_iter().filter_map(target).collect()
+}
+
 impl Reader<'_> {
     /// Reads the arguments behind the program's name.
     pub(super) fn read(mut self, args: &[String]) -> Result<Request> {

@@ -3,6 +3,7 @@
 use wire::SessionError;
 use wire::session::{Rows, Session};
 
+use super::compat::Compat;
 use super::log::{Complaint, Kind, Log};
 use super::server_text;
 
@@ -36,6 +37,7 @@ pub(super) fn inspect(
     session: &mut Session,
     dbname: &str,
     is_scale_given: bool,
+    compat: Compat,
     log: &mut Log,
 ) -> Result<Tables, Complaint> {
     let hint = format!("Perhaps you need to do initialization (\"pgbench -i\") in database \"{dbname}\".");
@@ -55,7 +57,8 @@ pub(super) fn inspect(
     // An old server does not know partitions: then there are none.
     let Ok(found) = session.query(FIND_PARTITIONS) else { return Ok(Tables { scale, ..Tables::default() }) };
     if found.is_empty() {
-        return Err(Complaint::new("no pgbench_accounts table found in search_path").hint(hint));
+        let path = if compat.quotes_search_path() { "\"search_path\"" } else { "search_path" };
+        return Err(Complaint::new(format!("no pgbench_accounts table found in {path}")).hint(hint));
     }
     let partition_method = partition_method(&found)?;
     Ok(Tables { scale, partition_method, n_partitions: found.parse(0, "count").unwrap_or(0) })

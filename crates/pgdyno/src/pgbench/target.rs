@@ -34,6 +34,11 @@ pub(super) fn resolve(target: &Target, progname: &str) -> Result<Conninfo, Compl
     };
     let mut conninfo =
         Conninfo::resolve_in(&text, &surroundings).map_err(|error| Complaint::new(error.to_string()))?;
+    // It was hidden from the arguments.
+    if let Some(password) = crate::secrets::carried() {
+        conninfo.password = Some(password);
+        conninfo.password_source = wire::conninfo::PasswordSource::Given;
+    }
     conninfo.application_name.get_or_insert_with(|| progname.to_string());
     Ok(conninfo)
 }

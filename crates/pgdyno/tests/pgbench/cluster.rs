@@ -29,10 +29,11 @@ pub(crate) struct Said {
 
 pub(crate) struct Cluster {
     bin: PathBuf,
+    pgbench: PathBuf,
     /// Holds the data, the socket, and scripts under test.
     pub(crate) dir: PathBuf,
-    /// The release of the installed pgbench, as ours takes it.
-    pub(crate) compat: &'static str,
+    /// The release of the genuine pgbench, as ours takes it.
+    compat: &'static str,
     user: Option<(u32, u32)>,
     postgres: Child,
     n_runs: std::cell::Cell<u32>,
@@ -40,7 +41,10 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) fn start() -> Cluster {
-        let (bin, compat) = find_programs();
+        let bin = find_programs();
+        // Another release than the installed one can be tried on the same server.
+        let pgbench = std::env::var_os("GENUINE_PGBENCH").map_or_else(|| bin.join("pgbench"), PathBuf::from);
+        let compat = release(&pgbench);
         let user = unprivileged_user();
         let dir = std::env::temp_dir().join(format!("pgbench-test-{}", std::process::id()));
         std::fs::create_dir(&dir).expect("the directory for the test's server is new");
@@ -75,7 +79,7 @@ impl Cluster {
             .stderr(Stdio::null())
             .spawn()
             .expect("postgres starts");
-        let cluster = Cluster { bin, dir, compat, user, postgres, n_runs: 0.into() };
+        let cluster = Cluster { bin, pgbench, dir, compat, user, postgres, n_runs: 0.into() };
         let started = Instant::now();
         while !cluster.client("pg_isready").arg("-q").status().expect("pg_isready starts").success() {
             assert!(started.elapsed() < START_MAX, "the test's server does not start");
@@ -124,7 +128,7 @@ impl Cluster {
     /// A program with its own database.
     pub(crate) fn command(&self, who: Who, arguments: &str) -> Command {
         let program = match who {
-            Who::Genuine => self.bin.join("pgbench"),
+            Who::Genuine => self.pgbench.clone(),
             Who::Ours => self.dir.join("ours/pgbench"),
         };
         let mut command = Command::new(program);
@@ -214,13 +218,25 @@ fn as_user(program: &Path, user: Option<(u32, u32)>, dir: &Path) -> Command {
     command
 }
 
-/// The programs of Debian's newest PostgreSQL from 15 on (before, the log has no JSON), and its release.
-fn find_programs() -> (PathBuf, &'static str) {
-    [("18", "18"), ("17", "17"), ("16", "15"), ("15", "15")]
+/// The programs of Debian's newest PostgreSQL from 15 on: before, the log has no JSON.
+fn find_programs() -> PathBuf {
+    ["18", "17", "16", "15"]
         .into_iter()
-        .map(|(major, compat)| (PathBuf::from(format!("/usr/lib/postgresql/{major}/bin")), compat))
-        .find(|(bin, _)| ["initdb", "pgbench", "psql"].iter().all(|name| bin.join(name).is_file()))
+        .map(|major| PathBuf::from(format!("/usr/lib/postgresql/{major}/bin")))
+        .find(|bin| ["initdb", "pgbench", "psql"].iter().all(|name| bin.join(name).is_file()))
         .expect("this test needs a PostgreSQL server and pgbench; `./check` says how to get them")
+}
+
+/// The release of a pgbench: `pgbench (PostgreSQL) 15.18 (...)`.
+fn release(pgbench: &Path) -> &'static str {
+    let output = Command::new(pgbench).arg("--version").output().expect("pgbench starts");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    match text.split(") ").nth(1).and_then(|version| version.split('.').next()) {
+        Some("18") => "18",
+        Some("17") => "17",
+        Some("15" | "16") => "15",
+        _ => panic!("a pgbench of another release: {text}"),
+    }
 }
 
 /// User and group to run the server as, when we are root.

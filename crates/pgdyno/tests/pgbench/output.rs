@@ -110,7 +110,10 @@ pub(crate) fn errors_have_the_same_words(cluster: &Cluster) {
     for arguments in [
         "-n -t 2 -f syntax",
         "-n -t 2 -f syntax -M extended",
+        "-n -t 2 -f syntax -M prepared",
         "-n -t 2 -f raise -M prepared",
+        "-n -t 2 -f gset -M prepared --debug",
+        "-n -t 2 -f simple --debug --random-seed=1",
         "-n -t 2 -f rows -M extended",
         "-n -t 2 -f pipe -M prepared -c 2",
         "-n -t 2 -f division -c 2",

@@ -1,0 +1,47 @@
+//! Telling of every step of every client, in the words of pgbench's debugging output.
+
+use model::event::{Event, EventKind};
+use workload::Command;
+
+use super::Worker;
+use crate::clock::Nanos;
+
+impl Worker<'_> {
+    /// Tells what a client does.
+    #[cold]
+    pub(super) fn trace(&self, index: usize, now: Nanos, what: &str) {
+        let id = self.setup.clients[index].id;
+        let event = Event::new(0, EventKind::ScriptTrace, format!("client {id} {what}"));
+        self.tell(now, event.with("client", id));
+    }
+
+    /// A transaction begins.
+    #[cold]
+    pub(super) fn trace_start(&self, index: usize, now: Nanos) {
+        let program = &self.setup.scripts.bundle.programs[self.setup.clients[index].script];
+        self.trace(index, now, &format!("executing script \"{}\"", program.name));
+    }
+
+    /// A backslash command comes next, if it is one.
+    #[cold]
+    pub(super) fn trace_command(&self, index: usize, now: Nanos) {
+        let client = &self.setup.clients[index];
+        let program = &self.setup.scripts.bundle.programs[client.script];
+        let Some(step) = program.commands.get(client.machine.command()) else { return };
+        let words = match &step.command {
+            Command::Sql { .. } => return,
+            Command::Set { variable, .. } => format!("\\set {}", program.variables.name(*variable)),
+            Command::If { .. } | Command::Elif { .. } => format!("\\{}", step.command.name()),
+            _ => step.label.split_whitespace().collect::<Vec<_>>().join(" "),
+        };
+        self.trace(index, now, &format!("executing {words}"));
+    }
+
+    /// A statement was written.
+    #[cold]
+    pub(super) fn trace_send(&self, index: usize, statement: usize, now: Nanos) {
+        let client = &self.setup.clients[index];
+        let text = self.setup.scripts.sent_text(client.script, statement, client);
+        self.trace(index, now, &format!("sending {text}"));
+    }
+}
