@@ -59,9 +59,11 @@ impl Pg {
         let pg = Pg { dir, postmaster, port };
         let mut admin = pg.wait_admin();
         admin.execute("set password_encryption = 'scram-sha-256'").unwrap();
-        admin
-            .execute(&format!("create role bench login password '{PASSWORD}' in role pg_checkpoint"))
-            .unwrap();
+        admin.execute(&format!("create role bench login password '{PASSWORD}'")).unwrap();
+        // From 15 on, a user that is no superuser may be allowed to checkpoint.
+        if admin.server_version_num() >= 150_000 {
+            admin.execute("grant pg_checkpoint to bench").unwrap();
+        }
         pg
     }
 
