@@ -97,6 +97,8 @@ pub(crate) struct Client {
     outgoing: Vec<u8>,
     n_sent: usize,
     error: Option<Box<ServerError>>,
+    /// Why the server is about to close the connection, if it said so in a notice.
+    farewell: Option<Box<ServerError>>,
 }
 
 /// Prepared statements of a connection, by their number in the whole load.
@@ -182,6 +184,7 @@ impl Client {
             outgoing: Vec::new(),
             n_sent: 0,
             error: None,
+            farewell: None,
         }
     }
 
@@ -197,6 +200,7 @@ impl Client {
         self.error = None;
         self.awaits_parse = false;
         self.parse_error = None;
+        self.farewell = None;
         self.scanner = Scanner::new();
         self.outgoing.clear();
         self.n_sent = 0;
@@ -296,6 +300,7 @@ impl Client {
             fetched,
             awaits_parse,
             parse_error,
+            farewell,
             ..
         } = self;
         let mut received = Received::Partial;
@@ -322,6 +327,13 @@ impl Client {
                         if let Some(fetched) = fetched {
                             fetched.end_result();
                         }
+                    }
+                    // After the reply's end it is no error of the statement: the server ends the connection.
+                    Reply::Error(body) if received == Received::Complete => {
+                        *farewell = Some(Box::new(wire::parse_error(body)));
+                    }
+                    Reply::Notice(body) if is_farewell(body) => {
+                        *farewell = Some(Box::new(wire::parse_error(body)));
                     }
                     Reply::Error(body) if error.is_none() => {
                         *error = Some(Box::new(wire::parse_error(body)));
@@ -357,4 +369,26 @@ impl Client {
     pub(crate) fn take_error(&mut self) -> Option<Box<ServerError>> {
         self.error.take()
     }
+
+    /// Why the connection ended, if the server said so; perhaps in what nobody has read yet, when it was a send
+    /// that failed.
+    pub(crate) fn last_words(&mut self) -> Option<Box<ServerError>> {
+        const READS_MAX: usize = 16;
+        let mut buffer = [0; 4096];
+        for _ in 0..READS_MAX {
+            let Some(link) = &mut self.link else { break };
+            match link.recv(&mut buffer) {
+                Ok(n @ 1..) if self.receive(&buffer[..n], 0).is_ok() => {}
+                _ => break,
+            }
+        }
+        self.error.take().or_else(|| self.farewell.take())
+    }
+}
+
+/// A backend that must end at once, in a crash of another one or an immediate shutdown, sends no error but a
+/// warning of the class 57P0 (`quickdie` in postgres.c). Scripts may raise any number of other notices.
+fn is_farewell(body: &[u8]) -> bool {
+    const CODE: &[u8] = b"\0C57P0";
+    body.windows(CODE.len()).any(|window| window == CODE)
 }

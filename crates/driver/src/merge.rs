@@ -132,7 +132,7 @@ impl Merger {
                 length_ns: pending.end.saturating_sub(pending.start),
                 counts: script.counts,
                 errors,
-                statements: script.statements.iter().map(|times| times.0.len()).collect(),
+                statements: script.statements.iter().map(|times| times.histogram.len()).collect(),
                 latency: script.latency_moments,
                 lag: script.lag_moments,
                 commands: script.commands.clone(),
@@ -158,12 +158,12 @@ impl Merger {
     }
 
     fn histogram_line(&mut self, tag: String, times: &Times) -> Option<HistogramLine> {
-        if times.0.is_empty() {
+        if times.histogram.is_empty() {
             return None;
         }
         let mut bytes = Vec::new();
-        self.serializer.serialize(&times.0, &mut bytes).expect("writing to memory cannot fail");
-        Some(HistogramLine { tag, max_ns: times.0.max(), data: STANDARD.encode(bytes) })
+        self.serializer.serialize(&times.histogram, &mut bytes).expect("writing to memory cannot fail");
+        Some(HistogramLine { tag, max_ns: times.max_ns, data: STANDARD.encode(bytes) })
     }
 
     fn tick(&mut self, pending: Pending) -> Tick {

@@ -58,32 +58,37 @@ pub(crate) fn sqlstate(text: &[u8]) -> SqlState {
 
 /// A histogram of times in nanoseconds.
 #[derive(Debug, Clone)]
-pub(crate) struct Times(pub(crate) Histogram<u32>);
+pub(crate) struct Times {
+    pub(crate) histogram: Histogram<u32>,
+    /// The largest value itself; the histogram knows only its bucket.
+    pub(crate) max_ns: u64,
+}
 
 impl Times {
     pub(crate) fn new() -> Times {
-        Times(
-            Histogram::new_with_bounds(HISTOGRAM_MIN_NS, HISTOGRAM_MAX_NS, HISTOGRAM_DIGITS)
-                .expect("the constants are valid bounds"),
-        )
+        let histogram = Histogram::new_with_bounds(HISTOGRAM_MIN_NS, HISTOGRAM_MAX_NS, HISTOGRAM_DIGITS);
+        Times { histogram: histogram.expect("the constants are valid bounds"), max_ns: 0 }
     }
 
     /// Counts one value; longer than an hour counts as an hour.
     #[inline]
     pub(crate) fn record(&mut self, ns: u64) {
-        self.0.saturating_record(ns);
+        self.histogram.saturating_record(ns);
+        self.max_ns = self.max_ns.max(ns);
     }
 
     /// Adds the other's counts.
     pub(crate) fn add(&mut self, other: &Times) {
-        if !other.0.is_empty() {
-            self.0.add(&other.0).expect("all histograms have the same bounds");
+        if !other.histogram.is_empty() {
+            self.histogram.add(&other.histogram).expect("all histograms have the same bounds");
+            self.max_ns = self.max_ns.max(other.max_ns);
         }
     }
 
     fn clear(&mut self) {
-        if !self.0.is_empty() {
-            self.0.reset();
+        if !self.histogram.is_empty() {
+            self.histogram.reset();
+            self.max_ns = 0;
         }
     }
 }

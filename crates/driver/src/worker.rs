@@ -154,8 +154,8 @@ impl<'a> Worker<'a> {
             let until = self.wake_up_at(now);
             let turn_end = clock::now();
             self.loop_max_ns = self.loop_max_ns.max(turn_end - now);
-            if self.setup.poller.wait(until).is_err() {
-                break;
+            if let Err(error) = self.setup.poller.wait(until) {
+                return self.report(Report::Broken(error));
             }
             now = clock::now();
             self.notice_pause(turn_end, until, now);

@@ -276,6 +276,8 @@ pub(crate) fn finish(data: &mut RunData) {
         messages: BTreeMap::new(),
         measured_by_client: vec![3_750; N_CLIENTS as usize],
         clients_lost: 0,
+        unanswered: 0,
+        unanswered_ns: 0,
         connect_ns_total: 0.0,
         n_connects: 0,
         outage_ns_total: 0.0,
