@@ -97,7 +97,7 @@ pub(crate) struct Client {
     outgoing: Vec<u8>,
     n_sent: usize,
     error: Option<Box<ServerError>>,
-    /// Why the server is about to close the connection, if it said so.
+    /// Why the server is about to close the connection, if it said so in a notice.
     farewell: Option<Box<ServerError>>,
 }
 
@@ -200,6 +200,7 @@ impl Client {
         self.error = None;
         self.awaits_parse = false;
         self.parse_error = None;
+        self.farewell = None;
         self.scanner = Scanner::new();
         self.outgoing.clear();
         self.n_sent = 0;
@@ -292,7 +293,6 @@ impl Client {
             scanner,
             status,
             error,
-            farewell,
             n_results,
             pipeline,
             parsed,
@@ -300,6 +300,7 @@ impl Client {
             fetched,
             awaits_parse,
             parse_error,
+            farewell,
             ..
         } = self;
         let mut received = Received::Partial;
@@ -371,14 +372,13 @@ impl Client {
 
     /// Why the connection ended, if the server said so; perhaps in what nobody has read yet, when it was a send
     /// that failed.
-    #[cold]
-    pub(crate) fn last_words(&mut self, now: Nanos) -> Option<Box<ServerError>> {
+    pub(crate) fn last_words(&mut self) -> Option<Box<ServerError>> {
         const READS_MAX: usize = 16;
         let mut buffer = [0; 4096];
         for _ in 0..READS_MAX {
             let Some(link) = &mut self.link else { break };
             match link.recv(&mut buffer) {
-                Ok(n @ 1..) if self.receive(&buffer[..n], now).is_ok() => {}
+                Ok(n @ 1..) if self.receive(&buffer[..n], 0).is_ok() => {}
                 _ => break,
             }
         }

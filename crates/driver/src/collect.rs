@@ -64,11 +64,11 @@ impl<'a> Collector<'a> {
                 messages: BTreeMap::new(),
                 measured_by_client: vec![0; n_clients],
                 clients_lost: 0,
+                unanswered: 0,
+                unanswered_ns: 0,
                 connect_ns_total: 0.0,
                 n_connects: 0,
                 outage_ns_total: 0.0,
-                unanswered: 0,
-                unanswered_ns: 0,
             },
             messages: BTreeMap::new(),
             end: 0,
@@ -118,6 +118,9 @@ impl<'a> Collector<'a> {
                 let event = Event::new(self.control.wall.unix(at), EventKind::DriverPaused, text);
                 Ok(say(self.output, &DriverLine::Event(event.with("pause_s", pause_s)))?)
             }
+            Report::Broken(error) => {
+                Err(Failure::Load(format!("the driver cannot wait for its connections any more: {error}")))
+            }
             Report::Finished(finished) => {
                 self.merger.finished(finished.thread);
                 self.n_running -= 1;
@@ -161,11 +164,11 @@ impl<'a> Collector<'a> {
     fn add_finished(&mut self, finished: Finished) {
         self.end = self.end.max(finished.end);
         self.done.clients_lost += finished.clients_lost;
+        self.done.unanswered += finished.unanswered;
+        self.done.unanswered_ns = self.done.unanswered_ns.max(finished.unanswered_ns);
         self.done.n_connects += finished.connects.n;
         self.done.connect_ns_total += finished.connects.ns;
         self.done.outage_ns_total += finished.connects.outage_ns;
-        self.done.unanswered += finished.unanswered;
-        self.done.unanswered_ns = self.done.unanswered_ns.max(finished.unanswered_ns);
         for (client, n) in finished.measured {
             self.done.measured_by_client[client] = n;
         }

@@ -17,6 +17,8 @@ pub(crate) enum Report {
     Paused { at: Nanos, pause_ns: Nanos },
     /// What the load was to leave behind cannot be written: the load is void.
     Failed(String),
+    /// The thread cannot go on, and nothing follows from it: the load is not what was asked for.
+    Broken(std::io::Error),
     /// Nothing follows from this thread.
     Finished(Box<Finished>),
 }
@@ -42,11 +44,11 @@ pub(crate) struct Finished {
     /// Client number and transactions committed within the measure.
     pub(crate) measured: Vec<(usize, u64)>,
     pub(crate) clients_lost: u32,
-    pub(crate) messages: BTreeMap<SqlState, String>,
-    pub(crate) connects: Connects,
     /// Clients whose last statement was cancelled and not even then answered, and the longest wait of one.
     pub(crate) unanswered: u32,
     pub(crate) unanswered_ns: Nanos,
+    pub(crate) messages: BTreeMap<SqlState, String>,
+    pub(crate) connects: Connects,
 }
 
 /// Connections made while the load ran.

@@ -155,9 +155,7 @@ impl<'a> Worker<'a> {
             let turn_end = clock::now();
             self.loop_max_ns = self.loop_max_ns.max(turn_end - now);
             if let Err(error) = self.setup.poller.wait(until) {
-                let message = format!("the driver cannot wait for its connections any more: {error}");
-                self.report(Report::Failed(message));
-                break;
+                return self.report(Report::Broken(error));
             }
             now = clock::now();
             self.notice_pause(turn_end, until, now);

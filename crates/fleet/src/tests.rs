@@ -20,7 +20,7 @@ const EVENT: &str = r#"{"event":{"t_unix_ns":1,"kind":"driver_paused","text":"x"
 const FAILED: &str = r#"{"failed":{"message":"cannot connect to `x`: refused"}}"#;
 const WINDOW: Window = Window { ramp_up_s: 0, measure_s: 1, grace_s: 0 };
 const HASTY: Patience =
-    Patience { silence: Duration::from_millis(500), overdue: Duration::from_millis(1000) };
+    Patience { silence: Duration::from_millis(1500), overdue: Duration::from_millis(2500) };
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// A password that JSON writes in another way.
 const PASSWORD: &str = "se\"cr\\et";
@@ -173,12 +173,12 @@ fn errors_during_the_load_say_what_happened() {
         (format!("say '{TICK}'; echo oops >&2; exit 3"), "(exit status: 3); it said: oops"),
         ("kill -9 $$".into(), "signal: 9"),
         (format!("say '{TICK}'; say '[]'"), "a line that is not understood: `[]` ("),
-        ("echo busy >&2; sleep 100".into(), "no word from the driver for 0.5 s; it said: busy"),
+        ("echo busy >&2; sleep 100".into(), "no word from the driver for 1.5 s; it said: busy"),
         ("exec >&-; sleep 100".into(), "closed its output and went on; it was killed"),
         (format!("say '{READY}'"), "the driver was ready twice"),
         (
             format!("while :; do say '{TICK}'; sleep 0.1; done"),
-            "the driver has not ended 1 s after it should have",
+            "the driver has not ended 2.5 s after it should have",
         ),
     ] {
         let error = conducted_error(&script);

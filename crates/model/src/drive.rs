@@ -110,6 +110,12 @@ pub struct Done {
     pub measured_by_client: Vec<u64>,
     /// Clients that ended before the load did, by an error or the loss of their connection.
     pub clients_lost: u32,
+    /// Clients whose last statement was never answered, although it was cancelled.
+    #[serde(default)]
+    pub unanswered: u32,
+    /// The longest time that one of these waited, nanoseconds.
+    #[serde(default)]
+    pub unanswered_ns: u64,
     /// Time taken to make and to close connections while the load ran, summed over all clients, nanoseconds.
     #[serde(default)]
     pub connect_ns_total: f64,
@@ -119,10 +125,4 @@ pub struct Done {
     /// Time without a connection after its loss, summed over all clients, nanoseconds.
     #[serde(default)]
     pub outage_ns_total: f64,
-    /// Clients whose last statement was never answered, although it was cancelled.
-    #[serde(default)]
-    pub unanswered: u32,
-    /// The longest time that one of these waited, nanoseconds.
-    #[serde(default)]
-    pub unanswered_ns: u64,
 }

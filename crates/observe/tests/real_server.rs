@@ -98,7 +98,7 @@ impl Server {
 
     fn pgbench(&self, args: &[&str]) -> Command {
         let mut command = as_postgres(&Path::new(BIN).join("pgbench"));
-        command.arg("-h").arg(self.directory.path()).args(args).arg("postgres");
+        command.arg("-h").arg(self.directory.path()).args(["-U", "postgres"]).args(args).arg("postgres");
         command.stdout(Stdio::null()).stderr(Stdio::null());
         command
     }

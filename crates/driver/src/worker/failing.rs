@@ -185,7 +185,7 @@ impl Worker<'_> {
         if client.state == State::Gone {
             return;
         }
-        let (state, message, text) = match client.last_words(now) {
+        let (state, message, text) = match client.last_words() {
             Some(error) => {
                 let message = words::server_message(&error, None);
                 let query = client.n_results;

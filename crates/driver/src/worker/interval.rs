@@ -55,7 +55,8 @@ impl Worker<'_> {
     /// How many slots were due by `until` and are not taken.
     fn count_backlog(&mut self, until: Nanos) {
         let Some(counter) = &mut self.due_counter else { return };
-        while counter.take(until).is_some() {
+        // A load that is stopped early has no slots after its stop.
+        while counter.take(until.min(self.end)).is_some() {
             self.backlog += 1;
         }
         self.backlog = self.backlog.saturating_sub(std::mem::take(&mut self.n_taken));
@@ -66,11 +67,12 @@ impl Worker<'_> {
         let now = clock::now();
         self.close_intervals(now);
         let (mut unanswered, mut unanswered_ns) = (0, 0);
-        for client in self.setup.clients.iter().filter(|client| client.cancelled && client.in_flight()) {
-            unanswered += 1;
-            unanswered_ns = unanswered_ns.max(now.saturating_sub(client.statement_sent));
-        }
         for index in 0..self.setup.clients.len() {
+            let client = &self.setup.clients[index];
+            if client.in_flight() && client.cancelled {
+                unanswered += 1;
+                unanswered_ns = unanswered_ns.max(now - client.statement_sent);
+            }
             self.leave(index, now);
         }
         self.skip_backlog(now);
@@ -83,10 +85,10 @@ impl Worker<'_> {
             end: now,
             measured: self.setup.clients.iter().map(|c| (c.id, c.measured)).collect(),
             clients_lost: self.clients_lost,
-            messages: std::mem::take(&mut self.messages),
-            connects: self.connects,
             unanswered,
             unanswered_ns,
+            messages: std::mem::take(&mut self.messages),
+            connects: self.connects,
         };
         self.report(Report::Finished(Box::new(finished)));
     }
