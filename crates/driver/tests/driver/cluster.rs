@@ -124,10 +124,21 @@ fn spawn(bin: &Path, dir: &Path, port: u16) -> Child {
     as_postgres(postgres.stderr(log).stdout(Stdio::null())).spawn().unwrap()
 }
 
-/// SIGQUIT: the postmaster ends its children at once and then itself.
+/// SIGQUIT: the postmaster ends its children at once and then itself. Asked again each second: one that is just starting
+/// may miss the first.
 fn quit(postmaster: &mut Child) {
     let pid = Pid::from_raw(i32::try_from(postmaster.id()).unwrap());
-    let _ = kill(pid, Signal::SIGQUIT);
+    for _ in 0..30 {
+        let _ = kill(pid, Signal::SIGQUIT);
+        let asked = Instant::now();
+        while asked.elapsed() < Duration::from_secs(1) {
+            if !matches!(postmaster.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    let _ = postmaster.kill();
     let _ = postmaster.wait();
 }
 
