@@ -88,24 +88,26 @@ fn usage(error: clap::Error) -> ExitCode {
     }
 }
 
-/// Adds a command that may have been meant, where clap's own measure sees none: it is blind to swapped letters.
+/// Names a command that may have been meant, where clap's own measure names none or one that is hidden: it is blind to
+/// swapped letters.
 fn with_guess(mut error: clap::Error) -> clap::Error {
     let sorted = |word: &str| {
         let mut letters: Vec<char> = word.chars().collect();
         letters.sort_unstable();
         letters
     };
-    if error.get(ContextKind::SuggestedSubcommand).is_none()
-        && let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand)
-    {
+    let commands = Cli::command();
+    let visible: Vec<&str> =
+        commands.get_subcommands().filter(|command| !command.is_hide_set()).map(|c| c.get_name()).collect();
+    let is_helped = match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(names)) => names.iter().any(|name| visible.contains(&name.as_str())),
+        Some(ContextValue::String(name)) => visible.contains(&name.as_str()),
+        _ => false,
+    };
+    if !is_helped && let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) {
         let typed = sorted(typed);
-        let commands = Cli::command();
-        let visible = commands.get_subcommands().filter(|command| !command.is_hide_set());
-        let guess = visible.map(|command| command.get_name()).find(|name| sorted(name) == typed);
-        if let Some(guess) = guess {
-            let guesses = ContextValue::Strings(vec![guess.to_string()]);
-            error.insert(ContextKind::SuggestedSubcommand, guesses);
-        }
+        let guess = visible.iter().find(|name| sorted(name) == typed).map(ToString::to_string);
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(guess.into_iter().collect()));
     }
     error
 }
