@@ -153,7 +153,12 @@ impl<'a> Worker<'a> {
             }
             let until = self.wake_up_at(now);
             let turn_end = clock::now();
-            self.loop_max_ns = self.loop_max_ns.max(turn_end - now);
+            let turn_ns = turn_end - now;
+            self.loop_max_ns = self.loop_max_ns.max(turn_ns);
+            if turn_ns >= PAUSE_MIN_NS {
+                // Stopped while it was at work, not while it waited.
+                self.report(Report::Paused { at: turn_end, pause_ns: turn_ns });
+            }
             if let Err(error) = self.setup.poller.wait(until) {
                 return self.report(Report::Broken(error));
             }
