@@ -177,23 +177,9 @@ fn read_record(
     let Some(spec) = plan.runs.iter().find(|spec| spec.run == run) else { return Ok(None) };
     let Some(case) = plan.case(spec.case) else { return Ok(None) };
     Ok(Some(RunRecord {
-        format: model::FORMAT,
-        tool_version: plan.tool_version.clone(),
-        spec: spec.clone(),
-        case: case.clone(),
         state: RunState::Failed,
         reason: format!("`run.json` cannot be read: {reason}"),
-        load: None,
-        server: None,
-        host: None,
-        server_is_local: false,
-        phases: Vec::new(),
-        go_unix_ns: None,
-        ready: None,
-        done: None,
-        rows_before: Default::default(),
-        rows_after: Default::default(),
-        telemetry_unavailable: Default::default(),
+        ..RunRecord::new(spec.clone(), case.clone(), &plan.tool_version)
     }))
 }
 
