@@ -244,6 +244,7 @@ fn workload_spec(
         n_clients,
         n_threads: n_threads.min(n_clients),
         pace: values["workload.pace"].parse()?,
+        poller: experiment.workload.poller,
     })
 }
 

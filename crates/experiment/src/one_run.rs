@@ -236,6 +236,7 @@ impl OneRun<'_> {
             n_clients: workload.n_clients,
             n_threads: workload.n_threads,
             pace: workload.pace,
+            poller: workload.poller,
             window: self.case.window,
             seed: self.spec.seed,
             ..LoadSpec::default()

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::Prepare;
-use crate::load::{Pace, Protocol, Window};
+use crate::load::{Pace, PollerChoice, Protocol, Window};
 use crate::units::PgVersion;
 
 /// One combination of levels.
@@ -90,6 +90,9 @@ pub struct WorkloadSpec {
     pub n_threads: u32,
     /// When transactions are due.
     pub pace: Pace,
+    /// How the driver waits for its connections.
+    #[serde(default)]
+    pub poller: PollerChoice,
 }
 
 /// A built-in workload.

@@ -78,6 +78,7 @@ pub(crate) fn embedded_case(args: &ServerArgs, scale: u32) -> Result<Case> {
             n_clients: 1,
             n_threads: 1,
             pace: Pace::Closed,
+            poller: model::load::PollerChoice::Auto,
         },
         window: Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 },
         prepare: Default::default(),

@@ -51,6 +51,7 @@ pub(crate) fn case(id: u32) -> Case {
             n_clients: N_CLIENTS,
             n_threads: 1,
             pace: Pace::Closed,
+            poller: model::load::PollerChoice::Auto,
         },
         window: WINDOW,
         prepare: Prepare::default(),
