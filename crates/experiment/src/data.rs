@@ -248,7 +248,7 @@ fn copy_rows(
         }
         let mut rows = tpcb::Rows::new(table, request.scale, 0..n_rows);
         let copied = session
-            .copy_in(&tpcb::copy_statement(table, true), |out| {
+            .copy_in(&tpcb::copy_statement(table.name(), true), |out| {
                 rows_done += rows.fill(out, PIECE_BYTES) as u64;
                 progress(LoadProgress { step: "rows", rows_done, rows_total });
                 rows.n_left() > 0 && !request.stop.load(Ordering::Relaxed)

@@ -130,7 +130,7 @@ impl Init<'_> {
     }
 
     fn copy(&mut self, table: Table) -> Result<()> {
-        let sql = tpcb::copy_statement(table, self.takes_freeze(table)?);
+        let sql = tpcb::copy_statement(table.name(), self.takes_freeze(table)?);
         let n_rows = tpcb::row_count(table, self.plan.scale);
         let mut rows = tpcb::Rows::new(table, self.plan.scale, 0..n_rows);
         let names_table = self.compat.copies_all_tables();
