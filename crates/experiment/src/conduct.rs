@@ -212,6 +212,8 @@ mod tests {
                 n_clients: 1,
                 n_threads: 1,
                 pace: Pace::Closed,
+                layout: Default::default(),
+                load_streams: None,
             },
             window: Window { ramp_up_s: 0, measure_s: 1, grace_s: 0 },
             prepare: Default::default(),

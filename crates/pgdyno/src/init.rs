@@ -1,9 +1,11 @@
 //! `pgdyno init`: load a workload's tables.
 
 use anyhow::{Context, Result, bail};
-use experiment::data::{self, LoadRequest};
+use experiment::data;
+use experiment::load::{self, LoadRequest};
 use experiment::stage::{Found, Site, Stage};
 use experiment::{hold, session};
+use model::case::Layout;
 use model::units::Scale;
 use server::Cache;
 use wire::conninfo::PasswordSource;
@@ -21,14 +23,26 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
     let Scale::Units(scale) = args.scale.parse().map_err(anyhow::Error::msg).context("--scale")? else {
         bail!("--scale {}: give a number of scale units", args.scale);
     };
+    let partition_method =
+        args.partition_method.parse().map_err(anyhow::Error::msg).context("--partition-method")?;
+    let layout = Layout { partitions: args.partitions, partition_method };
     let stop = signals::stop_flag();
     let now = || jiff::Timestamp::now().to_string();
     let mut screen = Screen::of_one();
     if let Some(target) = &args.server.server {
-        let mut session = session::open(&setup::resolve(target)?, stop)?;
+        let conninfo = setup::resolve(target)?;
+        let mut session = session::open(&conninfo, stop)?;
         hold::take(&mut session)?;
-        let request = LoadRequest { scale, replace: args.replace, now: &now, stop };
-        let report = data::load(&mut session, &request, &mut |load| {
+        let request = LoadRequest {
+            scale,
+            layout,
+            n_streams: args.streams,
+            connect: &|| session::open(&conninfo, stop),
+            replace: args.replace,
+            now: &now,
+            stop,
+        };
+        let report = load::load(&mut session, &request, &mut |load| {
             screen.show(experiment::progress::Progress::Load(load));
         });
         screen.close();
@@ -47,7 +61,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         stop,
         now: &now,
     };
-    let case = embedded_case(&args.server, scale)?;
+    let case = embedded_case(&args.server, scale, layout, args.streams)?;
     let mut watch = |progress| screen.show(progress);
     let stage =
         Found::of(&case, &site, &mut watch).and_then(|found| Stage::set_up(found, &case, &site, &mut watch));

@@ -132,8 +132,8 @@ mod tests {
     fn the_space_of_the_wal_is_told_with_its_quarter() {
         let check = |versions: &[&str], max_wal_size: Option<&str>, expected: &str| {
             let versions = versions.iter().map(ToString::to_string).collect();
-            let mut case =
-                embedded_case(&ServerArgs { server: None, versions, bin_dir: Vec::new() }, 10).unwrap();
+            let server = ServerArgs { server: None, versions, bin_dir: Vec::new() };
+            let mut case = embedded_case(&server, 10, Default::default(), None).unwrap();
             let value = max_wal_size.map(|value| ("max_wal_size".to_string(), value.to_string()));
             case.server.settings.extend(value);
             let plan = Plan {

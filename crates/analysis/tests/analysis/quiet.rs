@@ -51,6 +51,8 @@ pub(crate) fn case(id: u32) -> Case {
             n_clients: N_CLIENTS,
             n_threads: 1,
             pace: Pace::Closed,
+            layout: Default::default(),
+            load_streams: None,
         },
         window: WINDOW,
         prepare: Prepare::default(),
