@@ -10,14 +10,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use model::case::{Case, Layout, ServerSource, WorkloadKind, WorkloadSpec};
 use server::workspace::{Claim, ClusterKey, Workspace};
-use server::{Binaries, Cache, Cluster, InitOptions, Server, StopMode};
+use server::{Binaries, Cache, Cluster, CopyReport, InitOptions, Server, StopMode};
 use wire::conninfo::PasswordSource;
 use wire::session::Session;
 use wire::{Conninfo, Secret};
 
 use crate::adopted::Adopted;
 use crate::conduct::STOPPED;
-use crate::data;
+use crate::data::{self, DataState};
 use crate::load::{self, LoadReport, LoadRequest};
 use crate::progress::{Progress, Watch};
 use crate::session;
@@ -186,6 +186,18 @@ impl Stage {
         }
     }
 
+    /// Puts data that was loaded before to its first state, by copying its snapshot; `None` if it was loaded just
+    /// now. The server must not run.
+    ///
+    /// # Errors
+    /// When the snapshot is damaged, or files cannot be written.
+    pub fn put_back(&mut self) -> Result<Option<CopyReport>> {
+        match self {
+            Stage::Embedded(stage) if stage.was_loaded_before => stage.cluster.restore(LOADED).map(Some),
+            Stage::Embedded(_) | Stage::Adopted(_) => Ok(None),
+        }
+    }
+
     /// Where the load goes.
     ///
     /// # Errors
@@ -243,6 +255,8 @@ pub struct Embedded {
     server: Option<Server>,
     cluster: Cluster,
     key: ClusterKey,
+    /// Its data may be as a run left it.
+    was_loaded_before: bool,
     _claim: Claim,
 }
 
@@ -268,7 +282,7 @@ impl Embedded {
         let mut cluster = claim.cluster(&binaries, &options, needed_bytes)?;
         if cluster.has_snapshot(LOADED) {
             watch(Progress::Step(format!("using the data of {} loaded before", load::words(&case.workload))));
-            return Ok(Embedded { server: None, cluster, key, _claim: claim });
+            return Ok(Embedded { server: None, cluster, key, was_loaded_before: true, _claim: claim });
         }
         if cluster.control_file().is_ok_and(|control| !control.is_shut_down)
             || !cluster.facts.labels.is_empty()
@@ -279,7 +293,7 @@ impl Embedded {
         }
         watch(Progress::Step(format!("made a cluster of PostgreSQL {}", binaries.version)));
         cluster.set_labels(labels(case))?;
-        let mut stage = Embedded { server: None, cluster, key, _claim: claim };
+        let mut stage = Embedded { server: None, cluster, key, was_loaded_before: false, _claim: claim };
         stage.fill(case, site, watch)?;
         Ok(stage)
     }
@@ -309,7 +323,29 @@ impl Embedded {
         }
         self.cluster.set_labels(labels(case))?;
         self.start(case, site)?;
+        if case.prepare.restore {
+            self.expect_whole(case, site)?;
+        }
         Ok(detail)
+    }
+
+    /// What was copied must be what its name says.
+    fn expect_whole(&self, case: &Case, site: &Site) -> Result<()> {
+        let mut session = session::open(&self.conninfo()?, site.stop)?;
+        let workload = &case.workload;
+        match data::inspect(&mut session)? {
+            DataState::Whole(marker)
+                if marker.scale == workload.scale && marker.extra == load::layout_facts(workload.layout) =>
+            {
+                Ok(())
+            }
+            found => bail!(
+                "the snapshot of cluster `{}` does not hold whole data of {}, but {found:?}; remove the cluster with \
+                 pgdyno server remove and load it again",
+                self.cluster.root.display(),
+                load::words(workload)
+            ),
+        }
     }
 
     fn start(&mut self, case: &Case, site: &Site) -> Result<()> {

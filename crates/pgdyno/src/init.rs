@@ -13,7 +13,7 @@ use wire::conninfo::PasswordSource;
 use crate::check::embedded_case;
 use crate::cli::InitArgs;
 use crate::screen::Screen;
-use crate::{Exit, print, setup, signals};
+use crate::{Exit, print, say, setup, signals};
 
 /// Loads the tables that `args` ask for, into the server given or into an embedded one.
 pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
@@ -68,8 +68,13 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
     screen.close();
     let mut stage = stage?;
     stage.stand_down()?;
+    if let Some(report) = stage.put_back()? {
+        let (megabytes, method) = (report.bytes as f64 / 1e6, report.method.as_str());
+        say(&format!("put back from its snapshot: {megabytes:.0} MB by {method} in {:.2} s", report.seconds));
+    }
     if let Some(cluster) = stage.cluster() {
-        print(&format!("scale {scale} is loaded in {}\n", cluster.root.display()))?;
+        let data = load::words(&case.workload);
+        print(&format!("{data} is loaded in {}\n", cluster.root.display()))?;
     }
     Ok(Exit::Done)
 }
