@@ -182,11 +182,8 @@ pub fn layout_facts(layout: Layout) -> BTreeMap<String, String> {
 
 /// The data of a workload in words.
 pub fn words(workload: &WorkloadSpec) -> String {
-    let Layout { partitions, partition_method } = workload.layout;
-    match partitions {
-        0 => format!("scale {}", workload.scale),
-        n => format!("scale {} in {n} partitions by {}", workload.scale, partition_method.as_str()),
-    }
+    let WorkloadSpec { scale, layout, .. } = workload;
+    if layout.is_plain() { format!("scale {scale}") } else { format!("scale {scale} in {layout}") }
 }
 
 /// Runs statements that lock the tables, all or none.

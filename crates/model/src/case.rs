@@ -99,7 +99,7 @@ pub struct WorkloadSpec {
 }
 
 /// How the largest table lies. The default is plain: one table.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Layout {
     /// Into how many partitions it is cut; 0: it is not.
     pub partitions: u32,
@@ -115,8 +115,17 @@ impl Layout {
     }
 }
 
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self.partitions {
+            0 => f.write_str("one table"),
+            n => write!(f, "{n} partitions by {}", self.partition_method.as_str()),
+        }
+    }
+}
+
 /// How rows are told to partitions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PartitionMethod {
     /// By ranges of the key.
