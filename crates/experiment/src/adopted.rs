@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail, ensure};
-use model::case::{Case, WorkloadKind};
+use model::case::{Case, WorkloadKind, WorkloadSpec};
 use model::load::Protocol;
 use server::Target;
 use server::target::{Flavor, locate, pools_transactions, rewrites_statement_names};
@@ -15,7 +15,7 @@ use wire::session::Session;
 use crate::data::{self, DataState};
 use crate::progress::{Progress, Watch};
 use crate::stage::Site;
-use crate::{hold, room, session};
+use crate::{hold, load, room, session};
 
 /// What a plan must know of a server by URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl Adopted {
         let scale = case.workload.scale;
         let detail = |text: String| Ok(BTreeMap::from([("method".to_string(), text)]));
         if !case.prepare.restore {
-            return detail(as_it_is(&data::inspect(&mut session)?, scale)?.to_string());
+            return detail(as_it_is(&data::inspect(&mut session)?, &case.workload)?.to_string());
         }
         if let Some(found) = self.found_scale.filter(|found| *found != scale && !site.replace) {
             bail!(
@@ -117,13 +117,13 @@ impl Adopted {
                  give --scale {found}, or --replace to load it again"
             );
         }
-        let report = site.load(&mut session, scale, watch)?;
+        let report = site.load(&mut session, &self.conninfo, &case.workload, watch)?;
         detail(format!("loaded again, {} rows in {:.3} s", report.n_rows, report.seconds))
     }
 }
 
 /// Whether the data can be used without loading it again.
-fn as_it_is(state: &DataState, scale: u32) -> Result<&'static str> {
+fn as_it_is(state: &DataState, workload: &WorkloadSpec) -> Result<&'static str> {
     let found = match state {
         DataState::Whole(marker) => marker.scale,
         DataState::Foreign { scale: Some(found), .. } => *found,
@@ -134,10 +134,20 @@ fn as_it_is(state: &DataState, scale: u32) -> Result<&'static str> {
             bail!("the database has no such tables; load them with pgdyno init, or leave prepare.restore on")
         }
     };
+    let scale = workload.scale;
     ensure!(
         found == scale,
         "the experiment asks for scale {scale}, but the data has scale {found}; give --scale {found}"
     );
+    if let DataState::Whole(marker) = state {
+        ensure!(
+            marker.extra == load::layout_facts(workload.layout),
+            "the experiment asks for data of {}, but the data that is there has another layout{}; change \
+             workload.partitions, or leave prepare.restore on",
+            load::words(workload),
+            marker.extra.iter().map(|(key, value)| format!(" {key}={value}")).collect::<String>()
+        );
+    }
     Ok(match state {
         DataState::Whole(_) => "none: prepare.restore is off",
         _ => "none: prepare.restore is off, tables not made by pgdyno",

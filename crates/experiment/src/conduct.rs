@@ -213,6 +213,8 @@ mod tests {
                 n_threads: 1,
                 pace: Pace::Closed,
                 poller: model::load::PollerChoice::Auto,
+                layout: Default::default(),
+                load_streams: None,
             },
             window: Window { ramp_up_s: 0, measure_s: 1, grace_s: 0 },
             prepare: Default::default(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use model::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
+use model::case::{Case, Layout, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::experiment::Experiment;
 use model::load::Window;
 use model::plan::{Plan, RunSpec};
@@ -154,6 +154,9 @@ impl Grid {
         grid.add("workload.protocol", &protocols);
         grid.add("workload.clients", workload.clients.all());
         grid.add("workload.pace", workload.pace.all());
+        grid.add("workload.partitions", workload.partitions.all());
+        let methods: Vec<&str> = workload.partition_method.all().iter().map(|m| m.as_str()).collect();
+        grid.add("workload.partition_method", &methods);
         grid.dimensions.iter().try_for_each(Dimension::check_distinct)?;
         Ok(grid)
     }
@@ -237,6 +240,9 @@ fn workload_spec(
     if n_threads == 0 {
         return Err("workload.threads: 0 is not in 1..clients".to_string());
     }
+    if experiment.workload.load_streams.is_some_and(|n| !(1..=LOAD_STREAMS_MAX).contains(&n)) {
+        return Err(format!("workload.load_streams: not in 1..{LOAD_STREAMS_MAX}"));
+    }
     Ok(WorkloadSpec {
         kind,
         scale: resolve_scale(values["workload.scale"].parse()?, most_clients, site)?,
@@ -245,7 +251,23 @@ fn workload_spec(
         n_threads: n_threads.min(n_clients),
         pace: values["workload.pace"].parse()?,
         poller: experiment.workload.poller,
+        layout: layout(values)?,
+        load_streams: experiment.workload.load_streams,
     })
+}
+
+/// Most sessions that may load side by side: a load is limited by the server's processors, not by sessions.
+pub const LOAD_STREAMS_MAX: u32 = 256;
+/// Most partitions: more are beyond what PostgreSQL's documentation advises (a few thousand at most).
+pub const PARTITIONS_MAX: u32 = 10_000;
+
+fn layout(values: &BTreeMap<&str, &str>) -> Result<Layout, String> {
+    let partitions: u32 =
+        values["workload.partitions"].parse().map_err(|e| format!("workload.partitions: {e}"))?;
+    if partitions > PARTITIONS_MAX {
+        return Err(format!("workload.partitions: {partitions} is not in 0..{PARTITIONS_MAX}"));
+    }
+    Ok(Layout { partitions, partition_method: values["workload.partition_method"].parse()? })
 }
 
 /// Scale units for a rule. `fit`: the data that is there already, if pgdyno loaded it; else two branches for each
@@ -350,6 +372,8 @@ mod tests {
         check("[run]\nmeasure = \"1500ms\"", "whole number of seconds");
         check("[run]\nmeasure = \"1s\"", "too short");
         check("[workload]\nthreads = 0", "threads: 0");
+        check("[workload]\npartitions = 100000", "partitions: 100000 is not in 0..10000");
+        check("[workload]\nload_streams = 0", "load_streams: not in 1..256");
         check("[workload]\nclients = [1, 2, 1]", "workload.clients: level 1 is given twice");
         check("[server]\nversion = [\"18\", \"18\"]", "server.version: level 18 is given twice");
         check("[server]\nsettings.work_mem = [\"4MB\", \"4MB\"]", "work_mem: level 4MB is given twice");

@@ -9,6 +9,7 @@ mod ending;
 pub mod expand;
 pub mod file;
 pub mod hold;
+pub mod load;
 pub mod one_run;
 pub mod progress;
 mod room;

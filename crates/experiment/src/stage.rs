@@ -8,16 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
-use model::case::{Case, ServerSource, WorkloadKind};
+use model::case::{Case, Layout, ServerSource, WorkloadKind, WorkloadSpec};
 use server::workspace::{Claim, ClusterKey, Workspace};
-use server::{Binaries, Cache, Cluster, InitOptions, Server, StopMode};
+use server::{Binaries, Cache, Cluster, CopyReport, InitOptions, Server, StopMode};
 use wire::conninfo::PasswordSource;
 use wire::session::Session;
 use wire::{Conninfo, Secret};
 
 use crate::adopted::Adopted;
 use crate::conduct::STOPPED;
-use crate::data::{self, LoadRequest};
+use crate::data::{self, DataState};
+use crate::load::{self, LoadReport, LoadRequest};
 use crate::progress::{Progress, Watch};
 use crate::session;
 
@@ -50,18 +51,30 @@ impl Site<'_> {
         Ok(())
     }
 
+    /// Loads a case's data over `session` and as many more as are asked for.
     pub(crate) fn load(
         &self,
         session: &mut Session,
-        scale: u32,
+        conninfo: &Conninfo,
+        workload: &WorkloadSpec,
         watch: &mut Watch,
-    ) -> Result<data::LoadReport> {
-        let request = LoadRequest { scale, replace: self.replace, now: self.now, stop: self.stop };
-        watch(Progress::Step(format!("loading scale {scale}")));
-        let report = data::load(session, &request, &mut |progress| watch(Progress::Load(progress)))?;
+    ) -> Result<LoadReport> {
+        let request = LoadRequest {
+            scale: workload.scale,
+            layout: workload.layout,
+            n_streams: workload.load_streams,
+            connect: &|| session::open(conninfo, self.stop),
+            replace: self.replace,
+            now: self.now,
+            stop: self.stop,
+        };
+        watch(Progress::Step(format!("loading {}", load::words(workload))));
+        let report = load::load(session, &request, &mut |progress| watch(Progress::Load(progress)))?;
         let megabytes = report.data_bytes as f64 / 1e6;
+        let streams =
+            if report.n_streams > 1 { format!(" over {} streams", report.n_streams) } else { String::new() };
         watch(Progress::Step(format!(
-            "loaded {} rows, {megabytes:.0} MB in {:.1} s",
+            "loaded {} rows, {megabytes:.0} MB in {:.1} s{streams}",
             report.n_rows, report.seconds
         )));
         Ok(report)
@@ -74,6 +87,7 @@ pub struct StageKey {
     source: ServerSource,
     wal_directory: Option<PathBuf>,
     scale: u32,
+    layout: Layout,
 }
 
 impl StageKey {
@@ -83,6 +97,7 @@ impl StageKey {
             source: case.server.source.clone(),
             wal_directory: case.server.wal_directory.clone(),
             scale: case.workload.scale,
+            layout: case.workload.layout,
         }
     }
 }
@@ -171,6 +186,18 @@ impl Stage {
         }
     }
 
+    /// Puts data that was loaded before to its first state, by copying its snapshot; `None` if it was loaded just
+    /// now. The server must not run.
+    ///
+    /// # Errors
+    /// When the snapshot is damaged, or files cannot be written.
+    pub fn put_back(&mut self) -> Result<Option<CopyReport>> {
+        match self {
+            Stage::Embedded(stage) if stage.was_loaded_before => stage.cluster.restore(LOADED).map(Some),
+            Stage::Embedded(_) | Stage::Adopted(_) => Ok(None),
+        }
+    }
+
     /// Where the load goes.
     ///
     /// # Errors
@@ -228,6 +255,8 @@ pub struct Embedded {
     server: Option<Server>,
     cluster: Cluster,
     key: ClusterKey,
+    /// Its data may be as a run left it.
+    was_loaded_before: bool,
     _claim: Claim,
 }
 
@@ -252,8 +281,8 @@ impl Embedded {
         let needed_bytes = 3 * workload::tpcb::estimated_bytes(scale) + (2 << 30);
         let mut cluster = claim.cluster(&binaries, &options, needed_bytes)?;
         if cluster.has_snapshot(LOADED) {
-            watch(Progress::Step(format!("using the data of scale {scale} loaded before")));
-            return Ok(Embedded { server: None, cluster, key, _claim: claim });
+            watch(Progress::Step(format!("using the data of {} loaded before", load::words(&case.workload))));
+            return Ok(Embedded { server: None, cluster, key, was_loaded_before: true, _claim: claim });
         }
         if cluster.control_file().is_ok_and(|control| !control.is_shut_down)
             || !cluster.facts.labels.is_empty()
@@ -264,7 +293,7 @@ impl Embedded {
         }
         watch(Progress::Step(format!("made a cluster of PostgreSQL {}", binaries.version)));
         cluster.set_labels(labels(case))?;
-        let mut stage = Embedded { server: None, cluster, key, _claim: claim };
+        let mut stage = Embedded { server: None, cluster, key, was_loaded_before: false, _claim: claim };
         stage.fill(case, site, watch)?;
         Ok(stage)
     }
@@ -272,8 +301,9 @@ impl Embedded {
     /// Loads the data and keeps a snapshot of it.
     fn fill(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<()> {
         self.start(case, site)?;
-        let mut session = session::open(&self.conninfo()?, site.stop)?;
-        site.load(&mut session, case.workload.scale, watch)?;
+        let conninfo = self.conninfo()?;
+        let mut session = session::open(&conninfo, site.stop)?;
+        site.load(&mut session, &conninfo, &case.workload, watch)?;
         session.execute("checkpoint")?;
         drop(session);
         self.stop(StopMode::Fast)?;
@@ -293,7 +323,29 @@ impl Embedded {
         }
         self.cluster.set_labels(labels(case))?;
         self.start(case, site)?;
+        if case.prepare.restore {
+            self.expect_whole(case, site)?;
+        }
         Ok(detail)
+    }
+
+    /// What was copied must be what its name says.
+    fn expect_whole(&self, case: &Case, site: &Site) -> Result<()> {
+        let mut session = session::open(&self.conninfo()?, site.stop)?;
+        let workload = &case.workload;
+        match data::inspect(&mut session)? {
+            DataState::Whole(marker)
+                if marker.scale == workload.scale && marker.extra == load::layout_facts(workload.layout) =>
+            {
+                Ok(())
+            }
+            found => bail!(
+                "the snapshot of cluster `{}` does not hold whole data of {}, but {found:?}; remove the cluster with \
+                 pgdyno server remove and load it again",
+                self.cluster.root.display(),
+                load::words(workload)
+            ),
+        }
     }
 
     fn start(&mut self, case: &Case, site: &Site) -> Result<()> {
@@ -328,6 +380,8 @@ fn cluster_key(binaries: &Binaries, case: &Case) -> Result<ClusterKey> {
         ("workload".to_string(), data::TPCB_DATA.to_string()),
         ("scale".to_string(), format!("s{}", case.workload.scale)),
     ]);
+    // The plain layout has no part of its own: clusters made before there was another are found again.
+    parts.extend(load::layout_facts(case.workload.layout));
     if let Some(wal) = &case.server.wal_directory {
         parts.insert("wal_directory".to_string(), wal.display().to_string());
     }
@@ -342,14 +396,16 @@ fn labels(case: &Case) -> BTreeMap<String, String> {
         ServerSource::BinDir(dir) => ("bin_dir", dir.display().to_string()),
         ServerSource::Url(_) => ("url", String::new()),
     };
-    [
+    let mut labels: BTreeMap<String, String> = [
         (source.0, source.1),
         ("scale", case.workload.scale.to_string()),
         ("workload", case.workload.kind.to_string()),
         ("used_unix_ns", used.to_string()),
     ]
     .map(|(name, value)| (name.to_string(), value))
-    .into()
+    .into();
+    labels.extend(load::layout_facts(case.workload.layout));
+    labels
 }
 
 /// A cluster that earlier runs left as it was after the last one.

@@ -93,6 +93,70 @@ pub struct WorkloadSpec {
     /// How the driver waits for its connections.
     #[serde(default)]
     pub poller: PollerChoice,
+    /// How the data lies.
+    #[serde(default, skip_serializing_if = "Layout::is_plain")]
+    pub layout: Layout,
+    /// Sessions that load the data side by side, if that was asked for. The data does not depend on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_streams: Option<u32>,
+}
+
+/// How the largest table lies. The default is plain: one table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Layout {
+    /// Into how many partitions it is cut; 0: it is not.
+    pub partitions: u32,
+    /// By what.
+    #[serde(default)]
+    pub partition_method: PartitionMethod,
+}
+
+impl Layout {
+    /// Whether it is the default.
+    pub fn is_plain(&self) -> bool {
+        self.partitions == 0
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self.partitions {
+            0 => f.write_str("one table"),
+            n => write!(f, "{n} partitions by {}", self.partition_method.as_str()),
+        }
+    }
+}
+
+/// How rows are told to partitions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PartitionMethod {
+    /// By ranges of the key.
+    #[default]
+    Range,
+    /// By the key's hash.
+    Hash,
+}
+
+impl PartitionMethod {
+    /// The word used in files and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PartitionMethod::Range => "range",
+            PartitionMethod::Hash => "hash",
+        }
+    }
+}
+
+impl FromStr for PartitionMethod {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PartitionMethod, String> {
+        [PartitionMethod::Range, PartitionMethod::Hash]
+            .into_iter()
+            .find(|method| method.as_str() == text)
+            .ok_or_else(|| format!("`{text}` is not a partition method; use range or hash"))
+    }
 }
 
 /// A built-in workload.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::case::WorkloadKind;
+use crate::case::{PartitionMethod, WorkloadKind};
 use crate::levels::Levels;
 use crate::load::{Pace, PollerChoice, Protocol};
 use crate::units::{PgVersion, Scale, SettingValue, Span};
@@ -94,6 +94,13 @@ pub struct WorkloadSection {
     pub poller: PollerChoice,
     /// When transactions are due.
     pub pace: Levels<Pace>,
+    /// Into how many partitions the largest table is cut; 0: it is not.
+    pub partitions: Levels<u32>,
+    /// By what.
+    pub partition_method: Levels<PartitionMethod>,
+    /// Sessions that load side by side; by default one for each partition, at most one for each processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_streams: Option<u32>,
 }
 
 impl Default for WorkloadSection {
@@ -106,6 +113,9 @@ impl Default for WorkloadSection {
             threads: None,
             poller: PollerChoice::Auto,
             pace: Levels::one(Pace::Closed),
+            partitions: Levels::one(0),
+            partition_method: Levels::one(PartitionMethod::Range),
+            load_streams: None,
         }
     }
 }

@@ -5,7 +5,7 @@ use experiment::check::{CheckReport, check_tpcb};
 use experiment::one_run::builtin;
 use experiment::stage::Kept;
 use experiment::{hold, session};
-use model::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
+use model::case::{Case, Layout, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::load::{Pace, Protocol, Window};
 use server::Cache;
 
@@ -60,7 +60,12 @@ fn embedded_source(args: &ServerArgs) -> Result<Option<ServerSource>> {
 }
 
 /// A case that stands for an embedded server with data of this scale.
-pub(crate) fn embedded_case(args: &ServerArgs, scale: u32) -> Result<Case> {
+pub(crate) fn embedded_case(
+    args: &ServerArgs,
+    scale: u32,
+    layout: Layout,
+    load_streams: Option<u32>,
+) -> Result<Case> {
     let default =
         ServerSource::Version(experiment::expand::DEFAULT_VERSION.parse().map_err(anyhow::Error::msg)?);
     Ok(Case {
@@ -79,6 +84,8 @@ pub(crate) fn embedded_case(args: &ServerArgs, scale: u32) -> Result<Case> {
             n_threads: 1,
             pace: Pace::Closed,
             poller: model::load::PollerChoice::Auto,
+            layout,
+            load_streams,
         },
         window: Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 },
         prepare: Default::default(),

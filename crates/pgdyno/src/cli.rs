@@ -186,6 +186,15 @@ pub(crate) struct InitArgs {
     /// Scale units of data.
     #[arg(short, long, value_name = "N", default_value = "10")]
     pub(crate) scale: String,
+    /// Into how many partitions accounts are cut; 0: not at all.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub(crate) partitions: u32,
+    /// By what they are cut: range, hash.
+    #[arg(long, value_name = "METHOD", default_value = "range")]
+    pub(crate) partition_method: String,
+    /// Sessions that load side by side [default: one for each partition, at most one for each processor].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) streams: Option<u32>,
     /// Drop tables of the same names that pgdyno did not make.
     #[arg(long)]
     pub(crate) replace: bool,

@@ -1,9 +1,11 @@
 //! `pgdyno init`: load a workload's tables.
 
 use anyhow::{Context, Result, bail};
-use experiment::data::{self, LoadRequest};
+use experiment::data;
+use experiment::load::{self, LoadRequest};
 use experiment::stage::{Found, Site, Stage};
 use experiment::{hold, session};
+use model::case::Layout;
 use model::units::Scale;
 use server::Cache;
 use wire::conninfo::PasswordSource;
@@ -11,7 +13,7 @@ use wire::conninfo::PasswordSource;
 use crate::check::embedded_case;
 use crate::cli::InitArgs;
 use crate::screen::Screen;
-use crate::{Exit, print, setup, signals};
+use crate::{Exit, print, say, setup, signals};
 
 /// Loads the tables that `args` ask for, into the server given or into an embedded one.
 pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
@@ -21,14 +23,26 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
     let Scale::Units(scale) = args.scale.parse().map_err(anyhow::Error::msg).context("--scale")? else {
         bail!("--scale {}: give a number of scale units", args.scale);
     };
+    let partition_method =
+        args.partition_method.parse().map_err(anyhow::Error::msg).context("--partition-method")?;
+    let layout = Layout { partitions: args.partitions, partition_method };
     let stop = signals::stop_flag();
     let now = || jiff::Timestamp::now().to_string();
     let mut screen = Screen::of_one();
     if let Some(target) = &args.server.server {
-        let mut session = session::open(&setup::resolve(target)?, stop)?;
+        let conninfo = setup::resolve(target)?;
+        let mut session = session::open(&conninfo, stop)?;
         hold::take(&mut session)?;
-        let request = LoadRequest { scale, replace: args.replace, now: &now, stop };
-        let report = data::load(&mut session, &request, &mut |load| {
+        let request = LoadRequest {
+            scale,
+            layout,
+            n_streams: args.streams,
+            connect: &|| session::open(&conninfo, stop),
+            replace: args.replace,
+            now: &now,
+            stop,
+        };
+        let report = load::load(&mut session, &request, &mut |load| {
             screen.show(experiment::progress::Progress::Load(load));
         });
         screen.close();
@@ -47,15 +61,20 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         stop,
         now: &now,
     };
-    let case = embedded_case(&args.server, scale)?;
+    let case = embedded_case(&args.server, scale, layout, args.streams)?;
     let mut watch = |progress| screen.show(progress);
     let stage =
         Found::of(&case, &site, &mut watch).and_then(|found| Stage::set_up(found, &case, &site, &mut watch));
     screen.close();
     let mut stage = stage?;
     stage.stand_down()?;
+    if let Some(report) = stage.put_back()? {
+        let (megabytes, method) = (report.bytes as f64 / 1e6, report.method.as_str());
+        say(&format!("put back from its snapshot: {megabytes:.0} MB by {method} in {:.2} s", report.seconds));
+    }
     if let Some(cluster) = stage.cluster() {
-        print(&format!("scale {scale} is loaded in {}\n", cluster.root.display()))?;
+        let data = load::words(&case.workload);
+        print(&format!("{data} is loaded in {}\n", cluster.root.display()))?;
     }
     Ok(Exit::Done)
 }

@@ -46,11 +46,11 @@ fn text(plan: &Plan) -> Result<String> {
         let workload = &case.workload;
         writeln!(
             out,
-            "case {:>3}  {}  {} scale {}, {} clients, {} threads, {}, pace {}, ramp-up {} s, measure {} s",
+            "case {:>3}  {}  {} {}, {} clients, {} threads, {}, pace {}, ramp-up {} s, measure {} s",
             case.id,
             server(&case.server.source),
             workload.kind,
-            workload.scale,
+            experiment::load::words(workload),
             workload.n_clients,
             workload.n_threads,
             workload.protocol.as_str(),
@@ -67,10 +67,11 @@ fn text(plan: &Plan) -> Result<String> {
         let label = plan.case(run.case).map(Case::label).unwrap_or_default();
         writeln!(out, "run {:>4}  block {:>3}  case {:>3}  {label}", run.run, run.block, run.case)?;
     }
-    let mut scales: Vec<u32> = plan.cases.iter().map(|case| case.workload.scale).collect();
+    let data = |case: &Case| (case.workload.scale, case.workload.layout);
+    let mut scales: Vec<_> = plan.cases.iter().map(data).collect();
     scales.sort_unstable();
     scales.dedup();
-    let bytes: u64 = scales.iter().map(|&scale| workload::tpcb::estimated_bytes(scale)).sum();
+    let bytes: u64 = scales.iter().map(|&(scale, _)| workload::tpcb::estimated_bytes(scale)).sum();
     let wal = match wal_bytes(plan) {
         0 => String::new(),
         bytes => format!("; WAL up to {:.1} GB", bytes as f64 / 1e9),
@@ -132,8 +133,8 @@ mod tests {
     fn the_space_of_the_wal_is_told_with_its_quarter() {
         let check = |versions: &[&str], max_wal_size: Option<&str>, expected: &str| {
             let versions = versions.iter().map(ToString::to_string).collect();
-            let mut case =
-                embedded_case(&ServerArgs { server: None, versions, bin_dir: Vec::new() }, 10).unwrap();
+            let server = ServerArgs { server: None, versions, bin_dir: Vec::new() };
+            let mut case = embedded_case(&server, 10, Default::default(), None).unwrap();
             let value = max_wal_size.map(|value| ("max_wal_size".to_string(), value.to_string()));
             case.server.settings.extend(value);
             let plan = Plan {

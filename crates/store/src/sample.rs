@@ -33,6 +33,8 @@ pub(crate) fn case() -> Case {
             n_threads: 1,
             pace: Pace::Closed,
             poller: model::load::PollerChoice::Auto,
+            layout: Default::default(),
+            load_streams: None,
         },
         window: Window { ramp_up_s: 1, measure_s: 2, grace_s: 1 },
         prepare: Prepare::default(),

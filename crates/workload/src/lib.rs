@@ -8,6 +8,7 @@ pub mod bundle;
 pub mod eval;
 pub mod expr;
 pub mod function;
+mod hash_partition;
 pub mod lexer;
 pub mod machine;
 pub mod marker;

@@ -4,14 +4,16 @@
 //! Not TPC-B: no think time, no residency rules, and a `filler` of NULLs in most tables.
 
 mod checks;
+mod partition;
 mod rows;
 mod schema;
 
 pub use checks::{Check, balance_checks, history_rows};
+pub use partition::{Partition, partitions};
 pub use rows::Rows;
 pub use schema::{
     Partitioning, TpcbOptions, copy_statement, create_tables, drop_tables, foreign_keys, generate_statements,
-    insert_statement, primary_keys, primary_keys_in, truncate_tables,
+    insert_statement, primary_key_of, primary_keys, primary_keys_in, truncate_tables,
 };
 
 /// Branches per scale unit.

@@ -52,6 +52,8 @@ pub(crate) fn case(id: u32) -> Case {
             n_threads: 1,
             pace: Pace::Closed,
             poller: model::load::PollerChoice::Auto,
+            layout: Default::default(),
+            load_streams: None,
         },
         window: WINDOW,
         prepare: Prepare::default(),

@@ -50,6 +50,8 @@ pub(super) struct InitPlan {
     pub(super) index_tablespace: Option<String>,
     /// How accounts are cut.
     pub(super) partitioning: Option<Partitioning>,
+    /// `--streams`, which pgbench does not have: sessions that fill and key partitions side by side.
+    pub(super) n_streams: u32,
 }
 
 /// Which load to offer.
@@ -201,6 +203,7 @@ pub(super) enum Opt {
     Grace,
     ProgressLast,
     StallWarning,
+    Streams,
 }
 
 /// The options of a release, and ours, in the order in which ambiguous names are listed.
@@ -269,6 +272,7 @@ pub(super) fn specs(compat: Compat) -> Vec<Spec<Opt>> {
         added("grace", VALUE, Opt::Grace),
         added("progress-last", FLAG, Opt::ProgressLast),
         added("stall-warning", VALUE, Opt::StallWarning),
+        added("streams", VALUE, Opt::Streams),
     ]);
     specs
 }

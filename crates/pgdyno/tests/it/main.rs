@@ -10,6 +10,7 @@ mod clusters;
 mod consent;
 mod embedded;
 mod faults;
+mod loading;
 mod pace;
 mod pg;
 mod signals;

@@ -2,6 +2,7 @@
 //! same words the user.
 
 mod cluster;
+mod layout;
 mod output;
 mod statements;
 
@@ -12,6 +13,8 @@ fn the_installed_pgbench_does_the_same() {
     statements::tables_are_made_by_the_same_statements(&cluster);
     statements::builtin_scripts_send_the_same(&cluster);
     statements::scripts_send_the_same(&cluster);
+    layout::streams_leave_what_one_session_leaves(&cluster);
+    layout::streams_are_sessions(&cluster);
     output::results_have_the_same_form(&cluster);
     output::errors_have_the_same_words(&cluster);
     output::logs_have_the_same_form(&cluster);

@@ -157,7 +157,7 @@ fn data(html: &mut String, records: &[&RunRecord]) {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for record in records {
         let workload = &record.case.workload;
-        if !seen.insert((workload.kind, workload.scale)) {
+        if !seen.insert((workload.kind, workload.scale, workload.layout)) {
             continue;
         }
         let counts: Vec<String> =
@@ -166,12 +166,13 @@ fn data(html: &mut String, records: &[&RunRecord]) {
         rows.push(vec![
             text(workload.kind.as_str()),
             format::count(u64::from(workload.scale)),
+            workload.layout.to_string(),
             if bytes == 0 { String::new() } else { text(&format::bytes(bytes as f64)) },
             text(&counts.join("; ")),
         ]);
     }
     if !rows.is_empty() {
-        let heads = ["Workload", "Scale", "Database", "Rows before the load"];
+        let heads = ["Workload", "Scale", "Layout", "Database", "Rows before the load"];
         part(html, "Data", &table("text", &heads, &rows));
     }
 }

@@ -164,6 +164,33 @@ fn rows_do_not_depend_on_how_they_are_cut() {
     }
 }
 
+/// The numbers by hash are those of PostgreSQL 15, which refuses a row in a partition that is not its own.
+#[test]
+fn each_row_is_in_one_partition_and_in_order() {
+    let ids_of = |partitioning| -> Vec<Vec<u64>> {
+        let ids = |partition| {
+            let (mut rows, mut out) = (Rows::of_partition(1, &partition), Vec::new());
+            while rows.fill(&mut out, 4096) > 0 {}
+            let text = String::from_utf8(out).expect("text");
+            text.lines()
+                .map(|row| row.split('\t').next().expect("an id").parse().expect("a number"))
+                .collect()
+        };
+        tpcb::partitions(1, partitioning).into_iter().map(ids).collect()
+    };
+    let check = |partitioning: Partitioning, first: &[u64], n_rows: &[usize]| {
+        let parts = ids_of(partitioning);
+        assert_eq!(parts.iter().map(|ids| ids[0]).collect::<Vec<_>>(), first, "{partitioning:?}");
+        assert_eq!(parts.iter().map(Vec::len).collect::<Vec<_>>(), n_rows, "{partitioning:?}");
+        assert!(parts.iter().all(|ids| ids.is_sorted()));
+        let mut all = parts.concat();
+        all.sort_unstable();
+        assert!(all.into_iter().eq(1..=100_000), "{partitioning:?}");
+    };
+    check(Partitioning::Range(3), &[1, 33_335, 66_669], &[33_334, 33_334, 33_332]);
+    check(Partitioning::Hash(3), &[2, 3, 1], &[33_585, 33_494, 32_921]);
+}
+
 #[test]
 fn only_laws_that_hold_are_checked() {
     let ids = |builtin| balance_checks(builtin, 1).iter().map(|check| check.id).collect::<Vec<_>>();

@@ -2,7 +2,9 @@
 //!
 //! A row depends on its number only, never on how the range was cut, so that several loaders can share a table.
 
+use super::partition::Partition;
 use super::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE, Table, row_count};
+use crate::hash_partition::Remainder;
 use crate::text::{self, PAIRS};
 use std::ops::Range;
 
@@ -29,6 +31,8 @@ pub struct Rows {
     end: usize,
     /// The row before which the other columns change.
     tail_until: u64,
+    /// Rows whose id does not have it are another partition's.
+    only: Option<Remainder>,
 }
 
 impl Rows {
@@ -42,9 +46,14 @@ impl Rows {
         let start = ID_END - id.len();
         template[start..ID_END].copy_from_slice(&id);
         let low = ((left.start + 1) % 100) as usize;
-        let mut rows = Rows { table, left, template, low, start, end: ID_END, tail_until: 0 };
+        let mut rows = Rows { table, left, template, low, start, end: ID_END, tail_until: 0, only: None };
         rows.set_tail();
         rows
+    }
+
+    /// The rows of a partition of accounts, in the order in which one load of the whole table puts them there.
+    pub fn of_partition(scale: u32, partition: &Partition) -> Rows {
+        Rows { only: partition.only, ..Rows::new(Table::Accounts, scale, partition.ids.clone()) }
     }
 
     /// Appends whole rows to `out`, at most `max_bytes` of them, but always one if any is left.
@@ -52,13 +61,18 @@ impl Rows {
     pub fn fill(&mut self, out: &mut Vec<u8>, max_bytes: usize) -> usize {
         let stop = out.len() + max_bytes;
         out.reserve(max_bytes + ROW_BYTES_MAX);
-        let first = self.left.start;
+        let mut n_rows = 0;
         while self.left.start < self.left.end {
             if self.left.start == self.tail_until {
                 self.set_tail();
             }
+            if self.only.is_some_and(|only| !only.has(self.left.start + 1)) {
+                self.count_up();
+                self.left.start += 1;
+                continue;
+            }
             let row_end = out.len() + self.end - self.start;
-            if row_end > stop && self.left.start > first {
+            if row_end > stop && n_rows > 0 {
                 break;
             }
             let ones = out.len() + ID_END - 1 - self.start;
@@ -70,11 +84,12 @@ impl Rows {
             out.truncate(row_end);
             self.count_up();
             self.left.start += 1;
+            n_rows += 1;
         }
-        (self.left.start - first) as usize
+        n_rows
     }
 
-    /// How many rows are left.
+    /// How many rows are left, those of other partitions included.
     pub fn n_left(&self) -> u64 {
         self.left.end.saturating_sub(self.left.start)
     }

@@ -1,9 +1,10 @@
 //! Statements that make, key, empty and drop the tables, as pgbench words them.
 
+use super::partition::{self, partitions};
 use super::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE, Table, row_count};
 
 /// From this scale on, account ids are 64-bit.
-const BIGINT_SCALE: u32 = 20_000;
+pub(super) const BIGINT_SCALE: u32 = 20_000;
 
 /// How tables are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +43,15 @@ pub enum Partitioning {
 }
 
 impl Partitioning {
-    fn method(self) -> &'static str {
+    /// Number of partitions.
+    pub fn n_partitions(self) -> u32 {
+        match self {
+            Partitioning::Range(n) | Partitioning::Hash(n) => n,
+        }
+    }
+
+    /// The word for how rows are told apart: `range` or `hash`.
+    pub fn method(self) -> &'static str {
         match self {
             Partitioning::Range(_) => "range",
             Partitioning::Hash(_) => "hash",
@@ -82,29 +91,27 @@ pub fn create_tables(scale: u32, options: &TpcbOptions) -> Vec<String> {
 
 fn create_partitions(scale: u32, options: &TpcbOptions) -> Vec<String> {
     let unlogged = if options.unlogged { " unlogged" } else { "" };
-    let create = |number: u32, values: String| {
+    let Some(partitioning) = options.partitioning else { return Vec::new() };
+    let n = partitioning.n_partitions();
+    let size = partition::ids_per_range(scale, n);
+    let bound = |p: u32| (u64::from(p) * size + 1).to_string();
+    let values = |p: u32| match partitioning {
+        Partitioning::Hash(_) => format!("with (modulus {n}, remainder {})", p - 1),
+        Partitioning::Range(_) => {
+            let from = if p == 1 { "minvalue".to_owned() } else { bound(p - 1) };
+            let to = if p == n { "maxvalue".to_owned() } else { bound(p) };
+            format!("from ({from}) to ({to})")
+        }
+    };
+    let create = |(p, partition): (u32, partition::Partition)| {
         format!(
-            "create{unlogged} table pgbench_accounts_{number}\n  partition of pgbench_accounts\n  \
-             for values {values} with (fillfactor={})",
+            "create{unlogged} table {}\n  partition of pgbench_accounts\n  for values {} with (fillfactor={})",
+            partition.name,
+            values(p),
             options.fillfactor
         )
     };
-    match options.partitioning {
-        None => Vec::new(),
-        Some(Partitioning::Hash(n)) => {
-            (1..=n).map(|p| create(p, format!("with (modulus {n}, remainder {})", p - 1))).collect()
-        }
-        Some(Partitioning::Range(n)) => {
-            let size = (ACCOUNTS_PER_SCALE * u64::from(scale)).div_ceil(u64::from(n.max(1)));
-            let bound = |p: u32| (u64::from(p) * size + 1).to_string();
-            let values = |p: u32| {
-                let from = if p == 1 { "minvalue".to_owned() } else { bound(p - 1) };
-                let to = if p == n { "maxvalue".to_owned() } else { bound(p) };
-                format!("from ({from}) to ({to})")
-            };
-            (1..=n).map(|p| create(p, values(p))).collect()
-        }
-    }
+    (1..=n).zip(partitions(scale, partitioning)).map(create).collect()
 }
 
 /// The primary keys, to be made after loading.
@@ -114,11 +121,22 @@ pub fn primary_keys() -> Vec<String> {
 
 /// As [`primary_keys`], with indexes in a tablespace of their own.
 pub fn primary_keys_in(index_tablespace: Option<&str>) -> Vec<String> {
+    [Table::Branches, Table::Tellers, Table::Accounts]
+        .map(|table| primary_key_of(table, table.name(), index_tablespace))
+        .into()
+}
+
+/// The primary key of a table, or of one of its partitions by its name. When all partitions have theirs, that of the
+/// partitioned table takes them as they are, and the catalogs are as if it had made them. History has none.
+pub fn primary_key_of(table: Table, name: &str, index_tablespace: Option<&str>) -> String {
+    let column = match table {
+        Table::Branches => "bid",
+        Table::Tellers => "tid",
+        Table::Accounts | Table::History => "aid",
+    };
     let tablespace = index_tablespace
         .map_or(String::new(), |name| format!(" using index tablespace {}", identifier(name)));
-    [(Table::Branches, "bid"), (Table::Tellers, "tid"), (Table::Accounts, "aid")]
-        .map(|(table, column)| format!("alter table {} add primary key ({column}){tablespace}", table.name()))
-        .into()
+    format!("alter table {name} add primary key ({column}){tablespace}")
 }
 
 /// The foreign keys, which pgbench makes only when asked to.
@@ -147,11 +165,11 @@ pub fn truncate_tables() -> String {
     format!("truncate table {}", all_names())
 }
 
-/// The COPY that loads a table. `freeze` needs the table to be made or truncated in the same transaction, and an
-/// ordinary one: not partitioned accounts.
-pub fn copy_statement(table: Table, freeze: bool) -> String {
+/// The COPY that loads a table, or a partition by its name. `freeze` needs the table to be made or truncated in the
+/// same transaction, and an ordinary one: not partitioned accounts.
+pub fn copy_statement(name: &str, freeze: bool) -> String {
     let options = if freeze { " with (freeze on)" } else { "" };
-    format!("copy {} from stdin{options}", table.name())
+    format!("copy {name} from stdin{options}")
 }
 
 /// The INSERT of one row of branches or tellers, counted from 0: how pgbench loaded these before 17. Accounts have too

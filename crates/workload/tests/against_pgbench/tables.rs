@@ -60,7 +60,7 @@ pub(crate) fn rows_are_equal(cluster: &Cluster) {
     cluster.script("ours", (tpcb::create_tables(2, &TpcbOptions::default()).join(";\n") + ";").as_bytes());
     let mut load = format!("begin;\n{};\n", tpcb::truncate_tables()).into_bytes();
     for table in TABLES {
-        load.extend_from_slice(format!("{};\n", tpcb::copy_statement(table, true)).as_bytes());
+        load.extend_from_slice(format!("{};\n", tpcb::copy_statement(table.name(), true)).as_bytes());
         let mut rows = Rows::new(table, 2, 0..tpcb::row_count(table, 2));
         while rows.fill(&mut load, 1 << 16) > 0 {}
         load.extend_from_slice(b"\\.\n");
