@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::case::WorkloadKind;
 use crate::levels::Levels;
 use crate::load::{Pace, Protocol};
+use crate::script::{DataChoice, ScriptEntry};
 use crate::units::{PgVersion, Scale, SettingValue, Span};
 
 /// An experiment file.
@@ -92,6 +93,15 @@ pub struct WorkloadSection {
     pub threads: Option<u32>,
     /// When transactions are due.
     pub pace: Levels<Pace>,
+    /// Variables of the scripts, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub defines: BTreeMap<String, Levels<SettingValue>>,
+    /// What the scripts run on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataChoice>,
+    /// The scripts of the workload `scripts`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scripts: Vec<ScriptEntry>,
 }
 
 impl Default for WorkloadSection {
@@ -103,6 +113,9 @@ impl Default for WorkloadSection {
             clients: Levels::one(1),
             threads: None,
             pace: Levels::one(Pace::Closed),
+            defines: BTreeMap::new(),
+            data: None,
+            scripts: Vec::new(),
         }
     }
 }

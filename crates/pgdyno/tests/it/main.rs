@@ -12,6 +12,7 @@ mod embedded;
 mod faults;
 mod pace;
 mod pg;
+mod scripts;
 mod signals;
 mod stops;
 mod targets;
