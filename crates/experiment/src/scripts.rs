@@ -139,9 +139,10 @@ fn with_column(error: &ScriptError, source: &str) -> String {
     let (Some(column), Some(shown)) = (error.column, &error.source_line) else { return text };
     let line = source.lines().nth(error.line.saturating_sub(1)).unwrap_or_default();
     let first = shown.lines().next().unwrap_or_default();
-    let indent = line.find(first).map_or(0, |at| line[..at].chars().count());
+    let start = line.find(first).unwrap_or(0);
+    let before = line.floor_char_boundary(start + column - 1);
     let place = format!("{}:{}:", error.file, error.line);
-    text.replacen(&place, &format!("{place}{}:", indent + column), 1)
+    text.replacen(&place, &format!("{place}{}:", 1 + line[..before].chars().count()), 1)
 }
 
 /// What no script has wrong alone: names of variables, weights, their number.
@@ -371,6 +372,7 @@ mod tests {
     fn what_is_wrong_is_told_with_its_place_in_both_files() {
         let files = [
             ("bad.sql", "select 1;\n  \\set i 1 +\n"),
+            ("umlaut.sql", "\\set ü 1 +\n"),
             ("ok.sql", "select 1;"),
             ("l.sql", "\n \\connect x\n"),
         ];
@@ -382,6 +384,10 @@ mod tests {
         check(
             &format!("{kind}scripts = [\"ok.sql\", \"bad.sql@2\"]"),
             "x.toml:5:22: script `bad.sql`: bad.sql:2:13: syntax error in command \"set\"\n\\set i 1 +\n",
+        );
+        check(
+            &format!("{kind}scripts = [\"umlaut.sql\"]"),
+            "x.toml:5:12: script `umlaut.sql`: umlaut.sql:1:11: syntax error",
         );
         check(&format!("{kind}[[workload.scripts]]\nfile = \"no.sql\""), "x.toml:5:1: cannot read `");
         check(&format!("{kind}scripts = [\"ok.sql@x\"]"), "x.toml:5:12: `x` in `ok.sql@x` is not a weight");

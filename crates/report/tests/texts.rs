@@ -254,9 +254,7 @@ fn several_scripts_have_a_table_of_their_own_in_every_form() {
 
     let page = own_markup(&report::html(&input));
     assert_eq!(page.matches("3.7 %").count(), 2 * study.cases.len(), "each case has its table");
-    assert!(
-        page.contains("id=\"scripts\"") && page.contains("ab12") && page.contains("&lt;img&gt;")
-    );
+    assert!(page.contains("id=\"scripts\"") && page.contains("ab12") && page.contains("&lt;img&gt;"));
     assert!(!page.contains("<img"), "no script's name or text becomes markup");
     let text = report::markdown(&input);
     let rows: Vec<&str> = text.lines().filter(|line| line.contains("3.7 %")).collect();

@@ -191,7 +191,7 @@ pub(crate) fn logs_have_the_same_form(cluster: &Cluster) {
         "-f serial -t 3 -n",
         "-f serial -t 3 -n --failures-detailed --max-tries=2",
         "-S -T 2 --aggregate-interval=1 -n",
-        "-S -T 2 --aggregate-interval=2 -R 100 -L 100 --max-tries=2 -n -c 2 -j 2",
+        "-S -T 4 --aggregate-interval=2 -R 100 -L 100 --max-tries=2 -n -c 2 -j 2",
         "-S -t 100 --sampling-rate=0.3 --random-seed=5 -n",
     ] {
         assert_eq!(logged(Who::Ours, arguments), logged(Who::Genuine, arguments), "{arguments}");
