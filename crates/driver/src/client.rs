@@ -253,6 +253,18 @@ impl Client {
         &self.outgoing
     }
 
+    /// What of the message is not sent yet.
+    #[inline]
+    pub(crate) fn unsent(&self) -> &[u8] {
+        &self.outgoing[self.n_sent..]
+    }
+
+    /// The kernel has taken over the whole message; it stays as it is until it is answered.
+    #[inline]
+    pub(crate) fn mark_sent(&mut self) {
+        self.n_sent = self.outgoing.len();
+    }
+
     /// Sends what the socket takes, and says whether that was all; the rest goes when it is writable again.
     #[inline]
     pub(crate) fn flush(&mut self) -> io::Result<bool> {

@@ -94,19 +94,23 @@ fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Wr
     let control = Control { load: &load, conninfo, scripts: &scripts, wall: WallClock::read() };
     let commands = listen(input);
     let begun = clock::now();
+    let pollers = Poller::for_threads(load.poller, &control.shares())?;
     let (shares, tls) = control.connect()?;
     let ready = Ready {
         pid: std::process::id(),
         connect_ns: clock::now() - begun,
-        poller: Poller::NAME.to_string(),
+        poller: pollers.first().map_or("", Poller::name).to_string(),
         tls,
         statements: scripts.labels(),
     };
     say(output, &DriverLine::Ready(ready))?;
     match commands.recv() {
-        Ok(DriveCommand::Go(unix_ns)) => {
-            control.run(shares, control.wall.monotonic(unix_ns), &commands, output)
-        }
+        Ok(DriveCommand::Go(unix_ns)) => control.run(
+            shares.into_iter().zip(pollers).collect(),
+            control.wall.monotonic(unix_ns),
+            &commands,
+            output,
+        ),
         _ => Err("told to stop before the load began".to_string().into()),
     }
 }
@@ -143,9 +147,9 @@ impl Control<'_> {
     /// Connects and prepares all clients, each thread its own, and says what encrypts the connections. Clients with a
     /// connection for each transaction have none yet.
     fn connect(&self) -> Result<(Vec<ThreadShare>, Option<String>), String> {
-        let (n_clients, n_threads) = (self.load.n_clients as usize, self.load.n_threads.max(1) as usize);
+        let sizes = self.shares();
+        let (n_clients, n_threads) = (self.load.n_clients as usize, sizes.len());
         let (seeds, defines) = self.seeds(n_clients, n_threads);
-        let sizes = split(n_clients, n_threads);
         let connected: Vec<Result<Vec<Connection>, String>> = std::thread::scope(|scope| {
             let connect = |n: usize| match self.load.connect_each {
                 true => Ok(Vec::new()),
@@ -175,6 +179,11 @@ impl Control<'_> {
         Ok((shares, tls))
     }
 
+    /// Clients of each thread.
+    fn shares(&self) -> Vec<usize> {
+        split(self.load.n_clients as usize, self.load.n_threads.max(1) as usize)
+    }
+
     /// All random streams, and the variables of all clients.
     fn seeds(&self, n_clients: usize, n_threads: usize) -> (Seeds, BTreeMap<String, String>) {
         let mut defines = self.load.defines.clone();
@@ -196,7 +205,7 @@ impl Control<'_> {
     /// Runs the load with one worker per share.
     fn run(
         &self,
-        shares: Vec<ThreadShare>,
+        shares: Vec<(ThreadShare, Poller)>,
         go: Nanos,
         commands: &Receiver<DriveCommand>,
         output: &mut dyn Write,
@@ -232,16 +241,12 @@ impl Control<'_> {
     fn worker<'a>(
         &'a self,
         thread: usize,
-        share: ThreadShare,
+        (share, poller): (ThreadShare, Poller),
         place: &Place<'a>,
         reports: Sender<Report>,
         spare: Receiver<Tally>,
     ) -> Result<Worker<'a>, String> {
-        let ThreadShare { mut clients, streams } = share;
-        let poller = Poller::new(clients.len()).map_err(|e| format!("cannot wait for sockets: {e}"))?;
-        for (index, client) in clients.iter_mut().enumerate() {
-            poller.watch(client, index).map_err(|e| format!("cannot watch a connection: {e}"))?;
-        }
+        let ThreadShare { clients, streams } = share;
         let n_threads = place.n_threads;
         let share = Share { thread, n_threads };
         let n_commands = self.scripts.n_commands();

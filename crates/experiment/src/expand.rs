@@ -265,6 +265,7 @@ fn workload_spec(
         n_clients,
         n_threads: n_threads.min(n_clients),
         pace: values["workload.pace"].parse()?,
+        poller: experiment.workload.poller,
         data,
         scripts: if is_own { scripts::of_case(section) } else { Vec::new() },
         defines: defines.collect(),

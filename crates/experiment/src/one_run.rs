@@ -248,6 +248,7 @@ impl OneRun<'_> {
             n_clients: workload.n_clients,
             n_threads: workload.n_threads,
             pace: workload.pace,
+            poller: workload.poller,
             window: self.case.window,
             seed: self.spec.seed,
             // What the server could not parse before the load may be made by what runs first.

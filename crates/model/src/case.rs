@@ -8,7 +8,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::Prepare;
-use crate::load::{Pace, Protocol, Window};
+use crate::load::{Pace, PollerChoice, Protocol, Window};
 use crate::script::{CaseData, CaseScript};
 use crate::units::PgVersion;
 
@@ -91,6 +91,9 @@ pub struct WorkloadSpec {
     pub n_threads: u32,
     /// When transactions are due.
     pub pace: Pace,
+    /// How the driver waits for its connections.
+    #[serde(default)]
+    pub poller: PollerChoice,
     /// What it runs on.
     #[serde(default, skip_serializing_if = "CaseData::is_tpcb")]
     pub data: CaseData,
@@ -112,6 +115,7 @@ impl WorkloadSpec {
             n_clients: 1,
             n_threads: 1,
             pace: Pace::Closed,
+            poller: PollerChoice::Auto,
             data: CaseData::Tpcb,
             scripts: Vec::new(),
             defines: BTreeMap::new(),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::case::WorkloadKind;
 use crate::levels::Levels;
-use crate::load::{Pace, Protocol};
+use crate::load::{Pace, PollerChoice, Protocol};
 use crate::script::{DataChoice, ScriptEntry};
 use crate::units::{PgVersion, Scale, SettingValue, Span};
 
@@ -91,6 +91,8 @@ pub struct WorkloadSection {
     /// Driver threads; by default one for every 64 clients, at most half of the processors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
+    /// How the driver waits for its connections: `auto`, `io_uring` or `epoll`.
+    pub poller: PollerChoice,
     /// When transactions are due.
     pub pace: Levels<Pace>,
     /// Variables of the scripts, by name.
@@ -112,6 +114,7 @@ impl Default for WorkloadSection {
             protocol: Levels::one(Protocol::Prepared),
             clients: Levels::one(1),
             threads: None,
+            poller: PollerChoice::Auto,
             pace: Levels::one(Pace::Closed),
             defines: BTreeMap::new(),
             data: None,

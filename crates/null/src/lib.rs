@@ -4,6 +4,7 @@
 //! are from the true ones. One thread, one event loop; only for this machine.
 
 mod delay;
+mod record;
 mod serve;
 mod session;
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use nix::time::{ClockId as Clock, clock_gettime};
 use workload::Prng;
 
 use crate::delay::ServiceTime;
+use crate::record::Record;
 use crate::session::Session;
 
 /// Where to listen.
@@ -44,17 +45,29 @@ struct Peer {
     outgoing: Vec<u8>,
     /// Tells answers of this connection from those of an earlier one with the same number.
     generation: u64,
+    /// When the statement came that is not answered yet.
+    arrived: Option<u64>,
+    /// Its service time is not over.
+    awaits_answer: bool,
 }
 
-/// Answers clients until `stop` is raised.
+/// Answers clients until `stop` is raised. With `record`, a file takes two numbers for each message with statements, each
+/// 8 bytes, least significant first: when it had come and when its answer had gone, nanoseconds of the monotonic clock.
 ///
 /// # Errors
-/// When the socket cannot be made, or waiting fails.
-pub fn serve(listen: &Listen, service: ServiceTime, seed: u64, stop: &AtomicBool) -> Result<()> {
+/// When the socket or the file cannot be made or written, or waiting fails.
+pub fn serve(
+    listen: &Listen,
+    service: ServiceTime,
+    seed: u64,
+    record: Option<&Path>,
+    stop: &AtomicBool,
+) -> Result<()> {
+    let record = record.map(Record::create).transpose()?;
     let path = listen.directory.join(format!(".s.PGSQL.{}", listen.port));
     let listener =
         UnixListener::bind(&path).with_context(|| format!("cannot listen on `{}`", path.display()))?;
-    let result = Null::new(listener, service, seed).and_then(|mut null| null.run(stop));
+    let result = Null::new(listener, service, seed, record).and_then(|mut null| null.run(stop));
     // The socket was made above, so it is ours to remove.
     std::fs::remove_file(&path).ok();
     result
@@ -78,10 +91,16 @@ struct Null {
     service: ServiceTime,
     prng: Prng,
     waiting: BinaryHeap<Reverse<Waiting>>,
+    record: Option<Record>,
 }
 
 impl Null {
-    fn new(mut listener: UnixListener, service: ServiceTime, seed: u64) -> Result<Null> {
+    fn new(
+        mut listener: UnixListener,
+        service: ServiceTime,
+        seed: u64,
+        record: Option<Record>,
+    ) -> Result<Null> {
         let poll = Poll::new()?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
         let timer =
@@ -96,6 +115,7 @@ impl Null {
             service,
             prng: Prng::seed(seed),
             waiting: BinaryHeap::new(),
+            record,
         })
     }
 
@@ -117,7 +137,7 @@ impl Null {
                 }
             }
         }
-        Ok(())
+        self.record.take().map_or(Ok(()), Record::finish)
     }
 
     /// Sets the timer for the next answer; gives the longest time to wait.
@@ -139,6 +159,7 @@ impl Null {
             if let Some(Some(peer)) = self.peers.get_mut(first.peer)
                 && peer.generation == first.generation
             {
+                peer.awaits_answer = false;
                 peer.outgoing.extend_from_slice(&first.answer);
                 self.flush(first.peer);
             }
@@ -168,6 +189,8 @@ impl Null {
                 session: Session::default(),
                 outgoing: Vec::new(),
                 generation: self.generation,
+                arrived: None,
+                awaits_answer: false,
             };
             if free == self.peers.len() {
                 self.peers.push(Some(peer));
@@ -203,10 +226,14 @@ impl Null {
         let Some(Some(peer)) = self.peers.get_mut(index) else { return false };
         let begun = peer.outgoing.len();
         let heard = peer.session.hear(input, &mut peer.outgoing);
+        if self.record.is_some() && heard.n_statements > 0 {
+            peer.arrived = Some(now());
+        }
         let service_ns: u64 = (0..heard.n_statements).map(|_| self.service.draw(&mut self.prng)).sum();
         if service_ns > 0 {
             let later = peer.outgoing.split_off(begun + heard.at_once.min(peer.outgoing.len() - begun));
             let (due, generation) = (now() + service_ns, peer.generation);
+            peer.awaits_answer = true;
             self.waiting.push(Reverse(Waiting { due, peer: index, generation, answer: later }));
         }
         !heard.is_over
@@ -221,6 +248,12 @@ impl Null {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return self.close(index),
             }
+        }
+        if let (Some(record), Some(arrived)) = (&mut self.record, peer.arrived)
+            && !peer.awaits_answer
+        {
+            peer.arrived = None;
+            record.take(arrived, now());
         }
     }
 

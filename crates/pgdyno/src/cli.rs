@@ -225,6 +225,9 @@ pub(crate) struct NullArgs {
     /// How long a statement takes: 0, 200us, or evenly over the logarithm of 50us..50ms.
     #[arg(long, value_name = "TIME", default_value = "0")]
     pub(crate) service: null::ServiceTime,
+    /// Record when each statement came and its answer went: a new file of pairs of 8-byte numbers, nanoseconds.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
     /// Seed of the service times.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,

@@ -122,7 +122,7 @@ fn drive() -> Exit {
 
 fn null(args: &cli::NullArgs) -> anyhow::Result<Exit> {
     let listen = null::Listen { directory: args.socket_dir.clone(), port: args.port };
-    null::serve(&listen, args.service, args.seed, signals::stop_flag())?;
+    null::serve(&listen, args.service, args.seed, args.record.as_deref(), signals::stop_flag())?;
     Ok(Exit::Done)
 }
 

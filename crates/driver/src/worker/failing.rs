@@ -259,7 +259,7 @@ impl Worker<'_> {
             self.n_connecting -= 1;
         }
         client.state = State::Gone;
-        self.setup.poller.forget(client);
+        self.setup.poller.forget(client, index);
         // An open transaction block must not keep its locks while the others go on.
         client.disconnect();
         self.n_gone += 1;

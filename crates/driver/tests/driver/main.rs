@@ -6,4 +6,5 @@ mod cluster;
 mod driven;
 mod logs;
 mod options;
+mod pollers;
 mod scripts;

@@ -1,6 +1,6 @@
 //! What can be asked on the command line, and what was asked. Reading it is in `parse.rs`.
 
-use model::load::{OnDisconnect, Protocol};
+use model::load::{OnDisconnect, PollerChoice, Protocol};
 use workload::tpcb::Partitioning;
 
 use super::compat::Compat;
@@ -126,6 +126,8 @@ pub(super) struct LogPlan {
 /// Options that pgbench does not have. None of them changes anything when it is not given.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Added {
+    /// `--poller`.
+    pub(super) poller: PollerChoice,
     /// `--percentiles`.
     pub(super) percentiles: bool,
     /// `--json`: a file, or `-`.
@@ -191,6 +193,7 @@ pub(super) enum Opt {
     VerboseErrors,
     ExitOnAbort,
     Compat,
+    Poller,
     Percentiles,
     Json,
     OnDisconnect,
@@ -258,6 +261,7 @@ pub(super) fn specs(compat: Compat) -> Vec<Spec<Opt>> {
     let added = |long, takes_value, id| Spec { short: None, long, takes_value, is_added: true, id };
     specs.extend([
         added("compat", VALUE, Opt::Compat),
+        added("poller", VALUE, Opt::Poller),
         added("percentiles", FLAG, Opt::Percentiles),
         added("json", VALUE, Opt::Json),
         added("on-disconnect", VALUE, Opt::OnDisconnect),

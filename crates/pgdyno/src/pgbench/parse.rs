@@ -370,6 +370,12 @@ impl Given {
 
     fn take_added(&mut self, opt: Opt, value: &str) -> Result<bool> {
         match opt {
+            Opt::Poller => {
+                self.added.poller = value.parse().map_err(|_| {
+                    let message = "invalid --poller, expecting \"auto\", \"io_uring\" or \"epoll\", got";
+                    Complaint::new(format!("{message}: \"{value}\""))
+                })?;
+            }
             Opt::Percentiles => self.added.percentiles = true,
             Opt::Json => self.added.json = Some(value.to_string()),
             Opt::OnDisconnect => {
