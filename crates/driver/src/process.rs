@@ -8,13 +8,13 @@ use std::sync::mpsc::{self, Receiver, Sender};
 
 use model::drive::{DriveCommand, DriveOrder, DriverLine, Ready};
 use model::load::LoadSpec;
-use wire::{CancelHandle, Connection, Conninfo, Secret};
+use wire::{CancelHandle, Conninfo, Secret};
 use workload::{Machine, Seeds, ThreadStreams};
 
 use crate::client::{Client, Parsed};
 use crate::clock::{self, Nanos, SECOND_NS, WallClock};
 use crate::collect::Collector;
-use crate::connect;
+use crate::connect::{self, Connected};
 use crate::fetch::Fetched;
 use crate::log::Log;
 use crate::poller::Poller;
@@ -95,10 +95,11 @@ fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Wr
     let commands = listen(input);
     let begun = clock::now();
     let pollers = Poller::for_threads(load.poller, &control.shares())?;
-    let (shares, tls) = control.connect()?;
+    let Crew { shares, tls, prepare_ns } = control.connect()?;
     let ready = Ready {
         pid: std::process::id(),
         connect_ns: clock::now() - begun,
+        prepare_ns,
         poller: pollers.first().map_or("", Poller::name).to_string(),
         tls,
         statements: scripts.labels(),
@@ -143,16 +144,26 @@ struct ThreadShare {
     streams: ThreadStreams,
 }
 
+/// All clients, ready to begin.
+#[derive(Default)]
+struct Crew {
+    shares: Vec<ThreadShare>,
+    /// What encrypts the connections.
+    tls: Option<String>,
+    /// See [`Ready::prepare_ns`].
+    prepare_ns: Nanos,
+}
+
 impl Control<'_> {
-    /// Connects and prepares all clients, each thread its own, and says what encrypts the connections. Clients with a
-    /// connection for each transaction have none yet.
-    fn connect(&self) -> Result<(Vec<ThreadShare>, Option<String>), String> {
+    /// Connects and prepares all clients, each thread its own. Clients with a connection for each transaction have
+    /// none yet.
+    fn connect(&self) -> Result<Crew, String> {
         let sizes = self.shares();
         let (n_clients, n_threads) = (self.load.n_clients as usize, sizes.len());
         let (seeds, defines) = self.seeds(n_clients, n_threads);
-        let connected: Vec<Result<Vec<Connection>, String>> = std::thread::scope(|scope| {
+        let connected: Vec<Result<Connected, String>> = std::thread::scope(|scope| {
             let connect = |n: usize| match self.load.connect_each {
-                true => Ok(Vec::new()),
+                true => Ok(Connected::default()),
                 false => connect::connect_all(&self.conninfo, self.scripts, n),
             };
             let threads: Vec<_> = sizes.iter().map(|&n| scope.spawn(move || connect(n))).collect();
@@ -160,23 +171,24 @@ impl Control<'_> {
         });
 
         let mut numbered = seeds.client.into_iter().enumerate();
-        let mut tls = None;
-        let mut shares = Vec::with_capacity(n_threads);
-        for ((connections, streams), n) in connected.into_iter().zip(seeds.thread).zip(sizes) {
-            let mut connections = connections?.into_iter();
+        let mut crew = Crew::default();
+        for ((connected, streams), n) in connected.into_iter().zip(seeds.thread).zip(sizes) {
+            let Connected { connections, prepare_ns } = connected?;
+            crew.prepare_ns = crew.prepare_ns.max(prepare_ns);
+            let mut connections = connections.into_iter();
             let mut clients = Vec::with_capacity(n);
             for (id, prng) in numbered.by_ref().take(n) {
                 let mut client = Client::new(id, Machine::new(&self.scripts.bundle, prng, id, &defines));
                 client.fetched = self.scripts.fetches.then(Box::<Fetched>::default);
                 if let Some(connection) = connections.next() {
-                    tls = tls.or_else(|| connection.tls.clone());
+                    crew.tls = crew.tls.or_else(|| connection.tls.clone());
                     client.connect(connection, self.parsed_beforehand())?;
                 }
                 clients.push(client);
             }
-            shares.push(ThreadShare { clients, streams });
+            crew.shares.push(ThreadShare { clients, streams });
         }
-        Ok((shares, tls))
+        Ok(crew)
     }
 
     /// Clients of each thread.

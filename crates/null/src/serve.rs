@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -51,23 +51,30 @@ struct Peer {
     awaits_answer: bool,
 }
 
-/// Answers clients until `stop` is raised. With `record`, a file takes two numbers for each message with statements, each
-/// 8 bytes, least significant first: when it had come and when its answer had gone, nanoseconds of the monotonic clock.
+/// How to answer.
+#[derive(Debug, Clone)]
+pub struct Manner {
+    /// How long statements take.
+    pub service: ServiceTime,
+    /// Seed of the service times.
+    pub seed: u64,
+    /// A new file that takes two numbers for each message with statements, each 8 bytes, least significant first: when
+    /// it had come and when its answer had gone, nanoseconds of the monotonic clock.
+    pub record: Option<PathBuf>,
+    /// Never sleep: keep a processor busy looking for input, so that what is recorded has no wake-up in it.
+    pub spin: bool,
+}
+
+/// Answers clients until `stop` is raised.
 ///
 /// # Errors
 /// When the socket or the file cannot be made or written, or waiting fails.
-pub fn serve(
-    listen: &Listen,
-    service: ServiceTime,
-    seed: u64,
-    record: Option<&Path>,
-    stop: &AtomicBool,
-) -> Result<()> {
-    let record = record.map(Record::create).transpose()?;
+pub fn serve(listen: &Listen, manner: &Manner, stop: &AtomicBool) -> Result<()> {
+    let record = manner.record.as_deref().map(Record::create).transpose()?;
     let path = listen.directory.join(format!(".s.PGSQL.{}", listen.port));
     let listener =
         UnixListener::bind(&path).with_context(|| format!("cannot listen on `{}`", path.display()))?;
-    let result = Null::new(listener, service, seed, record).and_then(|mut null| null.run(stop));
+    let result = Null::new(listener, manner, record).and_then(|mut null| null.run(stop));
     // The socket was made above, so it is ours to remove.
     std::fs::remove_file(&path).ok();
     result
@@ -90,17 +97,13 @@ struct Null {
     generation: u64,
     service: ServiceTime,
     prng: Prng,
+    spin: bool,
     waiting: BinaryHeap<Reverse<Waiting>>,
     record: Option<Record>,
 }
 
 impl Null {
-    fn new(
-        mut listener: UnixListener,
-        service: ServiceTime,
-        seed: u64,
-        record: Option<Record>,
-    ) -> Result<Null> {
+    fn new(mut listener: UnixListener, manner: &Manner, record: Option<Record>) -> Result<Null> {
         let poll = Poll::new()?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
         let timer =
@@ -112,8 +115,9 @@ impl Null {
             listener,
             peers: Vec::new(),
             generation: 0,
-            service,
-            prng: Prng::seed(seed),
+            service: manner.service,
+            prng: Prng::seed(manner.seed),
+            spin: manner.spin,
             waiting: BinaryHeap::new(),
             record,
         })
@@ -142,6 +146,9 @@ impl Null {
 
     /// Sets the timer for the next answer; gives the longest time to wait.
     fn arm_timer(&self) -> Result<Duration> {
+        if self.spin {
+            return Ok(Duration::ZERO);
+        }
         let Some(Reverse(Waiting { due, .. })) = self.waiting.peek() else {
             return Ok(Duration::from_millis(100));
         };

@@ -228,6 +228,9 @@ pub(crate) struct NullArgs {
     /// Record when each statement came and its answer went: a new file of pairs of 8-byte numbers, nanoseconds.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
+    /// Never sleep: a processor is busy, and what is recorded has no wake-up of this server in it.
+    #[arg(long)]
+    pub(crate) spin: bool,
     /// Seed of the service times.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,

@@ -61,7 +61,10 @@ pub(crate) fn try_drive(load: LoadSpec) -> Result<Driven, String> {
     let (mut intervals, mut events) = (Vec::new(), Vec::new());
     for line in String::from_utf8(output).unwrap().lines() {
         match serde_json::from_str(line).unwrap() {
-            DriverLine::Ready(ready) => poller = Some(ready.poller),
+            DriverLine::Ready(ready) => {
+                assert!(ready.prepare_ns <= ready.connect_ns, "{ready:?}");
+                poller = Some(ready.poller);
+            }
             DriverLine::Interval { interval, .. } => intervals.push(interval),
             DriverLine::Event(event) => events.push(event),
             DriverLine::Tick(_) => {}
