@@ -37,6 +37,7 @@ pub(crate) fn summarize(
         tps,
         latency: sums.latency.summary(),
         service: sums.service.summary(),
+        scripts: sums.script_summaries(counting.iter().map(|run| run.summary.measured_s).sum()),
         statements: sums.statement_summaries(),
         findings: Vec::new(),
         grade: Grade::Valid,

@@ -6,7 +6,7 @@ use model::interval::Counts;
 use model::run::RunData;
 
 use crate::histogram::HistogramSum;
-use crate::summary::{LatencySummary, Second, StatementSummary};
+use crate::summary::{LatencySummary, ScriptSummary, Second, StatementSummary};
 use crate::timeline::Timeline;
 
 /// The distributions of a run's measure, still addable.
@@ -15,8 +15,19 @@ pub(crate) struct Distributions {
     pub(crate) latency: HistogramSum,
     pub(crate) service: HistogramSum,
     pub(crate) lag: HistogramSum,
+    /// By script.
+    pub(crate) scripts: BTreeMap<usize, Script>,
     /// By script and statement.
     pub(crate) statements: BTreeMap<(usize, usize), Statement>,
+}
+
+/// One script's counts and distribution.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Script {
+    name: String,
+    weight: u32,
+    counts: Counts,
+    latency: HistogramSum,
 }
 
 /// One statement's distribution.
@@ -33,12 +44,33 @@ impl Distributions {
         self.latency.add(&other.latency);
         self.service.add(&other.service);
         self.lag.add(&other.lag);
+        for (key, script) in &other.scripts {
+            let own = self.scripts.entry(*key).or_insert_with(|| Script::new(&script.name, script.weight));
+            own.counts += script.counts;
+            own.latency.add(&script.latency);
+        }
         for (key, statement) in &other.statements {
             match self.statements.get_mut(key) {
                 Some(own) => own.service.add(&statement.service),
                 None => drop(self.statements.insert(*key, statement.clone())),
             }
         }
+    }
+
+    /// The scripts' summaries in their order, of a measure of this length.
+    pub(crate) fn script_summaries(&self, measured_s: f64) -> Vec<ScriptSummary> {
+        let weights: f64 = self.scripts.values().map(|script| f64::from(script.weight)).sum();
+        let committed: u64 = self.scripts.values().map(|script| script.counts.committed).sum();
+        let summary = |script: &Script| ScriptSummary {
+            name: script.name.clone(),
+            weight: script.weight,
+            share_planned: if weights > 0.0 { f64::from(script.weight) / weights } else { 0.0 },
+            share: (committed > 0).then(|| script.counts.committed as f64 / committed as f64),
+            counts: script.counts,
+            tps: (measured_s > 0.0).then(|| script.counts.committed as f64 / measured_s),
+            latency: script.latency.summary(),
+        };
+        self.scripts.values().map(summary).collect()
     }
 
     /// The statements' summaries in the order of the scripts.
@@ -52,6 +84,13 @@ impl Distributions {
             })
         };
         self.statements.iter().filter_map(summary).collect()
+    }
+}
+
+impl Script {
+    fn new(name: &str, weight: u32) -> Script {
+        let (counts, latency) = (Counts::default(), HistogramSum::new());
+        Script { name: name.to_string(), weight, counts, latency }
     }
 }
 
@@ -73,11 +112,17 @@ pub(crate) struct Counted {
 /// What was counted, second by second and in sum.
 pub(crate) fn count(data: &RunData, line: &Timeline) -> Counted {
     let mut counted = Counted::default();
+    let scripts = data.record.load.iter().flat_map(|load| &load.scripts);
+    counted.distributions.scripts =
+        scripts.map(|script| Script::new(&script.name, script.weight)).enumerate().collect();
     let mut by_t: BTreeMap<u32, (Counts, u64)> = BTreeMap::new();
     for interval in &data.intervals {
         counted.total += interval.counts;
         if line.measures(interval.t) {
             counted.measured += interval.counts;
+            if let Some(script) = counted.distributions.scripts.get_mut(&(interval.script as usize)) {
+                script.counts += interval.counts;
+            }
         }
         let (counts, length_ns) = by_t.entry(interval.t).or_default();
         *counts += interval.counts;
@@ -123,7 +168,7 @@ fn add_histograms(
         if line.measures(stamped.t) {
             add_by_role(data, &mut counted.distributions, role, &one);
         }
-        if role != Role::Latency {
+        if !matches!(role, Role::Latency { .. }) {
             continue;
         }
         match &mut current {
@@ -141,7 +186,7 @@ fn add_histograms(
 /// What a histogram tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    Latency,
+    Latency { script: usize },
     Service,
     Lag,
     Statement { script: usize, index: usize },
@@ -157,7 +202,7 @@ impl Role {
         let scripts = &data.record.load.as_ref()?.scripts;
         let script = scripts.iter().position(|script| script.tag == script_tag)?;
         match rest {
-            None => Some(Role::Latency),
+            None => Some(Role::Latency { script }),
             Some("service") => Some(Role::Service),
             Some("lag") => Some(Role::Lag),
             Some(number) => number.parse().ok().map(|index| Role::Statement { script, index }),
@@ -167,7 +212,12 @@ impl Role {
 
 fn add_by_role(data: &RunData, sums: &mut Distributions, role: Role, one: &HistogramSum) {
     match role {
-        Role::Latency => sums.latency.add(one),
+        Role::Latency { script } => {
+            sums.latency.add(one);
+            if let Some(script) = sums.scripts.get_mut(&script) {
+                script.latency.add(one);
+            }
+        }
         Role::Service => sums.service.add(one),
         Role::Lag => sums.lag.add(one),
         Role::Statement { script, index } => {

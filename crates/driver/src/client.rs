@@ -8,6 +8,7 @@ use workload::Machine;
 
 use crate::clock::Nanos;
 use crate::fetch::Fetched;
+use crate::notices::Notices;
 use crate::pipeline::Pipeline;
 use crate::tally::SqlState;
 
@@ -97,6 +98,8 @@ pub(crate) struct Client {
     outgoing: Vec<u8>,
     n_sent: usize,
     error: Option<Box<ServerError>>,
+    /// What else the server remarked.
+    pub(crate) notices: Notices,
     /// Why the server is about to close the connection, if it said so in a notice.
     farewell: Option<Box<ServerError>>,
 }
@@ -184,6 +187,7 @@ impl Client {
             outgoing: Vec::new(),
             n_sent: 0,
             error: None,
+            notices: Notices::default(),
             farewell: None,
         }
     }
@@ -313,6 +317,7 @@ impl Client {
             awaits_parse,
             parse_error,
             farewell,
+            notices,
             ..
         } = self;
         let mut received = Received::Partial;
@@ -347,6 +352,7 @@ impl Client {
                     Reply::Notice(body) if is_farewell(body) => {
                         *farewell = Some(Box::new(wire::parse_error(body)));
                     }
+                    Reply::Notice(body) => notices.take_in(body),
                     Reply::Error(body) if error.is_none() => {
                         *error = Some(Box::new(wire::parse_error(body)));
                         pipeline.failed();

@@ -3,6 +3,7 @@
 mod failing;
 mod interval;
 mod line;
+mod remarks;
 mod special;
 mod trace;
 mod turn;
@@ -21,6 +22,7 @@ use workload::Prng;
 use crate::client::{Client, Received, State};
 use crate::clock::{self, Nanos, SECOND_NS, WallClock};
 use crate::log::{Log, Outcome};
+use crate::notices::Budget;
 use crate::poller::{Piece, Poller, Signal};
 use crate::report::{Connects, Report};
 use crate::schedule::Schedule;
@@ -86,6 +88,7 @@ pub(crate) struct Worker<'a> {
     loop_max_ns: u64,
     clients_lost: u32,
     messages: BTreeMap<SqlState, String>,
+    notices: Budget,
 }
 
 /// The loop never waits longer, so that a stop is seen and a pause is noticed.
@@ -125,6 +128,7 @@ impl<'a> Worker<'a> {
             loop_max_ns: 0,
             clients_lost: 0,
             messages: BTreeMap::new(),
+            notices: Budget::default(),
             setup,
         }
     }
@@ -378,6 +382,9 @@ impl<'a> Worker<'a> {
     /// What follows from a piece of input.
     #[inline]
     fn received(&mut self, index: usize, received: Result<Received, String>, now: Nanos) {
+        if !self.setup.clients[index].notices.is_empty() {
+            self.tell_notices(index, now);
+        }
         match received {
             Ok(Received::Partial) => {}
             Ok(Received::Complete) => self.reply_complete(index, now),

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Result, bail, ensure};
 use model::case::{Case, WorkloadKind, WorkloadSpec};
 use model::load::Protocol;
+use model::script::CaseData;
 use server::Target;
 use server::target::{Flavor, locate, pools_transactions, rewrites_statement_names};
 use wire::Conninfo;
@@ -15,7 +16,7 @@ use wire::session::Session;
 use crate::data::{self, DataState};
 use crate::progress::{Progress, Watch};
 use crate::stage::Site;
-use crate::{hold, load, room, session};
+use crate::{hold, load, own_data, room, session};
 
 /// What a plan must know of a server by URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub struct Glance {
     pub is_local: bool,
     /// Scale of the data, if pgdyno loaded it and it is whole.
     pub data_scale: Option<u32>,
+    /// Scale of TPC-B-like tables that pgdyno did not load.
+    pub foreign_scale: Option<u32>,
 }
 
 /// Looks at a server by URL and changes nothing.
@@ -32,11 +35,12 @@ pub struct Glance {
 /// When it cannot be reached.
 pub fn glance(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<Glance> {
     let mut session = session::open(conninfo, stop)?;
-    let data_scale = match data::inspect(&mut session) {
-        Ok(DataState::Whole(marker)) => Some(marker.scale),
-        _ => None,
+    let (data_scale, foreign_scale) = match data::inspect(&mut session) {
+        Ok(DataState::Whole(marker)) => (Some(marker.scale), None),
+        Ok(DataState::Foreign { scale, .. }) => (None, scale.filter(|scale| *scale > 0)),
+        _ => (None, None),
     };
-    Ok(Glance { is_local: locate(&mut session).is_some(), data_scale })
+    Ok(Glance { is_local: locate(&mut session).is_some(), data_scale, foreign_scale })
 }
 
 /// A server that was there before, kept for us alone among pgdynos.
@@ -108,6 +112,17 @@ impl Adopted {
         let mut session = session::open(&self.conninfo, site.stop)?;
         let scale = case.workload.scale;
         let detail = |text: String| Ok(BTreeMap::from([("method".to_string(), text)]));
+        match &case.workload.data {
+            CaseData::None => return detail("none: the database is taken as it is".to_string()),
+            CaseData::Files(_) if !case.prepare.restore => {
+                return detail("none: prepare.restore is off".to_string());
+            }
+            CaseData::Files(files) => {
+                let done = own_data::run_files(&mut session, files, scale, site.stop, watch)?;
+                return detail(format!("run again: {done}"));
+            }
+            CaseData::Tpcb => {}
+        }
         if !case.prepare.restore {
             return detail(as_it_is(&data::inspect(&mut session)?, &case.workload)?.to_string());
         }
@@ -157,19 +172,21 @@ fn as_it_is(state: &DataState, workload: &WorkloadSpec) -> Result<&'static str> 
 /// Fails when the server cannot take the case as it is.
 fn judge(facts: &Facts, case: &Case) -> Result<()> {
     let place = &facts.place;
-    let only_reads = case.workload.kind == WorkloadKind::TpcbSelect;
+    // The user knows what scripts do; what they must not, the server refuses.
+    let is_as_it_is = case.workload.data == CaseData::None;
+    let only_reads = case.workload.kind == WorkloadKind::TpcbSelect || is_as_it_is;
     let prepare = &case.prepare;
     if facts.in_recovery {
         ensure!(only_reads, "`{place}` is a standby, which takes no writes; use the primary, or tpcb-select");
         ensure!(
-            !(prepare.restore || prepare.vacuum || prepare.analyze),
+            is_as_it_is || !(prepare.restore || prepare.vacuum || prepare.analyze),
             "`{place}` is a standby, which takes no writes: load the data on the primary with pgdyno init, and turn \
              off prepare.restore, prepare.vacuum and prepare.analyze"
         );
     }
     if let Flavor::Other(name) = &facts.flavor {
         ensure!(
-            only_reads && !prepare.restore,
+            is_as_it_is || (only_reads && !prepare.restore),
             "`{place}` is {name}, not PostgreSQL: loading and writing are not supported there; only tpcb-select on \
              data as it is (prepare.restore = false)"
         );
@@ -193,6 +210,7 @@ mod tests {
         let site = crate::expand::Site {
             memory_bytes: None,
             data_scale: None,
+            foreign_scale: None,
             n_cpus: 1,
             url_keywords: None,
             now_unix_ns: 1,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use wire::Conninfo;
-use wire::session::Session;
+use wire::session::{Session, quote_ident, quote_literal};
 use workload::marker::{Marker, MarkerState, READ_SQL};
 use workload::tpcb::{TABLES, Table};
 
@@ -83,7 +83,11 @@ const COUNT_TIMEOUT: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// When the server cannot be reached, fails, or takes too long.
-pub fn count_rows_after(conninfo: &Conninfo, stop: &AtomicBool) -> Result<BTreeMap<String, u64>> {
+pub fn count_rows_after(
+    conninfo: &Conninfo,
+    tables: &[String],
+    stop: &AtomicBool,
+) -> Result<BTreeMap<String, u64>> {
     let begun = Instant::now();
     let mut session = loop {
         match Session::connect(conninfo) {
@@ -99,7 +103,7 @@ pub fn count_rows_after(conninfo: &Conninfo, stop: &AtomicBool) -> Result<BTreeM
         }
     };
     session.set_timeout(Some(COUNT_TIMEOUT));
-    count_rows(&mut session)
+    count_rows(&mut session, tables)
 }
 
 /// A larger table is not counted: that would read it all, for longer than a run lasts, and push out of memory what
@@ -110,23 +114,25 @@ const COUNTED_BYTES_MAX: u64 = 1 << 30;
 ///
 /// # Errors
 /// When a table is missing or the server fails.
-pub fn count_rows(session: &mut Session) -> Result<BTreeMap<String, u64>> {
+pub fn count_rows(session: &mut Session, tables: &[String]) -> Result<BTreeMap<String, u64>> {
     let mut counts = BTreeMap::new();
-    for table in TABLES {
-        // A partitioned table has no pages itself.
+    for table in tables {
+        let name = table.split('.').map(quote_ident).collect::<Vec<_>>().join(".");
+        // With its partitions, if it has any.
         let sql = format!(
-            "select sum(pg_catalog.pg_relation_size(c.oid)) from pg_catalog.pg_class c where c.oid = '{0}'::regclass \
-             or c.oid in (select inhrelid from pg_catalog.pg_inherits where inhparent = '{0}'::regclass)",
-            table.name()
+            "with recursive t(oid) as (select {}::pg_catalog.regclass::oid union all \
+             select i.inhrelid from pg_catalog.pg_inherits i join t on i.inhparent = t.oid) \
+             select sum(pg_catalog.pg_relation_size(oid)) from t",
+            quote_literal(&name)
         );
         let size = session.query(&sql)?;
         let bytes: u64 = size.scalar().and_then(|n| n.parse().ok()).context("a relation has a size")?;
-        if table != Table::History && bytes > COUNTED_BYTES_MAX {
+        if table != Table::History.name() && bytes > COUNTED_BYTES_MAX {
             continue;
         }
-        let rows = session.query(&format!("select count(*) from {}", table.name()))?;
+        let rows = session.query(&format!("select count(*) from {name}"))?;
         let n = rows.scalar().and_then(|n| n.parse().ok()).context("count(*) gives a number")?;
-        counts.insert(table.name().to_string(), n);
+        counts.insert(table.clone(), n);
     }
     Ok(counts)
 }

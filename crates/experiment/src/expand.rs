@@ -7,8 +7,11 @@ use model::case::{Case, Layout, ServerSource, ServerSpec, WorkloadKind, Workload
 use model::experiment::Experiment;
 use model::load::Window;
 use model::plan::{Plan, RunSpec};
+use model::script::CaseData;
 use model::units::Scale;
 use workload::Prng;
+
+use crate::scripts;
 
 /// What the plan is made for.
 #[derive(Debug, Clone)]
@@ -17,6 +20,8 @@ pub struct Site {
     pub memory_bytes: Option<u64>,
     /// Scale of the whole data that pgdyno loaded before on the server by URL.
     pub data_scale: Option<u32>,
+    /// Scale of TPC-B-like tables there that pgdyno did not load.
+    pub foreign_scale: Option<u32>,
     /// Processors of the machine that has the driver.
     pub n_cpus: u32,
     /// The server by URL as libpq keywords without the password, when the experiment names one.
@@ -104,6 +109,9 @@ fn blocks(n_cases: u32, repeats: u32, seed: u64) -> Vec<RunSpec> {
     runs
 }
 
+/// What the keys of the scripts' variables begin with.
+const DEFINES: &str = "workload.defines.";
+
 /// The keys of an experiment that may vary, each with its levels as text.
 struct Grid {
     dimensions: Vec<Dimension>,
@@ -157,6 +165,9 @@ impl Grid {
         grid.add("workload.partitions", workload.partitions.all());
         let methods: Vec<&str> = workload.partition_method.all().iter().map(|m| m.as_str()).collect();
         grid.add("workload.partition_method", &methods);
+        for (name, levels) in &workload.defines {
+            grid.add(&format!("{DEFINES}{name}"), levels.all());
+        }
         grid.dimensions.iter().try_for_each(Dimension::check_distinct)?;
         Ok(grid)
     }
@@ -243,9 +254,19 @@ fn workload_spec(
     if experiment.workload.load_streams.is_some_and(|n| !(1..=LOAD_STREAMS_MAX).contains(&n)) {
         return Err(format!("workload.load_streams: not in 1..{LOAD_STREAMS_MAX}"));
     }
+    let is_own = kind == WorkloadKind::Scripts;
+    let section = &experiment.workload;
+    let data = if is_own { scripts::data_of(section, site.url_keywords.is_some()) } else { CaseData::Tpcb };
+    let scale = values["workload.scale"].parse()?;
+    let defines = values.iter().filter_map(|(key, value)| {
+        Some((key.strip_prefix(DEFINES).filter(|_| is_own)?.to_string(), value.to_string()))
+    });
     Ok(WorkloadSpec {
         kind,
-        scale: resolve_scale(values["workload.scale"].parse()?, most_clients, site)?,
+        scale: match data {
+            CaseData::Tpcb => resolve_scale(scale, most_clients, site)?,
+            CaseData::None | CaseData::Files(_) => own_scale(scale, &data, site)?,
+        },
         protocol: values["workload.protocol"].parse()?,
         n_clients,
         n_threads: n_threads.min(n_clients),
@@ -253,7 +274,23 @@ fn workload_spec(
         poller: experiment.workload.poller,
         layout: layout(values)?,
         load_streams: experiment.workload.load_streams,
+        data,
+        scripts: if is_own { scripts::of_case(section) } else { Vec::new() },
+        defines: defines.collect(),
     })
+}
+
+/// What `:scale` is in scripts whose data is their own. `fit`: the scale of TPC-B-like tables that are there, else 1,
+/// as in pgbench.
+fn own_scale(scale: Scale, data: &CaseData, site: &Site) -> Result<u32, String> {
+    match scale {
+        Scale::Units(units) => Ok(units),
+        Scale::Fit if *data == CaseData::None => Ok(site.data_scale.or(site.foreign_scale).unwrap_or(1)),
+        Scale::Fit => Ok(1),
+        Scale::TimesRam(_) => Err(format!(
+            "workload.scale: `{scale}` needs tables whose size is known; give a number: it is what scripts see as :scale"
+        )),
+    }
 }
 
 /// Most sessions that may load side by side: a load is limited by the server's processors, not by sessions.
@@ -300,6 +337,7 @@ mod tests {
         Site {
             memory_bytes: Some(24 << 30),
             data_scale: None,
+            foreign_scale: None,
             n_cpus: 2,
             url_keywords: None,
             now_unix_ns: 1,

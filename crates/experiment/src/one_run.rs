@@ -10,24 +10,26 @@ use anyhow::{Context, Result};
 use fleet::LocalDriver;
 use model::case::{Case, WorkloadKind};
 use model::drive::{Done, DriveOrder, DriverLine};
-use model::load::{LoadSpec, ScriptSpec};
+use model::load::LoadSpec;
 use model::phase::{Phase, PhaseRecord};
 use model::plan::{RunSpec, RunState};
 use model::run::RunRecord;
+use model::script::CaseData;
 use observe::{ObserveSpec, Observer, Sample};
 use server::facts::LocalFacts;
 use store::RunWriter;
 use wire::Conninfo;
 use wire::session::Session;
-use workload::Builtin;
 
 use crate::conduct::STOPPED;
 use crate::data;
 use crate::ending;
 use crate::progress::{Progress, Watch};
 use crate::room;
+use crate::scripts;
 use crate::session;
 use crate::stage::{Site, Stage};
+use crate::survey;
 
 /// Time between the order to go and the start of the load: enough for every thread to be there.
 const GO_DELAY: Duration = Duration::from_millis(200);
@@ -91,7 +93,8 @@ impl OneRun<'_> {
         room::check(&mut session, self.site.most_clients)?;
         // Before the server is tended: what is read here must not undo the prewarming, nor the quiet.
         let place = self.describe(stage, &mut session, phases.record)?;
-        self.tend(&mut session, &mut phases)?;
+        let tables = self.tables(phases.record);
+        self.tend(&mut session, &tables, &mut phases)?;
         let Phases { record, watch } = phases;
         writer.write_record(record)?;
         drop(session);
@@ -107,7 +110,7 @@ impl OneRun<'_> {
             record.telemetry_unavailable.insert("rows_after".to_string(), reason);
             return;
         }
-        match data::count_rows_after(conninfo, self.site.stop) {
+        match data::count_rows_after(conninfo, &self.tables(record), self.site.stop) {
             Ok(rows) => record.rows_after = rows,
             Err(error) => {
                 let reason = format!("rows could not be counted after the load: {error:#}");
@@ -120,12 +123,16 @@ impl OneRun<'_> {
     }
 
     /// The steps between restore and load, each only if the case asks for it.
-    fn tend(&self, session: &mut Session, phases: &mut Phases) -> Result<()> {
+    fn tend(&self, session: &mut Session, tables: &[String], phases: &mut Phases) -> Result<()> {
         let prepare = self.case.prepare;
-        let tables: Vec<&str> = workload::tpcb::TABLES.iter().map(|table| table.name()).collect();
+        let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
         if prepare.vacuum || prepare.analyze {
             phases.take(Phase::Vacuum, |_| {
                 let mut detail = BTreeMap::new();
+                if self.case.workload.data == CaseData::None {
+                    let reason = "workload.data is none: the user's tables are left as they are";
+                    return Ok(BTreeMap::from([("skipped".to_string(), reason.to_string())]));
+                }
                 if prepare.vacuum {
                     detail.extend(server::tend::vacuum(session, &tables)?);
                 }
@@ -157,8 +164,19 @@ impl OneRun<'_> {
         let place = Place::of(stage, session);
         record.server_is_local = place.postmaster_pid.is_some();
         record.host = Some(observe::host::record(&self.dirs(&place)));
-        record.rows_before = data::count_rows(session)?;
+        if self.case.workload.kind == WorkloadKind::Scripts {
+            record.survey = Some(survey::survey(session, &self.case.workload)?);
+        }
+        record.rows_before = data::count_rows(session, &self.tables(record))?;
         Ok(place)
+    }
+
+    /// The workload's tables: those of the built-in ones, or those that the user's scripts name.
+    fn tables(&self, record: &RunRecord) -> Vec<String> {
+        match &record.survey {
+            Some(survey) => survey.tables.iter().cloned().collect(),
+            None => workload::tpcb::TABLES.iter().map(|table| table.name().to_string()).collect(),
+        }
     }
 
     /// Directories whose devices matter, as far as they are on this machine.
@@ -179,7 +197,7 @@ impl OneRun<'_> {
     ) -> Result<()> {
         watch(Progress::PhaseBegins(Phase::Connect));
         let connect_began = unix_now();
-        let load = self.load_spec(conninfo);
+        let load = self.load_spec(conninfo, record);
         record.load = Some(load.clone());
         let password = conninfo.password.as_ref().map(|secret| secret.expose().to_string());
         let mut driver = LocalDriver::spawn(self.program, ["drive"], &DriveOrder { load, password })?;
@@ -220,18 +238,12 @@ impl OneRun<'_> {
         record.done = Some(done);
     }
 
-    fn load_spec(&self, conninfo: &Conninfo) -> LoadSpec {
+    fn load_spec(&self, conninfo: &Conninfo, record: &RunRecord) -> LoadSpec {
         let workload = &self.case.workload;
-        let builtin = builtin(workload.kind);
         LoadSpec {
             target: conninfo.keywords(),
-            scripts: vec![ScriptSpec {
-                name: workload.kind.to_string(),
-                tag: workload.kind.to_string(),
-                weight: 1,
-                source: builtin.source().to_string(),
-            }],
-            defines: BTreeMap::from([("scale".to_string(), workload.scale.to_string())]),
+            scripts: scripts::for_driver(workload),
+            defines: scripts::variables(workload),
             protocol: workload.protocol,
             n_clients: workload.n_clients,
             n_threads: workload.n_threads,
@@ -239,6 +251,8 @@ impl OneRun<'_> {
             poller: workload.poller,
             window: self.case.window,
             seed: self.spec.seed,
+            // What the server could not parse before the load may be made by what runs first.
+            lazy_parse: record.survey.as_ref().is_some_and(|survey| !survey.unchecked.is_empty()),
             ..LoadSpec::default()
         }
     }
@@ -291,15 +305,6 @@ impl Place {
             dirs: data.map(|dir| ("data".to_string(), dir)).into_iter().collect(),
             log_path: None,
         }
-    }
-}
-
-/// The built-in script of a workload.
-pub fn builtin(kind: WorkloadKind) -> Builtin {
-    match kind {
-        WorkloadKind::Tpcb => Builtin::Tpcb,
-        WorkloadKind::TpcbSimple => Builtin::TpcbSimple,
-        WorkloadKind::TpcbSelect => Builtin::TpcbSelect,
     }
 }
 

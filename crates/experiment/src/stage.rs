@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
-use model::case::{Case, Layout, ServerSource, WorkloadKind, WorkloadSpec};
+use model::case::{Case, ServerSource, WorkloadKind, WorkloadSpec};
+use model::script::CaseData;
 use server::workspace::{Claim, ClusterKey, Workspace};
 use server::{Binaries, Cache, Cluster, CopyReport, InitOptions, Server, StopMode};
 use wire::conninfo::PasswordSource;
@@ -20,7 +21,7 @@ use crate::conduct::STOPPED;
 use crate::data::{self, DataState};
 use crate::load::{self, LoadReport, LoadRequest};
 use crate::progress::{Progress, Watch};
-use crate::session;
+use crate::{own_data, session};
 
 /// What every stage needs.
 pub struct Site<'a> {
@@ -86,8 +87,7 @@ impl Site<'_> {
 pub struct StageKey {
     source: ServerSource,
     wal_directory: Option<PathBuf>,
-    scale: u32,
-    layout: Layout,
+    data: BTreeMap<String, String>,
 }
 
 impl StageKey {
@@ -96,8 +96,7 @@ impl StageKey {
         StageKey {
             source: case.server.source.clone(),
             wal_directory: case.server.wal_directory.clone(),
-            scale: case.workload.scale,
-            layout: case.workload.layout,
+            data: data_key(&case.workload),
         }
     }
 }
@@ -270,7 +269,6 @@ impl Embedded {
     ) -> Result<Embedded> {
         // What a pgdyno that was killed could not remove itself.
         server::socket::sweep_sockets();
-        let scale = case.workload.scale;
         let workspace = Workspace::in_cache(site.cache)?;
         // One that cannot be swept is not in the way of this one.
         workspace.sweep().ok();
@@ -278,10 +276,10 @@ impl Embedded {
         let options =
             InitOptions { wal_directory: case.server.wal_directory.clone(), ..InitOptions::default() };
         // Data, its snapshot, and WAL while loading.
-        let needed_bytes = 3 * workload::tpcb::estimated_bytes(scale) + (2 << 30);
+        let needed_bytes = 3 * data_bytes(&case.workload) + (2 << 30);
         let mut cluster = claim.cluster(&binaries, &options, needed_bytes)?;
         if cluster.has_snapshot(LOADED) {
-            watch(Progress::Step(format!("using the data of {} loaded before", load::words(&case.workload))));
+            watch(Progress::Step(format!("using the data of {} loaded before", data_words(&case.workload))));
             return Ok(Embedded { server: None, cluster, key, was_loaded_before: true, _claim: claim });
         }
         if cluster.control_file().is_ok_and(|control| !control.is_shut_down)
@@ -303,7 +301,15 @@ impl Embedded {
         self.start(case, site)?;
         let conninfo = self.conninfo()?;
         let mut session = session::open(&conninfo, site.stop)?;
-        site.load(&mut session, &conninfo, &case.workload, watch)?;
+        match &case.workload.data {
+            CaseData::None => {}
+            CaseData::Tpcb => drop(site.load(&mut session, &conninfo, &case.workload, watch)?),
+            CaseData::Files(files) => {
+                let scale = case.workload.scale;
+                let done = own_data::run_files(&mut session, files, scale, site.stop, watch)?;
+                watch(Progress::Step(done));
+            }
+        }
         session.execute("checkpoint")?;
         drop(session);
         self.stop(StopMode::Fast)?;
@@ -376,16 +382,51 @@ impl Embedded {
 
 /// The same question finds the same cluster again.
 fn cluster_key(binaries: &Binaries, case: &Case) -> Result<ClusterKey> {
-    let mut parts = BTreeMap::from([
-        ("workload".to_string(), data::TPCB_DATA.to_string()),
-        ("scale".to_string(), format!("s{}", case.workload.scale)),
-    ]);
-    // The plain layout has no part of its own: clusters made before there was another are found again.
-    parts.extend(load::layout_facts(case.workload.layout));
+    let mut parts = data_key(&case.workload);
     if let Some(wal) = &case.server.wal_directory {
         parts.insert("wal_directory".to_string(), wal.display().to_string());
     }
     ClusterKey::new(binaries, parts)
+}
+
+/// What tells the data of one workload from that of another.
+fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
+    let scale = ("scale", format!("s{}", workload.scale));
+    let parts = match &workload.data {
+        CaseData::Tpcb => vec![("workload", data::TPCB_DATA.to_string()), scale],
+        CaseData::None => vec![("workload", "none".to_string())],
+        CaseData::Files(files) => {
+            let hashes: Vec<&str> = files.iter().map(|file| file.sha256.as_str()).collect();
+            // The whole key is hashed for the directory's name; the first letters are for people.
+            vec![("workload", format!("sql-{}", &hashes.concat())), scale]
+        }
+    };
+    let mut key: BTreeMap<String, String> =
+        parts.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+    if workload.data == CaseData::Tpcb {
+        // The plain layout has no part of its own: clusters made before there was another are found again.
+        key.extend(load::layout_facts(workload.layout));
+    }
+    key
+}
+
+/// Disk that the data takes, about.
+pub fn data_bytes(workload: &WorkloadSpec) -> u64 {
+    match &workload.data {
+        CaseData::Tpcb => workload::tpcb::estimated_bytes(workload.scale),
+        CaseData::None => 0,
+        // What a statement makes cannot be told from its length; rows of COPY double with their headers and indexes.
+        CaseData::Files(files) => 2 * files.iter().map(|file| file.bytes).sum::<u64>(),
+    }
+}
+
+/// The data in words.
+pub fn data_words(workload: &WorkloadSpec) -> String {
+    match &workload.data {
+        CaseData::Tpcb => load::words(workload),
+        CaseData::None => "the database as it is".to_string(),
+        CaseData::Files(files) => files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", "),
+    }
 }
 
 /// What a cluster was used for last, so that `pgdyno check` finds it.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::Prepare;
 use crate::load::{Pace, PollerChoice, Protocol, Window};
+use crate::script::{CaseData, CaseScript};
 use crate::units::PgVersion;
 
 /// One combination of levels.
@@ -99,6 +100,15 @@ pub struct WorkloadSpec {
     /// Sessions that load the data side by side, if that was asked for. The data does not depend on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_streams: Option<u32>,
+    /// What it runs on.
+    #[serde(default, skip_serializing_if = "CaseData::is_tpcb")]
+    pub data: CaseData,
+    /// The scripts of the workload `scripts`; a built-in workload has its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scripts: Vec<CaseScript>,
+    /// Variables given to the scripts, besides `scale`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub defines: BTreeMap<String, String>,
 }
 
 /// How the largest table lies. The default is plain: one table.
@@ -159,7 +169,27 @@ impl FromStr for PartitionMethod {
     }
 }
 
-/// A built-in workload.
+impl WorkloadSpec {
+    /// One client in a closed loop with prepared statements: what stands for a workload where no load is meant.
+    pub fn of(kind: WorkloadKind, scale: u32) -> WorkloadSpec {
+        WorkloadSpec {
+            kind,
+            scale,
+            protocol: Protocol::Prepared,
+            n_clients: 1,
+            n_threads: 1,
+            pace: Pace::Closed,
+            poller: PollerChoice::Auto,
+            layout: Layout::default(),
+            load_streams: None,
+            data: CaseData::Tpcb,
+            scripts: Vec::new(),
+            defines: BTreeMap::new(),
+        }
+    }
+}
+
+/// A workload: built in, or the user's own scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum WorkloadKind {
     /// pgbench's TPC-B-like transaction: three updates, one select, one insert.
@@ -171,12 +201,15 @@ pub enum WorkloadKind {
     /// The select alone.
     #[serde(rename = "tpcb-select")]
     TpcbSelect,
+    /// The user's own scripts.
+    #[serde(rename = "scripts")]
+    Scripts,
 }
 
 impl WorkloadKind {
     /// All workloads.
-    pub const ALL: [WorkloadKind; 3] =
-        [WorkloadKind::Tpcb, WorkloadKind::TpcbSimple, WorkloadKind::TpcbSelect];
+    pub const ALL: [WorkloadKind; 4] =
+        [WorkloadKind::Tpcb, WorkloadKind::TpcbSimple, WorkloadKind::TpcbSelect, WorkloadKind::Scripts];
 
     /// The word used in files and on the command line.
     pub fn as_str(self) -> &'static str {
@@ -184,6 +217,7 @@ impl WorkloadKind {
             WorkloadKind::Tpcb => "tpcb",
             WorkloadKind::TpcbSimple => "tpcb-simple",
             WorkloadKind::TpcbSelect => "tpcb-select",
+            WorkloadKind::Scripts => "scripts",
         }
     }
 }
@@ -198,9 +232,8 @@ impl FromStr for WorkloadKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<WorkloadKind, String> {
-        WorkloadKind::ALL
-            .into_iter()
-            .find(|kind| kind.as_str() == text)
-            .ok_or_else(|| format!("`{text}` is not a workload; use tpcb, tpcb-simple or tpcb-select"))
+        WorkloadKind::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| {
+            format!("`{text}` is not a workload; use tpcb, tpcb-simple, tpcb-select or scripts")
+        })
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::case::{PartitionMethod, WorkloadKind};
 use crate::levels::Levels;
 use crate::load::{Pace, PollerChoice, Protocol};
+use crate::script::{DataChoice, ScriptEntry};
 use crate::units::{PgVersion, Scale, SettingValue, Span};
 
 /// An experiment file.
@@ -101,6 +102,15 @@ pub struct WorkloadSection {
     /// Sessions that load side by side; by default one for each partition, at most one for each processor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_streams: Option<u32>,
+    /// Variables of the scripts, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub defines: BTreeMap<String, Levels<SettingValue>>,
+    /// What the scripts run on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataChoice>,
+    /// The scripts of the workload `scripts`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scripts: Vec<ScriptEntry>,
 }
 
 impl Default for WorkloadSection {
@@ -116,6 +126,9 @@ impl Default for WorkloadSection {
             partitions: Levels::one(0),
             partition_method: Levels::one(PartitionMethod::Range),
             load_streams: None,
+            defines: BTreeMap::new(),
+            data: None,
+            scripts: Vec::new(),
         }
     }
 }

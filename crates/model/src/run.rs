@@ -10,6 +10,7 @@ use crate::host::HostRecord;
 use crate::load::LoadSpec;
 use crate::phase::{Phase, PhaseRecord};
 use crate::plan::{RunSpec, RunState};
+use crate::script::ScriptSurvey;
 use crate::server::ServerRecord;
 
 /// Everything that went into a run, and how it ended. Written when the run starts, and again when it ends.
@@ -57,6 +58,9 @@ pub struct RunRecord {
     /// Row counts after the drain, by table: the history must have grown by the committed transactions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rows_after: BTreeMap<String, u64>,
+    /// What the server said of the user's own scripts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survey: Option<ScriptSurvey>,
     /// Telemetry that could not be had, with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub telemetry_unavailable: BTreeMap<String, String>,
@@ -82,6 +86,7 @@ impl RunRecord {
             done: None,
             rows_before: BTreeMap::new(),
             rows_after: BTreeMap::new(),
+            survey: None,
             telemetry_unavailable: BTreeMap::new(),
         }
     }

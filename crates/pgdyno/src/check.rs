@@ -1,13 +1,14 @@
 //! `pgdyno check`: verify a workload's invariants.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use experiment::check::{CheckReport, check_tpcb};
-use experiment::one_run::builtin;
+use experiment::scripts;
 use experiment::stage::Kept;
 use experiment::{hold, session};
 use model::case::{Case, Layout, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
-use model::load::{Pace, Protocol, Window};
+use model::load::Window;
 use server::Cache;
+use workload::Builtin;
 
 use crate::cli::{CheckArgs, ServerArgs};
 use crate::{Exit, print, say, setup, signals};
@@ -16,6 +17,7 @@ use crate::{Exit, print, say, setup, signals};
 pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
     let asked: Option<WorkloadKind> =
         args.workload.as_deref().map(str::parse).transpose().map_err(anyhow::Error::msg)?;
+    let builtin = builtin(asked.unwrap_or(WorkloadKind::Tpcb))?;
     let (place, report) = match &args.server.server {
         Some(target) => {
             let conninfo = setup::resolve(target)?;
@@ -23,7 +25,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
             if let Some(note) = hold::note(&mut session)? {
                 say(&format!("pgdyno: note: {note}"));
             }
-            (conninfo.to_string(), check_tpcb(&mut session, builtin(asked.unwrap_or(WorkloadKind::Tpcb)))?)
+            (conninfo.to_string(), check_tpcb(&mut session, builtin)?)
         }
         None => check_embedded(args, asked)?,
     };
@@ -39,14 +41,25 @@ fn check_embedded(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<(Stri
     let cache = Cache::default_location()?;
     let source = embedded_source(&args.server)?;
     let kept = Kept::latest(&cache, source.as_ref(), args.scale)?;
-    let kind = asked.or(kept.workload).unwrap_or(WorkloadKind::Tpcb);
+    let builtin = builtin(asked.or(kept.workload).unwrap_or(WorkloadKind::Tpcb))?;
     let stop = signals::stop_flag();
     let server = kept.start()?;
     let mut session = session::open(&server.conninfo(), stop)?;
-    let report = check_tpcb(&mut session, builtin(kind));
+    let report = check_tpcb(&mut session, builtin);
     drop(session);
     server.stop(server::StopMode::Fast)?;
     Ok((kept.cluster.root.display().to_string(), report?))
+}
+
+/// The script whose invariants are to be checked.
+fn builtin(kind: WorkloadKind) -> Result<Builtin> {
+    let Some(builtin) = scripts::builtin(kind) else {
+        bail!(
+            "what scripts of your own leave behind, only you know: pgdyno has no invariants to check; to check \
+             TPC-B-like tables nevertheless, name what ran on them with --workload tpcb, tpcb-simple or tpcb-select"
+        );
+    };
+    Ok(builtin)
 }
 
 /// The embedded server that the options name, if they do.
@@ -76,17 +89,7 @@ pub(crate) fn embedded_case(
             settings: Default::default(),
             wal_directory: None,
         },
-        workload: WorkloadSpec {
-            kind: WorkloadKind::Tpcb,
-            scale,
-            protocol: Protocol::Prepared,
-            n_clients: 1,
-            n_threads: 1,
-            pace: Pace::Closed,
-            poller: model::load::PollerChoice::Auto,
-            layout,
-            load_streams,
-        },
+        workload: WorkloadSpec { layout, load_streams, ..WorkloadSpec::of(WorkloadKind::Tpcb, scale) },
         window: Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 },
         prepare: Default::default(),
     })

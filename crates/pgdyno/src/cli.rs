@@ -92,9 +92,15 @@ pub(crate) struct ExperimentArgs {
     /// How statements are sent: simple, extended, prepared.
     #[arg(short = 'M', long, value_name = "MODE,...", value_delimiter = ',')]
     pub(crate) protocol: Vec<String>,
-    /// What is run: tpcb, tpcb-simple, tpcb-select.
-    #[arg(short, long, value_name = "NAME,...", value_delimiter = ',')]
+    /// What is run: tpcb, tpcb-simple, tpcb-select, scripts.
+    #[arg(short, long, value_name = "NAME,...", value_delimiter = ',', conflicts_with = "scripts")]
     pub(crate) workload: Vec<String>,
+    /// A pgbench script of your own and its weight (a.sql@3), or a built-in one (builtin:select-only). Repeatable.
+    #[arg(short = 'f', long = "script", visible_alias = "file", value_name = "FILE[@WEIGHT]")]
+    pub(crate) scripts: Vec<String>,
+    /// A variable of the scripts. Repeatable.
+    #[arg(short = 'D', long = "define", value_name = "NAME=VALUE")]
+    pub(crate) defines: Vec<String>,
     /// When transactions are due: closed, 2000/s (random gaps), "constant 2000/s".
     #[arg(long, value_name = "PACE,...", value_delimiter = ',')]
     pub(crate) pace: Vec<String>,
@@ -180,7 +186,7 @@ pub(crate) struct ListArgs {
 pub(crate) struct InitArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    /// Whose tables: tpcb.
+    /// Whose tables: tpcb. (What scripts of your own run on is in the experiment file: workload.data.)
     #[arg(short, long, value_name = "NAME", default_value = "tpcb")]
     pub(crate) workload: String,
     /// Scale units of data.

@@ -5,7 +5,7 @@ use experiment::data;
 use experiment::load::{self, LoadRequest};
 use experiment::stage::{Found, Site, Stage};
 use experiment::{hold, session};
-use model::case::Layout;
+use model::case::{Layout, WorkloadKind};
 use model::units::Scale;
 use server::Cache;
 use wire::conninfo::PasswordSource;
@@ -17,6 +17,12 @@ use crate::{Exit, print, say, setup, signals};
 
 /// Loads the tables that `args` ask for, into the server given or into an embedded one.
 pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
+    if args.workload == WorkloadKind::Scripts.as_str() {
+        bail!(
+            "scripts have no tables of their own that could be loaded; workload.data of the experiment file says what \
+             they run on, and pgdyno run makes it; for TPC-B-like tables leave --workload out"
+        );
+    }
     if args.workload != data::TPCB_DATA {
         bail!("no tables for workload `{}`; known: {}", args.workload, data::TPCB_DATA);
     }

@@ -1,10 +1,14 @@
 //! `pgdyno plan`: what `run` would do.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anyhow::Result;
-use model::case::{Case, ServerSource};
+use experiment::stage::{data_bytes, data_words};
+use model::case::{Case, ServerSource, WorkloadSpec};
 use model::plan::Plan;
+use model::script::CaseData;
+use workload::Program;
 
 use crate::cli::PlanArgs;
 use crate::{Exit, print, setup};
@@ -41,6 +45,7 @@ fn text(plan: &Plan) -> Result<String> {
         plan.runs.len(),
         plan.repeats
     )?;
+    scripts(&mut out, plan)?;
     writeln!(out)?;
     for case in &plan.cases {
         let workload = &case.workload;
@@ -58,6 +63,9 @@ fn text(plan: &Plan) -> Result<String> {
             case.window.ramp_up_s,
             case.window.measure_s,
         )?;
+        for (name, value) in &workload.defines {
+            writeln!(out, "          :{name} = {value}")?;
+        }
         for (name, value) in &case.server.settings {
             writeln!(out, "          {name} = {value}")?;
         }
@@ -67,11 +75,9 @@ fn text(plan: &Plan) -> Result<String> {
         let label = plan.case(run.case).map(Case::label).unwrap_or_default();
         writeln!(out, "run {:>4}  block {:>3}  case {:>3}  {label}", run.run, run.block, run.case)?;
     }
-    let data = |case: &Case| (case.workload.scale, case.workload.layout);
-    let mut scales: Vec<_> = plan.cases.iter().map(data).collect();
-    scales.sort_unstable();
-    scales.dedup();
-    let bytes: u64 = scales.iter().map(|&(scale, _)| workload::tpcb::estimated_bytes(scale)).sum();
+    let data: BTreeMap<String, u64> =
+        plan.cases.iter().map(|case| (data_words(&case.workload), data_bytes(&case.workload))).collect();
+    let bytes: u64 = data.values().sum();
     let wal = match wal_bytes(plan) {
         0 => String::new(),
         bytes => format!("; WAL up to {:.1} GB", bytes as f64 / 1e9),
@@ -84,6 +90,39 @@ fn text(plan: &Plan) -> Result<String> {
         2.0 * bytes as f64 / 1e9
     )?;
     Ok(out)
+}
+
+/// The user's own scripts, which all cases share that have any, and what they run on.
+fn scripts(out: &mut String, plan: &Plan) -> Result<()> {
+    let Some(workload) = plan.cases.iter().map(|case| &case.workload).find(|w| !w.scripts.is_empty()) else {
+        return Ok(());
+    };
+    writeln!(out)?;
+    let total: f64 = workload.scripts.iter().map(|script| f64::from(script.weight)).sum();
+    let width = workload.scripts.iter().map(|script| script.name.chars().count()).max().unwrap_or(0);
+    for script in &workload.scripts {
+        let n = Program::compile(&script.name, &script.source).map_or(0, |program| program.statements.len());
+        writeln!(
+            out,
+            "script  {:<width$}  weight {} ({:.1} %), {n} {}, SHA-256 {}",
+            script.name,
+            script.weight,
+            100.0 * f64::from(script.weight) / total,
+            if n == 1 { "statement" } else { "statements" },
+            &script.sha256[..12],
+        )?;
+    }
+    writeln!(out, "data    {}", data(workload))?;
+    Ok(())
+}
+
+/// What scripts run on, and what is done to it.
+fn data(workload: &WorkloadSpec) -> String {
+    match &workload.data {
+        CaseData::Tpcb => "TPC-B-like tables, loaded by pgdyno".to_string(),
+        CaseData::None => "the database as it is: not loaded, restored, vacuumed or analyzed".to_string(),
+        CaseData::Files(_) => format!("what these files make: {}", data_words(workload)),
+    }
 }
 
 /// Space that the WAL of a server of our own may take, at most: one runs at a time. Our default is lowered where there

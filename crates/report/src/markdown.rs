@@ -3,7 +3,7 @@
 use model::run::RunRecord;
 
 use crate::condense::{self, FindingGroup};
-use crate::{Input, format, headline, terminal, words};
+use crate::{Input, format, headline, scripts, terminal, words};
 
 /// The whole text.
 pub(crate) fn text(input: &Input) -> String {
@@ -17,6 +17,7 @@ pub(crate) fn text(input: &Input) -> String {
         text.push_str(&format!("> **Partial:** {}\n\n", escape(&words::one_line(why))));
     }
     text.push_str(&cases(input));
+    text.push_str(&scripts_of_best(input));
     let groups = condense::findings(study);
     if !groups.is_empty() {
         text.push_str("\n### Findings\n\n");
@@ -51,6 +52,18 @@ fn cases(input: &Input) -> String {
             reasons => format!("**{}**: {}", case.grade.as_str(), escape(reasons)),
         };
         text.push_str(&format!("| {} | {verdict} |\n", cells.join(" | ")));
+    }
+    text
+}
+
+fn scripts_of_best(input: &Input) -> String {
+    let Some(case) = scripts::of_best(input.study) else { return String::new() };
+    let mut text =
+        format!("\n### Scripts of {}\n\n| {} |\n|:---", escape(&case.label), scripts::HEADS.join(" | "));
+    text.push_str(&"|---:".repeat(scripts::HEADS.len() - 1));
+    text.push_str("|\n");
+    for script in &case.scripts {
+        text.push_str(&format!("| {} |\n", scripts::cells(script).map(|cell| escape(&cell)).join(" | ")));
     }
     text
 }

@@ -17,6 +17,7 @@ mod outside;
 pub mod random;
 pub mod script;
 pub mod seeds;
+pub mod sqlfile;
 mod sqlscan;
 pub mod statement;
 pub mod text;

@@ -9,7 +9,7 @@ use model::run::RunRecord;
 use model::server::{ServerRecord, Setting};
 
 use super::escape::text;
-use super::table;
+use super::{scripts, table};
 use crate::{Input, format, words};
 
 /// Settings that someone set: neither the default, nor computed by the server itself, nor those of the connection
@@ -27,6 +27,9 @@ pub(super) fn section(input: &Input) -> String {
     hosts(&mut html, &records);
     servers(&mut html, &records);
     data(&mut html, &records);
+    if let Some(body) = scripts::disclosed(&records) {
+        part(&mut html, "Scripts", &body);
+    }
     driver(&mut html, &records);
     steps(&mut html, &records);
     repeat(&mut html, input);

@@ -70,6 +70,7 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
         }),
         done: None,
         rows_after: Default::default(),
+        survey: None,
         rows_before: [
             ("pgbench_accounts", 10_000_000),
             ("pgbench_tellers", 1000),
