@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::Prepare;
 use crate::load::{Pace, Protocol, Window};
 use crate::units::PgVersion;
+use crate::words::words;
 
 /// One combination of levels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -90,6 +91,57 @@ pub struct WorkloadSpec {
     pub n_threads: u32,
     /// When transactions are due.
     pub pace: Pace,
+    /// What only TPC-C has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tpcc: Option<TpccSpec>,
+}
+
+/// How a TPC-C workload is run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TpccSpec {
+    /// How a transaction's SQL is sent.
+    pub calls: Calls,
+    /// Whether terminals wait between transactions.
+    pub think: Think,
+    /// Isolation level of all transactions.
+    pub isolation: Isolation,
+}
+
+words! {
+    /// How a transaction's SQL is sent.
+    Calls, "a way to call" {
+        /// Each statement by itself.
+        #[default]
+        Statements = "statements",
+        /// One call of a function.
+        Functions = "functions",
+        /// One CALL of a procedure.
+        Procedures = "procedures",
+    }
+}
+
+words! {
+    /// Whether terminals wait between transactions.
+    Think, "a think time" {
+        /// They do not.
+        #[default]
+        None = "none",
+        /// Keying and think times of the specification.
+        Spec = "spec",
+    }
+}
+
+words! {
+    /// An isolation level.
+    Isolation, "an isolation level" {
+        /// The server's usual default.
+        #[default]
+        ReadCommitted = "read committed",
+        /// Snapshot isolation.
+        RepeatableRead = "repeatable read",
+        /// Serializable.
+        Serializable = "serializable",
+    }
 }
 
 /// A built-in workload.
@@ -104,12 +156,15 @@ pub enum WorkloadKind {
     /// The select alone.
     #[serde(rename = "tpcb-select")]
     TpcbSelect,
+    /// TPC-C-like: five transactions of a wholesale supplier.
+    #[serde(rename = "tpcc")]
+    Tpcc,
 }
 
 impl WorkloadKind {
     /// All workloads.
-    pub const ALL: [WorkloadKind; 3] =
-        [WorkloadKind::Tpcb, WorkloadKind::TpcbSimple, WorkloadKind::TpcbSelect];
+    pub const ALL: [WorkloadKind; 4] =
+        [WorkloadKind::Tpcb, WorkloadKind::TpcbSimple, WorkloadKind::TpcbSelect, WorkloadKind::Tpcc];
 
     /// The word used in files and on the command line.
     pub fn as_str(self) -> &'static str {
@@ -117,6 +172,7 @@ impl WorkloadKind {
             WorkloadKind::Tpcb => "tpcb",
             WorkloadKind::TpcbSimple => "tpcb-simple",
             WorkloadKind::TpcbSelect => "tpcb-select",
+            WorkloadKind::Tpcc => "tpcc",
         }
     }
 }
@@ -134,6 +190,6 @@ impl FromStr for WorkloadKind {
         WorkloadKind::ALL
             .into_iter()
             .find(|kind| kind.as_str() == text)
-            .ok_or_else(|| format!("`{text}` is not a workload; use tpcb, tpcb-simple or tpcb-select"))
+            .ok_or_else(|| format!("`{text}` is not a workload; use tpcb, tpcb-simple, tpcb-select or tpcc"))
     }
 }

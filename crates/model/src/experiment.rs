@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::case::WorkloadKind;
+use crate::case::{Calls, Isolation, Think, WorkloadKind};
 use crate::levels::Levels;
 use crate::load::{Pace, Protocol};
 use crate::units::{PgVersion, Scale, SettingValue, Span};
@@ -92,6 +92,15 @@ pub struct WorkloadSection {
     pub threads: Option<u32>,
     /// When transactions are due.
     pub pace: Levels<Pace>,
+    /// TPC-C: how a transaction's SQL is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<Levels<Calls>>,
+    /// TPC-C: whether terminals wait between transactions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub think: Option<Levels<Think>>,
+    /// TPC-C: isolation level of all transactions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Levels<Isolation>>,
 }
 
 impl Default for WorkloadSection {
@@ -103,6 +112,9 @@ impl Default for WorkloadSection {
             clients: Levels::one(1),
             threads: None,
             pace: Levels::one(Pace::Closed),
+            calls: None,
+            think: None,
+            isolation: None,
         }
     }
 }

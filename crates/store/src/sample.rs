@@ -32,6 +32,7 @@ pub(crate) fn case() -> Case {
             n_clients: 8,
             n_threads: 1,
             pace: Pace::Closed,
+            tpcc: None,
         },
         window: Window { ramp_up_s: 1, measure_s: 2, grace_s: 1 },
         prepare: Prepare::default(),

@@ -51,6 +51,7 @@ pub(crate) fn case(id: u32) -> Case {
             n_clients: N_CLIENTS,
             n_threads: 1,
             pace: Pace::Closed,
+            tpcc: None,
         },
         window: WINDOW,
         prepare: Prepare::default(),

@@ -99,6 +99,7 @@ fn cases(shape: &Shape) -> Vec<Case> {
                     n_clients: *n_clients,
                     n_threads: 1,
                     pace: Pace::Closed,
+                    tpcc: None,
                 },
                 window: Window { ramp_up_s: shape.window.0, measure_s: shape.window.1, grace_s: 10 },
                 prepare: Prepare { prewarm: false, ..Prepare::default() },
