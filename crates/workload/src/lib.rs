@@ -21,6 +21,7 @@ mod sqlscan;
 pub mod statement;
 pub mod text;
 pub mod tpcb;
+pub mod tpcc;
 pub mod value;
 pub mod variables;
 

@@ -243,7 +243,10 @@ pub fn fresh_checks(warehouses: u32) -> Vec<Check> {
         Check {
             id: "4.3.3.1-shares",
             title: "a tenth of items, stock and customers is ORIGINAL or has bad credit",
-            sql: format!("select * from ({}) t where abs(counted - expected) > band", shares.join(" union all ")),
+            sql: format!(
+                "select * from ({}) t where abs(counted - expected) > band",
+                shares.join(" union all ")
+            ),
         },
         Check {
             id: "4.3.3.1-orders",

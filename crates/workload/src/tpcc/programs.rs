@@ -91,10 +91,8 @@ pub fn programs(config: &Config) -> Vec<(Program, u32)> {
         Think::Spec => &Profile::ALL[..],
     };
     let mut variables = parameter::table();
-    let mut programs: Vec<(Program, u32)> = profiles
-        .iter()
-        .map(|profile| (program(*profile, config, &mut variables), profile.cards()))
-        .collect();
+    let mut programs: Vec<(Program, u32)> =
+        profiles.iter().map(|profile| (program(*profile, config, &mut variables), profile.cards())).collect();
     debug_assert_eq!(variables.len(), parameter::count(), "statements name values that no terminal has");
     let variables = Arc::new(variables);
     for (program, _) in &mut programs {

@@ -110,10 +110,8 @@ const VERSION_NUM_PROCEDURES: u32 = 110_000;
 /// The statements that make all functions, and from PostgreSQL 11 on all procedures.
 pub fn create_routines(version_num: u32) -> Vec<String> {
     let functions = ROUTINES.iter().map(|routine| routine.function());
-    let procedures = ROUTINES
-        .iter()
-        .filter(|_| version_num >= VERSION_NUM_PROCEDURES)
-        .map(|routine| routine.procedure());
+    let procedures =
+        ROUTINES.iter().filter(|_| version_num >= VERSION_NUM_PROCEDURES).map(|routine| routine.procedure());
     functions.chain(procedures).collect()
 }
 
@@ -159,9 +157,7 @@ pub(crate) fn call(profile: Profile, calls: Calls) -> &'static str {
             "call tpcc_payment_p(:w_id, :d_id, :c_w_id, :c_d_id, :c_id, :c_last, :h_amount, \
              null, null, null, null, null, null, null, null, null)"
         }
-        (Profile::OrderStatus, false) => {
-            "select * from tpcc_order_status(:c_w_id, :c_d_id, :c_id, :c_last)"
-        }
+        (Profile::OrderStatus, false) => "select * from tpcc_order_status(:c_w_id, :c_d_id, :c_id, :c_last)",
         (Profile::OrderStatus, true) => {
             "call tpcc_order_status_p(:c_w_id, :c_d_id, :c_id, :c_last, \
              null, null, null, null, null, null, null, null, null, null, null, null, null)"

@@ -42,18 +42,19 @@ fn columns(table: Table) -> String {
              h_amount numeric(6,2) not null, h_data varchar(24) not null"
             .to_owned(),
         Table::Stock => {
-            let districts: String =
-                (1..=10).map(|d| format!("s_dist_{d:02} char(24) not null, ")).collect();
+            let districts: String = (1..=10).map(|d| format!("s_dist_{d:02} char(24) not null, ")).collect();
             format!(
                 "s_i_id int not null, s_w_id int not null, s_quantity smallint not null, {districts}\
                  s_ytd bigint not null, s_order_cnt int not null, s_remote_cnt int not null, \
                  s_data varchar(50) not null"
             )
         }
-        Table::Orders => "o_id int not null, o_d_id smallint not null, o_w_id int not null, o_c_id int not null, \
+        Table::Orders => {
+            "o_id int not null, o_d_id smallint not null, o_w_id int not null, o_c_id int not null, \
              o_entry_d timestamptz not null, o_carrier_id smallint, o_ol_cnt smallint not null, \
              o_all_local smallint not null"
-            .to_owned(),
+                .to_owned()
+        }
         Table::NewOrder => "no_o_id int not null, no_d_id smallint not null, no_w_id int not null".to_owned(),
         Table::OrderLine => "ol_o_id int not null, ol_d_id smallint not null, ol_w_id int not null, \
              ol_number smallint not null, ol_i_id int not null, ol_supply_w_id int not null, \

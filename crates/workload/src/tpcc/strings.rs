@@ -31,7 +31,8 @@ fn fill(prng: &mut Prng, out: &mut Vec<u8>, n: usize, characters: &[u8]) {
     let n_characters = characters.len() as u64;
     for _ in 0..n.div_ceil(PER_DRAW) {
         let bits = prng.uint64();
-        let character = |at: u32| characters[((((bits >> (16 * at)) & 0xffff) * n_characters) >> 16) as usize];
+        let character =
+            |at: u32| characters[((((bits >> (16 * at)) & 0xffff) * n_characters) >> 16) as usize];
         out.extend_from_slice(&[character(0), character(1), character(2), character(3)]);
     }
     out.truncate(start + n);
