@@ -212,6 +212,7 @@ mod tests {
                 n_clients: 1,
                 n_threads: 1,
                 pace: Pace::Closed,
+                tpcc: None,
             },
             window: Window { ramp_up_s: 0, measure_s: 1, grace_s: 0 },
             prepare: Default::default(),

@@ -7,8 +7,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use wire::Conninfo;
 use wire::session::{Session, SessionError};
-use workload::marker::{Marker, MarkerState, READ_SQL};
+use workload::marker::{Marker, MarkerState, read_sql_on};
 use workload::tpcb::{self, TABLES, Table, TpcbOptions};
+use workload::tpcc;
+
+use crate::dataset::Dataset;
 
 /// The workload named in markers: all three TPC-B-like kinds share one set of tables.
 pub const TPCB_DATA: &str = "tpcb";
@@ -24,7 +27,7 @@ pub enum DataState {
     Half(Marker),
     /// Tables of these names that pgdyno did not make; with their scale, if it can be told.
     Foreign {
-        /// Rows of `pgbench_branches`.
+        /// Rows of the table that has one for each scale unit.
         scale: Option<u32>,
         /// The tables found.
         tables: Vec<String>,
@@ -35,8 +38,8 @@ pub enum DataState {
 ///
 /// # Errors
 /// When the server fails, or a marker is not understood.
-pub fn inspect(session: &mut Session) -> Result<DataState> {
-    if let Some(comment) = session.query(READ_SQL)?.scalar()
+pub fn inspect(session: &mut Session, dataset: Dataset) -> Result<DataState> {
+    if let Some(comment) = session.query(&read_sql_on(dataset.marked_table()))?.scalar()
         && let Some(marker) = Marker::parse(comment)?
     {
         return Ok(match marker.state {
@@ -44,7 +47,7 @@ pub fn inspect(session: &mut Session) -> Result<DataState> {
             MarkerState::Loading => DataState::Half(marker),
         });
     }
-    let names: Vec<String> = TABLES.iter().map(|table| format!("'{}'", table.name())).collect();
+    let names: Vec<String> = dataset.tables().iter().map(|table| format!("'{table}'")).collect();
     let sql = format!(
         "select c.oid::regclass::text as name from pg_catalog.pg_class c \
          where c.oid in (select pg_catalog.to_regclass(n)::oid from pg_catalog.unnest(array[{}]::text[]) n) order by 1",
@@ -56,7 +59,7 @@ pub fn inspect(session: &mut Session) -> Result<DataState> {
     if tables.is_empty() {
         return Ok(DataState::Absent);
     }
-    let scale = match session.query("select count(*) from pgbench_branches") {
+    let scale = match session.query(&format!("select count(*) from {}", dataset.marked_table())) {
         Ok(rows) => rows.scalar().and_then(|n| n.parse().ok()),
         Err(_) => None,
     };
@@ -128,7 +131,8 @@ pub fn load(
 }
 
 /// What is told of a load that the user stopped. It may have had no time to touch anything.
-const STOPPED_LOADING: &str = "stopped while loading; `pgdyno check` tells whether the data is whole";
+pub(crate) const STOPPED_LOADING: &str =
+    "stopped while loading; `pgdyno check` tells whether the data is whole";
 
 fn load_all(
     session: &mut Session,
@@ -136,7 +140,7 @@ fn load_all(
     progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<LoadReport> {
     let begun = Instant::now();
-    refuse_foreign(session, request.replace)?;
+    refuse_foreign(session, Dataset::Tpcb, request.replace)?;
     let scale = request.scale;
     let marker = |state| Marker {
         workload: TPCB_DATA.to_string(),
@@ -174,7 +178,7 @@ const LIMIT_LOCK_WAITS: &str = "select pg_catalog.set_config('lock_timeout', '30
      where pg_catalog.current_setting('lock_timeout') = '0'";
 
 /// Runs statements that lock the tables, all or none.
-fn change(session: &mut Session, statements: &[String]) -> Result<()> {
+pub(crate) fn change(session: &mut Session, statements: &[String]) -> Result<()> {
     session.execute("begin")?;
     session.execute(LIMIT_LOCK_WAITS)?;
     for statement in statements {
@@ -217,8 +221,8 @@ fn rows_total(scale: u32) -> u64 {
     TABLES.iter().map(|&table| tpcb::row_count(table, scale)).sum()
 }
 
-fn refuse_foreign(session: &mut Session, replace: bool) -> Result<()> {
-    if let DataState::Foreign { tables, .. } = inspect(session)?
+pub(crate) fn refuse_foreign(session: &mut Session, dataset: Dataset, replace: bool) -> Result<()> {
+    if let DataState::Foreign { tables, .. } = inspect(session, dataset)?
         && !replace
     {
         bail!(
@@ -283,7 +287,11 @@ const COUNT_TIMEOUT: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// When the server cannot be reached, fails, or takes too long.
-pub fn count_rows_after(conninfo: &Conninfo, stop: &AtomicBool) -> Result<BTreeMap<String, u64>> {
+pub fn count_rows_after(
+    conninfo: &Conninfo,
+    dataset: Dataset,
+    stop: &AtomicBool,
+) -> Result<BTreeMap<String, u64>> {
     let begun = Instant::now();
     let mut session = loop {
         match Session::connect(conninfo) {
@@ -299,7 +307,7 @@ pub fn count_rows_after(conninfo: &Conninfo, stop: &AtomicBool) -> Result<BTreeM
         }
     };
     session.set_timeout(Some(COUNT_TIMEOUT));
-    count_rows(&mut session)
+    count_rows(&mut session, dataset)
 }
 
 /// A larger table is not counted: that would read it all, for longer than a run lasts, and push out of memory what
@@ -310,17 +318,23 @@ const COUNTED_BYTES_MAX: u64 = 1 << 30;
 ///
 /// # Errors
 /// When a table is missing or the server fails.
-pub fn count_rows(session: &mut Session) -> Result<BTreeMap<String, u64>> {
+pub fn count_rows(session: &mut Session, dataset: Dataset) -> Result<BTreeMap<String, u64>> {
     let mut counts = BTreeMap::new();
-    for table in TABLES {
-        let size = session.query(&format!("select pg_catalog.pg_relation_size('{}')", table.name()))?;
+    for table in dataset.tables() {
+        let size = session.query(&format!("select pg_catalog.pg_relation_size('{table}')"))?;
         let bytes: u64 = size.scalar().and_then(|n| n.parse().ok()).context("a relation has a size")?;
-        if table != Table::History && bytes > COUNTED_BYTES_MAX {
+        if table != dataset.history_table() && bytes > COUNTED_BYTES_MAX {
             continue;
         }
-        let rows = session.query(&format!("select count(*) from {}", table.name()))?;
+        let rows = session.query(&format!("select count(*) from {table}"))?;
         let n = rows.scalar().and_then(|n| n.parse().ok()).context("count(*) gives a number")?;
-        counts.insert(table.name().to_string(), n);
+        counts.insert(table.to_string(), n);
+    }
+    if dataset == Dataset::Tpcc {
+        // Each district counts its own orders: exact, and cheap at any size.
+        let rows = session.query("select sum(d_next_o_id - 1) from district")?;
+        let n = rows.scalar().and_then(|n| n.parse().ok()).context("districts count their orders")?;
+        counts.insert(tpcc::Table::Orders.name().to_string(), n);
     }
     Ok(counts)
 }

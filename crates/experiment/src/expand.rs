@@ -2,21 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::str::FromStr;
 
-use model::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
-use model::experiment::Experiment;
-use model::load::Window;
+use model::case::{Case, ServerSource, ServerSpec, Think, TpccSpec, WorkloadKind, WorkloadSpec};
+use model::experiment::{Experiment, WorkloadSection};
+use model::levels::Levels;
+use model::load::{Pace, Window};
 use model::plan::{Plan, RunSpec};
 use model::units::Scale;
 use workload::Prng;
+
+use crate::dataset::Dataset;
 
 /// What the plan is made for.
 #[derive(Debug, Clone)]
 pub struct Site {
     /// Memory of the machine that has the data, bytes; `None` if that machine is out of sight.
     pub memory_bytes: Option<u64>,
-    /// Scale of the whole data that pgdyno loaded before on the server by URL.
-    pub data_scale: Option<u32>,
+    /// Scales of the whole data that pgdyno loaded before on the server by URL.
+    pub data_scale: BTreeMap<Dataset, u32>,
     /// Processors of the machine that has the driver.
     pub n_cpus: u32,
     /// The server by URL as libpq keywords without the password, when the experiment names one.
@@ -154,8 +158,31 @@ impl Grid {
         grid.add("workload.protocol", &protocols);
         grid.add("workload.clients", workload.clients.all());
         grid.add("workload.pace", workload.pace.all());
+        grid.add_tpcc(workload)?;
         grid.dimensions.iter().try_for_each(Dimension::check_distinct)?;
         Ok(grid)
+    }
+
+    /// The keys that only TPC-C has.
+    fn add_tpcc(&mut self, workload: &WorkloadSection) -> Result<(), String> {
+        let texts =
+            |levels: &[&dyn ToString]| levels.iter().map(|level| level.to_string()).collect::<Vec<_>>();
+        fn all<T: ToString>(levels: &Option<Levels<T>>) -> Vec<&dyn ToString> {
+            levels.iter().flat_map(Levels::all).map(|level| level as &dyn ToString).collect()
+        }
+        let given = [
+            ("workload.calls", all(&workload.calls)),
+            ("workload.think", all(&workload.think)),
+            ("workload.isolation", all(&workload.isolation)),
+        ];
+        let is_tpcc = |kind: &WorkloadKind| *kind == WorkloadKind::Tpcc;
+        for (key, levels) in given.into_iter().filter(|(_, levels)| !levels.is_empty()) {
+            if !workload.kind.all().iter().all(is_tpcc) {
+                return Err(format!("{key} is for workload.kind = \"tpcc\" alone"));
+            }
+            self.add(key, &texts(&levels));
+        }
+        Ok(())
     }
 
     fn add(&mut self, key: &str, levels: &[impl ToString]) {
@@ -237,26 +264,57 @@ fn workload_spec(
     if n_threads == 0 {
         return Err("workload.threads: 0 is not in 1..clients".to_string());
     }
+    let pace: Pace = values["workload.pace"].parse()?;
+    let tpcc = (kind == WorkloadKind::Tpcc).then(|| tpcc_spec(values, pace)).transpose()?;
     Ok(WorkloadSpec {
         kind,
-        scale: resolve_scale(values["workload.scale"].parse()?, most_clients, site)?,
+        scale: resolve_scale(values["workload.scale"].parse()?, Dataset::of(kind), most_clients, site)?,
         protocol: values["workload.protocol"].parse()?,
         n_clients,
         n_threads: n_threads.min(n_clients),
-        pace: values["workload.pace"].parse()?,
+        pace,
+        tpcc,
     })
+}
+
+/// The words of the keys that only TPC-C has.
+fn tpcc_spec(values: &BTreeMap<&str, &str>, pace: Pace) -> Result<TpccSpec, String> {
+    fn read<T: FromStr<Err = String> + Default>(
+        values: &BTreeMap<&str, &str>,
+        key: &str,
+    ) -> Result<T, String> {
+        values.get(key).map_or_else(|| Ok(T::default()), |text| text.parse())
+    }
+    let spec = TpccSpec {
+        calls: read(values, "workload.calls")?,
+        think: read(values, "workload.think")?,
+        isolation: read(values, "workload.isolation")?,
+    };
+    if spec.think == Think::Spec && pace.is_open() {
+        return Err(
+            "workload.think = \"spec\" needs workload.pace = \"closed\": terminals have their own pace"
+                .to_string(),
+        );
+    }
+    Ok(spec)
 }
 
 /// Scale units for a rule. `fit`: the data that is there already, if pgdyno loaded it; else two branches for each
 /// client, so that row locks on branches do not decide (pgbench's documentation asks for at least one), at least 20,
 /// at most an eighth of memory.
-fn resolve_scale(scale: Scale, most_clients: u32, site: &Site) -> Result<u32, String> {
-    let unit_bytes = workload::tpcb::estimated_bytes(1).max(1);
+fn resolve_scale(scale: Scale, dataset: Dataset, most_clients: u32, site: &Site) -> Result<u32, String> {
+    let unit_bytes = dataset.estimated_bytes(1).max(1);
+    // Each client of TPC-C has a warehouse to itself.
+    let (per_client, least) = match dataset {
+        Dataset::Tpcb => (2, 20),
+        Dataset::Tpcc => (1, 10),
+    };
     match (scale, site.memory_bytes) {
+        (Scale::Units(0), _) => Err("workload.scale: 0 is not in 1..".to_string()),
         (Scale::Units(units), _) => Ok(units),
-        (Scale::Fit, memory_bytes) => Ok(site.data_scale.unwrap_or_else(|| {
+        (Scale::Fit, memory_bytes) => Ok(site.data_scale.get(&dataset).copied().unwrap_or_else(|| {
             let most = memory_bytes.map_or(u64::MAX, |bytes| (bytes / 8 / unit_bytes).max(1));
-            u64::from(most_clients).saturating_mul(2).max(20).min(most) as u32
+            u64::from(most_clients).saturating_mul(per_client).max(least).min(most) as u32
         })),
         (Scale::TimesRam(times), Some(bytes)) => {
             Ok(((bytes as f64 * times / unit_bytes as f64).ceil() as u32).max(1))
@@ -276,7 +334,7 @@ mod tests {
     fn site() -> Site {
         Site {
             memory_bytes: Some(24 << 30),
-            data_scale: None,
+            data_scale: BTreeMap::new(),
             n_cpus: 2,
             url_keywords: None,
             now_unix_ns: 1,
@@ -326,7 +384,8 @@ mod tests {
 
     #[test]
     fn a_machine_out_of_sight_has_no_memory_to_scale_by() {
-        let scale = |text: &str, data_scale| {
+        let scale = |text: &str, data_scale: Option<u32>| {
+            let data_scale = data_scale.map(|scale| (Dataset::Tpcb, scale)).into_iter().collect();
             let away = Site { memory_bytes: None, data_scale, ..site() };
             plan_at(text, &away).map(|plan| plan.cases[0].workload.scale)
         };

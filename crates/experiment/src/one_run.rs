@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use fleet::LocalDriver;
-use model::case::{Case, WorkloadKind};
+use model::case::{Case, WorkloadKind, WorkloadSpec};
 use model::drive::{Done, DriveOrder, DriverLine};
-use model::load::{LoadSpec, ScriptSpec};
+use model::load::{LoadSpec, Profiles, ScriptSpec};
 use model::phase::{Phase, PhaseRecord};
 use model::plan::{RunSpec, RunState};
 use model::run::RunRecord;
@@ -22,12 +22,14 @@ use wire::session::Session;
 use workload::Builtin;
 
 use crate::conduct::STOPPED;
-use crate::data;
+use crate::data::{self, DataState};
+use crate::dataset::Dataset;
 use crate::ending;
 use crate::progress::{Progress, Watch};
 use crate::room;
 use crate::session;
 use crate::stage::{Site, Stage};
+use crate::tpcc;
 
 /// Time between the order to go and the start of the load: enough for every thread to be there.
 const GO_DELAY: Duration = Duration::from_millis(200);
@@ -107,7 +109,7 @@ impl OneRun<'_> {
             record.telemetry_unavailable.insert("rows_after".to_string(), reason);
             return;
         }
-        match data::count_rows_after(conninfo, self.site.stop) {
+        match data::count_rows_after(conninfo, self.dataset(), self.site.stop) {
             Ok(rows) => record.rows_after = rows,
             Err(error) => {
                 let reason = format!("rows could not be counted after the load: {error:#}");
@@ -122,7 +124,7 @@ impl OneRun<'_> {
     /// The steps between restore and load, each only if the case asks for it.
     fn tend(&self, session: &mut Session, phases: &mut Phases) -> Result<()> {
         let prepare = self.case.prepare;
-        let tables: Vec<&str> = workload::tpcb::TABLES.iter().map(|table| table.name()).collect();
+        let tables = self.dataset().tables();
         if prepare.vacuum || prepare.analyze {
             phases.take(Phase::Vacuum, |_| {
                 let mut detail = BTreeMap::new();
@@ -154,10 +156,11 @@ impl OneRun<'_> {
     fn describe(&self, stage: &Stage, session: &mut Session, record: &mut RunRecord) -> Result<Place> {
         let local = stage.cluster().map(|cluster| LocalFacts::of(&cluster.binaries));
         record.server = Some(server::facts::record(session, local.as_ref())?);
-        let place = Place::of(stage, session);
+        let mut place = Place::of(stage, session);
+        place.c_load = c_load(session, self.dataset())?;
         record.server_is_local = place.postmaster_pid.is_some();
         record.host = Some(observe::host::record(&self.dirs(&place)));
-        record.rows_before = data::count_rows(session)?;
+        record.rows_before = data::count_rows(session, self.dataset())?;
         Ok(place)
     }
 
@@ -179,7 +182,7 @@ impl OneRun<'_> {
     ) -> Result<()> {
         watch(Progress::PhaseBegins(Phase::Connect));
         let connect_began = unix_now();
-        let load = self.load_spec(conninfo);
+        let load = self.load_spec(conninfo, place);
         record.load = Some(load.clone());
         let password = conninfo.password.as_ref().map(|secret| secret.expose().to_string());
         let mut driver = LocalDriver::spawn(self.program, ["drive"], &DriveOrder { load, password })?;
@@ -220,11 +223,17 @@ impl OneRun<'_> {
         record.done = Some(done);
     }
 
-    fn load_spec(&self, conninfo: &Conninfo) -> LoadSpec {
+    fn dataset(&self) -> Dataset {
+        Dataset::of(self.case.workload.kind)
+    }
+
+    fn load_spec(&self, conninfo: &Conninfo, place: &Place) -> LoadSpec {
         let workload = &self.case.workload;
-        let builtin = builtin(workload.kind);
+        let common = self.common_load(conninfo);
+        let Some(builtin) = builtin(workload.kind) else {
+            return tpcc_load(common, workload, place.c_load, self.spec.seed);
+        };
         LoadSpec {
-            target: conninfo.keywords(),
             scripts: vec![ScriptSpec {
                 name: workload.kind.to_string(),
                 tag: workload.kind.to_string(),
@@ -232,6 +241,15 @@ impl OneRun<'_> {
                 source: builtin.source().to_string(),
             }],
             defines: BTreeMap::from([("scale".to_string(), workload.scale.to_string())]),
+            ..common
+        }
+    }
+
+    /// What the loads of all workloads have.
+    fn common_load(&self, conninfo: &Conninfo) -> LoadSpec {
+        let workload = &self.case.workload;
+        LoadSpec {
+            target: conninfo.keywords(),
             protocol: workload.protocol,
             n_clients: workload.n_clients,
             n_threads: workload.n_threads,
@@ -271,6 +289,8 @@ struct Place {
     postmaster_pid: Option<i32>,
     dirs: BTreeMap<String, PathBuf>,
     log_path: Option<PathBuf>,
+    /// C-Load of TPC-C's tables, if it is known.
+    c_load: Option<u32>,
 }
 
 impl Place {
@@ -281,6 +301,7 @@ impl Place {
                 postmaster_pid: Some(server.pid() as i32),
                 dirs: dirs.map(|(role, dir)| (role.to_string(), dir)).into(),
                 log_path: Some(server.log_path().to_path_buf()),
+                c_load: None,
             };
         }
         let local = server::target::locate(session);
@@ -289,16 +310,63 @@ impl Place {
             postmaster_pid: local.map(|local| local.postmaster_pid as i32),
             dirs: data.map(|dir| ("data".to_string(), dir)).into_iter().collect(),
             log_path: None,
+            c_load: None,
         }
     }
 }
 
-/// The built-in script of a workload.
-pub fn builtin(kind: WorkloadKind) -> Builtin {
+/// The built-in script of a workload, if it is one.
+pub fn builtin(kind: WorkloadKind) -> Option<Builtin> {
     match kind {
-        WorkloadKind::Tpcb => Builtin::Tpcb,
-        WorkloadKind::TpcbSimple => Builtin::TpcbSimple,
-        WorkloadKind::TpcbSelect => Builtin::TpcbSelect,
+        WorkloadKind::Tpcb => Some(Builtin::Tpcb),
+        WorkloadKind::TpcbSimple => Some(Builtin::TpcbSimple),
+        WorkloadKind::TpcbSelect => Some(Builtin::TpcbSelect),
+        WorkloadKind::Tpcc => None,
+    }
+}
+
+/// C-Load as the load marker has it; tables that pgdyno did not load do not tell.
+fn c_load(session: &mut Session, dataset: Dataset) -> Result<Option<u32>> {
+    if dataset != Dataset::Tpcc {
+        return Ok(None);
+    }
+    Ok(match data::inspect(session, dataset)? {
+        DataState::Whole(marker) => marker.extra.get(tpcc::C_LOAD).and_then(|text| text.parse().ok()),
+        _ => None,
+    })
+}
+
+/// The load of TPC-C: its transactions, and the words and numbers that they need.
+fn tpcc_load(common: LoadSpec, workload: &WorkloadSpec, c_load: Option<u32>, seed: u64) -> LoadSpec {
+    use workload::tpcc::{Config, Constants};
+    let spec = workload.tpcc.unwrap_or_default();
+    let constants =
+        c_load.map_or_else(|| Constants::for_load(seed), |c_load| Constants::for_run(seed, c_load));
+    let config = Config {
+        warehouses: workload.scale,
+        // The words are the same.
+        calls: spec.calls.as_str().parse().unwrap_or_default(),
+        think: spec.think.as_str().parse().unwrap_or_default(),
+        constants,
+    };
+    let script = |(program, weight): (workload::Program, u32)| ScriptSpec {
+        tag: program.name.clone(),
+        weight,
+        source: program.statements.iter().map(|s| format!("{};\n", s.text)).collect(),
+        name: program.name,
+    };
+    let mut target = common.target;
+    let options = target.remove("options").map_or(String::new(), |options| format!("{options} "));
+    let isolation = spec.isolation.as_str().replace(' ', "\\ ");
+    target.insert("options".to_string(), format!("{options}-c default_transaction_isolation={isolation}"));
+    LoadSpec {
+        target,
+        scripts: workload::tpcc::programs(&config).into_iter().map(script).collect(),
+        profiles: Some(Profiles::Tpcc),
+        defines: config.defines(),
+        // 40001 and 40P01 are for the application to try again.
+        max_tries: 0,
+        ..common
     }
 }
 

@@ -18,8 +18,9 @@ use wire::{Conninfo, Secret};
 use crate::adopted::Adopted;
 use crate::conduct::STOPPED;
 use crate::data::{self, LoadRequest};
+use crate::dataset::Dataset;
 use crate::progress::{Progress, Watch};
-use crate::session;
+use crate::{session, tpcc};
 
 /// What every stage needs.
 pub struct Site<'a> {
@@ -53,12 +54,20 @@ impl Site<'_> {
     pub(crate) fn load(
         &self,
         session: &mut Session,
-        scale: u32,
+        conninfo: &Conninfo,
+        case: &Case,
         watch: &mut Watch,
     ) -> Result<data::LoadReport> {
+        let scale = case.workload.scale;
         let request = LoadRequest { scale, replace: self.replace, now: self.now, stop: self.stop };
         watch(Progress::Step(format!("loading scale {scale}")));
-        let report = data::load(session, &request, &mut |progress| watch(Progress::Load(progress)))?;
+        let mut tell = |progress| watch(Progress::Load(progress));
+        let report = match Dataset::of(case.workload.kind) {
+            Dataset::Tpcb => data::load(session, &request, &mut tell)?,
+            Dataset::Tpcc => {
+                tpcc::load(session, &|| session::open(conninfo, self.stop), &request, &mut tell)?
+            }
+        };
         let megabytes = report.data_bytes as f64 / 1e6;
         watch(Progress::Step(format!(
             "loaded {} rows, {megabytes:.0} MB in {:.1} s",
@@ -73,6 +82,7 @@ impl Site<'_> {
 pub struct StageKey {
     source: ServerSource,
     wal_directory: Option<PathBuf>,
+    dataset: Dataset,
     scale: u32,
 }
 
@@ -82,6 +92,7 @@ impl StageKey {
         StageKey {
             source: case.server.source.clone(),
             wal_directory: case.server.wal_directory.clone(),
+            dataset: Dataset::of(case.workload.kind),
             scale: case.workload.scale,
         }
     }
@@ -249,7 +260,7 @@ impl Embedded {
         let options =
             InitOptions { wal_directory: case.server.wal_directory.clone(), ..InitOptions::default() };
         // Data, its snapshot, and WAL while loading.
-        let needed_bytes = 3 * workload::tpcb::estimated_bytes(scale) + (2 << 30);
+        let needed_bytes = 3 * Dataset::of(case.workload.kind).estimated_bytes(scale) + (2 << 30);
         let mut cluster = claim.cluster(&binaries, &options, needed_bytes)?;
         if cluster.has_snapshot(LOADED) {
             watch(Progress::Step(format!("using the data of scale {scale} loaded before")));
@@ -273,7 +284,7 @@ impl Embedded {
     fn fill(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<()> {
         self.start(case, site)?;
         let mut session = session::open(&self.conninfo()?, site.stop)?;
-        site.load(&mut session, case.workload.scale, watch)?;
+        site.load(&mut session, &self.conninfo()?, case, watch)?;
         session.execute("checkpoint")?;
         drop(session);
         self.stop(StopMode::Fast)?;
@@ -325,7 +336,7 @@ impl Embedded {
 /// The same question finds the same cluster again.
 fn cluster_key(binaries: &Binaries, case: &Case) -> Result<ClusterKey> {
     let mut parts = BTreeMap::from([
-        ("workload".to_string(), data::TPCB_DATA.to_string()),
+        ("workload".to_string(), Dataset::of(case.workload.kind).name().to_string()),
         ("scale".to_string(), format!("s{}", case.workload.scale)),
     ]);
     if let Some(wal) = &case.server.wal_directory {

@@ -1,8 +1,7 @@
 //! `pgdyno check`: verify a workload's invariants.
 
 use anyhow::{Context, Result};
-use experiment::check::{CheckReport, check_tpcb};
-use experiment::one_run::builtin;
+use experiment::check::{self as checking, CheckReport};
 use experiment::stage::Kept;
 use experiment::{hold, session};
 use model::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
@@ -23,7 +22,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
             if let Some(note) = hold::note(&mut session)? {
                 say(&format!("pgdyno: note: {note}"));
             }
-            (conninfo.to_string(), check_tpcb(&mut session, builtin(asked.unwrap_or(WorkloadKind::Tpcb)))?)
+            (conninfo.to_string(), checking::check(&mut session, asked.unwrap_or(WorkloadKind::Tpcb))?)
         }
         None => check_embedded(args, asked)?,
     };
@@ -43,7 +42,7 @@ fn check_embedded(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<(Stri
     let stop = signals::stop_flag();
     let server = kept.start()?;
     let mut session = session::open(&server.conninfo(), stop)?;
-    let report = check_tpcb(&mut session, builtin(kind));
+    let report = checking::check(&mut session, kind);
     drop(session);
     server.stop(server::StopMode::Fast)?;
     Ok((kept.cluster.root.display().to_string(), report?))
@@ -60,7 +59,7 @@ fn embedded_source(args: &ServerArgs) -> Result<Option<ServerSource>> {
 }
 
 /// A case that stands for an embedded server with data of this scale.
-pub(crate) fn embedded_case(args: &ServerArgs, scale: u32) -> Result<Case> {
+pub(crate) fn embedded_case(args: &ServerArgs, kind: WorkloadKind, scale: u32) -> Result<Case> {
     let default =
         ServerSource::Version(experiment::expand::DEFAULT_VERSION.parse().map_err(anyhow::Error::msg)?);
     Ok(Case {
@@ -72,12 +71,13 @@ pub(crate) fn embedded_case(args: &ServerArgs, scale: u32) -> Result<Case> {
             wal_directory: None,
         },
         workload: WorkloadSpec {
-            kind: WorkloadKind::Tpcb,
+            kind,
             scale,
             protocol: Protocol::Prepared,
             n_clients: 1,
             n_threads: 1,
             pace: Pace::Closed,
+            tpcc: None,
         },
         window: Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 },
         prepare: Default::default(),

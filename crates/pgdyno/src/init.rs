@@ -2,8 +2,11 @@
 
 use anyhow::{Context, Result, bail};
 use experiment::data::{self, LoadRequest};
+use experiment::dataset::Dataset;
+use experiment::progress::Progress;
 use experiment::stage::{Found, Site, Stage};
-use experiment::{hold, session};
+use experiment::{hold, session, tpcc};
+use model::case::WorkloadKind;
 use model::units::Scale;
 use server::Cache;
 use wire::conninfo::PasswordSource;
@@ -15,9 +18,10 @@ use crate::{Exit, print, setup, signals};
 
 /// Loads the tables that `args` ask for, into the server given or into an embedded one.
 pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
-    if args.workload != data::TPCB_DATA {
-        bail!("no tables for workload `{}`; known: {}", args.workload, data::TPCB_DATA);
-    }
+    let dataset = Dataset::named(&args.workload).with_context(|| {
+        let known = Dataset::ALL.map(Dataset::name).join(", ");
+        format!("no tables for workload `{}`; known: {known}", args.workload)
+    })?;
     let Scale::Units(scale) = args.scale.parse().map_err(anyhow::Error::msg).context("--scale")? else {
         bail!("--scale {}: give a number of scale units", args.scale);
     };
@@ -25,12 +29,17 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
     let now = || jiff::Timestamp::now().to_string();
     let mut screen = Screen::of_one();
     if let Some(target) = &args.server.server {
-        let mut session = session::open(&setup::resolve(target)?, stop)?;
+        let conninfo = setup::resolve(target)?;
+        let mut session = session::open(&conninfo, stop)?;
         hold::take(&mut session)?;
         let request = LoadRequest { scale, replace: args.replace, now: &now, stop };
-        let report = data::load(&mut session, &request, &mut |load| {
-            screen.show(experiment::progress::Progress::Load(load));
-        });
+        let mut show = |load| screen.show(Progress::Load(load));
+        let report = match dataset {
+            Dataset::Tpcb => data::load(&mut session, &request, &mut show),
+            Dataset::Tpcc => {
+                tpcc::load(&mut session, &|| session::open(&conninfo, stop), &request, &mut show)
+            }
+        };
         screen.close();
         let report = report?;
         print(&format!("loaded scale {scale}: {} rows in {:.2} s\n", report.n_rows, report.seconds))?;
@@ -47,7 +56,11 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         stop,
         now: &now,
     };
-    let case = embedded_case(&args.server, scale)?;
+    let kind = match dataset {
+        Dataset::Tpcb => WorkloadKind::Tpcb,
+        Dataset::Tpcc => WorkloadKind::Tpcc,
+    };
+    let case = embedded_case(&args.server, kind, scale)?;
     let mut watch = |progress| screen.show(progress);
     let stage =
         Found::of(&case, &site, &mut watch).and_then(|found| Stage::set_up(found, &case, &site, &mut watch));

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use anyhow::Result;
+use experiment::dataset::Dataset;
 use model::case::{Case, ServerSource};
 use model::plan::Plan;
 
@@ -67,10 +68,11 @@ fn text(plan: &Plan) -> Result<String> {
         let label = plan.case(run.case).map(Case::label).unwrap_or_default();
         writeln!(out, "run {:>4}  block {:>3}  case {:>3}  {label}", run.run, run.block, run.case)?;
     }
-    let mut scales: Vec<u32> = plan.cases.iter().map(|case| case.workload.scale).collect();
-    scales.sort_unstable();
-    scales.dedup();
-    let bytes: u64 = scales.iter().map(|&scale| workload::tpcb::estimated_bytes(scale)).sum();
+    let mut loaded: Vec<(Dataset, u32)> =
+        plan.cases.iter().map(|case| (Dataset::of(case.workload.kind), case.workload.scale)).collect();
+    loaded.sort_unstable();
+    loaded.dedup();
+    let bytes: u64 = loaded.iter().map(|(dataset, scale)| dataset.estimated_bytes(*scale)).sum();
     let wal = match wal_bytes(plan) {
         0 => String::new(),
         bytes => format!("; WAL up to {:.1} GB", bytes as f64 / 1e9),
@@ -127,13 +129,18 @@ mod tests {
     use super::*;
     use crate::check::embedded_case;
     use crate::cli::ServerArgs;
+    use model::case::WorkloadKind;
 
     #[test]
     fn the_space_of_the_wal_is_told_with_its_quarter() {
         let check = |versions: &[&str], max_wal_size: Option<&str>, expected: &str| {
             let versions = versions.iter().map(ToString::to_string).collect();
-            let mut case =
-                embedded_case(&ServerArgs { server: None, versions, bin_dir: Vec::new() }, 10).unwrap();
+            let mut case = embedded_case(
+                &ServerArgs { server: None, versions, bin_dir: Vec::new() },
+                WorkloadKind::Tpcb,
+                10,
+            )
+            .unwrap();
             let value = max_wal_size.map(|value| ("max_wal_size".to_string(), value.to_string()));
             case.server.settings.extend(value);
             let plan = Plan {

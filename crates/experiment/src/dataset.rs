@@ -1,0 +1,79 @@
+//! Which tables a workload runs on: several workloads may share a set.
+
+use model::case::WorkloadKind;
+use workload::{tpcb, tpcc};
+
+/// A set of tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Dataset {
+    /// pgbench's four tables: all TPC-B-like workloads.
+    Tpcb,
+    /// The nine tables of TPC-C.
+    Tpcc,
+}
+
+impl Dataset {
+    /// All sets.
+    pub const ALL: [Dataset; 2] = [Dataset::Tpcb, Dataset::Tpcc];
+
+    /// The tables of a workload.
+    pub fn of(kind: WorkloadKind) -> Dataset {
+        match kind {
+            WorkloadKind::Tpcb | WorkloadKind::TpcbSimple | WorkloadKind::TpcbSelect => Dataset::Tpcb,
+            WorkloadKind::Tpcc => Dataset::Tpcc,
+        }
+    }
+
+    /// The set of that name.
+    pub fn named(name: &str) -> Option<Dataset> {
+        Dataset::ALL.into_iter().find(|dataset| dataset.name() == name)
+    }
+
+    /// The name in load markers and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dataset::Tpcb => "tpcb",
+            Dataset::Tpcc => "tpcc",
+        }
+    }
+
+    /// For people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Dataset::Tpcb => "TPC-B-like",
+            Dataset::Tpcc => "TPC-C",
+        }
+    }
+
+    /// The table whose comment is the load marker: one row for each scale unit.
+    pub fn marked_table(self) -> &'static str {
+        match self {
+            Dataset::Tpcb => tpcb::Table::Branches.name(),
+            Dataset::Tpcc => tpcc::Table::Warehouse.name(),
+        }
+    }
+
+    /// The table that gains a row with each payment, or each transaction.
+    pub fn history_table(self) -> &'static str {
+        match self {
+            Dataset::Tpcb => tpcb::Table::History.name(),
+            Dataset::Tpcc => tpcc::Table::History.name(),
+        }
+    }
+
+    /// All tables.
+    pub fn tables(self) -> Vec<&'static str> {
+        match self {
+            Dataset::Tpcb => tpcb::TABLES.iter().map(|table| table.name()).collect(),
+            Dataset::Tpcc => tpcc::TABLES.iter().map(|table| table.name()).collect(),
+        }
+    }
+
+    /// Disk that freshly loaded data takes with its indexes, bytes, about.
+    pub fn estimated_bytes(self, scale: u32) -> u64 {
+        match self {
+            Dataset::Tpcb => tpcb::estimated_bytes(scale),
+            Dataset::Tpcc => tpcc::estimated_bytes(scale),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Loading and checking the tables of TPC-C.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use loader::Streams;
+use wire::session::Session;
+use workload::marker::{Marker, MarkerState};
+use workload::tpcc::{self, Population, TABLES};
+
+use crate::check::{CheckReport, run_checks};
+use crate::data::{self, DataState, LoadProgress, LoadReport, LoadRequest, STOPPED_LOADING};
+use crate::dataset::Dataset;
+
+/// Seed of the rows: the same everywhere, so that every database of a scale is the same.
+const POPULATION_SEED: u64 = 1;
+/// Pair of the load marker that holds C-Load for last names (clause 2.1.6.1).
+pub const C_LOAD: &str = "c_load";
+/// Streams that find work at the same time: there are three large tables.
+const STREAMS_MAX: usize = 3;
+/// Rows of an order's lines, in the mean.
+const LINES_PER_ORDER: u64 = 10;
+
+/// Loads the tables, marked as unfinished until they are whole. `connect` opens the sessions of further streams.
+///
+/// # Errors
+/// When tables are there that must not be dropped, when the server fails, or when `stop` is raised.
+pub fn load(
+    session: &mut Session,
+    connect: &dyn Fn() -> Result<Session>,
+    request: &LoadRequest<'_>,
+    progress: &mut dyn FnMut(LoadProgress),
+) -> Result<LoadReport> {
+    let result = load_all(session, connect, request, progress);
+    if result.is_err() && request.stop.load(Ordering::Relaxed) {
+        bail!(STOPPED_LOADING);
+    }
+    result
+}
+
+fn load_all(
+    session: &mut Session,
+    connect: &dyn Fn() -> Result<Session>,
+    request: &LoadRequest<'_>,
+    progress: &mut dyn FnMut(LoadProgress),
+) -> Result<LoadReport> {
+    let begun = Instant::now();
+    data::refuse_foreign(session, Dataset::Tpcc, request.replace)?;
+    let at = session.query("select date_trunc('second', now())::text")?;
+    let at = at.scalar().context("the server has a clock")?.to_string();
+    let population = Population { warehouses: request.scale, seed: POPULATION_SEED, at };
+    let marker = |state| {
+        let c_load = population.constants().c_last.to_string();
+        Marker {
+            workload: Dataset::Tpcc.name().to_string(),
+            scale: request.scale,
+            tool_version: env!("CARGO_PKG_VERSION").to_string(),
+            state,
+            extra: [(C_LOAD.to_string(), c_load)].into(),
+        }
+    };
+    let comment = |state| marker(state).comment_sql_on(Dataset::Tpcc.marked_table());
+    let mut statements = tpcc::drop_all();
+    statements.extend(tpcc::create_tables());
+    statements.push(comment(MarkerState::Loading));
+    statements.extend(tpcc::create_routines(session.server_version_num()));
+    data::change(session, &statements)?;
+
+    let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut others: Vec<Session> =
+        (1..n_cpus.clamp(1, STREAMS_MAX)).map(|_| connect()).collect::<Result<_>>()?;
+    let rows_total = rows_about(request.scale);
+    let streams =
+        Streams { sessions: std::iter::once(&mut *session).chain(&mut others).collect(), stop: request.stop };
+    let sent = streams.run(loader::tpcc::fill(&population), &mut |sent| {
+        // How many lines orders have is only known when they are made.
+        let rows_done = sent.n_rows.min(rows_total);
+        let step = if rows_done == rows_total { "indexes" } else { "rows" };
+        progress(LoadProgress { step, rows_done, rows_total });
+    })?;
+    session.execute(&comment(MarkerState::Finished { at: (request.now)() }))?;
+    Ok(LoadReport {
+        n_rows: sent.n_rows,
+        data_bytes: sent.data_bytes,
+        seconds: begun.elapsed().as_secs_f64(),
+    })
+}
+
+fn rows_about(warehouses: u32) -> u64 {
+    let rows = |table: tpcc::Table| match table {
+        tpcc::Table::OrderLine => table.units(warehouses) * LINES_PER_ORDER,
+        _ => table.units(warehouses),
+    };
+    TABLES.into_iter().map(rows).sum()
+}
+
+/// Verifies the consistency conditions, and before the first transaction the population too.
+///
+/// # Errors
+/// When there are no such tables, they are unfinished, or the server fails.
+pub fn check(session: &mut Session) -> Result<CheckReport> {
+    let scale = match data::inspect(session, Dataset::Tpcc)? {
+        DataState::Whole(marker) => marker.scale,
+        DataState::Foreign { scale: Some(scale), .. } if scale > 0 => scale,
+        DataState::Foreign { tables, .. } => {
+            bail!("the tables {} are not a whole TPC-C set", tables.join(", "))
+        }
+        DataState::Half(marker) => bail!(
+            "loading scale {} was begun by pgdyno {} and not finished; load again with pgdyno init",
+            marker.scale,
+            marker.tool_version
+        ),
+        DataState::Absent => bail!("the database has no TPC-C tables; load them with pgdyno init"),
+    };
+    session.execute("begin transaction isolation level repeatable read read only")?;
+    let mut checks = tpcc::checks(scale);
+    if session.query(tpcc::is_fresh())?.is_empty() {
+        checks.extend(tpcc::fresh_checks(scale));
+    }
+    let results = run_checks(session, &checks)?;
+    let history = session.query("select count(*) from history")?;
+    let history_rows = history.scalar().and_then(|n| n.parse().ok()).unwrap_or(0);
+    session.execute("commit")?;
+    Ok(CheckReport { scale, history_rows, results })
+}
