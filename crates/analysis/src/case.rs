@@ -8,6 +8,7 @@ use crate::findings::{self, CaseContext};
 use crate::run::Explained;
 use crate::seconds::Distributions;
 use crate::summary::{CaseSummary, RunSummary};
+use crate::tpcc;
 
 /// Whether a run counts in its case: it went to its planned end, and no finding voids it.
 pub(crate) fn counts(run: &RunSummary) -> bool {
@@ -27,6 +28,8 @@ pub(crate) fn summarize(
     for run in &counting {
         sums.add(&run.distributions);
     }
+    let nopm_runs = counting.iter().filter_map(|run| Some(run.summary.tpcc.as_ref()?.nopm)).collect();
+    let measured_s = counting.iter().map(|run| run.summary.measured_s).sum();
     let tps: Vec<f64> = counting.iter().filter_map(|run| run.summary.tps).collect();
     let mut summary = CaseSummary {
         case: case.clone(),
@@ -38,6 +41,7 @@ pub(crate) fn summarize(
         latency: sums.latency.summary(),
         service: sums.service.summary(),
         statements: sums.statement_summaries(),
+        tpcc: tpcc::summarize(case, &sums, measured_s, nopm_runs),
         findings: Vec::new(),
         grade: Grade::Valid,
     };

@@ -11,6 +11,7 @@ use crate::seconds::{self, Distributions};
 use crate::series;
 use crate::summary::{ErrorSummary, RunSummary};
 use crate::timeline::Timeline;
+use crate::tpcc;
 use crate::usage::Usage;
 
 /// A run's summary, and its distributions, which can still be added to those of other runs.
@@ -41,6 +42,7 @@ pub(crate) fn explain(data: &RunData) -> Explained {
         service: counted.distributions.service.summary(),
         lag: counted.distributions.lag.summary(),
         statements: counted.distributions.statement_summaries(),
+        tpcc: tpcc::summarize(&record.case, &counted.distributions, measured_s, Vec::new()),
         resources: resources::resources(data, &line, &usage, counted.measured),
         series: series::series(data, &line, &usage),
         marks: marks::marks(data, &line),

@@ -17,6 +17,39 @@ pub(crate) struct Distributions {
     pub(crate) lag: HistogramSum,
     /// By script and statement.
     pub(crate) statements: BTreeMap<(usize, usize), Statement>,
+    /// By script.
+    pub(crate) scripts: BTreeMap<usize, ScriptSums>,
+}
+
+/// One script, or one kind of transaction, over the measure.
+#[derive(Debug, Clone)]
+pub(crate) struct ScriptSums {
+    pub(crate) name: String,
+    pub(crate) counts: Counts,
+    facts: BTreeMap<String, u64>,
+    pub(crate) latency: HistogramSum,
+    pub(crate) service: HistogramSum,
+}
+
+impl ScriptSums {
+    fn new(name: String) -> ScriptSums {
+        let (latency, service) = (HistogramSum::new(), HistogramSum::new());
+        ScriptSums { name, counts: Counts::default(), facts: BTreeMap::new(), latency, service }
+    }
+
+    /// What was counted under a name beside the transactions.
+    pub(crate) fn fact(&self, name: &str) -> u64 {
+        self.facts.get(name).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, other: &ScriptSums) {
+        self.counts += other.counts;
+        for (name, n) in &other.facts {
+            *self.facts.entry(name.clone()).or_default() += n;
+        }
+        self.latency.add(&other.latency);
+        self.service.add(&other.service);
+    }
 }
 
 /// One statement's distribution.
@@ -33,6 +66,9 @@ impl Distributions {
         self.latency.add(&other.latency);
         self.service.add(&other.service);
         self.lag.add(&other.lag);
+        for (script, sums) in &other.scripts {
+            self.scripts.entry(*script).or_insert_with(|| ScriptSums::new(sums.name.clone())).add(sums);
+        }
         for (key, statement) in &other.statements {
             match self.statements.get_mut(key) {
                 Some(own) => own.service.add(&statement.service),
@@ -78,6 +114,11 @@ pub(crate) fn count(data: &RunData, line: &Timeline) -> Counted {
         counted.total += interval.counts;
         if line.measures(interval.t) {
             counted.measured += interval.counts;
+            let sums = script_sums(data, &mut counted.distributions, interval.script as usize);
+            sums.counts += interval.counts;
+            for (name, n) in &interval.facts {
+                *sums.facts.entry(name.clone()).or_default() += n;
+            }
         }
         let (counts, length_ns) = by_t.entry(interval.t).or_default();
         *counts += interval.counts;
@@ -123,7 +164,7 @@ fn add_histograms(
         if line.measures(stamped.t) {
             add_by_role(data, &mut counted.distributions, role, &one);
         }
-        if role != Role::Latency {
+        if !matches!(role, Role::Latency { .. }) {
             continue;
         }
         match &mut current {
@@ -141,8 +182,8 @@ fn add_histograms(
 /// What a histogram tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    Latency,
-    Service,
+    Latency { script: usize },
+    Service { script: usize },
     Lag,
     Statement { script: usize, index: usize },
 }
@@ -157,8 +198,8 @@ impl Role {
         let scripts = &data.record.load.as_ref()?.scripts;
         let script = scripts.iter().position(|script| script.tag == script_tag)?;
         match rest {
-            None => Some(Role::Latency),
-            Some("service") => Some(Role::Service),
+            None => Some(Role::Latency { script }),
+            Some("service") => Some(Role::Service { script }),
             Some("lag") => Some(Role::Lag),
             Some(number) => number.parse().ok().map(|index| Role::Statement { script, index }),
         }
@@ -167,8 +208,14 @@ impl Role {
 
 fn add_by_role(data: &RunData, sums: &mut Distributions, role: Role, one: &HistogramSum) {
     match role {
-        Role::Latency => sums.latency.add(one),
-        Role::Service => sums.service.add(one),
+        Role::Latency { script } => {
+            sums.latency.add(one);
+            script_sums(data, sums, script).latency.add(one);
+        }
+        Role::Service { script } => {
+            sums.service.add(one);
+            script_sums(data, sums, script).service.add(one);
+        }
         Role::Lag => sums.lag.add(one),
         Role::Statement { script, index } => {
             let statement = sums.statements.entry((script, index)).or_insert_with(|| Statement {
@@ -179,6 +226,10 @@ fn add_by_role(data: &RunData, sums: &mut Distributions, role: Role, one: &Histo
             statement.service.add(one);
         }
     }
+}
+
+fn script_sums<'a>(data: &RunData, sums: &'a mut Distributions, script: usize) -> &'a mut ScriptSums {
+    sums.scripts.entry(script).or_insert_with(|| ScriptSums::new(script_name(data, script)))
 }
 
 fn script_name(data: &RunData, script: usize) -> String {

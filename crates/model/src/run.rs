@@ -57,6 +57,12 @@ pub struct RunRecord {
     /// Row counts after the drain, by table: the history must have grown by the committed transactions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rows_after: BTreeMap<String, u64>,
+    /// Consistency conditions that the data broke before the load, each with an example; only cheap ones are verified.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub violations_before: BTreeMap<String, String>,
+    /// Those that it broke after the drain.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub violations_after: BTreeMap<String, String>,
     /// Telemetry that could not be had, with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub telemetry_unavailable: BTreeMap<String, String>,
@@ -82,6 +88,8 @@ impl RunRecord {
             done: None,
             rows_before: BTreeMap::new(),
             rows_after: BTreeMap::new(),
+            violations_before: BTreeMap::new(),
+            violations_after: BTreeMap::new(),
             telemetry_unavailable: BTreeMap::new(),
         }
     }

@@ -148,7 +148,7 @@ fn without_last(mut rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
 }
 
 /// The label with the case's colour.
-fn case_name(axis: &Axis, case: &CaseSummary) -> String {
+pub(super) fn case_name(axis: &Axis, case: &CaseSummary) -> String {
     let colour = axis.places.get(&case.case.id).map_or(0, |place| place.colour);
     format!("<i class=\"dot c{colour}\" aria-hidden=\"true\"></i>{}", text(&case.label))
 }
