@@ -283,15 +283,11 @@ const AGAIN_PAUSE: Duration = Duration::from_millis(100);
 /// How long a count may take: somebody may hold a lock on a table.
 const COUNT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Rows of each table after a load, waiting a moment for a server that recovers from a crash.
+/// Rows of each table after a load, and what is wrong with them, waiting a moment for a server that recovers from a crash.
 ///
 /// # Errors
 /// When the server cannot be reached, fails, or takes too long.
-pub fn count_rows_after(
-    conninfo: &Conninfo,
-    dataset: Dataset,
-    stop: &AtomicBool,
-) -> Result<BTreeMap<String, u64>> {
+pub fn count_rows_after(conninfo: &Conninfo, dataset: Dataset, stop: &AtomicBool) -> Result<After> {
     let begun = Instant::now();
     let mut session = loop {
         match Session::connect(conninfo) {
@@ -307,7 +303,27 @@ pub fn count_rows_after(
         }
     };
     session.set_timeout(Some(COUNT_TIMEOUT));
-    count_rows(&mut session, dataset)
+    let rows = count_rows(&mut session, dataset)?;
+    Ok(After { rows, violations: quick_check(&mut session, dataset)? })
+}
+
+/// The state of the data after a load.
+pub struct After {
+    /// As [`count_rows`] gives them.
+    pub rows: BTreeMap<String, u64>,
+    /// As [`quick_check`] gives them.
+    pub violations: BTreeMap<String, String>,
+}
+
+/// Consistency conditions that are cheap to verify and broken, with an example of each.
+///
+/// # Errors
+/// When the server fails.
+pub fn quick_check(session: &mut Session, dataset: Dataset) -> Result<BTreeMap<String, String>> {
+    match dataset {
+        Dataset::Tpcb => Ok(BTreeMap::new()),
+        Dataset::Tpcc => crate::tpcc::quick_check(session),
+    }
 }
 
 /// A larger table is not counted: that would read it all, for longer than a run lasts, and push out of memory what

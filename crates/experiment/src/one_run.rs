@@ -110,7 +110,10 @@ impl OneRun<'_> {
             return;
         }
         match data::count_rows_after(conninfo, self.dataset(), self.site.stop) {
-            Ok(rows) => record.rows_after = rows,
+            Ok(after) => {
+                record.rows_after = after.rows;
+                record.violations_after = after.violations;
+            }
             Err(error) => {
                 let reason = format!("rows could not be counted after the load: {error:#}");
                 record.telemetry_unavailable.insert("rows_after".to_string(), reason.clone());
@@ -161,6 +164,7 @@ impl OneRun<'_> {
         record.server_is_local = place.postmaster_pid.is_some();
         record.host = Some(observe::host::record(&self.dirs(&place)));
         record.rows_before = data::count_rows(session, self.dataset())?;
+        record.violations_before = data::quick_check(session, self.dataset())?;
         Ok(place)
     }
 

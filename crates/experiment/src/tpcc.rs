@@ -1,5 +1,6 @@
 //! Loading and checking the tables of TPC-C.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -21,6 +22,8 @@ pub const C_LOAD: &str = "c_load";
 const STREAMS_MAX: usize = 3;
 /// Rows of an order's lines, in the mean.
 const LINES_PER_ORDER: u64 = 10;
+/// Larger tables are not read around each run: about 100 warehouses, and some seconds.
+const QUICK_BYTES_MAX: u64 = 512 << 20;
 
 /// Loads the tables, marked as unfinished until they are whole. `connect` opens the sessions of further streams.
 ///
@@ -85,6 +88,28 @@ fn load_all(
         data_bytes: sent.data_bytes,
         seconds: begun.elapsed().as_secs_f64(),
     })
+}
+
+/// The conditions that are cheap, with an example of each that is broken; none where even these would take long.
+///
+/// # Errors
+/// When the server fails.
+pub(crate) fn quick_check(session: &mut Session) -> Result<BTreeMap<String, String>> {
+    let size = session.query("select pg_relation_size('history') + pg_relation_size('orders')")?;
+    let bytes: u64 = size.scalar().and_then(|n| n.parse().ok()).context("a relation has a size")?;
+    if bytes > QUICK_BYTES_MAX {
+        return Ok(BTreeMap::new());
+    }
+    session.execute("begin transaction isolation level repeatable read read only")?;
+    let mut checks = tpcc::checks(1);
+    checks.retain(|check| tpcc::QUICK.contains(&check.id));
+    let results = run_checks(session, &checks)?;
+    session.execute("commit")?;
+    let broken = results.into_iter().filter_map(|result| {
+        let example = result.violations.first()?;
+        Some((result.id, format!("{}: {example}", result.title)))
+    });
+    Ok(broken.collect())
 }
 
 fn rows_about(warehouses: u32) -> u64 {

@@ -24,7 +24,7 @@ mod strings;
 mod terminal;
 mod transaction;
 
-pub use checks::{checks, fresh_checks, is_fresh};
+pub use checks::{QUICK, checks, fresh_checks, is_fresh};
 pub use config::{Calls, Config, ConfigError, Think};
 pub use nurand::Constants;
 pub use population::Population;

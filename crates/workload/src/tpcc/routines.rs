@@ -100,8 +100,7 @@ const ROUTINES: [&Routine; 5] = [&NEW_ORDER, &PAYMENT, &ORDER_STATUS, &DELIVERY,
 
 /// What stands in a body where the transaction is to be undone.
 const UNDO: &str = "@undo@;";
-const UNDO_IN_FUNCTION: &str =
-    "raise exception 'item number is not valid' using errcode = 'TPC01', detail = 'clause 2.4.1.4';";
+const UNDO_IN_FUNCTION: &str = "raise exception 'item number is not valid' using errcode = 'TPC01';";
 const UNDO_IN_PROCEDURE: &str = "rollback; return;";
 
 /// The first version with procedures.
