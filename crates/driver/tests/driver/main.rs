@@ -7,3 +7,4 @@ mod driven;
 mod logs;
 mod options;
 mod scripts;
+mod tpcc;

@@ -16,3 +16,4 @@ mod signals;
 mod stops;
 mod targets;
 mod tool;
+mod tpcc;
