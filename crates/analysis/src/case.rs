@@ -28,8 +28,7 @@ pub(crate) fn summarize(
     for run in &counting {
         sums.add(&run.distributions);
     }
-    let nopm_runs = counting.iter().filter_map(|run| Some(run.summary.tpcc.as_ref()?.nopm)).collect();
-    let measured_s = counting.iter().map(|run| run.summary.measured_s).sum();
+    let summaries: Vec<&RunSummary> = counting.iter().map(|run| &run.summary).collect();
     let tps: Vec<f64> = counting.iter().filter_map(|run| run.summary.tps).collect();
     let mut summary = CaseSummary {
         case: case.clone(),
@@ -41,7 +40,7 @@ pub(crate) fn summarize(
         latency: sums.latency.summary(),
         service: sums.service.summary(),
         statements: sums.statement_summaries(),
-        tpcc: tpcc::summarize(case, &sums, measured_s, nopm_runs),
+        tpcc: tpcc::summarize(case, &sums, tpcc::Known::of_runs(&summaries)),
         findings: Vec::new(),
         grade: Grade::Valid,
     };

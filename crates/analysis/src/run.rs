@@ -27,6 +27,16 @@ pub(crate) fn explain(data: &RunData) -> Explained {
     let counted = seconds::count(data, &line);
     let measured_s = line.measured_s();
     let record = &data.record;
+    let resources = resources::resources(data, &line, &usage, counted.measured);
+    let known = tpcc::Known {
+        measured_s,
+        nopm_runs: Vec::new(),
+        server_tps: line
+            .measured_span()
+            .and_then(|(from_s, to_s)| usage.rate("server.transactions", from_s, to_s)),
+        driver_cpu: resources.driver_cpu,
+        server_cpu: resources.server_cpu,
+    };
     let mut summary = RunSummary {
         run: record.spec.run,
         block: record.spec.block,
@@ -42,8 +52,8 @@ pub(crate) fn explain(data: &RunData) -> Explained {
         service: counted.distributions.service.summary(),
         lag: counted.distributions.lag.summary(),
         statements: counted.distributions.statement_summaries(),
-        tpcc: tpcc::summarize(&record.case, &counted.distributions, measured_s, Vec::new()),
-        resources: resources::resources(data, &line, &usage, counted.measured),
+        tpcc: tpcc::summarize(&record.case, &counted.distributions, known),
+        resources,
         series: series::series(data, &line, &usage),
         marks: marks::marks(data, &line),
         seconds: counted.seconds,

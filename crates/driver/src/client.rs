@@ -227,7 +227,7 @@ impl Client {
     #[inline]
     pub(crate) fn want_rows(&mut self, fetch: bool) {
         if let Some(fetched) = &mut self.fetched {
-            fetched.begin(fetch);
+            fetched.begin(fetch, self.machine.takes_rows());
             self.scanner.want_rows(fetch);
         }
     }

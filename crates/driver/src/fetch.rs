@@ -7,6 +7,8 @@ use workload::{Fetch, Machine, Program, RunError};
 #[derive(Debug, Default)]
 pub(crate) struct Fetched {
     is_on: bool,
+    /// They are for a terminal, which takes all rows by the places of their columns.
+    is_for_terminal: bool,
     /// Every row of every result, for a terminal, and where each ends.
     rows: Vec<u8>,
     row_ends: Vec<usize>,
@@ -48,8 +50,9 @@ pub(crate) enum FetchError {
 
 impl Fetched {
     /// A new statement; whether its results are kept.
-    pub(crate) fn begin(&mut self, is_on: bool) {
+    pub(crate) fn begin(&mut self, is_on: bool, is_for_terminal: bool) {
         self.is_on = is_on;
+        self.is_for_terminal = is_for_terminal;
         self.rows.clear();
         self.row_ends.clear();
         self.n = 0;
@@ -63,9 +66,9 @@ impl Fetched {
         result.columns.extend_from_slice(body);
     }
 
-    /// A row of it. Without a description of its columns it is for a terminal, which knows their places.
+    /// A row of it.
     pub(crate) fn row(&mut self, body: &[u8]) {
-        if self.is_on && !self.is_open {
+        if self.is_for_terminal && self.is_on {
             self.rows.extend_from_slice(body);
             self.row_ends.push(self.rows.len());
             return;
@@ -98,7 +101,7 @@ impl Fetched {
     }
 
     fn open(&mut self) -> Option<&mut Kept> {
-        if !self.is_on {
+        if !self.is_on || self.is_for_terminal {
             return None;
         }
         if self.n == self.results.len() {

@@ -2,7 +2,7 @@
 
 use model::load::{LoadSpec, Profiles, Protocol};
 use wire::message;
-use workload::{Bundle, Command, Fetch, Machine, Program};
+use workload::{Builtins, Bundle, Command, Fetch, Machine, Program};
 
 use crate::client::{Client, Parsed};
 
@@ -181,12 +181,18 @@ impl Scripts {
 /// The programs of a load: its scripts, or the transactions of a built-in workload.
 fn bundle(load: &LoadSpec) -> Result<Bundle, String> {
     match load.profiles {
-        Some(Profiles::Tpcc) => {
-            let config = workload::tpcc::Config::from_defines(&load.defines).map_err(|e| e.to_string())?;
-            let bundle = Bundle::tpcc(config);
+        Some(profiles) => {
+            let builtins = match profiles {
+                Profiles::Tpcc => Builtins::tpcc(&load.defines),
+                Profiles::TprocC => Builtins::tproc_c(&load.defines),
+            };
+            let bundle = Bundle::builtin(builtins.map_err(|e| e.to_string())?);
             let names = || bundle.programs.iter().map(|program| program.name.as_str());
             if !names().eq(load.scripts.iter().map(|script| script.name.as_str())) {
-                return Err(format!("the scripts of tpcc are {}", names().collect::<Vec<_>>().join(", ")));
+                return Err(format!(
+                    "the built-in transactions are {}",
+                    names().collect::<Vec<_>>().join(", ")
+                ));
             }
             Ok(bundle)
         }

@@ -46,7 +46,7 @@ impl CheckReport {
 pub fn check(session: &mut Session, kind: WorkloadKind) -> Result<CheckReport> {
     match one_run::builtin(kind) {
         Some(builtin) => check_tpcb(session, builtin),
-        None => tpcc::check(session),
+        None => tpcc::check(session, Dataset::of(kind)),
     }
 }
 

@@ -213,6 +213,7 @@ mod tests {
                 n_threads: 1,
                 pace: Pace::Closed,
                 tpcc: None,
+                all_warehouses: false,
             },
             window: Window { ramp_up_s: 0, measure_s: 1, grace_s: 0 },
             prepare: Default::default(),

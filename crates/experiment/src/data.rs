@@ -41,6 +41,7 @@ pub enum DataState {
 pub fn inspect(session: &mut Session, dataset: Dataset) -> Result<DataState> {
     if let Some(comment) = session.query(&read_sql_on(dataset.marked_table()))?.scalar()
         && let Some(marker) = Marker::parse(comment)?
+        && marker.workload == dataset.name()
     {
         return Ok(match marker.state {
             MarkerState::Finished { .. } => DataState::Whole(marker),
@@ -322,7 +323,7 @@ pub struct After {
 pub fn quick_check(session: &mut Session, dataset: Dataset) -> Result<BTreeMap<String, String>> {
     match dataset {
         Dataset::Tpcb => Ok(BTreeMap::new()),
-        Dataset::Tpcc => crate::tpcc::quick_check(session),
+        Dataset::Tpcc | Dataset::TprocC => crate::tpcc::quick_check(session),
     }
 }
 
@@ -346,7 +347,7 @@ pub fn count_rows(session: &mut Session, dataset: Dataset) -> Result<BTreeMap<St
         let n = rows.scalar().and_then(|n| n.parse().ok()).context("count(*) gives a number")?;
         counts.insert(table.to_string(), n);
     }
-    if dataset == Dataset::Tpcc {
+    if dataset != Dataset::Tpcb {
         // Each district counts its own orders: exact, and cheap at any size.
         let rows = session.query("select sum(d_next_o_id - 1) from district")?;
         let n = rows.scalar().and_then(|n| n.parse().ok()).context("districts count their orders")?;

@@ -10,17 +10,20 @@ pub enum Dataset {
     Tpcb,
     /// The nine tables of TPC-C.
     Tpcc,
+    /// The same by HammerDB's types, names and functions.
+    TprocC,
 }
 
 impl Dataset {
     /// All sets.
-    pub const ALL: [Dataset; 2] = [Dataset::Tpcb, Dataset::Tpcc];
+    pub const ALL: [Dataset; 3] = [Dataset::Tpcb, Dataset::Tpcc, Dataset::TprocC];
 
     /// The tables of a workload.
     pub fn of(kind: WorkloadKind) -> Dataset {
         match kind {
             WorkloadKind::Tpcb | WorkloadKind::TpcbSimple | WorkloadKind::TpcbSelect => Dataset::Tpcb,
             WorkloadKind::Tpcc => Dataset::Tpcc,
+            WorkloadKind::TprocC => Dataset::TprocC,
         }
     }
 
@@ -34,6 +37,7 @@ impl Dataset {
         match self {
             Dataset::Tpcb => "tpcb",
             Dataset::Tpcc => "tpcc",
+            Dataset::TprocC => "tproc-c",
         }
     }
 
@@ -42,6 +46,16 @@ impl Dataset {
         match self {
             Dataset::Tpcb => "TPC-B-like",
             Dataset::Tpcc => "TPC-C",
+            Dataset::TprocC => "TPROC-C",
+        }
+    }
+
+    /// The workload that loads it, where only the tables are asked for.
+    pub fn workload(self) -> WorkloadKind {
+        match self {
+            Dataset::Tpcb => WorkloadKind::Tpcb,
+            Dataset::Tpcc => WorkloadKind::Tpcc,
+            Dataset::TprocC => WorkloadKind::TprocC,
         }
     }
 
@@ -49,7 +63,7 @@ impl Dataset {
     pub fn marked_table(self) -> &'static str {
         match self {
             Dataset::Tpcb => tpcb::Table::Branches.name(),
-            Dataset::Tpcc => tpcc::Table::Warehouse.name(),
+            Dataset::Tpcc | Dataset::TprocC => tpcc::Table::Warehouse.name(),
         }
     }
 
@@ -57,7 +71,7 @@ impl Dataset {
     pub fn history_table(self) -> &'static str {
         match self {
             Dataset::Tpcb => tpcb::Table::History.name(),
-            Dataset::Tpcc => tpcc::Table::History.name(),
+            Dataset::Tpcc | Dataset::TprocC => tpcc::Table::History.name(),
         }
     }
 
@@ -65,7 +79,7 @@ impl Dataset {
     pub fn tables(self) -> Vec<&'static str> {
         match self {
             Dataset::Tpcb => tpcb::TABLES.iter().map(|table| table.name()).collect(),
-            Dataset::Tpcc => tpcc::TABLES.iter().map(|table| table.name()).collect(),
+            Dataset::Tpcc | Dataset::TprocC => tpcc::TABLES.iter().map(|table| table.name()).collect(),
         }
     }
 
@@ -73,7 +87,7 @@ impl Dataset {
     pub fn estimated_bytes(self, scale: u32) -> u64 {
         match self {
             Dataset::Tpcb => tpcb::estimated_bytes(scale),
-            Dataset::Tpcc => tpcc::estimated_bytes(scale),
+            Dataset::Tpcc | Dataset::TprocC => tpcc::estimated_bytes(scale),
         }
     }
 }

@@ -163,7 +163,7 @@ impl Grid {
         Ok(grid)
     }
 
-    /// The keys that only TPC-C has.
+    /// The keys that only TPC-C and TPROC-C have.
     fn add_tpcc(&mut self, workload: &WorkloadSection) -> Result<(), String> {
         let texts =
             |levels: &[&dyn ToString]| levels.iter().map(|level| level.to_string()).collect::<Vec<_>>();
@@ -181,6 +181,12 @@ impl Grid {
                 return Err(format!("{key} is for workload.kind = \"tpcc\" alone"));
             }
             self.add(key, &texts(&levels));
+        }
+        if let Some(levels) = &workload.all_warehouses {
+            if !workload.kind.all().iter().all(|kind| *kind == WorkloadKind::TprocC) {
+                return Err("workload.all_warehouses is for workload.kind = \"tproc-c\" alone".to_string());
+            }
+            self.add("workload.all_warehouses", levels.all());
         }
         Ok(())
     }
@@ -274,6 +280,7 @@ fn workload_spec(
         n_threads: n_threads.min(n_clients),
         pace,
         tpcc,
+        all_warehouses: values.get("workload.all_warehouses") == Some(&"true"),
     })
 }
 
@@ -307,7 +314,7 @@ fn resolve_scale(scale: Scale, dataset: Dataset, most_clients: u32, site: &Site)
     // Each client of TPC-C has a warehouse to itself.
     let (per_client, least) = match dataset {
         Dataset::Tpcb => (2, 20),
-        Dataset::Tpcc => (1, 10),
+        Dataset::Tpcc | Dataset::TprocC => (1, 10),
     };
     match (scale, site.memory_bytes) {
         (Scale::Units(0), _) => Err("workload.scale: 0 is not in 1..".to_string()),

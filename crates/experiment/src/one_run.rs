@@ -19,7 +19,7 @@ use server::facts::LocalFacts;
 use store::RunWriter;
 use wire::Conninfo;
 use wire::session::Session;
-use workload::Builtin;
+use workload::{Builtin, Builtins};
 
 use crate::conduct::STOPPED;
 use crate::data::{self, DataState};
@@ -235,7 +235,10 @@ impl OneRun<'_> {
         let workload = &self.case.workload;
         let common = self.common_load(conninfo);
         let Some(builtin) = builtin(workload.kind) else {
-            return tpcc_load(common, workload, place.c_load, self.spec.seed);
+            return match self.dataset() {
+                Dataset::TprocC => tproc_c_load(common, workload),
+                _ => tpcc_load(common, workload, place.c_load, self.spec.seed),
+            };
         };
         LoadSpec {
             scripts: vec![ScriptSpec {
@@ -325,7 +328,7 @@ pub fn builtin(kind: WorkloadKind) -> Option<Builtin> {
         WorkloadKind::Tpcb => Some(Builtin::Tpcb),
         WorkloadKind::TpcbSimple => Some(Builtin::TpcbSimple),
         WorkloadKind::TpcbSelect => Some(Builtin::TpcbSelect),
-        WorkloadKind::Tpcc => None,
+        WorkloadKind::Tpcc | WorkloadKind::TprocC => None,
     }
 }
 
@@ -338,6 +341,32 @@ fn c_load(session: &mut Session, dataset: Dataset) -> Result<Option<u32>> {
         DataState::Whole(marker) => marker.extra.get(tpcc::C_LOAD).and_then(|text| text.parse().ok()),
         _ => None,
     })
+}
+
+/// Built-in transactions as the load names them, with their SQL for people.
+fn scripts_of(builtins: &Builtins) -> Vec<ScriptSpec> {
+    let script = |(program, weight): (workload::Program, u32)| ScriptSpec {
+        tag: program.name.clone(),
+        weight,
+        source: program.statements.iter().map(|s| format!("{};\n", s.text)).collect(),
+        name: program.name,
+    };
+    builtins.programs().into_iter().map(script).collect()
+}
+
+/// The load of TPROC-C. Errors are not tried again: HammerDB goes on with the next transaction.
+fn tproc_c_load(common: LoadSpec, workload: &WorkloadSpec) -> LoadSpec {
+    let builtins = Builtins::TprocC(workload::tprocc::Config {
+        warehouses: workload.scale,
+        clients: workload.n_clients,
+        all_warehouses: workload.all_warehouses,
+    });
+    LoadSpec {
+        scripts: scripts_of(&builtins),
+        profiles: Some(Profiles::TprocC),
+        defines: builtins.defines(),
+        ..common
+    }
 }
 
 /// The load of TPC-C: its transactions, and the words and numbers that they need.
@@ -353,19 +382,13 @@ fn tpcc_load(common: LoadSpec, workload: &WorkloadSpec, c_load: Option<u32>, see
         think: spec.think.as_str().parse().unwrap_or_default(),
         constants,
     };
-    let script = |(program, weight): (workload::Program, u32)| ScriptSpec {
-        tag: program.name.clone(),
-        weight,
-        source: program.statements.iter().map(|s| format!("{};\n", s.text)).collect(),
-        name: program.name,
-    };
     let mut target = common.target;
     let options = target.remove("options").map_or(String::new(), |options| format!("{options} "));
     let isolation = spec.isolation.as_str().replace(' ', "\\ ");
     target.insert("options".to_string(), format!("{options}-c default_transaction_isolation={isolation}"));
     LoadSpec {
         target,
-        scripts: workload::tpcc::programs(&config).into_iter().map(script).collect(),
+        scripts: scripts_of(&Builtins::Tpcc(config)),
         profiles: Some(Profiles::Tpcc),
         defines: config.defines(),
         // 40001 and 40P01 are for the application to try again.

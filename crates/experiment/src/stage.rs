@@ -64,8 +64,8 @@ impl Site<'_> {
         let mut tell = |progress| watch(Progress::Load(progress));
         let report = match Dataset::of(case.workload.kind) {
             Dataset::Tpcb => data::load(session, &request, &mut tell)?,
-            Dataset::Tpcc => {
-                tpcc::load(session, &|| session::open(conninfo, self.stop), &request, &mut tell)?
+            dataset => {
+                tpcc::load(session, dataset, &|| session::open(conninfo, self.stop), &request, &mut tell)?
             }
         };
         let megabytes = report.data_bytes as f64 / 1e6;

@@ -8,7 +8,8 @@ use anyhow::{Context, Result, bail};
 use loader::Streams;
 use wire::session::Session;
 use workload::marker::{Marker, MarkerState};
-use workload::tpcc::{self, Population, TABLES};
+use workload::tpcc::{self, Population, Style, TABLES};
+use workload::tprocc;
 
 use crate::check::{CheckReport, run_checks};
 use crate::data::{self, DataState, LoadProgress, LoadReport, LoadRequest, STOPPED_LOADING};
@@ -22,6 +23,21 @@ pub const C_LOAD: &str = "c_load";
 const STREAMS_MAX: usize = 3;
 /// Rows of an order's lines, in the mean.
 const LINES_PER_ORDER: u64 = 10;
+/// The checks that HammerDB's transactions do not break.
+const KEPT_BY_HAMMERDB: [&str; 12] = [
+    "row-counts",
+    "3.3.2.1",
+    "3.3.2.2",
+    "3.3.2.3",
+    "3.3.2.4",
+    "3.3.2.5",
+    "3.3.2.6",
+    "3.3.2.7",
+    "3.3.2.8",
+    "3.3.2.9",
+    "3.3.2.11",
+    "lines",
+];
 /// Larger tables are not read around each run: about 100 warehouses, and some seconds.
 const QUICK_BYTES_MAX: u64 = 512 << 20;
 
@@ -31,11 +47,12 @@ const QUICK_BYTES_MAX: u64 = 512 << 20;
 /// When tables are there that must not be dropped, when the server fails, or when `stop` is raised.
 pub fn load(
     session: &mut Session,
+    dataset: Dataset,
     connect: &dyn Fn() -> Result<Session>,
     request: &LoadRequest<'_>,
     progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<LoadReport> {
-    let result = load_all(session, connect, request, progress);
+    let result = load_all(session, dataset, connect, request, progress);
     if result.is_err() && request.stop.load(Ordering::Relaxed) {
         bail!(STOPPED_LOADING);
     }
@@ -44,30 +61,41 @@ pub fn load(
 
 fn load_all(
     session: &mut Session,
+    dataset: Dataset,
     connect: &dyn Fn() -> Result<Session>,
     request: &LoadRequest<'_>,
     progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<LoadReport> {
     let begun = Instant::now();
-    data::refuse_foreign(session, Dataset::Tpcc, request.replace)?;
+    data::refuse_foreign(session, dataset, request.replace)?;
     let at = session.query("select date_trunc('second', now())::text")?;
     let at = at.scalar().context("the server has a clock")?.to_string();
-    let population = Population { warehouses: request.scale, seed: POPULATION_SEED, at };
+    let style = if dataset == Dataset::Tpcc { Style::Spec } else { Style::HammerDb };
+    let population = Population { warehouses: request.scale, seed: POPULATION_SEED, style, at };
     let marker = |state| {
         let c_load = population.constants().c_last.to_string();
         Marker {
-            workload: Dataset::Tpcc.name().to_string(),
+            workload: dataset.name().to_string(),
             scale: request.scale,
             tool_version: env!("CARGO_PKG_VERSION").to_string(),
             state,
             extra: [(C_LOAD.to_string(), c_load)].into(),
         }
     };
-    let comment = |state| marker(state).comment_sql_on(Dataset::Tpcc.marked_table());
+    let comment = |state| marker(state).comment_sql_on(dataset.marked_table());
     let mut statements = tpcc::drop_all();
-    statements.extend(tpcc::create_tables());
+    match dataset {
+        Dataset::TprocC => {
+            statements.push(tprocc::drop_routines());
+            statements.extend(tprocc::create_tables());
+            statements.extend(tprocc::create_routines());
+        }
+        Dataset::Tpcb | Dataset::Tpcc => {
+            statements.extend(tpcc::create_tables());
+            statements.extend(tpcc::create_routines(session.server_version_num()));
+        }
+    }
     statements.push(comment(MarkerState::Loading));
-    statements.extend(tpcc::create_routines(session.server_version_num()));
     data::change(session, &statements)?;
 
     let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -124,23 +152,27 @@ fn rows_about(warehouses: u32) -> u64 {
 ///
 /// # Errors
 /// When there are no such tables, they are unfinished, or the server fails.
-pub fn check(session: &mut Session) -> Result<CheckReport> {
-    let scale = match data::inspect(session, Dataset::Tpcc)? {
+pub fn check(session: &mut Session, dataset: Dataset) -> Result<CheckReport> {
+    let scale = match data::inspect(session, dataset)? {
         DataState::Whole(marker) => marker.scale,
         DataState::Foreign { scale: Some(scale), .. } if scale > 0 => scale,
         DataState::Foreign { tables, .. } => {
-            bail!("the tables {} are not a whole TPC-C set", tables.join(", "))
+            bail!("the tables {} are not a whole {} set", tables.join(", "), dataset.title())
         }
         DataState::Half(marker) => bail!(
             "loading scale {} was begun by pgdyno {} and not finished; load again with pgdyno init",
             marker.scale,
             marker.tool_version
         ),
-        DataState::Absent => bail!("the database has no TPC-C tables; load them with pgdyno init"),
+        DataState::Absent => {
+            bail!("the database has no {} tables; load them with pgdyno init", dataset.title())
+        }
     };
     session.execute("begin transaction isolation level repeatable read read only")?;
     let mut checks = tpcc::checks(scale);
-    if session.query(tpcc::is_fresh())?.is_empty() {
+    if dataset == Dataset::TprocC {
+        checks.retain(|check| KEPT_BY_HAMMERDB.contains(&check.id));
+    } else if session.query(tpcc::is_fresh())?.is_empty() {
         checks.extend(tpcc::fresh_checks(scale));
     }
     let results = run_checks(session, &checks)?;

@@ -3,7 +3,8 @@
 //! One stream fills a table, so that its rows are written frozen; the three large tables (stock, order lines,
 //! customers) have about the same size, so three streams are busy to the end and more find nothing to do.
 
-use workload::tpcc::{self, Population, Table};
+use workload::tpcc::{self, Population, Style, Table};
+use workload::tprocc;
 
 use crate::streams::{Copy, Job, Part, Step};
 use crate::tpcb::LIMIT_LOCK_WAITS;
@@ -31,7 +32,10 @@ fn job(table: Table, population: &Population) -> Job {
     let mut rows = tpcc::Rows::new(table, population, 0..u64::MAX);
     let copy = Copy {
         table: name.to_string(),
-        sql: tpcc::copy_statement(table, true),
+        sql: match population.style {
+            Style::Spec => tpcc::copy_statement(table, true),
+            Style::HammerDb => tprocc::copy_statement(table),
+        },
         rows: Box::new(move |out, max_bytes| rows.fill(out, max_bytes)),
     };
     let filled = Step::Transaction(vec![
@@ -40,7 +44,10 @@ fn job(table: Table, population: &Population) -> Job {
         Part::Copy(copy),
     ]);
     let is_of = |sql: &&String| sql.contains(&format!(" {name} "));
-    let indexed = [tpcc::primary_keys(), tpcc::indexes()].concat();
+    let indexed = match population.style {
+        Style::Spec => [tpcc::primary_keys(), tpcc::indexes()].concat(),
+        Style::HammerDb => [tprocc::primary_keys(), tprocc::indexes()].concat(),
+    };
     let indexed = indexed.iter().filter(is_of).map(|sql| Step::Alone(sql.clone()));
     let vacuumed = Step::Alone(format!("vacuum analyze {name}"));
     Job::of(name, [filled].into_iter().chain(indexed).chain([vacuumed]).collect())
@@ -52,7 +59,7 @@ mod tests {
 
     #[test]
     fn every_index_is_made_by_the_job_of_its_table() {
-        let population = Population { warehouses: 1, seed: 1, at: String::new() };
+        let population = Population { warehouses: 1, seed: 1, style: Style::Spec, at: String::new() };
         let alone = |job: &Job| job.steps.iter().filter(|step| matches!(step, Step::Alone(_))).count() - 1;
         let jobs = fill(&population);
         assert_eq!(jobs.len(), tpcc::TABLES.len());

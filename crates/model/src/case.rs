@@ -94,6 +94,9 @@ pub struct WorkloadSpec {
     /// What only TPC-C has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tpcc: Option<TpccSpec>,
+    /// Of TPROC-C: each client goes round its share of all warehouses.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all_warehouses: bool,
 }
 
 /// How a TPC-C workload is run.
@@ -159,12 +162,20 @@ pub enum WorkloadKind {
     /// TPC-C-like: five transactions of a wholesale supplier.
     #[serde(rename = "tpcc")]
     Tpcc,
+    /// HammerDB's TPROC-C, by its stored functions.
+    #[serde(rename = "tproc-c")]
+    TprocC,
 }
 
 impl WorkloadKind {
     /// All workloads.
-    pub const ALL: [WorkloadKind; 4] =
-        [WorkloadKind::Tpcb, WorkloadKind::TpcbSimple, WorkloadKind::TpcbSelect, WorkloadKind::Tpcc];
+    pub const ALL: [WorkloadKind; 5] = [
+        WorkloadKind::Tpcb,
+        WorkloadKind::TpcbSimple,
+        WorkloadKind::TpcbSelect,
+        WorkloadKind::Tpcc,
+        WorkloadKind::TprocC,
+    ];
 
     /// The word used in files and on the command line.
     pub fn as_str(self) -> &'static str {
@@ -173,6 +184,7 @@ impl WorkloadKind {
             WorkloadKind::TpcbSimple => "tpcb-simple",
             WorkloadKind::TpcbSelect => "tpcb-select",
             WorkloadKind::Tpcc => "tpcc",
+            WorkloadKind::TprocC => "tproc-c",
         }
     }
 }
@@ -187,9 +199,8 @@ impl FromStr for WorkloadKind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<WorkloadKind, String> {
-        WorkloadKind::ALL
-            .into_iter()
-            .find(|kind| kind.as_str() == text)
-            .ok_or_else(|| format!("`{text}` is not a workload; use tpcb, tpcb-simple, tpcb-select or tpcc"))
+        WorkloadKind::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| {
+            format!("`{text}` is not a workload; use tpcb, tpcb-simple, tpcb-select, tpcc or tproc-c")
+        })
     }
 }

@@ -101,6 +101,9 @@ pub struct WorkloadSection {
     /// TPC-C: isolation level of all transactions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Levels<Isolation>>,
+    /// TPROC-C: each client goes round its share of all warehouses, in place of one drawn at the beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub all_warehouses: Option<Levels<bool>>,
 }
 
 impl Default for WorkloadSection {
@@ -115,6 +118,7 @@ impl Default for WorkloadSection {
             calls: None,
             think: None,
             isolation: None,
+            all_warehouses: None,
         }
     }
 }

@@ -113,6 +113,8 @@ impl Default for LoadSpec {
 pub enum Profiles {
     /// TPC-C-like: parameters `scale`, `calls`, `think`, and C-Run as `c_last`, `c_id`, `ol_i_id`.
     Tpcc,
+    /// HammerDB's TPROC-C: parameters `scale`, `clients`, `all_warehouses`.
+    TprocC,
 }
 
 /// What a client does after an error of the server that is not tried again.

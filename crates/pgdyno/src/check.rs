@@ -78,6 +78,7 @@ pub(crate) fn embedded_case(args: &ServerArgs, kind: WorkloadKind, scale: u32) -
             n_threads: 1,
             pace: Pace::Closed,
             tpcc: None,
+            all_warehouses: false,
         },
         window: Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 },
         prepare: Default::default(),

@@ -92,7 +92,7 @@ pub(crate) struct ExperimentArgs {
     /// How statements are sent: simple, extended, prepared.
     #[arg(short = 'M', long, value_name = "MODE,...", value_delimiter = ',')]
     pub(crate) protocol: Vec<String>,
-    /// What is run: tpcb, tpcb-simple, tpcb-select, tpcc.
+    /// What is run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c.
     #[arg(short, long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) workload: Vec<String>,
     /// When transactions are due: closed, 2000/s (random gaps), "constant 2000/s".
@@ -180,7 +180,7 @@ pub(crate) struct ListArgs {
 pub(crate) struct InitArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    /// Whose tables: tpcb, tpcc.
+    /// Whose tables: tpcb, tpcc, tproc-c.
     #[arg(short, long, value_name = "NAME", default_value = "tpcb")]
     pub(crate) workload: String,
     /// Scale units of data: branches, or warehouses.
@@ -196,7 +196,7 @@ pub(crate) struct InitArgs {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    /// Which workload ran: tpcb, tpcb-simple, tpcb-select, tpcc [default: what ran last on the embedded server, else tpcb].
+    /// Which workload ran: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c [default: what ran last on the embedded server, else tpcb].
     #[arg(short, long, value_name = "NAME")]
     pub(crate) workload: Option<String>,
     /// Scale of the embedded server's data [default: what was used last].

@@ -6,7 +6,6 @@ use experiment::dataset::Dataset;
 use experiment::progress::Progress;
 use experiment::stage::{Found, Site, Stage};
 use experiment::{hold, session, tpcc};
-use model::case::WorkloadKind;
 use model::units::Scale;
 use server::Cache;
 use wire::conninfo::PasswordSource;
@@ -36,8 +35,8 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         let mut show = |load| screen.show(Progress::Load(load));
         let report = match dataset {
             Dataset::Tpcb => data::load(&mut session, &request, &mut show),
-            Dataset::Tpcc => {
-                tpcc::load(&mut session, &|| session::open(&conninfo, stop), &request, &mut show)
+            dataset => {
+                tpcc::load(&mut session, dataset, &|| session::open(&conninfo, stop), &request, &mut show)
             }
         };
         screen.close();
@@ -56,11 +55,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         stop,
         now: &now,
     };
-    let kind = match dataset {
-        Dataset::Tpcb => WorkloadKind::Tpcb,
-        Dataset::Tpcc => WorkloadKind::Tpcc,
-    };
-    let case = embedded_case(&args.server, kind, scale)?;
+    let case = embedded_case(&args.server, dataset.workload(), scale)?;
     let mut watch = |progress| screen.show(progress);
     let stage =
         Found::of(&case, &site, &mut watch).and_then(|found| Stage::set_up(found, &case, &site, &mut watch));

@@ -43,7 +43,7 @@ fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, Strin
     if study.runs.iter().any(|run| run.tpcc.is_some()) {
         put("nopm", number(run.tpcc.as_ref().map(|tpcc| tpcc.nopm)));
         put("orders_per_min", number(run.tpcc.as_ref().map(|tpcc| tpcc.orders_per_min)));
-        put("tpm", number(run.tpcc.as_ref().map(|tpcc| tpcc.tpm)));
+        put("tpm", number(run.tpcc.as_ref().map(|tpcc| tpcc.server_tpm.unwrap_or(tpcc.tpm))));
     }
     counts(&mut row, "", &run.counts);
     counts(&mut row, "total_", &run.total);

@@ -84,7 +84,7 @@ pub(crate) fn tpcc(study: &Study) -> Vec<String> {
             words::one_line(&case.label),
             format::tps(tpcc.nopm),
             format::tps(tpcc.orders_per_min),
-            format::tps(tpcc.tpm),
+            format::tps(tpcc.server_tpm.unwrap_or(tpcc.tpm)),
             p90.collect::<Vec<_>>().join(", ")
         ))
     };

@@ -33,6 +33,7 @@ pub(crate) fn case() -> Case {
             n_threads: 1,
             pace: Pace::Closed,
             tpcc: None,
+            all_warehouses: false,
         },
         window: Window { ramp_up_s: 1, measure_s: 2, grace_s: 1 },
         prepare: Prepare::default(),

@@ -1,8 +1,8 @@
 //! All scripts of a run, with the variables they share and how often each runs.
 
+use crate::native::Builtins;
 use crate::random::Prng;
 use crate::script::{Program, ScriptError};
-use crate::tpcc;
 use crate::variables::{VariableTable, is_valid_name};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ pub struct Bundle {
     /// Names of the variables of all programs.
     pub variables: Arc<VariableTable>,
     weight_total: i64,
-    /// How terminals are made, in place of interpreters of scripts.
-    pub(crate) tpcc: Option<tpcc::Config>,
+    /// Which clients take the place of interpreters of scripts.
+    pub(crate) builtins: Option<Builtins>,
 }
 
 impl Bundle {
@@ -53,15 +53,15 @@ impl Bundle {
             program.variables = Arc::clone(&variables);
         }
         let weights = scripts.iter().map(|(_, _, weight)| *weight).collect();
-        Ok(Bundle { programs, weights, variables, weight_total, tpcc: None })
+        Ok(Bundle { programs, weights, variables, weight_total, builtins: None })
     }
 
-    /// The transactions of TPC-C.
-    pub fn tpcc(config: tpcc::Config) -> Bundle {
-        let (programs, weights): (Vec<Program>, Vec<u32>) = tpcc::programs(&config).into_iter().unzip();
+    /// Built-in transactions.
+    pub fn builtin(builtins: Builtins) -> Bundle {
+        let (programs, weights): (Vec<Program>, Vec<u32>) = builtins.programs().into_iter().unzip();
         let weight_total = weights.iter().copied().map(i64::from).sum();
         let variables = Arc::clone(&programs[0].variables);
-        Bundle { programs, weights, variables, weight_total, tpcc: Some(config) }
+        Bundle { programs, weights, variables, weight_total, builtins: Some(builtins) }
     }
 
     /// The index of the script to run next. A single script draws nothing.

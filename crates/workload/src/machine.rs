@@ -7,10 +7,11 @@ use crate::bundle::Bundle;
 use crate::eval::{self, DebugLine, Scope, Slot};
 use crate::expr::Expr;
 use crate::meta::leading_int;
+use crate::native::Client;
 use crate::random::Prng;
 use crate::script::{Command, Delay, Program};
 use crate::statement::Piece;
-use crate::tpcc::{Next, Terminal};
+use crate::tpcc::Next;
 use crate::value::{EvalError, Value};
 use crate::variables::VariableId;
 use std::collections::BTreeMap;
@@ -71,16 +72,16 @@ pub struct Machine {
     /// The next command is an `\elif` whose condition decides, because no branch before it was taken.
     is_undecided: bool,
     debug: Vec<DebugLine>,
-    /// Takes the place of the interpreter where programs are transactions of TPC-C.
-    terminal: Option<Box<Terminal>>,
+    /// Takes the place of the interpreter where transactions are built in.
+    client: Option<Client>,
 }
 
 impl Machine {
     /// A client with the given variables set. `client_id` becomes the variable of that name, unless it is defined.
     pub fn new(bundle: &Bundle, prng: Prng, client_id: usize, defines: &BTreeMap<String, String>) -> Machine {
-        let terminal = bundle.tpcc.map(|config| Box::new(Terminal::new(config, prng.clone(), client_id)));
+        let client = bundle.builtins.map(|builtins| builtins.client(prng.clone(), client_id));
         let mut machine = Machine {
-            terminal,
+            client,
             slots: vec![Slot::Unset; bundle.variables.len()],
             prng_at_begin: prng.clone(),
             prng,
@@ -101,8 +102,8 @@ impl Machine {
 
     /// Starts a transaction at the first command and remembers the random stream for [`Machine::rewind`].
     pub fn begin(&mut self, program: &Program) {
-        if let (Some(terminal), Some(profile)) = (&mut self.terminal, program.profile) {
-            return terminal.begin(profile);
+        if let (Some(client), Some(profile)) = (&mut self.client, program.profile) {
+            return client.begin(profile);
         }
         self.prng_at_begin.clone_from(&self.prng);
         self.command = 0;
@@ -113,8 +114,8 @@ impl Machine {
     /// Starts the transaction over with the same random values. Variables keep what the failed try assigned, as in
     /// pgbench.
     pub fn rewind(&mut self) {
-        if let Some(terminal) = &mut self.terminal {
-            return terminal.rewind();
+        if let Some(client) = &mut self.client {
+            return client.rewind();
         }
         self.prng.clone_from(&self.prng_at_begin);
         self.command = 0;
@@ -137,8 +138,8 @@ impl Machine {
     /// no command of its own, as in pgbench's statistics.
     #[inline]
     pub fn step_one(&mut self, program: &Program) -> Result<Option<Action>, RunError> {
-        if let Some(terminal) = &mut self.terminal {
-            return terminal.step().map(Some).map_err(|missing| self.not_found(program, missing));
+        if let Some(client) = &mut self.client {
+            return client.step().map(Some).map_err(|missing| self.not_found(program, missing));
         }
         let Some(step) = program.commands.get(self.command) else { return Ok(Some(Action::End)) };
         let action = match &step.command {
@@ -187,8 +188,8 @@ impl Machine {
 
     /// Index of the command that was handed out last as an [`Action`].
     pub fn current(&self) -> usize {
-        if let Some(terminal) = &self.terminal {
-            return terminal.statement();
+        if let Some(client) = &self.client {
+            return client.statement();
         }
         self.command.saturating_sub(1)
     }
@@ -201,8 +202,8 @@ impl Machine {
     /// Appends a parameter's text for Bind. Tells whether the variable is set; when not, pgbench sends NULL.
     #[inline]
     pub fn parameter(&self, _program: &Program, variable: VariableId, out: &mut Vec<u8>) -> bool {
-        if let Some(terminal) = &self.terminal {
-            return terminal.parameter(variable, out);
+        if let Some(client) = &self.client {
+            return client.parameter(variable, out);
         }
         match &self.slots[variable.index()] {
             Slot::Unset => return false,
@@ -217,8 +218,8 @@ impl Machine {
         for piece in &program.statements[statement].pieces {
             match piece {
                 Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
-                // No value of a terminal has a quote in it, and what is quoted becomes any type.
-                Piece::Variable(variable) if self.terminal.is_some() => {
+                // No value of built-in transactions has a quote in it, and what is quoted becomes any type.
+                Piece::Variable(variable) if self.client.is_some() => {
                     let start = out.len();
                     out.push(b'\'');
                     match self.parameter(program, *variable, out) {
@@ -239,11 +240,17 @@ impl Machine {
         }
     }
 
-    /// The transaction that a terminal takes next; `None` if the caller chooses scripts. `now_ns` is the end of the
+    /// The built-in transaction that comes next; `None` if the caller chooses scripts. `now_ns` is the end of the
     /// last one, or the beginning.
     #[inline]
     pub fn next_transaction(&mut self, now_ns: u64) -> Option<Next> {
-        self.terminal.as_mut().map(|terminal| terminal.next(now_ns))
+        self.client.as_mut().map(|client| client.next(now_ns))
+    }
+
+    /// Whether rows are for [`Machine::take_row`] instead of variables.
+    #[inline]
+    pub fn takes_rows(&self) -> bool {
+        self.client.is_some()
     }
 
     /// Takes in a row of a statement that fetches [`Fetch::Rows`](crate::Fetch::Rows); values in the order of their
@@ -253,20 +260,20 @@ impl Machine {
         program: &Program,
         row: &'a mut dyn Iterator<Item = Option<&'a [u8]>>,
     ) -> Result<(), RunError> {
-        let Some(terminal) = &mut self.terminal else { return Ok(()) };
-        terminal.take_row(row).map_err(|missing| self.not_found(program, missing))
+        let Some(client) = &mut self.client else { return Ok(()) };
+        client.take_row(row).map_err(|missing| self.not_found(program, missing))
     }
 
     /// Whether an error of the server is how the transaction is meant to end.
     pub fn expects(&self, sqlstate: &str) -> bool {
-        self.terminal.as_ref().is_some_and(|terminal| terminal.expects(sqlstate))
+        self.client.as_ref().is_some_and(|client| client.expects(sqlstate))
     }
 
     /// Adds to `facts` what the transaction that ended was like, in the order of [`Program::facts`].
     #[inline]
     pub fn add_facts(&self, facts: &mut [u64]) {
-        if let Some(terminal) = &self.terminal {
-            terminal.add_facts(facts);
+        if let Some(client) = &self.client {
+            client.add_facts(facts);
         }
     }
 

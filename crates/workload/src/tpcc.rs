@@ -27,7 +27,7 @@ mod transaction;
 pub use checks::{QUICK, checks, fresh_checks, is_fresh};
 pub use config::{Calls, Config, ConfigError, Think};
 pub use nurand::Constants;
-pub use population::Population;
+pub use population::{Population, Style};
 pub use programs::{Profile, programs};
 pub use routines::create_routines;
 pub use rows::Rows;

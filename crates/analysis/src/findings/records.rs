@@ -105,7 +105,7 @@ pub(super) fn history_differs(context: &RunContext) -> Option<Finding> {
         return None;
     }
     let done = record.done.as_ref()?.counts;
-    let differs = if record.case.workload.kind == WorkloadKind::Tpcc {
+    let differs = if matches!(record.case.workload.kind, WorkloadKind::Tpcc | WorkloadKind::TprocC) {
         let payments = of_script(context, "payment");
         let new_orders = of_script(context, "new-order");
         growth(context, "history", payments.0.committed, payments.0.unknown, "payments").or_else(|| {

@@ -52,6 +52,7 @@ pub(crate) fn case(id: u32) -> Case {
             n_threads: 1,
             pace: Pace::Closed,
             tpcc: None,
+            all_warehouses: false,
         },
         window: WINDOW,
         prepare: Prepare::default(),

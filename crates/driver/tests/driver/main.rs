@@ -8,3 +8,4 @@ mod logs;
 mod options;
 mod scripts;
 mod tpcc;
+mod tprocc;

@@ -2,26 +2,44 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, Weak};
 
 use loader::Streams;
 use model::interval::Interval;
 use model::load::{LoadSpec, OnError, Profiles, Protocol, ScriptSpec, Window};
 use wire::{Conninfo, Session};
-use workload::tpcc::{self, Calls, Config, Constants, Population, TABLES, Table, Think};
+use workload::tpcc::{self, Calls, Config, Constants, Population, Style, TABLES, Table, Think};
 
 use crate::cluster::Cluster;
 use crate::driven::{Driven, drive};
 
 /// A server with a database `loaded` of one warehouse.
-struct Supplier {
-    cluster: Cluster,
+pub(crate) struct Supplier {
+    pub(crate) cluster: Cluster,
     population: Population,
 }
 
 impl Supplier {
+    /// The server that the tests share; it ends with the last test that uses it.
+    pub(crate) fn shared() -> Arc<Supplier> {
+        static SHARED: Mutex<Weak<Supplier>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Some(supplier) = shared.upgrade() {
+            return supplier;
+        }
+        let supplier = Arc::new(Supplier::start());
+        *shared = Arc::downgrade(&supplier);
+        supplier
+    }
+
     fn start() -> Supplier {
         let cluster = Cluster::start();
-        let population = Population { warehouses: 1, seed: 1, at: "2026-11-21 12:00:00+00".to_string() };
+        let population = Population {
+            warehouses: 1,
+            seed: 1,
+            style: Style::Spec,
+            at: "2026-11-21 12:00:00+00".to_string(),
+        };
         cluster.session().execute("create database loaded").unwrap();
         let supplier = Supplier { cluster, population };
         let mut session = supplier.session("loaded");
@@ -35,15 +53,15 @@ impl Supplier {
         supplier
     }
 
-    fn conninfo(&self, database: &str) -> Conninfo {
+    pub(crate) fn conninfo(&self, database: &str) -> Conninfo {
         Conninfo { dbname: database.to_string(), ..self.cluster.conninfo() }
     }
 
-    fn session(&self, database: &str) -> Session {
+    pub(crate) fn session(&self, database: &str) -> Session {
         Session::connect(&self.conninfo(database)).unwrap()
     }
 
-    /// A copy of the loaded database.
+    /// A copy of the loaded database, which nobody connects to any more.
     fn copy(&self, name: &str) {
         self.cluster.session().execute(&format!("create database {name} template loaded")).unwrap();
     }
@@ -116,7 +134,7 @@ fn fact(driven: &Driven, script: usize, name: &str) -> u64 {
     of_script(driven, script).filter_map(|interval| interval.facts.get(name)).sum()
 }
 
-fn committed(driven: &Driven, script: usize) -> u64 {
+pub(crate) fn committed(driven: &Driven, script: usize) -> u64 {
     of_script(driven, script).map(|interval| interval.counts.committed).sum()
 }
 
@@ -127,9 +145,10 @@ fn of_script(driven: &Driven, script: usize) -> impl Iterator<Item = &Interval> 
 #[test]
 fn statements_functions_and_procedures_leave_the_same_database() {
     const N: u64 = 690;
-    let supplier = Supplier::start();
-    supplier.expect_consistent("loaded");
-    let fresh = supplier.fingerprint("loaded");
+    let supplier = Supplier::shared();
+    supplier.copy("untouched");
+    supplier.expect_consistent("untouched");
+    let fresh = supplier.fingerprint("untouched");
     let mut left: Vec<BTreeMap<&str, String>> = Vec::new();
     let ways = Calls::ALL
         .map(|calls| (calls.as_str().to_string(), calls, Protocol::Prepared))
@@ -165,23 +184,31 @@ fn statements_functions_and_procedures_leave_the_same_database() {
 
 #[test]
 fn two_clients_at_once_leave_a_consistent_database_at_every_isolation_level() {
-    let supplier = Supplier::start();
-    for (n, level) in ["read committed", "repeatable read", "serializable"].into_iter().enumerate() {
-        for calls in Calls::ALL {
-            let database = format!("level{n}_{calls}");
-            supplier.copy(&database);
-            let mut load = supplier.load(&database, calls, 2, 230);
-            let options = format!("-c default_transaction_isolation={}", level.replace(' ', "\\ "));
-            load.target.insert("options".to_string(), options);
-            let driven = drive(load);
-            assert_eq!(driven.done.counts.committed, 460, "{database}: {:?}", driven.done);
-            supplier.expect_consistent(&database);
-            let mut session = supplier.session(&database);
-            let payments = session.query("select count(*) - 30000 from history").unwrap();
-            assert_eq!(payments.scalar(), Some(committed(&driven, 1).to_string().as_str()), "{database}");
-            supplier.cluster.session().execute(&format!("drop database {database}")).unwrap();
-        }
+    let supplier = Supplier::shared();
+    let mut n_retries = 0;
+    for (n, (level, calls)) in [
+        ("read committed", Calls::Statements),
+        ("read committed", Calls::Procedures),
+        ("repeatable read", Calls::Statements),
+        ("serializable", Calls::Functions),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let database = format!("two_clients_{n}");
+        supplier.copy(&database);
+        let mut load = supplier.load(&database, calls, 2, 230);
+        let options = format!("-c default_transaction_isolation={}", level.replace(' ', "\\ "));
+        load.target.insert("options".to_string(), options);
+        let driven = drive(load);
+        assert_eq!(driven.done.counts.committed, 460, "{database}: {:?}", driven.done);
+        supplier.expect_consistent(&database);
+        let mut session = supplier.session(&database);
+        let payments = session.query("select count(*) - 30000 from history").unwrap();
+        assert_eq!(payments.scalar(), Some(committed(&driven, 1).to_string().as_str()), "{database}");
+        n_retries += driven.intervals.iter().map(|interval| interval.counts.retries).sum::<u64>();
     }
+    assert!(n_retries > 0, "two payments of one warehouse never met: levels were not what was asked for");
 }
 
 /// A way to damage a database, and the checks that find it.
@@ -195,7 +222,7 @@ const DAMAGES: &[(&str, &[&str])] = &[
         "delete from orders where o_d_id = 10 and o_id = 3000",
         &["3.3.2.2", "3.3.2.4", "3.3.2.5", "3.3.2.6", "3.3.2.7"],
     ),
-    ("delete from orders where o_d_id = 5", &["3.3.2.2", "3.3.2.4", "3.3.2.6", "3.3.2.10", "3.3.2.11"]),
+    ("delete from orders where o_d_id = 5", &["3.3.2.2", "3.3.2.4", "3.3.2.6", "3.3.2.11"]),
     ("delete from new_order where no_d_id = 2 and no_o_id = 2500", &["3.3.2.3", "3.3.2.5", "3.3.2.11"]),
     ("delete from new_order where no_d_id = 2 and no_o_id = 3000", &["3.3.2.2", "3.3.2.5"]),
     ("insert into new_order values (1, 2, 1)", &["3.3.2.3", "3.3.2.5"]),
@@ -243,7 +270,7 @@ const DAMAGES: &[(&str, &[&str])] = &[
     ),
     ("update customer set c_ytd_payment = c_ytd_payment + 1 where c_id = 77 and c_d_id = 7", &["3.3.2.12"]),
     (
-        "delete from customer where c_id = 77 and c_d_id = 7",
+        "delete from customer where c_d_id = 7",
         &["3.3.2.10", "3.3.2.12", "payments", "customers", "row-counts"],
     ),
     ("update customer set c_payment_cnt = c_payment_cnt + 1 where c_id = 77 and c_d_id = 7", &["payments"]),
@@ -269,8 +296,9 @@ const DAMAGES: &[(&str, &[&str])] = &[
 
 #[test]
 fn every_damage_to_a_database_is_found_and_named() {
-    let supplier = Supplier::start();
-    let mut session = supplier.session("loaded");
+    let supplier = Supplier::shared();
+    supplier.copy("damaged");
+    let mut session = supplier.session("damaged");
     let checks = tpcc::checks(1);
     let mut finding: BTreeMap<&str, u32> = BTreeMap::new();
     for (damage, expected) in DAMAGES {
@@ -292,8 +320,9 @@ fn every_damage_to_a_database_is_found_and_named() {
 
 #[test]
 fn what_loading_leaves_is_the_population_of_the_specification() {
-    let supplier = Supplier::start();
-    let mut session = supplier.session("loaded");
+    let supplier = Supplier::shared();
+    supplier.copy("fresh");
+    let mut session = supplier.session("fresh");
     assert!(session.query(tpcc::is_fresh()).unwrap().is_empty());
     for check in tpcc::fresh_checks(1) {
         let rows = session.query(&check.sql).unwrap_or_else(|error| panic!("{}: {error}", check.id));

@@ -4,6 +4,8 @@
 use analysis::summary::{CaseSummary, Study};
 use analysis::tpcc::{InputShare, ProfileSummary, TpccSummary};
 
+use model::case::TpccSpec;
+
 use super::escape::text;
 use super::table;
 use crate::axis::Axis;
@@ -29,11 +31,14 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
         "Calls",
         "Think",
         "Isolation",
+        "Driver CPU s per 1,000",
+        "Server CPU s per 1,000",
     ];
     let mut html = format!(
         "<p class=\"quiet\">TPC-C-like: not a TPC-C result, and not to be compared with published tpmC. NOPM: New-Orders \
          per minute, those included that are rolled back as they should be; orders/min: those in the database; TPM: \
-         transactions of all kinds that terminals completed per minute.</p>\n{}\n",
+         transactions of all kinds that terminals completed per minute; of TPROC-C, commits and rollbacks of all \
+         databases. CPU seconds are for 1,000 New-Orders.</p>\n{}\n",
         table("plain", &heads, &rows)
     );
     for (case, tpcc) in cases {
@@ -52,18 +57,21 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
 fn overview(axis: &Axis, case: &CaseSummary, tpcc: &TpccSummary) -> Vec<String> {
     let runs: Vec<String> = tpcc.nopm_runs.iter().map(|nopm| format::tps(*nopm)).collect();
     let workload = &case.case.workload;
-    let spec = workload.tpcc.unwrap_or_default();
+    let word = |of: fn(&TpccSpec) -> &'static str| workload.tpcc.as_ref().map_or("as HammerDB", of);
+    let cpu = |s: Option<f64>| s.map_or_else(|| "-".to_string(), format::significant);
     vec![
         super::tables::case_name(axis, case),
         format!("<b>{}</b>", format::tps(tpcc.nopm)),
         text(&runs.join("; ")),
         format::tps(tpcc.orders_per_min),
-        format::tps(tpcc.tpm),
+        format::tps(tpcc.server_tpm.unwrap_or(tpcc.tpm)),
         format::significant(tpcc.nopm_per_warehouse),
         workload.scale.to_string(),
-        text(spec.calls.as_str()),
-        text(spec.think.as_str()),
-        text(spec.isolation.as_str()),
+        text(word(|spec| spec.calls.as_str())),
+        text(word(|spec| spec.think.as_str())),
+        text(word(|spec| spec.isolation.as_str())),
+        cpu(tpcc.driver_cpu_s),
+        cpu(tpcc.server_cpu_s),
     ]
 }
 
@@ -90,7 +98,7 @@ fn profile(profile: &ProfileSummary) -> Vec<String> {
     let none = || "-".to_string();
     let of = |ns: Option<f64>| ns.map_or_else(none, format::ms);
     let latency = profile.latency;
-    let limit = format!("{} s", profile.p90_limit_ns / 1_000_000_000);
+    let limit = profile.p90_limit_ns.map_or_else(none, |ns| format!("{} s", ns / 1_000_000_000));
     vec![
         text(&profile.name),
         format::count(profile.counts.committed),
@@ -108,6 +116,9 @@ fn profile(profile: &ProfileSummary) -> Vec<String> {
 }
 
 fn inputs(tpcc: &TpccSummary) -> String {
+    if tpcc.inputs.is_empty() {
+        return String::new();
+    }
     let row = |input: &InputShare| {
         vec![
             text(&input.what),
@@ -124,5 +135,5 @@ fn inputs(tpcc: &TpccSummary) -> String {
 
 fn unmet(tpcc: &TpccSummary) -> String {
     let items: String = tpcc.unmet.iter().map(|item| format!("<li>{}</li>", text(item))).collect();
-    format!("<p>Conditions of the specification that are not met:</p><ul>{items}</ul>")
+    format!("<p>What is not as the specification has it:</p><ul>{items}</ul>")
 }

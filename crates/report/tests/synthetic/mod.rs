@@ -100,6 +100,7 @@ fn cases(shape: &Shape) -> Vec<Case> {
                     n_threads: 1,
                     pace: Pace::Closed,
                     tpcc: None,
+                    all_warehouses: false,
                 },
                 window: Window { ramp_up_s: shape.window.0, measure_s: shape.window.1, grace_s: 10 },
                 prepare: Prepare { prewarm: false, ..Prepare::default() },

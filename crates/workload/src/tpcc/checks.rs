@@ -123,7 +123,7 @@ const CONDITIONS: &[(&str, &str, &str)] = &[
              group by 1, 2) o \
          full join (select no_w_id, no_d_id, count(*) as n_new from new_order group by 1, 2) n \
            on no_w_id = o_w_id and no_d_id = o_d_id \
-         where n_orders - coalesce(n_new, 0) is distinct from n_delivered",
+         where coalesce(n_orders, 0) - coalesce(n_new, 0) <> coalesce(n_delivered, 0)",
     ),
     (
         "3.3.2.12",

@@ -11,10 +11,26 @@ pub struct Population {
     pub warehouses: u32,
     /// Seed of every row.
     pub seed: u64,
+    /// Whose rows these are.
+    pub style: Style,
     /// When it was loaded, as the server reads a timestamp: C_SINCE, H_DATE and O_ENTRY_D of all rows
     /// (clause 4.3.3.1 asks for the time of populating, and for OL_DELIVERY_D the very O_ENTRY_D of the order).
     pub at: String,
 }
+
+/// Whose rows a population has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// The specification's.
+    #[default]
+    Spec,
+    /// HammerDB's: half of the customers have bad credit, taxes are 10 to 20 %, last names have a constant of 123,
+    /// delivered lines have amounts and others none, and some customers have several orders.
+    HammerDb,
+}
+
+/// The constant for last names at load and at run.
+const HAMMERDB_C_LAST: u32 = 123;
 
 /// The district that a row belongs to, and its number there, all from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +62,11 @@ impl Population {
 
     /// C-Load (clause 2.1.6.1) and its companions.
     pub fn constants(&self) -> Constants {
-        Constants::for_load(self.seed)
+        let constants = Constants::for_load(self.seed);
+        match self.style {
+            Style::Spec => constants,
+            Style::HammerDb => Constants { c_last: HAMMERDB_C_LAST, ..constants },
+        }
     }
 
     /// What is common to an order and its lines; `unit` counts orders from 0.
@@ -55,7 +75,12 @@ impl Population {
         let mut prng = self.stream(Table::Orders, unit);
         let ol_cnt = prng.uint64_range(5, 15);
         let carrier_id = (place.id < FIRST_UNDELIVERED).then(|| prng.uint64_range(1, 10));
-        OrderHead { place, c_id: self.customer_of(place), ol_cnt, carrier_id }
+        let c_id = match self.style {
+            Style::Spec => self.customer_of(place),
+            // Its shuffle puts a customer not yet drawn in each place, and the one it displaced nowhere.
+            Style::HammerDb => prng.uint64_range(place.id, ORDERS_PER_DISTRICT),
+        };
+        OrderHead { place, c_id, ol_cnt, carrier_id }
     }
 
     /// O_C_ID: a random permutation of the district's customers (clause 4.3.3.1).
@@ -80,7 +105,7 @@ mod tests {
 
     #[test]
     fn each_customer_of_a_district_has_one_order() {
-        let population = Population { warehouses: 2, seed: 5, at: String::new() };
+        let population = Population { warehouses: 2, seed: 5, style: Style::Spec, at: String::new() };
         for district in [0, 13] {
             let first = district * ORDERS_PER_DISTRICT;
             let mut customers: Vec<u64> =

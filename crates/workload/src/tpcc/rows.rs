@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::nurand::Constants;
-use super::population::{OrderHead, Place, Population};
+use super::population::{OrderHead, Place, Population, Style};
 use super::strings::{a_string, data_string, decimal, last_name, n_string, zip};
 use super::{
     CUSTOMERS_PER_DISTRICT, FIRST_UNDELIVERED, ITEMS, ORDERS_PER_DISTRICT, STOCK_PER_WAREHOUSE, Table,
@@ -61,8 +61,8 @@ impl Rows {
         let mut row = Row { out, is_first: true };
         match self.table {
             Table::Item => item(&mut prng, &mut row, unit),
-            Table::Warehouse => warehouse(&mut prng, &mut row, unit),
-            Table::District => district(&mut prng, &mut row, unit),
+            Table::Warehouse => self.warehouse(&mut prng, &mut row, unit),
+            Table::District => self.district(&mut prng, &mut row, unit),
             Table::Customer => self.customer(&mut prng, &mut row, unit),
             Table::History => self.history(&mut prng, &mut row, unit),
             Table::Stock => stock(&mut prng, &mut row, unit),
@@ -84,7 +84,8 @@ impl Rows {
         address(prng, row);
         row.text(|out| n_string(prng, out, 16));
         row.text(|out| out.extend_from_slice(self.population.at.as_bytes()));
-        let credit: &[u8] = if prng.uint64_range(1, 10) == 1 { b"BC" } else { b"GC" };
+        let one_in = if self.is_spec() { 10 } else { 2 };
+        let credit: &[u8] = if prng.uint64_range(1, one_in) == 1 { b"BC" } else { b"GC" };
         row.text(|out| out.extend_from_slice(credit));
         let discount = prng.uint64_range(0, 5000);
         // C_CREDIT_LIM, C_DISCOUNT, C_BALANCE, C_YTD_PAYMENT, C_PAYMENT_CNT, C_DELIVERY_CNT
@@ -121,11 +122,11 @@ impl Rows {
             let amount = match head.carrier_id {
                 Some(_) => {
                     row.text(|out| out.extend_from_slice(self.population.at.as_bytes()));
-                    0
+                    if self.is_spec() { 0 } else { prng.uint64_range(10, 10_000) }
                 }
                 None => {
                     row.null();
-                    prng.uint64_range(1, 999_999)
+                    if self.is_spec() { prng.uint64_range(1, 999_999) } else { 0 }
                 }
             };
             row.uint(5).text(|out| decimal(out, amount, 2)).text(|out| a_string(prng, out, 24, 24));
@@ -133,27 +134,36 @@ impl Rows {
         }
         head.ol_cnt as usize
     }
+
+    fn warehouse(&self, prng: &mut Prng, row: &mut Row, unit: u64) {
+        row.uint(unit + 1).text(|out| a_string(prng, out, 6, 10));
+        address(prng, row);
+        let tax = self.tax(prng);
+        row.text(|out| decimal(out, tax, 4)).text(|out| out.extend_from_slice(b"300000.00"));
+    }
+
+    fn district(&self, prng: &mut Prng, row: &mut Row, unit: u64) {
+        let Place { w_id, d_id, .. } = Place::of(unit, 1);
+        row.uint(d_id).uint(w_id).text(|out| a_string(prng, out, 6, 10));
+        address(prng, row);
+        let tax = self.tax(prng);
+        row.text(|out| decimal(out, tax, 4)).text(|out| out.extend_from_slice(b"30000.00")).uint(3001);
+    }
+
+    /// In ten thousandths.
+    fn tax(&self, prng: &mut Prng) -> u64 {
+        prng.uint64_range(if self.is_spec() { 0 } else { 1000 }, 2000)
+    }
+
+    fn is_spec(&self) -> bool {
+        self.population.style == Style::Spec
+    }
 }
 
 fn item(prng: &mut Prng, row: &mut Row, unit: u64) {
     row.uint(unit + 1).uint(prng.uint64_range(1, 10_000)).text(|out| a_string(prng, out, 14, 24));
     let price = prng.uint64_range(100, 10_000);
     row.text(|out| decimal(out, price, 2)).text(|out| data_string(prng, out));
-}
-
-fn warehouse(prng: &mut Prng, row: &mut Row, unit: u64) {
-    row.uint(unit + 1).text(|out| a_string(prng, out, 6, 10));
-    address(prng, row);
-    let tax = prng.uint64_range(0, 2000);
-    row.text(|out| decimal(out, tax, 4)).text(|out| out.extend_from_slice(b"300000.00"));
-}
-
-fn district(prng: &mut Prng, row: &mut Row, unit: u64) {
-    let Place { w_id, d_id, .. } = Place::of(unit, 1);
-    row.uint(d_id).uint(w_id).text(|out| a_string(prng, out, 6, 10));
-    address(prng, row);
-    let tax = prng.uint64_range(0, 2000);
-    row.text(|out| decimal(out, tax, 4)).text(|out| out.extend_from_slice(b"30000.00")).uint(3001);
 }
 
 /// Streets, city, state and zip code.
@@ -217,7 +227,7 @@ mod tests {
     use super::*;
 
     fn population() -> Population {
-        Population { warehouses: 2, seed: 42, at: "2026-11-21 12:00:00+00".to_owned() }
+        Population { warehouses: 2, seed: 42, style: Style::Spec, at: "2026-11-21 12:00:00+00".to_owned() }
     }
 
     fn all(table: Table, ranges: &[Range<u64>], max_bytes: usize) -> (Vec<u8>, usize) {
