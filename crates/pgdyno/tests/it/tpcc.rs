@@ -74,11 +74,14 @@ fn tables_of_others_and_keys_of_other_workloads_are_refused() {
     refused(&["--set", "workload.calls=functions"], "workload.calls is for workload.kind = \"tpcc\" alone");
     refused(
         &["-w", "tpcc", "--set", "workload.calls=letters"],
-        "use one of: statements, functions, procedures",
+        "expected one of `statements`, `functions`, `procedures`",
     );
     refused(
         &["-w", "tpcc", "-s", "1", "--pace", "10/s", "--set", "workload.think=spec"],
         "terminals have their own pace",
     );
-    refused(&["-w", "tpcc", "--set", "workload.isolation=chaos"], "is not an isolation level");
+    refused(
+        &["-w", "tpcc", "--set", "workload.isolation=chaos"],
+        "expected one of `read committed`, `repeatable read`, `serializable`",
+    );
 }
