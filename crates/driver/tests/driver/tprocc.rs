@@ -73,7 +73,7 @@ fn transactions_do_to_the_tables_what_hammerdbs_do() {
     assert_eq!(ask("select sum(d_next_o_id - 3001) from district"), new_orders);
     let without_price = ask("select count(*) from order_line where ol_i_id = 100001");
     assert!(without_price > 0.0, "a seed without unused items proves nothing");
-    assert_eq!(ask("select count(*) from order_line where ol_o_id > 3000 and ol_amount is null") > 0.0, true);
+    assert!(ask("select count(*) from order_line where ol_o_id > 3000 and ol_amount is null") > 0.0);
     // Payments by name set a balance to what was paid; nobody's payments are counted.
     assert_eq!(ask("select count(*) - 30000 from history"), payments);
     assert!(

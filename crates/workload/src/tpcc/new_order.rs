@@ -4,7 +4,9 @@ use super::UNUSED_ITEM;
 use super::config::Calls;
 use super::parameter::Parameter;
 use super::strings::{ORIGINAL, cents, decimal};
-use super::transaction::{Home, Row, Transaction, array, call_once, number, other_warehouse};
+use super::transaction::{
+    Home, Row, Transaction, array, array_with, call_once, number, other_warehouse, quoted,
+};
 use crate::machine::Action;
 use crate::random::Prng;
 use crate::text::write_uint;
@@ -28,15 +30,15 @@ enum Step {
     Order,
     /// The row of NEW-ORDER.
     NewOrder,
-    /// A line's row of ITEM; without one, the order is undone.
-    Item,
+    /// The rows of ITEM of all lines.
+    Items,
     /// A line's row of STOCK.
     Stock,
-    /// A line's row of ORDER-LINE.
-    Line,
+    /// The rows of ORDER-LINE.
+    Lines,
     /// All lines are written.
     Commit,
-    /// The last line's item is not used.
+    /// The last line's item is not used: what was done is undone.
     Rollback,
     /// Nothing was sent yet, or nothing more is to be sent.
     #[default]
@@ -50,6 +52,28 @@ struct Line {
     i_id: u32,
     supply_w_id: u32,
     quantity: u32,
+    // What the database says of it.
+    /// I_PRICE in cents, once the item is found.
+    price: Option<i64>,
+    item_is_original: bool,
+    dist_info: DistInfo,
+}
+
+/// S_DIST_xx of the order's district.
+#[derive(Clone, Copy, Debug, Default)]
+struct DistInfo {
+    text: [u8; DIST_INFO_BYTES],
+    n: usize,
+}
+
+/// Length of S_DIST_xx (clause 1.3).
+const DIST_INFO_BYTES: usize = 24;
+
+impl Line {
+    /// OL_AMOUNT in cents (2.4.2.2): OL_QUANTITY times I_PRICE; tax and discount only go into the total.
+    fn amount(&self) -> i64 {
+        self.price.unwrap_or(0) * i64::from(self.quantity)
+    }
 }
 
 /// A New-Order transaction.
@@ -69,12 +93,9 @@ pub(crate) struct NewOrder {
     at: usize,
     n_rows: u32,
     o_id: u32,
-    price: i64,
-    amount: i64,
-    item_is_original: bool,
     /// Lines whose item and stock are both original, "brand" on the screen (clause 2.4.3.3).
     n_brand: u32,
-    dist_info: Vec<u8>,
+    /// Sum of the lines' amounts in cents.
     total: i64,
 }
 
@@ -100,6 +121,7 @@ impl Transaction for NewOrder {
                 i_id,
                 supply_w_id: other.unwrap_or(home.w_id),
                 quantity: prng.uint64_range(1, 10) as u32, // 2.4.1.5 3
+                ..Line::default()
             };
         }
         // The order in which rows of STOCK are locked is the same for all terminals, or they would wait for each
@@ -112,6 +134,7 @@ impl Transaction for NewOrder {
         self.step = Step::Rest;
         self.is_called = false;
         self.at = 0;
+        self.lines.iter_mut().for_each(|line| line.price = None);
         self.total = 0;
         self.n_brand = 0;
     }
@@ -131,16 +154,11 @@ impl Transaction for NewOrder {
             Step::Customer if n_rows == 1 => Step::Order,
             Step::Customer => return Err("the customer"),
             Step::Order => Step::NewOrder,
-            Step::NewOrder => Step::Item,
-            Step::Item if n_rows == 1 => Step::Stock,
-            Step::Item if self.lines[self.at].i_id == UNUSED_ITEM => Step::Rollback,
-            Step::Item => return Err("the item"),
-            Step::Stock if n_rows == 1 => Step::Line,
+            Step::NewOrder => Step::Items,
+            Step::Items => self.first_line()?,
+            Step::Stock if n_rows == 1 => self.next_line(),
             Step::Stock => return Err("the item's stock"),
-            Step::Line => {
-                self.at += 1;
-                if self.at < self.n_lines { Step::Item } else { Step::Commit }
-            }
+            Step::Lines => Step::Commit,
             Step::Commit | Step::Rollback => {
                 self.step = Step::Rest;
                 return Ok(Action::End);
@@ -153,19 +171,23 @@ impl Transaction for NewOrder {
         self.n_rows += 1;
         match self.step {
             Step::District => self.o_id = number(&mut row)?,
-            Step::Item => {
-                self.price = cents(row.next()??)?;
-                let data = row.nth(1)??;
-                self.item_is_original = is_original(data);
-                // 2.4.2.2: OL_AMOUNT is OL_QUANTITY times I_PRICE; tax and discount only go into the total.
-                self.amount = self.price * i64::from(self.lines[self.at].quantity);
-                self.total += self.amount;
+            Step::Items => {
+                let i_id: u32 = number(&mut row)?;
+                let price = cents(row.next()??)?;
+                let item_is_original = is_original(row.nth(1)??);
+                // An item may come more than once in an order.
+                for line in self.lines[..self.n_lines].iter_mut().filter(|line| line.i_id == i_id) {
+                    (line.price, line.item_is_original) = (Some(price), item_is_original);
+                }
             }
             Step::Stock => {
-                let data = row.nth(1)??;
-                self.n_brand += u32::from(self.item_is_original && is_original(data));
-                self.dist_info.clear();
-                self.dist_info.extend_from_slice(row.next()??);
+                let line = &mut self.lines[self.at];
+                let stock_is_original = is_original(row.nth(1)??);
+                self.n_brand += u32::from(line.item_is_original && stock_is_original);
+                let info = row.next()??;
+                line.dist_info.n = info.len().min(DIST_INFO_BYTES);
+                line.dist_info.text[..line.dist_info.n].copy_from_slice(&info[..line.dist_info.n]);
+                self.total += line.amount();
             }
             _ => {}
         }
@@ -182,17 +204,16 @@ impl Transaction for NewOrder {
             Parameter::OId => self.o_id,
             Parameter::OlCnt => self.n_lines as u32,
             Parameter::AllLocal => u32::from(self.n_remote == 0),
-            Parameter::Number => line.number,
             Parameter::Item => line.i_id,
             Parameter::Supply => line.supply_w_id,
             Parameter::Quantity => line.quantity,
             Parameter::IsRemote => u32::from(line.supply_w_id != home.w_id),
-            Parameter::Amount => {
-                decimal(out, self.amount.unsigned_abs(), 2);
+            Parameter::Amounts => {
+                array_with(out, lines, |line, out| decimal(out, line.amount().unsigned_abs(), 2));
                 return true;
             }
-            Parameter::DistInfo => {
-                out.extend_from_slice(&self.dist_info);
+            Parameter::DistInfos => {
+                array_with(out, lines, |line, out| quoted(out, &line.dist_info.text[..line.dist_info.n]));
                 return true;
             }
             Parameter::Numbers => {
@@ -225,6 +246,26 @@ impl Transaction for NewOrder {
 }
 
 impl NewOrder {
+    /// The first line's row of STOCK, if all items are there that should be.
+    fn first_line(&mut self) -> Result<Step, &'static str> {
+        let is_missing = |line: &&Line| line.price.is_none() && line.i_id != UNUSED_ITEM;
+        match self.lines[..self.n_lines].iter().find(is_missing) {
+            Some(_) => Err("an item"),
+            None => Ok(Step::Stock),
+        }
+    }
+
+    /// The next line's row of STOCK; after the last one, the lines are written. The unused item, which is in the last
+    /// line, has no stock: by then all other rows were changed, and the order is undone.
+    fn next_line(&mut self) -> Step {
+        self.at += 1;
+        match self.lines[..self.n_lines].get(self.at) {
+            Some(line) if line.price.is_none() => Step::Rollback,
+            Some(_) => Step::Stock,
+            None => Step::Lines,
+        }
+    }
+
     /// Whether an error with [`super::UNUSED_ITEM_SQLSTATE`] is how this order ends.
     pub(crate) fn is_undone(&self) -> bool {
         self.is_undone

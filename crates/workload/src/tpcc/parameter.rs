@@ -22,13 +22,11 @@ parameters! {
     OId "o_id",
     OlCnt "o_ol_cnt",
     AllLocal "o_all_local",
-    Number "ol_number",
     Item "ol_i_id",
     Supply "ol_supply_w_id",
     Quantity "ol_quantity",
     IsRemote "is_remote",
     Amount "ol_amount",
-    DistInfo "ol_dist_info",
     HAmount "h_amount",
     HData "h_data",
     Carrier "o_carrier_id",
@@ -37,6 +35,8 @@ parameters! {
     Items "ol_i_ids",
     Supplies "ol_supply_w_ids",
     Quantities "ol_quantities",
+    Amounts "ol_amounts",
+    DistInfos "ol_dist_infos",
 }
 
 impl Parameter {

@@ -1,7 +1,7 @@
 //! The SQL of the transactions when each statement is sent by itself. `:name` is a value of `parameter.rs`; the order
 //! of a list is that of the steps in the transaction's own file.
 
-/// Clause 2.4.2.2.
+/// Clause 2.4.2.2. Rows of ITEM are read and rows of ORDER-LINE written all at once, rows of STOCK changed one by one.
 pub(crate) const NEW_ORDER: [&str; 11] = [
     "begin",
     "select w_tax from warehouse where w_id = :w_id",
@@ -12,7 +12,7 @@ pub(crate) const NEW_ORDER: [&str; 11] = [
     "insert into orders (o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_carrier_id, o_ol_cnt, o_all_local) \
      values (:o_id, :d_id, :w_id, :c_id, current_timestamp, null, :o_ol_cnt, :o_all_local)",
     "insert into new_order (no_o_id, no_d_id, no_w_id) values (:o_id, :d_id, :w_id)",
-    "select i_price, i_name, i_data from item where i_id = :ol_i_id",
+    "select i_id, i_price, i_name, i_data from item where i_id = any (:ol_i_ids::int[])",
     "update stock set s_quantity = case when s_quantity >= :ol_quantity + 10 then s_quantity - :ol_quantity \
      else s_quantity - :ol_quantity + 91 end, s_ytd = s_ytd + :ol_quantity, s_order_cnt = s_order_cnt + 1, \
      s_remote_cnt = s_remote_cnt + :is_remote where s_w_id = :ol_supply_w_id and s_i_id = :ol_i_id \
@@ -20,8 +20,10 @@ pub(crate) const NEW_ORDER: [&str; 11] = [
      when 3 then s_dist_03 when 4 then s_dist_04 when 5 then s_dist_05 when 6 then s_dist_06 \
      when 7 then s_dist_07 when 8 then s_dist_08 when 9 then s_dist_09 else s_dist_10 end",
     "insert into order_line (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d, \
-     ol_quantity, ol_amount, ol_dist_info) values (:o_id, :d_id, :w_id, :ol_number, :ol_i_id, :ol_supply_w_id, null, \
-     :ol_quantity, :ol_amount, :ol_dist_info)",
+     ol_quantity, ol_amount, ol_dist_info) select :o_id::int, :d_id::int, :w_id::int, l.number, l.i_id, l.supply_w_id, \
+     null, l.quantity, l.amount, l.dist_info from unnest(:ol_numbers::int[], :ol_i_ids::int[], \
+     :ol_supply_w_ids::int[], :ol_quantities::int[], :ol_amounts::numeric[], :ol_dist_infos::text[]) \
+     as l (number, i_id, supply_w_id, quantity, amount, dist_info)",
     "commit",
     "rollback",
 ];

@@ -62,14 +62,35 @@ pub(crate) fn other_warehouse(prng: &mut Prng, home: &Home) -> Option<u32> {
     Some(if other >= home.w_id { other + 1 } else { other })
 }
 
-/// Appends an array as the server reads it.
+/// Appends an array of numbers as the server reads it.
 pub(crate) fn array(out: &mut Vec<u8>, values: impl Iterator<Item = u32>) {
+    array_with(out, values, |value, out| write_uint(out, value.into()));
+}
+
+/// Appends an array as the server reads it.
+pub(crate) fn array_with<T>(
+    out: &mut Vec<u8>,
+    values: impl IntoIterator<Item = T>,
+    write: impl Fn(T, &mut Vec<u8>),
+) {
     out.push(b'{');
-    for (n, value) in values.enumerate() {
+    for (n, value) in values.into_iter().enumerate() {
         if n > 0 {
             out.push(b',');
         }
-        write_uint(out, value.into());
+        write(value, out);
     }
     out.push(b'}');
+}
+
+/// Appends an array's element in quotes.
+pub(crate) fn quoted(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(b'"');
+    for &byte in text {
+        if matches!(byte, b'"' | b'\\') {
+            out.push(b'\\');
+        }
+        out.push(byte);
+    }
+    out.push(b'"');
 }
