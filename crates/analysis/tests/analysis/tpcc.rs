@@ -133,6 +133,20 @@ fn a_share_further_off_than_chance_allows_is_not_met() {
 }
 
 #[test]
+fn terminals_that_think_are_not_too_few_transactions() {
+    let check = |think: Think, expected: bool| {
+        let mut data = run(1);
+        data.record.case.workload.tpcc = Some(TpccSpec { think, ..TpccSpec::default() });
+        data.record.load.as_mut().unwrap().n_clients = 10_000;
+        let findings = study(&experiment(vec![data])).runs.swap_remove(0).findings;
+        let found = findings.iter().any(|finding| finding.id == "too-few-transactions");
+        assert_eq!(found, expected, "{findings:?}");
+    };
+    check(Think::None, true);
+    check(Think::Spec, false);
+}
+
+#[test]
 fn what_is_not_met_is_listed() {
     let check = |change: &dyn Fn(&mut RunData), expected: &str, is_there: bool| {
         let mut data = run(1);
