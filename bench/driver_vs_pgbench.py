@@ -2,8 +2,9 @@
 """Client CPU, throughput and fairness of `pgdyno drive` against pgbench, interleaved on one server.
 
 Starts a throw-away PostgreSQL with the binaries in --bindir (unix socket only), loads pgbench tables, and runs
-pairs in random order: one of pgbench, one of pgdyno, same clients, same protocol, same seconds. Prints medians
-and the median of the pairs' ratios (pgdyno / pgbench). Needs python3 and PostgreSQL's server and pgbench.
+groups in random order: one run of pgbench and one of pgdyno with each poller, same clients, same protocol, same
+seconds. Prints medians and the median of the groups' ratios (pgdyno / pgbench), and of the server's own CPU time.
+Needs python3 and PostgreSQL's server and pgbench.
 
     cargo build --release
     bench/driver_vs_pgbench.py --clients 1,8,64 --pairs 7 --seconds 5
@@ -80,16 +81,43 @@ def pgbench(args, server, script, clients):
     cpu = children_cpu() - before
     n = int(re.search(r"actually processed: (\d+)", done.stdout).group(1))
     tps = float(re.search(r"tps = ([\d.]+)", done.stdout).group(1))
-    return {"tps": tps, "cpu_us": cpu * 1e6 / n}
+    return {"tps": tps, "cpu_us": cpu * 1e6 / n, "n": n}
 
 
-def pgdyno(args, server, script, clients, seed):
+def tree_cpu(pid):
+    """CPU seconds of a process, its children and its ended children, from /proc."""
+    ticks = 0
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat") as file:
+                fields = file.read().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if name == str(pid):
+            ticks += sum(int(n) for n in fields[11:15])
+        elif fields[1] == str(pid):
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def watched(server, run):
+    """A run's result, with the server's CPU per transaction."""
+    before = tree_cpu(server.process.pid)
+    result = run()
+    result["server_us"] = (tree_cpu(server.process.pid) - before) * 1e6 / result["n"]
+    return result
+
+
+def pgdyno(args, server, script, clients, seed, poller):
     load = {
         "format": 1, "target": {"host": server.dir, "port": "5432", "user": "postgres", "dbname": "postgres"},
         "scripts": [{"name": script, "tag": script, "weight": 1, "source": SCRIPTS[script]}],
         "defines": {"scale": str(args.scale)}, "protocol": "prepared", "n_clients": clients,
         "n_threads": args.threads, "pace": "closed",
         "window": {"ramp_up_s": 0, "measure_s": args.seconds, "grace_s": 10}, "seed": seed,
+        "poller": poller,
     }
     before = children_cpu()
     process = subprocess.Popen([args.pgdyno, "drive"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -112,28 +140,32 @@ def pgdyno(args, server, script, clients, seed):
     cpu = children_cpu() - before
     by_client = done["measured_by_client"]
     jain = sum(by_client) ** 2 / (len(by_client) * max(1, sum(n * n for n in by_client)))
-    return {"tps": measured / (length_ns / 1e9), "cpu_us": cpu * 1e6 / done["counts"]["committed"], "jain": jain}
+    n = done["counts"]["committed"]
+    return {"tps": measured / (length_ns / 1e9), "cpu_us": cpu * 1e6 / n, "jain": jain, "n": n}
 
 
 def compare(args, server, script, clients):
-    pairs = []
+    groups = []
     for n in range(args.pairs):
-        sides = [("pgbench", lambda: pgbench(args, server, script, clients)),
-                 ("pgdyno", lambda: pgdyno(args, server, script, clients, n + 1))]
+        sides = [("pgbench", lambda: pgbench(args, server, script, clients))]
+        for poller in args.pollers.split(","):
+            sides.append((poller, lambda poller=poller: pgdyno(args, server, script, clients, n + 1, poller)))
         random.shuffle(sides)
-        pairs.append({name: run() for name, run in sides})
-    median = lambda side, key: statistics.median(pair[side][key] for pair in pairs)
-    ratio = lambda key: statistics.median(pair["pgdyno"][key] / pair["pgbench"][key] for pair in pairs)
-    print(f"{script:<7} {clients:>5} | {median('pgbench', 'tps'):>9.0f} {median('pgdyno', 'tps'):>9.0f} {ratio('tps'):>6.2f}"
-          f" | {median('pgbench', 'cpu_us'):>8.1f} {median('pgdyno', 'cpu_us'):>8.1f} {ratio('cpu_us'):>6.2f}"
-          f" | {median('pgdyno', 'jain'):.3f}", flush=True)
+        groups.append({name: watched(server, run) for name, run in sides})
+    median = lambda side, key: statistics.median(group[side][key] for group in groups)
+    for poller in args.pollers.split(","):
+        ratio = lambda key: statistics.median(group[poller][key] / group["pgbench"][key] for group in groups)
+        cells = [f"{median('pgbench', key):>8.{digits}f} {median(poller, key):>8.{digits}f} {ratio(key):>6.2f}"
+                 for key, digits in [("tps", 0), ("cpu_us", 1), ("server_us", 1)]]
+        print(f"{script:<7} {clients:>5} {poller:<8} | {' | '.join(cells)} | {median(poller, 'jain'):.3f}", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bindir", default="/usr/lib/postgresql/15/bin")
     parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/release/pgdyno"))
-    parser.add_argument("--clients", default="1,8,64")
+    parser.add_argument("--clients", default="1,8,64,512")
+    parser.add_argument("--pollers", default="io_uring,epoll")
     parser.add_argument("--scripts", default="select,tpcb")
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=5)
@@ -147,9 +179,9 @@ def main():
         load = [os.path.join(args.bindir, "pgbench"), "-h", server.dir, "-U", "postgres", "-i", "-q",
                 "-s", str(args.scale), "postgres"]
         subprocess.run(load, check=True, stderr=subprocess.DEVNULL)
-        print(f"medians of {args.pairs} pairs of {args.seconds} s, {args.threads} thread(s), prepared, scale {args.scale}")
-        print("                |  throughput, transactions/s  | client CPU, us/transaction |")
-        print("script  clients |  pgbench    pgdyno  ratio |  pgbench   pgdyno  ratio | Jain")
+        print(f"medians of {args.pairs} groups of {args.seconds} s, {args.threads} thread(s), prepared, scale {args.scale}")
+        print("                        | transactions/s           | client CPU, us/tx        | server CPU, us/tx        |")
+        print("script clients poller   |  pgbench   pgdyno  ratio |  pgbench   pgdyno  ratio |  pgbench   pgdyno  ratio | Jain")
         for script in args.scripts.split(","):
             for clients in args.clients.split(","):
                 compare(args, server, script, int(clients))

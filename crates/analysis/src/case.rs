@@ -39,6 +39,7 @@ pub(crate) fn summarize(
         tps,
         latency: sums.latency.summary(),
         service: sums.service.summary(),
+        scripts: sums.script_summaries(counting.iter().map(|run| run.summary.measured_s).sum()),
         statements: sums.statement_summaries(),
         tpcc: tpcc::summarize(case, &sums, tpcc::Known::of_runs(&summaries)),
         findings: Vec::new(),

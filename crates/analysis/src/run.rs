@@ -51,6 +51,7 @@ pub(crate) fn explain(data: &RunData) -> Explained {
         latency: counted.distributions.latency.summary(),
         service: counted.distributions.service.summary(),
         lag: counted.distributions.lag.summary(),
+        scripts: counted.distributions.script_summaries(measured_s),
         statements: counted.distributions.statement_summaries(),
         tpcc: tpcc::summarize(&record.case, &counted.distributions, known),
         resources,

@@ -6,7 +6,7 @@ use model::interval::Counts;
 use model::run::RunData;
 
 use crate::histogram::HistogramSum;
-use crate::summary::{LatencySummary, Second, StatementSummary};
+use crate::summary::{LatencySummary, ScriptSummary, Second, StatementSummary};
 use crate::timeline::Timeline;
 
 /// The distributions of a run's measure, still addable.
@@ -15,41 +15,21 @@ pub(crate) struct Distributions {
     pub(crate) latency: HistogramSum,
     pub(crate) service: HistogramSum,
     pub(crate) lag: HistogramSum,
+    /// By script.
+    pub(crate) scripts: BTreeMap<usize, Script>,
     /// By script and statement.
     pub(crate) statements: BTreeMap<(usize, usize), Statement>,
-    /// By script.
-    pub(crate) scripts: BTreeMap<usize, ScriptSums>,
 }
 
-/// One script, or one kind of transaction, over the measure.
-#[derive(Debug, Clone)]
-pub(crate) struct ScriptSums {
+/// One script's counts and distribution.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Script {
     pub(crate) name: String,
+    weight: u32,
     pub(crate) counts: Counts,
     facts: BTreeMap<String, u64>,
     pub(crate) latency: HistogramSum,
     pub(crate) service: HistogramSum,
-}
-
-impl ScriptSums {
-    fn new(name: String) -> ScriptSums {
-        let (latency, service) = (HistogramSum::new(), HistogramSum::new());
-        ScriptSums { name, counts: Counts::default(), facts: BTreeMap::new(), latency, service }
-    }
-
-    /// What was counted under a name beside the transactions.
-    pub(crate) fn fact(&self, name: &str) -> u64 {
-        self.facts.get(name).copied().unwrap_or(0)
-    }
-
-    fn add(&mut self, other: &ScriptSums) {
-        self.counts += other.counts;
-        for (name, n) in &other.facts {
-            *self.facts.entry(name.clone()).or_default() += n;
-        }
-        self.latency.add(&other.latency);
-        self.service.add(&other.service);
-    }
 }
 
 /// One statement's distribution.
@@ -66,8 +46,9 @@ impl Distributions {
         self.latency.add(&other.latency);
         self.service.add(&other.service);
         self.lag.add(&other.lag);
-        for (script, sums) in &other.scripts {
-            self.scripts.entry(*script).or_insert_with(|| ScriptSums::new(sums.name.clone())).add(sums);
+        for (key, script) in &other.scripts {
+            let own = self.scripts.entry(*key).or_insert_with(|| Script::new(&script.name, script.weight));
+            own.add(script);
         }
         for (key, statement) in &other.statements {
             match self.statements.get_mut(key) {
@@ -75,6 +56,22 @@ impl Distributions {
                 None => drop(self.statements.insert(*key, statement.clone())),
             }
         }
+    }
+
+    /// The scripts' summaries in their order, of a measure of this length.
+    pub(crate) fn script_summaries(&self, measured_s: f64) -> Vec<ScriptSummary> {
+        let weights: f64 = self.scripts.values().map(|script| f64::from(script.weight)).sum();
+        let committed: u64 = self.scripts.values().map(|script| script.counts.committed).sum();
+        let summary = |script: &Script| ScriptSummary {
+            name: script.name.clone(),
+            weight: script.weight,
+            share_planned: if weights > 0.0 { f64::from(script.weight) / weights } else { 0.0 },
+            share: (committed > 0).then(|| script.counts.committed as f64 / committed as f64),
+            counts: script.counts,
+            tps: (measured_s > 0.0).then(|| script.counts.committed as f64 / measured_s),
+            latency: script.latency.summary(),
+        };
+        self.scripts.values().map(summary).collect()
     }
 
     /// The statements' summaries in the order of the scripts.
@@ -88,6 +85,26 @@ impl Distributions {
             })
         };
         self.statements.iter().filter_map(summary).collect()
+    }
+}
+
+impl Script {
+    fn new(name: &str, weight: u32) -> Script {
+        Script { name: name.to_string(), weight, ..Script::default() }
+    }
+
+    /// What was counted under a name beside the transactions.
+    pub(crate) fn fact(&self, name: &str) -> u64 {
+        self.facts.get(name).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, other: &Script) {
+        self.counts += other.counts;
+        for (name, n) in &other.facts {
+            *self.facts.entry(name.clone()).or_default() += n;
+        }
+        self.latency.add(&other.latency);
+        self.service.add(&other.service);
     }
 }
 
@@ -109,15 +126,19 @@ pub(crate) struct Counted {
 /// What was counted, second by second and in sum.
 pub(crate) fn count(data: &RunData, line: &Timeline) -> Counted {
     let mut counted = Counted::default();
+    let scripts = data.record.load.iter().flat_map(|load| &load.scripts);
+    counted.distributions.scripts =
+        scripts.map(|script| Script::new(&script.name, script.weight)).enumerate().collect();
     let mut by_t: BTreeMap<u32, (Counts, u64)> = BTreeMap::new();
     for interval in &data.intervals {
         counted.total += interval.counts;
         if line.measures(interval.t) {
             counted.measured += interval.counts;
-            let sums = script_sums(data, &mut counted.distributions, interval.script as usize);
-            sums.counts += interval.counts;
-            for (name, n) in &interval.facts {
-                *sums.facts.entry(name.clone()).or_default() += n;
+            if let Some(script) = counted.distributions.scripts.get_mut(&(interval.script as usize)) {
+                script.counts += interval.counts;
+                for (name, n) in &interval.facts {
+                    *script.facts.entry(name.clone()).or_default() += n;
+                }
             }
         }
         let (counts, length_ns) = by_t.entry(interval.t).or_default();
@@ -210,11 +231,15 @@ fn add_by_role(data: &RunData, sums: &mut Distributions, role: Role, one: &Histo
     match role {
         Role::Latency { script } => {
             sums.latency.add(one);
-            script_sums(data, sums, script).latency.add(one);
+            if let Some(script) = sums.scripts.get_mut(&script) {
+                script.latency.add(one);
+            }
         }
         Role::Service { script } => {
             sums.service.add(one);
-            script_sums(data, sums, script).service.add(one);
+            if let Some(script) = sums.scripts.get_mut(&script) {
+                script.service.add(one);
+            }
         }
         Role::Lag => sums.lag.add(one),
         Role::Statement { script, index } => {
@@ -226,10 +251,6 @@ fn add_by_role(data: &RunData, sums: &mut Distributions, role: Role, one: &Histo
             statement.service.add(one);
         }
     }
-}
-
-fn script_sums<'a>(data: &RunData, sums: &'a mut Distributions, script: usize) -> &'a mut ScriptSums {
-    sums.scripts.entry(script).or_insert_with(|| ScriptSums::new(script_name(data, script)))
 }
 
 fn script_name(data: &RunData, script: usize) -> String {

@@ -44,6 +44,8 @@ pub struct CaseSummary {
     pub latency: Option<LatencySummary>,
     /// Service time likewise.
     pub service: Option<LatencySummary>,
+    /// Scripts over all runs that count.
+    pub scripts: Vec<ScriptSummary>,
     /// Statements over all runs that count.
     pub statements: Vec<StatementSummary>,
     /// TPC-C over all runs that count, if it is one.
@@ -84,6 +86,8 @@ pub struct RunSummary {
     pub service: Option<LatencySummary>,
     /// Lag: sent minus due; open loop only.
     pub lag: Option<LatencySummary>,
+    /// Each script of the load.
+    pub scripts: Vec<ScriptSummary>,
     /// Each statement's service time.
     pub statements: Vec<StatementSummary>,
     /// TPC-C, if it is one.
@@ -137,6 +141,25 @@ pub struct LatencySummary {
     pub p999_ns: u64,
     /// Largest value.
     pub max_ns: u64,
+}
+
+/// One script of a load, over the measure.
+#[derive(Debug, Clone, Serialize)]
+pub struct ScriptSummary {
+    /// Its name.
+    pub name: String,
+    /// Weight in the choice of the next script.
+    pub weight: u32,
+    /// Its weight over the sum of all, 0 to 1.
+    pub share_planned: f64,
+    /// Its committed transactions over those of all scripts, 0 to 1; `None` when nothing was committed.
+    pub share: Option<f64>,
+    /// What became of its transactions.
+    pub counts: Counts,
+    /// Committed transactions per second.
+    pub tps: Option<f64>,
+    /// Latency of its transactions: end minus due.
+    pub latency: Option<LatencySummary>,
 }
 
 /// One statement of a script.

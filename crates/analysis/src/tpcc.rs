@@ -5,7 +5,7 @@ use model::case::{Case, Isolation, Think, WorkloadKind};
 use model::interval::Counts;
 use serde::Serialize;
 
-use crate::seconds::{Distributions, ScriptSums};
+use crate::seconds::{Distributions, Script};
 use crate::summary::{LatencySummary, RunSummary};
 
 const NEW_ORDER: &str = "new-order";
@@ -189,9 +189,9 @@ pub(crate) fn summarize(case: &Case, sums: &Distributions, known: Known) -> Opti
     Some(summary)
 }
 
-fn profiles<'a>(scripts: impl Iterator<Item = &'a ScriptSums> + Clone) -> Vec<ProfileSummary> {
+fn profiles<'a>(scripts: impl Iterator<Item = &'a Script> + Clone) -> Vec<ProfileSummary> {
     let n: u64 = scripts.clone().filter(|sums| sums.name != DEFERRED).map(|sums| sums.counts.committed).sum();
-    let profile = |sums: &ScriptSums| ProfileSummary {
+    let profile = |sums: &Script| ProfileSummary {
         name: sums.name.clone(),
         counts: sums.counts,
         share: (sums.name != DEFERRED && n > 0).then(|| sums.counts.committed as f64 / n as f64),
@@ -211,7 +211,7 @@ fn p90_limit_s(profile: &str) -> u64 {
     }
 }
 
-fn inputs<'a>(scripts: impl Iterator<Item = &'a ScriptSums> + Clone, warehouses: u32) -> Vec<InputShare> {
+fn inputs<'a>(scripts: impl Iterator<Item = &'a Script> + Clone, warehouses: u32) -> Vec<InputShare> {
     let of = |name: &str| scripts.clone().find(|sums| sums.name == name);
     let committed = |name: &str| of(name).map_or(0, |sums| sums.counts.committed);
     let fact = |name: &str, fact: &str| of(name).map_or(0, |sums| sums.fact(fact));

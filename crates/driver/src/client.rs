@@ -8,6 +8,7 @@ use workload::Machine;
 
 use crate::clock::Nanos;
 use crate::fetch::Fetched;
+use crate::notices::Notices;
 use crate::pipeline::Pipeline;
 use crate::tally::SqlState;
 
@@ -102,6 +103,8 @@ pub(crate) struct Client {
     outgoing: Vec<u8>,
     n_sent: usize,
     error: Option<Box<ServerError>>,
+    /// What else the server remarked.
+    pub(crate) notices: Notices,
     /// Why the server is about to close the connection, if it said so in a notice.
     farewell: Option<Box<ServerError>>,
 }
@@ -189,6 +192,7 @@ impl Client {
             outgoing: Vec::new(),
             n_sent: 0,
             error: None,
+            notices: Notices::default(),
             farewell: None,
         }
     }
@@ -258,6 +262,18 @@ impl Client {
         &self.outgoing
     }
 
+    /// What of the message is not sent yet.
+    #[inline]
+    pub(crate) fn unsent(&self) -> &[u8] {
+        &self.outgoing[self.n_sent..]
+    }
+
+    /// The kernel has taken over the whole message; it stays as it is until it is answered.
+    #[inline]
+    pub(crate) fn mark_sent(&mut self) {
+        self.n_sent = self.outgoing.len();
+    }
+
     /// Sends what the socket takes, and says whether that was all; the rest goes when it is writable again.
     #[inline]
     pub(crate) fn flush(&mut self) -> io::Result<bool> {
@@ -306,6 +322,7 @@ impl Client {
             awaits_parse,
             parse_error,
             farewell,
+            notices,
             ..
         } = self;
         let mut received = Received::Partial;
@@ -340,6 +357,7 @@ impl Client {
                     Reply::Notice(body) if is_farewell(body) => {
                         *farewell = Some(Box::new(wire::parse_error(body)));
                     }
+                    Reply::Notice(body) => notices.take_in(body),
                     Reply::Error(body) if error.is_none() => {
                         *error = Some(Box::new(wire::parse_error(body)));
                         pipeline.failed();

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use wire::{Connection, Conninfo, Dialing, Flow, Progress, Reply, Scanner, Want};
 
+use crate::clock::{self, Nanos};
 use crate::script::Scripts;
 
 /// Handshakes under way at once in one thread. More gain nothing and can overrun the server's backlog.
@@ -16,19 +17,29 @@ const PREPARE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Handshakes are looked after at least this often, for their deadlines.
 const POLL_MAX_MS: u16 = 200;
 
+/// The connections of a thread.
+#[derive(Default)]
+pub(crate) struct Connected {
+    /// One for each client.
+    pub(crate) connections: Vec<Connection>,
+    /// Time taken to have every statement parsed, nanoseconds.
+    pub(crate) prepare_ns: Nanos,
+}
+
 /// Opens `n` connections and has every statement parsed on each (with the simple protocol there is nothing
 /// to parse).
 pub(crate) fn connect_all(
     conninfo: &Arc<Conninfo>,
     scripts: &Scripts,
     n: usize,
-) -> Result<Vec<Connection>, String> {
+) -> Result<Connected, String> {
     let mut connections = dial_all(conninfo, n)?;
     let mut messages = Vec::new();
     let order = scripts.parse_messages(&mut messages);
     if order.is_empty() {
-        return Ok(connections);
+        return Ok(Connected { connections, prepare_ns: 0 });
     }
+    let begun = clock::now();
     // All are asked before the first answer is awaited, so that the backends parse side by side.
     for connection in &mut connections {
         send_all(connection, &messages)?;
@@ -36,7 +47,7 @@ pub(crate) fn connect_all(
     for connection in &mut connections {
         await_parsed(connection, scripts, &order)?;
     }
-    Ok(connections)
+    Ok(Connected { connections, prepare_ns: clock::now() - begun })
 }
 
 fn dial_all(conninfo: &Arc<Conninfo>, n: usize) -> Result<Vec<Connection>, String> {

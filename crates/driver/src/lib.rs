@@ -13,6 +13,7 @@ mod connect;
 mod fetch;
 mod log;
 mod merge;
+mod notices;
 mod pipeline;
 mod poller;
 mod process;

@@ -1,125 +1,177 @@
-//! Waiting for sockets and moments: the one place that knows how.
+//! Waiting for sockets and moments: one interface, two ways of the kernel's.
+//!
+//! epoll says which sockets can be read, io_uring hands over what it has read from them. [`Poller::next`] yields
+//! either, and [`Poller::send`] takes a message for either. Everything that is rare (connections being made, TLS,
+//! long messages and pipelines) goes by readiness in both.
+
+mod buffers;
+mod epoll;
+mod uring;
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
-use std::time::Duration;
 
-use mio::unix::SourceFd;
-use mio::{Events, Interest, Poll, Token};
-use nix::sys::time::TimeSpec;
-use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+use model::load::PollerChoice;
 
+pub(crate) use self::buffers::Piece;
+use self::epoll::Epoll;
+use self::uring::Uring;
 use crate::client::Client;
-use crate::clock::{self, Nanos};
+use crate::clock::Nanos;
 
-/// A socket that became ready.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ReadySocket {
+/// What a wait has found for a client.
+#[derive(Debug)]
+pub(crate) struct Woken {
     /// The client's index in its thread.
     pub(crate) client: usize,
-    /// The other side closed, or an error is pending: read until the end.
-    pub(crate) closing: bool,
+    /// What it is.
+    pub(crate) signal: Signal,
 }
 
-/// Waits for sockets with epoll, edge triggered, and for moments with a timer of nanosecond grain
-/// (epoll's own time-out has a grain of a millisecond, too coarse for an open loop).
-pub(crate) struct Poller {
-    poll: Poll,
-    events: Events,
-    timer: TimerFd,
-    ready: Vec<ReadySocket>,
+/// News of a connection.
+#[derive(Debug)]
+pub(crate) enum Signal {
+    /// The socket can be used.
+    Ready {
+        /// There may be input.
+        readable: bool,
+        /// The other side closed, or an error is pending: read until the end.
+        closing: bool,
+    },
+    /// Input was received; see [`Poller::input`].
+    Input(Piece),
+    /// The connection has ended: closed by the server, or by an error.
+    Ended(io::Error),
 }
 
-const TIMER: Token = Token(usize::MAX);
-/// Moments further away than this need no exact timer.
-const EXACT_WITHIN_NS: Nanos = 20_000_000;
+/// One thread's way to wait.
+pub(crate) enum Poller {
+    /// Edge triggered, with a timer of nanosecond grain.
+    Epoll(Epoll),
+    /// Multishot receive into provided buffers, sends submitted with the wait.
+    IoUring(Box<Uring>),
+}
 
 impl Poller {
-    /// What is written in `run.json`.
-    pub(crate) const NAME: &'static str = "epoll";
-
-    pub(crate) fn new(n_clients: usize) -> io::Result<Poller> {
-        let poll = Poll::new()?;
-        let timer =
-            TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
-        poll.registry().register(&mut SourceFd(&timer.as_fd().as_raw_fd()), TIMER, Interest::READABLE)?;
-        let capacity = n_clients.clamp(16, 1024);
-        Ok(Poller {
-            poll,
-            events: Events::with_capacity(capacity),
-            timer,
-            ready: Vec::with_capacity(capacity),
-        })
+    /// Makes one poller per thread, all of one kind.
+    ///
+    /// # Errors
+    /// What the kernel said. Without a wish for io_uring, epoll takes its place where the kernel refuses it.
+    pub(crate) fn for_threads(choice: PollerChoice, n_clients: &[usize]) -> Result<Vec<Poller>, String> {
+        let epoll = |&n: &usize| Epoll::new(n).map(Poller::Epoll);
+        let uring = |&n: &usize| Uring::new(n).map(|uring| Poller::IoUring(Box::new(uring)));
+        if choice != PollerChoice::Epoll {
+            match n_clients.iter().map(uring).collect::<io::Result<_>>() {
+                Ok(pollers) => return Ok(pollers),
+                Err(e) if choice == PollerChoice::IoUring => {
+                    return Err(format!(
+                        "the kernel does not let this process use io_uring ({e}): a container's seccomp profile or the \
+                     sysctl kernel.io_uring_disabled forbids it, or the kernel is older than 6.1; use poller epoll"
+                    ));
+                }
+                Err(_) => {}
+            }
+        }
+        n_clients
+            .iter()
+            .map(epoll)
+            .collect::<io::Result<_>>()
+            .map_err(|e| format!("cannot wait for sockets: {e}"))
     }
 
-    /// Watches a client's connection for input. Writability is watched only while something waits to be
-    /// sent: with edge triggering, every message that the server takes would wake the loop.
-    pub(crate) fn watch(&self, client: &mut Client, index: usize) -> io::Result<()> {
-        let Some(link) = &mut client.link else { return Ok(()) };
-        self.poll.registry().register(link, Token(index), Interest::READABLE)
+    /// What is written in `run.json`.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Poller::Epoll(_) => "epoll",
+            Poller::IoUring(_) => "io_uring",
+        }
+    }
+
+    /// Called once by the thread that will wait, before all else.
+    pub(crate) fn enter_thread(&mut self) -> io::Result<()> {
+        match self {
+            Poller::Epoll(_) => Ok(()),
+            Poller::IoUring(uring) => uring.enter_thread(),
+        }
+    }
+
+    /// Watches a client's connection for input.
+    pub(crate) fn watch(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
+        match self {
+            Poller::Epoll(epoll) => epoll.watch(client, index),
+            Poller::IoUring(uring) => uring.watch(client, index),
+        }
     }
 
     /// As [`Poller::watch`], for a connection that was watched while it was made.
-    pub(crate) fn watch_made(&self, client: &mut Client, index: usize) -> io::Result<()> {
-        let Some(link) = &mut client.link else { return Ok(()) };
-        self.poll.registry().reregister(link, Token(index), Interest::READABLE)
+    pub(crate) fn watch_made(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
+        match self {
+            Poller::Epoll(epoll) => epoll.watch_made(client, index),
+            Poller::IoUring(uring) => uring.watch(client, index),
+        }
     }
 
-    /// Watches a connection that is being made. A socket that is closed is forgotten by itself.
-    pub(crate) fn watch_dialing(&self, client: &mut Client, index: usize) -> io::Result<()> {
-        let Some(link) = client.dialing.as_mut().and_then(|dialing| dialing.link_mut()) else {
-            return Ok(());
-        };
-        self.poll.registry().register(link, Token(index), Interest::READABLE | Interest::WRITABLE)
+    /// Watches a connection that is being made.
+    pub(crate) fn watch_dialing(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
+        match self {
+            Poller::Epoll(epoll) => epoll.watch_dialing(client, index),
+            Poller::IoUring(uring) => uring.watch_dialing(client, index),
+        }
     }
 
-    /// Begins or ends watching for writability.
+    /// Stops watching the client's connection. Called before the connection is closed.
+    pub(crate) fn forget(&mut self, client: &mut Client, index: usize) {
+        match self {
+            Poller::Epoll(epoll) => epoll.forget(client),
+            Poller::IoUring(uring) => uring.forget(client, index),
+        }
+    }
+
+    /// Sends the client's message, or as much of it as the connection takes now. The rest is sent when a
+    /// [`Signal::Ready`] leads to the next call.
+    ///
+    /// # Errors
+    /// The loss of the connection, if it is not told by a [`Signal::Ended`].
     #[inline]
-    pub(crate) fn watch_writable(&self, client: &mut Client, index: usize, on: bool) -> io::Result<()> {
-        if client.waits_to_write == on {
-            return Ok(());
-        }
-        client.waits_to_write = on;
-        let Some(link) = &mut client.link else { return Ok(()) };
-        let interest = if on { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
-        self.poll.registry().reregister(link, Token(index), interest)
-    }
-
-    /// Stops watching it.
-    pub(crate) fn forget(&self, client: &mut Client) {
-        if let Some(link) = &mut client.link {
-            self.poll.registry().deregister(link).ok();
+    pub(crate) fn send(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
+        match self {
+            Poller::Epoll(epoll) => epoll.send(client, index),
+            Poller::IoUring(uring) => uring.send(client, index),
         }
     }
 
-    /// Waits until a socket is ready or `until` is reached. The ready sockets are in [`Poller::ready`].
+    /// Waits until there is news or `until` is reached. [`Poller::next`] tells it.
+    #[inline]
     pub(crate) fn wait(&mut self, until: Nanos) -> io::Result<()> {
-        self.ready.clear();
-        let wait_ns = until.saturating_sub(clock::now());
-        let timeout = if wait_ns == 0 {
-            Some(Duration::ZERO)
-        } else if wait_ns < EXACT_WITHIN_NS {
-            let at = TimeSpec::from_duration(Duration::from_nanos(until));
-            self.timer.set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
-            None
-        } else {
-            Some(Duration::from_nanos(wait_ns))
-        };
-        match self.poll.poll(&mut self.events, timeout) {
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            other => other?,
+        match self {
+            Poller::Epoll(epoll) => epoll.wait(until),
+            Poller::IoUring(uring) => uring.wait(until),
         }
-        for event in &self.events {
-            if event.token() != TIMER {
-                let closing = event.is_read_closed() || event.is_error();
-                self.ready.push(ReadySocket { client: event.token().0, closing });
-            }
-        }
-        Ok(())
     }
 
-    /// The socket number `i` that the last wait found ready.
-    pub(crate) fn ready(&self, i: usize) -> Option<ReadySocket> {
-        self.ready.get(i).copied()
+    /// The next piece of news that the last wait found.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<Woken> {
+        match self {
+            Poller::Epoll(epoll) => epoll.next(),
+            Poller::IoUring(uring) => uring.next(),
+        }
+    }
+
+    /// The bytes of a piece of input.
+    #[inline]
+    pub(crate) fn input(&self, piece: &Piece) -> &[u8] {
+        match self {
+            Poller::Epoll(_) => &[],
+            Poller::IoUring(uring) => uring.input(piece),
+        }
+    }
+
+    /// Gives a piece's room back, for other input.
+    #[inline]
+    pub(crate) fn release(&mut self, piece: Piece) {
+        match self {
+            Poller::Epoll(_) => {}
+            Poller::IoUring(uring) => uring.release(piece),
+        }
     }
 }

@@ -8,13 +8,13 @@ use std::sync::mpsc::{self, Receiver, Sender};
 
 use model::drive::{DriveCommand, DriveOrder, DriverLine, Ready};
 use model::load::LoadSpec;
-use wire::{CancelHandle, Connection, Conninfo, Secret};
+use wire::{CancelHandle, Conninfo, Secret};
 use workload::{Machine, Seeds, ThreadStreams};
 
 use crate::client::{Client, Parsed};
 use crate::clock::{self, Nanos, SECOND_NS, WallClock};
 use crate::collect::Collector;
-use crate::connect;
+use crate::connect::{self, Connected};
 use crate::fetch::Fetched;
 use crate::log::Log;
 use crate::poller::Poller;
@@ -94,19 +94,24 @@ fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Wr
     let control = Control { load: &load, conninfo, scripts: &scripts, wall: WallClock::read() };
     let commands = listen(input);
     let begun = clock::now();
-    let (shares, tls) = control.connect()?;
+    let pollers = Poller::for_threads(load.poller, &control.shares())?;
+    let Crew { shares, tls, prepare_ns } = control.connect()?;
     let ready = Ready {
         pid: std::process::id(),
         connect_ns: clock::now() - begun,
-        poller: Poller::NAME.to_string(),
+        prepare_ns,
+        poller: pollers.first().map_or("", Poller::name).to_string(),
         tls,
         statements: scripts.labels(),
     };
     say(output, &DriverLine::Ready(ready))?;
     match commands.recv() {
-        Ok(DriveCommand::Go(unix_ns)) => {
-            control.run(shares, control.wall.monotonic(unix_ns), &commands, output)
-        }
+        Ok(DriveCommand::Go(unix_ns)) => control.run(
+            shares.into_iter().zip(pollers).collect(),
+            control.wall.monotonic(unix_ns),
+            &commands,
+            output,
+        ),
         _ => Err("told to stop before the load began".to_string().into()),
     }
 }
@@ -139,16 +144,26 @@ struct ThreadShare {
     streams: ThreadStreams,
 }
 
+/// All clients, ready to begin.
+#[derive(Default)]
+struct Crew {
+    shares: Vec<ThreadShare>,
+    /// What encrypts the connections.
+    tls: Option<String>,
+    /// See [`Ready::prepare_ns`].
+    prepare_ns: Nanos,
+}
+
 impl Control<'_> {
-    /// Connects and prepares all clients, each thread its own, and says what encrypts the connections. Clients with a
-    /// connection for each transaction have none yet.
-    fn connect(&self) -> Result<(Vec<ThreadShare>, Option<String>), String> {
-        let (n_clients, n_threads) = (self.load.n_clients as usize, self.load.n_threads.max(1) as usize);
+    /// Connects and prepares all clients, each thread its own. Clients with a connection for each transaction have
+    /// none yet.
+    fn connect(&self) -> Result<Crew, String> {
+        let sizes = self.shares();
+        let (n_clients, n_threads) = (self.load.n_clients as usize, sizes.len());
         let (seeds, defines) = self.seeds(n_clients, n_threads);
-        let sizes = split(n_clients, n_threads);
-        let connected: Vec<Result<Vec<Connection>, String>> = std::thread::scope(|scope| {
+        let connected: Vec<Result<Connected, String>> = std::thread::scope(|scope| {
             let connect = |n: usize| match self.load.connect_each {
-                true => Ok(Vec::new()),
+                true => Ok(Connected::default()),
                 false => connect::connect_all(&self.conninfo, self.scripts, n),
             };
             let threads: Vec<_> = sizes.iter().map(|&n| scope.spawn(move || connect(n))).collect();
@@ -156,23 +171,29 @@ impl Control<'_> {
         });
 
         let mut numbered = seeds.client.into_iter().enumerate();
-        let mut tls = None;
-        let mut shares = Vec::with_capacity(n_threads);
-        for ((connections, streams), n) in connected.into_iter().zip(seeds.thread).zip(sizes) {
-            let mut connections = connections?.into_iter();
+        let mut crew = Crew::default();
+        for ((connected, streams), n) in connected.into_iter().zip(seeds.thread).zip(sizes) {
+            let Connected { connections, prepare_ns } = connected?;
+            crew.prepare_ns = crew.prepare_ns.max(prepare_ns);
+            let mut connections = connections.into_iter();
             let mut clients = Vec::with_capacity(n);
             for (id, prng) in numbered.by_ref().take(n) {
                 let mut client = Client::new(id, Machine::new(&self.scripts.bundle, prng, id, &defines));
                 client.fetched = self.scripts.fetches.then(Box::<Fetched>::default);
                 if let Some(connection) = connections.next() {
-                    tls = tls.or_else(|| connection.tls.clone());
+                    crew.tls = crew.tls.or_else(|| connection.tls.clone());
                     client.connect(connection, self.parsed_beforehand())?;
                 }
                 clients.push(client);
             }
-            shares.push(ThreadShare { clients, streams });
+            crew.shares.push(ThreadShare { clients, streams });
         }
-        Ok((shares, tls))
+        Ok(crew)
+    }
+
+    /// Clients of each thread.
+    fn shares(&self) -> Vec<usize> {
+        split(self.load.n_clients as usize, self.load.n_threads.max(1) as usize)
     }
 
     /// All random streams, and the variables of all clients.
@@ -196,7 +217,7 @@ impl Control<'_> {
     /// Runs the load with one worker per share.
     fn run(
         &self,
-        shares: Vec<ThreadShare>,
+        shares: Vec<(ThreadShare, Poller)>,
         go: Nanos,
         commands: &Receiver<DriveCommand>,
         output: &mut dyn Write,
@@ -232,16 +253,12 @@ impl Control<'_> {
     fn worker<'a>(
         &'a self,
         thread: usize,
-        share: ThreadShare,
+        (share, poller): (ThreadShare, Poller),
         place: &Place<'a>,
         reports: Sender<Report>,
         spare: Receiver<Tally>,
     ) -> Result<Worker<'a>, String> {
-        let ThreadShare { mut clients, streams } = share;
-        let poller = Poller::new(clients.len()).map_err(|e| format!("cannot wait for sockets: {e}"))?;
-        for (index, client) in clients.iter_mut().enumerate() {
-            poller.watch(client, index).map_err(|e| format!("cannot watch a connection: {e}"))?;
-        }
+        let ThreadShare { clients, streams } = share;
         let n_threads = place.n_threads;
         let share = Share { thread, n_threads };
         let n_commands = self.scripts.n_commands();

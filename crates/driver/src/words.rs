@@ -75,7 +75,9 @@ pub(crate) fn server_message(error: &ServerError, query: Option<&str>) -> String
     if let Some(hint) = &error.hint {
         text.push_str(&format!("\nHINT:  {hint}"));
     }
-    if let Some(context) = error.about.as_ref().and_then(|about| about.context.as_ref()) {
+    // Of a notice, libpq does not tell where it was raised.
+    let context = error.about.as_ref().filter(|_| error.is_error()).and_then(|about| about.context.as_ref());
+    if let Some(context) = context {
         text.push_str(&format!("\nCONTEXT:  {context}"));
     }
     text

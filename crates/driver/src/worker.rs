@@ -3,6 +3,7 @@
 mod failing;
 mod interval;
 mod line;
+mod remarks;
 mod special;
 mod trace;
 mod turn;
@@ -21,7 +22,8 @@ use workload::Prng;
 use crate::client::{Client, Received, State};
 use crate::clock::{self, Nanos, SECOND_NS, WallClock};
 use crate::log::{Log, Outcome};
-use crate::poller::Poller;
+use crate::notices::Budget;
+use crate::poller::{Piece, Poller, Signal};
 use crate::report::{Connects, Report};
 use crate::schedule::Schedule;
 use crate::script::Scripts;
@@ -36,8 +38,9 @@ pub(crate) struct Setup<'a> {
     /// Where connections are made while the load runs; names are looked up already.
     pub(crate) conninfo: Arc<Conninfo>,
     pub(crate) wall: WallClock,
-    pub(crate) clients: Vec<Client>,
+    /// Before the clients, so that it ends before the messages do that it may be sending.
     pub(crate) poller: Poller,
+    pub(crate) clients: Vec<Client>,
     /// Stream of script choices.
     pub(crate) choose: Prng,
     pub(crate) schedule: Option<Schedule>,
@@ -87,6 +90,7 @@ pub(crate) struct Worker<'a> {
     loop_max_ns: u64,
     clients_lost: u32,
     messages: BTreeMap<SqlState, String>,
+    notices: Budget,
 }
 
 /// The loop never waits longer, so that a stop is seen and a pause is noticed.
@@ -127,12 +131,16 @@ impl<'a> Worker<'a> {
             loop_max_ns: 0,
             clients_lost: 0,
             messages: BTreeMap::new(),
+            notices: Budget::default(),
             setup,
         }
     }
 
     /// Offers the load from `go` until the last transaction has ended.
     pub(crate) fn run(mut self) {
+        if let Err(error) = self.watch_all() {
+            return self.report(Report::Broken(error));
+        }
         while clock::now() < self.setup.go && self.setup.stop.load(Ordering::Relaxed) == stop::NOT {
             std::thread::sleep(std::time::Duration::from_nanos(
                 self.setup.go.saturating_sub(clock::now()).min(WAIT_MAX_NS),
@@ -168,13 +176,21 @@ impl<'a> Worker<'a> {
             now = clock::now();
             self.notice_pause(turn_end, until, now);
             self.close_intervals(now);
-            let mut i = 0;
-            while let Some(ready) = self.setup.poller.ready(i) {
-                self.serve(ready.client, ready.closing);
-                i += 1;
+            while let Some(woken) = self.setup.poller.next() {
+                match woken.signal {
+                    Signal::Input(piece) => self.take_in(woken.client, piece),
+                    Signal::Ready { readable, closing } => self.serve(woken.client, readable, closing),
+                    Signal::Ended(why) => self.lose(woken.client, clock::now(), &why.to_string()),
+                }
             }
         }
         self.finish();
+    }
+
+    fn watch_all(&mut self) -> io::Result<()> {
+        let Setup { poller, clients, .. } = &mut self.setup;
+        poller.enter_thread()?;
+        clients.iter_mut().enumerate().try_for_each(|(index, client)| poller.watch(client, index))
     }
 
     /// The load ends now instead of at the end of its window.
@@ -324,14 +340,25 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// Input that the poller received.
+    #[inline]
+    fn take_in(&mut self, index: usize, piece: Piece) {
+        let now = clock::now();
+        self.close_intervals(now);
+        let Setup { poller, clients, .. } = &mut self.setup;
+        let received = clients[index].receive(poller.input(&piece), now);
+        poller.release(piece);
+        self.received(index, received, now);
+    }
+
     /// Reads what a client's connection has, and sends what it could not send before.
-    fn serve(&mut self, index: usize, closing: bool) {
+    fn serve(&mut self, index: usize, readable: bool, closing: bool) {
         if self.setup.clients[index].state == State::Dialing {
             return self.advance_dialing(index);
         }
         // Borrowed from the worker for the length of the call, so that clients can be changed meanwhile.
         let mut buffer = std::mem::take(&mut self.buffer);
-        while self.read_once(index, closing, &mut buffer) {}
+        while readable && self.read_once(index, closing, &mut buffer) {}
         self.buffer = buffer;
         let client = &self.setup.clients[index];
         if client.link.is_some() && client.waits_to_write {
@@ -361,13 +388,23 @@ impl<'a> Worker<'a> {
         // A short read means that the socket is drained; TLS may hold more.
         let is_encrypted = client.link.as_ref().is_some_and(wire::Link::is_encrypted);
         let drained = n < buffer.len() && !closing && !is_encrypted;
-        match client.receive(&buffer[..n], now) {
+        let received = client.receive(&buffer[..n], now);
+        self.received(index, received, now);
+        !drained
+    }
+
+    /// What follows from a piece of input.
+    #[inline]
+    fn received(&mut self, index: usize, received: Result<Received, String>, now: Nanos) {
+        if !self.setup.clients[index].notices.is_empty() {
+            self.tell_notices(index, now);
+        }
+        match received {
             Ok(Received::Partial) => {}
             Ok(Received::Complete) => self.reply_complete(index, now),
             Ok(Received::Copy) => self.refuse_copy(index, now),
             Err(e) => self.lose(index, now, &e),
         }
-        !drained
     }
 
     /// Tells of something that happened at `at`.

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail, ensure};
-use model::case::{Case, WorkloadKind};
+use model::case::{Case, WorkloadKind, WorkloadSpec};
 use model::load::Protocol;
+use model::script::CaseData;
 use server::Target;
 use server::target::{Flavor, locate, pools_transactions, rewrites_statement_names};
 use wire::Conninfo;
@@ -16,7 +17,7 @@ use crate::data::{self, DataState};
 use crate::dataset::Dataset;
 use crate::progress::{Progress, Watch};
 use crate::stage::Site;
-use crate::{hold, room, session};
+use crate::{hold, load, own_data, room, session};
 
 /// What a plan must know of a server by URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub struct Glance {
     pub is_local: bool,
     /// Scales of the data that pgdyno loaded and that is whole.
     pub data_scale: BTreeMap<Dataset, u32>,
+    /// Scale of TPC-B-like tables that pgdyno did not load.
+    pub foreign_scale: Option<u32>,
 }
 
 /// Looks at a server by URL and changes nothing.
@@ -34,7 +37,11 @@ pub struct Glance {
 pub fn glance(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<Glance> {
     let mut session = session::open(conninfo, stop)?;
     let data_scale = whole_scales(&mut session);
-    Ok(Glance { is_local: locate(&mut session).is_some(), data_scale })
+    let foreign_scale = match data::inspect(&mut session, Dataset::Tpcb) {
+        Ok(DataState::Foreign { scale, .. }) => scale.filter(|scale| *scale > 0),
+        _ => None,
+    };
+    Ok(Glance { is_local: locate(&mut session).is_some(), data_scale, foreign_scale })
 }
 
 /// Scales of whole data. What cannot be looked at counts as absent.
@@ -111,10 +118,21 @@ impl Adopted {
         judge(&self.facts, case)?;
         let mut session = session::open(&self.conninfo, site.stop)?;
         let scale = case.workload.scale;
-        let dataset = Dataset::of(case.workload.kind);
+        let dataset = Dataset::of(&case.workload.data).unwrap_or(Dataset::Tpcb);
         let detail = |text: String| Ok(BTreeMap::from([("method".to_string(), text)]));
+        match &case.workload.data {
+            CaseData::None => return detail("none: the database is taken as it is".to_string()),
+            CaseData::Files(_) if !case.prepare.restore => {
+                return detail("none: prepare.restore is off".to_string());
+            }
+            CaseData::Files(files) => {
+                let done = own_data::run_files(&mut session, files, scale, site.stop, watch)?;
+                return detail(format!("run again: {done}"));
+            }
+            CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC => {}
+        }
         if !case.prepare.restore {
-            return detail(as_it_is(&data::inspect(&mut session, dataset)?, scale)?.to_string());
+            return detail(as_it_is(&data::inspect(&mut session, dataset)?, &case.workload)?.to_string());
         }
         if let Some(found) = self.found_scales.get(&dataset).filter(|found| **found != scale && !site.replace)
         {
@@ -123,13 +141,13 @@ impl Adopted {
                  give --scale {found}, or --replace to load it again"
             );
         }
-        let report = site.load(&mut session, &self.conninfo, case, watch)?;
+        let report = site.load(&mut session, &self.conninfo, &case.workload, watch)?;
         detail(format!("loaded again, {} rows in {:.3} s", report.n_rows, report.seconds))
     }
 }
 
 /// Whether the data can be used without loading it again.
-fn as_it_is(state: &DataState, scale: u32) -> Result<&'static str> {
+fn as_it_is(state: &DataState, workload: &WorkloadSpec) -> Result<&'static str> {
     let found = match state {
         DataState::Whole(marker) => marker.scale,
         DataState::Foreign { scale: Some(found), .. } => *found,
@@ -140,10 +158,20 @@ fn as_it_is(state: &DataState, scale: u32) -> Result<&'static str> {
             bail!("the database has no such tables; load them with pgdyno init, or leave prepare.restore on")
         }
     };
+    let scale = workload.scale;
     ensure!(
         found == scale,
         "the experiment asks for scale {scale}, but the data has scale {found}; give --scale {found}"
     );
+    if let DataState::Whole(marker) = state {
+        ensure!(
+            load::has_layout(marker, Dataset::of(&workload.data).unwrap_or(Dataset::Tpcb), workload.layout),
+            "the experiment asks for data of {}, but the data that is there has another layout{}; change \
+             workload.partitions, or leave prepare.restore on",
+            load::words(workload),
+            marker.extra.iter().map(|(key, value)| format!(" {key}={value}")).collect::<String>()
+        );
+    }
     Ok(match state {
         DataState::Whole(_) => "none: prepare.restore is off",
         _ => "none: prepare.restore is off, tables not made by pgdyno",
@@ -153,19 +181,21 @@ fn as_it_is(state: &DataState, scale: u32) -> Result<&'static str> {
 /// Fails when the server cannot take the case as it is.
 fn judge(facts: &Facts, case: &Case) -> Result<()> {
     let place = &facts.place;
-    let only_reads = case.workload.kind == WorkloadKind::TpcbSelect;
+    // The user knows what scripts do; what they must not, the server refuses.
+    let is_as_it_is = case.workload.data == CaseData::None;
+    let only_reads = case.workload.kind == WorkloadKind::TpcbSelect || is_as_it_is;
     let prepare = &case.prepare;
     if facts.in_recovery {
         ensure!(only_reads, "`{place}` is a standby, which takes no writes; use the primary, or tpcb-select");
         ensure!(
-            !(prepare.restore || prepare.vacuum || prepare.analyze),
+            is_as_it_is || !(prepare.restore || prepare.vacuum || prepare.analyze),
             "`{place}` is a standby, which takes no writes: load the data on the primary with pgdyno init, and turn \
              off prepare.restore, prepare.vacuum and prepare.analyze"
         );
     }
     if let Flavor::Other(name) = &facts.flavor {
         ensure!(
-            only_reads && !prepare.restore,
+            is_as_it_is || (only_reads && !prepare.restore),
             "`{place}` is {name}, not PostgreSQL: loading and writing are not supported there; only tpcb-select on \
              data as it is (prepare.restore = false)"
         );
@@ -189,6 +219,7 @@ mod tests {
         let site = crate::expand::Site {
             memory_bytes: None,
             data_scale: BTreeMap::new(),
+            foreign_scale: None,
             n_cpus: 1,
             url_keywords: None,
             now_unix_ns: 1,

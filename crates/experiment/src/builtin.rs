@@ -10,23 +10,56 @@ pub struct Builtin {
 }
 
 /// All of them; the first is run when none is named.
-pub const BUILTINS: &[Builtin] = &[Builtin {
-    name: "quick",
-    about: "TPC-B-like read-write at three client counts on an embedded PostgreSQL 18, in 3 minutes",
-}];
+pub const BUILTINS: &[Builtin] = &[
+    Builtin {
+        name: "quick",
+        about: "TPC-B-like read-write at three client counts on an embedded PostgreSQL 18, in 3 minutes",
+    },
+    Builtin { name: SCRIPTS, about: "pgbench scripts of your own (-f FILE@WEIGHT) at three client counts" },
+];
+
+/// The one that is run when scripts are given and no experiment is named.
+pub const SCRIPTS: &str = "scripts";
 
 /// The experiment file of a built-in, fit for a machine with `n_cpus` processors.
 pub fn text(name: &str, n_cpus: u32) -> Option<String> {
     match name {
         "quick" => Some(quick(n_cpus)),
+        SCRIPTS => Some(scripts(n_cpus)),
         _ => None,
     }
 }
 
 /// One client, enough to keep the processors busy, and four times that.
-fn quick(n_cpus: u32) -> String {
+fn three_loads(n_cpus: u32) -> String {
     let busy = (2 * n_cpus).clamp(4, 64);
-    let crowd = 4 * busy;
+    format!("[1, {busy}, {}]", 4 * busy)
+}
+
+fn scripts(n_cpus: u32) -> String {
+    let clients = three_loads(n_cpus);
+    format!(
+        r#"[experiment]
+name = "scripts"
+title = "How fast are these scripts?"
+description = "Scripts of the user's own, chosen by weight for each transaction."
+repeats = 3
+
+[workload]
+kind = "scripts"
+scale = "fit"
+protocol = "prepared"
+clients = {clients}
+
+[run]
+ramp_up = "2s"
+measure = "8s"
+"#
+    )
+}
+
+fn quick(n_cpus: u32) -> String {
+    let clients = three_loads(n_cpus);
     format!(
         r#"[experiment]
 name = "quick"
@@ -41,7 +74,7 @@ version = "18"
 kind = "tpcb"
 scale = "fit"
 protocol = "prepared"
-clients = [1, {busy}, {crowd}]
+clients = {clients}
 
 [run]
 ramp_up = "2s"

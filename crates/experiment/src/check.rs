@@ -8,7 +8,7 @@ use workload::tpcb;
 
 use crate::data::{DataState, inspect};
 use crate::dataset::Dataset;
-use crate::{one_run, tpcc};
+use crate::{scripts, tpcc};
 
 /// One invariant and what violates it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,9 +44,16 @@ impl CheckReport {
 /// # Errors
 /// When there are no such tables, they are unfinished, or the server fails.
 pub fn check(session: &mut Session, kind: WorkloadKind) -> Result<CheckReport> {
-    match one_run::builtin(kind) {
-        Some(builtin) => check_tpcb(session, builtin),
-        None => tpcc::check(session, Dataset::of(kind)),
+    match kind {
+        WorkloadKind::Tpcc => tpcc::check(session, Dataset::Tpcc),
+        WorkloadKind::TprocC => tpcc::check(session, Dataset::TprocC),
+        _ => match scripts::builtin(kind) {
+            Some(builtin) => check_tpcb(session, builtin),
+            None => bail!(
+                "what scripts of your own leave behind, only you know: pgdyno has no invariants to check; to check \
+                 TPC-B-like tables nevertheless, name what ran on them with --workload tpcb, tpcb-simple or tpcb-select"
+            ),
+        },
     }
 }
 

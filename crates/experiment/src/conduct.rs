@@ -190,7 +190,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use model::case::{ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
-    use model::load::{Pace, Protocol, Window};
+    use model::load::Window;
     use model::plan::RunSpec;
 
     use super::*;
@@ -205,16 +205,7 @@ mod tests {
                 settings: BTreeMap::new(),
                 wal_directory: None,
             },
-            workload: WorkloadSpec {
-                kind: WorkloadKind::Tpcb,
-                scale: 1,
-                protocol: Protocol::Prepared,
-                n_clients: 1,
-                n_threads: 1,
-                pace: Pace::Closed,
-                tpcc: None,
-                all_warehouses: false,
-            },
+            workload: WorkloadSpec::of(WorkloadKind::Tpcb, 1),
             window: Window { ramp_up_s: 0, measure_s: 1, grace_s: 0 },
             prepare: Default::default(),
         };

@@ -1,15 +1,14 @@
-//! A workload's tables in a database: what is there, and loading them.
+//! A workload's tables in a database: what is there. Loading them is `load.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use wire::Conninfo;
-use wire::session::{Session, SessionError};
+use wire::session::{Session, quote_ident, quote_literal};
 use workload::marker::{Marker, MarkerState, read_sql_on};
-use workload::tpcb::{self, TABLES, Table, TpcbOptions};
-use workload::tpcc;
+use workload::{tpcb, tpcc};
 
 use crate::dataset::Dataset;
 
@@ -76,207 +75,6 @@ fn sql_for_version(sql: &str, version_num: u32) -> String {
     }
 }
 
-/// How far a load is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LoadProgress {
-    /// What is being done: `rows`, `primary keys`, `vacuum`.
-    pub step: &'static str,
-    /// Rows sent.
-    pub rows_done: u64,
-    /// Rows in all.
-    pub rows_total: u64,
-}
-
-/// What a load did.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct LoadReport {
-    /// Rows loaded.
-    pub n_rows: u64,
-    /// Bytes of COPY data sent.
-    pub data_bytes: u64,
-    /// Seconds in all.
-    pub seconds: f64,
-}
-
-/// What to load and what may be lost by it.
-#[derive(Clone, Copy)]
-pub struct LoadRequest<'a> {
-    /// Scale units.
-    pub scale: u32,
-    /// Drop tables of the same names that pgdyno did not make.
-    pub replace: bool,
-    /// When the load is finished, as written in the marker.
-    pub now: &'a dyn Fn() -> String,
-    /// Raised when the user wants to stop.
-    pub stop: &'a AtomicBool,
-}
-
-/// Size of one piece of COPY data.
-const PIECE_BYTES: usize = 64 * 1024;
-
-/// Loads the TPC-B-like tables as pgbench makes them, marked as unfinished until they are whole.
-///
-/// # Errors
-/// When tables are there that must not be dropped, when the server fails, or when `stop` is raised.
-pub fn load(
-    session: &mut Session,
-    request: &LoadRequest<'_>,
-    progress: &mut dyn FnMut(LoadProgress),
-) -> Result<LoadReport> {
-    let result = load_all(session, request, progress);
-    if result.is_err() && request.stop.load(Ordering::Relaxed) {
-        // Whatever the statement that was cancelled says of it.
-        bail!(STOPPED_LOADING);
-    }
-    result
-}
-
-/// What is told of a load that the user stopped. It may have had no time to touch anything.
-pub(crate) const STOPPED_LOADING: &str =
-    "stopped while loading; `pgdyno check` tells whether the data is whole";
-
-fn load_all(
-    session: &mut Session,
-    request: &LoadRequest<'_>,
-    progress: &mut dyn FnMut(LoadProgress),
-) -> Result<LoadReport> {
-    let begun = Instant::now();
-    refuse_foreign(session, Dataset::Tpcb, request.replace)?;
-    let scale = request.scale;
-    let marker = |state| Marker {
-        workload: TPCB_DATA.to_string(),
-        scale,
-        tool_version: env!("CARGO_PKG_VERSION").to_string(),
-        state,
-        extra: Default::default(),
-    };
-    // At once: there are the old tables, or new ones that are marked as unfinished.
-    let mut statements = vec![tpcb::drop_tables()];
-    statements.extend(tpcb::create_tables(scale, &TpcbOptions::default()));
-    statements.push(marker(MarkerState::Loading).comment_sql());
-    change(session, &statements)?;
-    let data_bytes = copy_rows(session, request, progress)?;
-
-    let n_rows = rows_total(scale);
-    let mut step = |name| progress(LoadProgress { step: name, rows_done: n_rows, rows_total: n_rows });
-    step("vacuum");
-    for table in TABLES {
-        stop_if_asked(request.stop)?;
-        session.execute(&format!("vacuum analyze {}", table.name()))?;
-    }
-    step("primary keys");
-    for statement in tpcb::primary_keys() {
-        stop_if_asked(request.stop)?;
-        change(session, &[statement])?;
-    }
-    session.execute(&marker(MarkerState::Finished { at: (request.now)() }).comment_sql())?;
-    Ok(LoadReport { n_rows, data_bytes, seconds: begun.elapsed().as_secs_f64() })
-}
-
-/// For the rest of the transaction: a lock that others do not give up is waited for at most half a minute, or as
-/// long as the user set.
-const LIMIT_LOCK_WAITS: &str = "select pg_catalog.set_config('lock_timeout', '30s', true) \
-     where pg_catalog.current_setting('lock_timeout') = '0'";
-
-/// Runs statements that lock the tables, all or none.
-pub(crate) fn change(session: &mut Session, statements: &[String]) -> Result<()> {
-    session.execute("begin")?;
-    session.execute(LIMIT_LOCK_WAITS)?;
-    for statement in statements {
-        session.execute(statement).map_err(|error| locked_out(session, error))?;
-    }
-    Ok(session.execute("commit")?)
-}
-
-/// The error with the names of those who hold the locks, if that is what it is about.
-fn locked_out(session: &mut Session, error: SessionError) -> anyhow::Error {
-    const LOCK_NOT_AVAILABLE: &str = "55P03";
-    if !matches!(&error, SessionError::Server(error) if error.sqlstate == LOCK_NOT_AVAILABLE)
-        || session.execute("rollback").is_err()
-    {
-        return error.into();
-    }
-    let names: Vec<String> = TABLES.iter().map(|table| format!("'{}'", table.name())).collect();
-    // All that is held conflicts with the lock of DROP and TRUNCATE. `pg_blocking_pids` would have to be asked
-    // while waiting.
-    let sql = format!(
-        "select distinct l.pid, coalesce(a.application_name, ''), coalesce(a.state, '') from pg_catalog.pg_locks l \
-         left join pg_catalog.pg_stat_activity a on a.pid = l.pid \
-         where l.granted and l.pid <> pg_catalog.pg_backend_pid() \
-         and l.database = (select oid from pg_catalog.pg_database where datname = current_database()) \
-         and l.relation in (select pg_catalog.to_regclass(n)::oid from pg_catalog.unnest(array[{}]::text[]) n) \
-         order by 1 limit 10",
-        names.join(",")
-    );
-    let holders = session.query(&sql).unwrap_or_default().rows.into_iter().map(|row| {
-        let mut values = row.into_iter().map(Option::unwrap_or_default);
-        let mut next = || values.next().unwrap_or_default();
-        format!("server process {} (application_name `{}`, {})", next(), next(), next())
-    });
-    let holders: Vec<String> = holders.collect();
-    let who = if holders.is_empty() { "others".to_string() } else { holders.join(", ") };
-    anyhow::Error::new(error).context(format!("the tables are locked by {who}; end that, or wait for it"))
-}
-
-fn rows_total(scale: u32) -> u64 {
-    TABLES.iter().map(|&table| tpcb::row_count(table, scale)).sum()
-}
-
-pub(crate) fn refuse_foreign(session: &mut Session, dataset: Dataset, replace: bool) -> Result<()> {
-    if let DataState::Foreign { tables, .. } = inspect(session, dataset)?
-        && !replace
-    {
-        bail!(
-            "the database has tables that pgdyno did not make ({}); use another database, or pass --replace to drop them",
-            tables.join(", ")
-        );
-    }
-    Ok(())
-}
-
-/// One transaction truncates and fills all tables, so that rows can be written frozen.
-fn copy_rows(
-    session: &mut Session,
-    request: &LoadRequest,
-    progress: &mut dyn FnMut(LoadProgress),
-) -> Result<u64> {
-    session.execute("begin")?;
-    session.execute(LIMIT_LOCK_WAITS)?;
-    session.execute(&tpcb::truncate_tables()).map_err(|error| locked_out(session, error))?;
-    let mut data_bytes = 0;
-    let rows_total = rows_total(request.scale);
-    let mut rows_done = 0;
-    for table in TABLES {
-        let n_rows = tpcb::row_count(table, request.scale);
-        if table == Table::History {
-            continue;
-        }
-        let mut rows = tpcb::Rows::new(table, request.scale, 0..n_rows);
-        let copied = session
-            .copy_in(&tpcb::copy_statement(table.name(), true), |out| {
-                rows_done += rows.fill(out, PIECE_BYTES) as u64;
-                progress(LoadProgress { step: "rows", rows_done, rows_total });
-                rows.n_left() > 0 && !request.stop.load(Ordering::Relaxed)
-            })
-            .with_context(|| format!("loading `{}`", table.name()))?;
-        // A stopped load must not pass for a whole one: the transaction is left open and rolls back.
-        stop_if_asked(request.stop)?;
-        if copied.n_rows != n_rows {
-            bail!("the server took {} rows of `{}` instead of {n_rows}", copied.n_rows, table.name());
-        }
-        data_bytes += copied.data_bytes;
-    }
-    session.execute("commit")?;
-    Ok(data_bytes)
-}
-
-fn stop_if_asked(stop: &AtomicBool) -> Result<()> {
-    if stop.load(Ordering::Relaxed) {
-        bail!(STOPPED_LOADING);
-    }
-    Ok(())
-}
-
 /// How long a server may take to be reachable again after a load that ended well or in a crash.
 const AGAIN_DEADLINE: Duration = Duration::from_secs(10);
 /// Pause between two attempts to reach it.
@@ -288,7 +86,12 @@ const COUNT_TIMEOUT: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// When the server cannot be reached, fails, or takes too long.
-pub fn count_rows_after(conninfo: &Conninfo, dataset: Dataset, stop: &AtomicBool) -> Result<After> {
+pub fn count_rows_after(
+    conninfo: &Conninfo,
+    dataset: Option<Dataset>,
+    tables: &[String],
+    stop: &AtomicBool,
+) -> Result<After> {
     let begun = Instant::now();
     let mut session = loop {
         match Session::connect(conninfo) {
@@ -304,7 +107,7 @@ pub fn count_rows_after(conninfo: &Conninfo, dataset: Dataset, stop: &AtomicBool
         }
     };
     session.set_timeout(Some(COUNT_TIMEOUT));
-    let rows = count_rows(&mut session, dataset)?;
+    let rows = count_rows(&mut session, dataset, tables)?;
     Ok(After { rows, violations: quick_check(&mut session, dataset)? })
 }
 
@@ -320,10 +123,10 @@ pub struct After {
 ///
 /// # Errors
 /// When the server fails.
-pub fn quick_check(session: &mut Session, dataset: Dataset) -> Result<BTreeMap<String, String>> {
+pub fn quick_check(session: &mut Session, dataset: Option<Dataset>) -> Result<BTreeMap<String, String>> {
     match dataset {
-        Dataset::Tpcb => Ok(BTreeMap::new()),
-        Dataset::Tpcc | Dataset::TprocC => crate::tpcc::quick_check(session),
+        Some(Dataset::Tpcc | Dataset::TprocC) => crate::tpcc::quick_check(session),
+        Some(Dataset::Tpcb) | None => Ok(BTreeMap::new()),
     }
 }
 
@@ -335,19 +138,33 @@ const COUNTED_BYTES_MAX: u64 = 1 << 30;
 ///
 /// # Errors
 /// When a table is missing or the server fails.
-pub fn count_rows(session: &mut Session, dataset: Dataset) -> Result<BTreeMap<String, u64>> {
+pub fn count_rows(
+    session: &mut Session,
+    dataset: Option<Dataset>,
+    tables: &[String],
+) -> Result<BTreeMap<String, u64>> {
     let mut counts = BTreeMap::new();
-    for table in dataset.tables() {
-        let size = session.query(&format!("select pg_catalog.pg_relation_size('{table}')"))?;
+    for table in tables {
+        let name = table.split('.').map(quote_ident).collect::<Vec<_>>().join(".");
+        // With its partitions, if it has any.
+        let sql = format!(
+            "with recursive t(oid) as (select {}::pg_catalog.regclass::oid union all \
+             select i.inhrelid from pg_catalog.pg_inherits i join t on i.inhparent = t.oid) \
+             select sum(pg_catalog.pg_relation_size(oid)) from t",
+            quote_literal(&name)
+        );
+        let size = session.query(&sql)?;
         let bytes: u64 = size.scalar().and_then(|n| n.parse().ok()).context("a relation has a size")?;
-        if table != dataset.history_table() && bytes > COUNTED_BYTES_MAX {
+        let is_history = table == tpcb::Table::History.name()
+            || dataset.is_some_and(|dataset| table == dataset.history_table());
+        if !is_history && bytes > COUNTED_BYTES_MAX {
             continue;
         }
-        let rows = session.query(&format!("select count(*) from {table}"))?;
+        let rows = session.query(&format!("select count(*) from {name}"))?;
         let n = rows.scalar().and_then(|n| n.parse().ok()).context("count(*) gives a number")?;
-        counts.insert(table.to_string(), n);
+        counts.insert(table.clone(), n);
     }
-    if dataset != Dataset::Tpcb {
+    if matches!(dataset, Some(Dataset::Tpcc | Dataset::TprocC)) {
         // Each district counts its own orders: exact, and cheap at any size.
         let rows = session.query("select sum(d_next_o_id - 1) from district")?;
         let n = rows.scalar().and_then(|n| n.parse().ok()).context("districts count their orders")?;

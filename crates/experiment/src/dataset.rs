@@ -1,6 +1,7 @@
 //! Which tables a workload runs on: several workloads may share a set.
 
 use model::case::WorkloadKind;
+use model::script::CaseData;
 use workload::{tpcb, tpcc};
 
 /// A set of tables.
@@ -18,12 +19,13 @@ impl Dataset {
     /// All sets.
     pub const ALL: [Dataset; 3] = [Dataset::Tpcb, Dataset::Tpcc, Dataset::TprocC];
 
-    /// The tables of a workload.
-    pub fn of(kind: WorkloadKind) -> Dataset {
-        match kind {
-            WorkloadKind::Tpcb | WorkloadKind::TpcbSimple | WorkloadKind::TpcbSelect => Dataset::Tpcb,
-            WorkloadKind::Tpcc => Dataset::Tpcc,
-            WorkloadKind::TprocC => Dataset::TprocC,
+    /// The set that a case runs on, if it is one of these.
+    pub fn of(data: &CaseData) -> Option<Dataset> {
+        match data {
+            CaseData::Tpcb => Some(Dataset::Tpcb),
+            CaseData::Tpcc => Some(Dataset::Tpcc),
+            CaseData::TprocC => Some(Dataset::TprocC),
+            CaseData::None | CaseData::Files(_) => None,
         }
     }
 

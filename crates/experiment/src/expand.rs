@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use model::case::{Case, ServerSource, ServerSpec, Think, TpccSpec, WorkloadKind, WorkloadSpec};
+use model::case::{Case, Layout, ServerSource, ServerSpec, Think, TpccSpec, WorkloadKind, WorkloadSpec};
 use model::experiment::{Experiment, WorkloadSection};
 use model::levels::Levels;
 use model::load::{Pace, Window};
 use model::plan::{Plan, RunSpec};
+use model::script::CaseData;
 use model::units::Scale;
 use workload::Prng;
 
 use crate::dataset::Dataset;
+use crate::scripts;
 
 /// What the plan is made for.
 #[derive(Debug, Clone)]
@@ -21,6 +23,8 @@ pub struct Site {
     pub memory_bytes: Option<u64>,
     /// Scales of the whole data that pgdyno loaded before on the server by URL.
     pub data_scale: BTreeMap<Dataset, u32>,
+    /// Scale of TPC-B-like tables there that pgdyno did not load.
+    pub foreign_scale: Option<u32>,
     /// Processors of the machine that has the driver.
     pub n_cpus: u32,
     /// The server by URL as libpq keywords without the password, when the experiment names one.
@@ -108,6 +112,9 @@ fn blocks(n_cases: u32, repeats: u32, seed: u64) -> Vec<RunSpec> {
     runs
 }
 
+/// What the keys of the scripts' variables begin with.
+const DEFINES: &str = "workload.defines.";
+
 /// The keys of an experiment that may vary, each with its levels as text.
 struct Grid {
     dimensions: Vec<Dimension>,
@@ -158,6 +165,12 @@ impl Grid {
         grid.add("workload.protocol", &protocols);
         grid.add("workload.clients", workload.clients.all());
         grid.add("workload.pace", workload.pace.all());
+        grid.add("workload.partitions", workload.partitions.all());
+        let methods: Vec<&str> = workload.partition_method.all().iter().map(|m| m.as_str()).collect();
+        grid.add("workload.partition_method", &methods);
+        for (name, levels) in &workload.defines {
+            grid.add(&format!("{DEFINES}{name}"), levels.all());
+        }
         grid.add_tpcc(workload)?;
         grid.dimensions.iter().try_for_each(Dimension::check_distinct)?;
         Ok(grid)
@@ -270,18 +283,71 @@ fn workload_spec(
     if n_threads == 0 {
         return Err("workload.threads: 0 is not in 1..clients".to_string());
     }
+    if experiment.workload.load_streams.is_some_and(|n| !(1..=LOAD_STREAMS_MAX).contains(&n)) {
+        return Err(format!("workload.load_streams: not in 1..{LOAD_STREAMS_MAX}"));
+    }
+    let is_own = kind == WorkloadKind::Scripts;
+    let section = &experiment.workload;
+    let data = match kind {
+        WorkloadKind::Scripts => scripts::data_of(section, site.url_keywords.is_some()),
+        WorkloadKind::Tpcc => CaseData::Tpcc,
+        WorkloadKind::TprocC => CaseData::TprocC,
+        WorkloadKind::Tpcb | WorkloadKind::TpcbSimple | WorkloadKind::TpcbSelect => CaseData::Tpcb,
+    };
     let pace: Pace = values["workload.pace"].parse()?;
     let tpcc = (kind == WorkloadKind::Tpcc).then(|| tpcc_spec(values, pace)).transpose()?;
+    let scale = values["workload.scale"].parse()?;
+    let defines = values.iter().filter_map(|(key, value)| {
+        Some((key.strip_prefix(DEFINES).filter(|_| is_own)?.to_string(), value.to_string()))
+    });
     Ok(WorkloadSpec {
         kind,
-        scale: resolve_scale(values["workload.scale"].parse()?, Dataset::of(kind), most_clients, site)?,
+        scale: match Dataset::of(&data) {
+            Some(dataset) => resolve_scale(scale, dataset, most_clients, site)?,
+            None => own_scale(scale, &data, site)?,
+        },
         protocol: values["workload.protocol"].parse()?,
         n_clients,
         n_threads: n_threads.min(n_clients),
         pace,
+        poller: experiment.workload.poller,
+        layout: layout(values)?,
+        load_streams: experiment.workload.load_streams,
+        data,
+        scripts: if is_own { scripts::of_case(section) } else { Vec::new() },
+        defines: defines.collect(),
         tpcc,
         all_warehouses: values.get("workload.all_warehouses") == Some(&"true"),
     })
+}
+
+/// What `:scale` is in scripts whose data is their own. `fit`: the scale of TPC-B-like tables that are there, else 1,
+/// as in pgbench.
+fn own_scale(scale: Scale, data: &CaseData, site: &Site) -> Result<u32, String> {
+    match scale {
+        Scale::Units(units) => Ok(units),
+        Scale::Fit if *data == CaseData::None => {
+            Ok(site.data_scale.get(&Dataset::Tpcb).copied().or(site.foreign_scale).unwrap_or(1))
+        }
+        Scale::Fit => Ok(1),
+        Scale::TimesRam(_) => Err(format!(
+            "workload.scale: `{scale}` needs tables whose size is known; give a number: it is what scripts see as :scale"
+        )),
+    }
+}
+
+/// Most sessions that may load side by side: a load is limited by the server's processors, not by sessions.
+pub const LOAD_STREAMS_MAX: u32 = 256;
+/// Most partitions: more are beyond what PostgreSQL's documentation advises (a few thousand at most).
+pub const PARTITIONS_MAX: u32 = 10_000;
+
+fn layout(values: &BTreeMap<&str, &str>) -> Result<Layout, String> {
+    let partitions: u32 =
+        values["workload.partitions"].parse().map_err(|e| format!("workload.partitions: {e}"))?;
+    if partitions > PARTITIONS_MAX {
+        return Err(format!("workload.partitions: {partitions} is not in 0..{PARTITIONS_MAX}"));
+    }
+    Ok(Layout { partitions, partition_method: values["workload.partition_method"].parse()? })
 }
 
 /// The words of the keys that only TPC-C has.
@@ -342,6 +408,7 @@ mod tests {
         Site {
             memory_bytes: Some(24 << 30),
             data_scale: BTreeMap::new(),
+            foreign_scale: None,
             n_cpus: 2,
             url_keywords: None,
             now_unix_ns: 1,
@@ -415,6 +482,8 @@ mod tests {
         check("[run]\nmeasure = \"1500ms\"", "whole number of seconds");
         check("[run]\nmeasure = \"1s\"", "too short");
         check("[workload]\nthreads = 0", "threads: 0");
+        check("[workload]\npartitions = 100000", "partitions: 100000 is not in 0..10000");
+        check("[workload]\nload_streams = 0", "load_streams: not in 1..256");
         check("[workload]\nclients = [1, 2, 1]", "workload.clients: level 1 is given twice");
         check("[server]\nversion = [\"18\", \"18\"]", "server.version: level 18 is given twice");
         check("[server]\nsettings.work_mem = [\"4MB\", \"4MB\"]", "work_mem: level 4MB is given twice");

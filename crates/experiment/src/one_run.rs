@@ -14,12 +14,13 @@ use model::load::{LoadSpec, Profiles, ScriptSpec};
 use model::phase::{Phase, PhaseRecord};
 use model::plan::{RunSpec, RunState};
 use model::run::RunRecord;
+use model::script::CaseData;
 use observe::{ObserveSpec, Observer, Sample};
 use server::facts::LocalFacts;
 use store::RunWriter;
 use wire::Conninfo;
 use wire::session::Session;
-use workload::{Builtin, Builtins};
+use workload::Builtins;
 
 use crate::conduct::STOPPED;
 use crate::data::{self, DataState};
@@ -27,8 +28,10 @@ use crate::dataset::Dataset;
 use crate::ending;
 use crate::progress::{Progress, Watch};
 use crate::room;
+use crate::scripts;
 use crate::session;
 use crate::stage::{Site, Stage};
+use crate::survey;
 use crate::tpcc;
 
 /// Time between the order to go and the start of the load: enough for every thread to be there.
@@ -93,7 +96,8 @@ impl OneRun<'_> {
         room::check(&mut session, self.site.most_clients)?;
         // Before the server is tended: what is read here must not undo the prewarming, nor the quiet.
         let place = self.describe(stage, &mut session, phases.record)?;
-        self.tend(&mut session, &mut phases)?;
+        let tables = self.tables(phases.record);
+        self.tend(&mut session, &tables, &mut phases)?;
         let Phases { record, watch } = phases;
         writer.write_record(record)?;
         drop(session);
@@ -109,7 +113,7 @@ impl OneRun<'_> {
             record.telemetry_unavailable.insert("rows_after".to_string(), reason);
             return;
         }
-        match data::count_rows_after(conninfo, self.dataset(), self.site.stop) {
+        match data::count_rows_after(conninfo, self.dataset(), &self.tables(record), self.site.stop) {
             Ok(after) => {
                 record.rows_after = after.rows;
                 record.violations_after = after.violations;
@@ -125,12 +129,16 @@ impl OneRun<'_> {
     }
 
     /// The steps between restore and load, each only if the case asks for it.
-    fn tend(&self, session: &mut Session, phases: &mut Phases) -> Result<()> {
+    fn tend(&self, session: &mut Session, tables: &[String], phases: &mut Phases) -> Result<()> {
         let prepare = self.case.prepare;
-        let tables = self.dataset().tables();
+        let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
         if prepare.vacuum || prepare.analyze {
             phases.take(Phase::Vacuum, |_| {
                 let mut detail = BTreeMap::new();
+                if self.case.workload.data == CaseData::None {
+                    let reason = "workload.data is none: the user's tables are left as they are";
+                    return Ok(BTreeMap::from([("skipped".to_string(), reason.to_string())]));
+                }
                 if prepare.vacuum {
                     detail.extend(server::tend::vacuum(session, &tables)?);
                 }
@@ -163,9 +171,22 @@ impl OneRun<'_> {
         place.c_load = c_load(session, self.dataset())?;
         record.server_is_local = place.postmaster_pid.is_some();
         record.host = Some(observe::host::record(&self.dirs(&place)));
-        record.rows_before = data::count_rows(session, self.dataset())?;
+        if self.case.workload.kind == WorkloadKind::Scripts {
+            record.survey = Some(survey::survey(session, &self.case.workload)?);
+        }
+        record.rows_before = data::count_rows(session, self.dataset(), &self.tables(record))?;
         record.violations_before = data::quick_check(session, self.dataset())?;
         Ok(place)
+    }
+
+    /// The workload's tables: those of the built-in ones, or those that the user's scripts name.
+    fn tables(&self, record: &RunRecord) -> Vec<String> {
+        match &record.survey {
+            Some(survey) => survey.tables.iter().cloned().collect(),
+            None => self
+                .dataset()
+                .map_or(Vec::new(), |dataset| dataset.tables().into_iter().map(str::to_string).collect()),
+        }
     }
 
     /// Directories whose devices matter, as far as they are on this machine.
@@ -186,7 +207,7 @@ impl OneRun<'_> {
     ) -> Result<()> {
         watch(Progress::PhaseBegins(Phase::Connect));
         let connect_began = unix_now();
-        let load = self.load_spec(conninfo, place);
+        let load = self.load_spec(conninfo, place, record);
         record.load = Some(load.clone());
         let password = conninfo.password.as_ref().map(|secret| secret.expose().to_string());
         let mut driver = LocalDriver::spawn(self.program, ["drive"], &DriveOrder { load, password })?;
@@ -227,33 +248,26 @@ impl OneRun<'_> {
         record.done = Some(done);
     }
 
-    fn dataset(&self) -> Dataset {
-        Dataset::of(self.case.workload.kind)
+    fn dataset(&self) -> Option<Dataset> {
+        Dataset::of(&self.case.workload.data)
     }
 
-    fn load_spec(&self, conninfo: &Conninfo, place: &Place) -> LoadSpec {
+    fn load_spec(&self, conninfo: &Conninfo, place: &Place, record: &RunRecord) -> LoadSpec {
         let workload = &self.case.workload;
-        let common = self.common_load(conninfo);
-        let Some(builtin) = builtin(workload.kind) else {
-            return match self.dataset() {
-                Dataset::TprocC => tproc_c_load(common, workload),
-                _ => tpcc_load(common, workload, place.c_load, self.spec.seed),
-            };
-        };
-        LoadSpec {
-            scripts: vec![ScriptSpec {
-                name: workload.kind.to_string(),
-                tag: workload.kind.to_string(),
-                weight: 1,
-                source: builtin.source().to_string(),
-            }],
-            defines: BTreeMap::from([("scale".to_string(), workload.scale.to_string())]),
-            ..common
+        let common = self.common_load(conninfo, record);
+        match workload.kind {
+            WorkloadKind::Tpcc => tpcc_load(common, workload, place.c_load, self.spec.seed),
+            WorkloadKind::TprocC => tproc_c_load(common, workload),
+            _ => LoadSpec {
+                scripts: scripts::for_driver(workload),
+                defines: scripts::variables(workload),
+                ..common
+            },
         }
     }
 
     /// What the loads of all workloads have.
-    fn common_load(&self, conninfo: &Conninfo) -> LoadSpec {
+    fn common_load(&self, conninfo: &Conninfo, record: &RunRecord) -> LoadSpec {
         let workload = &self.case.workload;
         LoadSpec {
             target: conninfo.keywords(),
@@ -261,8 +275,11 @@ impl OneRun<'_> {
             n_clients: workload.n_clients,
             n_threads: workload.n_threads,
             pace: workload.pace,
+            poller: workload.poller,
             window: self.case.window,
             seed: self.spec.seed,
+            // What the server could not parse before the load may be made by what runs first.
+            lazy_parse: record.survey.as_ref().is_some_and(|survey| !survey.unchecked.is_empty()),
             ..LoadSpec::default()
         }
     }
@@ -322,22 +339,12 @@ impl Place {
     }
 }
 
-/// The built-in script of a workload, if it is one.
-pub fn builtin(kind: WorkloadKind) -> Option<Builtin> {
-    match kind {
-        WorkloadKind::Tpcb => Some(Builtin::Tpcb),
-        WorkloadKind::TpcbSimple => Some(Builtin::TpcbSimple),
-        WorkloadKind::TpcbSelect => Some(Builtin::TpcbSelect),
-        WorkloadKind::Tpcc | WorkloadKind::TprocC => None,
-    }
-}
-
 /// C-Load as the load marker has it; tables that pgdyno did not load do not tell.
-fn c_load(session: &mut Session, dataset: Dataset) -> Result<Option<u32>> {
-    if dataset != Dataset::Tpcc {
+fn c_load(session: &mut Session, dataset: Option<Dataset>) -> Result<Option<u32>> {
+    if dataset != Some(Dataset::Tpcc) {
         return Ok(None);
     }
-    Ok(match data::inspect(session, dataset)? {
+    Ok(match data::inspect(session, Dataset::Tpcc)? {
         DataState::Whole(marker) => marker.extra.get(tpcc::C_LOAD).and_then(|text| text.parse().ok()),
         _ => None,
     })

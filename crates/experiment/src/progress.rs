@@ -4,7 +4,7 @@ use model::phase::Phase;
 use model::plan::RunState;
 use server::FetchProgress;
 
-use crate::data::LoadProgress;
+use crate::load::LoadProgress;
 
 /// Something that a person who waits may want to see.
 #[derive(Debug, Clone, PartialEq)]

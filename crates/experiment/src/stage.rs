@@ -8,19 +8,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
-use model::case::{Case, ServerSource, WorkloadKind};
+use model::case::{Case, ServerSource, WorkloadKind, WorkloadSpec};
+use model::script::CaseData;
 use server::workspace::{Claim, ClusterKey, Workspace};
-use server::{Binaries, Cache, Cluster, InitOptions, Server, StopMode};
+use server::{Binaries, Cache, Cluster, CopyReport, InitOptions, Server, StopMode};
 use wire::conninfo::PasswordSource;
 use wire::session::Session;
 use wire::{Conninfo, Secret};
 
 use crate::adopted::Adopted;
 use crate::conduct::STOPPED;
-use crate::data::{self, LoadRequest};
+use crate::data::{self, DataState};
 use crate::dataset::Dataset;
+use crate::load::{self, LoadReport, LoadRequest};
 use crate::progress::{Progress, Watch};
-use crate::{session, tpcc};
+use crate::{own_data, session, tpcc};
 
 /// What every stage needs.
 pub struct Site<'a> {
@@ -51,26 +53,36 @@ impl Site<'_> {
         Ok(())
     }
 
+    /// Loads a case's data over `session` and as many more as are asked for.
     pub(crate) fn load(
         &self,
         session: &mut Session,
         conninfo: &Conninfo,
-        case: &Case,
+        workload: &WorkloadSpec,
         watch: &mut Watch,
-    ) -> Result<data::LoadReport> {
-        let scale = case.workload.scale;
-        let request = LoadRequest { scale, replace: self.replace, now: self.now, stop: self.stop };
-        watch(Progress::Step(format!("loading scale {scale}")));
+    ) -> Result<LoadReport> {
+        let request = LoadRequest {
+            scale: workload.scale,
+            layout: workload.layout,
+            n_streams: workload.load_streams,
+            connect: &|| session::open(conninfo, self.stop),
+            replace: self.replace,
+            now: self.now,
+            stop: self.stop,
+        };
+        watch(Progress::Step(format!("loading {}", load::words(workload))));
         let mut tell = |progress| watch(Progress::Load(progress));
-        let report = match Dataset::of(case.workload.kind) {
-            Dataset::Tpcb => data::load(session, &request, &mut tell)?,
-            dataset => {
-                tpcc::load(session, dataset, &|| session::open(conninfo, self.stop), &request, &mut tell)?
+        let report = match Dataset::of(&workload.data) {
+            Some(dataset @ (Dataset::Tpcc | Dataset::TprocC)) => {
+                tpcc::load(session, dataset, &request, &mut tell)?
             }
+            Some(Dataset::Tpcb) | None => load::load(session, &request, &mut tell)?,
         };
         let megabytes = report.data_bytes as f64 / 1e6;
+        let streams =
+            if report.n_streams > 1 { format!(" over {} streams", report.n_streams) } else { String::new() };
         watch(Progress::Step(format!(
-            "loaded {} rows, {megabytes:.0} MB in {:.1} s",
+            "loaded {} rows, {megabytes:.0} MB in {:.1} s{streams}",
             report.n_rows, report.seconds
         )));
         Ok(report)
@@ -82,8 +94,7 @@ impl Site<'_> {
 pub struct StageKey {
     source: ServerSource,
     wal_directory: Option<PathBuf>,
-    dataset: Dataset,
-    scale: u32,
+    data: BTreeMap<String, String>,
 }
 
 impl StageKey {
@@ -92,8 +103,7 @@ impl StageKey {
         StageKey {
             source: case.server.source.clone(),
             wal_directory: case.server.wal_directory.clone(),
-            dataset: Dataset::of(case.workload.kind),
-            scale: case.workload.scale,
+            data: data_key(&case.workload),
         }
     }
 }
@@ -182,6 +192,18 @@ impl Stage {
         }
     }
 
+    /// Puts data that was loaded before to its first state, by copying its snapshot; `None` if it was loaded just
+    /// now. The server must not run.
+    ///
+    /// # Errors
+    /// When the snapshot is damaged, or files cannot be written.
+    pub fn put_back(&mut self) -> Result<Option<CopyReport>> {
+        match self {
+            Stage::Embedded(stage) if stage.was_loaded_before => stage.cluster.restore(LOADED).map(Some),
+            Stage::Embedded(_) | Stage::Adopted(_) => Ok(None),
+        }
+    }
+
     /// Where the load goes.
     ///
     /// # Errors
@@ -239,6 +261,8 @@ pub struct Embedded {
     server: Option<Server>,
     cluster: Cluster,
     key: ClusterKey,
+    /// Its data may be as a run left it.
+    was_loaded_before: bool,
     _claim: Claim,
 }
 
@@ -252,7 +276,6 @@ impl Embedded {
     ) -> Result<Embedded> {
         // What a pgdyno that was killed could not remove itself.
         server::socket::sweep_sockets();
-        let scale = case.workload.scale;
         let workspace = Workspace::in_cache(site.cache)?;
         // One that cannot be swept is not in the way of this one.
         workspace.sweep().ok();
@@ -260,11 +283,11 @@ impl Embedded {
         let options =
             InitOptions { wal_directory: case.server.wal_directory.clone(), ..InitOptions::default() };
         // Data, its snapshot, and WAL while loading.
-        let needed_bytes = 3 * Dataset::of(case.workload.kind).estimated_bytes(scale) + (2 << 30);
+        let needed_bytes = 3 * data_bytes(&case.workload) + (2 << 30);
         let mut cluster = claim.cluster(&binaries, &options, needed_bytes)?;
         if cluster.has_snapshot(LOADED) {
-            watch(Progress::Step(format!("using the data of scale {scale} loaded before")));
-            return Ok(Embedded { server: None, cluster, key, _claim: claim });
+            watch(Progress::Step(format!("using the data of {} loaded before", data_words(&case.workload))));
+            return Ok(Embedded { server: None, cluster, key, was_loaded_before: true, _claim: claim });
         }
         if cluster.control_file().is_ok_and(|control| !control.is_shut_down)
             || !cluster.facts.labels.is_empty()
@@ -275,7 +298,7 @@ impl Embedded {
         }
         watch(Progress::Step(format!("made a cluster of PostgreSQL {}", binaries.version)));
         cluster.set_labels(labels(case))?;
-        let mut stage = Embedded { server: None, cluster, key, _claim: claim };
+        let mut stage = Embedded { server: None, cluster, key, was_loaded_before: false, _claim: claim };
         stage.fill(case, site, watch)?;
         Ok(stage)
     }
@@ -283,8 +306,19 @@ impl Embedded {
     /// Loads the data and keeps a snapshot of it.
     fn fill(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<()> {
         self.start(case, site)?;
-        let mut session = session::open(&self.conninfo()?, site.stop)?;
-        site.load(&mut session, &self.conninfo()?, case, watch)?;
+        let conninfo = self.conninfo()?;
+        let mut session = session::open(&conninfo, site.stop)?;
+        match &case.workload.data {
+            CaseData::None => {}
+            CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC => {
+                site.load(&mut session, &conninfo, &case.workload, watch)?;
+            }
+            CaseData::Files(files) => {
+                let scale = case.workload.scale;
+                let done = own_data::run_files(&mut session, files, scale, site.stop, watch)?;
+                watch(Progress::Step(done));
+            }
+        }
         session.execute("checkpoint")?;
         drop(session);
         self.stop(StopMode::Fast)?;
@@ -304,7 +338,31 @@ impl Embedded {
         }
         self.cluster.set_labels(labels(case))?;
         self.start(case, site)?;
+        if case.prepare.restore {
+            self.expect_whole(case, site)?;
+        }
         Ok(detail)
+    }
+
+    /// What was copied must be what its name says.
+    fn expect_whole(&self, case: &Case, site: &Site) -> Result<()> {
+        let mut session = session::open(&self.conninfo()?, site.stop)?;
+        let workload = &case.workload;
+        // What the user's own files make has no marker.
+        let Some(dataset) = Dataset::of(&workload.data) else { return Ok(()) };
+        match data::inspect(&mut session, dataset)? {
+            DataState::Whole(marker)
+                if marker.scale == workload.scale && load::has_layout(&marker, dataset, workload.layout) =>
+            {
+                Ok(())
+            }
+            found => bail!(
+                "the snapshot of cluster `{}` does not hold whole data of {}, but {found:?}; remove the cluster with \
+                 pgdyno server remove and load it again",
+                self.cluster.root.display(),
+                load::words(workload)
+            ),
+        }
     }
 
     fn start(&mut self, case: &Case, site: &Site) -> Result<()> {
@@ -335,14 +393,54 @@ impl Embedded {
 
 /// The same question finds the same cluster again.
 fn cluster_key(binaries: &Binaries, case: &Case) -> Result<ClusterKey> {
-    let mut parts = BTreeMap::from([
-        ("workload".to_string(), Dataset::of(case.workload.kind).name().to_string()),
-        ("scale".to_string(), format!("s{}", case.workload.scale)),
-    ]);
+    let mut parts = data_key(&case.workload);
     if let Some(wal) = &case.server.wal_directory {
         parts.insert("wal_directory".to_string(), wal.display().to_string());
     }
     ClusterKey::new(binaries, parts)
+}
+
+/// What tells the data of one workload from that of another.
+fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
+    let scale = ("scale", format!("s{}", workload.scale));
+    let parts = match &workload.data {
+        CaseData::Tpcb => vec![("workload", data::TPCB_DATA.to_string()), scale],
+        CaseData::Tpcc => vec![("workload", Dataset::Tpcc.name().to_string()), scale],
+        CaseData::TprocC => vec![("workload", Dataset::TprocC.name().to_string()), scale],
+        CaseData::None => vec![("workload", "none".to_string())],
+        CaseData::Files(files) => {
+            let hashes: Vec<&str> = files.iter().map(|file| file.sha256.as_str()).collect();
+            // The whole key is hashed for the directory's name; the first letters are for people.
+            vec![("workload", format!("sql-{}", &hashes.concat())), scale]
+        }
+    };
+    let mut key: BTreeMap<String, String> =
+        parts.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+    if workload.data == CaseData::Tpcb {
+        // The plain layout has no part of its own: clusters made before there was another are found again.
+        key.extend(load::layout_facts(workload.layout));
+    }
+    key
+}
+
+/// Disk that the data takes, about.
+pub fn data_bytes(workload: &WorkloadSpec) -> u64 {
+    match &workload.data {
+        CaseData::Tpcb => workload::tpcb::estimated_bytes(workload.scale),
+        CaseData::Tpcc | CaseData::TprocC => workload::tpcc::estimated_bytes(workload.scale),
+        CaseData::None => 0,
+        // What a statement makes cannot be told from its length; rows of COPY double with their headers and indexes.
+        CaseData::Files(files) => 2 * files.iter().map(|file| file.bytes).sum::<u64>(),
+    }
+}
+
+/// The data in words.
+pub fn data_words(workload: &WorkloadSpec) -> String {
+    match &workload.data {
+        CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC => load::words(workload),
+        CaseData::None => "the database as it is".to_string(),
+        CaseData::Files(files) => files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", "),
+    }
 }
 
 /// What a cluster was used for last, so that `pgdyno check` finds it.
@@ -353,14 +451,16 @@ fn labels(case: &Case) -> BTreeMap<String, String> {
         ServerSource::BinDir(dir) => ("bin_dir", dir.display().to_string()),
         ServerSource::Url(_) => ("url", String::new()),
     };
-    [
+    let mut labels: BTreeMap<String, String> = [
         (source.0, source.1),
         ("scale", case.workload.scale.to_string()),
         ("workload", case.workload.kind.to_string()),
         ("used_unix_ns", used.to_string()),
     ]
     .map(|(name, value)| (name.to_string(), value))
-    .into()
+    .into();
+    labels.extend(load::layout_facts(case.workload.layout));
+    labels
 }
 
 /// A cluster that earlier runs left as it was after the last one.

@@ -12,8 +12,9 @@ use workload::tpcc::{self, Population, Style, TABLES};
 use workload::tprocc;
 
 use crate::check::{CheckReport, run_checks};
-use crate::data::{self, DataState, LoadProgress, LoadReport, LoadRequest, STOPPED_LOADING};
+use crate::data::{self, DataState};
 use crate::dataset::Dataset;
+use crate::load::{self, LoadProgress, LoadReport, LoadRequest, STOPPED_LOADING};
 
 /// Seed of the rows: the same everywhere, so that every database of a scale is the same.
 const POPULATION_SEED: u64 = 1;
@@ -41,18 +42,17 @@ const KEPT_BY_HAMMERDB: [&str; 12] = [
 /// Larger tables are not read around each run: about 100 warehouses, and some seconds.
 const QUICK_BYTES_MAX: u64 = 512 << 20;
 
-/// Loads the tables, marked as unfinished until they are whole. `connect` opens the sessions of further streams.
+/// Loads the tables, marked as unfinished until they are whole.
 ///
 /// # Errors
 /// When tables are there that must not be dropped, when the server fails, or when `stop` is raised.
 pub fn load(
     session: &mut Session,
     dataset: Dataset,
-    connect: &dyn Fn() -> Result<Session>,
     request: &LoadRequest<'_>,
     progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<LoadReport> {
-    let result = load_all(session, dataset, connect, request, progress);
+    let result = load_all(session, dataset, request, progress);
     if result.is_err() && request.stop.load(Ordering::Relaxed) {
         bail!(STOPPED_LOADING);
     }
@@ -62,12 +62,11 @@ pub fn load(
 fn load_all(
     session: &mut Session,
     dataset: Dataset,
-    connect: &dyn Fn() -> Result<Session>,
     request: &LoadRequest<'_>,
     progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<LoadReport> {
     let begun = Instant::now();
-    data::refuse_foreign(session, dataset, request.replace)?;
+    load::refuse_foreign(session, dataset, request.replace)?;
     let at = session.query("select date_trunc('second', now())::text")?;
     let at = at.scalar().context("the server has a clock")?.to_string();
     let style = if dataset == Dataset::Tpcc { Style::Spec } else { Style::HammerDb };
@@ -83,6 +82,10 @@ fn load_all(
         }
     };
     let comment = |state| marker(state).comment_sql_on(dataset.marked_table());
+    // Before anything is dropped: the server may have no room for them.
+    let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let n_streams = request.n_streams.map_or(n_cpus.clamp(1, STREAMS_MAX), |n| n as usize);
+    let mut others: Vec<Session> = (1..n_streams).map(|_| (request.connect)()).collect::<Result<_>>()?;
     let mut statements = tpcc::drop_all();
     match dataset {
         Dataset::TprocC => {
@@ -96,24 +99,23 @@ fn load_all(
         }
     }
     statements.push(comment(MarkerState::Loading));
-    data::change(session, &statements)?;
+    load::change(session, dataset, &statements)?;
 
-    let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut others: Vec<Session> =
-        (1..n_cpus.clamp(1, STREAMS_MAX)).map(|_| connect()).collect::<Result<_>>()?;
     let rows_total = rows_about(request.scale);
     let streams =
         Streams { sessions: std::iter::once(&mut *session).chain(&mut others).collect(), stop: request.stop };
-    let sent = streams.run(loader::tpcc::fill(&population), &mut |sent| {
+    let filled = streams.run(loader::tpcc::fill(&population), &mut |sent| {
         // How many lines orders have is only known when they are made.
         let rows_done = sent.n_rows.min(rows_total);
         let step = if rows_done == rows_total { "indexes" } else { "rows" };
         progress(LoadProgress { step, rows_done, rows_total });
-    })?;
+    });
+    let sent = filled.map_err(|error| load::explained(session, dataset, error))?;
     session.execute(&comment(MarkerState::Finished { at: (request.now)() }))?;
     Ok(LoadReport {
         n_rows: sent.n_rows,
         data_bytes: sent.data_bytes,
+        n_streams,
         seconds: begun.elapsed().as_secs_f64(),
     })
 }

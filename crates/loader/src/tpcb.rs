@@ -34,36 +34,29 @@ pub struct TpcbLoad {
 }
 
 impl TpcbLoad {
-    /// Fills, vacuums and keys every table and partition; they must exist. Largest first, so that no stream is left
-    /// with one at the end. Then come the jobs of [`TpcbLoad::finish`].
-    pub fn fill(&self) -> Vec<Job> {
-        let part = |partition: &Partition| {
-            let copy = copy_partition(self.scale, partition);
-            let mut steps = self.filled(&partition.name, copy);
-            let vacuum =
-                if self.version_num >= ANALYZE_ONLY_VERSION_NUM { "vacuum analyze" } else { "vacuum" };
-            steps.push(Step::Alone(format!("{vacuum} {}", partition.name)));
-            steps.push(self.keyed(Table::Accounts, &partition.name));
-            Job::of(&partition.name, steps)
+    /// Fills, vacuums and keys every table and partition, each as soon as its rows are there; then come the jobs of
+    /// [`TpcbLoad::finish`].
+    pub fn whole(&self) -> Vec<Job> {
+        let whole = |unit: Unit| {
+            let mut steps: Vec<Step> = self.filled(&unit).into_iter().collect();
+            steps.push(self.vacuumed(&unit));
+            steps.extend(self.keyed(&unit));
+            Job::of(unit.name, steps)
         };
-        let mut jobs: Vec<Job> = self.parts().iter().map(part).collect();
-        for table in [Table::Accounts, Table::Tellers, Table::Branches, Table::History] {
-            let is_filled_by_parts = table == Table::Accounts && !jobs.is_empty();
-            if is_filled_by_parts {
-                continue;
-            }
-            let freeze = table != Table::Accounts || self.options.partitioning.is_none();
-            let mut steps = Vec::new();
-            if table != Table::History {
-                steps = self.filled(table.name(), copy(table, self.scale, freeze));
-            }
-            steps.push(Step::Alone(format!("vacuum analyze {}", table.name())));
-            if table != Table::History {
-                steps.push(self.keyed(table, table.name()));
-            }
-            jobs.push(Job::of(table.name(), steps));
-        }
-        jobs
+        self.units().into_iter().map(whole).collect()
+    }
+
+    /// Only fills every table and partition.
+    pub fn fill(&self) -> Vec<Job> {
+        let units = self.units().into_iter();
+        units.filter_map(|unit| Some(Job::of(&unit.name, vec![self.filled(&unit)?]))).collect()
+    }
+
+    /// Only gives every table and partition its primary key; for a partitioned table that of [`TpcbLoad::finish`] is
+    /// needed too.
+    pub fn key(&self) -> Vec<Job> {
+        let units = self.units().into_iter();
+        units.filter_map(|unit| Some(Job::of(&unit.name, vec![self.keyed(&unit)?]))).collect()
     }
 
     /// What one session does when all parts are there.
@@ -73,7 +66,8 @@ impl TpcbLoad {
         }
         let name = Table::Accounts.name();
         let analyze = if self.version_num >= ANALYZE_ONLY_VERSION_NUM { "analyze only" } else { "analyze" };
-        vec![Job::of(name, vec![self.keyed(Table::Accounts, name), Step::Alone(format!("{analyze} {name}"))])]
+        let key = primary_key_of(Table::Accounts, name, self.index_tablespace.as_deref());
+        vec![Job::of(name, vec![locking(vec![Part::Execute(key)]), Step::Alone(format!("{analyze} {name}"))])]
     }
 
     /// The partitions that are filled one by one.
@@ -85,19 +79,56 @@ impl TpcbLoad {
         }
     }
 
-    fn filled(&self, name: &str, copy: Copy) -> Vec<Step> {
-        // Only a table that the same transaction emptied takes frozen rows.
-        vec![Step::Transaction(vec![
-            Part::Execute(LIMIT_LOCK_WAITS.to_string()),
-            Part::Execute(format!("truncate table {name}")),
-            Part::Copy(copy),
-        ])]
+    /// What can be done side by side. Largest first, so that no stream is left with one at the end.
+    fn units(&self) -> Vec<Unit> {
+        let part = |partition: Partition| Unit {
+            table: Table::Accounts,
+            name: partition.name.clone(),
+            partition: Some(partition),
+        };
+        let mut units: Vec<Unit> = self.parts().into_iter().map(part).collect();
+        let are_parts = !units.is_empty();
+        let tables = [Table::Accounts, Table::Tellers, Table::Branches, Table::History];
+        let whole = tables.into_iter().filter(|table| !(are_parts && *table == Table::Accounts));
+        units.extend(whole.map(|table| Unit { table, name: table.name().to_string(), partition: None }));
+        units
     }
 
-    fn keyed(&self, table: Table, name: &str) -> Step {
-        let key = primary_key_of(table, name, self.index_tablespace.as_deref());
-        Step::Transaction(vec![Part::Execute(LIMIT_LOCK_WAITS.to_string()), Part::Execute(key)])
+    fn filled(&self, unit: &Unit) -> Option<Step> {
+        let copy = match (unit.table, &unit.partition) {
+            (Table::History, _) => return None,
+            (_, Some(partition)) => copy_partition(self.scale, partition),
+            (Table::Accounts, None) => copy(unit.table, self.scale, self.options.partitioning.is_none()),
+            (table, None) => copy(table, self.scale, true),
+        };
+        // Only a table that the same transaction emptied takes frozen rows.
+        Some(locking(vec![Part::Execute(format!("truncate table {}", unit.name)), Part::Copy(copy)]))
     }
+
+    fn vacuumed(&self, unit: &Unit) -> Step {
+        // Before 18, to analyze the partitioned table is to analyze its partitions too.
+        let is_analyzed_later = unit.partition.is_some() && self.version_num < ANALYZE_ONLY_VERSION_NUM;
+        let vacuum = if is_analyzed_later { "vacuum" } else { "vacuum analyze" };
+        Step::Alone(format!("{vacuum} {}", unit.name))
+    }
+
+    fn keyed(&self, unit: &Unit) -> Option<Step> {
+        let key = primary_key_of(unit.table, &unit.name, self.index_tablespace.as_deref());
+        (unit.table != Table::History).then(|| locking(vec![Part::Execute(key)]))
+    }
+}
+
+/// A table, or a partition of accounts.
+struct Unit {
+    table: Table,
+    name: String,
+    partition: Option<Partition>,
+}
+
+/// A transaction that locks tables.
+fn locking(mut parts: Vec<Part>) -> Step {
+    parts.insert(0, Part::Execute(LIMIT_LOCK_WAITS.to_string()));
+    Step::Transaction(parts)
 }
 
 /// The rows of a whole table. Frozen ones need an ordinary table.

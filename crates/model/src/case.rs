@@ -8,7 +8,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::Prepare;
-use crate::load::{Pace, Protocol, Window};
+use crate::load::{Pace, PollerChoice, Protocol, Window};
+use crate::script::{CaseData, CaseScript};
 use crate::units::PgVersion;
 use crate::words::words;
 
@@ -91,6 +92,24 @@ pub struct WorkloadSpec {
     pub n_threads: u32,
     /// When transactions are due.
     pub pace: Pace,
+    /// How the driver waits for its connections.
+    #[serde(default)]
+    pub poller: PollerChoice,
+    /// How the data lies.
+    #[serde(default, skip_serializing_if = "Layout::is_plain")]
+    pub layout: Layout,
+    /// Sessions that load the data side by side, if that was asked for. The data does not depend on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_streams: Option<u32>,
+    /// What it runs on.
+    #[serde(default, skip_serializing_if = "CaseData::is_tpcb")]
+    pub data: CaseData,
+    /// The scripts of the workload `scripts`; a built-in workload has its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scripts: Vec<CaseScript>,
+    /// Variables given to the scripts, besides `scale`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub defines: BTreeMap<String, String>,
     /// What only TPC-C has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tpcc: Option<TpccSpec>,
@@ -147,7 +166,91 @@ words! {
     }
 }
 
-/// A built-in workload.
+/// How the largest table lies. The default is plain: one table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Layout {
+    /// Into how many partitions it is cut; 0: it is not.
+    pub partitions: u32,
+    /// By what.
+    #[serde(default)]
+    pub partition_method: PartitionMethod,
+}
+
+impl Layout {
+    /// Whether it is the default.
+    pub fn is_plain(&self) -> bool {
+        self.partitions == 0
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self.partitions {
+            0 => f.write_str("one table"),
+            n => write!(f, "{n} partitions by {}", self.partition_method.as_str()),
+        }
+    }
+}
+
+/// How rows are told to partitions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PartitionMethod {
+    /// By ranges of the key.
+    #[default]
+    Range,
+    /// By the key's hash.
+    Hash,
+}
+
+impl PartitionMethod {
+    /// The word used in files and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PartitionMethod::Range => "range",
+            PartitionMethod::Hash => "hash",
+        }
+    }
+}
+
+impl FromStr for PartitionMethod {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PartitionMethod, String> {
+        [PartitionMethod::Range, PartitionMethod::Hash]
+            .into_iter()
+            .find(|method| method.as_str() == text)
+            .ok_or_else(|| format!("`{text}` is not a partition method; use range or hash"))
+    }
+}
+
+impl WorkloadSpec {
+    /// One client in a closed loop with prepared statements: what stands for a workload where no load is meant.
+    pub fn of(kind: WorkloadKind, scale: u32) -> WorkloadSpec {
+        WorkloadSpec {
+            kind,
+            scale,
+            protocol: Protocol::Prepared,
+            n_clients: 1,
+            n_threads: 1,
+            pace: Pace::Closed,
+            poller: PollerChoice::Auto,
+            layout: Layout::default(),
+            load_streams: None,
+            data: match kind {
+                WorkloadKind::Tpcc => CaseData::Tpcc,
+                WorkloadKind::TprocC => CaseData::TprocC,
+                _ => CaseData::Tpcb,
+            },
+            scripts: Vec::new(),
+            defines: BTreeMap::new(),
+            tpcc: None,
+            all_warehouses: false,
+        }
+    }
+}
+
+/// A workload: built in, or the user's own scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum WorkloadKind {
     /// pgbench's TPC-B-like transaction: three updates, one select, one insert.
@@ -159,6 +262,9 @@ pub enum WorkloadKind {
     /// The select alone.
     #[serde(rename = "tpcb-select")]
     TpcbSelect,
+    /// The user's own scripts.
+    #[serde(rename = "scripts")]
+    Scripts,
     /// TPC-C-like: five transactions of a wholesale supplier.
     #[serde(rename = "tpcc")]
     Tpcc,
@@ -169,12 +275,13 @@ pub enum WorkloadKind {
 
 impl WorkloadKind {
     /// All workloads.
-    pub const ALL: [WorkloadKind; 5] = [
+    pub const ALL: [WorkloadKind; 6] = [
         WorkloadKind::Tpcb,
         WorkloadKind::TpcbSimple,
         WorkloadKind::TpcbSelect,
         WorkloadKind::Tpcc,
         WorkloadKind::TprocC,
+        WorkloadKind::Scripts,
     ];
 
     /// The word used in files and on the command line.
@@ -185,6 +292,7 @@ impl WorkloadKind {
             WorkloadKind::TpcbSelect => "tpcb-select",
             WorkloadKind::Tpcc => "tpcc",
             WorkloadKind::TprocC => "tproc-c",
+            WorkloadKind::Scripts => "scripts",
         }
     }
 }
@@ -200,7 +308,9 @@ impl FromStr for WorkloadKind {
 
     fn from_str(text: &str) -> Result<WorkloadKind, String> {
         WorkloadKind::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| {
-            format!("`{text}` is not a workload; use tpcb, tpcb-simple, tpcb-select, tpcc or tproc-c")
+            format!(
+                "`{text}` is not a workload; use tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c or scripts"
+            )
         })
     }
 }

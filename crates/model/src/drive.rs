@@ -72,6 +72,10 @@ pub struct Ready {
     pub pid: u32,
     /// Time taken to connect and prepare all clients, nanoseconds.
     pub connect_ns: u64,
+    /// Of this, the time that the server took to parse the statements of all connections, nanoseconds; of the thread that
+    /// took longest.
+    #[serde(default)]
+    pub prepare_ns: u64,
     /// What waits for the sockets: `epoll` or `io_uring`.
     pub poller: String,
     /// TLS in use on the connections, as protocol and cipher.

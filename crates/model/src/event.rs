@@ -45,6 +45,9 @@ pub enum EventKind {
     ScriptTrace,
     /// What a `\shell` command wrote to its standard output (`client`).
     ShellOutput,
+    /// The server raised a notice or a warning (`client`, `severity`, `sqlstate`); the text is libpq's. Those beyond a
+    /// number in a second are counted (`n_dropped`).
+    ServerNotice,
     /// The driver did not run for a while (`pause_s`).
     DriverPaused,
     /// A source of telemetry could not be read any more.

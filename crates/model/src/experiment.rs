@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::case::{Calls, Isolation, Think, WorkloadKind};
+use crate::case::{Calls, Isolation, PartitionMethod, Think, WorkloadKind};
 use crate::levels::Levels;
-use crate::load::{Pace, Protocol};
+use crate::load::{Pace, PollerChoice, Protocol};
+use crate::script::{DataChoice, ScriptEntry};
 use crate::units::{PgVersion, Scale, SettingValue, Span};
 
 /// An experiment file.
@@ -90,8 +91,26 @@ pub struct WorkloadSection {
     /// Driver threads; by default one for every 64 clients, at most half of the processors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
+    /// How the driver waits for its connections: `auto`, `io_uring` or `epoll`.
+    pub poller: PollerChoice,
     /// When transactions are due.
     pub pace: Levels<Pace>,
+    /// Into how many partitions the largest table is cut; 0: it is not.
+    pub partitions: Levels<u32>,
+    /// By what.
+    pub partition_method: Levels<PartitionMethod>,
+    /// Sessions that load side by side; by default one for each partition, at most one for each processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_streams: Option<u32>,
+    /// Variables of the scripts, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub defines: BTreeMap<String, Levels<SettingValue>>,
+    /// What the scripts run on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataChoice>,
+    /// The scripts of the workload `scripts`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scripts: Vec<ScriptEntry>,
     /// TPC-C: how a transaction's SQL is sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<Levels<Calls>>,
@@ -114,7 +133,14 @@ impl Default for WorkloadSection {
             protocol: Levels::one(Protocol::Prepared),
             clients: Levels::one(1),
             threads: None,
+            poller: PollerChoice::Auto,
             pace: Levels::one(Pace::Closed),
+            partitions: Levels::one(0),
+            partition_method: Levels::one(PartitionMethod::Range),
+            load_streams: None,
+            defines: BTreeMap::new(),
+            data: None,
+            scripts: Vec::new(),
             calls: None,
             think: None,
             isolation: None,

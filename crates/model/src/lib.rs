@@ -16,6 +16,7 @@ pub mod phase;
 pub mod plan;
 pub mod reading;
 pub mod run;
+pub mod script;
 pub mod server;
 pub mod units;
 mod words;

@@ -71,6 +71,9 @@ pub struct LoadSpec {
     /// Tell of each step of each client, as events. Costs more than the load itself.
     #[serde(default)]
     pub trace: bool,
+    /// How the driver waits for its connections.
+    #[serde(default)]
+    pub poller: PollerChoice,
 }
 
 fn one_try() -> u32 {
@@ -103,6 +106,34 @@ impl Default for LoadSpec {
             verbose_errors: false,
             lazy_parse: false,
             trace: false,
+            poller: PollerChoice::Auto,
+        }
+    }
+}
+
+/// How the driver waits for its connections. It costs and batches differently, so the choice can move the number; which
+/// one drove a run is in `ready.poller` of its `run.json`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PollerChoice {
+    /// io_uring where the kernel lets us, else epoll.
+    #[default]
+    Auto,
+    /// Readiness by epoll.
+    Epoll,
+    /// Completions by io_uring, or an error.
+    IoUring,
+}
+
+impl FromStr for PollerChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PollerChoice, String> {
+        match text {
+            "auto" => Ok(PollerChoice::Auto),
+            "epoll" => Ok(PollerChoice::Epoll),
+            "io_uring" => Ok(PollerChoice::IoUring),
+            _ => Err(format!("`{text}` is not a poller; use auto, io_uring or epoll")),
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::host::HostRecord;
 use crate::load::LoadSpec;
 use crate::phase::{Phase, PhaseRecord};
 use crate::plan::{RunSpec, RunState};
+use crate::script::ScriptSurvey;
 use crate::server::ServerRecord;
 
 /// Everything that went into a run, and how it ended. Written when the run starts, and again when it ends.
@@ -63,6 +64,9 @@ pub struct RunRecord {
     /// Those that it broke after the drain.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub violations_after: BTreeMap<String, String>,
+    /// What the server said of the user's own scripts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survey: Option<ScriptSurvey>,
     /// Telemetry that could not be had, with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub telemetry_unavailable: BTreeMap<String, String>,
@@ -90,6 +94,7 @@ impl RunRecord {
             rows_after: BTreeMap::new(),
             violations_before: BTreeMap::new(),
             violations_after: BTreeMap::new(),
+            survey: None,
             telemetry_unavailable: BTreeMap::new(),
         }
     }

@@ -4,8 +4,9 @@
 //! are from the true ones. One thread, one event loop; only for this machine.
 
 mod delay;
+mod record;
 mod serve;
 mod session;
 
 pub use delay::ServiceTime;
-pub use serve::{Listen, serve};
+pub use serve::{Listen, Manner, serve};

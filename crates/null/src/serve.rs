@@ -18,6 +18,7 @@ use nix::time::{ClockId as Clock, clock_gettime};
 use workload::Prng;
 
 use crate::delay::ServiceTime;
+use crate::record::Record;
 use crate::session::Session;
 
 /// Where to listen.
@@ -44,17 +45,36 @@ struct Peer {
     outgoing: Vec<u8>,
     /// Tells answers of this connection from those of an earlier one with the same number.
     generation: u64,
+    /// When the statement came that is not answered yet.
+    arrived: Option<u64>,
+    /// Its service time is not over.
+    awaits_answer: bool,
+}
+
+/// How to answer.
+#[derive(Debug, Clone)]
+pub struct Manner {
+    /// How long statements take.
+    pub service: ServiceTime,
+    /// Seed of the service times.
+    pub seed: u64,
+    /// A new file that takes two numbers for each message with statements, each 8 bytes, least significant first: when
+    /// it had come and when its answer had gone, nanoseconds of the monotonic clock.
+    pub record: Option<PathBuf>,
+    /// Never sleep: keep a processor busy looking for input, so that what is recorded has no wake-up in it.
+    pub spin: bool,
 }
 
 /// Answers clients until `stop` is raised.
 ///
 /// # Errors
-/// When the socket cannot be made, or waiting fails.
-pub fn serve(listen: &Listen, service: ServiceTime, seed: u64, stop: &AtomicBool) -> Result<()> {
+/// When the socket or the file cannot be made or written, or waiting fails.
+pub fn serve(listen: &Listen, manner: &Manner, stop: &AtomicBool) -> Result<()> {
+    let record = manner.record.as_deref().map(Record::create).transpose()?;
     let path = listen.directory.join(format!(".s.PGSQL.{}", listen.port));
     let listener =
         UnixListener::bind(&path).with_context(|| format!("cannot listen on `{}`", path.display()))?;
-    let result = Null::new(listener, service, seed).and_then(|mut null| null.run(stop));
+    let result = Null::new(listener, manner, record).and_then(|mut null| null.run(stop));
     // The socket was made above, so it is ours to remove.
     std::fs::remove_file(&path).ok();
     result
@@ -77,11 +97,13 @@ struct Null {
     generation: u64,
     service: ServiceTime,
     prng: Prng,
+    spin: bool,
     waiting: BinaryHeap<Reverse<Waiting>>,
+    record: Option<Record>,
 }
 
 impl Null {
-    fn new(mut listener: UnixListener, service: ServiceTime, seed: u64) -> Result<Null> {
+    fn new(mut listener: UnixListener, manner: &Manner, record: Option<Record>) -> Result<Null> {
         let poll = Poll::new()?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
         let timer =
@@ -93,9 +115,11 @@ impl Null {
             listener,
             peers: Vec::new(),
             generation: 0,
-            service,
-            prng: Prng::seed(seed),
+            service: manner.service,
+            prng: Prng::seed(manner.seed),
+            spin: manner.spin,
             waiting: BinaryHeap::new(),
+            record,
         })
     }
 
@@ -117,11 +141,14 @@ impl Null {
                 }
             }
         }
-        Ok(())
+        self.record.take().map_or(Ok(()), Record::finish)
     }
 
     /// Sets the timer for the next answer; gives the longest time to wait.
     fn arm_timer(&self) -> Result<Duration> {
+        if self.spin {
+            return Ok(Duration::ZERO);
+        }
         let Some(Reverse(Waiting { due, .. })) = self.waiting.peek() else {
             return Ok(Duration::from_millis(100));
         };
@@ -139,6 +166,7 @@ impl Null {
             if let Some(Some(peer)) = self.peers.get_mut(first.peer)
                 && peer.generation == first.generation
             {
+                peer.awaits_answer = false;
                 peer.outgoing.extend_from_slice(&first.answer);
                 self.flush(first.peer);
             }
@@ -168,6 +196,8 @@ impl Null {
                 session: Session::default(),
                 outgoing: Vec::new(),
                 generation: self.generation,
+                arrived: None,
+                awaits_answer: false,
             };
             if free == self.peers.len() {
                 self.peers.push(Some(peer));
@@ -203,10 +233,14 @@ impl Null {
         let Some(Some(peer)) = self.peers.get_mut(index) else { return false };
         let begun = peer.outgoing.len();
         let heard = peer.session.hear(input, &mut peer.outgoing);
+        if self.record.is_some() && heard.n_statements > 0 {
+            peer.arrived = Some(now());
+        }
         let service_ns: u64 = (0..heard.n_statements).map(|_| self.service.draw(&mut self.prng)).sum();
         if service_ns > 0 {
             let later = peer.outgoing.split_off(begun + heard.at_once.min(peer.outgoing.len() - begun));
             let (due, generation) = (now() + service_ns, peer.generation);
+            peer.awaits_answer = true;
             self.waiting.push(Reverse(Waiting { due, peer: index, generation, answer: later }));
         }
         !heard.is_over
@@ -221,6 +255,12 @@ impl Null {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return self.close(index),
             }
+        }
+        if let (Some(record), Some(arrived)) = (&mut self.record, peer.arrived)
+            && !peer.awaits_answer
+        {
+            peer.arrived = None;
+            record.take(arrived, now());
         }
     }
 

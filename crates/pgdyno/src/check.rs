@@ -4,8 +4,8 @@ use anyhow::{Context, Result};
 use experiment::check::{self as checking, CheckReport};
 use experiment::stage::Kept;
 use experiment::{hold, session};
-use model::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
-use model::load::{Pace, Protocol, Window};
+use model::case::{Case, Layout, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
+use model::load::Window;
 use server::Cache;
 
 use crate::cli::{CheckArgs, ServerArgs};
@@ -59,7 +59,13 @@ fn embedded_source(args: &ServerArgs) -> Result<Option<ServerSource>> {
 }
 
 /// A case that stands for an embedded server with data of this scale.
-pub(crate) fn embedded_case(args: &ServerArgs, kind: WorkloadKind, scale: u32) -> Result<Case> {
+pub(crate) fn embedded_case(
+    args: &ServerArgs,
+    kind: WorkloadKind,
+    scale: u32,
+    layout: Layout,
+    load_streams: Option<u32>,
+) -> Result<Case> {
     let default =
         ServerSource::Version(experiment::expand::DEFAULT_VERSION.parse().map_err(anyhow::Error::msg)?);
     Ok(Case {
@@ -70,16 +76,7 @@ pub(crate) fn embedded_case(args: &ServerArgs, kind: WorkloadKind, scale: u32) -
             settings: Default::default(),
             wal_directory: None,
         },
-        workload: WorkloadSpec {
-            kind,
-            scale,
-            protocol: Protocol::Prepared,
-            n_clients: 1,
-            n_threads: 1,
-            pace: Pace::Closed,
-            tpcc: None,
-            all_warehouses: false,
-        },
+        workload: WorkloadSpec { layout, load_streams, ..WorkloadSpec::of(kind, scale) },
         window: Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 },
         prepare: Default::default(),
     })

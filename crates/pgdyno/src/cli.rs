@@ -92,9 +92,15 @@ pub(crate) struct ExperimentArgs {
     /// How statements are sent: simple, extended, prepared.
     #[arg(short = 'M', long, value_name = "MODE,...", value_delimiter = ',')]
     pub(crate) protocol: Vec<String>,
-    /// What is run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c.
-    #[arg(short, long, value_name = "NAME,...", value_delimiter = ',')]
+    /// What is run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts.
+    #[arg(short, long, value_name = "NAME,...", value_delimiter = ',', conflicts_with = "scripts")]
     pub(crate) workload: Vec<String>,
+    /// A pgbench script of your own and its weight (a.sql@3), or a built-in one (builtin:select-only). Repeatable.
+    #[arg(short = 'f', long = "script", visible_alias = "file", value_name = "FILE[@WEIGHT]")]
+    pub(crate) scripts: Vec<String>,
+    /// A variable of the scripts. Repeatable.
+    #[arg(short = 'D', long = "define", value_name = "NAME=VALUE")]
+    pub(crate) defines: Vec<String>,
     /// When transactions are due: closed, 2000/s (random gaps), "constant 2000/s".
     #[arg(long, value_name = "PACE,...", value_delimiter = ',')]
     pub(crate) pace: Vec<String>,
@@ -180,12 +186,21 @@ pub(crate) struct ListArgs {
 pub(crate) struct InitArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    /// Whose tables: tpcb, tpcc, tproc-c.
+    /// Whose tables: tpcb, tpcc, tproc-c. (What scripts of your own run on is in the experiment file: workload.data.)
     #[arg(short, long, value_name = "NAME", default_value = "tpcb")]
     pub(crate) workload: String,
     /// Scale units of data: branches, or warehouses.
     #[arg(short, long, value_name = "N", default_value = "10")]
     pub(crate) scale: String,
+    /// Into how many partitions accounts are cut; 0: not at all.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub(crate) partitions: u32,
+    /// By what they are cut: range, hash.
+    #[arg(long, value_name = "METHOD", default_value = "range")]
+    pub(crate) partition_method: String,
+    /// Sessions that load side by side [default: one for each partition, at most one for each processor].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) streams: Option<u32>,
     /// Drop tables of the same names that pgdyno did not make.
     #[arg(long)]
     pub(crate) replace: bool,
@@ -219,6 +234,12 @@ pub(crate) struct NullArgs {
     /// How long a statement takes: 0, 200us, or evenly over the logarithm of 50us..50ms.
     #[arg(long, value_name = "TIME", default_value = "0")]
     pub(crate) service: null::ServiceTime,
+    /// Record when each statement came and its answer went: a new file of pairs of 8-byte numbers, nanoseconds.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Never sleep: a processor is busy, and what is recorded has no wake-up of this server in it.
+    #[arg(long)]
+    pub(crate) spin: bool,
     /// Seed of the service times.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,

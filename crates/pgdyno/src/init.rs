@@ -1,11 +1,12 @@
 //! `pgdyno init`: load a workload's tables.
 
 use anyhow::{Context, Result, bail};
-use experiment::data::{self, LoadRequest};
 use experiment::dataset::Dataset;
+use experiment::load::{self, LoadRequest};
 use experiment::progress::Progress;
 use experiment::stage::{Found, Site, Stage};
 use experiment::{hold, session, tpcc};
+use model::case::{Layout, WorkloadKind};
 use model::units::Scale;
 use server::Cache;
 use wire::conninfo::PasswordSource;
@@ -13,10 +14,16 @@ use wire::conninfo::PasswordSource;
 use crate::check::embedded_case;
 use crate::cli::InitArgs;
 use crate::screen::Screen;
-use crate::{Exit, print, setup, signals};
+use crate::{Exit, print, say, setup, signals};
 
 /// Loads the tables that `args` ask for, into the server given or into an embedded one.
 pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
+    if args.workload == WorkloadKind::Scripts.as_str() {
+        bail!(
+            "scripts have no tables of their own that could be loaded; workload.data of the experiment file says what \
+             they run on, and pgdyno run makes it; for TPC-B-like tables leave --workload out"
+        );
+    }
     let dataset = Dataset::named(&args.workload).with_context(|| {
         let known = Dataset::ALL.map(Dataset::name).join(", ");
         format!("no tables for workload `{}`; known: {known}", args.workload)
@@ -24,6 +31,9 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
     let Scale::Units(scale) = args.scale.parse().map_err(anyhow::Error::msg).context("--scale")? else {
         bail!("--scale {}: give a number of scale units", args.scale);
     };
+    let partition_method =
+        args.partition_method.parse().map_err(anyhow::Error::msg).context("--partition-method")?;
+    let layout = Layout { partitions: args.partitions, partition_method };
     let stop = signals::stop_flag();
     let now = || jiff::Timestamp::now().to_string();
     let mut screen = Screen::of_one();
@@ -31,13 +41,19 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         let conninfo = setup::resolve(target)?;
         let mut session = session::open(&conninfo, stop)?;
         hold::take(&mut session)?;
-        let request = LoadRequest { scale, replace: args.replace, now: &now, stop };
+        let request = LoadRequest {
+            scale,
+            layout,
+            n_streams: args.streams,
+            connect: &|| session::open(&conninfo, stop),
+            replace: args.replace,
+            now: &now,
+            stop,
+        };
         let mut show = |load| screen.show(Progress::Load(load));
         let report = match dataset {
-            Dataset::Tpcb => data::load(&mut session, &request, &mut show),
-            dataset => {
-                tpcc::load(&mut session, dataset, &|| session::open(&conninfo, stop), &request, &mut show)
-            }
+            Dataset::Tpcb => load::load(&mut session, &request, &mut show),
+            dataset => tpcc::load(&mut session, dataset, &request, &mut show),
         };
         screen.close();
         let report = report?;
@@ -55,15 +71,20 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         stop,
         now: &now,
     };
-    let case = embedded_case(&args.server, dataset.workload(), scale)?;
+    let case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
     let mut watch = |progress| screen.show(progress);
     let stage =
         Found::of(&case, &site, &mut watch).and_then(|found| Stage::set_up(found, &case, &site, &mut watch));
     screen.close();
     let mut stage = stage?;
     stage.stand_down()?;
+    if let Some(report) = stage.put_back()? {
+        let (megabytes, method) = (report.bytes as f64 / 1e6, report.method.as_str());
+        say(&format!("put back from its snapshot: {megabytes:.0} MB by {method} in {:.2} s", report.seconds));
+    }
     if let Some(cluster) = stage.cluster() {
-        print(&format!("scale {scale} is loaded in {}\n", cluster.root.display()))?;
+        let data = load::words(&case.workload);
+        print(&format!("{data} is loaded in {}\n", cluster.root.display()))?;
     }
     Ok(Exit::Done)
 }

@@ -122,7 +122,9 @@ fn drive() -> Exit {
 
 fn null(args: &cli::NullArgs) -> anyhow::Result<Exit> {
     let listen = null::Listen { directory: args.socket_dir.clone(), port: args.port };
-    null::serve(&listen, args.service, args.seed, signals::stop_flag())?;
+    let manner =
+        null::Manner { service: args.service, seed: args.seed, record: args.record.clone(), spin: args.spin };
+    null::serve(&listen, &manner, signals::stop_flag())?;
     Ok(Exit::Done)
 }
 

@@ -1,11 +1,14 @@
 //! `pgdyno plan`: what `run` would do.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anyhow::Result;
-use experiment::dataset::Dataset;
-use model::case::{Case, ServerSource};
+use experiment::stage::{data_bytes, data_words};
+use model::case::{Case, ServerSource, WorkloadSpec};
 use model::plan::Plan;
+use model::script::CaseData;
+use workload::Program;
 
 use crate::cli::PlanArgs;
 use crate::{Exit, print, setup};
@@ -42,16 +45,17 @@ fn text(plan: &Plan) -> Result<String> {
         plan.runs.len(),
         plan.repeats
     )?;
+    scripts(&mut out, plan)?;
     writeln!(out)?;
     for case in &plan.cases {
         let workload = &case.workload;
         writeln!(
             out,
-            "case {:>3}  {}  {} scale {}, {} clients, {} threads, {}, pace {}, ramp-up {} s, measure {} s",
+            "case {:>3}  {}  {} {}, {} clients, {} threads, {}, pace {}, ramp-up {} s, measure {} s",
             case.id,
             server(&case.server.source),
             workload.kind,
-            workload.scale,
+            experiment::load::words(workload),
             workload.n_clients,
             workload.n_threads,
             workload.protocol.as_str(),
@@ -59,6 +63,9 @@ fn text(plan: &Plan) -> Result<String> {
             case.window.ramp_up_s,
             case.window.measure_s,
         )?;
+        for (name, value) in &workload.defines {
+            writeln!(out, "          :{name} = {value}")?;
+        }
         for (name, value) in &case.server.settings {
             writeln!(out, "          {name} = {value}")?;
         }
@@ -68,11 +75,9 @@ fn text(plan: &Plan) -> Result<String> {
         let label = plan.case(run.case).map(Case::label).unwrap_or_default();
         writeln!(out, "run {:>4}  block {:>3}  case {:>3}  {label}", run.run, run.block, run.case)?;
     }
-    let mut loaded: Vec<(Dataset, u32)> =
-        plan.cases.iter().map(|case| (Dataset::of(case.workload.kind), case.workload.scale)).collect();
-    loaded.sort_unstable();
-    loaded.dedup();
-    let bytes: u64 = loaded.iter().map(|(dataset, scale)| dataset.estimated_bytes(*scale)).sum();
+    let data: BTreeMap<String, u64> =
+        plan.cases.iter().map(|case| (data_words(&case.workload), data_bytes(&case.workload))).collect();
+    let bytes: u64 = data.values().sum();
     let wal = match wal_bytes(plan) {
         0 => String::new(),
         bytes => format!("; WAL up to {:.1} GB", bytes as f64 / 1e9),
@@ -85,6 +90,40 @@ fn text(plan: &Plan) -> Result<String> {
         2.0 * bytes as f64 / 1e9
     )?;
     Ok(out)
+}
+
+/// The user's own scripts, which all cases share that have any, and what they run on.
+fn scripts(out: &mut String, plan: &Plan) -> Result<()> {
+    let Some(workload) = plan.cases.iter().map(|case| &case.workload).find(|w| !w.scripts.is_empty()) else {
+        return Ok(());
+    };
+    writeln!(out)?;
+    let total: f64 = workload.scripts.iter().map(|script| f64::from(script.weight)).sum();
+    let width = workload.scripts.iter().map(|script| script.name.chars().count()).max().unwrap_or(0);
+    for script in &workload.scripts {
+        let n = Program::compile(&script.name, &script.source).map_or(0, |program| program.statements.len());
+        writeln!(
+            out,
+            "script  {:<width$}  weight {} ({:.1} %), {n} {}, SHA-256 {}",
+            script.name,
+            script.weight,
+            100.0 * f64::from(script.weight) / total,
+            if n == 1 { "statement" } else { "statements" },
+            &script.sha256[..12],
+        )?;
+    }
+    writeln!(out, "data    {}", data(workload))?;
+    Ok(())
+}
+
+/// What scripts run on, and what is done to it.
+fn data(workload: &WorkloadSpec) -> String {
+    match &workload.data {
+        CaseData::Tpcb => "TPC-B-like tables, loaded by pgdyno".to_string(),
+        CaseData::Tpcc | CaseData::TprocC => "TPC-C tables, loaded by pgdyno".to_string(),
+        CaseData::None => "the database as it is: not loaded, restored, vacuumed or analyzed".to_string(),
+        CaseData::Files(_) => format!("what these files make: {}", data_words(workload)),
+    }
 }
 
 /// Space that the WAL of a server of our own may take, at most: one runs at a time. Our default is lowered where there
@@ -135,12 +174,8 @@ mod tests {
     fn the_space_of_the_wal_is_told_with_its_quarter() {
         let check = |versions: &[&str], max_wal_size: Option<&str>, expected: &str| {
             let versions = versions.iter().map(ToString::to_string).collect();
-            let mut case = embedded_case(
-                &ServerArgs { server: None, versions, bin_dir: Vec::new() },
-                WorkloadKind::Tpcb,
-                10,
-            )
-            .unwrap();
+            let server = ServerArgs { server: None, versions, bin_dir: Vec::new() };
+            let mut case = embedded_case(&server, WorkloadKind::Tpcb, 10, Default::default(), None).unwrap();
             let value = max_wal_size.map(|value| ("max_wal_size".to_string(), value.to_string()));
             case.server.settings.extend(value);
             let plan = Plan {

@@ -43,7 +43,8 @@ fn text(entry: &Entry) -> String {
         Some(facts) if !facts.is_complete => "not made to the end".to_string(),
         Some(facts) => {
             let scale = facts.labels.get("scale").map_or(String::new(), |scale| format!(", scale {scale}"));
-            format!("PostgreSQL {}{scale}", facts.version)
+            let parts = facts.labels.get("partitions").map_or(String::new(), |n| format!(", {n} partitions"));
+            format!("PostgreSQL {}{scale}{parts}", facts.version)
         }
     };
     let used = match (entry.used_by_pid, entry.server_pid) {

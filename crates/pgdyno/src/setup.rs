@@ -6,8 +6,10 @@ use anyhow::{Context, Result, bail};
 use experiment::adopted::{self, Glance};
 use experiment::expand::{self, Site};
 use experiment::file::{self, Override};
+use experiment::scripts::{self, Origin};
 use model::experiment::Experiment;
 use model::plan::Plan;
+use model::script::{ScriptEntry, ScriptOrigin};
 use model::units::Scale;
 use toml::Value;
 use wire::conninfo::PasswordSource;
@@ -31,8 +33,11 @@ pub(crate) struct Asked {
 /// Reads the experiment, changes it as the options say, and makes the plan.
 pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let n_cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-    let (name, text) = source(args.experiment.as_deref().unwrap_or("quick"), n_cpus)?;
-    let mut experiment = file::parse(&name, &text, &overrides(args)?)?;
+    let default = if args.scripts.is_empty() { "quick" } else { experiment::builtin::SCRIPTS };
+    let (name, text) = source(args.experiment.as_deref().unwrap_or(default), n_cpus)?;
+    let changes = overrides(args)?;
+    let mut experiment = file::parse(&name, &text, &changes)?;
+    read_scripts(&mut experiment, args, (&name, &text), &changes)?;
     let now = jiff::Timestamp::now();
     let now_unix_ns = now.as_nanosecond().max(0) as u64;
     let conninfo = experiment.server.url.as_deref().map(resolve).transpose()?;
@@ -42,6 +47,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
             .as_ref()
             .is_none_or(|glance| glance.is_local)
             .then(server::defaults::memory_bytes),
+        foreign_scale: glance.as_ref().and_then(|glance| glance.foreign_scale),
         data_scale: glance.map(|glance| glance.data_scale).unwrap_or_default(),
         n_cpus,
         url_keywords: conninfo.as_ref().map(Conninfo::keywords),
@@ -55,6 +61,20 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let experiment_toml = toml_text(&experiment)?;
     let (password, password_source) = conninfo.map(|c| (c.password, c.password_source)).unwrap_or_default();
     Ok(Asked { plan, experiment_toml, password, password_source })
+}
+
+/// Has the files read that the experiment names; their names are relative to the experiment file.
+fn read_scripts(
+    experiment: &mut Experiment,
+    args: &ExperimentArgs,
+    (name, text): (&str, &str),
+    changes: &[Override],
+) -> Result<()> {
+    let file = args.experiment.as_deref().map(Path::new).filter(|path| path.exists());
+    let dir = file.and_then(Path::parent).unwrap_or(Path::new(""));
+    let is_changed = changes.iter().any(|change| change.key == "workload.scripts");
+    let origin = Origin { name, text: if is_changed { "" } else { text }, dir };
+    scripts::read(experiment, &origin).map_err(anyhow::Error::msg)
 }
 
 /// A look at the server by URL, if the scale of the data depends on it.
@@ -131,10 +151,42 @@ fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
         let origin = format!("--repeats {n}");
         changes.push(Override { key: "experiment.repeats".into(), value: Value::Integer(n.into()), origin });
     }
+    changes.extend(script_overrides(args)?);
     for text in &args.set {
         changes.push(Override::parse(text).map_err(anyhow::Error::msg)?);
     }
     Ok(changes)
+}
+
+fn script_overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
+    let mut changes = Vec::new();
+    for text in &args.defines {
+        let origin = format!("-D {text}");
+        let (name, _) = text.split_once('=').with_context(|| format!("{origin}: write NAME=VALUE"))?;
+        let mut change = Override::parse(&format!("workload.defines.{text}"))
+            .map_err(|_| anyhow::anyhow!("{origin}: `{name}` is not a variable's name"))?;
+        change.origin = origin;
+        changes.push(change);
+    }
+    if args.scripts.is_empty() {
+        return Ok(changes);
+    }
+    let entries: Result<Vec<Value>> = args.scripts.iter().map(|text| script_entry(text)).collect();
+    let origin = format!("-f {}", args.scripts.join(" -f "));
+    let kind = Value::String("scripts".to_string());
+    changes.push(Override { key: "workload.kind".into(), value: kind, origin: origin.clone() });
+    changes.push(Override { key: "workload.scripts".into(), value: Value::Array(entries?), origin });
+    Ok(changes)
+}
+
+/// An option's script as in an experiment file; a file is relative to the working directory.
+fn script_entry(text: &str) -> Result<Value> {
+    let mut entry = ScriptEntry::parse(text).map_err(|message| anyhow::anyhow!("-f {text}: {message}"))?;
+    if let ScriptOrigin::File(file) = &mut entry.source {
+        entry.name = Some(file.display().to_string());
+        *file = std::path::absolute(&file).with_context(|| format!("-f {text}"))?;
+    }
+    Value::try_from(entry).with_context(|| format!("-f {text}"))
 }
 
 fn server_overrides(args: &ServerArgs) -> Vec<Override> {

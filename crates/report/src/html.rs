@@ -8,6 +8,7 @@ mod disclosure;
 mod escape;
 mod lead;
 mod panels;
+mod scripts;
 mod tables;
 mod timeline;
 mod tpcc;
@@ -71,6 +72,7 @@ fn body(input: &Input, axis: &Axis) -> String {
         Section { id: "cases", name: "Cases", body: tables::cases(study, axis) },
         Section { id: "tpcc", name: "TPC-C", body: tpcc::section(study, axis) },
         Section { id: "time", name: "Over time", body: timeline::section(study, axis) },
+        Section { id: "scripts", name: "Scripts", body: scripts::section(study, axis) },
         Section { id: "statements", name: "Statements", body: tables::statements(study, axis) },
         Section { id: "runs", name: "Runs", body: tables::runs(study, axis) },
         Section { id: "disclosure", name: "Disclosure", body: disclosure::section(input) },

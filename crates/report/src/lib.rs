@@ -11,6 +11,7 @@ mod headline;
 mod html;
 mod markdown;
 mod sample;
+mod scripts;
 mod terminal;
 mod words;
 

@@ -3,7 +3,7 @@
 use model::run::RunRecord;
 
 use crate::condense::{self, FindingGroup};
-use crate::{Input, format, headline, terminal, words};
+use crate::{Input, format, headline, scripts, terminal, words};
 
 /// The whole text.
 pub(crate) fn text(input: &Input) -> String {
@@ -20,6 +20,7 @@ pub(crate) fn text(input: &Input) -> String {
     for line in terminal::tpcc(study) {
         text.push_str(&format!("\nTPC-C-like, {}\n", escape(&line)));
     }
+    text.push_str(&scripts_of_best(input));
     let groups = condense::findings(study);
     if !groups.is_empty() {
         text.push_str("\n### Findings\n\n");
@@ -54,6 +55,18 @@ fn cases(input: &Input) -> String {
             reasons => format!("**{}**: {}", case.grade.as_str(), escape(reasons)),
         };
         text.push_str(&format!("| {} | {verdict} |\n", cells.join(" | ")));
+    }
+    text
+}
+
+fn scripts_of_best(input: &Input) -> String {
+    let Some(case) = scripts::of_best(input.study) else { return String::new() };
+    let mut text =
+        format!("\n### Scripts of {}\n\n| {} |\n|:---", escape(&case.label), scripts::HEADS.join(" | "));
+    text.push_str(&"|---:".repeat(scripts::HEADS.len() - 1));
+    text.push_str("|\n");
+    for script in &case.scripts {
+        text.push_str(&format!("| {} |\n", scripts::cells(script).map(|cell| escape(&cell)).join(" | ")));
     }
     text
 }

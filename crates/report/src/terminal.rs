@@ -4,7 +4,7 @@ use analysis::finding::{Grade, Severity};
 use analysis::summary::{CaseSummary, Study};
 
 use crate::condense::{self, FindingGroup};
-use crate::{format, headline, words};
+use crate::{format, headline, scripts, words};
 
 /// Narrower than this, lines are left to the terminal to wrap.
 const MIN_WIDTH: usize = 60;
@@ -30,6 +30,10 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool) -> String {
     cases(&mut text, study, width, &paint);
     for line in tpcc(study) {
         push_wrapped(&mut text, &paint, Style::Plain, &line, "", width);
+    }
+    if let Some(case) = scripts::of_best(study) {
+        text.push('\n');
+        script_rows(&mut text, case, study.cases.len() > 1, width, &paint);
     }
     let groups = condense::findings(study);
     if !groups.is_empty() {
@@ -91,6 +95,27 @@ pub(crate) fn tpcc(study: &Study) -> Vec<String> {
     study.cases.iter().filter_map(of_case).collect()
 }
 
+/// The scripts of a case, which is named if there are others.
+fn script_rows(text: &mut String, case: &CaseSummary, is_named: bool, width: usize, paint: &Paint) {
+    let about = if is_named { format!(" of {}", words::one_line(&case.label)) } else { String::new() };
+    push_wrapped(text, paint, Style::Bold, &format!("scripts{about}"), "", width);
+    let mut rows = vec![scripts::HEADS.map(str::to_string)];
+    rows.extend(case.scripts.iter().map(scripts::cells));
+    let of_column = |i: usize| rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0);
+    let mut widths: [usize; 9] = std::array::from_fn(of_column);
+    // Names give way to numbers.
+    let numbers: usize = widths[1..].iter().map(|w| w + GAP.len()).sum();
+    widths[0] = widths[0].min(width.saturating_sub(numbers)).max(scripts::HEADS[0].len());
+    for row in &mut rows {
+        row[0] = cut(&row[0], widths[0]);
+    }
+    for (n, row) in rows.iter().enumerate() {
+        let line = aligned(row, &widths);
+        let style = if n == 0 { Style::Dim } else { Style::Plain };
+        text.push_str(&format!("{}\n", paint.on(line.trim_end(), style)));
+    }
+}
+
 /// The seven columns before the verdict.
 pub(crate) fn cells(case: &CaseSummary) -> [String; 7] {
     let dash = || "-".to_string();
@@ -108,7 +133,7 @@ pub(crate) fn cells(case: &CaseSummary) -> [String; 7] {
     ]
 }
 
-fn aligned(row: &[String; 7], widths: &[usize; 7]) -> String {
+fn aligned(row: &[String], widths: &[usize]) -> String {
     let mut line = String::new();
     for (i, (cell, width)) in row.iter().zip(widths).enumerate() {
         let padding = " ".repeat(width.saturating_sub(cell.chars().count()));

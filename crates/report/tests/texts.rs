@@ -6,8 +6,10 @@ mod synthetic;
 
 use std::collections::BTreeSet;
 
-use analysis::summary::Study;
+use analysis::summary::{ScriptSummary, Study};
+use model::interval::Counts;
 use model::run::ExperimentData;
+use model::script::CaseScript;
 use report::Input;
 use synthetic::Shape;
 
@@ -229,6 +231,38 @@ fn rows_of_the_markdown_table_are_whole() {
     }
     assert!(!text.contains("<script") && !text.contains("<img"), "{text}");
     assert!(text.contains("**Partial:**") && text.contains("AMD EPYC"), "{text}");
+}
+
+#[test]
+fn several_scripts_have_a_table_of_their_own_in_every_form() {
+    let (mut study, mut data) = hostile();
+    let script = |name: &str, committed| ScriptSummary {
+        name: name.to_string(),
+        weight: 3,
+        share_planned: 0.75,
+        share: Some(0.037),
+        counts: Counts { committed, failed: 5, ..Counts::default() },
+        tps: Some(123.4),
+        latency: study.cases[0].latency,
+    };
+    let scripts = vec![script("a.sql", 900), script(HOSTILE, 300)];
+    study.cases.iter_mut().for_each(|case| case.scripts = scripts.clone());
+    let source = "\\set n 1\nSELECT '<img>';\n".to_string();
+    let own = CaseScript { name: HOSTILE.into(), weight: 3, sha256: "ab12".into(), source };
+    data.runs.iter_mut().for_each(|run| run.record.case.workload.scripts = vec![own.clone()]);
+    let input = Input { study: &study, data: &data, commands: &[], tool_version: "0.1.0" };
+
+    let page = own_markup(&report::html(&input));
+    assert_eq!(page.matches("3.7 %").count(), 2 * study.cases.len(), "each case has its table");
+    assert!(page.contains("id=\"scripts\"") && page.contains("ab12") && page.contains("&lt;img&gt;"));
+    assert!(!page.contains("<img"), "no script's name or text becomes markup");
+    let text = report::markdown(&input);
+    let rows: Vec<&str> = text.lines().filter(|line| line.contains("3.7 %")).collect();
+    assert_eq!(rows.len(), 2, "{text}");
+    assert!(rows.iter().all(|row| row.replace("\\|", "").matches('|').count() == 10), "{text}");
+    let terminal = report::terminal_table(&study, 80, false);
+    assert_eq!(terminal.lines().filter(|line| line.contains("3.7 %")).count(), 2, "{terminal}");
+    assert!(terminal.lines().all(|line| line.chars().count() <= 80), "{terminal}");
 }
 
 #[test]

@@ -69,6 +69,14 @@ impl Cluster {
         for (held_as, place) in &facts.outside {
             trees.push(Tree { from: dir.join(held_as), to: place.clone() });
         }
+        let found_bytes: u64 = trees.iter().map(|tree| tree_bytes(&tree.from)).sum();
+        ensure!(
+            found_bytes == facts.bytes,
+            "snapshot `{name}` of cluster `{}` is damaged: its files have {found_bytes} bytes instead of {}; remove \
+             the cluster with pgdyno server remove and load it again",
+            self.root.display(),
+            facts.bytes
+        );
         self.set_restoring(Some(name.to_string()))?;
         let report = mirror(&trees, &SKIPPED)?;
         self.set_restoring(None)?;

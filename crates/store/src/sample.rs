@@ -7,7 +7,7 @@ use model::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::event::{Event, EventKind};
 use model::experiment::Prepare;
 use model::interval::{Counts, HistogramLine, Interval};
-use model::load::{Pace, Protocol, Window};
+use model::load::Window;
 use model::plan::{Plan, RunSpec, RunState, StateLine};
 use model::reading::{Tick, TickSource};
 use model::run::RunRecord;
@@ -25,16 +25,7 @@ pub(crate) fn case() -> Case {
             settings: BTreeMap::new(),
             wal_directory: None,
         },
-        workload: WorkloadSpec {
-            kind: WorkloadKind::Tpcb,
-            scale: 1,
-            protocol: Protocol::Prepared,
-            n_clients: 8,
-            n_threads: 1,
-            pace: Pace::Closed,
-            tpcc: None,
-            all_warehouses: false,
-        },
+        workload: WorkloadSpec { n_clients: 8, ..WorkloadSpec::of(WorkloadKind::Tpcb, 1) },
         window: Window { ramp_up_s: 1, measure_s: 2, grace_s: 1 },
         prepare: Prepare::default(),
     }

@@ -49,6 +49,11 @@ impl ServerError {
         self.sqlstate.get(..2) == Some(class)
     }
 
+    /// True if it is no notice or warning, but ended the statement or more.
+    pub fn is_error(&self) -> bool {
+        matches!(&*self.severity, "ERROR" | "FATAL" | "PANIC")
+    }
+
     /// True if the whole transaction may be tried again: serialization failure or deadlock.
     pub fn is_retryable(&self) -> bool {
         matches!(self.sqlstate.as_str(), "40001" | "40P01")

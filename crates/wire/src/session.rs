@@ -424,18 +424,25 @@ impl Session {
 
     /// Why sending failed: what the server said before it closed the connection, if it said anything.
     fn last_words(&mut self, error: io::Error) -> SessionError {
-        while self.receive_what_is_there().unwrap_or(false) {}
+        loop {
+            match self.receive_what_is_there() {
+                Ok(true) => {}
+                Ok(false) => return self.lost(error),
+                // What was said is found by the loss that is told here.
+                Err(SessionError::Lost(_)) => return SessionError::Lost(error),
+                Err(other) => return other,
+            }
+        }
+    }
+
+    /// The end of the connection: what the server said of it, if that was heard already.
+    fn lost(&mut self, error: io::Error) -> SessionError {
         self.is_lost = true;
         let said = self.events.drain(..).find_map(|event| match event {
             Event::Error(error) => Some(SessionError::Server(error)),
             _ => None,
         });
         said.unwrap_or(SessionError::Lost(error))
-    }
-
-    fn lost(&mut self, error: io::Error) -> SessionError {
-        self.is_lost = true;
-        SessionError::Lost(error)
     }
 }
 

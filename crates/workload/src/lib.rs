@@ -18,6 +18,7 @@ mod outside;
 pub mod random;
 pub mod script;
 pub mod seeds;
+pub mod sqlfile;
 mod sqlscan;
 pub mod statement;
 pub mod text;

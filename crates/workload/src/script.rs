@@ -155,7 +155,7 @@ pub struct ScriptError {
     pub file: String,
     /// Line from 1, or 0 when the whole script is meant.
     pub line: usize,
-    /// Column from 1 within `source_line`.
+    /// Column from 1 within `source_line`, in bytes as pgbench counts; behind it when its end was not expected.
     pub column: Option<usize>,
     /// What is wrong and where: pgbench's message.
     pub message: String,

@@ -159,12 +159,14 @@ pub(super) fn no_checkpoint(context: &CaseContext) -> Option<Finding> {
         let span = (from_s, from_s + run.measured_s);
         run.marks.iter().any(|mark| mark.kind == marks::CHECKPOINT && marks::touches(mark, span))
     };
+    let kind = context.case.workload.kind;
     let none = !counting.is_empty() && seen && !counting.iter().any(|(_, run)| checkpoint(run));
     let evidence = || {
         let measured_s: f64 = counting.iter().map(|(_, run)| run.measured_s).sum();
         format!("no checkpoint in {measured_s:.0} measured seconds: the number is a peak, not what lasts")
     };
-    (none && writes(context.case.workload.kind)).then(|| NO_CHECKPOINT.finds(Severity::Note, evidence()))
+    (none && counting.iter().any(|(data, _)| writes(kind, &data.record)))
+        .then(|| NO_CHECKPOINT.finds(Severity::Note, evidence()))
 }
 
 pub(super) const ROW_CONTENTION: Rule = Rule {

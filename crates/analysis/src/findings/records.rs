@@ -101,7 +101,7 @@ pub(super) const HISTORY_DIFFERS: Rule = Rule {
 
 pub(super) fn history_differs(context: &RunContext) -> Option<Finding> {
     let record = &context.data.record;
-    if record.case.workload.kind == WorkloadKind::TpcbSelect {
+    if !matches!(record.case.workload.kind, WorkloadKind::Tpcb | WorkloadKind::TpcbSimple) {
         return None;
     }
     let done = record.done.as_ref()?.counts;

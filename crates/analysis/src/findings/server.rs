@@ -3,6 +3,7 @@
 use model::case::WorkloadKind;
 use model::drive::Ending;
 use model::event::{Event, EventKind};
+use model::run::RunRecord;
 
 use super::words::{excerpt, list, plural};
 use super::{Rule, RunContext};
@@ -92,7 +93,7 @@ pub(super) const CHECKPOINT_IN_WINDOW: Rule = Rule {
 };
 
 pub(super) fn checkpoint_in_window(context: &RunContext) -> Option<Finding> {
-    if !writes(context.data.record.case.workload.kind) {
+    if !writes(context.data.record.case.workload.kind, &context.data.record) {
         return None;
     }
     let (from_s, to_s) = context.line.measured_span()?;
@@ -164,7 +165,7 @@ pub(super) fn not_durable(context: &RunContext) -> Option<Finding> {
         true => "a crash loses acknowledged transactions",
         false => "a crash of the machine can destroy the data",
     };
-    let weighs = !grave.is_empty() && writes(record.case.workload.kind);
+    let weighs = !grave.is_empty() && writes(record.case.workload.kind, record);
     let severity = if weighs { Severity::Doubt } else { Severity::Note };
     let all: Vec<String> = grave.into_iter().chain(lossy).collect();
     Some(NOT_DURABLE.finds(severity, format!("NOT DURABLE: {}: {loses}", list(&all, 4))))
@@ -218,9 +219,14 @@ pub(super) fn disk_nearly_full(context: &RunContext) -> Option<Finding> {
     Some(DISK_NEARLY_FULL.finds(Severity::Doubt, excerpt(&before_end.next()?.text)))
 }
 
-/// Whether a workload changes data.
-pub(super) fn writes(kind: WorkloadKind) -> bool {
-    kind != WorkloadKind::TpcbSelect
+/// Whether a run's workload changes data. Of the user's own scripts the server told which tables they write; where it
+/// could not, they may.
+pub(super) fn writes(kind: WorkloadKind, record: &RunRecord) -> bool {
+    match (kind, &record.survey) {
+        (WorkloadKind::TpcbSelect, _) => false,
+        (_, Some(survey)) => !(survey.written.is_empty() && survey.unchecked.is_empty()),
+        _ => true,
+    }
 }
 
 /// Events of a kind between `go` and the end of the load.

@@ -11,7 +11,7 @@ use model::event::{Event, EventKind};
 use model::experiment::Prepare;
 use model::host::{HostRecord, MountRecord};
 use model::interval::{Counts, HistogramLine, Interval};
-use model::load::{LoadSpec, Pace, Protocol, ScriptSpec, Window};
+use model::load::{LoadSpec, Protocol, ScriptSpec, Window};
 use model::phase::{Phase, PhaseRecord};
 use model::plan::{Plan, RunSpec, RunState};
 use model::reading::{Tick, TickSource, key};
@@ -44,16 +44,7 @@ pub(crate) fn case(id: u32) -> Case {
             settings: BTreeMap::new(),
             wal_directory: None,
         },
-        workload: WorkloadSpec {
-            kind: WorkloadKind::Tpcb,
-            scale: 100,
-            protocol: Protocol::Prepared,
-            n_clients: N_CLIENTS,
-            n_threads: 1,
-            pace: Pace::Closed,
-            tpcc: None,
-            all_warehouses: false,
-        },
+        workload: WorkloadSpec { n_clients: N_CLIENTS, ..WorkloadSpec::of(WorkloadKind::Tpcb, 100) },
         window: WINDOW,
         prepare: Prepare::default(),
     }
@@ -238,6 +229,7 @@ fn record(spec: RunSpec) -> RunRecord {
         rows_after: Default::default(),
         violations_before: Default::default(),
         violations_after: Default::default(),
+        survey: None,
         telemetry_unavailable: BTreeMap::new(),
     }
 }

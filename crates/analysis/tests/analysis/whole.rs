@@ -3,10 +3,14 @@
 use analysis::finding::Grade;
 use analysis::study;
 use analysis::summary::{LatencySummary, Study};
+use model::case::WorkloadKind;
 use model::drive::Ending;
 use model::event::EventKind;
+use model::interval::Interval;
+use model::load::ScriptSpec;
 use model::plan::{RunState, StateLine};
-use model::run::{ExperimentData, RunData};
+use model::run::{ExperimentData, RunData, StampedHistogram};
+use model::script::ScriptSurvey;
 
 use crate::quiet::{self, S, event, set_committed, tps};
 
@@ -174,4 +178,42 @@ fn odd_records_are_explained_without_a_panic() {
         disturb(&mut data);
         explain(&quiet::experiment(1, vec![data]));
     }
+}
+
+#[test]
+fn scripts_are_told_apart_and_what_they_only_read_is_no_write() {
+    let mut run = quiet::run(1);
+    let load = run.record.load.as_mut().unwrap();
+    let first = &mut load.scripts[0];
+    first.weight = 3;
+    load.scripts.push(ScriptSpec {
+        name: "look.sql".into(),
+        tag: "2-look_sql".into(),
+        weight: 1,
+        source: "x".into(),
+    });
+    let second: Vec<_> = run.intervals.iter().map(|i| Interval { script: 1, ..i.clone() }).collect();
+    run.intervals.extend(second);
+    let slow: Vec<u64> = vec![50_000_000; 40];
+    for t in 0..36 {
+        run.histograms.push(StampedHistogram { t, line: quiet::histogram("2-look_sql", &slow) });
+    }
+    quiet::finish(&mut run);
+    run.record.case.workload.kind = WorkloadKind::Scripts;
+    run.record.survey = Some(ScriptSurvey::default());
+    let explained = explain(&quiet::experiment(1, vec![run.clone()]));
+    let scripts = &explained.cases[0].scripts;
+    let brief: Vec<_> =
+        scripts.iter().map(|s| (s.name.as_str(), s.weight, s.share_planned, s.share)).collect();
+    assert_eq!(brief, [("tpcb", 3, 0.75, Some(0.5)), ("look.sql", 1, 0.25, Some(0.5))]);
+    let measured: u64 = (5..35).map(tps).sum();
+    assert_eq!(scripts[1].counts.committed, measured);
+    assert_eq!(scripts[1].tps, Some(measured as f64 / 30.0));
+    let p50 = |n: usize| scripts[n].latency.unwrap().p50_ns;
+    assert!(p50(0) < 10_000_000 && (49_900_000..50_100_000).contains(&p50(1)), "{} {}", p50(0), p50(1));
+
+    let has_rule = |study: &Study| study.cases[0].findings.iter().any(|f| f.id == "no-checkpoint");
+    assert!(!has_rule(&explained), "the server saw no write in them");
+    run.record.survey.as_mut().unwrap().written.insert("t".into());
+    assert!(has_rule(&explain(&quiet::experiment(1, vec![run]))));
 }

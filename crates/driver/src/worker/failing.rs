@@ -23,7 +23,8 @@ impl Worker<'_> {
     pub(super) fn fail(&mut self, index: usize, now: Nanos, error: &ServerError) {
         // Of a statement that could not be parsed, the second error only says that there is no such statement.
         let parse_error = self.setup.clients[index].parse_error.take();
-        let cause = parse_error.as_ref().map(|error| words::server_message(error, None));
+        let text = parse_error.as_ref().and_then(|_| self.parsed_text(index));
+        let cause = parse_error.as_ref().map(|error| words::server_message(error, text.as_deref()));
         let told = parse_error.as_deref().unwrap_or(error);
         let state = sqlstate(told.sqlstate.as_bytes());
         if self.setup.clients[index].machine.expects(&told.sqlstate) {
@@ -264,7 +265,7 @@ impl Worker<'_> {
             self.n_connecting -= 1;
         }
         client.state = State::Gone;
-        self.setup.poller.forget(client);
+        self.setup.poller.forget(client, index);
         // An open transaction block must not keep its locks while the others go on.
         client.disconnect();
         self.n_gone += 1;
@@ -332,8 +333,15 @@ impl Worker<'_> {
         program.commands[client.machine.current()].command.name() == "SQL"
     }
 
+    /// The text of the statement that a client had parsed by itself; of a pipeline's statements it is not known which.
+    fn parsed_text(&self, index: usize) -> Option<String> {
+        let client = &self.setup.clients[index];
+        let program = &self.setup.scripts.bundle.programs[client.script];
+        self.is_at_sql(index).then(|| program.statements[client.statement].text.clone())
+    }
+
     /// The text that positions in errors refer to, as far as libpq knows it.
-    fn query_text(&self, index: usize) -> Option<String> {
+    pub(super) fn query_text(&self, index: usize) -> Option<String> {
         let client = &self.setup.clients[index];
         if !self.is_at_sql(index) {
             return None;

@@ -19,6 +19,7 @@ impl Worker<'_> {
 
     fn close_interval(&mut self, end: Nanos) {
         self.count_backlog(end);
+        self.tell_notices_left_out(end);
         self.flush_log();
         let fresh = self.setup.spare.try_recv().unwrap_or_else(|_| Tally::new(&self.setup.shape));
         let cpu = clock::thread_cpu();

@@ -140,6 +140,7 @@ impl Worker<'_> {
     fn fail_dialing(&mut self, index: usize, now: Nanos, state: [u8; 6], why: &str) {
         let reconnects = self.reconnects(now);
         let client = &mut self.setup.clients[index];
+        self.setup.poller.forget(client, index);
         client.disconnect();
         self.messages.entry(state).or_insert_with(|| why.to_string());
         if !reconnects {
@@ -156,7 +157,7 @@ impl Worker<'_> {
     /// The connection is lost, and a new one is to be made at once.
     pub(super) fn go_down(&mut self, index: usize, now: Nanos) {
         let client = &mut self.setup.clients[index];
-        self.setup.poller.forget(client);
+        self.setup.poller.forget(client, index);
         client.disconnect();
         client.down_since = Some(now);
         client.state = State::Down { until: now };
@@ -167,7 +168,7 @@ impl Worker<'_> {
     /// Closes the connection of a transaction that has ended.
     pub(super) fn hang_up(&mut self, index: usize, now: Nanos) {
         let client = &mut self.setup.clients[index];
-        self.setup.poller.forget(client);
+        self.setup.poller.forget(client, index);
         client.disconnect();
         self.connects.ns += clock::now().saturating_sub(now) as f64;
     }

@@ -257,11 +257,7 @@ impl Worker<'_> {
     #[inline]
     pub(super) fn flush(&mut self, index: usize) {
         let client = &mut self.setup.clients[index];
-        let flushed = match client.flush() {
-            Ok(all_sent) => self.setup.poller.watch_writable(client, index, !all_sent),
-            Err(e) => Err(e),
-        };
-        if let Err(e) = flushed {
+        if let Err(e) = self.setup.poller.send(client, index) {
             self.lose(index, clock::now(), &e.to_string());
         }
     }
@@ -360,7 +356,7 @@ impl Worker<'_> {
     pub(super) fn retire(&mut self, index: usize) {
         let client = &mut self.setup.clients[index];
         client.state = State::Gone;
-        self.setup.poller.forget(client);
+        self.setup.poller.forget(client, index);
         client.disconnect();
         self.n_gone += 1;
     }

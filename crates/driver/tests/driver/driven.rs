@@ -12,6 +12,7 @@ use wire::Conninfo;
 
 /// What a driver said.
 pub(crate) struct Driven {
+    pub(crate) poller: String,
     pub(crate) intervals: Vec<Interval>,
     pub(crate) events: Vec<Event>,
     pub(crate) done: Done,
@@ -56,11 +57,14 @@ pub(crate) fn try_drive(load: LoadSpec) -> Result<Driven, String> {
     let mut output = Vec::new();
     driver::drive(BufReader::new(input), &mut output).unwrap();
     drop(writer.join());
-    let (mut is_ready, mut done) = (false, None);
+    let (mut poller, mut done) = (None, None);
     let (mut intervals, mut events) = (Vec::new(), Vec::new());
     for line in String::from_utf8(output).unwrap().lines() {
         match serde_json::from_str(line).unwrap() {
-            DriverLine::Ready(_) => is_ready = true,
+            DriverLine::Ready(ready) => {
+                assert!(ready.prepare_ns <= ready.connect_ns, "{ready:?}");
+                poller = Some(ready.poller);
+            }
             DriverLine::Interval { interval, .. } => intervals.push(interval),
             DriverLine::Event(event) => events.push(event),
             DriverLine::Tick(_) => {}
@@ -69,9 +73,9 @@ pub(crate) fn try_drive(load: LoadSpec) -> Result<Driven, String> {
         }
     }
     let done = done.expect("done was said");
-    assert!(is_ready);
+    let poller = poller.expect("ready was said");
     assert!(done.counts.identity_holds(0), "{:?}", done.counts);
-    Ok(Driven { intervals, events, done })
+    Ok(Driven { poller, intervals, events, done })
 }
 
 /// Carries it out, which must succeed.

@@ -6,6 +6,7 @@ mod cluster;
 mod driven;
 mod logs;
 mod options;
+mod pollers;
 mod scripts;
 mod tpcc;
 mod tprocc;

@@ -204,7 +204,7 @@ fn statements_that_cannot_be_parsed_are_told_of_twice() {
     let mut load = load(&cluster.conninfo(), &["SELECT 1;\nSELEKT 2;"], 2);
     load.protocol = Protocol::Prepared;
     let driven = drive(load.clone());
-    let wanted = "ERROR:  syntax error at or near \"SELEKT\" | client 0 script 0 aborted in command 1 query 0: \
+    let wanted = "ERROR:  syntax error at or near \"SELEKT\"\nLINE 1: SELEKT 2;\n        ^ | client 0 script 0 aborted in command 1 query 0: \
                   ERROR:  prepared statement \"P_1\" does not exist";
     assert_eq!(driven.told(EventKind::ClientAborted), [wanted]);
     assert_eq!(driven.done.errors["42601"], 1);

@@ -155,6 +155,7 @@ fn load_spec(plan: &BenchPlan, conninfo: &Conninfo, tables: Tables) -> LoadSpec 
         }),
         verbose_errors: plan.verbose_errors,
         lazy_parse: true,
+        poller: plan.added.poller,
         ..LoadSpec::default()
     }
 }

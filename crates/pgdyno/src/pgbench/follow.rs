@@ -173,6 +173,7 @@ impl Follower<'_> {
                 self.log.say(Kind::Info, &event.text);
             }
             EventKind::ScriptTrace => self.log.debug(&event.text),
+            EventKind::ServerNotice => self.log.write(&format!("{}\n", event.text)),
             EventKind::ScriptDebug => self.log.write(&format!("{}\n", event.text)),
             EventKind::ShellOutput => crate::print(&event.text)?,
             EventKind::ConnectionLost => {

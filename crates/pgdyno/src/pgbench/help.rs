@@ -83,8 +83,11 @@ Options that pgbench does not have:
       --grace=SEC             cancel what is in flight SEC seconds after the end
       --on-disconnect=abort|reconnect
                               what a client does that lost its connection (default: abort)
+      --poller=auto|io_uring|epoll
+                              how the driver waits for its connections (default: auto)
       --progress-last         tell the last, incomplete interval too (with -P)
       --stall-warning=SEC     warn when no transaction ends for SEC seconds
+      --streams=NUM           sessions that fill and key partitions side by side (with -i; default: 1)
 
 Ctrl-C ends the load, prints the results so far and exits with code 130.
 

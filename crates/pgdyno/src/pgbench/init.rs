@@ -1,9 +1,10 @@
 //! `-i`: makes and fills the standard tables, step by step in the order asked for.
 
-use std::io::IsTerminal;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use wire::session::Session;
+use loader::LoadError;
+use wire::session::{Session, SessionError};
 use wire::{CancelHandle, Conninfo};
 use workload::tpcb::{self, Partitioning, Table, TpcbOptions};
 
@@ -12,15 +13,13 @@ use super::log::{Complaint, Kind, Log};
 use super::options::InitPlan;
 use super::prepare::show_notices;
 use super::{server_text, target};
+use progress::Progress;
+
+mod progress;
+mod streams;
 
 /// Since this version COPY FREEZE makes pages all-visible, so that it pays to use it.
 const FREEZE_VERSION_NUM: u32 = 140_000;
-/// Seconds between progress lines with `-q`.
-const QUIET_STEP_S: f64 = 5.0;
-/// Rows between progress lines without `-q`.
-const LOUD_STEP_ROWS: u64 = 100_000;
-/// Size of one piece of COPY data.
-const PIECE_BYTES: usize = 64 * 1024;
 
 type Result<T> = std::result::Result<T, Complaint>;
 
@@ -28,7 +27,7 @@ type Result<T> = std::result::Result<T, Complaint>;
 pub(super) fn run(plan: &InitPlan, conninfo: &mut Conninfo, compat: Compat, log: &mut Log) -> Result<()> {
     let session = target::connect(conninfo, "initialization", log)?;
     cancel_on_signal(session.cancel_handle());
-    let mut init = Init { plan, compat, session, log };
+    let mut init = Init { plan, compat, session, log, conninfo, others: Vec::new() };
     let mut total_s = 0.0;
     let mut parts = Vec::new();
     for step in plan.steps.chars() {
@@ -68,16 +67,16 @@ struct Init<'a> {
     compat: Compat,
     session: Session,
     log: &'a mut Log,
+    conninfo: &'a Conninfo,
+    /// Further sessions for `--streams`, once they were needed.
+    others: Vec<Session>,
 }
 
 impl Init<'_> {
     fn execute(&mut self, sql: &str) -> Result<()> {
         let result = self.session.execute(sql);
         show_notices(&mut self.session, self.log);
-        result.map_err(|error| {
-            let text = server_text::session_error(&error, sql);
-            Complaint::new(format!("query failed: {text}")).and(Kind::Detail, format!("Query was: {sql}"))
-        })
+        result.map_err(|error| query_failed(&error, sql))
     }
 
     fn execute_all(&mut self, statements: &[String]) -> Result<()> {
@@ -89,16 +88,19 @@ impl Init<'_> {
         self.execute(&tpcb::drop_tables())
     }
 
-    fn create_tables(&mut self) -> Result<()> {
-        self.log.write("creating tables...\n");
-        let options = TpcbOptions {
+    fn options(&self) -> TpcbOptions {
+        TpcbOptions {
             fillfactor: self.plan.fillfactor,
             unlogged: self.plan.unlogged,
             unlogged_parents: !self.compat.keeps_parents_logged(),
             tablespace: self.plan.tablespace.clone(),
             partitioning: self.plan.partitioning,
-        };
-        let statements = tpcb::create_tables(self.plan.scale, &options);
+        }
+    }
+
+    fn create_tables(&mut self) -> Result<()> {
+        self.log.write("creating tables...\n");
+        let statements = tpcb::create_tables(self.plan.scale, &self.options());
         let (tables, partitions) = statements.split_at(tpcb::TABLES.len());
         self.execute_all(tables)?;
         if let Some(Partitioning::Range(n) | Partitioning::Hash(n)) = self.plan.partitioning {
@@ -110,6 +112,9 @@ impl Init<'_> {
     /// Rows are made here and sent: step `g`.
     fn generate_here(&mut self) -> Result<()> {
         self.log.write("generating data (client-side)...\n");
+        if self.is_parallel()? {
+            return self.fill_side_by_side();
+        }
         self.execute("begin")?;
         self.execute(&tpcb::truncate_tables())?;
         for table in [Table::Branches, Table::Tellers, Table::Accounts] {
@@ -130,25 +135,28 @@ impl Init<'_> {
     }
 
     fn copy(&mut self, table: Table) -> Result<()> {
-        let sql = tpcb::copy_statement(table.name(), self.takes_freeze(table)?);
+        let copy = loader::tpcb::copy(table, self.plan.scale, self.takes_freeze(table)?);
         let n_rows = tpcb::row_count(table, self.plan.scale);
-        let mut rows = tpcb::Rows::new(table, self.plan.scale, 0..n_rows);
         let names_table = self.compat.copies_all_tables();
         let mut progress = Progress::new(table, n_rows, self.plan.is_quiet, names_table);
         let log = &mut *self.log;
         let stop = crate::signals::stop_flag();
-        let copied = self.session.copy_in(&sql, |out| {
-            let sent = n_rows - rows.n_left() + rows.fill(out, PIECE_BYTES) as u64;
-            if let Some(text) = progress.advance(sent) {
+        let mut n_sent = 0;
+        let copied = copy.run(&mut self.session, table.name(), &mut |piece| {
+            n_sent += piece.n_rows;
+            if let Some(text) = progress.advance(n_sent) {
                 log.write(&text);
             }
-            rows.n_left() > 0 && !stop.load(std::sync::atomic::Ordering::Relaxed)
+            !stop.load(Ordering::Relaxed)
         });
         self.log.write(&progress.close(names_table));
-        copied.map_err(|error| {
-            Complaint::new(format!("unexpected copy in result: {}", server_text::session_error(&error, &sql)))
-        })?;
-        Ok(())
+        copied.map_err(|error| match error {
+            LoadError::Statement { sql, error, .. } => {
+                let text = server_text::session_error(&error, &sql);
+                Complaint::new(format!("unexpected copy in result: {text}"))
+            }
+            error => Complaint::new(error.to_string()),
+        })
     }
 
     /// Whether COPY FREEZE is allowed for a table and of use.
@@ -160,10 +168,10 @@ impl Init<'_> {
             return Ok(self.plan.partitioning.is_none() || table != Table::Accounts);
         }
         let sql = "SELECT relkind FROM pg_catalog.pg_class WHERE oid=$1::pg_catalog.regclass";
-        let found = self.session.query_params(sql, &[Some(table.name())]).map_err(|error| {
-            let text = server_text::session_error(&error, sql);
-            Complaint::new(format!("query failed: {text}")).and(Kind::Detail, format!("Query was: {sql}"))
-        })?;
+        let found = self
+            .session
+            .query_params(sql, &[Some(table.name())])
+            .map_err(|error| query_failed(&error, sql))?;
         Ok(found.scalar() == Some("r"))
     }
 
@@ -183,6 +191,9 @@ impl Init<'_> {
 
     fn primary_keys(&mut self) -> Result<()> {
         self.log.write("creating primary keys...\n");
+        if self.is_parallel()? {
+            return self.key_side_by_side();
+        }
         self.execute_all(&tpcb::primary_keys_in(self.plan.index_tablespace.as_deref()))
     }
 
@@ -192,78 +203,7 @@ impl Init<'_> {
     }
 }
 
-/// The lines that tell how far a table is.
-struct Progress {
-    table: Table,
-    n_rows: u64,
-    is_quiet: bool,
-    names_table: bool,
-    begun: Instant,
-    /// On a terminal one line is written over and over.
-    is_terminal: bool,
-    width: usize,
-    rows_said: u64,
-    quiet_steps: f64,
-}
-
-impl Progress {
-    fn new(table: Table, n_rows: u64, is_quiet: bool, names_table: bool) -> Progress {
-        Progress {
-            table,
-            n_rows,
-            is_quiet,
-            names_table,
-            begun: Instant::now(),
-            is_terminal: std::io::stderr().is_terminal(),
-            width: 0,
-            rows_said: 0,
-            quiet_steps: 1.0,
-        }
-    }
-
-    /// What to write when `sent` rows are under way: a line for each 100 000 rows, or, quiet, one each 5 s and at the
-    /// end.
-    fn advance(&mut self, sent: u64) -> Option<String> {
-        let elapsed_s = self.begun.elapsed().as_secs_f64();
-        if self.is_quiet {
-            // pgbench looks at the clock every 100 rows: a table of fewer is never told.
-            let is_end = sent == self.n_rows && self.n_rows.is_multiple_of(100);
-            let is_due = is_end || elapsed_s >= self.quiet_steps * QUIET_STEP_S;
-            if !is_due {
-                return None;
-            }
-            self.quiet_steps = (elapsed_s / QUIET_STEP_S).ceil();
-            return Some(self.line(sent, elapsed_s));
-        }
-        let mut text = String::new();
-        while sent >= self.rows_said + LOUD_STEP_ROWS {
-            self.rows_said += LOUD_STEP_ROWS;
-            text += &self.line(self.rows_said, elapsed_s);
-        }
-        (!text.is_empty()).then_some(text)
-    }
-
-    fn line(&mut self, sent: u64, elapsed_s: f64) -> String {
-        let remaining_s = (self.n_rows - sent) as f64 * elapsed_s / sent as f64;
-        let of_table = if self.names_table { format!(" of {}", self.table.name()) } else { String::new() };
-        let text = format!(
-            "{sent} of {} tuples ({}%){of_table} done (elapsed {elapsed_s:.2} s, remaining {remaining_s:.2} s)",
-            self.n_rows,
-            sent * 100 / self.n_rows,
-        );
-        // What is left of a longer line before it.
-        let rest = self.width.saturating_sub(text.len());
-        self.width = text.len();
-        format!("{text}{:rest$}{}", "", if self.is_terminal { '\r' } else { '\n' })
-    }
-
-    /// What to write when the table is full: since 17 the line on the terminal is wiped out.
-    fn close(&self, wipes: bool) -> String {
-        match (self.is_terminal, wipes) {
-            (false, _) => String::new(),
-            (true, false) => "\n".to_string(),
-            (true, true) if self.width == 0 => String::new(),
-            (true, true) => format!("{:width$}\r", "", width = self.width),
-        }
-    }
+fn query_failed(error: &SessionError, sql: &str) -> Complaint {
+    let text = server_text::session_error(error, sql);
+    Complaint::new(format!("query failed: {text}")).and(Kind::Detail, format!("Query was: {sql}"))
 }

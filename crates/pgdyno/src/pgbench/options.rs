@@ -1,6 +1,6 @@
 //! What can be asked on the command line, and what was asked. Reading it is in `parse.rs`.
 
-use model::load::{OnDisconnect, Protocol};
+use model::load::{OnDisconnect, PollerChoice, Protocol};
 use workload::tpcb::Partitioning;
 
 use super::compat::Compat;
@@ -50,6 +50,8 @@ pub(super) struct InitPlan {
     pub(super) index_tablespace: Option<String>,
     /// How accounts are cut.
     pub(super) partitioning: Option<Partitioning>,
+    /// `--streams`, which pgbench does not have: sessions that fill and key partitions side by side.
+    pub(super) n_streams: u32,
 }
 
 /// Which load to offer.
@@ -126,6 +128,8 @@ pub(super) struct LogPlan {
 /// Options that pgbench does not have. None of them changes anything when it is not given.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Added {
+    /// `--poller`.
+    pub(super) poller: PollerChoice,
     /// `--percentiles`.
     pub(super) percentiles: bool,
     /// `--json`: a file, or `-`.
@@ -191,6 +195,7 @@ pub(super) enum Opt {
     VerboseErrors,
     ExitOnAbort,
     Compat,
+    Poller,
     Percentiles,
     Json,
     OnDisconnect,
@@ -198,6 +203,7 @@ pub(super) enum Opt {
     Grace,
     ProgressLast,
     StallWarning,
+    Streams,
 }
 
 /// The options of a release, and ours, in the order in which ambiguous names are listed.
@@ -258,6 +264,7 @@ pub(super) fn specs(compat: Compat) -> Vec<Spec<Opt>> {
     let added = |long, takes_value, id| Spec { short: None, long, takes_value, is_added: true, id };
     specs.extend([
         added("compat", VALUE, Opt::Compat),
+        added("poller", VALUE, Opt::Poller),
         added("percentiles", FLAG, Opt::Percentiles),
         added("json", VALUE, Opt::Json),
         added("on-disconnect", VALUE, Opt::OnDisconnect),
@@ -265,6 +272,7 @@ pub(super) fn specs(compat: Compat) -> Vec<Spec<Opt>> {
         added("grace", VALUE, Opt::Grace),
         added("progress-last", FLAG, Opt::ProgressLast),
         added("stall-warning", VALUE, Opt::StallWarning),
+        added("streams", VALUE, Opt::Streams),
     ]);
     specs
 }

@@ -187,6 +187,7 @@ struct Given {
     tablespace: Option<String>,
     index_tablespace: Option<String>,
     partitions: u32,
+    n_streams: Option<u32>,
     method: Option<Method>,
     scripts: Vec<Script>,
     uses_builtin: bool,
@@ -270,6 +271,7 @@ impl Given {
             Opt::IndexTablespace => self.index_tablespace = text(),
             Opt::ForeignKeys => self.foreign_keys = true,
             Opt::Partitions => self.partitions = int(value, "--partitions", 0, i32::MAX)?,
+            Opt::Streams => self.n_streams = Some(int(value, "--streams", 1, 256)?),
             Opt::PartitionMethod if value.eq_ignore_ascii_case("range") => self.method = Some(Method::Range),
             Opt::PartitionMethod if value.eq_ignore_ascii_case("hash") => self.method = Some(Method::Hash),
             Opt::PartitionMethod => {
@@ -370,6 +372,12 @@ impl Given {
 
     fn take_added(&mut self, opt: Opt, value: &str) -> Result<bool> {
         match opt {
+            Opt::Poller => {
+                self.added.poller = value.parse().map_err(|_| {
+                    let message = "invalid --poller, expecting \"auto\", \"io_uring\" or \"epoll\", got";
+                    Complaint::new(format!("{message}: \"{value}\""))
+                })?;
+            }
             Opt::Percentiles => self.added.percentiles = true,
             Opt::Json => self.added.json = Some(value.to_string()),
             Opt::OnDisconnect => {
@@ -435,6 +443,7 @@ impl Given {
             tablespace: self.tablespace,
             index_tablespace: self.index_tablespace,
             partitioning,
+            n_streams: self.n_streams.unwrap_or(1),
         })
     }
 

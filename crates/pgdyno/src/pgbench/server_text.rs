@@ -11,7 +11,9 @@ pub(super) fn server_error(error: &ServerError, sql: Option<&str>) -> String {
     if let (Some(position), Some(sql)) = (error.position, sql) {
         text += &place(sql, position as usize);
     }
-    let context = error.about.as_ref().and_then(|about| about.context.as_deref());
+    // Of a notice, libpq does not tell where it was raised.
+    let about = error.about.as_ref().filter(|_| error.is_error());
+    let context = about.and_then(|about| about.context.as_deref());
     let more = [("DETAIL", error.detail.as_deref()), ("HINT", error.hint.as_deref()), ("CONTEXT", context)];
     for (label, value) in more {
         if let Some(value) = value {

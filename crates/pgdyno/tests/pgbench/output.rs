@@ -104,6 +104,10 @@ pub(crate) fn errors_have_the_same_words(cluster: &Cluster) {
         ("pipe", "\\startpipeline\nSELECT 1;\nSELECT 1 / 0;\n\\endpipeline\n"),
         ("open", "\\startpipeline\nSELECT 1;\n"),
         ("raise", "DO $$BEGIN RAISE 'no' USING hint = 'try', detail = 'more'; END$$;\n"),
+        (
+            "notice",
+            "DO $$BEGIN RAISE NOTICE '% times', 2; RAISE WARNING 'beware' USING hint = 'look'; END$$;\nSELECT '\\n';\n",
+        ),
         ("badset", "\\set x 1 +\n"),
         ("debug", "\\set x debug(1 + 1.5)\n\\set y debug(true)\n"),
     ] {
@@ -113,6 +117,10 @@ pub(crate) fn errors_have_the_same_words(cluster: &Cluster) {
         "-n -t 2 -f syntax",
         "-n -t 2 -f syntax -M extended",
         "-n -t 2 -f raise -M prepared",
+        "-n -t 2 -f notice",
+        "-n -t 2 -f notice -M prepared",
+        "-n -t 2 -f syntax -M prepared",
+        "-n -t 2 -f unknown -M prepared",
         "-n -t 2 -f gset -M prepared --debug",
         "-n -t 2 -f simple --debug --random-seed=1",
         "-n -t 2 -f rows -M extended",
@@ -191,7 +199,7 @@ pub(crate) fn logs_have_the_same_form(cluster: &Cluster) {
         "-f serial -t 3 -n",
         "-f serial -t 3 -n --failures-detailed --max-tries=2",
         "-S -T 2 --aggregate-interval=1 -n",
-        "-S -T 2 --aggregate-interval=2 -R 100 -L 100 --max-tries=2 -n -c 2 -j 2",
+        "-S -T 4 --aggregate-interval=2 -R 100 -L 100 --max-tries=2 -n -c 2 -j 2",
         "-S -t 100 --sampling-rate=0.3 --random-seed=5 -n",
     ] {
         assert_eq!(logged(Who::Ours, arguments), logged(Who::Genuine, arguments), "{arguments}");

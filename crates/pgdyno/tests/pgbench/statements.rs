@@ -2,7 +2,7 @@
 
 use crate::cluster::{Cluster, Who};
 
-fn check(cluster: &Cluster, arguments: &str) {
+pub(crate) fn check(cluster: &Cluster, arguments: &str) {
     let (genuine, expected) = cluster.statements(Who::Genuine, arguments);
     let (ours, got) = cluster.statements(Who::Ours, arguments);
     assert_eq!(genuine.code, ours.code, "{arguments}: {ours:?}");

@@ -9,7 +9,7 @@ use model::run::RunRecord;
 use model::server::{ServerRecord, Setting};
 
 use super::escape::text;
-use super::table;
+use super::{scripts, table};
 use crate::{Input, format, words};
 
 /// Settings that someone set: neither the default, nor computed by the server itself, nor those of the connection
@@ -27,6 +27,9 @@ pub(super) fn section(input: &Input) -> String {
     hosts(&mut html, &records);
     servers(&mut html, &records);
     data(&mut html, &records);
+    if let Some(body) = scripts::disclosed(&records) {
+        part(&mut html, "Scripts", &body);
+    }
     driver(&mut html, &records);
     steps(&mut html, &records);
     repeat(&mut html, input);
@@ -157,7 +160,7 @@ fn data(html: &mut String, records: &[&RunRecord]) {
     let mut rows: Vec<Vec<String>> = Vec::new();
     for record in records {
         let workload = &record.case.workload;
-        if !seen.insert((workload.kind, workload.scale)) {
+        if !seen.insert((workload.kind, workload.scale, workload.layout)) {
             continue;
         }
         let counts: Vec<String> =
@@ -166,12 +169,13 @@ fn data(html: &mut String, records: &[&RunRecord]) {
         rows.push(vec![
             text(workload.kind.as_str()),
             format::count(u64::from(workload.scale)),
+            workload.layout.to_string(),
             if bytes == 0 { String::new() } else { text(&format::bytes(bytes as f64)) },
             text(&counts.join("; ")),
         ]);
     }
     if !rows.is_empty() {
-        let heads = ["Workload", "Scale", "Database", "Rows before the load"];
+        let heads = ["Workload", "Scale", "Layout", "Database", "Rows before the load"];
         part(html, "Data", &table("text", &heads, &rows));
     }
 }

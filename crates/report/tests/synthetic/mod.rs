@@ -12,7 +12,7 @@ use analysis::summary::{
 use model::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::experiment::Prepare;
 use model::interval::Counts;
-use model::load::{Pace, Protocol, Window};
+use model::load::Window;
 use model::plan::{Plan, RunSpec, RunState};
 use model::run::ExperimentData;
 
@@ -92,16 +92,7 @@ fn cases(shape: &Shape) -> Vec<Case> {
                     settings: BTreeMap::from([("shared_buffers".to_string(), "4GB".to_string())]),
                     wal_directory: None,
                 },
-                workload: WorkloadSpec {
-                    kind: WorkloadKind::Tpcb,
-                    scale: 100,
-                    protocol: Protocol::Prepared,
-                    n_clients: *n_clients,
-                    n_threads: 1,
-                    pace: Pace::Closed,
-                    tpcc: None,
-                    all_warehouses: false,
-                },
+                workload: WorkloadSpec { n_clients: *n_clients, ..WorkloadSpec::of(WorkloadKind::Tpcb, 100) },
                 window: Window { ramp_up_s: shape.window.0, measure_s: shape.window.1, grace_s: 10 },
                 prepare: Prepare { prewarm: false, ..Prepare::default() },
             });
@@ -203,6 +194,7 @@ fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSu
         latency: Some(latency),
         service: Some(latency),
         lag: None,
+        scripts: Vec::new(),
         statements: statements(shape, service_ns, n, random),
         tpcc: None,
         resources: resources(shape, tps, clients),
@@ -344,6 +336,7 @@ fn summary(case: &Case, runs: &[RunSummary]) -> CaseSummary {
         tps_cv: cv,
         latency: of_case.first().and_then(|run| run.latency),
         service: of_case.first().and_then(|run| run.service),
+        scripts: Vec::new(),
         statements: of_case.first().map(|run| run.statements.clone()).unwrap_or_default(),
         tpcc: None,
         grade: if tps.is_empty() { Grade::Void } else { Grade::of(all) },

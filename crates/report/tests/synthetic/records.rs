@@ -63,6 +63,7 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
         ready: Some(Ready {
             pid: 4711,
             connect_ns: 8_000_000,
+            prepare_ns: 1_000_000,
             poller: "epoll".to_string(),
             tls: None,
             statements: Vec::new(),
@@ -71,6 +72,7 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
         rows_after: Default::default(),
         violations_before: Default::default(),
         violations_after: Default::default(),
+        survey: None,
         rows_before: [
             ("pgbench_accounts", 10_000_000),
             ("pgbench_tellers", 1000),

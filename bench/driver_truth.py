@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""How true the driver's own numbers are, against `pgdyno null`, which records when each statement came and went.
+
+ceiling      transactions per second and per core of the driver, by clients (one thread)
+memory       of the driver with many connections, and the time to make them
+error        recorded minus true latency at programmed service times; the median is what counts
+open loop    achieved rate against the asked one, and gaps between arrivals on the wire against an exponential
+             distribution (Kolmogorov-Smirnov, with the limit at 1 %)
+stall        the server is stopped for 1 s of 10: the 99th percentile of an open and of a closed loop
+
+Needs python3 and nothing else.
+
+    cargo build --release
+    bench/driver_truth.py
+"""
+
+import argparse, base64, contextlib, json, math, os, shutil, signal, statistics, struct, subprocess, sys, tempfile
+import threading, time, zlib
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+SELECT = "\\set aid random(1, 100000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
+
+
+class Null:
+    """The look-alike in a directory of its own."""
+
+    def __init__(self, args, service="0", spin=False):
+        self.dir = tempfile.mkdtemp(prefix="pgdyno-bench-")
+        self.record = os.path.join(self.dir, "record")
+        command = [args.pgdyno, "null", "--socket-dir", self.dir, "--service", service, "--record", self.record]
+        command += ["--spin"] if spin else []
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        while not os.path.exists(os.path.join(self.dir, ".s.PGSQL.5431")):
+            time.sleep(0.01)
+
+    def stop(self):
+        """Pairs of arrival and answer, nanoseconds."""
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait()
+        with open(self.record, "rb") as file:
+            pairs = list(struct.iter_unpack("<QQ", file.read()))
+        shutil.rmtree(self.dir)
+        return pairs
+
+
+class Histogram:
+    """Counts by value, read from HdrHistogram's exchange format (V2, deflate): three digits, from one nanosecond."""
+
+    HALF = 1024
+
+    def __init__(self):
+        self.counts = {}
+
+    def add(self, text):
+        data = zlib.decompress(base64.b64decode(text)[8:])
+        n_bytes = struct.unpack(">i", data[4:8])[0]
+        payload, at, index = data[40:40 + n_bytes], 0, 0
+        while at < len(payload):
+            number, shift = 0, 0
+            for n_read in range(9):
+                byte = payload[at]
+                at += 1
+                number |= (byte if n_read == 8 else byte & 0x7F) << shift
+                shift += 7
+                if n_read == 8 or byte < 0x80:
+                    break
+            count = (number >> 1) ^ -(number & 1)
+            if count < 0:
+                index -= count
+            else:
+                self.counts[index] = self.counts.get(index, 0) + count
+                index += 1
+
+    def value(self, index):
+        bucket, sub = (index // self.HALF) - 1, index % self.HALF + self.HALF
+        return index if bucket < 0 else sub << bucket
+
+    def quantile(self, q):
+        """Nanoseconds."""
+        left = q * sum(self.counts.values())
+        for index in sorted(self.counts):
+            left -= self.counts[index]
+            if left <= 0:
+                return self.value(index)
+        return 0
+
+
+def drive(args, null, clients, seconds, poller, pace="closed", ramp_up=0, during=None):
+    """Counts, latencies, CPU and memory of one load."""
+    load = {
+        "format": 1, "target": {"host": null.dir, "port": "5431", "user": "postgres", "dbname": "postgres"},
+        "scripts": [{"name": "select", "tag": "select", "weight": 1, "source": SELECT}],
+        "defines": {"scale": "1"}, "protocol": "prepared", "n_clients": clients, "n_threads": 1, "pace": pace,
+        "window": {"ramp_up_s": ramp_up, "measure_s": seconds, "grace_s": 10}, "seed": 7, "poller": poller,
+    }
+    process = subprocess.Popen([args.pgdyno, "drive"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    tell = lambda value: (process.stdin.write(json.dumps(value) + "\n"), process.stdin.flush())
+    tell({"load": load})
+    ready = json.loads(process.stdout.readline())
+    if "ready" not in ready:
+        raise SystemExit(ready)
+    tell({"go": time.time_ns() + 20_000_000})
+    if during:
+        threading.Thread(target=during).start()
+    counts, cpu_s, length_ns, latency, done = {}, 0, 0, Histogram(), None
+    for line in process.stdout:
+        value = json.loads(line)
+        if "interval" in value:
+            interval = value["interval"]["interval"]
+            if ramp_up <= interval["t"] < ramp_up + seconds:
+                length_ns += interval["length_ns"]
+                for name, n in interval["counts"].items():
+                    counts[name] = counts.get(name, 0) + n
+                for histogram in value["interval"]["histograms"]:
+                    if histogram["tag"] == "select":
+                        latency.add(histogram["data"])
+        elif "tick" in value:
+            cpu_s += value["tick"]["values"]["driver.thread_cpu[0]"]
+        elif "done" in value:
+            done = value["done"]
+    process.stdin.close()
+    _, _, usage = os.wait4(process.pid, 0)
+    return {"counts": counts, "seconds": length_ns / 1e9, "done": done, "latency": latency, "thread_cpu_s": cpu_s,
+            "memory_mb": usage.ru_maxrss / 1024, "connect_s": ready["ready"]["connect_ns"] / 1e9}
+
+
+class AwakeCores:
+    """A process of the idle class on each core. It yields to everything, but keeps a virtual machine from giving the
+    core away: waking one up again takes 30 to 60 us, which would be measured instead of the driver."""
+
+    def __enter__(self):
+        self.pids = []
+        for core in sorted(os.sched_getaffinity(0)):
+            pid = os.fork()
+            if pid == 0:
+                os.sched_setaffinity(0, {core})
+                os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+                parent = os.getppid()
+                while os.getppid() == parent:
+                    sum(range(10_000))
+                os._exit(0)
+            self.pids.append(pid)
+
+    def __exit__(self, *_):
+        for pid in self.pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def ceiling(args, poller):
+    for clients in (1, 8, 64, 512, 5000):
+        null = Null(args)
+        try:
+            result = drive(args, null, clients, args.seconds, poller)
+        finally:
+            null.stop()
+        n = result["done"]["counts"]["committed"]
+        cpu_us = result["thread_cpu_s"] * 1e6 / n
+        print(f"ceiling  {poller:<8} {clients:>5} clients: {n / result['seconds']:>8.0f} tps, {cpu_us:5.2f} us of driver CPU per "
+              f"transaction = {1e6 / cpu_us:>8.0f} per core; {result['memory_mb']:.0f} MB, connected in "
+              f"{result['connect_s']:.2f} s", flush=True)
+
+
+def error(args, poller):
+    for service in ("50us", "200us", "1ms", "5ms", "50ms"):
+        for clients in (1, 4):
+            null = Null(args, service, spin=True)
+            try:
+                result = drive(args, null, clients, max(args.seconds, 5), poller)
+            finally:
+                pairs = null.stop()
+            true = sorted(answered - arrived for arrived, answered in pairs)
+            quantile = lambda q: true[min(len(true) - 1, int(q * len(true)))]
+            errors = [(result["latency"].quantile(q) - quantile(q)) / 1e3 for q in (0.5, 0.99)]
+            print(f"error    {poller:<8} service {service:>5}, {clients} client(s): median {errors[0]:+6.1f} us "
+                  f"(true {quantile(0.5) / 1e3:.1f} us), 99th percentile {errors[1]:+7.1f} us, n {len(true)}", flush=True)
+
+
+def open_loop(args, poller):
+    null = Null(args)
+    try:
+        capacity = drive(args, null, 8, 3, poller)["counts"]["committed"] / 3
+    finally:
+        null.stop()
+    rate = round(min(capacity / 2, args.rate), -2)
+    for pace in (f"constant {rate:.0f}/s", f"{rate:.0f}/s"):
+        null = Null(args, spin=True)
+        try:
+            result = drive(args, null, 64, args.open_seconds, poller, pace)
+        finally:
+            pairs = null.stop()
+        counts = result["counts"]
+        achieved = result["done"]["counts"]["committed"] / args.open_seconds
+        # What was due differs from the rate by chance when gaps are exponential.
+        due = counts["due"] / args.open_seconds
+        gaps = sorted((b - a) / 1e9 for (a, _), (b, _) in zip(sorted(pairs), sorted(pairs)[1:]))
+        mean = statistics.fmean(gaps)
+        n = len(gaps)
+        distance = max(abs(1 - math.exp(-gap / mean) - (i + 0.5) / n) for i, gap in enumerate(gaps))
+        verdict = f"KS distance {distance:.4f}, limit {1.63 / math.sqrt(n):.4f} (n {n})" if "constant" not in pace else ""
+        print(f"open     {poller:<8} {pace:>16}: due {due:.1f}/s ({100 * (due / rate - 1):+.3f} % of asked), achieved "
+              f"{achieved:.1f}/s ({100 * (achieved / due - 1):+.3f} % of due) {verdict}", flush=True)
+
+
+def stall(args, poller):
+    for pace in (f"{args.stall_rate}/s", "closed"):
+        null = Null(args, "1ms")
+
+        def freeze():
+            time.sleep(4)
+            null.process.send_signal(signal.SIGSTOP)
+            time.sleep(1)
+            null.process.send_signal(signal.SIGCONT)
+
+        try:
+            result = drive(args, null, 8, 10, poller, pace, during=freeze)
+        finally:
+            null.stop()
+        ms = lambda q: result["latency"].quantile(q) / 1e6
+        print(f"stall    {poller:<8} {pace:>16}: p50 {ms(0.5):.2f} ms, p90 {ms(0.9):.1f} ms, p99 {ms(0.99):.1f} ms, max "
+              f"{ms(1):.0f} ms, n {result['counts']['committed']}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/release/pgdyno"))
+    parser.add_argument("--pollers", default="io_uring,epoll")
+    parser.add_argument("--parts", default="ceiling,error,open,stall")
+    parser.add_argument("--seconds", type=int, default=3)
+    parser.add_argument("--open-seconds", type=int, default=30)
+    parser.add_argument("--rate", type=float, default=2_000, help="most that the open loop asks for, per second")
+    parser.add_argument("--stall-rate", type=int, default=1000)
+    parser.add_argument("--sleepy", action="store_true", help="let idle cores sleep, as a quiet machine does")
+    args = parser.parse_args()
+    parts = {"ceiling": ceiling, "error": error, "open": open_loop, "stall": stall}
+    for part in args.parts.split(","):
+        for poller in args.pollers.split(","):
+            with contextlib.nullcontext() if args.sleepy or part == "ceiling" else AwakeCores():
+                parts[part](args, poller)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

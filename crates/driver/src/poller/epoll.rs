@@ -1,0 +1,133 @@
+//! Waiting with epoll: the kernel says which sockets can be used, and the driver reads and writes them.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
+
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use nix::sys::time::TimeSpec;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+
+use super::{Signal, Woken};
+use crate::client::Client;
+use crate::clock::{self, Nanos};
+
+/// Waits for sockets with epoll, edge triggered, and for moments with a timer of nanosecond grain
+/// (epoll's own time-out has a grain of a millisecond, too coarse for an open loop).
+pub(crate) struct Epoll {
+    poll: Poll,
+    events: Events,
+    timer: TimerFd,
+    ready: Vec<Ready>,
+    n_told: usize,
+}
+
+const TIMER: Token = Token(usize::MAX);
+/// Moments further away than this need no exact timer.
+const EXACT_WITHIN_NS: Nanos = 20_000_000;
+
+/// A socket that became ready.
+#[derive(Debug, Clone, Copy)]
+struct Ready {
+    client: usize,
+    closing: bool,
+}
+
+impl Epoll {
+    pub(super) fn new(n_clients: usize) -> io::Result<Epoll> {
+        let poll = Poll::new()?;
+        let timer =
+            TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC)?;
+        poll.registry().register(&mut SourceFd(&timer.as_fd().as_raw_fd()), TIMER, Interest::READABLE)?;
+        let capacity = n_clients.clamp(16, 1024);
+        Ok(Epoll {
+            poll,
+            events: Events::with_capacity(capacity),
+            timer,
+            ready: Vec::with_capacity(capacity),
+            n_told: 0,
+        })
+    }
+
+    /// Watches a client's connection for input. Writability is watched only while something waits to be
+    /// sent: with edge triggering, every message that the server takes would wake the loop.
+    pub(super) fn watch(&self, client: &mut Client, index: usize) -> io::Result<()> {
+        let Some(link) = &mut client.link else { return Ok(()) };
+        self.poll.registry().register(link, Token(index), Interest::READABLE)
+    }
+
+    /// As [`Epoll::watch`], for a connection that was watched while it was made.
+    pub(super) fn watch_made(&self, client: &mut Client, index: usize) -> io::Result<()> {
+        let Some(link) = &mut client.link else { return Ok(()) };
+        self.poll.registry().reregister(link, Token(index), Interest::READABLE)
+    }
+
+    /// Watches a connection that is being made. A socket that is closed is forgotten by itself.
+    pub(super) fn watch_dialing(&self, client: &mut Client, index: usize) -> io::Result<()> {
+        let Some(link) = client.dialing.as_mut().and_then(|dialing| dialing.link_mut()) else {
+            return Ok(());
+        };
+        self.poll.registry().register(link, Token(index), Interest::READABLE | Interest::WRITABLE)
+    }
+
+    /// Sends what the socket takes now; while something is left, writability is watched.
+    #[inline]
+    pub(super) fn send(&self, client: &mut Client, index: usize) -> io::Result<()> {
+        let is_all_sent = client.flush()?;
+        self.watch_writable(client, index, !is_all_sent)
+    }
+
+    #[inline]
+    fn watch_writable(&self, client: &mut Client, index: usize, on: bool) -> io::Result<()> {
+        if client.waits_to_write == on {
+            return Ok(());
+        }
+        client.waits_to_write = on;
+        let Some(link) = &mut client.link else { return Ok(()) };
+        let interest = if on { Interest::READABLE | Interest::WRITABLE } else { Interest::READABLE };
+        self.poll.registry().reregister(link, Token(index), interest)
+    }
+
+    /// Stops watching it.
+    pub(super) fn forget(&self, client: &mut Client) {
+        if let Some(link) = &mut client.link {
+            self.poll.registry().deregister(link).ok();
+        }
+    }
+
+    /// Waits until a socket is ready or `until` is reached.
+    pub(super) fn wait(&mut self, until: Nanos) -> io::Result<()> {
+        self.ready.clear();
+        self.n_told = 0;
+        let wait_ns = until.saturating_sub(clock::now());
+        let timeout = if wait_ns == 0 {
+            Some(Duration::ZERO)
+        } else if wait_ns < EXACT_WITHIN_NS {
+            let at = TimeSpec::from_duration(Duration::from_nanos(until));
+            self.timer.set(Expiration::OneShot(at), TimerSetTimeFlags::TFD_TIMER_ABSTIME)?;
+            None
+        } else {
+            Some(Duration::from_nanos(wait_ns))
+        };
+        match self.poll.poll(&mut self.events, timeout) {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            other => other?,
+        }
+        for event in &self.events {
+            if event.token() != TIMER {
+                let closing = event.is_read_closed() || event.is_error();
+                self.ready.push(Ready { client: event.token().0, closing });
+            }
+        }
+        Ok(())
+    }
+
+    /// The next socket that the last wait found ready.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<Woken> {
+        let Ready { client, closing } = *self.ready.get(self.n_told)?;
+        self.n_told += 1;
+        Some(Woken { client, signal: Signal::Ready { readable: true, closing } })
+    }
+}

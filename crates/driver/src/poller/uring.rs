@@ -1,0 +1,370 @@
+//! Waiting with io_uring: multishot receives into provided buffers, and sends that enter the kernel together with the
+//! next wait. One system call then serves many clients, where epoll needs one to send and one to receive for each.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+
+use io_uring::squeue::{Entry, Flags};
+use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode};
+use nix::errno::Errno;
+use nix::libc;
+
+use super::buffers::{Buffers, GROUP, Piece};
+use super::{Signal, Woken};
+use crate::client::Client;
+use crate::clock::{self, Nanos, SECOND_NS};
+
+/// One thread's ring.
+///
+/// Every request carries a [`Tag`]. A client's connection has a generation, so that what completes late for a
+/// connection that is gone is not taken for its successor's.
+pub(crate) struct Uring {
+    ring: IoUring,
+    buffers: Buffers,
+    slots: Vec<Slot>,
+    /// What the last wait found, and how much of it is told.
+    found: Vec<cqueue::Entry>,
+    n_told: usize,
+    /// Receives and polls that ended for want of buffers or room; they begin again with the next wait.
+    starved: Vec<(usize, u32)>,
+}
+
+/// How a client's connection is watched.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    generation: u32,
+    watch: Watch,
+    /// The descriptor, while it is watched.
+    fd: RawFd,
+    /// What a poll waits for.
+    events: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Watch {
+    #[default]
+    Nothing,
+    /// The kernel receives.
+    Receive,
+    /// The kernel tells when it can be used: connections that are made, or encrypted.
+    Poll,
+}
+
+/// What a request was for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Receive = 1,
+    Poll = 2,
+    /// Room for a message that did not fit.
+    Room = 3,
+    Send = 4,
+    Cancel = 5,
+}
+
+/// Identity of a request: purpose, client and generation in one number.
+#[derive(Debug, Clone, Copy)]
+struct Tag(u64);
+
+impl Tag {
+    fn new(purpose: Purpose, index: usize, generation: u32) -> Tag {
+        debug_assert!(index < 1 << 24);
+        Tag((purpose as u64) << 56 | (index as u64) << 32 | u64::from(generation))
+    }
+
+    fn is(self, purpose: Purpose) -> bool {
+        self.0 >> 56 == purpose as u64
+    }
+
+    fn index(self) -> usize {
+        (self.0 >> 32) as usize & 0xff_ffff
+    }
+
+    fn generation(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+/// Requests that wait for the next system call at most: a longer turn hands over what it has got so far, so that the
+/// server works while the driver goes on. Handing over sooner cost more than it gained (8 or 32: up to a third more CPU).
+const QUEUE_ENTRIES: u32 = 128;
+/// Longer messages are sent at once, by a system call of their own: they may not fit into the socket.
+const SEND_BYTES_MAX: usize = 4096;
+
+impl Uring {
+    /// A ring for so many clients; it does nothing before [`Uring::enter_thread`].
+    ///
+    /// # Errors
+    /// The kernel has no io_uring, not all that is used of it (6.1), or does not allow it.
+    pub(super) fn new(n_clients: usize) -> io::Result<Uring> {
+        let completions = (4 * n_clients).next_power_of_two().clamp(512, 32_768);
+        let ring = IoUring::builder()
+            .setup_cqsize(completions as u32)
+            .setup_single_issuer()
+            .setup_defer_taskrun()
+            .setup_submit_all()
+            .setup_r_disabled()
+            .build(QUEUE_ENTRIES)?;
+        if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_skip_cqe_on_success() {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let n_buffers = n_clients.next_power_of_two().clamp(64, 4096) as u16;
+        let buffers = Buffers::register(&ring.submitter(), n_buffers)?;
+        Ok(Uring {
+            ring,
+            buffers,
+            slots: vec![Slot::default(); n_clients],
+            found: Vec::with_capacity(completions),
+            n_told: 0,
+            starved: Vec::new(),
+        })
+    }
+
+    /// From here on the ring is this thread's.
+    pub(super) fn enter_thread(&mut self) -> io::Result<()> {
+        self.ring.submitter().register_enable_rings()?;
+        // Spares a look into the table of files with each call; a kernel that cannot do it does without.
+        self.ring.submitter().register_ring_fd().ok();
+        // Waits end when asked and not up to 50 us later.
+        nix::sys::prctl::set_timerslack(1)?;
+        Ok(())
+    }
+
+    /// Has the kernel receive from a connection, or watches it if it is encrypted.
+    pub(super) fn watch(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
+        let Some(link) = &client.link else { return Ok(()) };
+        let (fd, is_encrypted) = (link.fd(), link.is_encrypted());
+        self.retire(index)?;
+        let slot = &mut self.slots[index];
+        slot.fd = fd;
+        slot.events = (libc::POLLIN | libc::POLLRDHUP) as u32;
+        slot.watch = if is_encrypted { Watch::Poll } else { Watch::Receive };
+        self.arm(index)
+    }
+
+    /// Watches a connection that is being made.
+    pub(super) fn watch_dialing(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
+        let Some(link) = client.dialing.as_mut().and_then(|dialing| dialing.link_mut()) else {
+            return Ok(());
+        };
+        let fd = link.as_fd().as_raw_fd();
+        self.retire(index)?;
+        let slot = &mut self.slots[index];
+        slot.fd = fd;
+        slot.events = (libc::POLLIN | libc::POLLOUT | libc::POLLRDHUP) as u32;
+        slot.watch = Watch::Poll;
+        self.arm(index)
+    }
+
+    /// Ends every request for the connection. An error leaves a request behind whose news nobody heeds.
+    pub(super) fn forget(&mut self, client: &mut Client, index: usize) {
+        client.waits_to_write = false;
+        let Some(link) = &client.link else {
+            self.retire(index).ok();
+            return;
+        };
+        let fd = link.fd();
+        let slot = &mut self.slots[index];
+        slot.watch = Watch::Nothing;
+        slot.generation = slot.generation.wrapping_add(1);
+        // The kernel must be done with the client's message, and with the socket, before they are used otherwise.
+        self.submit().ok();
+        self.ring.submitter().register_sync_cancel(None, CancelBuilder::fd(Fd(fd)).all()).ok();
+    }
+
+    /// Ends the watch of what may have been closed already.
+    fn retire(&mut self, index: usize) -> io::Result<()> {
+        let slot = &mut self.slots[index];
+        let purpose = match std::mem::take(&mut slot.watch) {
+            Watch::Nothing => return Ok(()),
+            Watch::Receive => Purpose::Receive,
+            Watch::Poll => Purpose::Poll,
+        };
+        let old = Tag::new(purpose, index, slot.generation);
+        slot.generation = slot.generation.wrapping_add(1);
+        let cancel = opcode::AsyncCancel::new(old.0).build().flags(Flags::SKIP_SUCCESS);
+        self.push(cancel, Tag::new(Purpose::Cancel, index, 0))
+    }
+
+    /// Begins, or begins again, to watch a client's connection.
+    fn arm(&mut self, index: usize) -> io::Result<()> {
+        let slot = self.slots[index];
+        match slot.watch {
+            Watch::Nothing => Ok(()),
+            Watch::Receive => {
+                let receive = opcode::RecvMulti::new(Fd(slot.fd), GROUP).build();
+                self.push(receive, Tag::new(Purpose::Receive, index, slot.generation))
+            }
+            Watch::Poll => {
+                let poll = opcode::PollAdd::new(Fd(slot.fd), slot.events).multi(true).build();
+                self.push(poll, Tag::new(Purpose::Poll, index, slot.generation))
+            }
+        }
+    }
+
+    /// Queues the client's message, which goes out with the next system call.
+    #[inline]
+    pub(super) fn send(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
+        let slot = self.slots[index];
+        if slot.watch != Watch::Receive || client.pipeline.is_on || client.waits_to_write {
+            return self.send_at_once(client, index);
+        }
+        let message = client.unsent();
+        if message.len() > SEND_BYTES_MAX {
+            return self.send_at_once(client, index);
+        }
+        // A message of this size fits into a socket whose last message was answered, so that it is with the kernel
+        // when the call returns; if it is not, the kernel waits for room and then sends the rest of it. The client
+        // does not touch it before the answer, or before `forget`.
+        let send = opcode::Send::new(Fd(slot.fd), message.as_ptr(), message.len() as u32)
+            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
+            .build()
+            .flags(Flags::SKIP_SUCCESS);
+        client.mark_sent();
+        self.push(send, Tag::new(Purpose::Send, index, slot.generation))
+    }
+
+    #[cold]
+    fn send_at_once(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
+        let slot = self.slots[index];
+        client.waits_to_write = match client.flush() {
+            Ok(all_sent) => !all_sent,
+            // The receive ends too, and after what the server said last.
+            Err(_) if slot.watch == Watch::Receive => false,
+            Err(e) => return Err(e),
+        };
+        if !client.waits_to_write {
+            return Ok(());
+        }
+        let room = opcode::PollAdd::new(Fd(slot.fd), libc::POLLOUT as u32).build();
+        self.push(room, Tag::new(Purpose::Room, index, slot.generation))
+    }
+
+    /// Submits what is queued and waits for completions.
+    #[inline]
+    pub(super) fn wait(&mut self, until: Nanos) -> io::Result<()> {
+        self.found.clear();
+        self.n_told = 0;
+        while let Some((index, generation)) = self.starved.pop() {
+            if self.slots[index].generation == generation {
+                self.arm(index)?;
+            }
+        }
+        let wait_ns = until.saturating_sub(clock::now());
+        let time = Timespec::new().sec(wait_ns / SECOND_NS).nsec((wait_ns % SECOND_NS) as u32);
+        let waited = self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time));
+        tolerate(waited)?;
+        self.found.extend(self.ring.completion());
+        Ok(())
+    }
+
+    /// The next piece of news.
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<Woken> {
+        loop {
+            let entry = self.found.get(self.n_told)?;
+            self.n_told += 1;
+            let tag = Tag(entry.user_data());
+            let (result, flags) = (entry.result(), entry.flags());
+            if let Some(signal) = self.interpret(tag, result, flags) {
+                return Some(Woken { client: tag.index(), signal });
+            }
+        }
+    }
+
+    #[inline]
+    fn interpret(&mut self, tag: Tag, result: i32, flags: u32) -> Option<Signal> {
+        let index = tag.index();
+        let is_current = self.slots.get(index).is_some_and(|slot| slot.generation == tag.generation());
+        if tag.is(Purpose::Receive) {
+            let piece = cqueue::buffer_select(flags).map(|buffer| Piece::new(buffer, result.max(0) as u32));
+            if !is_current {
+                if let Some(piece) = piece {
+                    self.buffers.release(piece);
+                }
+                return None;
+            }
+            return self.received(index, result, piece, cqueue::more(flags));
+        }
+        if !is_current || tag.is(Purpose::Cancel) || tag.is(Purpose::Send) {
+            // A message that could not be sent: the receive ends too, and after what the server said last.
+            return None;
+        }
+        let events = result.max(0);
+        let closing = result < 0 || events & i32::from(libc::POLLERR | libc::POLLHUP | libc::POLLRDHUP) != 0;
+        let is_poll = tag.is(Purpose::Poll);
+        if is_poll && !cqueue::more(flags) {
+            self.starved.push((index, tag.generation()));
+        }
+        Some(Signal::Ready { readable: is_poll, closing: is_poll && closing })
+    }
+
+    /// A completion of a client's receive.
+    #[inline]
+    fn received(&mut self, index: usize, result: i32, piece: Option<Piece>, goes_on: bool) -> Option<Signal> {
+        if !goes_on && (result > 0 || result == -libc::ENOBUFS || result == -libc::EINTR) {
+            self.starved.push((index, self.slots[index].generation));
+        }
+        match (result, piece) {
+            (1.., Some(piece)) => Some(Signal::Input(piece)),
+            (0, piece) => {
+                if let Some(piece) = piece {
+                    self.buffers.release(piece);
+                }
+                self.slots[index].watch = Watch::Nothing;
+                Some(Signal::Ended(io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    "the server closed the connection",
+                )))
+            }
+            (_, _) if result == -libc::ENOBUFS || result == -libc::EINTR || result > 0 => None,
+            (error, _) => {
+                self.slots[index].watch = Watch::Nothing;
+                Some(Signal::Ended(io::Error::from_raw_os_error(-error)))
+            }
+        }
+    }
+
+    /// The bytes of a piece.
+    #[inline]
+    pub(super) fn input(&self, piece: &Piece) -> &[u8] {
+        self.buffers.get(piece)
+    }
+
+    /// Gives a piece's room back.
+    #[inline]
+    pub(super) fn release(&mut self, piece: Piece) {
+        self.buffers.release(piece);
+    }
+
+    /// Queues a request; if the queue is full, the kernel takes what is in it first.
+    #[inline]
+    fn push(&mut self, entry: Entry, tag: Tag) -> io::Result<()> {
+        let entry = entry.user_data(tag.0);
+        loop {
+            // SAFETY: what the entry points to stays valid until it is completed: provided buffers are never freed,
+            // and a message belongs to a client that leaves it alone (see `send`).
+            if unsafe { self.ring.submission().push(&entry) }.is_ok() {
+                return Ok(());
+            }
+            self.submit()?;
+            // The kernel takes nothing while its completions are not taken.
+            self.found.extend(self.ring.completion());
+        }
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        tolerate(self.ring.submit())
+    }
+}
+
+/// Reaching the time and being interrupted are no errors of a wait; a full completion queue is emptied next.
+fn tolerate(result: io::Result<usize>) -> io::Result<()> {
+    match result {
+        Err(e) => match e.raw_os_error().map(Errno::from_raw) {
+            Some(Errno::ETIME | Errno::EINTR | Errno::EBUSY | Errno::EAGAIN) => Ok(()),
+            _ => Err(e),
+        },
+        Ok(_) => Ok(()),
+    }
+}

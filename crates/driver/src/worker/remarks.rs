@@ -1,0 +1,34 @@
+//! What the server remarks without its being an error.
+
+use model::event::{Event, EventKind};
+
+use super::Worker;
+use crate::clock::Nanos;
+use crate::words;
+
+impl Worker<'_> {
+    /// Tells of a client's notices, as far as there may be so many.
+    #[cold]
+    pub(super) fn tell_notices(&mut self, index: usize, now: Nanos) {
+        let client = &mut self.setup.clients[index];
+        let (id, chosen) = (client.id, self.notices.choose(&mut client.notices));
+        let query = self.query_text(index);
+        for notice in chosen {
+            let text = words::server_message(&notice, query.as_deref());
+            let event = Event::new(0, EventKind::ServerNotice, text)
+                .with("client", id)
+                .with("severity", &notice.severity)
+                .with("sqlstate", &notice.sqlstate);
+            self.tell(now, event);
+        }
+    }
+
+    /// A second is over: notices that were too many for it are told as a number.
+    pub(super) fn tell_notices_left_out(&mut self, now: Nanos) {
+        let n = self.notices.renew();
+        if n > 0 {
+            let text = format!("{n} more notices of the server in this second");
+            self.tell(now, Event::new(0, EventKind::ServerNotice, text).with("n_dropped", n));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Both ways to wait lead to the same: what is big, what is many, what is made and lost while the load runs.
+
+use std::time::Duration;
+
+use model::event::EventKind;
+use model::load::{LoadSpec, OnDisconnect, PollerChoice, Protocol, Window};
+
+use crate::cluster::Cluster;
+use crate::driven::{Driven, drive, load, try_drive};
+
+/// Runs the load with each poller. A kernel without io_uring must say so when it is asked for.
+fn with_each(spec: &LoadSpec, check: impl Fn(&Driven)) {
+    for (choice, name) in [(PollerChoice::Epoll, "epoll"), (PollerChoice::IoUring, "io_uring")] {
+        match try_drive(LoadSpec { poller: choice, ..spec.clone() }) {
+            Ok(driven) => {
+                assert_eq!(driven.poller, name);
+                check(&driven);
+            }
+            Err(message) => assert!(
+                choice == PollerChoice::IoUring && message.contains("does not let this process use io_uring"),
+                "{message}"
+            ),
+        }
+    }
+}
+
+#[test]
+fn results_and_messages_of_any_size_come_through() {
+    let cluster = Cluster::shared();
+    let long_reply = "SELECT repeat('x', 1000) FROM generate_series(1, 3000);";
+    let long_message = format!("SELECT length('{}');", "y".repeat(5_000_000));
+    let medium_message = format!("SELECT length('{}');", "z".repeat(4090));
+    for protocol in [Protocol::Simple, Protocol::Prepared] {
+        let mut spec = load(&cluster.conninfo(), &[long_reply, &long_message, &medium_message], 12);
+        (spec.n_clients, spec.protocol) = (6, protocol);
+        with_each(&spec, |driven| {
+            assert_eq!((driven.done.counts.committed, driven.done.clients_lost), (72, 0));
+        });
+    }
+}
+
+#[test]
+fn more_clients_than_buffers_starve_none() {
+    let cluster = Cluster::shared();
+    // Each reply needs several of the kernel's buffers, of which there are not more than clients.
+    let mut spec = load(&cluster.conninfo(), &["SELECT repeat('x', 900) FROM generate_series(1, 400);"], 30);
+    (spec.n_clients, spec.n_threads, spec.protocol) = (40, 1, Protocol::Extended);
+    with_each(&spec, |driven| {
+        assert_eq!(driven.done.counts.committed, 40 * 30);
+        assert_eq!(driven.done.measured_by_client, vec![30; 40]);
+    });
+}
+
+#[test]
+fn long_pipelines_keep_their_order() {
+    let cluster = Cluster::shared();
+    let select = format!("SELECT length('{}') AS n;\n", "p".repeat(3000));
+    let script = format!("\\startpipeline\n{}\\endpipeline\n", select.repeat(60));
+    let mut spec = load(&cluster.conninfo(), &[&script], 5);
+    (spec.n_clients, spec.protocol) = (4, Protocol::Extended);
+    with_each(&spec, |driven| {
+        assert_eq!((driven.done.counts.committed, driven.done.clients_lost), (20, 0));
+        assert_eq!(driven.statements(), vec![20; 60]);
+    });
+}
+
+#[test]
+fn each_transaction_can_have_a_connection_of_its_own() {
+    let cluster = Cluster::shared();
+    let mut spec = load(&cluster.conninfo(), &["SELECT 1;", "SELECT 2;"], 20);
+    (spec.n_clients, spec.connect_each) = (3, true);
+    with_each(&spec, |driven| assert_eq!((driven.done.counts.committed, driven.done.clients_lost), (60, 0)));
+}
+
+#[test]
+fn lost_connections_are_replaced_and_nothing_of_the_old_one_is_taken_for_the_new() {
+    let cluster = Cluster::start();
+    // Every client kills itself in one of eight transactions.
+    let script = "\\set dies random(1, 8)\nSELECT 1;\n\\if :dies = 1\n\
+                  SELECT pg_terminate_backend(pg_backend_pid());\n\\endif\nSELECT 2;\n";
+    let mut spec = load(&cluster.conninfo(), &[script], 20);
+    (spec.n_clients, spec.protocol, spec.on_disconnect) = (8, Protocol::Simple, OnDisconnect::Reconnect);
+    spec.window = Window { ramp_up_s: 0, measure_s: 60, grace_s: 5 };
+    with_each(&spec, |driven| {
+        let counts = &driven.done.counts;
+        assert_eq!(counts.committed + counts.failed + counts.unknown, 160, "{counts:?}");
+        assert!(counts.failed + counts.unknown > 0, "{counts:?}");
+        let messages = driven.told(EventKind::ConnectionLost);
+        assert!(messages.iter().all(|m| m.contains("terminating connection")), "{messages:?}");
+    });
+}
+
+#[test]
+fn an_open_loop_is_on_time() {
+    let cluster = Cluster::shared();
+    let mut spec = load(&cluster.conninfo(), &["SELECT 1;"], 1);
+    spec.transactions_per_client = None;
+    spec.window = Window { ramp_up_s: 0, measure_s: 2, grace_s: 5 };
+    (spec.n_clients, spec.pace) = (4, "500/s".parse().unwrap());
+    with_each(&spec, |driven| {
+        let counts = &driven.done.counts;
+        assert_eq!((counts.committed, counts.skipped), (counts.due, 0));
+        // Five standard deviations of a Poisson count.
+        assert!(counts.due.abs_diff(1000) < 160, "{counts:?}");
+        let lag: Duration = Duration::from_nanos(driven.latency().min as u64);
+        assert!(lag < Duration::from_millis(50), "{lag:?}");
+    });
+}
+
+#[test]
+fn a_connection_that_is_no_more_ends_its_client_only() {
+    let cluster = Cluster::start();
+    let script = "\\if :client_id = 0\nSELECT pg_terminate_backend(pg_backend_pid());\n\\endif\nSELECT 1;\n";
+    let mut spec = load(&cluster.conninfo(), &[script], 10);
+    (spec.n_clients, spec.protocol) = (3, Protocol::Simple);
+    with_each(&spec, |driven| {
+        assert_eq!((driven.done.counts.committed, driven.done.clients_lost), (20, 1));
+        let told = driven.told(EventKind::ClientAborted);
+        assert!(told.len() == 1 && told[0].contains("terminating connection"), "{told:?}");
+    });
+}
+
+#[test]
+fn what_is_not_asked_for_by_name_is_chosen() {
+    let cluster = Cluster::shared();
+    let driven = drive(load(&cluster.conninfo(), &["SELECT 1;"], 1));
+    assert!(["epoll", "io_uring"].contains(&driven.poller.as_str()), "{}", driven.poller);
+}

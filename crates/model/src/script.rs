@@ -1,0 +1,328 @@
+//! The user's own scripts and their data: as an experiment file names them, and as a plan records them. Reading the
+//! files is the experiment's work.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Largest weight of a script, as in pgbench.
+pub const WEIGHT_MAX: u32 = i32::MAX as u32;
+
+/// What a name in the short form starts with when it names a built-in script.
+const BUILTIN_PREFIX: &str = "builtin:";
+
+/// A script of `workload.scripts`: `"a.sql@3"`, `"builtin:select-only"`, or a table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ScriptEntry {
+    /// What reports call it; by default the file's name as given, or the built-in's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// How often it runs, relative to the sum; 0 is never.
+    pub weight: u32,
+    /// Where the text is.
+    #[serde(flatten)]
+    pub source: ScriptOrigin,
+}
+
+/// Where a script's text is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScriptOrigin {
+    /// In a file; relative to the experiment file.
+    File(PathBuf),
+    /// In pgdyno, by pgbench's name or ours.
+    Builtin(String),
+    /// Here.
+    Text(String),
+}
+
+/// The keys of a script's table.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ScriptTable {
+    name: Option<String>,
+    #[serde(default = "one")]
+    weight: i64,
+    file: Option<PathBuf>,
+    builtin: Option<String>,
+    text: Option<String>,
+}
+
+fn one() -> i64 {
+    1
+}
+
+impl ScriptEntry {
+    /// From the short form, `FILE@WEIGHT` or `builtin:NAME@WEIGHT`, split at the last `@` as pgbench does.
+    ///
+    /// # Errors
+    /// In words, when what follows `@` is no weight, or nothing is named.
+    pub fn parse(text: &str) -> Result<ScriptEntry, String> {
+        let (name, weight) = match text.rsplit_once('@') {
+            None => (text, 1),
+            Some((name, digits)) => {
+                let weight = digits.parse().ok().filter(|weight| *weight <= WEIGHT_MAX);
+                let invalid = || format!("`{digits}` in `{text}` is not a weight; use 0 to {WEIGHT_MAX}");
+                (name, weight.ok_or_else(invalid)?)
+            }
+        };
+        let source = match name.strip_prefix(BUILTIN_PREFIX) {
+            Some(name) => ScriptOrigin::Builtin(name.to_string()),
+            None if name.is_empty() => return Err(format!("`{text}` names no script")),
+            None => ScriptOrigin::File(PathBuf::from(name)),
+        };
+        Ok(ScriptEntry { name: None, weight, source })
+    }
+
+    fn of_table(table: ScriptTable) -> Result<ScriptEntry, String> {
+        let weight = u32::try_from(table.weight).ok().filter(|weight| *weight <= WEIGHT_MAX);
+        let weight = weight.ok_or_else(|| format!("weight {} is not in 0..{WEIGHT_MAX}", table.weight))?;
+        let source = match (table.file, table.builtin, table.text) {
+            (Some(file), None, None) => ScriptOrigin::File(file),
+            (None, Some(builtin), None) => ScriptOrigin::Builtin(builtin),
+            (None, None, Some(text)) if table.name.is_some() => ScriptOrigin::Text(text),
+            (None, None, Some(_)) => return Err("a script given by its text needs a `name`".to_string()),
+            _ => return Err("a script has one of `file`, `builtin` and `text`".to_string()),
+        };
+        Ok(ScriptEntry { name: table.name, weight, source })
+    }
+}
+
+impl<'de> Deserialize<'de> for ScriptEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entry;
+        impl<'de> Visitor<'de> for Entry {
+            type Value = ScriptEntry;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a script such as \"a.sql@3\" or {file = \"a.sql\", weight = 3}")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<ScriptEntry, E> {
+                ScriptEntry::parse(text).map_err(E::custom)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<ScriptEntry, A::Error> {
+                let table = ScriptTable::deserialize(MapAccessDeserializer::new(map))?;
+                ScriptEntry::of_table(table).map_err(de::Error::custom)
+            }
+        }
+        deserializer.deserialize_any(Entry)
+    }
+}
+
+/// `workload.data`: what the scripts of an experiment run on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DataChoice {
+    /// The database as it is.
+    None,
+    /// The TPC-B-like tables at the scale given.
+    Tpcb,
+    /// What these SQL files make.
+    Files(Vec<SqlEntry>),
+}
+
+/// A file of SQL as an experiment file names it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SqlEntry {
+    /// What messages and reports call it.
+    pub name: String,
+    /// Where it is; relative to the experiment file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// Its contents must have this hash, in hexadecimal, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// Its text, where it is given here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// The keys of a data file's table.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SqlTable {
+    name: Option<String>,
+    file: Option<PathBuf>,
+    sha256: Option<String>,
+    text: Option<String>,
+}
+
+/// The keys of `workload.data` as a table.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DataTable {
+    files: Vec<SqlEntry>,
+}
+
+impl<'de> Deserialize<'de> for SqlEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entry;
+        impl<'de> Visitor<'de> for Entry {
+            type Value = SqlEntry;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("the name of a file with SQL")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<SqlEntry, E> {
+                if text.is_empty() {
+                    return Err(E::custom("an empty name names no file"));
+                }
+                let (name, file) = (text.to_string(), Some(PathBuf::from(text)));
+                Ok(SqlEntry { name, file, sha256: None, text: None })
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<SqlEntry, A::Error> {
+                let table = SqlTable::deserialize(MapAccessDeserializer::new(map))?;
+                let name = table.name.or_else(|| table.file.as_ref().map(|file| file.display().to_string()));
+                match (name, &table.file, &table.text) {
+                    (Some(name), Some(_), None) | (Some(name), None, Some(_)) => {
+                        Ok(SqlEntry { name, file: table.file, sha256: table.sha256, text: table.text })
+                    }
+                    _ => Err(de::Error::custom("data is a `file`, or a `text` with a `name`")),
+                }
+            }
+        }
+        deserializer.deserialize_any(Entry)
+    }
+}
+
+impl Serialize for DataChoice {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            DataChoice::None => serializer.serialize_str("none"),
+            DataChoice::Tpcb => serializer.serialize_str("tpcb"),
+            DataChoice::Files(files) => DataTable { files: files.clone() }.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for DataChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Choice;
+        impl<'de> Visitor<'de> for Choice {
+            type Value = DataChoice;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("\"none\", \"tpcb\", or {files = [\"schema.sql\"]}")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<DataChoice, E> {
+                match text {
+                    "none" => Ok(DataChoice::None),
+                    "tpcb" => Ok(DataChoice::Tpcb),
+                    _ => Err(E::custom(format!(
+                        "`{text}` is no data; use \"none\", \"tpcb\", or {{files = [\"schema.sql\"]}}"
+                    ))),
+                }
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<DataChoice, A::Error> {
+                let table = DataTable::deserialize(MapAccessDeserializer::new(map))?;
+                match table.files.is_empty() {
+                    true => {
+                        Err(de::Error::custom("no file is named; for the database as it is, use \"none\""))
+                    }
+                    false => Ok(DataChoice::Files(table.files)),
+                }
+            }
+        }
+        deserializer.deserialize_any(Choice)
+    }
+}
+
+/// A script of a case: its text as it was when the plan was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaseScript {
+    /// What reports call it, unique in the case.
+    pub name: String,
+    /// How often it runs, relative to the sum.
+    pub weight: u32,
+    /// SHA-256 of the text, in hexadecimal.
+    pub sha256: String,
+    /// The text.
+    pub source: String,
+}
+
+/// What the workload of a case runs on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CaseData {
+    /// The TPC-B-like tables at the case's scale.
+    #[default]
+    Tpcb,
+    /// The TPC-C tables at the case's scale.
+    Tpcc,
+    /// HammerDB's TPC-C tables at the case's scale.
+    TprocC,
+    /// The database as it is: nothing of it is loaded, restored, vacuumed or analyzed.
+    None,
+    /// What these SQL files make, in their order.
+    Files(Vec<SqlFile>),
+}
+
+impl CaseData {
+    /// Whether these are the TPC-B-like tables, which need no mention.
+    pub fn is_tpcb(&self) -> bool {
+        *self == CaseData::Tpcb
+    }
+}
+
+/// A file of SQL of a case.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SqlFile {
+    /// As it was named.
+    pub name: String,
+    /// SHA-256 of its contents, in hexadecimal.
+    pub sha256: String,
+    /// Its size.
+    pub bytes: u64,
+    /// Where it is, if its text is not here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// Its text, if that is short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+}
+
+/// What the server said of a case's scripts before the load: which tables their statements name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScriptSurvey {
+    /// Tables that statements name, those behind views included; what functions use is not seen.
+    pub tables: BTreeSet<String>,
+    /// Those of them that statements change or lock.
+    pub written: BTreeSet<String>,
+    /// Statements that could not be judged before the load, with the reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unchecked: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_short_form_has_a_name_and_perhaps_a_weight() {
+        let check =
+            |text: &str, expected: Result<(&str, u32), &str>| match (ScriptEntry::parse(text), expected) {
+                (Ok(entry), Ok((name, weight))) => {
+                    assert_eq!(entry.weight, weight, "{text}");
+                    assert_eq!(format!("{:?}", entry.source), name, "{text}");
+                }
+                (Err(message), Err(expected)) => assert!(message.contains(expected), "{text}: {message}"),
+                (got, _) => panic!("{text}: {got:?}"),
+            };
+        check("a.sql", Ok(("File(\"a.sql\")", 1)));
+        check("a@b.sql@0", Ok(("File(\"a@b.sql\")", 0)));
+        check("builtin:select-only@2", Ok(("Builtin(\"select-only\")", 2)));
+        check("a.sql@", Err("`` in `a.sql@` is not a weight"));
+        check("a.sql@-1", Err("not a weight"));
+        check("a.sql@2147483648", Err("use 0 to 2147483647"));
+        check("@3", Err("names no script"));
+    }
+}

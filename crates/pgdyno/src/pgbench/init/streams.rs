@@ -1,0 +1,99 @@
+//! `-i --streams`: partitions filled and keyed by several sessions side by side. What is left behind is what one
+//! session leaves.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use loader::tpcb::TpcbLoad;
+use loader::{Job, LoadError, Sent, Streams};
+use wire::session::Session;
+use workload::tpcb::{self, Table};
+use workload::{Marker, MarkerState};
+
+use super::super::log::Complaint;
+use super::super::server_text;
+use super::progress::Progress;
+use super::{Init, Result, query_failed};
+
+/// Foreign keys to tables that are to be emptied one by one, which the server refuses.
+const FOREIGN_KEYS: &str = "select count(*) from pg_catalog.pg_constraint where contype = 'f' and confrelid in \
+     (pg_catalog.to_regclass('pgbench_accounts'), pg_catalog.to_regclass('pgbench_tellers'), \
+      pg_catalog.to_regclass('pgbench_branches'))";
+
+impl Init<'_> {
+    /// Whether there is work for several sessions.
+    pub(super) fn is_parallel(&mut self) -> Result<bool> {
+        if self.plan.n_streams < 2 || self.load().parts().is_empty() {
+            return Ok(false);
+        }
+        let found = self.session.query(FOREIGN_KEYS).map_err(|error| query_failed(&error, FOREIGN_KEYS))?;
+        Ok(found.scalar() == Some("0"))
+    }
+
+    /// As one transaction of one session fills all tables; meanwhile a comment says that they are not whole.
+    pub(super) fn fill_side_by_side(&mut self) -> Result<()> {
+        let marker = Marker {
+            workload: "tpcb".to_string(),
+            scale: self.plan.scale,
+            tool_version: env!("CARGO_PKG_VERSION").to_string(),
+            state: MarkerState::Loading,
+            extra: BTreeMap::new(),
+        };
+        self.execute(&tpcb::truncate_tables())?;
+        self.execute(&marker.comment_sql())?;
+        let n_rows = tpcb::row_count(Table::Accounts, self.plan.scale);
+        let names_table = self.compat.copies_all_tables();
+        let mut progress = Progress::new(Table::Accounts, n_rows, self.plan.is_quiet, names_table);
+        let filled = self.run(self.load().fill(), &mut |log, sent| {
+            // The other tables' rows are few: they are not told apart.
+            if let Some(text) = progress.advance(sent.n_rows.min(n_rows)) {
+                log.write(&text);
+            }
+        });
+        self.log.write(&progress.close(names_table));
+        filled?;
+        self.execute("comment on table pgbench_branches is null")
+    }
+
+    pub(super) fn key_side_by_side(&mut self) -> Result<()> {
+        self.run(self.load().key(), &mut |_, _| ())?;
+        let key = tpcb::primary_key_of(
+            Table::Accounts,
+            Table::Accounts.name(),
+            self.plan.index_tablespace.as_deref(),
+        );
+        self.execute(&key)
+    }
+
+    fn load(&self) -> TpcbLoad {
+        TpcbLoad {
+            scale: self.plan.scale,
+            options: self.options(),
+            index_tablespace: self.plan.index_tablespace.clone(),
+            version_num: self.session.server_version_num(),
+        }
+    }
+
+    fn run(&mut self, jobs: Vec<Job>, watch: &mut dyn FnMut(&mut super::Log, Sent)) -> Result<()> {
+        let stop = crate::signals::stop_flag();
+        while self.others.len() + 1 < self.plan.n_streams as usize {
+            let mut session = Session::connect(self.conninfo).map_err(|error| {
+                self.log.error(&server_text::connect_error(&error, self.conninfo));
+                Complaint::new(format!("could not create connection {} for --streams", self.others.len() + 2))
+            })?;
+            session.set_stop(stop);
+            self.others.push(session);
+        }
+        let sessions = std::iter::once(&mut self.session).chain(&mut self.others).collect();
+        let log = &mut *self.log;
+        let done = Streams { sessions, stop }.run(jobs, &mut |sent| watch(log, sent));
+        match done {
+            Ok(_) => Ok(()),
+            Err(LoadError::Statement { sql, error, .. }) => Err(query_failed(&error, &sql)),
+            Err(error) => {
+                debug_assert!(stop.load(Ordering::Relaxed) || !matches!(error, LoadError::Stopped));
+                Err(Complaint::new(error.to_string()))
+            }
+        }
+    }
+}
