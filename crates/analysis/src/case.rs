@@ -8,6 +8,7 @@ use crate::findings::{self, CaseContext};
 use crate::run::Explained;
 use crate::seconds::Distributions;
 use crate::summary::{CaseSummary, RunSummary};
+use crate::tpcc;
 
 /// Whether a run counts in its case: it went to its planned end, and no finding voids it.
 pub(crate) fn counts(run: &RunSummary) -> bool {
@@ -27,6 +28,7 @@ pub(crate) fn summarize(
     for run in &counting {
         sums.add(&run.distributions);
     }
+    let summaries: Vec<&RunSummary> = counting.iter().map(|run| &run.summary).collect();
     let tps: Vec<f64> = counting.iter().filter_map(|run| run.summary.tps).collect();
     let mut summary = CaseSummary {
         case: case.clone(),
@@ -39,6 +41,7 @@ pub(crate) fn summarize(
         service: sums.service.summary(),
         scripts: sums.script_summaries(counting.iter().map(|run| run.summary.measured_s).sum()),
         statements: sums.statement_summaries(),
+        tpcc: tpcc::summarize(case, &sums, tpcc::Known::of_runs(&summaries)),
         findings: Vec::new(),
         grade: Grade::Valid,
     };

@@ -9,6 +9,7 @@ mod load;
 mod records;
 mod server;
 mod studies;
+mod tpcc;
 mod words;
 
 use model::case::Case;
@@ -48,6 +49,7 @@ pub const CATALOGUE: &[Rule] = &[
     records::COUNTS_BROKEN,
     records::RECORDS_DAMAGED,
     records::HISTORY_DIFFERS,
+    records::CONSISTENCY_BROKEN,
     load::TOO_FEW_TRANSACTIONS,
     load::TRANSACTIONS_FAILED,
     load::OUTCOMES_UNKNOWN,
@@ -71,6 +73,8 @@ pub const CATALOGUE: &[Rule] = &[
     host::DRIVER_WAITS_FOR_CPU,
     host::DRIVER_PAUSED,
     host::TELEMETRY_MISSING,
+    tpcc::TPCC_INPUTS,
+    tpcc::TPCC_RESPONSE,
     cases::NOTHING_COUNTS,
     cases::RUNS_EXCLUDED,
     cases::SPREAD,
@@ -78,6 +82,7 @@ pub const CATALOGUE: &[Rule] = &[
     cases::CACHE_FIT,
     cases::NO_CHECKPOINT,
     cases::ROW_CONTENTION,
+    tpcc::TPCC_LIKE,
     studies::INCOMPLETE,
     studies::CLOSED_LOOP,
 ];
@@ -117,6 +122,7 @@ const RUN_RULES: &[RunRule] = &[
     records::counts_broken,
     records::records_damaged,
     records::history_differs,
+    records::consistency_broken,
     load::too_few_transactions,
     load::transactions_failed,
     load::outcomes_unknown,
@@ -140,6 +146,8 @@ const RUN_RULES: &[RunRule] = &[
     host::driver_waits_for_cpu,
     host::driver_paused,
     host::telemetry_missing,
+    tpcc::tpcc_inputs,
+    tpcc::tpcc_response,
 ];
 
 const CASE_RULES: &[CaseRule] = &[
@@ -150,6 +158,7 @@ const CASE_RULES: &[CaseRule] = &[
     cases::cache_fit,
     cases::no_checkpoint,
     cases::row_contention,
+    tpcc::tpcc_like,
 ];
 
 /// Findings of a run, the heaviest first.

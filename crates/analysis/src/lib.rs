@@ -16,6 +16,7 @@ mod series;
 mod study;
 pub mod summary;
 mod timeline;
+pub mod tpcc;
 mod usage;
 
 pub use histogram::HistogramSum;

@@ -11,6 +11,7 @@ use crate::seconds::{self, Distributions};
 use crate::series;
 use crate::summary::{ErrorSummary, RunSummary};
 use crate::timeline::Timeline;
+use crate::tpcc;
 use crate::usage::Usage;
 
 /// A run's summary, and its distributions, which can still be added to those of other runs.
@@ -26,6 +27,16 @@ pub(crate) fn explain(data: &RunData) -> Explained {
     let counted = seconds::count(data, &line);
     let measured_s = line.measured_s();
     let record = &data.record;
+    let resources = resources::resources(data, &line, &usage, counted.measured);
+    let known = tpcc::Known {
+        measured_s,
+        nopm_runs: Vec::new(),
+        server_tps: line
+            .measured_span()
+            .and_then(|(from_s, to_s)| usage.rate("server.transactions", from_s, to_s)),
+        driver_cpu: resources.driver_cpu,
+        server_cpu: resources.server_cpu,
+    };
     let mut summary = RunSummary {
         run: record.spec.run,
         block: record.spec.block,
@@ -42,7 +53,8 @@ pub(crate) fn explain(data: &RunData) -> Explained {
         lag: counted.distributions.lag.summary(),
         scripts: counted.distributions.script_summaries(measured_s),
         statements: counted.distributions.statement_summaries(),
-        resources: resources::resources(data, &line, &usage, counted.measured),
+        tpcc: tpcc::summarize(&record.case, &counted.distributions, known),
+        resources,
         series: series::series(data, &line, &usage),
         marks: marks::marks(data, &line),
         seconds: counted.seconds,

@@ -24,10 +24,12 @@ pub(crate) struct Distributions {
 /// One script's counts and distribution.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Script {
-    name: String,
+    pub(crate) name: String,
     weight: u32,
-    counts: Counts,
-    latency: HistogramSum,
+    pub(crate) counts: Counts,
+    facts: BTreeMap<String, u64>,
+    pub(crate) latency: HistogramSum,
+    pub(crate) service: HistogramSum,
 }
 
 /// One statement's distribution.
@@ -46,8 +48,7 @@ impl Distributions {
         self.lag.add(&other.lag);
         for (key, script) in &other.scripts {
             let own = self.scripts.entry(*key).or_insert_with(|| Script::new(&script.name, script.weight));
-            own.counts += script.counts;
-            own.latency.add(&script.latency);
+            own.add(script);
         }
         for (key, statement) in &other.statements {
             match self.statements.get_mut(key) {
@@ -89,8 +90,21 @@ impl Distributions {
 
 impl Script {
     fn new(name: &str, weight: u32) -> Script {
-        let (counts, latency) = (Counts::default(), HistogramSum::new());
-        Script { name: name.to_string(), weight, counts, latency }
+        Script { name: name.to_string(), weight, ..Script::default() }
+    }
+
+    /// What was counted under a name beside the transactions.
+    pub(crate) fn fact(&self, name: &str) -> u64 {
+        self.facts.get(name).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, other: &Script) {
+        self.counts += other.counts;
+        for (name, n) in &other.facts {
+            *self.facts.entry(name.clone()).or_default() += n;
+        }
+        self.latency.add(&other.latency);
+        self.service.add(&other.service);
     }
 }
 
@@ -122,6 +136,9 @@ pub(crate) fn count(data: &RunData, line: &Timeline) -> Counted {
             counted.measured += interval.counts;
             if let Some(script) = counted.distributions.scripts.get_mut(&(interval.script as usize)) {
                 script.counts += interval.counts;
+                for (name, n) in &interval.facts {
+                    *script.facts.entry(name.clone()).or_default() += n;
+                }
             }
         }
         let (counts, length_ns) = by_t.entry(interval.t).or_default();
@@ -187,7 +204,7 @@ fn add_histograms(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Latency { script: usize },
-    Service,
+    Service { script: usize },
     Lag,
     Statement { script: usize, index: usize },
 }
@@ -203,7 +220,7 @@ impl Role {
         let script = scripts.iter().position(|script| script.tag == script_tag)?;
         match rest {
             None => Some(Role::Latency { script }),
-            Some("service") => Some(Role::Service),
+            Some("service") => Some(Role::Service { script }),
             Some("lag") => Some(Role::Lag),
             Some(number) => number.parse().ok().map(|index| Role::Statement { script, index }),
         }
@@ -218,7 +235,12 @@ fn add_by_role(data: &RunData, sums: &mut Distributions, role: Role, one: &Histo
                 script.latency.add(one);
             }
         }
-        Role::Service => sums.service.add(one),
+        Role::Service { script } => {
+            sums.service.add(one);
+            if let Some(script) = sums.scripts.get_mut(&script) {
+                script.service.add(one);
+            }
+        }
         Role::Lag => sums.lag.add(one),
         Role::Statement { script, index } => {
             let statement = sums.statements.entry((script, index)).or_insert_with(|| Statement {

@@ -8,6 +8,7 @@ use model::plan::{Plan, RunState};
 use serde::Serialize;
 
 use crate::finding::{Finding, Grade};
+use crate::tpcc::TpccSummary;
 
 /// An experiment, explained.
 #[derive(Debug, Clone, Serialize)]
@@ -47,6 +48,9 @@ pub struct CaseSummary {
     pub scripts: Vec<ScriptSummary>,
     /// Statements over all runs that count.
     pub statements: Vec<StatementSummary>,
+    /// TPC-C over all runs that count, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tpcc: Option<TpccSummary>,
     /// Findings that belong to the case (such as the spread of its runs).
     pub findings: Vec<Finding>,
     /// The worst grade that `findings` and the counting runs' findings give.
@@ -86,6 +90,9 @@ pub struct RunSummary {
     pub scripts: Vec<ScriptSummary>,
     /// Each statement's service time.
     pub statements: Vec<StatementSummary>,
+    /// TPC-C, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tpcc: Option<TpccSummary>,
     /// Each second from `go` to the end of the drain.
     pub seconds: Vec<Second>,
     /// What the run used of the machine, over the measure.

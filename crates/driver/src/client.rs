@@ -18,6 +18,11 @@ pub(crate) enum State {
     /// No transaction: it takes the next one that is due. Connected, unless each transaction has a connection of its
     /// own.
     Idle,
+    /// A terminal's keying and think time: its next transaction is due at the end. Not in flight.
+    Pausing {
+        /// When the next transaction is due.
+        until: Nanos,
+    },
     /// A connection is being made, for the first transaction after it or in place of a lost one.
     Dialing,
     /// The connection was lost, or could not be made: the next attempt is due then.
@@ -226,7 +231,7 @@ impl Client {
     #[inline]
     pub(crate) fn want_rows(&mut self, fetch: bool) {
         if let Some(fetched) = &mut self.fetched {
-            fetched.begin(fetch);
+            fetched.begin(fetch, self.machine.takes_rows());
             self.scanner.want_rows(fetch);
         }
     }

@@ -47,7 +47,12 @@ impl<'a> Collector<'a> {
     ) -> Collector<'a> {
         let n_clients = control.load.n_clients as usize;
         Collector {
-            merger: Merger::new(control.load.scripts.clone(), control.wall, recycle.len()),
+            merger: Merger::new(
+                control.load.scripts.clone(),
+                control.scripts.facts(),
+                control.wall,
+                recycle.len(),
+            ),
             n_running: recycle.len(),
             control,
             recycle,

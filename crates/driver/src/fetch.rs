@@ -1,12 +1,17 @@
-//! Rows that become variables: what `\gset` and `\aset` keep of a statement's results.
+//! Rows that are kept: for variables, as `\gset` and `\aset` want them, or for a terminal.
 
 use wire::scan::{column_names, row_values};
-use workload::{Fetch, Machine, Program};
+use workload::{Fetch, Machine, Program, RunError};
 
 /// The results of one statement, as far as they are needed. Its memory is used again.
 #[derive(Debug, Default)]
 pub(crate) struct Fetched {
     is_on: bool,
+    /// They are for a terminal, which takes all rows by the places of their columns.
+    is_for_terminal: bool,
+    /// Every row of every result, for a terminal, and where each ends.
+    rows: Vec<u8>,
+    row_ends: Vec<usize>,
     results: Vec<Kept>,
     /// How many of `results` belong to the statement.
     n: usize,
@@ -45,8 +50,11 @@ pub(crate) enum FetchError {
 
 impl Fetched {
     /// A new statement; whether its results are kept.
-    pub(crate) fn begin(&mut self, is_on: bool) {
+    pub(crate) fn begin(&mut self, is_on: bool, is_for_terminal: bool) {
         self.is_on = is_on;
+        self.is_for_terminal = is_for_terminal;
+        self.rows.clear();
+        self.row_ends.clear();
         self.n = 0;
         self.is_open = false;
     }
@@ -60,6 +68,11 @@ impl Fetched {
 
     /// A row of it.
     pub(crate) fn row(&mut self, body: &[u8]) {
+        if self.is_for_terminal && self.is_on {
+            self.rows.extend_from_slice(body);
+            self.row_ends.push(self.rows.len());
+            return;
+        }
         if let (true, Some(result)) =
             (self.is_open, self.n.checked_sub(1).map(|last| &mut self.results[last]))
         {
@@ -67,6 +80,16 @@ impl Fetched {
             result.row.clear();
             result.row.extend_from_slice(body);
         }
+    }
+
+    /// Hands all rows to the machine's terminal.
+    pub(crate) fn give(&self, program: &Program, machine: &mut Machine) -> Result<(), RunError> {
+        let mut start = 0;
+        for &end in &self.row_ends {
+            machine.take_row(program, &mut row_values(&self.rows[start..end]))?;
+            start = end;
+        }
+        Ok(())
     }
 
     /// The end of a result, with columns or without.
@@ -78,7 +101,7 @@ impl Fetched {
     }
 
     fn open(&mut self) -> Option<&mut Kept> {
-        if !self.is_on {
+        if !self.is_on || self.is_for_terminal {
             return None;
         }
         if self.n == self.results.len() {
@@ -103,7 +126,7 @@ impl Fetched {
     ) -> Result<(), FetchError> {
         let results = &self.results[..self.n];
         match fetch {
-            Fetch::Discard => Ok(()),
+            Fetch::Discard | Fetch::Rows => Ok(()),
             Fetch::Gset { prefix } => {
                 let Some(last) = results.last() else { return Ok(()) };
                 let query = results.len() - 1;

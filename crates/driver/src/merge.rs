@@ -18,6 +18,8 @@ use crate::usage::{self, CpuUsage};
 /// Collects parts until all threads have delivered theirs, and keeps the totals.
 pub(crate) struct Merger {
     scripts: Vec<ScriptSpec>,
+    /// Names of what is counted beside transactions, by script.
+    facts: Vec<&'static [&'static str]>,
     wall: WallClock,
     /// Threads that still deliver parts.
     running: Vec<bool>,
@@ -41,9 +43,15 @@ struct Pending {
 }
 
 impl Merger {
-    pub(crate) fn new(scripts: Vec<ScriptSpec>, wall: WallClock, n_threads: usize) -> Merger {
+    pub(crate) fn new(
+        scripts: Vec<ScriptSpec>,
+        facts: Vec<&'static [&'static str]>,
+        wall: WallClock,
+        n_threads: usize,
+    ) -> Merger {
         Merger {
             scripts,
+            facts,
             wall,
             running: vec![true; n_threads],
             pending: BTreeMap::new(),
@@ -136,6 +144,11 @@ impl Merger {
                 latency: script.latency_moments,
                 lag: script.lag_moments,
                 commands: script.commands.clone(),
+                facts: self.facts[index]
+                    .iter()
+                    .map(|name| name.to_string())
+                    .zip(script.facts.iter().copied())
+                    .collect(),
             };
             let tag = self.scripts[index].tag.clone();
             let histograms = self.histogram_lines(&tag, script);

@@ -134,7 +134,7 @@ fn listen(input: impl BufRead + Send + 'static) -> Receiver<DriveCommand> {
 pub(crate) struct Control<'a> {
     pub(crate) load: &'a LoadSpec,
     conninfo: Arc<Conninfo>,
-    scripts: &'a Scripts,
+    pub(crate) scripts: &'a Scripts,
     pub(crate) wall: WallClock,
 }
 
@@ -265,6 +265,7 @@ impl Control<'_> {
         let shape = TallyShape {
             n_statements: self.scripts.n_statements(),
             n_commands: if self.load.time_commands { n_commands } else { vec![0; n_commands.len()] },
+            n_facts: self.scripts.facts().iter().map(|names| names.len()).collect(),
             is_open_loop: self.load.pace.is_open(),
         };
         Ok(Worker::new(Setup {

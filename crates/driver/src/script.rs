@@ -1,8 +1,8 @@
 //! Scripts as a driver sends them: compiled, with the bytes that never change made ready.
 
-use model::load::{LoadSpec, Protocol};
+use model::load::{LoadSpec, Profiles, Protocol};
 use wire::message;
-use workload::{Bundle, Command, Fetch, Machine, Program};
+use workload::{Builtins, Bundle, Command, Fetch, Machine, Program};
 
 use crate::client::{Client, Parsed};
 
@@ -35,9 +35,7 @@ struct Prepared {
 impl Scripts {
     /// Compiles the scripts of a load; the message names script, line and column.
     pub(crate) fn compile(load: &LoadSpec) -> Result<Scripts, String> {
-        let sources: Vec<(&str, &str, u32)> =
-            load.scripts.iter().map(|s| (s.name.as_str(), s.source.as_str(), s.weight)).collect();
-        let bundle = Bundle::compile(&sources, &load.defines).map_err(|e| e.to_string())?;
+        let bundle = bundle(load)?;
         let mut numbers = 0..;
         let mut prepared = Vec::with_capacity(bundle.programs.len());
         for program in &bundle.programs {
@@ -75,6 +73,11 @@ impl Scripts {
     /// Numbers of statements, by script.
     pub(crate) fn n_statements(&self) -> Vec<usize> {
         self.bundle.programs.iter().map(|program| program.statements.len()).collect()
+    }
+
+    /// What is counted beside transactions, by script.
+    pub(crate) fn facts(&self) -> Vec<&'static [&'static str]> {
+        self.bundle.programs.iter().map(|program| program.facts).collect()
     }
 
     /// Labels of the statements, by script.
@@ -175,6 +178,32 @@ impl Scripts {
     }
 }
 
+/// The programs of a load: its scripts, or the transactions of a built-in workload.
+fn bundle(load: &LoadSpec) -> Result<Bundle, String> {
+    match load.profiles {
+        Some(profiles) => {
+            let builtins = match profiles {
+                Profiles::Tpcc => Builtins::tpcc(&load.defines),
+                Profiles::TprocC => Builtins::tproc_c(&load.defines),
+            };
+            let bundle = Bundle::builtin(builtins.map_err(|e| e.to_string())?);
+            let names = || bundle.programs.iter().map(|program| program.name.as_str());
+            if !names().eq(load.scripts.iter().map(|script| script.name.as_str())) {
+                return Err(format!(
+                    "the built-in transactions are {}",
+                    names().collect::<Vec<_>>().join(", ")
+                ));
+            }
+            Ok(bundle)
+        }
+        None => {
+            let sources: Vec<(&str, &str, u32)> =
+                load.scripts.iter().map(|s| (s.name.as_str(), s.source.as_str(), s.weight)).collect();
+            Bundle::compile(&sources, &load.defines).map_err(|e| e.to_string())
+        }
+    }
+}
+
 fn prepare_all(
     numbers: &mut impl Iterator<Item = usize>,
     program: &Program,
@@ -232,7 +261,7 @@ fn encode_statement(
         }
     }
     bind.finish();
-    if statement.fetch != Fetch::Discard {
+    if matches!(statement.fetch, Fetch::Gset { .. } | Fetch::Aset { .. }) {
         // The names of the columns are not known otherwise.
         message::describe_portal(out, "");
     }

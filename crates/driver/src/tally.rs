@@ -29,6 +29,8 @@ pub(crate) struct ScriptTally {
     pub(crate) lag_moments: Moments,
     /// Each command of the script, if they are timed.
     pub(crate) commands: Vec<CommandTally>,
+    /// What the committed transactions were like, in the order of the program's facts.
+    pub(crate) facts: Vec<u64>,
 }
 
 /// How large a tally must be.
@@ -38,6 +40,8 @@ pub(crate) struct TallyShape {
     pub(crate) n_statements: Vec<usize>,
     /// By script; all 0 if commands are not timed.
     pub(crate) n_commands: Vec<usize>,
+    /// By script.
+    pub(crate) n_facts: Vec<usize>,
     pub(crate) is_open_loop: bool,
 }
 
@@ -99,8 +103,8 @@ impl Tally {
         let scripts = shape
             .n_statements
             .iter()
-            .zip(&shape.n_commands)
-            .map(|(&n, &n_commands)| ScriptTally {
+            .zip(shape.n_commands.iter().zip(&shape.n_facts))
+            .map(|(&n, (&n_commands, &n_facts))| ScriptTally {
                 counts: Counts::default(),
                 latency: Times::new(),
                 service: Times::new(),
@@ -110,6 +114,7 @@ impl Tally {
                 latency_moments: Moments::default(),
                 lag_moments: Moments::default(),
                 commands: vec![CommandTally::default(); n_commands],
+                facts: vec![0; n_facts],
             })
             .collect();
         Tally { scripts }
@@ -152,6 +157,9 @@ impl ScriptTally {
         }
         self.latency_moments += other.latency_moments;
         self.lag_moments += other.lag_moments;
+        for (mine, theirs) in self.facts.iter_mut().zip(&other.facts) {
+            *mine += theirs;
+        }
         for (mine, theirs) in self.commands.iter_mut().zip(&other.commands) {
             mine.n += theirs.n;
             mine.sum_ns += theirs.sum_ns;
@@ -172,6 +180,7 @@ impl ScriptTally {
         self.latency_moments = Moments::default();
         self.lag_moments = Moments::default();
         self.commands.fill(CommandTally::default());
+        self.facts.fill(0);
     }
 }
 

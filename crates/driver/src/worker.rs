@@ -68,7 +68,9 @@ pub(crate) struct Worker<'a> {
     /// The script of the next transaction, once it was chosen.
     chosen: Option<usize>,
     idle: VecDeque<usize>,
+    /// Clients that sleep or pause, and when the first of them wakes, or sooner.
     n_sleeping: usize,
+    next_wake: Nanos,
     n_gone: usize,
     /// Clients that dial or wait to dial, and when one of them must be looked after.
     n_connecting: usize,
@@ -112,6 +114,7 @@ impl<'a> Worker<'a> {
             chosen: None,
             idle: (0..setup.clients.len()).collect(),
             n_sleeping: 0,
+            next_wake: Nanos::MAX,
             n_gone: 0,
             n_connecting: 0,
             next_tend: 0,
@@ -244,11 +247,7 @@ impl<'a> Worker<'a> {
             until = until.min(self.next_tend);
         }
         if self.n_sleeping > 0 {
-            for client in &self.setup.clients {
-                if let State::Sleeping { until: wake } = client.state {
-                    until = until.min(wake);
-                }
-            }
+            until = until.min(self.next_wake);
         }
         until
     }
@@ -295,7 +294,7 @@ impl<'a> Worker<'a> {
             if now - due <= limit_ns {
                 return Some(due);
             }
-            let script = self.next_script();
+            let script = self.next_script(client, now);
             self.n_taken += 1;
             let counts = &mut self.tally.scripts[script].counts;
             counts.due += 1;
@@ -311,17 +310,32 @@ impl<'a> Worker<'a> {
     }
 
     fn wake_sleepers(&mut self, now: Nanos) {
-        if self.n_sleeping == 0 {
+        if self.n_sleeping == 0 || now < self.next_wake {
             return;
         }
+        self.next_wake = Nanos::MAX;
         for client in 0..self.setup.clients.len() {
-            if matches!(self.setup.clients[client].state, State::Sleeping { until } if until <= now) {
-                self.n_sleeping -= 1;
-                let pauses = self.setup.clients[client].machine.command() > 0;
-                if pauses {
-                    self.end_command(client, now);
+            match self.setup.clients[client].state {
+                State::Sleeping { until } if until <= now => {
+                    self.n_sleeping -= 1;
+                    let pauses = self.setup.clients[client].machine.command() > 0;
+                    if pauses {
+                        self.end_command(client, now);
+                    }
+                    self.go_on(client, now);
                 }
-                self.go_on(client, now);
+                State::Pausing { until } if until <= now => {
+                    self.n_sleeping -= 1;
+                    self.setup.clients[client].state = State::Idle;
+                    match now < self.end {
+                        true => self.begin(client, until, now),
+                        false => self.idle.push_back(client),
+                    }
+                }
+                State::Sleeping { until } | State::Pausing { until } => {
+                    self.next_wake = self.next_wake.min(until);
+                }
+                _ => {}
             }
         }
     }

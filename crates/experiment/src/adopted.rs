@@ -14,17 +14,18 @@ use wire::Conninfo;
 use wire::session::Session;
 
 use crate::data::{self, DataState};
+use crate::dataset::Dataset;
 use crate::progress::{Progress, Watch};
 use crate::stage::Site;
 use crate::{hold, load, own_data, room, session};
 
 /// What a plan must know of a server by URL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glance {
     /// Whether it runs on this machine, whose memory is then its memory.
     pub is_local: bool,
-    /// Scale of the data, if pgdyno loaded it and it is whole.
-    pub data_scale: Option<u32>,
+    /// Scales of the data that pgdyno loaded and that is whole.
+    pub data_scale: BTreeMap<Dataset, u32>,
     /// Scale of TPC-B-like tables that pgdyno did not load.
     pub foreign_scale: Option<u32>,
 }
@@ -35,20 +36,29 @@ pub struct Glance {
 /// When it cannot be reached.
 pub fn glance(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<Glance> {
     let mut session = session::open(conninfo, stop)?;
-    let (data_scale, foreign_scale) = match data::inspect(&mut session) {
-        Ok(DataState::Whole(marker)) => (Some(marker.scale), None),
-        Ok(DataState::Foreign { scale, .. }) => (None, scale.filter(|scale| *scale > 0)),
-        _ => (None, None),
+    let data_scale = whole_scales(&mut session);
+    let foreign_scale = match data::inspect(&mut session, Dataset::Tpcb) {
+        Ok(DataState::Foreign { scale, .. }) => scale.filter(|scale| *scale > 0),
+        _ => None,
     };
     Ok(Glance { is_local: locate(&mut session).is_some(), data_scale, foreign_scale })
+}
+
+/// Scales of whole data. What cannot be looked at counts as absent.
+fn whole_scales(session: &mut Session) -> BTreeMap<Dataset, u32> {
+    let whole = |dataset| match data::inspect(session, dataset) {
+        Ok(DataState::Whole(marker)) => Some((dataset, marker.scale)),
+        _ => None,
+    };
+    Dataset::ALL.into_iter().filter_map(whole).collect()
 }
 
 /// A server that was there before, kept for us alone among pgdynos.
 pub struct Adopted {
     pub(crate) conninfo: Conninfo,
     facts: Facts,
-    /// Scale of the whole data that was there at first: it is not replaced by another without consent.
-    found_scale: Option<u32>,
+    /// Scales of the whole data that was there at first: it is not replaced by another without consent.
+    found_scales: BTreeMap<Dataset, u32>,
     /// Has the advisory lock.
     _holder: Session,
 }
@@ -94,11 +104,8 @@ impl Adopted {
             ))),
         }
         room::check(&mut other, site.most_clients)?;
-        let found_scale = match data::inspect(&mut other)? {
-            DataState::Whole(marker) => Some(marker.scale),
-            _ => None,
-        };
-        Ok(Adopted { conninfo, facts, found_scale, _holder: holder })
+        let found_scales = whole_scales(&mut other);
+        Ok(Adopted { conninfo, facts, found_scales, _holder: holder })
     }
 
     /// Puts the data to its first state. Returns how.
@@ -111,6 +118,7 @@ impl Adopted {
         judge(&self.facts, case)?;
         let mut session = session::open(&self.conninfo, site.stop)?;
         let scale = case.workload.scale;
+        let dataset = Dataset::of(&case.workload.data).unwrap_or(Dataset::Tpcb);
         let detail = |text: String| Ok(BTreeMap::from([("method".to_string(), text)]));
         match &case.workload.data {
             CaseData::None => return detail("none: the database is taken as it is".to_string()),
@@ -121,12 +129,13 @@ impl Adopted {
                 let done = own_data::run_files(&mut session, files, scale, site.stop, watch)?;
                 return detail(format!("run again: {done}"));
             }
-            CaseData::Tpcb => {}
+            CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC => {}
         }
         if !case.prepare.restore {
-            return detail(as_it_is(&data::inspect(&mut session)?, &case.workload)?.to_string());
+            return detail(as_it_is(&data::inspect(&mut session, dataset)?, &case.workload)?.to_string());
         }
-        if let Some(found) = self.found_scale.filter(|found| *found != scale && !site.replace) {
+        if let Some(found) = self.found_scales.get(&dataset).filter(|found| **found != scale && !site.replace)
+        {
             bail!(
                 "the experiment asks for scale {scale}, but the data that was loaded before has scale {found}; \
                  give --scale {found}, or --replace to load it again"
@@ -156,7 +165,7 @@ fn as_it_is(state: &DataState, workload: &WorkloadSpec) -> Result<&'static str> 
     );
     if let DataState::Whole(marker) = state {
         ensure!(
-            marker.extra == load::layout_facts(workload.layout),
+            load::has_layout(marker, Dataset::of(&workload.data).unwrap_or(Dataset::Tpcb), workload.layout),
             "the experiment asks for data of {}, but the data that is there has another layout{}; change \
              workload.partitions, or leave prepare.restore on",
             load::words(workload),
@@ -209,7 +218,7 @@ mod tests {
         let text = format!("[experiment]\nname = \"x\"\n{experiment}");
         let site = crate::expand::Site {
             memory_bytes: None,
-            data_scale: None,
+            data_scale: BTreeMap::new(),
             foreign_scale: None,
             n_cpus: 1,
             url_keywords: None,

@@ -1,11 +1,14 @@
 //! Verifies a workload's invariants in a database, all in one snapshot.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
+use model::case::WorkloadKind;
 use wire::session::Session;
 use workload::Builtin;
 use workload::tpcb;
 
 use crate::data::{DataState, inspect};
+use crate::dataset::Dataset;
+use crate::{scripts, tpcc};
 
 /// One invariant and what violates it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,12 +39,30 @@ impl CheckReport {
     }
 }
 
+/// Verifies the tables of a workload that ran on them.
+///
+/// # Errors
+/// When there are no such tables, they are unfinished, or the server fails.
+pub fn check(session: &mut Session, kind: WorkloadKind) -> Result<CheckReport> {
+    match kind {
+        WorkloadKind::Tpcc => tpcc::check(session, Dataset::Tpcc),
+        WorkloadKind::TprocC => tpcc::check(session, Dataset::TprocC),
+        _ => match scripts::builtin(kind) {
+            Some(builtin) => check_tpcb(session, builtin),
+            None => bail!(
+                "what scripts of your own leave behind, only you know: pgdyno has no invariants to check; to check \
+                 TPC-B-like tables nevertheless, name what ran on them with --workload tpcb, tpcb-simple or tpcb-select"
+            ),
+        },
+    }
+}
+
 /// Verifies the TPC-B-like tables for a workload that ran on them.
 ///
 /// # Errors
 /// When there are no such tables, they are unfinished, or the server fails.
 pub fn check_tpcb(session: &mut Session, builtin: Builtin) -> Result<CheckReport> {
-    let scale = match inspect(session)? {
+    let scale = match inspect(session, Dataset::Tpcb)? {
         DataState::Whole(marker) => marker.scale,
         DataState::Foreign { scale: Some(scale), .. } if scale > 0 => scale,
         DataState::Foreign { tables, .. } => {
@@ -55,16 +76,21 @@ pub fn check_tpcb(session: &mut Session, builtin: Builtin) -> Result<CheckReport
         DataState::Absent => bail!("the database has no TPC-B-like tables; load them with pgdyno init"),
     };
     session.execute("begin transaction isolation level repeatable read read only")?;
-    let mut results = Vec::new();
-    for check in tpcb::balance_checks(builtin, scale) {
-        let rows = session.query(&check.sql)?;
-        let violations = rows.rows.iter().map(|row| violation(&rows.columns, row)).collect();
-        results.push(CheckResult { id: check.id.to_string(), title: check.title.to_string(), violations });
-    }
+    let results = run_checks(session, &tpcb::balance_checks(builtin, scale))?;
     let history = session.query(tpcb::history_rows())?;
     let history_rows = history.scalar().and_then(|n| n.parse().ok()).unwrap_or(0);
     session.execute("commit")?;
     Ok(CheckReport { scale, history_rows, results })
+}
+
+/// Runs checks in the transaction that is open.
+pub(crate) fn run_checks(session: &mut Session, checks: &[tpcb::Check]) -> Result<Vec<CheckResult>> {
+    let run = |check: &tpcb::Check| {
+        let rows = session.query(&check.sql).with_context(|| format!("check `{}`", check.id))?;
+        let violations = rows.rows.iter().map(|row| violation(&rows.columns, row)).collect();
+        Ok(CheckResult { id: check.id.to_string(), title: check.title.to_string(), violations })
+    };
+    checks.iter().map(run).collect()
 }
 
 fn violation(columns: &[String], row: &[Option<String>]) -> String {

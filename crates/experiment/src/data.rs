@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use wire::Conninfo;
 use wire::session::{Session, quote_ident, quote_literal};
-use workload::marker::{Marker, MarkerState, READ_SQL};
-use workload::tpcb::{TABLES, Table};
+use workload::marker::{Marker, MarkerState, read_sql_on};
+use workload::{tpcb, tpcc};
+
+use crate::dataset::Dataset;
 
 /// The workload named in markers: all three TPC-B-like kinds share one set of tables.
 pub const TPCB_DATA: &str = "tpcb";
@@ -24,7 +26,7 @@ pub enum DataState {
     Half(Marker),
     /// Tables of these names that pgdyno did not make; with their scale, if it can be told.
     Foreign {
-        /// Rows of `pgbench_branches`.
+        /// Rows of the table that has one for each scale unit.
         scale: Option<u32>,
         /// The tables found.
         tables: Vec<String>,
@@ -35,16 +37,17 @@ pub enum DataState {
 ///
 /// # Errors
 /// When the server fails, or a marker is not understood.
-pub fn inspect(session: &mut Session) -> Result<DataState> {
-    if let Some(comment) = session.query(READ_SQL)?.scalar()
+pub fn inspect(session: &mut Session, dataset: Dataset) -> Result<DataState> {
+    if let Some(comment) = session.query(&read_sql_on(dataset.marked_table()))?.scalar()
         && let Some(marker) = Marker::parse(comment)?
+        && marker.workload == dataset.name()
     {
         return Ok(match marker.state {
             MarkerState::Finished { .. } => DataState::Whole(marker),
             MarkerState::Loading => DataState::Half(marker),
         });
     }
-    let names: Vec<String> = TABLES.iter().map(|table| format!("'{}'", table.name())).collect();
+    let names: Vec<String> = dataset.tables().iter().map(|table| format!("'{table}'")).collect();
     let sql = format!(
         "select c.oid::regclass::text as name from pg_catalog.pg_class c \
          where c.oid in (select pg_catalog.to_regclass(n)::oid from pg_catalog.unnest(array[{}]::text[]) n) order by 1",
@@ -56,7 +59,7 @@ pub fn inspect(session: &mut Session) -> Result<DataState> {
     if tables.is_empty() {
         return Ok(DataState::Absent);
     }
-    let scale = match session.query("select count(*) from pgbench_branches") {
+    let scale = match session.query(&format!("select count(*) from {}", dataset.marked_table())) {
         Ok(rows) => rows.scalar().and_then(|n| n.parse().ok()),
         Err(_) => None,
     };
@@ -79,15 +82,16 @@ const AGAIN_PAUSE: Duration = Duration::from_millis(100);
 /// How long a count may take: somebody may hold a lock on a table.
 const COUNT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Rows of each table after a load, waiting a moment for a server that recovers from a crash.
+/// Rows of each table after a load, and what is wrong with them, waiting a moment for a server that recovers from a crash.
 ///
 /// # Errors
 /// When the server cannot be reached, fails, or takes too long.
 pub fn count_rows_after(
     conninfo: &Conninfo,
+    dataset: Option<Dataset>,
     tables: &[String],
     stop: &AtomicBool,
-) -> Result<BTreeMap<String, u64>> {
+) -> Result<After> {
     let begun = Instant::now();
     let mut session = loop {
         match Session::connect(conninfo) {
@@ -103,7 +107,27 @@ pub fn count_rows_after(
         }
     };
     session.set_timeout(Some(COUNT_TIMEOUT));
-    count_rows(&mut session, tables)
+    let rows = count_rows(&mut session, dataset, tables)?;
+    Ok(After { rows, violations: quick_check(&mut session, dataset)? })
+}
+
+/// The state of the data after a load.
+pub struct After {
+    /// As [`count_rows`] gives them.
+    pub rows: BTreeMap<String, u64>,
+    /// As [`quick_check`] gives them.
+    pub violations: BTreeMap<String, String>,
+}
+
+/// Consistency conditions that are cheap to verify and broken, with an example of each.
+///
+/// # Errors
+/// When the server fails.
+pub fn quick_check(session: &mut Session, dataset: Option<Dataset>) -> Result<BTreeMap<String, String>> {
+    match dataset {
+        Some(Dataset::Tpcc | Dataset::TprocC) => crate::tpcc::quick_check(session),
+        Some(Dataset::Tpcb) | None => Ok(BTreeMap::new()),
+    }
 }
 
 /// A larger table is not counted: that would read it all, for longer than a run lasts, and push out of memory what
@@ -114,7 +138,11 @@ const COUNTED_BYTES_MAX: u64 = 1 << 30;
 ///
 /// # Errors
 /// When a table is missing or the server fails.
-pub fn count_rows(session: &mut Session, tables: &[String]) -> Result<BTreeMap<String, u64>> {
+pub fn count_rows(
+    session: &mut Session,
+    dataset: Option<Dataset>,
+    tables: &[String],
+) -> Result<BTreeMap<String, u64>> {
     let mut counts = BTreeMap::new();
     for table in tables {
         let name = table.split('.').map(quote_ident).collect::<Vec<_>>().join(".");
@@ -127,12 +155,20 @@ pub fn count_rows(session: &mut Session, tables: &[String]) -> Result<BTreeMap<S
         );
         let size = session.query(&sql)?;
         let bytes: u64 = size.scalar().and_then(|n| n.parse().ok()).context("a relation has a size")?;
-        if table != Table::History.name() && bytes > COUNTED_BYTES_MAX {
+        let is_history = table == tpcb::Table::History.name()
+            || dataset.is_some_and(|dataset| table == dataset.history_table());
+        if !is_history && bytes > COUNTED_BYTES_MAX {
             continue;
         }
         let rows = session.query(&format!("select count(*) from {name}"))?;
         let n = rows.scalar().and_then(|n| n.parse().ok()).context("count(*) gives a number")?;
         counts.insert(table.clone(), n);
+    }
+    if matches!(dataset, Some(Dataset::Tpcc | Dataset::TprocC)) {
+        // Each district counts its own orders: exact, and cheap at any size.
+        let rows = session.query("select sum(d_next_o_id - 1) from district")?;
+        let n = rows.scalar().and_then(|n| n.parse().ok()).context("districts count their orders")?;
+        counts.insert(tpcc::Table::Orders.name().to_string(), n);
     }
     Ok(counts)
 }

@@ -2,15 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::str::FromStr;
 
-use model::case::{Case, Layout, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
-use model::experiment::Experiment;
-use model::load::Window;
+use model::case::{Case, Layout, ServerSource, ServerSpec, Think, TpccSpec, WorkloadKind, WorkloadSpec};
+use model::experiment::{Experiment, WorkloadSection};
+use model::levels::Levels;
+use model::load::{Pace, Window};
 use model::plan::{Plan, RunSpec};
 use model::script::CaseData;
 use model::units::Scale;
 use workload::Prng;
 
+use crate::dataset::Dataset;
 use crate::scripts;
 
 /// What the plan is made for.
@@ -18,8 +21,8 @@ use crate::scripts;
 pub struct Site {
     /// Memory of the machine that has the data, bytes; `None` if that machine is out of sight.
     pub memory_bytes: Option<u64>,
-    /// Scale of the whole data that pgdyno loaded before on the server by URL.
-    pub data_scale: Option<u32>,
+    /// Scales of the whole data that pgdyno loaded before on the server by URL.
+    pub data_scale: BTreeMap<Dataset, u32>,
     /// Scale of TPC-B-like tables there that pgdyno did not load.
     pub foreign_scale: Option<u32>,
     /// Processors of the machine that has the driver.
@@ -168,8 +171,37 @@ impl Grid {
         for (name, levels) in &workload.defines {
             grid.add(&format!("{DEFINES}{name}"), levels.all());
         }
+        grid.add_tpcc(workload)?;
         grid.dimensions.iter().try_for_each(Dimension::check_distinct)?;
         Ok(grid)
+    }
+
+    /// The keys that only TPC-C and TPROC-C have.
+    fn add_tpcc(&mut self, workload: &WorkloadSection) -> Result<(), String> {
+        let texts =
+            |levels: &[&dyn ToString]| levels.iter().map(|level| level.to_string()).collect::<Vec<_>>();
+        fn all<T: ToString>(levels: &Option<Levels<T>>) -> Vec<&dyn ToString> {
+            levels.iter().flat_map(Levels::all).map(|level| level as &dyn ToString).collect()
+        }
+        let given = [
+            ("workload.calls", all(&workload.calls)),
+            ("workload.think", all(&workload.think)),
+            ("workload.isolation", all(&workload.isolation)),
+        ];
+        let is_tpcc = |kind: &WorkloadKind| *kind == WorkloadKind::Tpcc;
+        for (key, levels) in given.into_iter().filter(|(_, levels)| !levels.is_empty()) {
+            if !workload.kind.all().iter().all(is_tpcc) {
+                return Err(format!("{key} is for workload.kind = \"tpcc\" alone"));
+            }
+            self.add(key, &texts(&levels));
+        }
+        if let Some(levels) = &workload.all_warehouses {
+            if !workload.kind.all().iter().all(|kind| *kind == WorkloadKind::TprocC) {
+                return Err("workload.all_warehouses is for workload.kind = \"tproc-c\" alone".to_string());
+            }
+            self.add("workload.all_warehouses", levels.all());
+        }
+        Ok(())
     }
 
     fn add(&mut self, key: &str, levels: &[impl ToString]) {
@@ -256,27 +288,36 @@ fn workload_spec(
     }
     let is_own = kind == WorkloadKind::Scripts;
     let section = &experiment.workload;
-    let data = if is_own { scripts::data_of(section, site.url_keywords.is_some()) } else { CaseData::Tpcb };
+    let data = match kind {
+        WorkloadKind::Scripts => scripts::data_of(section, site.url_keywords.is_some()),
+        WorkloadKind::Tpcc => CaseData::Tpcc,
+        WorkloadKind::TprocC => CaseData::TprocC,
+        WorkloadKind::Tpcb | WorkloadKind::TpcbSimple | WorkloadKind::TpcbSelect => CaseData::Tpcb,
+    };
+    let pace: Pace = values["workload.pace"].parse()?;
+    let tpcc = (kind == WorkloadKind::Tpcc).then(|| tpcc_spec(values, pace)).transpose()?;
     let scale = values["workload.scale"].parse()?;
     let defines = values.iter().filter_map(|(key, value)| {
         Some((key.strip_prefix(DEFINES).filter(|_| is_own)?.to_string(), value.to_string()))
     });
     Ok(WorkloadSpec {
         kind,
-        scale: match data {
-            CaseData::Tpcb => resolve_scale(scale, most_clients, site)?,
-            CaseData::None | CaseData::Files(_) => own_scale(scale, &data, site)?,
+        scale: match Dataset::of(&data) {
+            Some(dataset) => resolve_scale(scale, dataset, most_clients, site)?,
+            None => own_scale(scale, &data, site)?,
         },
         protocol: values["workload.protocol"].parse()?,
         n_clients,
         n_threads: n_threads.min(n_clients),
-        pace: values["workload.pace"].parse()?,
+        pace,
         poller: experiment.workload.poller,
         layout: layout(values)?,
         load_streams: experiment.workload.load_streams,
         data,
         scripts: if is_own { scripts::of_case(section) } else { Vec::new() },
         defines: defines.collect(),
+        tpcc,
+        all_warehouses: values.get("workload.all_warehouses") == Some(&"true"),
     })
 }
 
@@ -285,7 +326,9 @@ fn workload_spec(
 fn own_scale(scale: Scale, data: &CaseData, site: &Site) -> Result<u32, String> {
     match scale {
         Scale::Units(units) => Ok(units),
-        Scale::Fit if *data == CaseData::None => Ok(site.data_scale.or(site.foreign_scale).unwrap_or(1)),
+        Scale::Fit if *data == CaseData::None => {
+            Ok(site.data_scale.get(&Dataset::Tpcb).copied().or(site.foreign_scale).unwrap_or(1))
+        }
         Scale::Fit => Ok(1),
         Scale::TimesRam(_) => Err(format!(
             "workload.scale: `{scale}` needs tables whose size is known; give a number: it is what scripts see as :scale"
@@ -307,16 +350,44 @@ fn layout(values: &BTreeMap<&str, &str>) -> Result<Layout, String> {
     Ok(Layout { partitions, partition_method: values["workload.partition_method"].parse()? })
 }
 
+/// The words of the keys that only TPC-C has.
+fn tpcc_spec(values: &BTreeMap<&str, &str>, pace: Pace) -> Result<TpccSpec, String> {
+    fn read<T: FromStr<Err = String> + Default>(
+        values: &BTreeMap<&str, &str>,
+        key: &str,
+    ) -> Result<T, String> {
+        values.get(key).map_or_else(|| Ok(T::default()), |text| text.parse())
+    }
+    let spec = TpccSpec {
+        calls: read(values, "workload.calls")?,
+        think: read(values, "workload.think")?,
+        isolation: read(values, "workload.isolation")?,
+    };
+    if spec.think == Think::Spec && pace.is_open() {
+        return Err(
+            "workload.think = \"spec\" needs workload.pace = \"closed\": terminals have their own pace"
+                .to_string(),
+        );
+    }
+    Ok(spec)
+}
+
 /// Scale units for a rule. `fit`: the data that is there already, if pgdyno loaded it; else two branches for each
 /// client, so that row locks on branches do not decide (pgbench's documentation asks for at least one), at least 20,
 /// at most an eighth of memory.
-fn resolve_scale(scale: Scale, most_clients: u32, site: &Site) -> Result<u32, String> {
-    let unit_bytes = workload::tpcb::estimated_bytes(1).max(1);
+fn resolve_scale(scale: Scale, dataset: Dataset, most_clients: u32, site: &Site) -> Result<u32, String> {
+    let unit_bytes = dataset.estimated_bytes(1).max(1);
+    // Each client of TPC-C has a warehouse to itself.
+    let (per_client, least) = match dataset {
+        Dataset::Tpcb => (2, 20),
+        Dataset::Tpcc | Dataset::TprocC => (1, 10),
+    };
     match (scale, site.memory_bytes) {
+        (Scale::Units(0), _) => Err("workload.scale: 0 is not in 1..".to_string()),
         (Scale::Units(units), _) => Ok(units),
-        (Scale::Fit, memory_bytes) => Ok(site.data_scale.unwrap_or_else(|| {
+        (Scale::Fit, memory_bytes) => Ok(site.data_scale.get(&dataset).copied().unwrap_or_else(|| {
             let most = memory_bytes.map_or(u64::MAX, |bytes| (bytes / 8 / unit_bytes).max(1));
-            u64::from(most_clients).saturating_mul(2).max(20).min(most) as u32
+            u64::from(most_clients).saturating_mul(per_client).max(least).min(most) as u32
         })),
         (Scale::TimesRam(times), Some(bytes)) => {
             Ok(((bytes as f64 * times / unit_bytes as f64).ceil() as u32).max(1))
@@ -336,7 +407,7 @@ mod tests {
     fn site() -> Site {
         Site {
             memory_bytes: Some(24 << 30),
-            data_scale: None,
+            data_scale: BTreeMap::new(),
             foreign_scale: None,
             n_cpus: 2,
             url_keywords: None,
@@ -387,7 +458,8 @@ mod tests {
 
     #[test]
     fn a_machine_out_of_sight_has_no_memory_to_scale_by() {
-        let scale = |text: &str, data_scale| {
+        let scale = |text: &str, data_scale: Option<u32>| {
+            let data_scale = data_scale.map(|scale| (Dataset::Tpcb, scale)).into_iter().collect();
             let away = Site { memory_bytes: None, data_scale, ..site() };
             plan_at(text, &away).map(|plan| plan.cases[0].workload.scale)
         };

@@ -10,9 +10,14 @@ use loader::{LoadError, Sent, Streams};
 use model::case::{Layout, PartitionMethod, WorkloadSpec};
 use wire::session::{Session, SessionError};
 use workload::marker::{Marker, MarkerState};
-use workload::tpcb::{self, Partitioning, TABLES, TpcbOptions};
+use workload::tpcb::{self, Partitioning, TpcbOptions};
 
 use crate::data::{DataState, TPCB_DATA, inspect};
+use crate::dataset::Dataset;
+
+/// What is told of a load that the user stopped. It may have had no time to touch anything.
+pub(crate) const STOPPED_LOADING: &str =
+    "stopped while loading; `pgdyno check` tells whether the data is whole";
 
 /// How far a load is.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -69,8 +74,8 @@ pub fn load(
 ) -> Result<LoadReport> {
     let result = load_all(session, request, progress);
     if result.is_err() && request.stop.load(Ordering::Relaxed) {
-        // Whatever the statement that was cancelled says of it. It may have had no time to touch anything.
-        bail!("stopped while loading; `pgdyno check` tells whether the data is whole");
+        // Whatever the statement that was cancelled says of it.
+        bail!(STOPPED_LOADING);
     }
     result
 }
@@ -95,7 +100,7 @@ fn load_all(
     let mut statements = vec![tpcb::drop_tables()];
     statements.extend(tpcb::create_tables(load.scale, &load.options));
     statements.push(marker(request, MarkerState::Loading).comment_sql());
-    change(session, &statements)?;
+    change(session, Dataset::Tpcb, &statements)?;
 
     let rows_total = rows_total(load.scale);
     let mut told = |sent: Sent| {
@@ -105,10 +110,10 @@ fn load_all(
     };
     let sessions = std::iter::once(&mut *session).chain(&mut others).collect();
     let filled = Streams { sessions, stop: request.stop }.run(load.whole(), &mut told);
-    let sent = filled.map_err(|error| explained(session, error))?;
+    let sent = filled.map_err(|error| explained(session, Dataset::Tpcb, error))?;
     let finished =
         Streams { sessions: vec![session], stop: request.stop }.run(load.finish(), &mut |_| told(sent));
-    finished.map_err(|error| explained(session, error))?;
+    finished.map_err(|error| explained(session, Dataset::Tpcb, error))?;
     ensure!(sent.n_rows == rows_total, "{} rows were sent instead of {rows_total}; load again", sent.n_rows);
     session.execute(&marker(request, MarkerState::Finished { at: (request.now)() }).comment_sql())?;
     let seconds = begun.elapsed().as_secs_f64();
@@ -124,8 +129,13 @@ fn refuse(session: &mut Session, request: &LoadRequest) -> Result<()> {
         version_num / 10_000,
         version_num / 100 % 100
     );
-    if let DataState::Foreign { tables, .. } = inspect(session)?
-        && !request.replace
+    refuse_foreign(session, Dataset::Tpcb, request.replace)
+}
+
+/// Fails when tables of others would be dropped without consent.
+pub(crate) fn refuse_foreign(session: &mut Session, dataset: Dataset, replace: bool) -> Result<()> {
+    if let DataState::Foreign { tables, .. } = inspect(session, dataset)?
+        && !replace
     {
         bail!(
             "the database has tables that pgdyno did not make ({}); use another database, or pass --replace to drop them",
@@ -180,6 +190,11 @@ pub fn layout_facts(layout: Layout) -> BTreeMap<String, String> {
     pairs.map(|(key, value)| (key.to_string(), value)).into()
 }
 
+/// Whether a marker's data lies as the layout says; only TPC-B-like tables have several.
+pub(crate) fn has_layout(marker: &Marker, dataset: Dataset, layout: Layout) -> bool {
+    dataset != Dataset::Tpcb || marker.extra == layout_facts(layout)
+}
+
 /// The data of a workload in words.
 pub fn words(workload: &WorkloadSpec) -> String {
     let WorkloadSpec { scale, layout, .. } = workload;
@@ -187,35 +202,35 @@ pub fn words(workload: &WorkloadSpec) -> String {
 }
 
 /// Runs statements that lock the tables, all or none.
-fn change(session: &mut Session, statements: &[String]) -> Result<()> {
+pub(crate) fn change(session: &mut Session, dataset: Dataset, statements: &[String]) -> Result<()> {
     session.execute("begin")?;
     session.execute(LIMIT_LOCK_WAITS)?;
     for statement in statements {
-        session.execute(statement).map_err(|error| locked_out(session, error))?;
+        session.execute(statement).map_err(|error| locked_out(session, dataset, error))?;
     }
     Ok(session.execute("commit")?)
 }
 
 /// The error with what can be said about it.
-fn explained(session: &mut Session, error: LoadError) -> anyhow::Error {
+pub(crate) fn explained(session: &mut Session, dataset: Dataset, error: LoadError) -> anyhow::Error {
     const HALF: &str = "the data is not whole, and marked so; load it again";
     match error {
         LoadError::Statement { job, error, .. } => {
-            locked_out(session, *error).context(format!("loading `{job}`")).context(HALF)
+            locked_out(session, dataset, *error).context(format!("loading `{job}`")).context(HALF)
         }
         error => anyhow::Error::new(error).context(HALF),
     }
 }
 
 /// The error with the names of those who hold the locks, if that is what it is about.
-fn locked_out(session: &mut Session, error: SessionError) -> anyhow::Error {
+fn locked_out(session: &mut Session, dataset: Dataset, error: SessionError) -> anyhow::Error {
     const LOCK_NOT_AVAILABLE: &str = "55P03";
     if !matches!(&error, SessionError::Server(error) if error.sqlstate == LOCK_NOT_AVAILABLE)
         || session.execute("rollback").is_err()
     {
         return error.into();
     }
-    let names: Vec<String> = TABLES.iter().map(|table| format!("'{}'", table.name())).collect();
+    let names: Vec<String> = dataset.tables().iter().map(|table| format!("'{table}'")).collect();
     // All that is held conflicts with the lock of DROP and TRUNCATE. `pg_blocking_pids` would have to be asked
     // while waiting.
     let sql = format!(

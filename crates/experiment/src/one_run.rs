@@ -8,9 +8,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use fleet::LocalDriver;
-use model::case::{Case, WorkloadKind};
+use model::case::{Case, WorkloadKind, WorkloadSpec};
 use model::drive::{Done, DriveOrder, DriverLine};
-use model::load::LoadSpec;
+use model::load::{LoadSpec, Profiles, ScriptSpec};
 use model::phase::{Phase, PhaseRecord};
 use model::plan::{RunSpec, RunState};
 use model::run::RunRecord;
@@ -20,9 +20,11 @@ use server::facts::LocalFacts;
 use store::RunWriter;
 use wire::Conninfo;
 use wire::session::Session;
+use workload::Builtins;
 
 use crate::conduct::STOPPED;
-use crate::data;
+use crate::data::{self, DataState};
+use crate::dataset::Dataset;
 use crate::ending;
 use crate::progress::{Progress, Watch};
 use crate::room;
@@ -30,6 +32,7 @@ use crate::scripts;
 use crate::session;
 use crate::stage::{Site, Stage};
 use crate::survey;
+use crate::tpcc;
 
 /// Time between the order to go and the start of the load: enough for every thread to be there.
 const GO_DELAY: Duration = Duration::from_millis(200);
@@ -110,8 +113,11 @@ impl OneRun<'_> {
             record.telemetry_unavailable.insert("rows_after".to_string(), reason);
             return;
         }
-        match data::count_rows_after(conninfo, &self.tables(record), self.site.stop) {
-            Ok(rows) => record.rows_after = rows,
+        match data::count_rows_after(conninfo, self.dataset(), &self.tables(record), self.site.stop) {
+            Ok(after) => {
+                record.rows_after = after.rows;
+                record.violations_after = after.violations;
+            }
             Err(error) => {
                 let reason = format!("rows could not be counted after the load: {error:#}");
                 record.telemetry_unavailable.insert("rows_after".to_string(), reason.clone());
@@ -161,13 +167,15 @@ impl OneRun<'_> {
     fn describe(&self, stage: &Stage, session: &mut Session, record: &mut RunRecord) -> Result<Place> {
         let local = stage.cluster().map(|cluster| LocalFacts::of(&cluster.binaries));
         record.server = Some(server::facts::record(session, local.as_ref())?);
-        let place = Place::of(stage, session);
+        let mut place = Place::of(stage, session);
+        place.c_load = c_load(session, self.dataset())?;
         record.server_is_local = place.postmaster_pid.is_some();
         record.host = Some(observe::host::record(&self.dirs(&place)));
         if self.case.workload.kind == WorkloadKind::Scripts {
             record.survey = Some(survey::survey(session, &self.case.workload)?);
         }
-        record.rows_before = data::count_rows(session, &self.tables(record))?;
+        record.rows_before = data::count_rows(session, self.dataset(), &self.tables(record))?;
+        record.violations_before = data::quick_check(session, self.dataset())?;
         Ok(place)
     }
 
@@ -175,7 +183,9 @@ impl OneRun<'_> {
     fn tables(&self, record: &RunRecord) -> Vec<String> {
         match &record.survey {
             Some(survey) => survey.tables.iter().cloned().collect(),
-            None => workload::tpcb::TABLES.iter().map(|table| table.name().to_string()).collect(),
+            None => self
+                .dataset()
+                .map_or(Vec::new(), |dataset| dataset.tables().into_iter().map(str::to_string).collect()),
         }
     }
 
@@ -197,7 +207,7 @@ impl OneRun<'_> {
     ) -> Result<()> {
         watch(Progress::PhaseBegins(Phase::Connect));
         let connect_began = unix_now();
-        let load = self.load_spec(conninfo, record);
+        let load = self.load_spec(conninfo, place, record);
         record.load = Some(load.clone());
         let password = conninfo.password.as_ref().map(|secret| secret.expose().to_string());
         let mut driver = LocalDriver::spawn(self.program, ["drive"], &DriveOrder { load, password })?;
@@ -238,12 +248,29 @@ impl OneRun<'_> {
         record.done = Some(done);
     }
 
-    fn load_spec(&self, conninfo: &Conninfo, record: &RunRecord) -> LoadSpec {
+    fn dataset(&self) -> Option<Dataset> {
+        Dataset::of(&self.case.workload.data)
+    }
+
+    fn load_spec(&self, conninfo: &Conninfo, place: &Place, record: &RunRecord) -> LoadSpec {
+        let workload = &self.case.workload;
+        let common = self.common_load(conninfo, record);
+        match workload.kind {
+            WorkloadKind::Tpcc => tpcc_load(common, workload, place.c_load, self.spec.seed),
+            WorkloadKind::TprocC => tproc_c_load(common, workload),
+            _ => LoadSpec {
+                scripts: scripts::for_driver(workload),
+                defines: scripts::variables(workload),
+                ..common
+            },
+        }
+    }
+
+    /// What the loads of all workloads have.
+    fn common_load(&self, conninfo: &Conninfo, record: &RunRecord) -> LoadSpec {
         let workload = &self.case.workload;
         LoadSpec {
             target: conninfo.keywords(),
-            scripts: scripts::for_driver(workload),
-            defines: scripts::variables(workload),
             protocol: workload.protocol,
             n_clients: workload.n_clients,
             n_threads: workload.n_threads,
@@ -286,6 +313,8 @@ struct Place {
     postmaster_pid: Option<i32>,
     dirs: BTreeMap<String, PathBuf>,
     log_path: Option<PathBuf>,
+    /// C-Load of TPC-C's tables, if it is known.
+    c_load: Option<u32>,
 }
 
 impl Place {
@@ -296,6 +325,7 @@ impl Place {
                 postmaster_pid: Some(server.pid() as i32),
                 dirs: dirs.map(|(role, dir)| (role.to_string(), dir)).into(),
                 log_path: Some(server.log_path().to_path_buf()),
+                c_load: None,
             };
         }
         let local = server::target::locate(session);
@@ -304,7 +334,73 @@ impl Place {
             postmaster_pid: local.map(|local| local.postmaster_pid as i32),
             dirs: data.map(|dir| ("data".to_string(), dir)).into_iter().collect(),
             log_path: None,
+            c_load: None,
         }
+    }
+}
+
+/// C-Load as the load marker has it; tables that pgdyno did not load do not tell.
+fn c_load(session: &mut Session, dataset: Option<Dataset>) -> Result<Option<u32>> {
+    if dataset != Some(Dataset::Tpcc) {
+        return Ok(None);
+    }
+    Ok(match data::inspect(session, Dataset::Tpcc)? {
+        DataState::Whole(marker) => marker.extra.get(tpcc::C_LOAD).and_then(|text| text.parse().ok()),
+        _ => None,
+    })
+}
+
+/// Built-in transactions as the load names them, with their SQL for people.
+fn scripts_of(builtins: &Builtins) -> Vec<ScriptSpec> {
+    let script = |(program, weight): (workload::Program, u32)| ScriptSpec {
+        tag: program.name.clone(),
+        weight,
+        source: program.statements.iter().map(|s| format!("{};\n", s.text)).collect(),
+        name: program.name,
+    };
+    builtins.programs().into_iter().map(script).collect()
+}
+
+/// The load of TPROC-C. Errors are not tried again: HammerDB goes on with the next transaction.
+fn tproc_c_load(common: LoadSpec, workload: &WorkloadSpec) -> LoadSpec {
+    let builtins = Builtins::TprocC(workload::tprocc::Config {
+        warehouses: workload.scale,
+        clients: workload.n_clients,
+        all_warehouses: workload.all_warehouses,
+    });
+    LoadSpec {
+        scripts: scripts_of(&builtins),
+        profiles: Some(Profiles::TprocC),
+        defines: builtins.defines(),
+        ..common
+    }
+}
+
+/// The load of TPC-C: its transactions, and the words and numbers that they need.
+fn tpcc_load(common: LoadSpec, workload: &WorkloadSpec, c_load: Option<u32>, seed: u64) -> LoadSpec {
+    use workload::tpcc::{Config, Constants};
+    let spec = workload.tpcc.unwrap_or_default();
+    let constants =
+        c_load.map_or_else(|| Constants::for_load(seed), |c_load| Constants::for_run(seed, c_load));
+    let config = Config {
+        warehouses: workload.scale,
+        // The words are the same.
+        calls: spec.calls.as_str().parse().unwrap_or_default(),
+        think: spec.think.as_str().parse().unwrap_or_default(),
+        constants,
+    };
+    let mut target = common.target;
+    let options = target.remove("options").map_or(String::new(), |options| format!("{options} "));
+    let isolation = spec.isolation.as_str().replace(' ', "\\ ");
+    target.insert("options".to_string(), format!("{options}-c default_transaction_isolation={isolation}"));
+    LoadSpec {
+        target,
+        scripts: scripts_of(&Builtins::Tpcc(config)),
+        profiles: Some(Profiles::Tpcc),
+        defines: config.defines(),
+        // 40001 and 40P01 are for the application to try again.
+        max_tries: 0,
+        ..common
     }
 }
 

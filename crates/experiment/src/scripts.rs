@@ -278,7 +278,7 @@ pub fn builtin(kind: WorkloadKind) -> Option<Builtin> {
         WorkloadKind::Tpcb => Some(Builtin::Tpcb),
         WorkloadKind::TpcbSimple => Some(Builtin::TpcbSimple),
         WorkloadKind::TpcbSelect => Some(Builtin::TpcbSelect),
-        WorkloadKind::Scripts => None,
+        WorkloadKind::Scripts | WorkloadKind::Tpcc | WorkloadKind::TprocC => None,
     }
 }
 

@@ -19,9 +19,10 @@ use wire::{Conninfo, Secret};
 use crate::adopted::Adopted;
 use crate::conduct::STOPPED;
 use crate::data::{self, DataState};
+use crate::dataset::Dataset;
 use crate::load::{self, LoadReport, LoadRequest};
 use crate::progress::{Progress, Watch};
-use crate::{own_data, session};
+use crate::{own_data, session, tpcc};
 
 /// What every stage needs.
 pub struct Site<'a> {
@@ -70,7 +71,13 @@ impl Site<'_> {
             stop: self.stop,
         };
         watch(Progress::Step(format!("loading {}", load::words(workload))));
-        let report = load::load(session, &request, &mut |progress| watch(Progress::Load(progress)))?;
+        let mut tell = |progress| watch(Progress::Load(progress));
+        let report = match Dataset::of(&workload.data) {
+            Some(dataset @ (Dataset::Tpcc | Dataset::TprocC)) => {
+                tpcc::load(session, dataset, &request, &mut tell)?
+            }
+            Some(Dataset::Tpcb) | None => load::load(session, &request, &mut tell)?,
+        };
         let megabytes = report.data_bytes as f64 / 1e6;
         let streams =
             if report.n_streams > 1 { format!(" over {} streams", report.n_streams) } else { String::new() };
@@ -303,7 +310,9 @@ impl Embedded {
         let mut session = session::open(&conninfo, site.stop)?;
         match &case.workload.data {
             CaseData::None => {}
-            CaseData::Tpcb => drop(site.load(&mut session, &conninfo, &case.workload, watch)?),
+            CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC => {
+                site.load(&mut session, &conninfo, &case.workload, watch)?;
+            }
             CaseData::Files(files) => {
                 let scale = case.workload.scale;
                 let done = own_data::run_files(&mut session, files, scale, site.stop, watch)?;
@@ -339,9 +348,11 @@ impl Embedded {
     fn expect_whole(&self, case: &Case, site: &Site) -> Result<()> {
         let mut session = session::open(&self.conninfo()?, site.stop)?;
         let workload = &case.workload;
-        match data::inspect(&mut session)? {
+        // What the user's own files make has no marker.
+        let Some(dataset) = Dataset::of(&workload.data) else { return Ok(()) };
+        match data::inspect(&mut session, dataset)? {
             DataState::Whole(marker)
-                if marker.scale == workload.scale && marker.extra == load::layout_facts(workload.layout) =>
+                if marker.scale == workload.scale && load::has_layout(&marker, dataset, workload.layout) =>
             {
                 Ok(())
             }
@@ -394,6 +405,8 @@ fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
     let scale = ("scale", format!("s{}", workload.scale));
     let parts = match &workload.data {
         CaseData::Tpcb => vec![("workload", data::TPCB_DATA.to_string()), scale],
+        CaseData::Tpcc => vec![("workload", Dataset::Tpcc.name().to_string()), scale],
+        CaseData::TprocC => vec![("workload", Dataset::TprocC.name().to_string()), scale],
         CaseData::None => vec![("workload", "none".to_string())],
         CaseData::Files(files) => {
             let hashes: Vec<&str> = files.iter().map(|file| file.sha256.as_str()).collect();
@@ -414,6 +427,7 @@ fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
 pub fn data_bytes(workload: &WorkloadSpec) -> u64 {
     match &workload.data {
         CaseData::Tpcb => workload::tpcb::estimated_bytes(workload.scale),
+        CaseData::Tpcc | CaseData::TprocC => workload::tpcc::estimated_bytes(workload.scale),
         CaseData::None => 0,
         // What a statement makes cannot be told from its length; rows of COPY double with their headers and indexes.
         CaseData::Files(files) => 2 * files.iter().map(|file| file.bytes).sum::<u64>(),
@@ -423,7 +437,7 @@ pub fn data_bytes(workload: &WorkloadSpec) -> u64 {
 /// The data in words.
 pub fn data_words(workload: &WorkloadSpec) -> String {
     match &workload.data {
-        CaseData::Tpcb => load::words(workload),
+        CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC => load::words(workload),
         CaseData::None => "the database as it is".to_string(),
         CaseData::Files(files) => files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", "),
     }

@@ -160,7 +160,7 @@ fn about_data(data: &CaseData) -> &'static str {
             "  the database is taken as it is; have tables made with workload.data = \"tpcb\" or \
              {files = [\"schema.sql\"]}, or name another database"
         }
-        CaseData::Tpcb => {
+        CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC => {
             "  there are the TPC-B-like tables (pgbench_accounts and so on); have others made with \
              workload.data = {files = [\"schema.sql\"]}"
         }

@@ -11,6 +11,7 @@ use crate::experiment::Prepare;
 use crate::load::{Pace, PollerChoice, Protocol, Window};
 use crate::script::{CaseData, CaseScript};
 use crate::units::PgVersion;
+use crate::words::words;
 
 /// One combination of levels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -109,6 +110,60 @@ pub struct WorkloadSpec {
     /// Variables given to the scripts, besides `scale`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub defines: BTreeMap<String, String>,
+    /// What only TPC-C has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tpcc: Option<TpccSpec>,
+    /// Of TPROC-C: each client goes round its share of all warehouses.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all_warehouses: bool,
+}
+
+/// How a TPC-C workload is run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TpccSpec {
+    /// How a transaction's SQL is sent.
+    pub calls: Calls,
+    /// Whether terminals wait between transactions.
+    pub think: Think,
+    /// Isolation level of all transactions.
+    pub isolation: Isolation,
+}
+
+words! {
+    /// How a transaction's SQL is sent.
+    Calls, "a way to call" {
+        /// Each statement by itself.
+        #[default]
+        Statements = "statements",
+        /// One call of a function.
+        Functions = "functions",
+        /// One CALL of a procedure.
+        Procedures = "procedures",
+    }
+}
+
+words! {
+    /// Whether terminals wait between transactions.
+    Think, "a think time" {
+        /// They do not.
+        #[default]
+        None = "none",
+        /// Keying and think times of the specification.
+        Spec = "spec",
+    }
+}
+
+words! {
+    /// An isolation level.
+    Isolation, "an isolation level" {
+        /// The server's usual default.
+        #[default]
+        ReadCommitted = "read committed",
+        /// Snapshot isolation.
+        RepeatableRead = "repeatable read",
+        /// Serializable.
+        Serializable = "serializable",
+    }
 }
 
 /// How the largest table lies. The default is plain: one table.
@@ -182,9 +237,15 @@ impl WorkloadSpec {
             poller: PollerChoice::Auto,
             layout: Layout::default(),
             load_streams: None,
-            data: CaseData::Tpcb,
+            data: match kind {
+                WorkloadKind::Tpcc => CaseData::Tpcc,
+                WorkloadKind::TprocC => CaseData::TprocC,
+                _ => CaseData::Tpcb,
+            },
             scripts: Vec::new(),
             defines: BTreeMap::new(),
+            tpcc: None,
+            all_warehouses: false,
         }
     }
 }
@@ -204,12 +265,24 @@ pub enum WorkloadKind {
     /// The user's own scripts.
     #[serde(rename = "scripts")]
     Scripts,
+    /// TPC-C-like: five transactions of a wholesale supplier.
+    #[serde(rename = "tpcc")]
+    Tpcc,
+    /// HammerDB's TPROC-C, by its stored functions.
+    #[serde(rename = "tproc-c")]
+    TprocC,
 }
 
 impl WorkloadKind {
     /// All workloads.
-    pub const ALL: [WorkloadKind; 4] =
-        [WorkloadKind::Tpcb, WorkloadKind::TpcbSimple, WorkloadKind::TpcbSelect, WorkloadKind::Scripts];
+    pub const ALL: [WorkloadKind; 6] = [
+        WorkloadKind::Tpcb,
+        WorkloadKind::TpcbSimple,
+        WorkloadKind::TpcbSelect,
+        WorkloadKind::Tpcc,
+        WorkloadKind::TprocC,
+        WorkloadKind::Scripts,
+    ];
 
     /// The word used in files and on the command line.
     pub fn as_str(self) -> &'static str {
@@ -217,6 +290,8 @@ impl WorkloadKind {
             WorkloadKind::Tpcb => "tpcb",
             WorkloadKind::TpcbSimple => "tpcb-simple",
             WorkloadKind::TpcbSelect => "tpcb-select",
+            WorkloadKind::Tpcc => "tpcc",
+            WorkloadKind::TprocC => "tproc-c",
             WorkloadKind::Scripts => "scripts",
         }
     }
@@ -233,7 +308,9 @@ impl FromStr for WorkloadKind {
 
     fn from_str(text: &str) -> Result<WorkloadKind, String> {
         WorkloadKind::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| {
-            format!("`{text}` is not a workload; use tpcb, tpcb-simple, tpcb-select or scripts")
+            format!(
+                "`{text}` is not a workload; use tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c or scripts"
+            )
         })
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::case::{PartitionMethod, WorkloadKind};
+use crate::case::{Calls, Isolation, PartitionMethod, Think, WorkloadKind};
 use crate::levels::Levels;
 use crate::load::{Pace, PollerChoice, Protocol};
 use crate::script::{DataChoice, ScriptEntry};
@@ -111,6 +111,18 @@ pub struct WorkloadSection {
     /// The scripts of the workload `scripts`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scripts: Vec<ScriptEntry>,
+    /// TPC-C: how a transaction's SQL is sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<Levels<Calls>>,
+    /// TPC-C: whether terminals wait between transactions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub think: Option<Levels<Think>>,
+    /// TPC-C: isolation level of all transactions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub isolation: Option<Levels<Isolation>>,
+    /// TPROC-C: each client goes round its share of all warehouses, in place of one drawn at the beginning.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub all_warehouses: Option<Levels<bool>>,
 }
 
 impl Default for WorkloadSection {
@@ -129,6 +141,10 @@ impl Default for WorkloadSection {
             defines: BTreeMap::new(),
             data: None,
             scripts: Vec::new(),
+            calls: None,
+            think: None,
+            isolation: None,
+            all_warehouses: None,
         }
     }
 }

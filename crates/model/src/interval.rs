@@ -92,6 +92,9 @@ pub struct Interval {
     /// Each command of the script, if asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandTally>,
+    /// What the committed transactions were like, by name, for built-in transactions: `rolled_back`, `remote_lines`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub facts: BTreeMap<String, u64>,
 }
 
 /// Exact sums of a set of times, from which mean and standard deviation follow without a histogram's rounding.

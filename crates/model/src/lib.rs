@@ -19,6 +19,7 @@ pub mod run;
 pub mod script;
 pub mod server;
 pub mod units;
+mod words;
 
 /// Version of every file format written by this build (`FORMAT.md`). A reader refuses a larger one.
 pub const FORMAT: u32 = 1;

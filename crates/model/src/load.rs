@@ -18,6 +18,10 @@ pub struct LoadSpec {
     pub target: BTreeMap<String, String>,
     /// What to run, chosen by weight for each transaction.
     pub scripts: Vec<ScriptSpec>,
+    /// The built-in transactions that `scripts` name, which then have no text of their own; their parameters are in
+    /// `defines`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profiles: Option<Profiles>,
     /// Variables given to every client (`scale`, `-D` definitions).
     pub defines: BTreeMap<String, String>,
     /// How statements are sent.
@@ -83,6 +87,7 @@ impl Default for LoadSpec {
             format: crate::FORMAT,
             target: BTreeMap::new(),
             scripts: Vec::new(),
+            profiles: None,
             defines: BTreeMap::new(),
             protocol: Protocol::Prepared,
             n_clients: 1,
@@ -131,6 +136,16 @@ impl FromStr for PollerChoice {
             _ => Err(format!("`{text}` is not a poller; use auto, io_uring or epoll")),
         }
     }
+}
+
+/// A set of transactions that is built in because no script could say what they do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profiles {
+    /// TPC-C-like: parameters `scale`, `calls`, `think`, and C-Run as `c_last`, `c_id`, `ol_i_id`.
+    Tpcc,
+    /// HammerDB's TPROC-C: parameters `scale`, `clients`, `all_warehouses`.
+    TprocC,
 }
 
 /// What a client does after an error of the server that is not tried again.
@@ -184,7 +199,7 @@ pub struct ScriptSpec {
     pub tag: String,
     /// Weight in the choice of the next script; 0 is never chosen.
     pub weight: u32,
-    /// The script's text in pgbench's language.
+    /// The script's text in pgbench's language; of built-in transactions, their SQL, for people.
     pub source: String,
 }
 

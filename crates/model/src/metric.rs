@@ -217,6 +217,12 @@ pub const METRICS: &[Metric] = &[
         "transactions begun since the oldest one that a session still needs (backend_xmin, backend_xid)",
     ),
     counter(
+        "server.transactions",
+        "",
+        "1",
+        "transactions committed and rolled back in all databases: HammerDB's TPM (pg_stat_database)",
+    ),
+    counter(
         "database.commits",
         "",
         "1",

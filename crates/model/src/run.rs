@@ -58,6 +58,12 @@ pub struct RunRecord {
     /// Row counts after the drain, by table: the history must have grown by the committed transactions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rows_after: BTreeMap<String, u64>,
+    /// Consistency conditions that the data broke before the load, each with an example; only cheap ones are verified.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub violations_before: BTreeMap<String, String>,
+    /// Those that it broke after the drain.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub violations_after: BTreeMap<String, String>,
     /// What the server said of the user's own scripts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survey: Option<ScriptSurvey>,
@@ -86,6 +92,8 @@ impl RunRecord {
             done: None,
             rows_before: BTreeMap::new(),
             rows_after: BTreeMap::new(),
+            violations_before: BTreeMap::new(),
+            violations_after: BTreeMap::new(),
             survey: None,
             telemetry_unavailable: BTreeMap::new(),
         }

@@ -256,6 +256,10 @@ pub enum CaseData {
     /// The TPC-B-like tables at the case's scale.
     #[default]
     Tpcb,
+    /// The TPC-C tables at the case's scale.
+    Tpcc,
+    /// HammerDB's TPC-C tables at the case's scale.
+    TprocC,
     /// The database as it is: nothing of it is loaded, restored, vacuumed or analyzed.
     None,
     /// What these SQL files make, in their order.

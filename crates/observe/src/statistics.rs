@@ -232,6 +232,11 @@ fn database_counters(name: &str) -> String {
         &[
             ("database.commits", "", "d.xact_commit"),
             ("database.rollbacks", "", "d.xact_rollback"),
+            (
+                "server.transactions",
+                "",
+                "(select sum(s.xact_commit + s.xact_rollback) from pg_stat_database s)",
+            ),
             ("database.blocks_read", "", "d.blks_read"),
             ("database.blocks_hit", "", "d.blks_hit"),
             ("database.rows_returned", "", "d.tup_returned"),

@@ -1,14 +1,12 @@
 //! `pgdyno check`: verify a workload's invariants.
 
-use anyhow::{Context, Result, bail};
-use experiment::check::{CheckReport, check_tpcb};
-use experiment::scripts;
+use anyhow::{Context, Result};
+use experiment::check::{self as checking, CheckReport};
 use experiment::stage::Kept;
 use experiment::{hold, session};
 use model::case::{Case, Layout, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::load::Window;
 use server::Cache;
-use workload::Builtin;
 
 use crate::cli::{CheckArgs, ServerArgs};
 use crate::{Exit, print, say, setup, signals};
@@ -17,7 +15,6 @@ use crate::{Exit, print, say, setup, signals};
 pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
     let asked: Option<WorkloadKind> =
         args.workload.as_deref().map(str::parse).transpose().map_err(anyhow::Error::msg)?;
-    let builtin = builtin(asked.unwrap_or(WorkloadKind::Tpcb))?;
     let (place, report) = match &args.server.server {
         Some(target) => {
             let conninfo = setup::resolve(target)?;
@@ -25,7 +22,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
             if let Some(note) = hold::note(&mut session)? {
                 say(&format!("pgdyno: note: {note}"));
             }
-            (conninfo.to_string(), check_tpcb(&mut session, builtin)?)
+            (conninfo.to_string(), checking::check(&mut session, asked.unwrap_or(WorkloadKind::Tpcb))?)
         }
         None => check_embedded(args, asked)?,
     };
@@ -41,25 +38,14 @@ fn check_embedded(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<(Stri
     let cache = Cache::default_location()?;
     let source = embedded_source(&args.server)?;
     let kept = Kept::latest(&cache, source.as_ref(), args.scale)?;
-    let builtin = builtin(asked.or(kept.workload).unwrap_or(WorkloadKind::Tpcb))?;
+    let kind = asked.or(kept.workload).unwrap_or(WorkloadKind::Tpcb);
     let stop = signals::stop_flag();
     let server = kept.start()?;
     let mut session = session::open(&server.conninfo(), stop)?;
-    let report = check_tpcb(&mut session, builtin);
+    let report = checking::check(&mut session, kind);
     drop(session);
     server.stop(server::StopMode::Fast)?;
     Ok((kept.cluster.root.display().to_string(), report?))
-}
-
-/// The script whose invariants are to be checked.
-fn builtin(kind: WorkloadKind) -> Result<Builtin> {
-    let Some(builtin) = scripts::builtin(kind) else {
-        bail!(
-            "what scripts of your own leave behind, only you know: pgdyno has no invariants to check; to check \
-             TPC-B-like tables nevertheless, name what ran on them with --workload tpcb, tpcb-simple or tpcb-select"
-        );
-    };
-    Ok(builtin)
 }
 
 /// The embedded server that the options name, if they do.
@@ -75,6 +61,7 @@ fn embedded_source(args: &ServerArgs) -> Result<Option<ServerSource>> {
 /// A case that stands for an embedded server with data of this scale.
 pub(crate) fn embedded_case(
     args: &ServerArgs,
+    kind: WorkloadKind,
     scale: u32,
     layout: Layout,
     load_streams: Option<u32>,
@@ -89,7 +76,7 @@ pub(crate) fn embedded_case(
             settings: Default::default(),
             wal_directory: None,
         },
-        workload: WorkloadSpec { layout, load_streams, ..WorkloadSpec::of(WorkloadKind::Tpcb, scale) },
+        workload: WorkloadSpec { layout, load_streams, ..WorkloadSpec::of(kind, scale) },
         window: Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 },
         prepare: Default::default(),
     })

@@ -92,7 +92,7 @@ pub(crate) struct ExperimentArgs {
     /// How statements are sent: simple, extended, prepared.
     #[arg(short = 'M', long, value_name = "MODE,...", value_delimiter = ',')]
     pub(crate) protocol: Vec<String>,
-    /// What is run: tpcb, tpcb-simple, tpcb-select, scripts.
+    /// What is run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts.
     #[arg(short, long, value_name = "NAME,...", value_delimiter = ',', conflicts_with = "scripts")]
     pub(crate) workload: Vec<String>,
     /// A pgbench script of your own and its weight (a.sql@3), or a built-in one (builtin:select-only). Repeatable.
@@ -186,10 +186,10 @@ pub(crate) struct ListArgs {
 pub(crate) struct InitArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    /// Whose tables: tpcb. (What scripts of your own run on is in the experiment file: workload.data.)
+    /// Whose tables: tpcb, tpcc, tproc-c. (What scripts of your own run on is in the experiment file: workload.data.)
     #[arg(short, long, value_name = "NAME", default_value = "tpcb")]
     pub(crate) workload: String,
-    /// Scale units of data.
+    /// Scale units of data: branches, or warehouses.
     #[arg(short, long, value_name = "N", default_value = "10")]
     pub(crate) scale: String,
     /// Into how many partitions accounts are cut; 0: not at all.
@@ -211,7 +211,7 @@ pub(crate) struct InitArgs {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    /// Which workload ran: tpcb, tpcb-simple, tpcb-select [default: what ran last on the embedded server, else tpcb].
+    /// Which workload ran: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c [default: what ran last on the embedded server, else tpcb].
     #[arg(short, long, value_name = "NAME")]
     pub(crate) workload: Option<String>,
     /// Scale of the embedded server's data [default: what was used last].

@@ -1,10 +1,11 @@
 //! `pgdyno init`: load a workload's tables.
 
 use anyhow::{Context, Result, bail};
-use experiment::data;
+use experiment::dataset::Dataset;
 use experiment::load::{self, LoadRequest};
+use experiment::progress::Progress;
 use experiment::stage::{Found, Site, Stage};
-use experiment::{hold, session};
+use experiment::{hold, session, tpcc};
 use model::case::{Layout, WorkloadKind};
 use model::units::Scale;
 use server::Cache;
@@ -23,9 +24,10 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
              they run on, and pgdyno run makes it; for TPC-B-like tables leave --workload out"
         );
     }
-    if args.workload != data::TPCB_DATA {
-        bail!("no tables for workload `{}`; known: {}", args.workload, data::TPCB_DATA);
-    }
+    let dataset = Dataset::named(&args.workload).with_context(|| {
+        let known = Dataset::ALL.map(Dataset::name).join(", ");
+        format!("no tables for workload `{}`; known: {known}", args.workload)
+    })?;
     let Scale::Units(scale) = args.scale.parse().map_err(anyhow::Error::msg).context("--scale")? else {
         bail!("--scale {}: give a number of scale units", args.scale);
     };
@@ -48,9 +50,11 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
             now: &now,
             stop,
         };
-        let report = load::load(&mut session, &request, &mut |load| {
-            screen.show(experiment::progress::Progress::Load(load));
-        });
+        let mut show = |load| screen.show(Progress::Load(load));
+        let report = match dataset {
+            Dataset::Tpcb => load::load(&mut session, &request, &mut show),
+            dataset => tpcc::load(&mut session, dataset, &request, &mut show),
+        };
         screen.close();
         let report = report?;
         print(&format!("loaded scale {scale}: {} rows in {:.2} s\n", report.n_rows, report.seconds))?;
@@ -67,7 +71,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         stop,
         now: &now,
     };
-    let case = embedded_case(&args.server, scale, layout, args.streams)?;
+    let case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
     let mut watch = |progress| screen.show(progress);
     let stage =
         Found::of(&case, &site, &mut watch).and_then(|found| Stage::set_up(found, &case, &site, &mut watch));

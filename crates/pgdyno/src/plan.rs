@@ -120,6 +120,7 @@ fn scripts(out: &mut String, plan: &Plan) -> Result<()> {
 fn data(workload: &WorkloadSpec) -> String {
     match &workload.data {
         CaseData::Tpcb => "TPC-B-like tables, loaded by pgdyno".to_string(),
+        CaseData::Tpcc | CaseData::TprocC => "TPC-C tables, loaded by pgdyno".to_string(),
         CaseData::None => "the database as it is: not loaded, restored, vacuumed or analyzed".to_string(),
         CaseData::Files(_) => format!("what these files make: {}", data_words(workload)),
     }
@@ -167,13 +168,14 @@ mod tests {
     use super::*;
     use crate::check::embedded_case;
     use crate::cli::ServerArgs;
+    use model::case::WorkloadKind;
 
     #[test]
     fn the_space_of_the_wal_is_told_with_its_quarter() {
         let check = |versions: &[&str], max_wal_size: Option<&str>, expected: &str| {
             let versions = versions.iter().map(ToString::to_string).collect();
             let server = ServerArgs { server: None, versions, bin_dir: Vec::new() };
-            let mut case = embedded_case(&server, 10, Default::default(), None).unwrap();
+            let mut case = embedded_case(&server, WorkloadKind::Tpcb, 10, Default::default(), None).unwrap();
             let value = max_wal_size.map(|value| ("max_wal_size".to_string(), value.to_string()));
             case.server.settings.extend(value);
             let plan = Plan {

@@ -43,9 +43,12 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let conninfo = experiment.server.url.as_deref().map(resolve).transpose()?;
     let glance = conninfo.as_ref().map(|conninfo| look(&experiment, conninfo)).transpose()?.flatten();
     let site = Site {
-        memory_bytes: glance.is_none_or(|glance| glance.is_local).then(server::defaults::memory_bytes),
-        data_scale: glance.and_then(|glance| glance.data_scale),
-        foreign_scale: glance.and_then(|glance| glance.foreign_scale),
+        memory_bytes: glance
+            .as_ref()
+            .is_none_or(|glance| glance.is_local)
+            .then(server::defaults::memory_bytes),
+        foreign_scale: glance.as_ref().and_then(|glance| glance.foreign_scale),
+        data_scale: glance.map(|glance| glance.data_scale).unwrap_or_default(),
         n_cpus,
         url_keywords: conninfo.as_ref().map(Conninfo::keywords),
         now_unix_ns,

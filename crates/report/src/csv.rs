@@ -40,6 +40,11 @@ fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, Strin
     put("findings", run.findings.iter().map(|f| f.id).collect::<Vec<_>>().join(" "));
     put("measured_s", run.measured_s.to_string());
     put("tps", number(run.tps));
+    if study.runs.iter().any(|run| run.tpcc.is_some()) {
+        put("nopm", number(run.tpcc.as_ref().map(|tpcc| tpcc.nopm)));
+        put("orders_per_min", number(run.tpcc.as_ref().map(|tpcc| tpcc.orders_per_min)));
+        put("tpm", number(run.tpcc.as_ref().map(|tpcc| tpcc.server_tpm.unwrap_or(tpcc.tpm))));
+    }
     counts(&mut row, "", &run.counts);
     counts(&mut row, "total_", &run.total);
     latency(&mut row, "latency", run.latency);

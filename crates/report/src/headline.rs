@@ -45,7 +45,9 @@ pub(crate) fn sentence(study: &Study) -> String {
         .latency
         .map(|latency| format!(", p99 {} ms", format::ms(latency.p99_ns as f64)))
         .unwrap_or_default();
-    format!("{lead}: {tps} tps ({spread}){p99} - {}", best.grade.as_str())
+    let nopm =
+        best.tpcc.as_ref().map(|tpcc| format!("{} NOPM, ", format::tps(tpcc.nopm))).unwrap_or_default();
+    format!("{lead}: {nopm}{tps} tps ({spread}){p99} - {}", best.grade.as_str())
 }
 
 /// The case as one says it: `64 clients`, not `clients 64`.

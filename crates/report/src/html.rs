@@ -11,6 +11,7 @@ mod panels;
 mod scripts;
 mod tables;
 mod timeline;
+mod tpcc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -69,6 +70,7 @@ fn body(input: &Input, axis: &Axis) -> String {
         Section { id: "throughput", name: "Throughput", body: tables::throughput(study, axis) },
         Section { id: "latency", name: "Latency", body: tables::latency(study, axis) },
         Section { id: "cases", name: "Cases", body: tables::cases(study, axis) },
+        Section { id: "tpcc", name: "TPC-C", body: tpcc::section(study, axis) },
         Section { id: "time", name: "Over time", body: timeline::section(study, axis) },
         Section { id: "scripts", name: "Scripts", body: scripts::section(study, axis) },
         Section { id: "statements", name: "Statements", body: tables::statements(study, axis) },

@@ -17,6 +17,9 @@ pub(crate) fn text(input: &Input) -> String {
         text.push_str(&format!("> **Partial:** {}\n\n", escape(&words::one_line(why))));
     }
     text.push_str(&cases(input));
+    for line in terminal::tpcc(study) {
+        text.push_str(&format!("\nTPC-C-like, {}\n", escape(&line)));
+    }
     text.push_str(&scripts_of_best(input));
     let groups = condense::findings(study);
     if !groups.is_empty() {

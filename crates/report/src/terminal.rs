@@ -28,6 +28,9 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool) -> String {
     }
     text.push('\n');
     cases(&mut text, study, width, &paint);
+    for line in tpcc(study) {
+        push_wrapped(&mut text, &paint, Style::Plain, &line, "", width);
+    }
     if let Some(case) = scripts::of_best(study) {
         text.push('\n');
         script_rows(&mut text, case, study.cases.len() > 1, width, &paint);
@@ -70,6 +73,26 @@ fn cases(text: &mut String, study: &Study, width: usize, paint: &Paint) {
             push_wrapped(text, paint, Style::Plain, &reasons, "    ", width);
         }
     }
+}
+
+/// What TPC-C adds to each of its cases: throughput in its own words, and response times against their limits.
+pub(crate) fn tpcc(study: &Study) -> Vec<String> {
+    let of_case = |case: &CaseSummary| {
+        let tpcc = case.tpcc.as_ref()?;
+        let p90 = tpcc.profiles.iter().filter_map(|profile| {
+            let late = if profile.is_in_limit() { "" } else { " (above its limit)" };
+            Some(format!("{} {}{late}", profile.name, format::ms(profile.latency?.p90_ns as f64)))
+        });
+        Some(format!(
+            "{}: {} NOPM, {} orders/min, {} TPM; p90 ms: {}",
+            words::one_line(&case.label),
+            format::tps(tpcc.nopm),
+            format::tps(tpcc.orders_per_min),
+            format::tps(tpcc.server_tpm.unwrap_or(tpcc.tpm)),
+            p90.collect::<Vec<_>>().join(", ")
+        ))
+    };
+    study.cases.iter().filter_map(of_case).collect()
 }
 
 /// The scripts of a case, which is named if there are others.

@@ -1,5 +1,6 @@
 //! All scripts of a run, with the variables they share and how often each runs.
 
+use crate::native::Builtins;
 use crate::random::Prng;
 use crate::script::{Program, ScriptError};
 use crate::variables::{VariableTable, is_valid_name};
@@ -19,6 +20,8 @@ pub struct Bundle {
     /// Names of the variables of all programs.
     pub variables: Arc<VariableTable>,
     weight_total: i64,
+    /// Which clients take the place of interpreters of scripts.
+    pub(crate) builtins: Option<Builtins>,
 }
 
 impl Bundle {
@@ -50,7 +53,15 @@ impl Bundle {
             program.variables = Arc::clone(&variables);
         }
         let weights = scripts.iter().map(|(_, _, weight)| *weight).collect();
-        Ok(Bundle { programs, weights, variables, weight_total })
+        Ok(Bundle { programs, weights, variables, weight_total, builtins: None })
+    }
+
+    /// Built-in transactions.
+    pub fn builtin(builtins: Builtins) -> Bundle {
+        let (programs, weights): (Vec<Program>, Vec<u32>) = builtins.programs().into_iter().unzip();
+        let weight_total = weights.iter().copied().map(i64::from).sum();
+        let variables = Arc::clone(&programs[0].variables);
+        Bundle { programs, weights, variables, weight_total, builtins: Some(builtins) }
     }
 
     /// The index of the script to run next. A single script draws nothing.

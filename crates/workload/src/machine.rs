@@ -7,9 +7,11 @@ use crate::bundle::Bundle;
 use crate::eval::{self, DebugLine, Scope, Slot};
 use crate::expr::Expr;
 use crate::meta::leading_int;
+use crate::native::Client;
 use crate::random::Prng;
 use crate::script::{Command, Delay, Program};
 use crate::statement::Piece;
+use crate::tpcc::Next;
 use crate::value::{EvalError, Value};
 use crate::variables::VariableId;
 use std::collections::BTreeMap;
@@ -70,12 +72,16 @@ pub struct Machine {
     /// The next command is an `\elif` whose condition decides, because no branch before it was taken.
     is_undecided: bool,
     debug: Vec<DebugLine>,
+    /// Takes the place of the interpreter where transactions are built in.
+    client: Option<Client>,
 }
 
 impl Machine {
     /// A client with the given variables set. `client_id` becomes the variable of that name, unless it is defined.
     pub fn new(bundle: &Bundle, prng: Prng, client_id: usize, defines: &BTreeMap<String, String>) -> Machine {
+        let client = bundle.builtins.map(|builtins| builtins.client(prng.clone(), client_id));
         let mut machine = Machine {
+            client,
             slots: vec![Slot::Unset; bundle.variables.len()],
             prng_at_begin: prng.clone(),
             prng,
@@ -95,7 +101,10 @@ impl Machine {
     }
 
     /// Starts a transaction at the first command and remembers the random stream for [`Machine::rewind`].
-    pub fn begin(&mut self, _program: &Program) {
+    pub fn begin(&mut self, program: &Program) {
+        if let (Some(client), Some(profile)) = (&mut self.client, program.profile) {
+            return client.begin(profile);
+        }
         self.prng_at_begin.clone_from(&self.prng);
         self.command = 0;
         self.is_undecided = false;
@@ -105,6 +114,9 @@ impl Machine {
     /// Starts the transaction over with the same random values. Variables keep what the failed try assigned, as in
     /// pgbench.
     pub fn rewind(&mut self) {
+        if let Some(client) = &mut self.client {
+            return client.rewind();
+        }
         self.prng.clone_from(&self.prng_at_begin);
         self.command = 0;
         self.is_undecided = false;
@@ -126,6 +138,9 @@ impl Machine {
     /// no command of its own, as in pgbench's statistics.
     #[inline]
     pub fn step_one(&mut self, program: &Program) -> Result<Option<Action>, RunError> {
+        if let Some(client) = &mut self.client {
+            return client.step().map(Some).map_err(|missing| self.not_found(program, missing));
+        }
         let Some(step) = program.commands.get(self.command) else { return Ok(Some(Action::End)) };
         let action = match &step.command {
             Command::Sql { statement } => Action::Send { statement: *statement },
@@ -173,6 +188,9 @@ impl Machine {
 
     /// Index of the command that was handed out last as an [`Action`].
     pub fn current(&self) -> usize {
+        if let Some(client) = &self.client {
+            return client.statement();
+        }
         self.command.saturating_sub(1)
     }
 
@@ -182,7 +200,11 @@ impl Machine {
     }
 
     /// Appends a parameter's text for Bind. Tells whether the variable is set; when not, pgbench sends NULL.
+    #[inline]
     pub fn parameter(&self, _program: &Program, variable: VariableId, out: &mut Vec<u8>) -> bool {
+        if let Some(client) = &self.client {
+            return client.parameter(variable, out);
+        }
         match &self.slots[variable.index()] {
             Slot::Unset => return false,
             Slot::Value(value) => value.write_text(out),
@@ -196,6 +218,18 @@ impl Machine {
         for piece in &program.statements[statement].pieces {
             match piece {
                 Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
+                // No value of built-in transactions has a quote in it, and what is quoted becomes any type.
+                Piece::Variable(variable) if self.client.is_some() => {
+                    let start = out.len();
+                    out.push(b'\'');
+                    match self.parameter(program, *variable, out) {
+                        true => out.push(b'\''),
+                        false => {
+                            out.truncate(start);
+                            out.extend_from_slice(b"null");
+                        }
+                    }
+                }
                 Piece::Variable(variable) => {
                     if !self.parameter(program, *variable, out) {
                         out.push(b':');
@@ -204,6 +238,49 @@ impl Machine {
                 }
             }
         }
+    }
+
+    /// The built-in transaction that comes next; `None` if the caller chooses scripts. `now_ns` is the end of the
+    /// last one, or the beginning.
+    #[inline]
+    pub fn next_transaction(&mut self, now_ns: u64) -> Option<Next> {
+        self.client.as_mut().map(|client| client.next(now_ns))
+    }
+
+    /// Whether rows are for [`Machine::take_row`] instead of variables.
+    #[inline]
+    pub fn takes_rows(&self) -> bool {
+        self.client.is_some()
+    }
+
+    /// Takes in a row of a statement that fetches [`Fetch::Rows`](crate::Fetch::Rows); values in the order of their
+    /// columns.
+    pub fn take_row<'a>(
+        &mut self,
+        program: &Program,
+        row: &'a mut dyn Iterator<Item = Option<&'a [u8]>>,
+    ) -> Result<(), RunError> {
+        let Some(client) = &mut self.client else { return Ok(()) };
+        client.take_row(row).map_err(|missing| self.not_found(program, missing))
+    }
+
+    /// Whether an error of the server is how the transaction is meant to end.
+    pub fn expects(&self, sqlstate: &str) -> bool {
+        self.client.as_ref().is_some_and(|client| client.expects(sqlstate))
+    }
+
+    /// Adds to `facts` what the transaction that ended was like, in the order of [`Program::facts`].
+    #[inline]
+    pub fn add_facts(&self, facts: &mut [u64]) {
+        if let Some(client) = &self.client {
+            client.add_facts(facts);
+        }
+    }
+
+    #[cold]
+    fn not_found(&self, program: &Program, missing: &str) -> RunError {
+        let cause = format!("the server did not return {missing}; load the tables again with pgdyno init");
+        self.failed(program, "the transaction cannot go on", cause)
     }
 
     /// What a variable holds.

@@ -13,6 +13,11 @@ const PREFIX: &str = "pgdyno";
 pub const READ_SQL: &str =
     "select pg_catalog.obj_description(pg_catalog.to_regclass('pgbench_branches')::oid, 'pg_class')";
 
+/// As [`READ_SQL`], of another table.
+pub fn read_sql_on(table: &str) -> String {
+    READ_SQL.replace("pgbench_branches", table)
+}
+
 /// What a marker says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marker {
@@ -59,7 +64,12 @@ pub enum MarkerError {
 impl Marker {
     /// The statement that writes this marker.
     pub fn comment_sql(&self) -> String {
-        format!("comment on table pgbench_branches is '{}'", self.text().replace('\'', "''"))
+        self.comment_sql_on("pgbench_branches")
+    }
+
+    /// The statement that writes this marker on another table, one that the workload has.
+    pub fn comment_sql_on(&self, table: &str) -> String {
+        format!("comment on table {table} is '{}'", self.text().replace('\'', "''"))
     }
 
     /// The text of the comment.

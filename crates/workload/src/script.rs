@@ -7,6 +7,7 @@ use crate::expr::Expr;
 use crate::meta::{self, Parsed};
 use crate::sqlscan::{SqlScanner, Stop};
 use crate::statement::{Fetch, PARAMETERS_MAX, Statement};
+use crate::tpcc;
 use crate::variables::{VariableId, VariableTable};
 use std::fmt;
 use std::sync::Arc;
@@ -22,6 +23,10 @@ pub struct Program {
     pub statements: Vec<Statement>,
     /// Names of all variables, those of other programs of the same bundle included.
     pub variables: Arc<VariableTable>,
+    /// The transaction that a terminal takes through the statements; `None` for a script, whose commands do.
+    pub profile: Option<tpcc::Profile>,
+    /// What is counted of transactions that ended well, beside their number.
+    pub facts: &'static [&'static str],
 }
 
 /// One command of a script and where it stands.
@@ -206,6 +211,8 @@ impl Program {
             commands: Vec::new(),
             statements: Vec::new(),
             variables: Arc::default(),
+            profile: None,
+            facts: &[],
         };
         let mut scanner = SqlScanner::new(source);
         loop {

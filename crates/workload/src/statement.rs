@@ -53,6 +53,8 @@ pub enum Fetch {
         /// In front of each column's name.
         prefix: String,
     },
+    /// All rows go to the terminal ([`Machine::take_row`](crate::Machine::take_row)), by the places of their columns.
+    Rows,
 }
 
 impl Statement {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::case::WorkloadKind;
+use model::interval::Counts;
 use model::plan::RunState;
 
 use super::words::{list, percent};
@@ -91,9 +92,9 @@ pub(super) fn records_damaged(context: &RunContext) -> Option<Finding> {
 pub(super) const HISTORY_DIFFERS: Rule = Rule {
     id: "history-differs",
     title: "The database does not hold what was committed",
-    severity: "Void when the history table did not grow by the committed transactions, give or take those whose \
-               outcome is unknown (read-write TPC-B-like workloads)",
-    source: "TPC-B-like transactions add one row each: acknowledged <= rows <= acknowledged + unknown outcomes",
+    severity: "Void when the history table did not grow by the committed transactions (TPC-C: payments, and orders by \
+               New-Orders), give or take those whose outcome is unknown",
+    source: "each such transaction adds one row: acknowledged <= rows <= acknowledged + unknown outcomes",
     advice: "If rows are missing, acknowledged commits were lost: check synchronous_commit and the storage; if there \
              are too many, something else wrote to the tables.",
 };
@@ -103,19 +104,64 @@ pub(super) fn history_differs(context: &RunContext) -> Option<Finding> {
     if !matches!(record.case.workload.kind, WorkloadKind::Tpcb | WorkloadKind::TpcbSimple) {
         return None;
     }
-    let rows = |counts: &BTreeMap<String, u64>| counts.get("pgbench_history").copied();
+    let done = record.done.as_ref()?.counts;
+    let differs = if matches!(record.case.workload.kind, WorkloadKind::Tpcc | WorkloadKind::TprocC) {
+        let payments = of_script(context, "payment");
+        let new_orders = of_script(context, "new-order");
+        growth(context, "history", payments.0.committed, payments.0.unknown, "payments").or_else(|| {
+            let committed = new_orders.0.committed.saturating_sub(new_orders.1);
+            growth(context, "orders", committed, new_orders.0.unknown, "New-Orders")
+        })
+    } else {
+        growth(context, "pgbench_history", done.committed, done.unknown, "transactions")
+    };
+    differs.map(|evidence| HISTORY_DIFFERS.finds(Severity::Void, evidence))
+}
+
+pub(super) const CONSISTENCY_BROKEN: Rule = Rule {
+    id: "consistency-broken",
+    title: "The database breaks conditions that no run may break",
+    severity: "Void when a quick consistency condition does not hold before the load or after the drain (TPC-C)",
+    source: "TPC-C 3.3.2.1 to 3 and 8 to 9, which read no large table",
+    advice: "pgdyno check tells all that is wrong; if it was right before, the server lost or mixed up transactions.",
+};
+
+pub(super) fn consistency_broken(context: &RunContext) -> Option<Finding> {
+    let record = &context.data.record;
+    let told = |when: &str, broken: &BTreeMap<String, String>| -> Vec<String> {
+        broken.iter().map(|(id, example)| format!("{id} {when} ({example})")).collect()
+    };
+    let before = told("before the load", &record.violations_before);
+    let after = told("after the load", &record.violations_after);
+    let all = [before, after].concat();
+    (!all.is_empty()).then(|| CONSISTENCY_BROKEN.finds(Severity::Void, list(&all, 3)))
+}
+
+/// What is wrong with the growth of a table, if it is known and anything is.
+fn growth(context: &RunContext, table: &str, committed: u64, unknown: u64, what: &str) -> Option<String> {
+    let record = &context.data.record;
+    let rows = |counts: &BTreeMap<String, u64>| counts.get(table).copied();
     let grown = rows(&record.rows_after)?.checked_sub(rows(&record.rows_before)?)?;
-    let counts = record.done.as_ref()?.counts;
-    if (counts.committed..=counts.committed + counts.unknown).contains(&grown) {
+    if (committed..=committed + unknown).contains(&grown) {
         return None;
     }
-    let unknown = match counts.unknown {
+    let unknown = match unknown {
         0 => String::new(),
         n => format!(" and {n} of unknown outcome"),
     };
-    let evidence = format!(
-        "{} transactions were committed{unknown}, but the history grew by {grown} rows",
-        counts.committed
-    );
-    Some(HISTORY_DIFFERS.finds(Severity::Void, evidence))
+    Some(format!("{committed} {what} were committed{unknown}, but `{table}` grew by {grown} rows"))
+}
+
+/// Counts of one kind of transaction over the whole load, and how many of them were rolled back as they should.
+fn of_script(context: &RunContext, name: &str) -> (Counts, u64) {
+    let data = context.data;
+    let scripts = data.record.load.as_ref().map(|load| load.scripts.as_slice()).unwrap_or_default();
+    let mut sums = (Counts::default(), 0);
+    for interval in &data.intervals {
+        if scripts.get(interval.script as usize).is_some_and(|script| script.name == name) {
+            sums.0 += interval.counts;
+            sums.1 += interval.facts.get("rolled_back").copied().unwrap_or(0);
+        }
+    }
+    sums
 }

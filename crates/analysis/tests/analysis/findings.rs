@@ -15,6 +15,7 @@ use model::plan::RunState;
 use model::run::{ExperimentData, RunData};
 
 use crate::quiet::{self, WINDOW, event, set_committed, set_metric, tps};
+use crate::tpcc;
 
 fn findings_of(data: RunData) -> Vec<Finding> {
     let study = study(&quiet::experiment(1, vec![data]));
@@ -88,9 +89,30 @@ const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("records-damaged", Severity::Doubt, "1 seconds of the measure are missing", |data| {
         data.intervals.remove(20);
     }),
-    ("history-differs", Severity::Void, "the history grew by", |data| {
+    ("history-differs", Severity::Void, "`pgbench_history` grew by", |data| {
         data.record.rows_before = [("pgbench_history".to_string(), 0)].into();
         data.record.rows_after = [("pgbench_history".to_string(), 17)].into();
+    }),
+    ("history-differs", Severity::Void, "payments were committed, but `history` grew by 17 rows", |data| {
+        *data = tpcc::run(1);
+        data.record.rows_after.insert("history".to_string(), 24);
+    }),
+    ("history-differs", Severity::Void, "New-Orders were committed, but `orders` grew by 17 rows", |data| {
+        *data = tpcc::run(1);
+        data.record.rows_after.insert("orders".to_string(), 24);
+    }),
+    ("consistency-broken", Severity::Void, "3.3.2.1 after the load (w_id=1)", |data| {
+        data.record.violations_after = [("3.3.2.1".to_string(), "w_id=1".to_string())].into();
+    }),
+    ("tpcc-inputs", Severity::Void, "payments by last name 0.0000 of 30000 (specification 0.6)", |data| {
+        *data = tpcc::run(1);
+        for interval in data.intervals.iter_mut().filter(|interval| interval.script == 1) {
+            interval.facts.insert("by_name".to_string(), 0);
+        }
+    }),
+    ("tpcc-response", Severity::Doubt, "new-order: 9.", |data| {
+        *data = tpcc::run(1);
+        tpcc::set_latency(data, |name| if name == "new-order" { 1000 } else { 1 });
     }),
     ("too-few-transactions", Severity::Void, "60 committed in 30 s by 8 clients", |data| {
         set_committed(data, 0..36, |_| 2);
@@ -352,6 +374,9 @@ const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
     ("no-checkpoint", Severity::Note, "no checkpoint in 90 measured seconds", |_| {}),
     ("row-contention", Severity::Note, "8 clients update 1 branch", |data| {
         data.plan.cases[0].workload.scale = 1;
+    }),
+    ("tpcc-like", Severity::Note, "not met: terminals neither key nor think", |data| {
+        *data = tpcc::experiment(vec![tpcc::run(1)]);
     }),
     ("incomplete", Severity::Doubt, "1 of 3 runs is missing (1 not begun)", |data| data.runs.truncate(2)),
     ("closed-loop", Severity::Note, "1 of 1 cases", |_| {}),

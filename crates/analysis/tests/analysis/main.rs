@@ -5,4 +5,5 @@
 mod findings;
 mod numbers;
 mod quiet;
+mod tpcc;
 mod whole;

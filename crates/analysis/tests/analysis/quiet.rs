@@ -227,6 +227,8 @@ fn record(spec: RunSpec) -> RunRecord {
         done: None,
         rows_before: BTreeMap::new(),
         rows_after: Default::default(),
+        violations_before: Default::default(),
+        violations_after: Default::default(),
         survey: None,
         telemetry_unavailable: BTreeMap::new(),
     }

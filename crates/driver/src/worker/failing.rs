@@ -27,6 +27,11 @@ impl Worker<'_> {
         let cause = parse_error.as_ref().map(|error| words::server_message(error, text.as_deref()));
         let told = parse_error.as_deref().unwrap_or(error);
         let state = sqlstate(told.sqlstate.as_bytes());
+        if self.setup.clients[index].machine.expects(&told.sqlstate) {
+            // The transaction is undone as it should be.
+            self.end_command(index, now);
+            return self.go_on(index, now);
+        }
         let client = &self.setup.clients[index];
         let goes_on =
             client.cancelled || is_retryable(state) || self.setup.load.on_error == OnError::Continue;
@@ -279,7 +284,7 @@ impl Worker<'_> {
     /// Counts the transaction in flight, if there is one, whose client cannot go on with it.
     fn count_lost(&mut self, index: usize, state: SqlState, now: Nanos) {
         let client = &mut self.setup.clients[index];
-        if matches!(client.state, State::Sleeping { .. }) {
+        if matches!(client.state, State::Sleeping { .. } | State::Pausing { .. }) {
             self.n_sleeping -= 1;
         }
         if !client.in_flight() {

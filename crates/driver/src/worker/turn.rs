@@ -23,9 +23,12 @@ pub(super) enum Turn {
 }
 
 impl Worker<'_> {
-    /// The script of the next transaction. The choice of a slot that is skipped stays for the next one.
-    pub(super) fn next_script(&mut self) -> usize {
+    /// The script of the client's next transaction. The choice of a slot that is skipped stays for the next one.
+    pub(super) fn next_script(&mut self, index: usize, now: Nanos) -> usize {
         let Worker { chosen, setup, .. } = self;
+        if let Some(next) = setup.clients[index].machine.next_transaction(now) {
+            return next.program;
+        }
         *chosen.get_or_insert_with(|| setup.scripts.bundle.choose(&mut setup.choose))
     }
 
@@ -36,9 +39,18 @@ impl Worker<'_> {
         }
     }
 
-    /// Starts a transaction; `false` if it waits for its connection.
-    fn prepare(&mut self, index: usize, due: Nanos, now: Nanos) -> bool {
-        let script = self.next_script();
+    /// Starts a transaction; `false` if it waits for its connection, or its terminal for its time.
+    fn prepare(&mut self, index: usize, mut due: Nanos, now: Nanos) -> bool {
+        if self.setup.schedule.is_none()
+            && let Some(next) = self.setup.clients[index].machine.next_transaction(now)
+        {
+            due = next.due_ns;
+            if due > now {
+                self.pause(index, due);
+                return false;
+            }
+        }
+        let script = self.next_script(index, now);
         self.chosen = None;
         let client = &mut self.setup.clients[index];
         client.script = script;
@@ -49,6 +61,13 @@ impl Worker<'_> {
         client.pending_due = Some(due);
         self.dial(index, now);
         false
+    }
+
+    /// A terminal's next transaction is due at `until`.
+    fn pause(&mut self, index: usize, until: Nanos) {
+        self.setup.clients[index].state = State::Pausing { until };
+        self.n_sleeping += 1;
+        self.next_wake = self.next_wake.min(until);
     }
 
     /// Starts the transaction of the client's script.
@@ -83,6 +102,7 @@ impl Worker<'_> {
         // The transaction has started already; it goes on when the others have had their turn.
         self.setup.clients[index].state = State::Sleeping { until: now };
         self.n_sleeping += 1;
+        self.next_wake = now;
     }
 
     /// What a client does after a transaction: `true` if it has started the next one.
@@ -129,8 +149,10 @@ impl Worker<'_> {
                     }
                 }
                 Ok(Action::Sleep { ns }) => {
-                    client.state = State::Sleeping { until: now.saturating_add(ns) };
+                    let until = now.saturating_add(ns);
+                    client.state = State::Sleeping { until };
                     self.n_sleeping += 1;
+                    self.next_wake = self.next_wake.min(until);
                     return Turn::Waits;
                 }
                 Ok(Action::End) => return self.end_script(index, *now),
@@ -292,6 +314,7 @@ impl Worker<'_> {
         tally.latency.record(latency_ns);
         tally.latency_moments.record(latency_ns);
         tally.service.record(now - client.started);
+        client.machine.add_facts(&mut tally.facts);
         if limit_ns.is_some_and(|limit_ns| latency_ns > limit_ns) {
             tally.counts.late += 1;
         }

@@ -8,3 +8,5 @@ mod logs;
 mod options;
 mod pollers;
 mod scripts;
+mod tpcc;
+mod tprocc;

@@ -18,3 +18,4 @@ mod signals;
 mod stops;
 mod targets;
 mod tool;
+mod tpcc;

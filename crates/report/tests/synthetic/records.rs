@@ -70,6 +70,8 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
         }),
         done: None,
         rows_after: Default::default(),
+        violations_before: Default::default(),
+        violations_after: Default::default(),
         survey: None,
         rows_before: [
             ("pgbench_accounts", 10_000_000),

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""TPC-C by pgdyno, and by go-tpc if it is there, on one server over TCP, interleaved.
+
+Starts a throw-away PostgreSQL with the binaries in --bindir, loads --warehouses with each program and takes the time, then
+runs rounds in random order: pgdyno with statements, functions and procedures, tproc-c, and go-tpc. Prints medians of
+New-Orders per minute, CPU seconds of the client and of the server for 1,000 New-Orders, and the client's largest memory.
+Each program has a database of its own, which grows from round to round. Needs python3 and PostgreSQL's server programs.
+
+    cargo build --release
+    go install github.com/pingcap/go-tpc/cmd/go-tpc@latest
+    bench/tpcc.py --go-tpc ~/go/bin/go-tpc --rounds 3 --seconds 60
+
+With --hammerdb FILE, a file with HammerDB's own CREATE FUNCTION statements, tproc-c is also run with these.
+"""
+
+import argparse, json, os, random, re, resource, shutil, socket, statistics, subprocess, tempfile, time
+
+from driver_vs_pgbench import ROOT, Server
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Bench:
+    def __init__(self, args):
+        self.args, self.port = args, free_port()
+        settings = ["listen_addresses=127.0.0.1", f"port={self.port}", "shared_buffers=2GB", "max_wal_size=8GB",
+                    "synchronous_commit=off", "checkpoint_timeout=30min", *args.set]
+        os.environ["PGPORT"] = str(self.port)
+        self.server = Server(args.bindir, settings)
+        self.dir = tempfile.mkdtemp(prefix="pgdyno-tpcc-")
+        self.env = {**os.environ, "HOME": self.dir, "PGDYNO_CACHE": self.dir}
+
+    def target(self, database):
+        return f"host=127.0.0.1 port={self.port} user=postgres dbname={database}"
+
+    def sql(self, database, text):
+        psql = [os.path.join(self.args.bindir, "psql"), "-h", self.server.dir, "-U", "postgres", "-qAtX", "-d", database]
+        return subprocess.run([*psql, "-f", "-"], input=text, check=True, capture_output=True, text=True).stdout.strip()
+
+    def server_cpu(self):
+        """CPU seconds of the postmaster and of its children, those included that have ended."""
+        tick = os.sysconf("SC_CLK_TCK")
+        fields = lambda pid: open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+        root = self.server.process.pid
+        total = sum(int(n) for n in fields(root)[11:15])
+        for pid in open(f"/proc/{root}/task/{root}/children").read().split():
+            try:
+                total += sum(int(n) for n in fields(pid)[11:13])
+            except FileNotFoundError:
+                pass
+        return total / tick
+
+    def timed(self, command):
+        begun, before, server = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN), self.server_cpu()
+        done = subprocess.run(["/usr/bin/time", "-f", "peak %M", *command], capture_output=True, text=True, env=self.env,
+                              cwd=self.dir)
+        if done.returncode != 0:
+            raise SystemExit(f"{command}\n{done.stdout}\n{done.stderr}")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        peak_kb = int(re.findall(r"peak (\d+)", done.stderr)[-1])
+        return {"seconds": time.monotonic() - begun, "cpu": cpu, "server": self.server_cpu() - server,
+                "peak_mb": peak_kb / 1024, "output": done.stdout}
+
+    def new_orders(self, database):
+        return int(self.sql(database, "select sum(d_next_o_id) from district"))
+
+    def load(self, database, workload):
+        self.sql("postgres", f"create database {database}")
+        init = [self.args.pgdyno, "init", "-w", workload, "-s", str(self.args.warehouses), "--server",
+                self.target(database)]
+        return self.timed(init)["seconds"]
+
+    def load_go(self, database):
+        self.sql("postgres", f"create database {database}")
+        return self.timed([*self.go(database), "prepare", "--no-check"])["seconds"]
+
+    def go(self, database):
+        return [self.args.go_tpc, "tpcc", "-d", "postgres", "-H", "127.0.0.1", "-P", str(self.port), "-U", "postgres", "-D",
+                database, "--conn-params", "sslmode=disable", "--warehouses", str(self.args.warehouses), "-T",
+                str(self.args.clients)]
+
+    def run(self, database, workload, settings):
+        out = os.path.join(self.dir, f"out{time.monotonic_ns()}")
+        run = [self.args.pgdyno, "run", "-w", workload, "-s", str(self.args.warehouses), "-c", str(self.args.clients),
+               "--measure", f"{self.args.seconds}s", "--ramp-up", "0s", "--repeats", "1", "--json", "-o", out, "--server",
+               self.target(database)]
+        off = ["restore", "vacuum", "analyze", "prewarm", "settle"]
+        changes = [f"prepare.{name}=false" for name in off] + settings
+        done = self.timed([*run, *(word for change in changes for word in ("--set", change))])
+        case = json.loads(done["output"])["cases"][0]["tpcc"]
+        return {"nopm": case["nopm"], "cpu": case["driver_cpu_s"], "server": case["server_cpu_s"]}
+
+    def run_go(self, database):
+        before = self.new_orders(database)
+        done = self.timed([*self.go(database), "run", "--time", f"{self.args.seconds}s"])
+        n = self.new_orders(database) - before
+        return {"nopm": n * 60 / self.args.seconds, "cpu": done["cpu"] * 1000 / n, "server": done["server"] * 1000 / n,
+                "peak_mb": done["peak_mb"]}
+
+    def stop(self):
+        self.server.stop()
+        shutil.rmtree(self.dir)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bindir", default="/usr/lib/postgresql/15/bin")
+    parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/release/pgdyno"))
+    parser.add_argument("--go-tpc", help="the program go-tpc")
+    parser.add_argument("--hammerdb", help="SQL that makes HammerDB's functions")
+    parser.add_argument("--warehouses", type=int, default=10)
+    parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--set", action="append", default=[], help="server setting, name=value")
+    args = parser.parse_args()
+    bench = Bench(args)
+    try:
+        print(f"load of {args.warehouses} warehouses, s: pgdyno {bench.load('tpcc', 'tpcc'):.1f}", end="", flush=True)
+        print(f", as tproc-c {bench.load('tprocc', 'tproc-c'):.1f}", end="", flush=True)
+        sides = {calls: lambda calls=calls: bench.run("tpcc", "tpcc", [f"workload.calls={calls}"])
+                 for calls in ("statements", "functions", "procedures")}
+        sides["tproc-c"] = lambda: bench.run("tprocc", "tproc-c", [])
+        if args.hammerdb:
+            bench.sql("postgres", "create database hammerdb template tprocc")
+            bench.sql("hammerdb", "drop function dbms_random, neword, payment, delivery, ostat, slev")
+            bench.sql("hammerdb", open(args.hammerdb).read())
+            sides["tproc-c, HammerDB's functions"] = lambda: bench.run("hammerdb", "tproc-c", [])
+        if args.go_tpc:
+            print(f", go-tpc {bench.load_go('gotpc'):.1f}", end="", flush=True)
+            sides["go-tpc"] = lambda: bench.run_go("gotpc")
+        print()
+        results = {name: [] for name in sides}
+        for _ in range(args.rounds):
+            for name in random.sample(list(sides), len(sides)):
+                results[name].append(sides[name]())
+        print(f"medians of {args.rounds} rounds of {args.seconds} s, {args.clients} clients, TCP, synchronous_commit off")
+        print(f"{'':<30} {'NOPM':>9} {'client CPU s':>13} {'server CPU s':>13}   for 1,000 New-Orders")
+        for name, rounds in results.items():
+            median = lambda key: statistics.median(one[key] or 0 for one in rounds)
+            print(f"{name:<30} {median('nopm'):>9.0f} {median('cpu'):>13.3f} {median('server'):>13.2f}")
+    finally:
+        bench.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+//! Findings about TPC-C: whether a run is one, and what it lacks of the specification.
+
+use model::case::WorkloadKind;
+
+use super::{CaseContext, Rule, RunContext};
+use crate::finding::{Finding, Severity};
+
+pub(super) const TPCC_INPUTS: Rule = Rule {
+    id: "tpcc-inputs",
+    title: "The transactions are not those of TPC-C",
+    severity: "Void when a share of inputs (rollbacks, remote lines and payments, customers by name, lines per order, \
+               skipped deliveries, mix) is further than four standard deviations from the specification's",
+    source: "TPC-C 2.4.1, 2.5.1, 2.6.1, 2.7.4.2, 5.2.3, counted by the driver",
+    advice: "If deliveries were skipped, load again; otherwise this is an error inside pgdyno: please report it.",
+};
+
+pub(super) fn tpcc_inputs(context: &RunContext) -> Option<Finding> {
+    let tpcc = context.summary.tpcc.as_ref()?;
+    let missed: Vec<String> = tpcc
+        .inputs
+        .iter()
+        .filter(|input| !input.is_met())
+        .map(|input| {
+            format!("{} {:.4} of {} (specification {})", input.what, input.counted, input.n, input.expected)
+        })
+        .collect();
+    (!missed.is_empty()).then(|| TPCC_INPUTS.finds(Severity::Void, super::words::list(&missed, 3)))
+}
+
+pub(super) const TPCC_RESPONSE: Rule = Rule {
+    id: "tpcc-response",
+    title: "Terminals wait longer than TPC-C allows",
+    severity: "Doubt when the 90th percentile of a transaction's response times is above 5 s (Stock-Level 20 s, deferred \
+               Delivery 80 s)",
+    source: "TPC-C 5.2.5.3 and 2.7.2.2",
+    advice: "Drive fewer terminals or warehouses.",
+};
+
+pub(super) fn tpcc_response(context: &RunContext) -> Option<Finding> {
+    let tpcc = context.summary.tpcc.as_ref()?;
+    let late: Vec<String> = tpcc
+        .profiles
+        .iter()
+        .filter(|profile| !profile.is_in_limit())
+        .filter_map(|profile| {
+            let s = |ns: u64| ns as f64 / 1e9;
+            let p90_s = s(profile.latency?.p90_ns);
+            Some(format!("{}: {p90_s:.1} s, limit {:.0} s", profile.name, s(profile.p90_limit_ns?)))
+        })
+        .collect();
+    (!late.is_empty()).then(|| TPCC_RESPONSE.finds(Severity::Doubt, super::words::list(&late, 5)))
+}
+
+pub(super) const TPCC_LIKE: Rule = Rule {
+    id: "tpcc-like",
+    title: "TPC-C-like: not a TPC-C result, and no tpmC",
+    severity: "Note for each TPC-C and TPROC-C case, with the conditions of the specification that are not met",
+    source: "TPC-C 5.11 and the TPC's fair use policy: only audited results may be called tpmC",
+    advice: "Say NOPM, say what is not met, and compare with no published tpmC.",
+};
+
+pub(super) fn tpcc_like(context: &CaseContext) -> Option<Finding> {
+    let tpcc = context.summary.tpcc.as_ref()?;
+    let lead = match context.case.workload.kind {
+        WorkloadKind::TprocC => "as HammerDB has it",
+        _ => "not met",
+    };
+    Some(TPCC_LIKE.finds(Severity::Note, format!("{lead}: {}", tpcc.unmet.join("; "))))
+}

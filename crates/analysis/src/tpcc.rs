@@ -1,0 +1,320 @@
+//! TPC-C in its own words: New-Orders per minute, response times against the limits of the specification, inputs
+//! against their expected shares, and which conditions of the specification a run does not meet.
+
+use model::case::{Case, Isolation, Think, WorkloadKind};
+use model::interval::Counts;
+use serde::Serialize;
+
+use crate::seconds::{Distributions, Script};
+use crate::summary::{LatencySummary, RunSummary};
+
+const NEW_ORDER: &str = "new-order";
+const DEFERRED: &str = "deferred-delivery";
+/// Terminals of each warehouse (clause 4.2.2).
+const TERMINALS_PER_WAREHOUSE: u32 = 10;
+/// New-Orders a minute that keying and think times allow one warehouse at most (clause 4.2, note on the maximum).
+const NOPM_PER_WAREHOUSE_MAX: f64 = 12.86;
+/// Seconds of a measurement interval (clause 5.5, since revision 5.0).
+const MEASURE_S_MIN: f64 = 7200.0;
+/// Standard deviations by which a share may miss its expectation: by chance, once in 16,000.
+const SIGMAS: f64 = 4.0;
+/// Share of deliveries that may be skipped (clause 2.7.4.2).
+const SKIPPED_MAX: f64 = 0.01;
+
+/// In what HammerDB's TPROC-C differs from the specification, with stored functions: kept, because other numbers of the
+/// same name have it too.
+const HAMMERDB_DIFFERS: [&str; 9] = [
+    "items and customers are drawn uniformly, not by NURand: less contention (2.1.6)",
+    "payments and order-statuses by last name look for the text of a placeholder and find nobody; such a payment sets \
+     the balance of another customer (2.5.2.2)",
+    "the New-Orders that should be rolled back are committed, with a line without price, and counted (2.4.1.4)",
+    "C_YTD_PAYMENT, C_PAYMENT_CNT, C_DELIVERY_CNT, S_YTD, S_ORDER_CNT and S_REMOTE_CNT stay as they are",
+    "balances are read without a lock before they are written: payments of one customer can be lost",
+    "lines may take the amounts and district texts of other lines, and amounts have tax and discount in them",
+    "a deadlock ends in another error, because a function cannot roll back (2D000), and is not tried again",
+    "each transaction is drawn by itself, without a deck; no keying or think times; deliveries are not deferred",
+    "clients fewer than warehouses leave the other warehouses untouched, unless they go round all of them",
+];
+
+/// A run, or all runs of a case together.
+#[derive(Debug, Clone, Serialize)]
+pub struct TpccSummary {
+    /// New-Orders per minute of the measure, those included that were rolled back as they should (clause 2.4.1.4).
+    pub nopm: f64,
+    /// The same of each run, in the order of execution.
+    pub nopm_runs: Vec<f64>,
+    /// Orders per minute that are in the database.
+    pub orders_per_min: f64,
+    /// Transactions of all kinds that terminals completed per minute.
+    pub tpm: f64,
+    /// What HammerDB calls TPM: commits and rollbacks of all databases per minute, whoever made them; TPROC-C only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_tpm: Option<f64>,
+    /// CPU seconds of the driver for 1,000 New-Orders.
+    pub driver_cpu_s: Option<f64>,
+    /// CPU seconds of the server for 1,000 New-Orders.
+    pub server_cpu_s: Option<f64>,
+    /// New-Orders per minute and warehouse.
+    pub nopm_per_warehouse: f64,
+    /// Each kind of transaction.
+    pub profiles: Vec<ProfileSummary>,
+    /// Inputs, as the driver counted them.
+    pub inputs: Vec<InputShare>,
+    /// Why the result is TPC-C-like and no tpmC: conditions of the specification that are not met; for TPROC-C, in
+    /// what HammerDB's transactions differ from it.
+    pub unmet: Vec<String>,
+}
+
+/// What is known of a run, or of the runs of a case, beside what the driver counted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Known {
+    pub(crate) measured_s: f64,
+    /// Of each run; empty for a single one.
+    pub(crate) nopm_runs: Vec<f64>,
+    /// Transactions of all databases per second.
+    pub(crate) server_tps: Option<f64>,
+    /// CPU seconds per second.
+    pub(crate) driver_cpu: Option<f64>,
+    pub(crate) server_cpu: Option<f64>,
+}
+
+impl Known {
+    /// Of the runs of a case: sums, and means that the length of each weighs.
+    pub(crate) fn of_runs(runs: &[&RunSummary]) -> Known {
+        let measured_s: f64 = runs.iter().map(|run| run.measured_s).sum();
+        let mean = |of: &dyn Fn(&RunSummary) -> Option<f64>| -> Option<f64> {
+            let sum: Option<f64> = runs.iter().map(|run| Some(of(run)? * run.measured_s)).sum();
+            sum.filter(|_| measured_s > 0.0).map(|sum| sum / measured_s)
+        };
+        Known {
+            measured_s,
+            nopm_runs: runs.iter().filter_map(|run| Some(run.tpcc.as_ref()?.nopm)).collect(),
+            server_tps: mean(&|run| Some(run.tpcc.as_ref()?.server_tpm? / 60.0)),
+            driver_cpu: mean(&|run| run.resources.driver_cpu),
+            server_cpu: mean(&|run| run.resources.server_cpu),
+        }
+    }
+}
+
+/// One kind of transaction.
+#[derive(Debug, Clone, Serialize)]
+pub struct ProfileSummary {
+    /// `new-order`, `payment`, `order-status`, `delivery`, `stock-level`, `deferred-delivery`.
+    pub name: String,
+    /// Counts of the measure.
+    pub counts: Counts,
+    /// Share of all transactions of terminals, 0 to 1; `None` for what no terminal waits for.
+    pub share: Option<f64>,
+    /// Response time: end minus due.
+    pub latency: Option<LatencySummary>,
+    /// Service time: end minus sent.
+    pub service: Option<LatencySummary>,
+    /// What the 90th percentile of response times may be (clauses 5.2.5.3 and 2.7.2.2), nanoseconds; TPROC-C has no
+    /// limits.
+    pub p90_limit_ns: Option<u64>,
+}
+
+impl ProfileSummary {
+    /// Whether the 90th percentile is within its limit, as far as there is one.
+    pub fn is_in_limit(&self) -> bool {
+        let late = |latency: LatencySummary| self.p90_limit_ns.is_some_and(|limit| latency.p90_ns > limit);
+        !self.latency.is_some_and(late)
+    }
+}
+
+/// An input that the specification gives a share or a mean.
+#[derive(Debug, Clone, Serialize)]
+pub struct InputShare {
+    /// What: `payments of remote customers`.
+    pub what: String,
+    /// Of so many.
+    pub n: u64,
+    /// The share that was counted; of lines per order, the mean.
+    pub counted: f64,
+    /// What the specification has.
+    pub expected: f64,
+    /// The least that is taken for that.
+    pub low: f64,
+    /// The most.
+    pub high: f64,
+}
+
+impl InputShare {
+    /// Whether it is what the specification has, give or take chance.
+    pub fn is_met(&self) -> bool {
+        self.n == 0 || (self.low..=self.high).contains(&self.counted)
+    }
+}
+
+/// The summary of a run, or of several of a case; `None` for other workloads.
+pub(crate) fn summarize(case: &Case, sums: &Distributions, known: Known) -> Option<TpccSummary> {
+    let kind = case.workload.kind;
+    let is_hammerdb = kind == WorkloadKind::TprocC;
+    let Known { measured_s, nopm_runs, server_tps, driver_cpu, server_cpu } = known;
+    if !(is_hammerdb || kind == WorkloadKind::Tpcc) || measured_s <= 0.0 {
+        return None;
+    }
+    let scripts = &sums.scripts;
+    let per_min = |n: u64| n as f64 * 60.0 / measured_s;
+    let mut profiles = profiles(scripts.values());
+    if is_hammerdb {
+        profiles.iter_mut().for_each(|profile| profile.p90_limit_ns = None);
+    }
+    let new_orders = scripts.values().find(|sums| sums.name == NEW_ORDER);
+    let n_new_orders = new_orders.map_or(0, |sums| sums.counts.committed);
+    let n_undone = new_orders.map_or(0, |sums| sums.fact("rolled_back"));
+    let of_terminals = profiles.iter().filter(|profile| profile.name != DEFERRED);
+    let nopm = per_min(n_new_orders);
+    let nopm_per_warehouse = nopm / f64::from(case.workload.scale.max(1));
+    // HammerDB draws items and quantities in the server, where nobody counts them.
+    let inputs = if is_hammerdb { Vec::new() } else { inputs(scripts.values(), case.workload.scale) };
+    let each_1000 = |cpu: Option<f64>| Some(cpu? * 60_000.0 / nopm).filter(|_| nopm > 0.0);
+    let mut summary = TpccSummary {
+        nopm,
+        nopm_runs: if nopm_runs.is_empty() { vec![nopm] } else { nopm_runs },
+        orders_per_min: per_min(n_new_orders.saturating_sub(n_undone)),
+        tpm: per_min(of_terminals.map(|profile| profile.counts.committed).sum()),
+        server_tpm: server_tps.filter(|_| is_hammerdb).map(|tps| tps * 60.0),
+        driver_cpu_s: each_1000(driver_cpu),
+        server_cpu_s: each_1000(server_cpu),
+        nopm_per_warehouse,
+        profiles,
+        inputs,
+        unmet: Vec::new(),
+    };
+    summary.unmet = match case.workload.tpcc {
+        Some(spec) => unmet(case, spec.think, spec.isolation, &summary),
+        None => HAMMERDB_DIFFERS.map(String::from).into(),
+    };
+    Some(summary)
+}
+
+fn profiles<'a>(scripts: impl Iterator<Item = &'a Script> + Clone) -> Vec<ProfileSummary> {
+    let n: u64 = scripts.clone().filter(|sums| sums.name != DEFERRED).map(|sums| sums.counts.committed).sum();
+    let profile = |sums: &Script| ProfileSummary {
+        name: sums.name.clone(),
+        counts: sums.counts,
+        share: (sums.name != DEFERRED && n > 0).then(|| sums.counts.committed as f64 / n as f64),
+        latency: sums.latency.summary(),
+        service: sums.service.summary(),
+        p90_limit_ns: Some(p90_limit_s(&sums.name) * 1_000_000_000),
+    };
+    scripts.map(profile).collect()
+}
+
+/// Limits of the 90th percentile in seconds: clause 5.2.5.3; of deferred deliveries, clause 2.7.2.2.
+fn p90_limit_s(profile: &str) -> u64 {
+    match profile {
+        "stock-level" => 20,
+        DEFERRED => 80,
+        _ => 5,
+    }
+}
+
+fn inputs<'a>(scripts: impl Iterator<Item = &'a Script> + Clone, warehouses: u32) -> Vec<InputShare> {
+    let of = |name: &str| scripts.clone().find(|sums| sums.name == name);
+    let committed = |name: &str| of(name).map_or(0, |sums| sums.counts.committed);
+    let fact = |name: &str, fact: &str| of(name).map_or(0, |sums| sums.fact(fact));
+    let (orders, lines) = (committed(NEW_ORDER), fact(NEW_ORDER, "lines"));
+    let payments = committed("payment");
+    // With one warehouse there is no other.
+    let away = |share: f64| if warehouses > 1 { share } else { 0.0 };
+    let mut all = vec![
+        share("New-Orders rolled back", fact(NEW_ORDER, "rolled_back"), orders, 0.01),
+        share("lines from another warehouse", fact(NEW_ORDER, "remote_lines"), lines, away(0.01)),
+        share("payments of another warehouse's customers", fact("payment", "remote"), payments, away(0.15)),
+        share("payments by last name", fact("payment", "by_name"), payments, 0.60),
+        share(
+            "Order-Statuses by last name",
+            fact("order-status", "by_name"),
+            committed("order-status"),
+            0.60,
+        ),
+    ];
+    // Uniform over 5 to 15: variance 10.
+    let band = SIGMAS * (10.0 / (orders.max(1)) as f64).sqrt();
+    let mean = if orders == 0 { 0.0 } else { lines as f64 / orders as f64 };
+    all.push(InputShare {
+        what: "lines of an order".to_string(),
+        n: orders,
+        counted: mean,
+        expected: 10.0,
+        low: 10.0 - band,
+        high: 10.0 + band,
+    });
+    let delivered = fact("delivery", "delivered") + fact(DEFERRED, "delivered");
+    let skipped = fact("delivery", "skipped") + fact(DEFERRED, "skipped");
+    all.push(InputShare {
+        what: "districts without an order to deliver".to_string(),
+        n: delivered + skipped,
+        counted: ratio(skipped, delivered + skipped),
+        expected: 0.0,
+        low: 0.0,
+        high: SKIPPED_MAX,
+    });
+    let n: u64 = scripts.clone().filter(|sums| sums.name != DEFERRED).map(|sums| sums.counts.committed).sum();
+    // Clause 5.2.3: the least share of each but New-Order.
+    for (name, least) in
+        [("payment", 0.43), ("order-status", 0.04), ("delivery", 0.04), ("stock-level", 0.04)]
+    {
+        let chance = share(&format!("share of {name}"), committed(name), n, least);
+        all.push(InputShare { high: 1.0, ..chance });
+    }
+    all
+}
+
+fn share(what: &str, k: u64, n: u64, expected: f64) -> InputShare {
+    let band = SIGMAS * (expected * (1.0 - expected) / n.max(1) as f64).sqrt();
+    InputShare {
+        what: what.to_string(),
+        n,
+        counted: ratio(k, n),
+        expected,
+        low: expected - band,
+        high: expected + band,
+    }
+}
+
+fn ratio(k: u64, n: u64) -> f64 {
+    if n == 0 { 0.0 } else { k as f64 / n as f64 }
+}
+
+fn unmet(case: &Case, think: Think, isolation: Isolation, summary: &TpccSummary) -> Vec<String> {
+    let workload = &case.workload;
+    let mut unmet = Vec::new();
+    if think == Think::None {
+        unmet.push(
+            "terminals neither key nor think (clause 5.2.5), and deliveries are not deferred (2.7.2)"
+                .to_string(),
+        );
+    }
+    let terminals = workload.scale.saturating_mul(TERMINALS_PER_WAREHOUSE);
+    if workload.n_clients != terminals {
+        unmet.push(format!("{} terminals instead of ten for each warehouse (4.2.2)", workload.n_clients));
+    }
+    if f64::from(case.window.measure_s) < MEASURE_S_MIN {
+        unmet.push(format!("{} s measured instead of two hours (5.5)", case.window.measure_s));
+    }
+    if summary.nopm_per_warehouse > NOPM_PER_WAREHOUSE_MAX {
+        unmet.push(format!(
+            "{:.0} New-Orders per minute and warehouse, where terminals that think make {NOPM_PER_WAREHOUSE_MAX} at most (4.2)",
+            summary.nopm_per_warehouse
+        ));
+    }
+    if isolation != Isolation::Serializable {
+        unmet.push(format!("isolation level {isolation}: level 3 (3.4.1) is not guaranteed"));
+    }
+    let late = summary.profiles.iter().filter(|profile| !profile.is_in_limit());
+    unmet.extend(late.map(|profile| {
+        format!("90th percentile of {} above {} s (5.2.5.3)", profile.name, p90_limit_s(&profile.name))
+    }));
+    let missed = summary.inputs.iter().filter(|input| !input.is_met());
+    unmet.extend(
+        missed.map(|input| format!("{}: {:.3}, not {:.3}", input.what, input.counted, input.expected)),
+    );
+    unmet.push(
+        "no audit, full disclosure report, price, 60-day space, or durability test (clauses 3.5, 4.2.3, 7 to 9)"
+            .to_string(),
+    );
+    unmet
+}

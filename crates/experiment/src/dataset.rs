@@ -1,0 +1,95 @@
+//! Which tables a workload runs on: several workloads may share a set.
+
+use model::case::WorkloadKind;
+use model::script::CaseData;
+use workload::{tpcb, tpcc};
+
+/// A set of tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Dataset {
+    /// pgbench's four tables: all TPC-B-like workloads.
+    Tpcb,
+    /// The nine tables of TPC-C.
+    Tpcc,
+    /// The same by HammerDB's types, names and functions.
+    TprocC,
+}
+
+impl Dataset {
+    /// All sets.
+    pub const ALL: [Dataset; 3] = [Dataset::Tpcb, Dataset::Tpcc, Dataset::TprocC];
+
+    /// The set that a case runs on, if it is one of these.
+    pub fn of(data: &CaseData) -> Option<Dataset> {
+        match data {
+            CaseData::Tpcb => Some(Dataset::Tpcb),
+            CaseData::Tpcc => Some(Dataset::Tpcc),
+            CaseData::TprocC => Some(Dataset::TprocC),
+            CaseData::None | CaseData::Files(_) => None,
+        }
+    }
+
+    /// The set of that name.
+    pub fn named(name: &str) -> Option<Dataset> {
+        Dataset::ALL.into_iter().find(|dataset| dataset.name() == name)
+    }
+
+    /// The name in load markers and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Dataset::Tpcb => "tpcb",
+            Dataset::Tpcc => "tpcc",
+            Dataset::TprocC => "tproc-c",
+        }
+    }
+
+    /// For people.
+    pub fn title(self) -> &'static str {
+        match self {
+            Dataset::Tpcb => "TPC-B-like",
+            Dataset::Tpcc => "TPC-C",
+            Dataset::TprocC => "TPROC-C",
+        }
+    }
+
+    /// The workload that loads it, where only the tables are asked for.
+    pub fn workload(self) -> WorkloadKind {
+        match self {
+            Dataset::Tpcb => WorkloadKind::Tpcb,
+            Dataset::Tpcc => WorkloadKind::Tpcc,
+            Dataset::TprocC => WorkloadKind::TprocC,
+        }
+    }
+
+    /// The table whose comment is the load marker: one row for each scale unit.
+    pub fn marked_table(self) -> &'static str {
+        match self {
+            Dataset::Tpcb => tpcb::Table::Branches.name(),
+            Dataset::Tpcc | Dataset::TprocC => tpcc::Table::Warehouse.name(),
+        }
+    }
+
+    /// The table that gains a row with each payment, or each transaction.
+    pub fn history_table(self) -> &'static str {
+        match self {
+            Dataset::Tpcb => tpcb::Table::History.name(),
+            Dataset::Tpcc | Dataset::TprocC => tpcc::Table::History.name(),
+        }
+    }
+
+    /// All tables.
+    pub fn tables(self) -> Vec<&'static str> {
+        match self {
+            Dataset::Tpcb => tpcb::TABLES.iter().map(|table| table.name()).collect(),
+            Dataset::Tpcc | Dataset::TprocC => tpcc::TABLES.iter().map(|table| table.name()).collect(),
+        }
+    }
+
+    /// Disk that freshly loaded data takes with its indexes, bytes, about.
+    pub fn estimated_bytes(self, scale: u32) -> u64 {
+        match self {
+            Dataset::Tpcb => tpcb::estimated_bytes(scale),
+            Dataset::Tpcc | Dataset::TprocC => tpcc::estimated_bytes(scale),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! Loading and checking the tables of TPC-C.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use loader::Streams;
+use wire::session::Session;
+use workload::marker::{Marker, MarkerState};
+use workload::tpcc::{self, Population, Style, TABLES};
+use workload::tprocc;
+
+use crate::check::{CheckReport, run_checks};
+use crate::data::{self, DataState};
+use crate::dataset::Dataset;
+use crate::load::{self, LoadProgress, LoadReport, LoadRequest, STOPPED_LOADING};
+
+/// Seed of the rows: the same everywhere, so that every database of a scale is the same.
+const POPULATION_SEED: u64 = 1;
+/// Pair of the load marker that holds C-Load for last names (clause 2.1.6.1).
+pub const C_LOAD: &str = "c_load";
+/// Streams that find work at the same time: there are three large tables.
+const STREAMS_MAX: usize = 3;
+/// Rows of an order's lines, in the mean.
+const LINES_PER_ORDER: u64 = 10;
+/// The checks that HammerDB's transactions do not break.
+const KEPT_BY_HAMMERDB: [&str; 12] = [
+    "row-counts",
+    "3.3.2.1",
+    "3.3.2.2",
+    "3.3.2.3",
+    "3.3.2.4",
+    "3.3.2.5",
+    "3.3.2.6",
+    "3.3.2.7",
+    "3.3.2.8",
+    "3.3.2.9",
+    "3.3.2.11",
+    "lines",
+];
+/// Larger tables are not read around each run: about 100 warehouses, and some seconds.
+const QUICK_BYTES_MAX: u64 = 512 << 20;
+
+/// Loads the tables, marked as unfinished until they are whole.
+///
+/// # Errors
+/// When tables are there that must not be dropped, when the server fails, or when `stop` is raised.
+pub fn load(
+    session: &mut Session,
+    dataset: Dataset,
+    request: &LoadRequest<'_>,
+    progress: &mut dyn FnMut(LoadProgress),
+) -> Result<LoadReport> {
+    let result = load_all(session, dataset, request, progress);
+    if result.is_err() && request.stop.load(Ordering::Relaxed) {
+        bail!(STOPPED_LOADING);
+    }
+    result
+}
+
+fn load_all(
+    session: &mut Session,
+    dataset: Dataset,
+    request: &LoadRequest<'_>,
+    progress: &mut dyn FnMut(LoadProgress),
+) -> Result<LoadReport> {
+    let begun = Instant::now();
+    load::refuse_foreign(session, dataset, request.replace)?;
+    let at = session.query("select date_trunc('second', now())::text")?;
+    let at = at.scalar().context("the server has a clock")?.to_string();
+    let style = if dataset == Dataset::Tpcc { Style::Spec } else { Style::HammerDb };
+    let population = Population { warehouses: request.scale, seed: POPULATION_SEED, style, at };
+    let marker = |state| {
+        let c_load = population.constants().c_last.to_string();
+        Marker {
+            workload: dataset.name().to_string(),
+            scale: request.scale,
+            tool_version: env!("CARGO_PKG_VERSION").to_string(),
+            state,
+            extra: [(C_LOAD.to_string(), c_load)].into(),
+        }
+    };
+    let comment = |state| marker(state).comment_sql_on(dataset.marked_table());
+    // Before anything is dropped: the server may have no room for them.
+    let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let n_streams = request.n_streams.map_or(n_cpus.clamp(1, STREAMS_MAX), |n| n as usize);
+    let mut others: Vec<Session> = (1..n_streams).map(|_| (request.connect)()).collect::<Result<_>>()?;
+    let mut statements = tpcc::drop_all();
+    match dataset {
+        Dataset::TprocC => {
+            statements.push(tprocc::drop_routines());
+            statements.extend(tprocc::create_tables());
+            statements.extend(tprocc::create_routines());
+        }
+        Dataset::Tpcb | Dataset::Tpcc => {
+            statements.extend(tpcc::create_tables());
+            statements.extend(tpcc::create_routines(session.server_version_num()));
+        }
+    }
+    statements.push(comment(MarkerState::Loading));
+    load::change(session, dataset, &statements)?;
+
+    let rows_total = rows_about(request.scale);
+    let streams =
+        Streams { sessions: std::iter::once(&mut *session).chain(&mut others).collect(), stop: request.stop };
+    let filled = streams.run(loader::tpcc::fill(&population), &mut |sent| {
+        // How many lines orders have is only known when they are made.
+        let rows_done = sent.n_rows.min(rows_total);
+        let step = if rows_done == rows_total { "indexes" } else { "rows" };
+        progress(LoadProgress { step, rows_done, rows_total });
+    });
+    let sent = filled.map_err(|error| load::explained(session, dataset, error))?;
+    session.execute(&comment(MarkerState::Finished { at: (request.now)() }))?;
+    Ok(LoadReport {
+        n_rows: sent.n_rows,
+        data_bytes: sent.data_bytes,
+        n_streams,
+        seconds: begun.elapsed().as_secs_f64(),
+    })
+}
+
+/// The conditions that are cheap, with an example of each that is broken; none where even these would take long.
+///
+/// # Errors
+/// When the server fails.
+pub(crate) fn quick_check(session: &mut Session) -> Result<BTreeMap<String, String>> {
+    let size = session.query("select pg_relation_size('history') + pg_relation_size('orders')")?;
+    let bytes: u64 = size.scalar().and_then(|n| n.parse().ok()).context("a relation has a size")?;
+    if bytes > QUICK_BYTES_MAX {
+        return Ok(BTreeMap::new());
+    }
+    session.execute("begin transaction isolation level repeatable read read only")?;
+    let mut checks = tpcc::checks(1);
+    checks.retain(|check| tpcc::QUICK.contains(&check.id));
+    let results = run_checks(session, &checks)?;
+    session.execute("commit")?;
+    let broken = results.into_iter().filter_map(|result| {
+        let example = result.violations.first()?;
+        Some((result.id, format!("{}: {example}", result.title)))
+    });
+    Ok(broken.collect())
+}
+
+fn rows_about(warehouses: u32) -> u64 {
+    let rows = |table: tpcc::Table| match table {
+        tpcc::Table::OrderLine => table.units(warehouses) * LINES_PER_ORDER,
+        _ => table.units(warehouses),
+    };
+    TABLES.into_iter().map(rows).sum()
+}
+
+/// Verifies the consistency conditions, and before the first transaction the population too.
+///
+/// # Errors
+/// When there are no such tables, they are unfinished, or the server fails.
+pub fn check(session: &mut Session, dataset: Dataset) -> Result<CheckReport> {
+    let scale = match data::inspect(session, dataset)? {
+        DataState::Whole(marker) => marker.scale,
+        DataState::Foreign { scale: Some(scale), .. } if scale > 0 => scale,
+        DataState::Foreign { tables, .. } => {
+            bail!("the tables {} are not a whole {} set", tables.join(", "), dataset.title())
+        }
+        DataState::Half(marker) => bail!(
+            "loading scale {} was begun by pgdyno {} and not finished; load again with pgdyno init",
+            marker.scale,
+            marker.tool_version
+        ),
+        DataState::Absent => {
+            bail!("the database has no {} tables; load them with pgdyno init", dataset.title())
+        }
+    };
+    session.execute("begin transaction isolation level repeatable read read only")?;
+    let mut checks = tpcc::checks(scale);
+    if dataset == Dataset::TprocC {
+        checks.retain(|check| KEPT_BY_HAMMERDB.contains(&check.id));
+    } else if session.query(tpcc::is_fresh())?.is_empty() {
+        checks.extend(tpcc::fresh_checks(scale));
+    }
+    let results = run_checks(session, &checks)?;
+    let history = session.query("select count(*) from history")?;
+    let history_rows = history.scalar().and_then(|n| n.parse().ok()).unwrap_or(0);
+    session.execute("commit")?;
+    Ok(CheckReport { scale, history_rows, results })
+}

@@ -1,0 +1,42 @@
+//! Enums whose variants are words in files and on the command line.
+
+/// Defines such an enum: its words, `FromStr`, `Display`, and serde by the same words.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident, $what:literal {
+        $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+
+    }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        pub enum $name {
+            $($(#[$variant_doc])* #[serde(rename = $word)] $variant,)+
+        }
+
+        impl $name {
+            /// The word used in files and on the command line.
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $($name::$variant => $word,)+
+                }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = String;
+
+            fn from_str(text: &str) -> Result<$name, String> {
+                let words = [$($word),+];
+                [$($name::$variant),+].into_iter().find(|word| word.as_str() == text).ok_or_else(|| {
+                    format!("`{text}` is not {}; use one of: {}", $what, words.join(", "))
+                })
+            }
+        }
+    };
+}
+
+pub(crate) use words;

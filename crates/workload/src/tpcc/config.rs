@@ -1,0 +1,187 @@
+//! What a run of the workload may choose.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use super::Constants;
+
+/// How a transaction's SQL is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Calls {
+    /// Each statement by itself, a round trip each.
+    #[default]
+    Statements,
+    /// One call of a PL/pgSQL function.
+    Functions,
+    /// One CALL of a PL/pgSQL procedure, which ends its transaction itself (PostgreSQL 11 and later).
+    Procedures,
+}
+
+impl Calls {
+    /// All ways.
+    pub const ALL: [Calls; 3] = [Calls::Statements, Calls::Functions, Calls::Procedures];
+
+    /// The word used in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Calls::Statements => "statements",
+            Calls::Functions => "functions",
+            Calls::Procedures => "procedures",
+        }
+    }
+}
+
+impl fmt::Display for Calls {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Calls {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Calls, String> {
+        Calls::ALL
+            .into_iter()
+            .find(|calls| calls.as_str() == text)
+            .ok_or_else(|| format!("`{text}` is not a way to call; use statements, functions or procedures"))
+    }
+}
+
+/// Whether terminals wait between transactions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Think {
+    /// They do not: not as the specification has it, but what most measurements do.
+    #[default]
+    None,
+    /// Keying and think times of clause 5.2.5, and deliveries deferred (clause 2.7.2).
+    Spec,
+}
+
+impl Think {
+    /// Both.
+    pub const ALL: [Think; 2] = [Think::None, Think::Spec];
+
+    /// The word used in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Think::None => "none",
+            Think::Spec => "spec",
+        }
+    }
+}
+
+impl fmt::Display for Think {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Think {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Think, String> {
+        Think::ALL
+            .into_iter()
+            .find(|think| think.as_str() == text)
+            .ok_or_else(|| format!("`{text}` is not a think time; use none or spec"))
+    }
+}
+
+/// A run of the workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Warehouses in the database.
+    pub warehouses: u32,
+    /// How SQL is sent.
+    pub calls: Calls,
+    /// Whether terminals wait.
+    pub think: Think,
+    /// C-Run.
+    pub constants: Constants,
+}
+
+/// A parameter of a run that is missing or not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// It is not there.
+    #[error("the load of tpcc has no `{0}`")]
+    Missing(&'static str),
+    /// It cannot be read.
+    #[error("the load of tpcc has `{key}={value}`, which is not understood")]
+    Unknown {
+        /// Its name.
+        key: &'static str,
+        /// What it is.
+        value: String,
+    },
+}
+
+impl Config {
+    /// The parameters as they stand in a load's definitions.
+    ///
+    /// # Errors
+    /// When one is missing or not understood.
+    pub fn from_defines(defines: &BTreeMap<String, String>) -> Result<Config, ConfigError> {
+        fn read<T: FromStr>(defines: &BTreeMap<String, String>, key: &'static str) -> Result<T, ConfigError> {
+            let value = defines.get(key).ok_or(ConfigError::Missing(key))?;
+            value.parse().map_err(|_| ConfigError::Unknown { key, value: value.clone() })
+        }
+        let constants = Constants {
+            c_last: read(defines, "c_last")?,
+            c_id: read(defines, "c_id")?,
+            ol_i_id: read(defines, "ol_i_id")?,
+        };
+        let warehouses: u32 = read(defines, "scale")?;
+        if warehouses == 0 {
+            return Err(ConfigError::Unknown { key: "scale", value: "0".to_owned() });
+        }
+        Ok(Config { warehouses, calls: read(defines, "calls")?, think: read(defines, "think")?, constants })
+    }
+
+    /// The same as definitions.
+    pub fn defines(&self) -> BTreeMap<String, String> {
+        [
+            ("scale", self.warehouses.to_string()),
+            ("calls", self.calls.to_string()),
+            ("think", self.think.to_string()),
+            ("c_last", self.constants.c_last.to_string()),
+            ("c_id", self.constants.c_id.to_string()),
+            ("ol_i_id", self.constants.ol_i_id.to_string()),
+        ]
+        .map(|(key, value)| (key.to_owned(), value))
+        .into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_give_the_configuration_back() {
+        for calls in Calls::ALL {
+            for think in Think::ALL {
+                let config = Config { warehouses: 7, calls, think, constants: Constants::for_load(1) };
+                assert_eq!(Config::from_defines(&config.defines()), Ok(config));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_named() {
+        let config = Config {
+            warehouses: 7,
+            calls: Calls::Statements,
+            think: Think::None,
+            constants: Constants::for_load(1),
+        };
+        let mut defines = config.defines();
+        defines.insert("calls".to_owned(), "letters".to_owned());
+        let message = Config::from_defines(&defines).unwrap_err().to_string();
+        assert!(message.contains("`calls=letters`"), "{message}");
+        defines.remove("c_id");
+        assert_eq!(Config::from_defines(&defines), Err(ConfigError::Missing("c_id")));
+    }
+}

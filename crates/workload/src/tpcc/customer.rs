@@ -1,0 +1,84 @@
+//! Which customer a Payment or an Order-Status is about: by number, or by last name (clauses 2.5.1.2 and 2.6.1.2).
+
+use super::parameter::Parameter;
+use super::strings::last_name;
+use super::transaction::{Home, Row, number};
+use crate::random::Prng;
+use crate::text::write_uint;
+
+/// A customer that is looked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sought {
+    pub(crate) w_id: u32,
+    pub(crate) d_id: u32,
+    /// The number of the last name, if it is looked for by name.
+    pub(crate) by_name: Option<u32>,
+    /// The customer's number, once it is known.
+    pub(crate) c_id: Option<u32>,
+    /// All that have the name, by their first names.
+    namesakes: Vec<u32>,
+}
+
+impl Sought {
+    /// Draws by whom: 60 % by last name, 40 % by number.
+    pub(crate) fn draw(&mut self, prng: &mut Prng, home: &Home) {
+        let constants = &home.config.constants;
+        self.by_name = (prng.uint64_range(1, 100) <= 60).then(|| constants.last_name(prng));
+        self.c_id = self.by_name.is_none().then(|| constants.customer(prng));
+    }
+
+    /// Starts looking.
+    pub(crate) fn begin(&mut self) {
+        self.namesakes.clear();
+        if self.by_name.is_some() {
+            self.c_id = None;
+        }
+    }
+
+    /// Takes in a customer of the name; they come in the order of their first names.
+    pub(crate) fn take(&mut self, row: &mut Row) -> Option<()> {
+        self.namesakes.push(number(row)?);
+        Some(())
+    }
+
+    /// Chooses the one in the middle, position n/2 rounded up (clause 2.5.2.2).
+    pub(crate) fn choose(&mut self) -> Result<(), &'static str> {
+        let n = self.namesakes.len();
+        let middle = self.namesakes.get(n.wrapping_sub(1) / 2);
+        self.c_id = Some(*middle.ok_or("a customer of the last name")?);
+        Ok(())
+    }
+
+    /// Appends a parameter that is the customer's.
+    pub(crate) fn parameter(&self, parameter: Parameter, out: &mut Vec<u8>) -> bool {
+        match parameter {
+            Parameter::CWId => write_uint(out, self.w_id.into()),
+            Parameter::CDId => write_uint(out, self.d_id.into()),
+            Parameter::CId => match self.c_id {
+                Some(c_id) => write_uint(out, c_id.into()),
+                None => return false,
+            },
+            Parameter::CLast => match self.by_name {
+                Some(name) => last_name(name, out),
+                None => return false,
+            },
+            _ => return false,
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_namesakes_the_one_in_the_middle_is_chosen() {
+        for (n, expected) in [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)] {
+            let mut sought = Sought { by_name: Some(0), namesakes: (1..=n).collect(), ..Sought::default() };
+            sought.choose().unwrap();
+            assert_eq!(sought.c_id, Some(expected), "of {n}");
+        }
+        assert!(Sought { by_name: Some(0), ..Sought::default() }.choose().is_err());
+    }
+}

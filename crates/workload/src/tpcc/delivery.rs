@@ -1,0 +1,137 @@
+//! The Delivery transaction (clause 2.7): one business transaction that delivers the oldest order of each of the
+//! ten districts, in one database transaction.
+
+use super::DISTRICTS;
+use super::config::Calls;
+use super::parameter::Parameter;
+use super::strings::{cents, decimal};
+use super::transaction::{Home, Row, Transaction, call_once, number};
+use crate::machine::Action;
+use crate::random::Prng;
+use crate::text::write_uint;
+
+/// Statements, by their numbers in `statements::DELIVERY`; also the step that was taken last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(usize)]
+enum Step {
+    /// The transaction opens.
+    Begin = 0,
+    /// The district's oldest row of NEW-ORDER; without one, the district is skipped.
+    Oldest,
+    /// That row goes; if another terminal took it meanwhile, the next oldest is looked for.
+    Take,
+    /// O_CARRIER_ID; the customer.
+    Order,
+    /// OL_DELIVERY_D of all lines; their amounts.
+    Lines,
+    /// The customer owes the sum.
+    Customer,
+    /// The transaction closes.
+    Commit,
+    /// Nothing was sent yet, or nothing more is to be sent.
+    #[default]
+    Rest,
+}
+
+/// A Delivery transaction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Delivery {
+    carrier_id: u32,
+    // The try.
+    step: Step,
+    is_called: bool,
+    n_rows: u32,
+    d_id: u32,
+    o_id: u32,
+    c_id: u32,
+    /// In cents.
+    amount: i64,
+    n_delivered: u32,
+}
+
+impl Delivery {
+    /// Goes to the next district.
+    fn next_district(&mut self) -> Step {
+        self.d_id += 1;
+        if u64::from(self.d_id) <= DISTRICTS { Step::Oldest } else { Step::Commit }
+    }
+}
+
+impl Transaction for Delivery {
+    fn draw(&mut self, prng: &mut Prng, _home: &Home) {
+        self.carrier_id = prng.uint64_range(1, 10) as u32; // 2.7.1.2
+    }
+
+    fn begin(&mut self) {
+        self.step = Step::Rest;
+        self.is_called = false;
+        self.d_id = 0;
+        self.n_delivered = 0;
+    }
+
+    fn step(&mut self, calls: Calls) -> Result<Action, &'static str> {
+        if calls != Calls::Statements {
+            return Ok(call_once(&mut self.is_called));
+        }
+        let n_rows = std::mem::take(&mut self.n_rows);
+        self.step = match self.step {
+            Step::Rest => Step::Begin,
+            Step::Begin => self.next_district(),
+            Step::Oldest if n_rows == 1 => Step::Take,
+            Step::Oldest => self.next_district(),
+            Step::Take if n_rows == 1 => Step::Order,
+            Step::Take => Step::Oldest,
+            Step::Order if n_rows == 1 => {
+                self.amount = 0;
+                Step::Lines
+            }
+            Step::Order => return Err("the order that is delivered"),
+            Step::Lines if n_rows > 0 => Step::Customer,
+            Step::Lines => return Err("the lines of the order that is delivered"),
+            Step::Customer => {
+                self.n_delivered += 1;
+                self.next_district()
+            }
+            Step::Commit => {
+                self.step = Step::Rest;
+                return Ok(Action::End);
+            }
+        };
+        Ok(Action::Send { statement: self.step as usize })
+    }
+
+    fn take_row(&mut self, mut row: Row) -> Option<()> {
+        self.n_rows += 1;
+        match self.step {
+            Step::Oldest => self.o_id = number(&mut row)?,
+            Step::Order => self.c_id = number(&mut row)?,
+            Step::Lines => self.amount += cents(row.next()??)?,
+            // A function or procedure.
+            Step::Rest => self.n_delivered = number(&mut row)?,
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn parameter(&self, home: &Home, parameter: Parameter, out: &mut Vec<u8>) -> bool {
+        let value = match parameter {
+            Parameter::WId => home.w_id,
+            Parameter::DId => self.d_id,
+            Parameter::OId => self.o_id,
+            Parameter::CId => self.c_id,
+            Parameter::Carrier => self.carrier_id,
+            Parameter::Amount => {
+                decimal(out, self.amount.unsigned_abs(), 2);
+                return true;
+            }
+            _ => return false,
+        };
+        write_uint(out, value.into());
+        true
+    }
+
+    fn add_facts(&self, facts: &mut [u64]) {
+        facts[0] += u64::from(self.n_delivered);
+        facts[1] += DISTRICTS - u64::from(self.n_delivered);
+    }
+}

@@ -1,0 +1,103 @@
+//! The Order-Status transaction (clause 2.6).
+
+use super::config::Calls;
+use super::customer::Sought;
+use super::parameter::Parameter;
+use super::transaction::{Home, Row, Transaction, call_once, number};
+use crate::machine::Action;
+use crate::random::Prng;
+use crate::text::write_uint;
+
+/// Statements, by their numbers in `statements::ORDER_STATUS`; also the step that was taken last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(usize)]
+enum Step {
+    /// The transaction opens.
+    Begin = 0,
+    /// All customers of the last name, with what is shown of them.
+    ByName,
+    /// The customer, by number.
+    ById,
+    /// The customer's last order.
+    Order,
+    /// Its lines.
+    Lines,
+    /// The transaction closes.
+    Commit,
+    /// Nothing was sent yet, or nothing more is to be sent.
+    #[default]
+    Rest,
+}
+
+/// An Order-Status transaction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OrderStatus {
+    customer: Sought,
+    // The try.
+    step: Step,
+    is_called: bool,
+    n_rows: u32,
+    o_id: u32,
+}
+
+impl Transaction for OrderStatus {
+    fn draw(&mut self, prng: &mut Prng, home: &Home) {
+        self.customer.w_id = home.w_id;
+        self.customer.d_id = prng.uint64_range(1, 10) as u32; // 2.6.1.2
+        self.customer.draw(prng, home);
+    }
+
+    fn begin(&mut self) {
+        self.step = Step::Rest;
+        self.is_called = false;
+        self.customer.begin();
+    }
+
+    fn step(&mut self, calls: Calls) -> Result<Action, &'static str> {
+        if calls != Calls::Statements {
+            return Ok(call_once(&mut self.is_called));
+        }
+        let n_rows = std::mem::take(&mut self.n_rows);
+        self.step = match self.step {
+            Step::Rest => Step::Begin,
+            Step::Begin if self.customer.by_name.is_some() => Step::ByName,
+            Step::Begin => Step::ById,
+            Step::ByName => {
+                self.customer.choose()?;
+                Step::Order
+            }
+            Step::ById if n_rows == 1 => Step::Order,
+            Step::ById => return Err("the customer"),
+            Step::Order if n_rows == 1 => Step::Lines,
+            Step::Order => return Err("the customer's last order"),
+            Step::Lines => Step::Commit,
+            Step::Commit => {
+                self.step = Step::Rest;
+                return Ok(Action::End);
+            }
+        };
+        Ok(Action::Send { statement: self.step as usize })
+    }
+
+    fn take_row(&mut self, mut row: Row) -> Option<()> {
+        self.n_rows += 1;
+        match self.step {
+            Step::ByName => self.customer.take(&mut row)?,
+            Step::Order => self.o_id = number(&mut row)?,
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn parameter(&self, _home: &Home, parameter: Parameter, out: &mut Vec<u8>) -> bool {
+        match parameter {
+            Parameter::OId => write_uint(out, self.o_id.into()),
+            other => return self.customer.parameter(other, out),
+        }
+        true
+    }
+
+    fn add_facts(&self, facts: &mut [u64]) {
+        facts[0] += u64::from(self.customer.by_name.is_some());
+    }
+}

@@ -1,0 +1,130 @@
+//! The Payment transaction (clause 2.5).
+
+use super::config::Calls;
+use super::customer::Sought;
+use super::parameter::Parameter;
+use super::strings::decimal;
+use super::transaction::{Home, Row, Transaction, call_once, other_warehouse};
+use crate::machine::Action;
+use crate::random::Prng;
+use crate::text::write_uint;
+
+/// Statements, by their numbers in `statements::PAYMENT`; also the step that was taken last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(usize)]
+enum Step {
+    /// The transaction opens.
+    Begin = 0,
+    /// W_YTD grows; name and address.
+    Warehouse,
+    /// D_YTD grows; name and address.
+    District,
+    /// All customers of the last name, if it is by name.
+    ByName,
+    /// The customer pays; with bad credit, the payment goes into C_DATA too.
+    Customer,
+    /// The row of HISTORY.
+    History,
+    /// The transaction closes.
+    Commit,
+    /// Nothing was sent yet, or nothing more is to be sent.
+    #[default]
+    Rest,
+}
+
+/// A Payment transaction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Payment {
+    d_id: u32,
+    customer: Sought,
+    is_remote: bool,
+    /// In cents.
+    amount: u64,
+    // The try.
+    step: Step,
+    is_called: bool,
+    n_rows: u32,
+    /// H_DATA: the names of warehouse and district, four spaces between them.
+    data: Vec<u8>,
+}
+
+impl Transaction for Payment {
+    fn draw(&mut self, prng: &mut Prng, home: &Home) {
+        self.d_id = prng.uint64_range(1, 10) as u32; // 2.5.1.2
+        // 2.5.1.2: 85 % of the customers are at home, the others in any district of another warehouse.
+        let is_away = prng.uint64_range(1, 100) > 85;
+        let other = if is_away { other_warehouse(prng, home) } else { None };
+        self.is_remote = other.is_some();
+        self.customer.w_id = other.unwrap_or(home.w_id);
+        self.customer.d_id = if is_away { prng.uint64_range(1, 10) as u32 } else { self.d_id };
+        self.customer.draw(prng, home);
+        self.amount = prng.uint64_range(100, 500_000); // 2.5.1.3
+    }
+
+    fn begin(&mut self) {
+        self.step = Step::Rest;
+        self.is_called = false;
+        self.customer.begin();
+    }
+
+    fn step(&mut self, calls: Calls) -> Result<Action, &'static str> {
+        if calls != Calls::Statements {
+            return Ok(call_once(&mut self.is_called));
+        }
+        let n_rows = std::mem::take(&mut self.n_rows);
+        self.step = match self.step {
+            Step::Rest => Step::Begin,
+            Step::Begin => Step::Warehouse,
+            Step::Warehouse if n_rows == 1 => Step::District,
+            Step::Warehouse => return Err("the home warehouse"),
+            Step::District if n_rows != 1 => return Err("the district"),
+            Step::District if self.customer.by_name.is_some() => Step::ByName,
+            Step::District => Step::Customer,
+            Step::ByName => {
+                self.customer.choose()?;
+                Step::Customer
+            }
+            Step::Customer if n_rows == 1 => Step::History,
+            Step::Customer => return Err("the customer"),
+            Step::History => Step::Commit,
+            Step::Commit => {
+                self.step = Step::Rest;
+                return Ok(Action::End);
+            }
+        };
+        Ok(Action::Send { statement: self.step as usize })
+    }
+
+    fn take_row(&mut self, mut row: Row) -> Option<()> {
+        self.n_rows += 1;
+        match self.step {
+            Step::Warehouse => {
+                self.data.clear();
+                self.data.extend_from_slice(row.next()??);
+            }
+            Step::District => {
+                self.data.extend_from_slice(b"    ");
+                self.data.extend_from_slice(row.next()??);
+            }
+            Step::ByName => self.customer.take(&mut row)?,
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn parameter(&self, home: &Home, parameter: Parameter, out: &mut Vec<u8>) -> bool {
+        match parameter {
+            Parameter::WId => write_uint(out, home.w_id.into()),
+            Parameter::DId => write_uint(out, self.d_id.into()),
+            Parameter::HAmount => decimal(out, self.amount, 2),
+            Parameter::HData => out.extend_from_slice(&self.data),
+            other => return self.customer.parameter(other, out),
+        }
+        true
+    }
+
+    fn add_facts(&self, facts: &mut [u64]) {
+        facts[0] += u64::from(self.is_remote);
+        facts[1] += u64::from(self.customer.by_name.is_some());
+    }
+}

@@ -1,0 +1,142 @@
+//! The transactions as programs of a bundle: their names, statements, and what is counted of them.
+
+use std::sync::Arc;
+
+use super::config::{Calls, Config, Think};
+use super::{parameter, routines, statements};
+use crate::script::{Command, Program, Step};
+use crate::statement::{Fetch, Statement};
+use crate::variables::VariableTable;
+
+/// A kind of transaction that the driver counts by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Profile {
+    /// Clause 2.4.
+    NewOrder,
+    /// Clause 2.5.
+    Payment,
+    /// Clause 2.6.
+    OrderStatus,
+    /// Clause 2.7. With think times, this is what the terminal waits for: that the delivery is queued.
+    Delivery,
+    /// Clause 2.8.
+    StockLevel,
+    /// A queued delivery's execution (clause 2.7.2), while the terminal goes on.
+    DeferredDelivery,
+}
+
+impl Profile {
+    /// All of them, in the order of [`programs`].
+    pub const ALL: [Profile; 6] = [
+        Profile::NewOrder,
+        Profile::Payment,
+        Profile::OrderStatus,
+        Profile::Delivery,
+        Profile::StockLevel,
+        Profile::DeferredDelivery,
+    ];
+
+    /// Name for people and for files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Profile::NewOrder => "new-order",
+            Profile::Payment => "payment",
+            Profile::OrderStatus => "order-status",
+            Profile::Delivery => "delivery",
+            Profile::StockLevel => "stock-level",
+            Profile::DeferredDelivery => "deferred-delivery",
+        }
+    }
+
+    /// Cards of a deck (clause 5.2.4.2).
+    pub fn cards(self) -> u32 {
+        match self {
+            Profile::NewOrder | Profile::Payment => 10,
+            Profile::OrderStatus | Profile::Delivery | Profile::StockLevel => 1,
+            Profile::DeferredDelivery => 0,
+        }
+    }
+
+    /// What is counted of the transactions that ended well, beside their number.
+    pub fn facts(self, think: Think) -> &'static [&'static str] {
+        match self {
+            Profile::NewOrder => &["rolled_back", "lines", "remote_lines"],
+            Profile::Payment => &["remote", "by_name"],
+            Profile::OrderStatus => &["by_name"],
+            Profile::Delivery if think == Think::Spec => &[],
+            Profile::Delivery | Profile::DeferredDelivery => &["delivered", "skipped"],
+            Profile::StockLevel => &[],
+        }
+    }
+
+    /// The SQL that the profile sends, with `:name` for values.
+    fn sources(self, config: &Config) -> Vec<&'static str> {
+        let is_queued = config.think == Think::Spec && self == Profile::Delivery;
+        match (self, config.calls) {
+            _ if is_queued => Vec::new(),
+            (_, Calls::Functions | Calls::Procedures) => vec![routines::call(self, config.calls)],
+            (Profile::NewOrder, _) => statements::NEW_ORDER.to_vec(),
+            (Profile::Payment, _) => statements::PAYMENT.to_vec(),
+            (Profile::OrderStatus, _) => statements::ORDER_STATUS.to_vec(),
+            (Profile::Delivery | Profile::DeferredDelivery, _) => statements::DELIVERY.to_vec(),
+            (Profile::StockLevel, _) => statements::STOCK_LEVEL.to_vec(),
+        }
+    }
+}
+
+/// The programs of a run, in the order of [`Profile::ALL`], each with its weight in the mix.
+pub fn programs(config: &Config) -> Vec<(Program, u32)> {
+    let profiles = match config.think {
+        Think::None => &Profile::ALL[..5],
+        Think::Spec => &Profile::ALL[..],
+    };
+    let mut variables = parameter::table();
+    let mut programs: Vec<(Program, u32)> =
+        profiles.iter().map(|profile| (program(*profile, config, &mut variables), profile.cards())).collect();
+    debug_assert_eq!(variables.len(), parameter::count(), "statements name values that no terminal has");
+    let variables = Arc::new(variables);
+    for (program, _) in &mut programs {
+        program.variables = Arc::clone(&variables);
+    }
+    programs
+}
+
+fn program(profile: Profile, config: &Config, variables: &mut VariableTable) -> Program {
+    let sources = profile.sources(config);
+    let statements: Vec<Statement> = sources
+        .iter()
+        .zip(1..)
+        .map(|(source, line)| Statement { fetch: Fetch::Rows, ..Statement::new(source, line, variables) })
+        .collect();
+    let step = |(statement, s): (usize, &Statement)| Step {
+        command: Command::Sql { statement },
+        line: s.line,
+        label: s.label.clone(),
+    };
+    Program {
+        name: profile.name().to_owned(),
+        commands: statements.iter().enumerate().map(step).collect(),
+        statements,
+        variables: Arc::default(),
+        profile: Some(profile),
+        facts: profile.facts(config.think),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Constants;
+    use super::*;
+
+    #[test]
+    fn statements_name_only_values_that_terminals_have() {
+        for calls in Calls::ALL {
+            for think in Think::ALL {
+                let config = Config { warehouses: 1, calls, think, constants: Constants::for_load(1) };
+                let programs = programs(&config);
+                assert_eq!(programs[0].0.variables.len(), parameter::count(), "{calls} {think}");
+                assert_eq!(programs.iter().map(|(_, weight)| weight).sum::<u32>(), 23);
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The transactions as PL/pgSQL functions and procedures, one call each.
+//!
+//! Function and procedure have one body. They differ in how an order with an unused item is undone: a function raises
+//! [`UNUSED_ITEM_SQLSTATE`](super::UNUSED_ITEM_SQLSTATE), a procedure rolls its transaction back and returns.
+
+use super::config::Calls;
+use super::programs::Profile;
+
+/// A transaction as a routine.
+struct Routine {
+    name: &'static str,
+    /// Names and types of what it takes.
+    takes: &'static str,
+    /// Names and types of what it gives.
+    gives: &'static [&'static str],
+    declares: &'static str,
+    body: &'static str,
+}
+
+const NEW_ORDER: Routine = Routine {
+    name: "tpcc_new_order",
+    takes: "p_w_id int, p_d_id int, p_c_id int, p_all_local int, p_numbers int[], p_items int[], p_supplies int[], \
+            p_quantities int[]",
+    gives: &[
+        "r_o_id int",
+        "r_last text",
+        "r_credit text",
+        "r_discount numeric",
+        "r_w_tax numeric",
+        "r_d_tax numeric",
+        "r_total numeric",
+        "r_names text[]",
+        "r_stocks int[]",
+        "r_brands text[]",
+        "r_prices numeric[]",
+        "r_amounts numeric[]",
+    ],
+    declares: "v_n int := cardinality(p_items); v_done int[]; v_price numeric; v_name text; v_data text; \
+               v_stock int; v_stock_data text; v_dist text; v_amount numeric;",
+    body: include_str!("sql/new_order.sql"),
+};
+
+const PAYMENT: Routine = Routine {
+    name: "tpcc_payment",
+    takes: "p_w_id int, p_d_id int, p_c_w_id int, p_c_d_id int, p_c_id int, p_c_last text, p_amount numeric",
+    gives: &[
+        "r_c_id int",
+        "r_warehouse text[]",
+        "r_district text[]",
+        "r_customer text[]",
+        "r_since timestamptz",
+        "r_credit_lim numeric",
+        "r_discount numeric",
+        "r_balance numeric",
+        "r_data text",
+    ],
+    declares: "v_ids int[];",
+    body: include_str!("sql/payment.sql"),
+};
+
+const ORDER_STATUS: Routine = Routine {
+    name: "tpcc_order_status",
+    takes: "p_w_id int, p_d_id int, p_c_id int, p_c_last text",
+    gives: &[
+        "r_c_id int",
+        "r_balance numeric",
+        "r_first text",
+        "r_middle text",
+        "r_last text",
+        "r_o_id int",
+        "r_entry_d timestamptz",
+        "r_carrier_id int",
+        "r_items int[]",
+        "r_supplies int[]",
+        "r_quantities int[]",
+        "r_amounts numeric[]",
+        "r_delivery_ds timestamptz[]",
+    ],
+    declares: "v_ids int[];",
+    body: include_str!("sql/order_status.sql"),
+};
+
+const DELIVERY: Routine = Routine {
+    name: "tpcc_delivery",
+    takes: "p_w_id int, p_carrier_id int",
+    gives: &["r_delivered int"],
+    declares: "v_o_id int; v_c_id int; v_amount numeric;",
+    body: include_str!("sql/delivery.sql"),
+};
+
+const STOCK_LEVEL: Routine = Routine {
+    name: "tpcc_stock_level",
+    takes: "p_w_id int, p_d_id int, p_threshold int",
+    gives: &["r_low int"],
+    declares: "v_next int;",
+    body: include_str!("sql/stock_level.sql"),
+};
+
+const ROUTINES: [&Routine; 5] = [&NEW_ORDER, &PAYMENT, &ORDER_STATUS, &DELIVERY, &STOCK_LEVEL];
+
+/// What stands in a body where the transaction is to be undone.
+const UNDO: &str = "@undo@;";
+const UNDO_IN_FUNCTION: &str = "raise exception 'item number is not valid' using errcode = 'TPC01';";
+const UNDO_IN_PROCEDURE: &str = "rollback; return;";
+
+/// The first version with procedures.
+const VERSION_NUM_PROCEDURES: u32 = 110_000;
+
+/// The statements that make all functions, and from PostgreSQL 11 on all procedures.
+pub fn create_routines(version_num: u32) -> Vec<String> {
+    let functions = ROUTINES.iter().map(|routine| routine.function());
+    let procedures =
+        ROUTINES.iter().filter(|_| version_num >= VERSION_NUM_PROCEDURES).map(|routine| routine.procedure());
+    functions.chain(procedures).collect()
+}
+
+impl Routine {
+    fn function(&self) -> String {
+        let gives: Vec<String> = self.gives.iter().map(|result| format!("out {result}")).collect();
+        let body = self.body.replace(UNDO, UNDO_IN_FUNCTION);
+        self.create("function", "", &gives.join(", "), &body)
+    }
+
+    fn procedure(&self) -> String {
+        // Before PostgreSQL 14 procedures have no OUT parameters, but INOUT.
+        let gives: Vec<String> = self.gives.iter().map(|result| format!("inout {result}")).collect();
+        let body = self.body.replace(UNDO, UNDO_IN_PROCEDURE);
+        self.create("procedure", "_p", &gives.join(", "), &body)
+    }
+
+    fn create(&self, kind: &str, suffix: &str, gives: &str, body: &str) -> String {
+        let Routine { name, takes, declares, .. } = self;
+        format!(
+            "create {kind} {name}{suffix}({takes}, {gives}) language plpgsql as $body$\ndeclare {declares}\nbegin\n\
+             {body}end $body$"
+        )
+    }
+}
+
+/// The statement that calls a transaction's routine.
+pub(crate) fn call(profile: Profile, calls: Calls) -> &'static str {
+    let is_procedure = calls == Calls::Procedures;
+    match (profile, is_procedure) {
+        (Profile::NewOrder, false) => {
+            "select * from tpcc_new_order(:w_id, :d_id, :c_id, :o_all_local, :ol_numbers, :ol_i_ids, \
+             :ol_supply_w_ids, :ol_quantities)"
+        }
+        (Profile::NewOrder, true) => {
+            "call tpcc_new_order_p(:w_id, :d_id, :c_id, :o_all_local, :ol_numbers, :ol_i_ids, :ol_supply_w_ids, \
+             :ol_quantities, null, null, null, null, null, null, null, null, null, null, null, null)"
+        }
+        (Profile::Payment, false) => {
+            "select * from tpcc_payment(:w_id, :d_id, :c_w_id, :c_d_id, :c_id, :c_last, :h_amount)"
+        }
+        (Profile::Payment, true) => {
+            "call tpcc_payment_p(:w_id, :d_id, :c_w_id, :c_d_id, :c_id, :c_last, :h_amount, \
+             null, null, null, null, null, null, null, null, null)"
+        }
+        (Profile::OrderStatus, false) => "select * from tpcc_order_status(:c_w_id, :c_d_id, :c_id, :c_last)",
+        (Profile::OrderStatus, true) => {
+            "call tpcc_order_status_p(:c_w_id, :c_d_id, :c_id, :c_last, \
+             null, null, null, null, null, null, null, null, null, null, null, null, null)"
+        }
+        (Profile::Delivery | Profile::DeferredDelivery, false) => {
+            "select * from tpcc_delivery(:w_id, :o_carrier_id)"
+        }
+        (Profile::Delivery | Profile::DeferredDelivery, true) => {
+            "call tpcc_delivery_p(:w_id, :o_carrier_id, null)"
+        }
+        (Profile::StockLevel, false) => "select * from tpcc_stock_level(:w_id, :d_id, :threshold)",
+        (Profile::StockLevel, true) => "call tpcc_stock_level_p(:w_id, :d_id, :threshold, null)",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routines_come_with_their_version() {
+        assert_eq!(create_routines(100_000).len(), 5);
+        let all = create_routines(150_000);
+        assert_eq!(all.len(), 10);
+        assert!(all.iter().all(|sql| !sql.contains('@')), "{all:?}");
+        assert!(all[5].contains("rollback; return;") && all[0].contains("TPC01"));
+    }
+
+    #[test]
+    fn calls_of_procedures_give_a_place_to_each_result() {
+        for profile in [Profile::NewOrder, Profile::Payment, Profile::OrderStatus, Profile::Delivery] {
+            let routine = ROUTINES
+                .into_iter()
+                .find(|routine| call(profile, Calls::Functions).contains(routine.name))
+                .unwrap();
+            let given = call(profile, Calls::Procedures).matches("null").count();
+            assert_eq!(given, routine.gives.len(), "{}", routine.name);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The Stock-Level transaction (clause 2.8).
+
+use super::config::Calls;
+use super::parameter::Parameter;
+use super::transaction::{Home, Row, Transaction, call_once, number};
+use crate::machine::Action;
+use crate::random::Prng;
+use crate::text::write_uint;
+
+/// Statements, by their numbers in `statements::STOCK_LEVEL`; also the step that was taken last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(usize)]
+enum Step {
+    /// The transaction opens.
+    Begin = 0,
+    /// D_NEXT_O_ID.
+    District,
+    /// Items of the last 20 orders with a stock below the threshold.
+    Count,
+    /// The transaction closes.
+    Commit,
+    /// Nothing was sent yet, or nothing more is to be sent.
+    #[default]
+    Rest,
+}
+
+/// A Stock-Level transaction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StockLevel {
+    threshold: u32,
+    // The try.
+    step: Step,
+    is_called: bool,
+    n_rows: u32,
+    next_o_id: u32,
+}
+
+impl Transaction for StockLevel {
+    fn draw(&mut self, prng: &mut Prng, _home: &Home) {
+        self.threshold = prng.uint64_range(10, 20) as u32; // 2.8.1.2
+    }
+
+    fn begin(&mut self) {
+        self.step = Step::Rest;
+        self.is_called = false;
+    }
+
+    fn step(&mut self, calls: Calls) -> Result<Action, &'static str> {
+        if calls != Calls::Statements {
+            return Ok(call_once(&mut self.is_called));
+        }
+        let n_rows = std::mem::take(&mut self.n_rows);
+        self.step = match self.step {
+            Step::Rest => Step::Begin,
+            Step::Begin => Step::District,
+            Step::District if n_rows == 1 => Step::Count,
+            Step::District => return Err("the district"),
+            Step::Count => Step::Commit,
+            Step::Commit => {
+                self.step = Step::Rest;
+                return Ok(Action::End);
+            }
+        };
+        Ok(Action::Send { statement: self.step as usize })
+    }
+
+    fn take_row(&mut self, mut row: Row) -> Option<()> {
+        self.n_rows += 1;
+        if self.step == Step::District {
+            self.next_o_id = number(&mut row)?;
+        }
+        Some(())
+    }
+
+    fn parameter(&self, home: &Home, parameter: Parameter, out: &mut Vec<u8>) -> bool {
+        let value = match parameter {
+            Parameter::WId => home.w_id,
+            Parameter::DId => home.d_id,
+            Parameter::OId => self.next_o_id,
+            Parameter::Threshold => self.threshold,
+            _ => return false,
+        };
+        write_uint(out, value.into());
+        true
+    }
+
+    fn add_facts(&self, _facts: &mut [u64]) {}
+}

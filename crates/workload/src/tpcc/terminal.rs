@@ -1,0 +1,265 @@
+//! One terminal: its home, its deck of cards, its inputs, and the transaction that it is in.
+
+use super::config::{Config, Think};
+use super::delivery::Delivery;
+use super::new_order::NewOrder;
+use super::order_status::OrderStatus;
+use super::parameter::Parameter;
+use super::payment::Payment;
+use super::programs::Profile;
+use super::stock_level::StockLevel;
+use super::transaction::{Home, Row, Transaction};
+use super::{Calls, DISTRICTS, UNUSED_ITEM_SQLSTATE};
+use crate::machine::Action;
+use crate::random::Prng;
+use crate::variables::VariableId;
+
+const SECOND_NS: f64 = 1e9;
+/// Cards of a deck.
+const CARDS: usize = 23;
+
+/// The transaction that a terminal takes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Next {
+    /// Index of its program in the bundle.
+    pub program: usize,
+    /// When it is due, on the caller's clock in nanoseconds; in the past if the terminal is late.
+    pub due_ns: u64,
+}
+
+/// A terminal.
+#[derive(Clone, Debug)]
+pub struct Terminal {
+    home: Home,
+    /// A stream for each purpose, so that neither pauses nor the mix change what is ordered.
+    inputs: Prng,
+    pauses: Prng,
+    shuffles: Prng,
+    deck: [Profile; CARDS],
+    /// Cards of the deck that were played.
+    n_played: usize,
+    /// Chosen and not begun yet.
+    next: Option<(Profile, u64)>,
+    /// The profile that runs, or ran last.
+    profile: Profile,
+    /// The end of the last transaction that the terminal itself waited for.
+    free_since: Option<u64>,
+    /// A delivery was queued and is not executed yet (clause 2.7.2).
+    is_delivery_queued: bool,
+    statement: usize,
+    new_order: NewOrder,
+    payment: Payment,
+    order_status: OrderStatus,
+    delivery: Delivery,
+    stock_level: StockLevel,
+}
+
+impl Terminal {
+    /// The terminal number `id`, from 0. Terminals are spread over warehouses first, then over their districts, so that
+    /// ten times as many terminals as warehouses have each pair once (clause 2.8.1.1).
+    pub fn new(config: Config, mut prng: Prng, id: usize) -> Terminal {
+        let warehouse = id % config.warehouses as usize;
+        let district = id / config.warehouses as usize % DISTRICTS as usize;
+        let home = Home { config, w_id: warehouse as u32 + 1, d_id: district as u32 + 1 };
+        let mut deck = [Profile::NewOrder; CARDS];
+        let cards = Profile::ALL.into_iter().flat_map(|p| std::iter::repeat_n(p, p.cards() as usize));
+        deck.iter_mut().zip(cards).for_each(|(place, card)| *place = card);
+        let (pauses, shuffles) = (prng.derive(), prng.derive());
+        Terminal {
+            home,
+            inputs: prng,
+            pauses,
+            shuffles,
+            deck,
+            n_played: CARDS,
+            next: None,
+            profile: Profile::NewOrder,
+            free_since: None,
+            is_delivery_queued: false,
+            statement: 0,
+            new_order: NewOrder::default(),
+            payment: Payment::default(),
+            order_status: OrderStatus::default(),
+            delivery: Delivery::default(),
+            stock_level: StockLevel::default(),
+        }
+    }
+
+    /// The next transaction, the same until it is begun. `now_ns` is the end of the last one, or the beginning.
+    pub fn next(&mut self, now_ns: u64) -> Next {
+        if self.home.config.think == Think::Spec && self.next.is_none() {
+            self.next = Some(self.next_of_spec(now_ns));
+        }
+        let (profile, due_ns) = match self.next {
+            Some(next) => next,
+            None => {
+                let card = self.draw_card();
+                self.next = Some((card, now_ns));
+                (card, now_ns)
+            }
+        };
+        let due_ns = if self.home.config.think == Think::None { now_ns } else { due_ns };
+        Next { program: profile as usize, due_ns }
+    }
+
+    /// A queued delivery is executed at once. Otherwise the terminal thinks about what it has seen, and keys in what
+    /// is next (clause 5.2.2).
+    fn next_of_spec(&mut self, now_ns: u64) -> (Profile, u64) {
+        if self.is_delivery_queued {
+            self.free_since = Some(now_ns);
+            return (Profile::DeferredDelivery, now_ns);
+        }
+        let card = self.draw_card();
+        let ended = if self.profile == Profile::DeferredDelivery { self.free_since.take() } else { None };
+        // At the beginning, terminals have not all just come to their desks.
+        let thought = match self.profile {
+            Profile::DeferredDelivery => Profile::Delivery,
+            profile => profile,
+        };
+        let pause_s = self.think_s(thought) + keying_s(card);
+        (card, ended.unwrap_or(now_ns) + (pause_s * SECOND_NS) as u64)
+    }
+
+    /// Think time (clause 5.2.5.4): negative exponential, cut at ten times its mean.
+    fn think_s(&mut self, after: Profile) -> f64 {
+        let mean_s = think_mean_s(after);
+        let uniform = 1.0 - self.pauses.double();
+        (-uniform.ln() * mean_s).min(10.0 * mean_s)
+    }
+
+    /// The next card of the deck, shuffled anew when all are played (clause 5.2.4.2).
+    fn draw_card(&mut self) -> Profile {
+        if self.n_played == CARDS {
+            for last in (1..CARDS).rev() {
+                self.deck.swap(last, self.shuffles.uint64_range(0, last as u64) as usize);
+            }
+            self.n_played = 0;
+        }
+        self.n_played += 1;
+        self.deck[self.n_played - 1]
+    }
+
+    /// Begins a transaction of a profile: draws its inputs.
+    pub fn begin(&mut self, profile: Profile) {
+        self.next = None;
+        self.profile = profile;
+        match profile {
+            Profile::Delivery => self.is_delivery_queued = self.home.config.think == Think::Spec,
+            Profile::DeferredDelivery => self.is_delivery_queued = false,
+            _ => {}
+        }
+        // What is queued is executed with the carrier that was keyed in.
+        if profile != Profile::DeferredDelivery {
+            let home = self.home;
+            let mut inputs = self.inputs.clone();
+            self.running().draw(&mut inputs, &home);
+            self.inputs = inputs;
+        }
+        self.rewind();
+    }
+
+    /// Starts the transaction over with the same inputs.
+    pub fn rewind(&mut self) {
+        self.statement = 0;
+        self.running().begin();
+    }
+
+    /// What is next.
+    ///
+    /// # Errors
+    /// What the database should hold and does not.
+    #[inline]
+    pub fn step(&mut self) -> Result<Action, &'static str> {
+        if self.is_queueing() {
+            return Ok(Action::End);
+        }
+        let calls = self.home.config.calls;
+        let action = self.running().step(calls)?;
+        if let Action::Send { statement } = action {
+            self.statement = statement;
+        }
+        Ok(action)
+    }
+
+    /// The statement handed out last.
+    pub fn statement(&self) -> usize {
+        self.statement
+    }
+
+    /// Takes in a row of the statement handed out last.
+    ///
+    /// # Errors
+    /// When the row is not what the statement returns.
+    pub fn take_row<'a>(
+        &mut self,
+        row: &'a mut dyn Iterator<Item = Option<&'a [u8]>>,
+    ) -> Result<(), &'static str> {
+        let row: Row<'a> = row;
+        self.running().take_row(row).ok_or("a row of the columns asked for")
+    }
+
+    /// Appends a parameter's text; `false` stands for NULL.
+    #[inline]
+    pub fn parameter(&self, variable: VariableId, out: &mut Vec<u8>) -> bool {
+        self.ran().parameter(&self.home, Parameter::of(variable), out)
+    }
+
+    /// Whether the error is how the transaction is meant to end.
+    pub fn expects(&self, sqlstate: &str) -> bool {
+        self.profile == Profile::NewOrder
+            && self.home.config.calls == Calls::Functions
+            && sqlstate == UNUSED_ITEM_SQLSTATE
+            && self.new_order.is_undone()
+    }
+
+    /// Adds what the transaction that ended was like, in the order of [`Profile::facts`].
+    pub fn add_facts(&self, facts: &mut [u64]) {
+        if !facts.is_empty() {
+            self.ran().add_facts(facts);
+        }
+    }
+
+    fn is_queueing(&self) -> bool {
+        self.profile == Profile::Delivery && self.home.config.think == Think::Spec
+    }
+
+    fn running(&mut self) -> &mut dyn Transaction {
+        match self.profile {
+            Profile::NewOrder => &mut self.new_order,
+            Profile::Payment => &mut self.payment,
+            Profile::OrderStatus => &mut self.order_status,
+            Profile::Delivery | Profile::DeferredDelivery => &mut self.delivery,
+            Profile::StockLevel => &mut self.stock_level,
+        }
+    }
+
+    fn ran(&self) -> &dyn Transaction {
+        match self.profile {
+            Profile::NewOrder => &self.new_order,
+            Profile::Payment => &self.payment,
+            Profile::OrderStatus => &self.order_status,
+            Profile::Delivery | Profile::DeferredDelivery => &self.delivery,
+            Profile::StockLevel => &self.stock_level,
+        }
+    }
+}
+
+/// Keying times in seconds (clause 5.2.5.7).
+fn keying_s(profile: Profile) -> f64 {
+    match profile {
+        Profile::NewOrder => 18.0,
+        Profile::Payment => 3.0,
+        Profile::OrderStatus | Profile::Delivery | Profile::StockLevel => 2.0,
+        Profile::DeferredDelivery => 0.0,
+    }
+}
+
+/// Means of think times in seconds (clause 5.2.5.7).
+fn think_mean_s(profile: Profile) -> f64 {
+    match profile {
+        Profile::NewOrder | Profile::Payment => 12.0,
+        Profile::OrderStatus => 10.0,
+        Profile::Delivery | Profile::StockLevel => 5.0,
+        Profile::DeferredDelivery => 0.0,
+    }
+}

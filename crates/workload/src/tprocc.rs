@@ -1,0 +1,149 @@
+//! TPROC-C: the workload of HammerDB, for numbers that can be compared with its NOPM.
+//!
+//! Tables, the interface of the functions, mix and inputs are those of HammerDB 6.0 with stored functions, its defects
+//! included where they change the number (METHODOLOGY lists them). Rows and bodies of functions are written anew. Either
+//! program drives what the other has loaded. Terms are the specification's, not HammerDB's: a virtual user is a client.
+
+mod routines;
+mod schema;
+mod user;
+
+pub use routines::create_routines;
+pub use schema::{copy_statement, create_tables, drop_routines, indexes, primary_keys};
+pub use user::User;
+
+use crate::script::{Command, Program, Step};
+use crate::statement::{Fetch, Statement};
+use crate::tpcc::{ConfigError, Profile};
+use crate::variables::{VariableId, VariableTable};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a run may choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Warehouses in the database.
+    pub warehouses: u32,
+    /// Clients of the load.
+    pub clients: u32,
+    /// Each client goes round its share of all warehouses, in place of one drawn at the beginning.
+    pub all_warehouses: bool,
+}
+
+impl Config {
+    /// The parameters as they stand in a load's definitions.
+    ///
+    /// # Errors
+    /// When one is missing or not understood.
+    pub fn from_defines(defines: &BTreeMap<String, String>) -> Result<Config, ConfigError> {
+        fn read<T: std::str::FromStr>(
+            defines: &BTreeMap<String, String>,
+            key: &'static str,
+        ) -> Result<T, ConfigError> {
+            let value = defines.get(key).ok_or(ConfigError::Missing(key))?;
+            value.parse().map_err(|_| ConfigError::Unknown { key, value: value.clone() })
+        }
+        Ok(Config {
+            warehouses: std::cmp::max(1, read(defines, "scale")?),
+            clients: std::cmp::max(1, read(defines, "clients")?),
+            all_warehouses: read(defines, "all_warehouses")?,
+        })
+    }
+
+    /// The same as definitions.
+    pub fn defines(&self) -> BTreeMap<String, String> {
+        [
+            ("scale", self.warehouses.to_string()),
+            ("clients", self.clients.to_string()),
+            ("all_warehouses", self.all_warehouses.to_string()),
+        ]
+        .map(|(key, value)| (key.to_owned(), value))
+        .into()
+    }
+}
+
+/// Values that the calls take, at the places of their names in [`NAMES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Parameter {
+    Warehouse,
+    Warehouses,
+    District,
+    Customer,
+    Lines,
+    CustomerWarehouse,
+    CustomerDistrict,
+    ByName,
+    Amount,
+    Carrier,
+    Threshold,
+}
+
+const NAMES: [(&str, Parameter); 11] = [
+    ("w_id", Parameter::Warehouse),
+    ("w_id_max", Parameter::Warehouses),
+    ("d_id", Parameter::District),
+    ("c_id", Parameter::Customer),
+    ("ol_cnt", Parameter::Lines),
+    ("c_w_id", Parameter::CustomerWarehouse),
+    ("c_d_id", Parameter::CustomerDistrict),
+    ("by_name", Parameter::ByName),
+    ("amount", Parameter::Amount),
+    ("carrier", Parameter::Carrier),
+    ("threshold", Parameter::Threshold),
+];
+
+impl Parameter {
+    #[inline]
+    pub(crate) fn of(variable: VariableId) -> Parameter {
+        NAMES[variable.index()].1
+    }
+}
+
+/// The one call of each transaction. Last names reach the functions as the text of a placeholder, as HammerDB's prepared
+/// statements have it: nobody is found by name.
+fn call(profile: Profile) -> &'static str {
+    match profile {
+        Profile::NewOrder => "select neword(:w_id, :w_id_max, :d_id, :c_id, :ol_cnt, 0)",
+        Profile::Payment => {
+            "select payment(:w_id, :d_id, :c_w_id, :c_d_id, :c_id, :by_name, :amount, '$8', '0', 0)"
+        }
+        Profile::OrderStatus => {
+            "select * from ostat(:w_id, :d_id, :c_id, :by_name, '$5') as (ol_i_id int, ol_supply_w_id int, \
+             ol_quantity smallint, ol_amount numeric, ol_delivery_d timestamptz, c_id int, c_last varchar, \
+             c_first varchar, c_middle varchar, c_balance numeric, o_id int, o_entry_d timestamp, o_carrier_id int)"
+        }
+        Profile::Delivery | Profile::DeferredDelivery => "select delivery(:w_id, :carrier)",
+        Profile::StockLevel => "select slev(:w_id, :d_id, :threshold)",
+    }
+}
+
+/// The programs of a run, each with its weight in the mix.
+pub fn programs() -> Vec<(Program, u32)> {
+    let mut variables = VariableTable::default();
+    for (name, _) in NAMES {
+        variables.intern(name);
+    }
+    let mut programs: Vec<(Program, u32)> = Profile::ALL[..5]
+        .iter()
+        .map(|profile| (program(*profile, &mut variables), profile.cards()))
+        .collect();
+    debug_assert_eq!(variables.len(), NAMES.len(), "calls name values that no user has");
+    let variables = Arc::new(variables);
+    for (program, _) in &mut programs {
+        program.variables = Arc::clone(&variables);
+    }
+    programs
+}
+
+fn program(profile: Profile, variables: &mut VariableTable) -> Program {
+    let statement = Statement { fetch: Fetch::Discard, ..Statement::new(call(profile), 1, variables) };
+    let step = Step { command: Command::Sql { statement: 0 }, line: 1, label: statement.label.clone() };
+    Program {
+        name: profile.name().to_owned(),
+        commands: vec![step],
+        statements: vec![statement],
+        variables: Arc::default(),
+        profile: Some(profile),
+        facts: &[],
+    }
+}
