@@ -89,8 +89,10 @@ pub(crate) struct Client {
     pub(crate) measured: u64,
     /// Results of the statement so far.
     pub(crate) n_results: u32,
-    /// The statement turned out to be a COPY.
+    /// The server waits for the rows of a COPY, or sends some although scripts may not copy.
     pub(crate) is_copying: bool,
+    /// Scripts may COPY.
+    pub(crate) may_copy: bool,
     /// A Parse of its own comes before the statement's answer, and what went wrong with it.
     pub(crate) awaits_parse: bool,
     pub(crate) parse_error: Option<Box<ServerError>>,
@@ -183,6 +185,7 @@ impl Client {
             measured: 0,
             n_results: 0,
             is_copying: false,
+            may_copy: false,
             awaits_parse: false,
             parse_error: None,
             pipeline: Pipeline::default(),
@@ -236,10 +239,11 @@ impl Client {
         }
     }
 
-    /// Prepares for a new message: the outgoing buffer is empty, no result has come.
+    /// Prepares for a new message: no result has come. Nothing is left of the message before, but of the rows of a
+    /// COPY that failed early; the server passes over them.
     #[inline]
     pub(crate) fn begin_message(&mut self) {
-        self.outgoing.clear();
+        self.outgoing.drain(..self.n_sent);
         self.n_sent = 0;
         self.n_results = 0;
         self.awaits_parse = false;
@@ -318,6 +322,7 @@ impl Client {
             pipeline,
             parsed,
             is_copying,
+            may_copy,
             fetched,
             awaits_parse,
             parse_error,
@@ -378,6 +383,8 @@ impl Client {
                             fetched.row(body);
                         }
                     }
+                    // The rows are received and dropped, as those of a SELECT are.
+                    Reply::CopyOut if *may_copy => {}
                     Reply::CopyIn | Reply::CopyOut | Reply::Other(b'W') => *is_copying = true,
                     _ => {}
                 }

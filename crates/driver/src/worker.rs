@@ -402,7 +402,7 @@ impl<'a> Worker<'a> {
         match received {
             Ok(Received::Partial) => {}
             Ok(Received::Complete) => self.reply_complete(index, now),
-            Ok(Received::Copy) => self.refuse_copy(index, now),
+            Ok(Received::Copy) => self.copy_in(index, now),
             Err(e) => self.lose(index, now, &e),
         }
     }

@@ -276,6 +276,7 @@ impl OneRun<'_> {
             n_threads: workload.n_threads,
             pace: workload.pace,
             poller: workload.poller,
+            copy: true,
             window: self.case.window,
             seed: self.spec.seed,
             // What the server could not parse before the load may be made by what runs first.

@@ -74,6 +74,9 @@ pub struct LoadSpec {
     /// How the driver waits for its connections.
     #[serde(default)]
     pub poller: PollerChoice,
+    /// Scripts may COPY. Without it, as in pgbench, a COPY ends its client.
+    #[serde(default)]
+    pub copy: bool,
 }
 
 fn one_try() -> u32 {
@@ -107,6 +110,7 @@ impl Default for LoadSpec {
             lazy_parse: false,
             trace: false,
             poller: PollerChoice::Auto,
+            copy: false,
         }
     }
 }

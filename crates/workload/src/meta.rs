@@ -3,7 +3,7 @@
 use crate::expr;
 use crate::lexer::{Lexer, SyntaxError};
 use crate::script::{Command, Delay, ScriptError, ShellWord};
-use crate::statement::Fetch;
+use crate::statement::{Fetch, Piece, pieces};
 use crate::variables::{VariableTable, is_valid_name};
 
 /// Most words of a command, its name included.
@@ -28,6 +28,8 @@ pub(crate) enum Parsed {
     },
     /// `\gset` or `\aset`: belongs to the statement before it.
     Fetch(Fetch),
+    /// `\copydata`: rows for the COPY before it.
+    CopyData(Vec<Piece>),
 }
 
 /// A word and its offset in the script.
@@ -56,6 +58,10 @@ pub(crate) fn parse(
             let fault = Fault { place, name, line: &place.source[place.start..lexer.clone().finish()] };
             match word_command(&fault, &lower, &words, variables)? {
                 Worded::Fetch(fetch) => return Ok((Parsed::Fetch(fetch), lexer.position())),
+                Worded::CopyData => {
+                    let (data, end) = copy_data(&fault, place.source, lexer.finish())?;
+                    return Ok((Parsed::CopyData(pieces(data, variables)), end));
+                }
                 Worded::Command(command) => command,
             }
         }
@@ -88,6 +94,24 @@ fn expression_command(
 enum Worded {
     Command(Command),
     Fetch(Fetch),
+    CopyData,
+}
+
+/// The lines from the end of the command's line to one that is `\.`, and the offset behind that.
+fn copy_data<'a>(
+    fault: &Fault<'_>,
+    source: &'a str,
+    end_of_line: usize,
+) -> Result<(&'a str, usize), ScriptError> {
+    let start = source[end_of_line..].find('\n').map_or(source.len(), |newline| end_of_line + newline + 1);
+    let mut at = start;
+    for line in source[start..].split_inclusive('\n') {
+        if line.trim_end_matches(['\n', '\r']) == "\\." {
+            return Ok((&source[start..at], at + line.len()));
+        }
+        at += line.len();
+    }
+    Err(fault.error("the data has no end: a line with \\. must follow it", None))
 }
 
 fn word_command(
@@ -114,6 +138,8 @@ fn word_command(
         "startpipeline" => Command::StartPipeline,
         "syncpipeline" => Command::SyncPipeline,
         "endpipeline" => Command::EndPipeline,
+        "copydata" if !words.is_empty() => return Err(fault.error("unexpected argument", None)),
+        "copydata" => return Ok(Worded::CopyData),
         "gset" | "aset" if words.len() > 1 => return Err(fault.error("too many arguments", None)),
         "gset" => return Ok(Worded::Fetch(Fetch::Gset { prefix: prefix() })),
         "aset" => return Ok(Worded::Fetch(Fetch::Aset { prefix: prefix() })),

@@ -260,6 +260,16 @@ impl Program {
         match parsed {
             Parsed::Nothing => {}
             Parsed::Command { command, label } => self.commands.push(Step { command, line, label }),
+            Parsed::CopyData(data) => {
+                let statement = match self.commands.last().map(|last| &last.command) {
+                    Some(Command::Sql { statement }) => &mut self.statements[*statement],
+                    _ => {
+                        let message = "\\copydata must follow a COPY FROM STDIN";
+                        return Err(ScriptError::at_line(&self.name, line, message));
+                    }
+                };
+                statement.copy_data = Some(data);
+            }
             Parsed::Fetch(fetch) => {
                 let misplaced = |detail: String| {
                     let message = format!("\\gset must follow an SQL command{detail}");

@@ -26,6 +26,8 @@ pub struct Statement {
     pub pieces: Vec<Piece>,
     /// What to do with the rows.
     pub fetch: Fetch,
+    /// `\copydata`: what a `COPY FROM STDIN` is given, cut at variables.
+    pub copy_data: Option<Vec<Piece>>,
 }
 
 /// A part of a statement's original text.
@@ -66,6 +68,7 @@ impl Statement {
             parameters: Vec::new(),
             pieces: Vec::new(),
             fetch: Fetch::Discard,
+            copy_data: None,
         };
         let mut rest = source;
         let mut plain_len = 0;
@@ -99,6 +102,11 @@ impl Statement {
         self.text.push_str(&self.parameters.len().to_string());
         self.pieces.push(Piece::Variable(variable));
     }
+}
+
+/// A text cut at variables.
+pub(crate) fn pieces(text: &str, variables: &mut VariableTable) -> Vec<Piece> {
+    Statement::new(text, 0, variables).pieces
 }
 
 /// The name of the variable that `text` starts with a reference to.

@@ -15,6 +15,8 @@ use crate::shell::Shell;
 use crate::tally::SCRIPT;
 use crate::words;
 
+/// Rows of a COPY go in messages of this size, as psql sends them.
+const COPY_MESSAGE_BYTES: usize = 8192;
 /// How long the end of a shell command or of a second may stay unseen while the other is waited for.
 const SHELL_GRAIN: Duration = Duration::from_millis(100);
 
@@ -160,5 +162,33 @@ impl Worker<'_> {
         for line in lines {
             self.tell(now, Event::new(0, EventKind::ScriptDebug, line.text(script)).with("client", id));
         }
+    }
+
+    /// The server waits for the rows of a COPY, which follow the statement in the script.
+    pub(super) fn copy_in(&mut self, index: usize, now: Nanos) {
+        let client = &mut self.setup.clients[index];
+        if !client.may_copy || client.pipeline.is_on || client.state != State::Waiting {
+            return self.refuse_copy(index, now);
+        }
+        client.is_copying = false;
+        let program = &self.setup.scripts.bundle.programs[client.script];
+        let mut rows = Vec::new();
+        let has_rows = client.machine.render_copy_data(program, client.statement, &mut rows);
+        client.begin_message();
+        let out = client.outgoing();
+        match has_rows {
+            true => {
+                for piece in rows.chunks(COPY_MESSAGE_BYTES) {
+                    message::copy_data(out, piece);
+                }
+                message::copy_done(out);
+            }
+            false => message::copy_fail(out, "no \\copydata follows the statement in the script"),
+        }
+        if self.setup.scripts.protocol != Protocol::Simple {
+            // The server has passed over the Sync that came while it waited for rows.
+            message::sync(out);
+        }
+        self.flush(index);
     }
 }

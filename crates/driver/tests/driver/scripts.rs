@@ -323,3 +323,51 @@ fn statements(cluster: &Cluster, application: &str, run: impl FnOnce()) -> Vec<S
     }
     statements
 }
+
+#[test]
+fn scripts_copy_where_they_may() {
+    let cluster = Cluster::shared();
+    let mut session = cluster.session();
+    session.execute("drop table if exists copied; create table copied (client int, n int)").unwrap();
+    let source = "\\set n random(1, 100)\nCOPY copied FROM STDIN;\n\\copydata\n:client_id\t:n\n\
+                  :client_id\t7\n\\.\nCOPY copied TO STDOUT;\nSELECT count(*) FROM copied;\n";
+    for (i, &protocol) in ALL.iter().enumerate() {
+        let mut load = load(&cluster.conninfo(), &[source], 5);
+        (load.protocol, load.n_clients, load.copy) = (protocol, 3, true);
+        let driven = drive(load.clone());
+        assert_eq!(driven.done.counts.committed, 15, "{protocol:?} {:?}", driven.done.messages);
+        assert_eq!(driven.statements(), [15; 3]);
+        let counts = "select count(*) || ' of ' || count(distinct client) || ', ' || min(n) from copied where n = 7 \
+                      or n between 1 and 100";
+        let found = session.query(counts).unwrap().scalar().map(str::to_string).unwrap();
+        assert!(found.starts_with(&format!("{} of 3, ", 30 * (i + 1))), "{found}");
+        load.copy = false;
+        assert_eq!(
+            drive(load).told(EventKind::ClientAborted),
+            ["COPY is not supported in pgbench, aborting"; 3]
+        );
+    }
+}
+
+#[test]
+fn a_copy_that_fails_is_a_statement_that_fails() {
+    let cluster = Cluster::shared();
+    cluster.session().execute("create table if not exists narrow (n int)").unwrap();
+    for protocol in ALL {
+        let check = |source: &str, wanted: &str| {
+            let mut load = load(&cluster.conninfo(), &[source, "SELECT 1;"], 4);
+            (load.protocol, load.copy, load.on_error) = (protocol, true, OnError::Continue);
+            let driven = drive(load);
+            let counts = &driven.done.counts;
+            assert_eq!((counts.committed + counts.failed, driven.done.clients_lost), (4, 0));
+            assert!(counts.failed > 0, "{counts:?}");
+            let messages: Vec<&String> = driven.done.messages.values().collect();
+            assert!(messages.iter().any(|message| message.contains(wanted)), "{messages:?}");
+        };
+        check("COPY narrow FROM STDIN;", "no \\copydata follows the statement");
+        check("COPY narrow FROM STDIN;\n\\copydata\n1\nx\n\\.\n", "invalid input syntax for type integer");
+        // More than a socket takes at once, and wrong at its beginning.
+        let rows = "123456789\n".repeat(500_000);
+        check(&format!("COPY narrow FROM STDIN;\n\\copydata\nx\n{rows}\\.\n"), "invalid input syntax");
+    }
+}

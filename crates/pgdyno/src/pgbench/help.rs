@@ -83,6 +83,8 @@ Options that pgbench does not have:
       --grace=SEC             cancel what is in flight SEC seconds after the end
       --on-disconnect=abort|reconnect
                               what a client does that lost its connection (default: abort)
+      --copy                  scripts may COPY; rows for COPY FROM STDIN follow it between
+                              the lines \\copydata and \\.
       --poller=auto|io_uring|epoll
                               how the driver waits for its connections (default: auto)
       --progress-last         tell the last, incomplete interval too (with -P)

@@ -128,6 +128,8 @@ pub(super) struct LogPlan {
 /// Options that pgbench does not have. None of them changes anything when it is not given.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Added {
+    /// `--copy`.
+    pub(super) copy: bool,
     /// `--poller`.
     pub(super) poller: PollerChoice,
     /// `--percentiles`.
@@ -195,6 +197,7 @@ pub(super) enum Opt {
     VerboseErrors,
     ExitOnAbort,
     Compat,
+    Copy,
     Poller,
     Percentiles,
     Json,
@@ -264,6 +267,7 @@ pub(super) fn specs(compat: Compat) -> Vec<Spec<Opt>> {
     let added = |long, takes_value, id| Spec { short: None, long, takes_value, is_added: true, id };
     specs.extend([
         added("compat", VALUE, Opt::Compat),
+        added("copy", FLAG, Opt::Copy),
         added("poller", VALUE, Opt::Poller),
         added("percentiles", FLAG, Opt::Percentiles),
         added("json", VALUE, Opt::Json),

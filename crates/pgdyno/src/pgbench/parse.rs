@@ -372,6 +372,7 @@ impl Given {
 
     fn take_added(&mut self, opt: Opt, value: &str) -> Result<bool> {
         match opt {
+            Opt::Copy => self.added.copy = true,
             Opt::Poller => {
                 self.added.poller = value.parse().map_err(|_| {
                     let message = "invalid --poller, expecting \"auto\", \"io_uring\" or \"epoll\", got";
