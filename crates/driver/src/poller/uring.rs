@@ -39,6 +39,16 @@ struct Slot {
     fd: RawFd,
     /// What a poll waits for.
     events: u32,
+    /// A poll for room is under way.
+    awaits_room: bool,
+}
+
+impl Slot {
+    /// What is under way for the connection so far concerns nobody any more.
+    fn begin_generation(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+        self.awaits_room = false;
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -166,7 +176,7 @@ impl Uring {
         let fd = link.fd();
         let slot = &mut self.slots[index];
         slot.watch = Watch::Nothing;
-        slot.generation = slot.generation.wrapping_add(1);
+        slot.begin_generation();
         // The kernel must be done with the client's message, and with the socket, before they are used otherwise.
         self.submit().ok();
         self.ring.submitter().register_sync_cancel(None, CancelBuilder::fd(Fd(fd)).all()).ok();
@@ -181,7 +191,7 @@ impl Uring {
             Watch::Poll => Purpose::Poll,
         };
         let old = Tag::new(purpose, index, slot.generation);
-        slot.generation = slot.generation.wrapping_add(1);
+        slot.begin_generation();
         let cancel = opcode::AsyncCancel::new(old.0).build().flags(Flags::SKIP_SUCCESS);
         self.push(cancel, Tag::new(Purpose::Cancel, index, 0))
     }
@@ -233,9 +243,10 @@ impl Uring {
             Err(_) if slot.watch == Watch::Receive => false,
             Err(e) => return Err(e),
         };
-        if !client.waits_to_write {
+        if !client.waits_to_write || slot.awaits_room {
             return Ok(());
         }
+        self.slots[index].awaits_room = true;
         let room = opcode::PollAdd::new(Fd(slot.fd), libc::POLLOUT as u32).build();
         self.push(room, Tag::new(Purpose::Room, index, slot.generation))
     }
@@ -243,14 +254,15 @@ impl Uring {
     /// Submits what is queued and waits for completions.
     #[inline]
     pub(super) fn wait(&mut self, until: Nanos) -> io::Result<()> {
-        self.found.clear();
+        // What came while the queue was emptied in between is not told yet.
+        self.found.drain(..self.n_told);
         self.n_told = 0;
         while let Some((index, generation)) = self.starved.pop() {
             if self.slots[index].generation == generation {
                 self.arm(index)?;
             }
         }
-        let wait_ns = until.saturating_sub(clock::now());
+        let wait_ns = if self.found.is_empty() { until.saturating_sub(clock::now()) } else { 0 };
         let time = Timespec::new().sec(wait_ns / SECOND_NS).nsec((wait_ns % SECOND_NS) as u32);
         let waited = self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time));
         tolerate(waited)?;
@@ -293,6 +305,9 @@ impl Uring {
         let events = result.max(0);
         let closing = result < 0 || events & i32::from(libc::POLLERR | libc::POLLHUP | libc::POLLRDHUP) != 0;
         let is_poll = tag.is(Purpose::Poll);
+        if !is_poll {
+            self.slots[index].awaits_room = false;
+        }
         if is_poll && !cqueue::more(flags) {
             self.starved.push((index, tag.generation()));
         }

@@ -88,7 +88,8 @@ fn pipelines_run_and_count_each_statement() {
     let mut load = load(&cluster.conninfo(), &[&source], 2);
     load.protocol = Protocol::Extended;
     let driven = drive(load);
-    assert_eq!((driven.done.counts.committed, driven.statements()[1999]), (2, 2));
+    let done = &driven.done;
+    assert_eq!((done.counts.committed, driven.statements()[1999]), (2, 2), "{:?}", done.messages);
 }
 
 #[test]
