@@ -2,6 +2,7 @@
 
 use super::{bundle, defines};
 use crate::script::{Command, Delay, ShellWord};
+use crate::statement::Piece;
 use crate::{Bundle, Fetch, Program, Seeds};
 
 fn compile(source: &str) -> Program {
@@ -121,6 +122,27 @@ fn rows_go_to_the_statement_before() {
 }
 
 #[test]
+fn rows_of_a_copy_follow_it() {
+    let source = "\\set n 1\nCOPY t FROM STDIN;\n\\copydata\n:n\tx\n;\\set\n\\.\nselect 2;";
+    let program = compile(source);
+    assert_eq!((program.commands.len(), program.statements.len()), (3, 2));
+    let data = program.statements[0].copy_data.as_ref().unwrap();
+    assert!(
+        matches!(&data[..], [Piece::Variable(_), Piece::Text(rows)] if rows == "\tx\n;\\set\n"),
+        "{data:?}"
+    );
+    assert_eq!(program.statements[1].copy_data, None);
+    assert_eq!((program.commands[2].line, program.commands[2].label.as_str()), (7, "select 2;"));
+    let check = |source: &str, wanted: &str| {
+        let error = Program::compile("f.sql", source).unwrap_err();
+        assert!(error.to_string().contains(wanted), "{error}");
+    };
+    check("COPY t FROM STDIN;\n\\copydata\n1\n", "the data has no end: a line with \\. must follow it");
+    check("COPY t FROM STDIN;\n\\copydata x\n\\.\n", "unexpected argument");
+    check("\\set x 1\n\\copydata\n\\.\nselect 1;", "f.sql:2: \\copydata must follow a COPY FROM STDIN");
+}
+
+#[test]
 fn shell_words_know_variables() {
     let program = compile("\\shell echo :a ::b c:d");
     let a = program.variables.find("a").unwrap();
@@ -178,7 +200,7 @@ fn a_single_script_draws_nothing_to_choose() {
 /// Whatever the input, the answer is a program or an error.
 #[test]
 fn no_input_makes_the_compiler_panic() {
-    const FRAGMENTS: [&str; 48] = [
+    const FRAGMENTS: [&str; 50] = [
         "\\",
         "\\set ",
         "x ",
@@ -225,6 +247,8 @@ fn no_input_makes_the_compiler_panic() {
         " is ",
         "null",
         "\\gset",
+        "\\copydata\n",
+        "\n\\.\n",
         "\u{0}",
         "~",
     ];
