@@ -1,6 +1,6 @@
 //! Verifies a workload's invariants in a database, all in one snapshot.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use model::case::WorkloadKind;
 use wire::session::Session;
 use workload::Builtin;
@@ -39,21 +39,29 @@ impl CheckReport {
     }
 }
 
+/// Whether there is anything to verify for a workload.
+///
+/// # Errors
+/// Says what to do instead when there is not.
+pub fn require_invariants(kind: WorkloadKind) -> Result<()> {
+    ensure!(
+        kind != WorkloadKind::Scripts,
+        "what scripts of your own leave behind, only you know: pgdyno has no invariants to check; to check TPC-B-like \
+         tables nevertheless, name what ran on them with --workload tpcb, tpcb-simple or tpcb-select"
+    );
+    Ok(())
+}
+
 /// Verifies the tables of a workload that ran on them.
 ///
 /// # Errors
-/// When there are no such tables, they are unfinished, or the server fails.
+/// When there are no such tables, they are unfinished, there is nothing to verify, or the server fails.
 pub fn check(session: &mut Session, kind: WorkloadKind) -> Result<CheckReport> {
+    require_invariants(kind)?;
     match kind {
         WorkloadKind::Tpcc => tpcc::check(session, Dataset::Tpcc),
         WorkloadKind::TprocC => tpcc::check(session, Dataset::TprocC),
-        _ => match scripts::builtin(kind) {
-            Some(builtin) => check_tpcb(session, builtin),
-            None => bail!(
-                "what scripts of your own leave behind, only you know: pgdyno has no invariants to check; to check \
-                 TPC-B-like tables nevertheless, name what ran on them with --workload tpcb, tpcb-simple or tpcb-select"
-            ),
-        },
+        _ => check_tpcb(session, scripts::builtin(kind).context("TPC-B-like workloads are built in")?),
     }
 }
 

@@ -15,6 +15,7 @@ use crate::{Exit, print, say, setup, signals};
 pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
     let asked: Option<WorkloadKind> =
         args.workload.as_deref().map(str::parse).transpose().map_err(anyhow::Error::msg)?;
+    asked.map_or(Ok(()), checking::require_invariants)?;
     let (place, report) = match &args.server.server {
         Some(target) => {
             let conninfo = setup::resolve(target)?;
