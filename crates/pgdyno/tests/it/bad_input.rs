@@ -72,7 +72,7 @@ fn what_is_typed_wrong_is_told_with_a_hint() {
     check("report photos", &["`photos` is not the directory of an experiment"]);
     check("report nowhere", &["`nowhere` is not the directory of an experiment"]);
     check("check", &["no embedded server with such data", "--server"]);
-    check("init --workload tpcc", &["no tables for workload `tpcc`; known: tpcb"]);
+    check("init --workload tpcx", &["no tables for workload `tpcx`; known: tpcb, tpcc, tproc-c"]);
     check("init --scale x", &["--scale: `x` is not a scale"]);
 }
 
