@@ -102,11 +102,22 @@ def tree_cpu(pid):
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def host():
+    """Context switches since boot, and processor time by state, from /proc/stat."""
+    with open("/proc/stat") as file:
+        lines = {line.split()[0]: [int(n) for n in line.split()[1:]] for line in file if not line.startswith("intr")}
+    return lines["ctxt"][0], lines["cpu"]
+
+
 def watched(server, run):
-    """A run's result, with the server's CPU per transaction."""
-    before = tree_cpu(server.process.pid)
+    """A run's result, with the server's CPU per transaction, and what the host did meanwhile."""
+    before, (switches, times) = tree_cpu(server.process.pid), host()
     result = run()
+    switches_after, times_after = host()
+    spent = [after - before for before, after in zip(times, times_after)]
     result["server_us"] = (tree_cpu(server.process.pid) - before) * 1e6 / result["n"]
+    result["switches"] = (switches_after - switches) / result["n"]
+    result["idle"] = 100 * (spent[3] + spent[4]) / max(1, sum(spent[:8]))
     return result
 
 
@@ -156,7 +167,8 @@ def compare(args, server, script, clients):
     for poller in args.pollers.split(","):
         ratio = lambda key: statistics.median(group[poller][key] / group["pgbench"][key] for group in groups)
         cells = [f"{median('pgbench', key):>8.{digits}f} {median(poller, key):>8.{digits}f} {ratio(key):>6.2f}"
-                 for key, digits in [("tps", 0), ("cpu_us", 1), ("server_us", 1)]]
+                 for key, digits in [("tps", 0), ("cpu_us", 1), ("server_us", 1), ("switches", 2)]]
+        cells.append(f"{median('pgbench', 'idle'):>3.0f} {median(poller, 'idle'):>3.0f}")
         print(f"{script:<7} {clients:>5} {poller:<8} | {' | '.join(cells)} | {median(poller, 'jain'):.3f}", flush=True)
 
 
@@ -180,8 +192,8 @@ def main():
                 "-s", str(args.scale), "postgres"]
         subprocess.run(load, check=True, stderr=subprocess.DEVNULL)
         print(f"medians of {args.pairs} groups of {args.seconds} s, {args.threads} thread(s), prepared, scale {args.scale}")
-        print("                        | transactions/s           | client CPU, us/tx        | server CPU, us/tx        |")
-        print("script clients poller   |  pgbench   pgdyno  ratio |  pgbench   pgdyno  ratio |  pgbench   pgdyno  ratio | Jain")
+        print("                        | transactions/s           | client CPU, us/tx        | server CPU, us/tx        | context switches/tx      | idle %  |")
+        print("script clients poller   |  pgbench   pgdyno  ratio |  pgbench   pgdyno  ratio |  pgbench   pgdyno  ratio |  pgbench   pgdyno  ratio |         | Jain")
         for script in args.scripts.split(","):
             for clients in args.clients.split(","):
                 compare(args, server, script, int(clients))
