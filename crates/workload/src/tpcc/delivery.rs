@@ -2,11 +2,9 @@
 //! ten districts, in one database transaction.
 
 use super::DISTRICTS;
-use super::config::Calls;
 use super::parameter::Parameter;
 use super::strings::{cents, decimal};
-use super::transaction::{Home, Row, Transaction, call_once, number};
-use crate::machine::Action;
+use super::transaction::{Home, Row, Transaction, number};
 use crate::random::Prng;
 use crate::text::write_uint;
 
@@ -39,8 +37,6 @@ pub(crate) struct Delivery {
     carrier_id: u32,
     // The try.
     step: Step,
-    is_called: bool,
-    n_rows: u32,
     d_id: u32,
     o_id: u32,
     c_id: u32,
@@ -64,16 +60,11 @@ impl Transaction for Delivery {
 
     fn begin(&mut self) {
         self.step = Step::Rest;
-        self.is_called = false;
         self.d_id = 0;
         self.n_delivered = 0;
     }
 
-    fn step(&mut self, calls: Calls) -> Result<Action, &'static str> {
-        if calls != Calls::Statements {
-            return Ok(call_once(&mut self.is_called));
-        }
-        let n_rows = std::mem::take(&mut self.n_rows);
+    fn next(&mut self, n_rows: u32) -> Result<Option<usize>, &'static str> {
         self.step = match self.step {
             Step::Rest => Step::Begin,
             Step::Begin => self.next_district(),
@@ -92,16 +83,12 @@ impl Transaction for Delivery {
                 self.n_delivered += 1;
                 self.next_district()
             }
-            Step::Commit => {
-                self.step = Step::Rest;
-                return Ok(Action::End);
-            }
+            Step::Commit => return Ok(None),
         };
-        Ok(Action::Send { statement: self.step as usize })
+        Ok(Some(self.step as usize))
     }
 
     fn take_row(&mut self, mut row: Row) -> Option<()> {
-        self.n_rows += 1;
         match self.step {
             Step::Oldest => self.o_id = number(&mut row)?,
             Step::Order => self.c_id = number(&mut row)?,

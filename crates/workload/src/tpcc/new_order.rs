@@ -1,13 +1,9 @@
 //! The New-Order transaction (clause 2.4).
 
 use super::UNUSED_ITEM;
-use super::config::Calls;
 use super::parameter::Parameter;
 use super::strings::{ORIGINAL, cents, decimal};
-use super::transaction::{
-    Home, Row, Transaction, array, array_with, call_once, number, other_warehouse, quoted,
-};
-use crate::machine::Action;
+use super::transaction::{Home, Row, Transaction, array, array_with, number, other_warehouse, quoted};
 use crate::random::Prng;
 use crate::text::write_uint;
 
@@ -88,10 +84,8 @@ pub(crate) struct NewOrder {
     n_remote: u32,
     // The try.
     step: Step,
-    is_called: bool,
     /// The line that is worked on.
     at: usize,
-    n_rows: u32,
     o_id: u32,
     /// Lines whose item and stock are both original, "brand" on the screen (clause 2.4.3.3).
     n_brand: u32,
@@ -132,18 +126,13 @@ impl Transaction for NewOrder {
 
     fn begin(&mut self) {
         self.step = Step::Rest;
-        self.is_called = false;
         self.at = 0;
         self.lines.iter_mut().for_each(|line| line.price = None);
         self.total = 0;
         self.n_brand = 0;
     }
 
-    fn step(&mut self, calls: Calls) -> Result<Action, &'static str> {
-        if calls != Calls::Statements {
-            return Ok(call_once(&mut self.is_called));
-        }
-        let n_rows = std::mem::take(&mut self.n_rows);
+    fn next(&mut self, n_rows: u32) -> Result<Option<usize>, &'static str> {
         self.step = match self.step {
             Step::Rest => Step::Begin,
             Step::Begin => Step::Warehouse,
@@ -159,16 +148,12 @@ impl Transaction for NewOrder {
             Step::Stock if n_rows == 1 => self.next_line(),
             Step::Stock => return Err("the item's stock"),
             Step::Lines => Step::Commit,
-            Step::Commit | Step::Rollback => {
-                self.step = Step::Rest;
-                return Ok(Action::End);
-            }
+            Step::Commit | Step::Rollback => return Ok(None),
         };
-        Ok(Action::Send { statement: self.step as usize })
+        Ok(Some(self.step as usize))
     }
 
     fn take_row(&mut self, mut row: Row) -> Option<()> {
-        self.n_rows += 1;
         match self.step {
             Step::District => self.o_id = number(&mut row)?,
             Step::Items => {

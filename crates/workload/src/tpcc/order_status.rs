@@ -1,10 +1,8 @@
 //! The Order-Status transaction (clause 2.6).
 
-use super::config::Calls;
 use super::customer::Sought;
 use super::parameter::Parameter;
-use super::transaction::{Home, Row, Transaction, call_once, number};
-use crate::machine::Action;
+use super::transaction::{Home, Row, Transaction, number};
 use crate::random::Prng;
 use crate::text::write_uint;
 
@@ -35,8 +33,6 @@ pub(crate) struct OrderStatus {
     customer: Sought,
     // The try.
     step: Step,
-    is_called: bool,
-    n_rows: u32,
     o_id: u32,
 }
 
@@ -49,15 +45,10 @@ impl Transaction for OrderStatus {
 
     fn begin(&mut self) {
         self.step = Step::Rest;
-        self.is_called = false;
         self.customer.begin();
     }
 
-    fn step(&mut self, calls: Calls) -> Result<Action, &'static str> {
-        if calls != Calls::Statements {
-            return Ok(call_once(&mut self.is_called));
-        }
-        let n_rows = std::mem::take(&mut self.n_rows);
+    fn next(&mut self, n_rows: u32) -> Result<Option<usize>, &'static str> {
         self.step = match self.step {
             Step::Rest => Step::Begin,
             Step::Begin if self.customer.by_name.is_some() => Step::ByName,
@@ -71,16 +62,12 @@ impl Transaction for OrderStatus {
             Step::Order if n_rows == 1 => Step::Lines,
             Step::Order => return Err("the customer's last order"),
             Step::Lines => Step::Commit,
-            Step::Commit => {
-                self.step = Step::Rest;
-                return Ok(Action::End);
-            }
+            Step::Commit => return Ok(None),
         };
-        Ok(Action::Send { statement: self.step as usize })
+        Ok(Some(self.step as usize))
     }
 
     fn take_row(&mut self, mut row: Row) -> Option<()> {
-        self.n_rows += 1;
         match self.step {
             Step::ByName => self.customer.take(&mut row)?,
             Step::Order => self.o_id = number(&mut row)?,

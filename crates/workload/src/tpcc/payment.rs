@@ -1,11 +1,9 @@
 //! The Payment transaction (clause 2.5).
 
-use super::config::Calls;
 use super::customer::Sought;
 use super::parameter::Parameter;
 use super::strings::decimal;
-use super::transaction::{Home, Row, Transaction, call_once, other_warehouse};
-use crate::machine::Action;
+use super::transaction::{Home, Row, Transaction, other_warehouse};
 use crate::random::Prng;
 use crate::text::write_uint;
 
@@ -42,8 +40,6 @@ pub(crate) struct Payment {
     amount: u64,
     // The try.
     step: Step,
-    is_called: bool,
-    n_rows: u32,
     /// H_DATA: the names of warehouse and district, four spaces between them.
     data: Vec<u8>,
 }
@@ -63,15 +59,10 @@ impl Transaction for Payment {
 
     fn begin(&mut self) {
         self.step = Step::Rest;
-        self.is_called = false;
         self.customer.begin();
     }
 
-    fn step(&mut self, calls: Calls) -> Result<Action, &'static str> {
-        if calls != Calls::Statements {
-            return Ok(call_once(&mut self.is_called));
-        }
-        let n_rows = std::mem::take(&mut self.n_rows);
+    fn next(&mut self, n_rows: u32) -> Result<Option<usize>, &'static str> {
         self.step = match self.step {
             Step::Rest => Step::Begin,
             Step::Begin => Step::Warehouse,
@@ -87,16 +78,12 @@ impl Transaction for Payment {
             Step::Customer if n_rows == 1 => Step::History,
             Step::Customer => return Err("the customer"),
             Step::History => Step::Commit,
-            Step::Commit => {
-                self.step = Step::Rest;
-                return Ok(Action::End);
-            }
+            Step::Commit => return Ok(None),
         };
-        Ok(Action::Send { statement: self.step as usize })
+        Ok(Some(self.step as usize))
     }
 
     fn take_row(&mut self, mut row: Row) -> Option<()> {
-        self.n_rows += 1;
         match self.step {
             Step::Warehouse => {
                 self.data.clear();

@@ -1,9 +1,7 @@
 //! The Stock-Level transaction (clause 2.8).
 
-use super::config::Calls;
 use super::parameter::Parameter;
-use super::transaction::{Home, Row, Transaction, call_once, number};
-use crate::machine::Action;
+use super::transaction::{Home, Row, Transaction, number};
 use crate::random::Prng;
 use crate::text::write_uint;
 
@@ -30,8 +28,6 @@ pub(crate) struct StockLevel {
     threshold: u32,
     // The try.
     step: Step,
-    is_called: bool,
-    n_rows: u32,
     next_o_id: u32,
 }
 
@@ -42,30 +38,21 @@ impl Transaction for StockLevel {
 
     fn begin(&mut self) {
         self.step = Step::Rest;
-        self.is_called = false;
     }
 
-    fn step(&mut self, calls: Calls) -> Result<Action, &'static str> {
-        if calls != Calls::Statements {
-            return Ok(call_once(&mut self.is_called));
-        }
-        let n_rows = std::mem::take(&mut self.n_rows);
+    fn next(&mut self, n_rows: u32) -> Result<Option<usize>, &'static str> {
         self.step = match self.step {
             Step::Rest => Step::Begin,
             Step::Begin => Step::District,
             Step::District if n_rows == 1 => Step::Count,
             Step::District => return Err("the district"),
             Step::Count => Step::Commit,
-            Step::Commit => {
-                self.step = Step::Rest;
-                return Ok(Action::End);
-            }
+            Step::Commit => return Ok(None),
         };
-        Ok(Action::Send { statement: self.step as usize })
+        Ok(Some(self.step as usize))
     }
 
     fn take_row(&mut self, mut row: Row) -> Option<()> {
-        self.n_rows += 1;
         if self.step == Step::District {
             self.next_o_id = number(&mut row)?;
         }

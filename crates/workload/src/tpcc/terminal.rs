@@ -47,6 +47,10 @@ pub struct Terminal {
     /// A delivery was queued and is not executed yet (clause 2.7.2).
     is_delivery_queued: bool,
     statement: usize,
+    /// Rows of its result so far.
+    n_rows: u32,
+    /// A transaction that is one call has made it.
+    is_called: bool,
     new_order: NewOrder,
     payment: Payment,
     order_status: OrderStatus,
@@ -77,6 +81,8 @@ impl Terminal {
             free_since: None,
             is_delivery_queued: false,
             statement: 0,
+            n_rows: 0,
+            is_called: false,
             new_order: NewOrder::default(),
             payment: Payment::default(),
             order_status: OrderStatus::default(),
@@ -161,6 +167,8 @@ impl Terminal {
     /// Starts the transaction over with the same inputs.
     pub fn rewind(&mut self) {
         self.statement = 0;
+        self.n_rows = 0;
+        self.is_called = false;
         self.running().begin();
     }
 
@@ -173,12 +181,16 @@ impl Terminal {
         if self.is_queueing() {
             return Ok(Action::End);
         }
-        let calls = self.home.config.calls;
-        let action = self.running().step(calls)?;
-        if let Action::Send { statement } = action {
-            self.statement = statement;
-        }
-        Ok(action)
+        let n_rows = std::mem::take(&mut self.n_rows);
+        let next = match self.home.config.calls {
+            Calls::Statements => self.running().next(n_rows)?,
+            Calls::Functions | Calls::Procedures => {
+                (!std::mem::replace(&mut self.is_called, true)).then_some(0)
+            }
+        };
+        let Some(statement) = next else { return Ok(Action::End) };
+        self.statement = statement;
+        Ok(Action::Send { statement })
     }
 
     /// The statement handed out last.
@@ -194,6 +206,7 @@ impl Terminal {
         &mut self,
         row: &'a mut dyn Iterator<Item = Option<&'a [u8]>>,
     ) -> Result<(), &'static str> {
+        self.n_rows += 1;
         let row: Row<'a> = row;
         self.running().take_row(row).ok_or("a row of the columns asked for")
     }

@@ -1,8 +1,7 @@
 //! What the five transactions have in common.
 
-use super::config::{Calls, Config};
+use super::config::Config;
 use super::parameter::Parameter;
-use crate::machine::Action;
 use crate::random::Prng;
 use crate::text::write_uint;
 
@@ -22,9 +21,9 @@ pub(crate) type Row<'a> = &'a mut dyn Iterator<Item = Option<&'a [u8]>>;
 
 /// One of the five transactions: its inputs, and its way from statement to statement.
 ///
-/// `draw` is called once, `begin` before each try; then `step` gives one statement after the other until
-/// [`Action::End`], with `take_row` called in between for each row of the statement's result. Statements are numbered
-/// as in `statements.rs`.
+/// `draw` is called once, `begin` before each try; then `next` gives one statement after the other, with `take_row`
+/// called in between for each row of the statement's result. Statements are numbered as in `statements.rs`. Of a
+/// transaction that is one call, `next` is not asked.
 pub(crate) trait Transaction {
     /// Draws the inputs.
     fn draw(&mut self, prng: &mut Prng, home: &Home);
@@ -32,8 +31,9 @@ pub(crate) trait Transaction {
     /// Starts a try with the inputs that were drawn.
     fn begin(&mut self);
 
-    /// What is next; the error says what the last statement should have returned.
-    fn step(&mut self, calls: Calls) -> Result<Action, &'static str>;
+    /// The next statement, given the number of rows of the last one, or `None` at the end; the error says what the
+    /// last one should have returned.
+    fn next(&mut self, n_rows: u32) -> Result<Option<usize>, &'static str>;
 
     /// Takes in a row of the statement handed out last; `None` if it cannot be one.
     fn take_row(&mut self, row: Row) -> Option<()>;
@@ -43,11 +43,6 @@ pub(crate) trait Transaction {
 
     /// Adds what the transaction just ended was like, in the order of [`super::Profile::facts`].
     fn add_facts(&self, facts: &mut [u64]);
-}
-
-/// The one statement of a transaction that is called, and its end.
-pub(crate) fn call_once(is_called: &mut bool) -> Action {
-    if std::mem::replace(is_called, true) { Action::End } else { Action::Send { statement: 0 } }
 }
 
 /// The next value, as a number.
