@@ -31,6 +31,7 @@ pub use population::{Population, Style};
 pub use programs::{Profile, programs};
 pub use routines::create_routines;
 pub use rows::Rows;
+pub(crate) use schema::drop_routines;
 pub use schema::{copy_statement, create_tables, drop_all, indexes, primary_keys, truncate_tables};
 pub use terminal::{Next, Terminal};
 

@@ -1,5 +1,6 @@
 //! The transactions as programs of a bundle: their names, statements, and what is counted of them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::config::{Calls, Config, Think};
@@ -70,17 +71,22 @@ impl Profile {
     }
 
     /// The SQL that the profile sends, with `:name` for values.
-    fn sources(self, config: &Config) -> Vec<&'static str> {
+    fn sources(self, config: &Config) -> Vec<Cow<'static, str>> {
         let is_queued = config.think == Think::Spec && self == Profile::Delivery;
-        match (self, config.calls) {
-            _ if is_queued => Vec::new(),
-            (_, Calls::Functions | Calls::Procedures) => vec![routines::call(self, config.calls)],
-            (Profile::NewOrder, _) => statements::NEW_ORDER.to_vec(),
-            (Profile::Payment, _) => statements::PAYMENT.to_vec(),
-            (Profile::OrderStatus, _) => statements::ORDER_STATUS.to_vec(),
-            (Profile::Delivery | Profile::DeferredDelivery, _) => statements::DELIVERY.to_vec(),
-            (Profile::StockLevel, _) => statements::STOCK_LEVEL.to_vec(),
+        if is_queued {
+            return Vec::new();
         }
+        if config.calls != Calls::Statements {
+            return vec![routines::call(self, config.calls).into()];
+        }
+        let statements: &[&str] = match self {
+            Profile::NewOrder => &statements::NEW_ORDER,
+            Profile::Payment => &statements::PAYMENT,
+            Profile::OrderStatus => &statements::ORDER_STATUS,
+            Profile::Delivery | Profile::DeferredDelivery => &statements::DELIVERY,
+            Profile::StockLevel => &statements::STOCK_LEVEL,
+        };
+        statements.iter().map(|statement| Cow::Borrowed(*statement)).collect()
     }
 }
 

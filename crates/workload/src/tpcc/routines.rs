@@ -9,6 +9,8 @@ use super::programs::Profile;
 /// A transaction as a routine.
 struct Routine {
     name: &'static str,
+    /// The values that it is called with.
+    values: &'static str,
     /// Names and types of what it takes.
     takes: &'static str,
     /// Names and types of what it gives.
@@ -19,6 +21,7 @@ struct Routine {
 
 const NEW_ORDER: Routine = Routine {
     name: "tpcc_new_order",
+    values: ":w_id, :d_id, :c_id, :o_all_local, :ol_numbers, :ol_i_ids, :ol_supply_w_ids, :ol_quantities",
     takes: "p_w_id int, p_d_id int, p_c_id int, p_all_local int, p_numbers int[], p_items int[], p_supplies int[], \
             p_quantities int[]",
     gives: &[
@@ -42,6 +45,7 @@ const NEW_ORDER: Routine = Routine {
 
 const PAYMENT: Routine = Routine {
     name: "tpcc_payment",
+    values: ":w_id, :d_id, :c_w_id, :c_d_id, :c_id, :c_last, :h_amount",
     takes: "p_w_id int, p_d_id int, p_c_w_id int, p_c_d_id int, p_c_id int, p_c_last text, p_amount numeric",
     gives: &[
         "r_c_id int",
@@ -60,6 +64,7 @@ const PAYMENT: Routine = Routine {
 
 const ORDER_STATUS: Routine = Routine {
     name: "tpcc_order_status",
+    values: ":c_w_id, :c_d_id, :c_id, :c_last",
     takes: "p_w_id int, p_d_id int, p_c_id int, p_c_last text",
     gives: &[
         "r_c_id int",
@@ -82,6 +87,7 @@ const ORDER_STATUS: Routine = Routine {
 
 const DELIVERY: Routine = Routine {
     name: "tpcc_delivery",
+    values: ":w_id, :o_carrier_id",
     takes: "p_w_id int, p_carrier_id int",
     gives: &["r_delivered int"],
     declares: "v_o_id int; v_c_id int; v_amount numeric;",
@@ -90,6 +96,7 @@ const DELIVERY: Routine = Routine {
 
 const STOCK_LEVEL: Routine = Routine {
     name: "tpcc_stock_level",
+    values: ":w_id, :d_id, :threshold",
     takes: "p_w_id int, p_d_id int, p_threshold int",
     gives: &["r_low int"],
     declares: "v_next int;",
@@ -138,37 +145,19 @@ impl Routine {
 }
 
 /// The statement that calls a transaction's routine.
-pub(crate) fn call(profile: Profile, calls: Calls) -> &'static str {
-    let is_procedure = calls == Calls::Procedures;
-    match (profile, is_procedure) {
-        (Profile::NewOrder, false) => {
-            "select * from tpcc_new_order(:w_id, :d_id, :c_id, :o_all_local, :ol_numbers, :ol_i_ids, \
-             :ol_supply_w_ids, :ol_quantities)"
-        }
-        (Profile::NewOrder, true) => {
-            "call tpcc_new_order_p(:w_id, :d_id, :c_id, :o_all_local, :ol_numbers, :ol_i_ids, :ol_supply_w_ids, \
-             :ol_quantities, null, null, null, null, null, null, null, null, null, null, null, null)"
-        }
-        (Profile::Payment, false) => {
-            "select * from tpcc_payment(:w_id, :d_id, :c_w_id, :c_d_id, :c_id, :c_last, :h_amount)"
-        }
-        (Profile::Payment, true) => {
-            "call tpcc_payment_p(:w_id, :d_id, :c_w_id, :c_d_id, :c_id, :c_last, :h_amount, \
-             null, null, null, null, null, null, null, null, null)"
-        }
-        (Profile::OrderStatus, false) => "select * from tpcc_order_status(:c_w_id, :c_d_id, :c_id, :c_last)",
-        (Profile::OrderStatus, true) => {
-            "call tpcc_order_status_p(:c_w_id, :c_d_id, :c_id, :c_last, \
-             null, null, null, null, null, null, null, null, null, null, null, null, null)"
-        }
-        (Profile::Delivery | Profile::DeferredDelivery, false) => {
-            "select * from tpcc_delivery(:w_id, :o_carrier_id)"
-        }
-        (Profile::Delivery | Profile::DeferredDelivery, true) => {
-            "call tpcc_delivery_p(:w_id, :o_carrier_id, null)"
-        }
-        (Profile::StockLevel, false) => "select * from tpcc_stock_level(:w_id, :d_id, :threshold)",
-        (Profile::StockLevel, true) => "call tpcc_stock_level_p(:w_id, :d_id, :threshold, null)",
+pub(crate) fn call(profile: Profile, calls: Calls) -> String {
+    let Routine { name, values, gives, .. } = match profile {
+        Profile::NewOrder => &NEW_ORDER,
+        Profile::Payment => &PAYMENT,
+        Profile::OrderStatus => &ORDER_STATUS,
+        Profile::Delivery | Profile::DeferredDelivery => &DELIVERY,
+        Profile::StockLevel => &STOCK_LEVEL,
+    };
+    if calls == Calls::Procedures {
+        // A place for each result.
+        format!("call {name}_p({values}{})", ", null".repeat(gives.len()))
+    } else {
+        format!("select * from {name}({values})")
     }
 }
 

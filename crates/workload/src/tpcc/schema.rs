@@ -101,13 +101,19 @@ pub fn truncate_tables() -> String {
 /// Drops all tables that exist, and the routines that use them.
 pub fn drop_all() -> Vec<String> {
     let tables = format!("drop table if exists {}", TABLES.map(Table::name).join(", "));
-    let routines = "do $$ declare r record; begin \
+    vec![tables, drop_routines("p.proname like 'tpcc\\_%'")]
+}
+
+/// Drops the functions and procedures in the search path that meet a condition on `pg_proc p`.
+pub(crate) fn drop_routines(condition: &str) -> String {
+    format!(
+        "do $$ declare r record; begin \
          for r in select p.oid::regprocedure as signature, to_jsonb(p) ->> 'prokind' as kind from pg_catalog.pg_proc p \
-             where p.proname like 'tpcc\\_%' and pg_catalog.pg_function_is_visible(p.oid) \
+             where {condition} and pg_catalog.pg_function_is_visible(p.oid) \
              and p.pronamespace <> 'pg_catalog'::regnamespace loop \
            execute 'drop ' || case r.kind when 'p' then 'procedure ' else 'function ' end || r.signature; \
-         end loop; end $$";
-    vec![tables, routines.to_owned()]
+         end loop; end $$"
+    )
 }
 
 /// The COPY that loads a table. `freeze` needs the table to be made or truncated in the same transaction.

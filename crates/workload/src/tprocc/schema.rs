@@ -1,7 +1,7 @@
 //! Tables, keys and indexes as HammerDB makes them: column by column the same types and names, so that its own programs
 //! run on them. Keys are made after loading, under the names that HammerDB gives them before.
 
-use crate::tpcc::{TABLES, Table};
+use crate::tpcc::{self, TABLES, Table};
 
 /// Columns in HammerDB's order.
 fn columns(table: Table) -> &'static str {
@@ -91,13 +91,7 @@ pub fn indexes() -> Vec<String> {
 
 /// Drops HammerDB's functions or procedures, ours or its own.
 pub fn drop_routines() -> String {
-    "do $$ declare r record; begin \
-     for r in select p.oid::regprocedure as signature, to_jsonb(p) ->> 'prokind' as kind from pg_catalog.pg_proc p \
-         where p.proname in ('dbms_random', 'neword', 'delivery', 'payment', 'ostat', 'slev') \
-         and pg_catalog.pg_function_is_visible(p.oid) and p.pronamespace <> 'pg_catalog'::regnamespace loop \
-       execute 'drop ' || case r.kind when 'p' then 'procedure ' else 'function ' end || r.signature; \
-     end loop; end $$"
-        .to_owned()
+    tpcc::drop_routines("p.proname in ('dbms_random', 'neword', 'delivery', 'payment', 'ostat', 'slev')")
 }
 
 /// The COPY of rows in the order in which [`crate::tpcc::Rows`] has their columns.
