@@ -21,6 +21,14 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SELECT = "\\set aid random(1, 100000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
 
 
+def on_core(core):
+    """What keeps a process on one core, if the machine has more of them: two that never sleep must not share one."""
+    cores = sorted(os.sched_getaffinity(0))
+    if core is False or len(cores) < 2:
+        return None
+    return lambda: os.sched_setaffinity(0, {cores[core]})
+
+
 class Null:
     """The look-alike in a directory of its own."""
 
@@ -29,7 +37,8 @@ class Null:
         self.record = os.path.join(self.dir, "record")
         command = [args.pgdyno, "null", "--socket-dir", self.dir, "--service", service, "--record", self.record]
         command += ["--spin"] if spin else []
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        self.spins = spin
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, preexec_fn=on_core(spin and 0))
         while not os.path.exists(os.path.join(self.dir, ".s.PGSQL.5431")):
             time.sleep(0.01)
 
@@ -92,8 +101,10 @@ def drive(args, null, clients, seconds, poller, pace="closed", ramp_up=0, during
         "scripts": [{"name": "select", "tag": "select", "weight": 1, "source": SELECT}],
         "defines": {"scale": "1"}, "protocol": "prepared", "n_clients": clients, "n_threads": 1, "pace": pace,
         "window": {"ramp_up_s": ramp_up, "measure_s": seconds, "grace_s": 10}, "seed": 7, "poller": poller,
+        "busy_poll_us": args.busy_poll,
     }
-    process = subprocess.Popen([args.pgdyno, "drive"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([args.pgdyno, "drive"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                               preexec_fn=on_core(null.spins and 1))
     tell = lambda value: (process.stdin.write(json.dumps(value) + "\n"), process.stdin.flush())
     tell({"load": load})
     ready = json.loads(process.stdout.readline())
@@ -230,6 +241,7 @@ def main():
     parser.add_argument("--open-seconds", type=int, default=30)
     parser.add_argument("--rate", type=float, default=2_000, help="most that the open loop asks for, per second")
     parser.add_argument("--stall-rate", type=int, default=1000)
+    parser.add_argument("--busy-poll", type=int, default=0, help="microseconds that the driver stays awake (busy_poll_us)")
     parser.add_argument("--sleepy", action="store_true", help="let idle cores sleep, as a quiet machine does")
     args = parser.parse_args()
     parts = {"ceiling": ceiling, "error": error, "open": open_loop, "stall": stall}

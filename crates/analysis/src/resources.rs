@@ -45,7 +45,7 @@ pub(crate) fn resources(data: &RunData, line: &Timeline, usage: &Usage, counts: 
         steal: cpu.and_then(|cpu| share(cpu.steal)),
         server_cpu,
         driver_cpu,
-        driver_busiest_thread: busiest(usage, "driver.thread_cpu", from_s, to_s),
+        driver_busiest_thread: busiest_thread(usage, from_s, to_s),
         foreign_cpu: cpu.and_then(|cpu| cpu.foreign).map(|foreign| foreign.max(0.0)),
         driver_cpu_us_per_transaction: us_each(driver_cpu),
         server_cpu_us_per_transaction: us_each(server_cpu),
@@ -60,11 +60,15 @@ pub(crate) fn resources(data: &RunData, line: &Timeline, usage: &Usage, counts: 
     }
 }
 
-/// The largest rate of any instance of a metric.
-fn busiest(usage: &Usage, metric: &str, from_s: f64, to_s: f64) -> Option<f64> {
-    let instances = usage.instances(metric);
-    let rates = instances.iter().filter_map(|name| usage.rate_of_key(&key(metric, name), from_s, to_s));
-    rates.max_by(f64::total_cmp)
+/// How busy the busiest driver thread was. One that stays awake on purpose is not busy while it waits.
+fn busiest_thread(usage: &Usage, from_s: f64, to_s: f64) -> Option<f64> {
+    let threads = usage.instances("driver.thread_cpu");
+    let busy = threads.iter().filter_map(|thread| {
+        let of_thread = |metric: &str| usage.rate_of_key(&key(metric, thread), from_s, to_s);
+        let polling = of_thread("driver.thread_polling").unwrap_or(0.0);
+        Some((of_thread("driver.thread_cpu")? - polling).max(0.0))
+    });
+    busy.max_by(f64::total_cmp)
 }
 
 fn busiest_cpu(usage: &Usage, from_s: f64, to_s: f64) -> Option<f64> {

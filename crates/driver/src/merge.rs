@@ -83,6 +83,9 @@ impl Merger {
         pending.backlog += part.backlog;
         let thread = part.thread.to_string();
         pending.gauges.insert(key("driver.thread_cpu", &thread), part.thread_cpu_ns as f64 / 1e9);
+        if part.polled_ns > 0 {
+            pending.gauges.insert(key("driver.thread_polling", &thread), part.polled_ns as f64 / 1e9);
+        }
         pending.gauges.insert(key("driver.loop_max", &thread), part.loop_max_ns as f64 / 1e9);
         match &mut pending.tally {
             None => {

@@ -16,7 +16,7 @@ pub(crate) use self::buffers::Piece;
 use self::epoll::Epoll;
 use self::uring::Uring;
 use crate::client::Client;
-use crate::clock::Nanos;
+use crate::clock::{self, Nanos};
 
 /// What a wait has found for a client.
 #[derive(Debug)]
@@ -43,8 +43,16 @@ pub(crate) enum Signal {
     Ended(io::Error),
 }
 
-/// One thread's way to wait.
-pub(crate) enum Poller {
+/// One thread's waiting.
+pub(crate) struct Poller {
+    way: Way,
+    busy_poll_ns: Nanos,
+    /// Time spent looking for news that had not come yet.
+    polled_ns: Nanos,
+}
+
+/// The kernel's ways to wait.
+enum Way {
     /// Edge triggered, with a timer of nanosecond grain.
     Epoll(Epoll),
     /// Multishot receive into provided buffers, sends submitted with the wait.
@@ -52,13 +60,19 @@ pub(crate) enum Poller {
 }
 
 impl Poller {
-    /// Makes one poller per thread, all of one kind.
+    /// Makes one poller per thread, all of one kind. Each looks for news for `busy_poll_ns` before it sleeps, and is
+    /// awake so long before a moment it waits for.
     ///
     /// # Errors
     /// What the kernel said. Without a wish for io_uring, epoll takes its place where the kernel refuses it.
-    pub(crate) fn for_threads(choice: PollerChoice, n_clients: &[usize]) -> Result<Vec<Poller>, String> {
-        let epoll = |&n: &usize| Epoll::new(n).map(Poller::Epoll);
-        let uring = |&n: &usize| Uring::new(n).map(|uring| Poller::IoUring(Box::new(uring)));
+    pub(crate) fn for_threads(
+        choice: PollerChoice,
+        busy_poll_ns: Nanos,
+        n_clients: &[usize],
+    ) -> Result<Vec<Poller>, String> {
+        let poller = |way| Poller { way, busy_poll_ns, polled_ns: 0 };
+        let epoll = |&n: &usize| Epoll::new(n).map(Way::Epoll).map(poller);
+        let uring = |&n: &usize| Uring::new(n).map(|uring| poller(Way::IoUring(Box::new(uring))));
         if choice != PollerChoice::Epoll {
             match n_clients.iter().map(uring).collect::<io::Result<_>>() {
                 Ok(pollers) => return Ok(pollers),
@@ -80,49 +94,49 @@ impl Poller {
 
     /// What is written in `run.json`.
     pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Poller::Epoll(_) => "epoll",
-            Poller::IoUring(_) => "io_uring",
+        match &self.way {
+            Way::Epoll(_) => "epoll",
+            Way::IoUring(_) => "io_uring",
         }
     }
 
     /// Called once by the thread that will wait, before all else.
     pub(crate) fn enter_thread(&mut self) -> io::Result<()> {
-        match self {
-            Poller::Epoll(_) => Ok(()),
-            Poller::IoUring(uring) => uring.enter_thread(),
+        match &mut self.way {
+            Way::Epoll(_) => Ok(()),
+            Way::IoUring(uring) => uring.enter_thread(),
         }
     }
 
     /// Watches a client's connection for input.
     pub(crate) fn watch(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
-        match self {
-            Poller::Epoll(epoll) => epoll.watch(client, index),
-            Poller::IoUring(uring) => uring.watch(client, index),
+        match &mut self.way {
+            Way::Epoll(epoll) => epoll.watch(client, index),
+            Way::IoUring(uring) => uring.watch(client, index),
         }
     }
 
     /// As [`Poller::watch`], for a connection that was watched while it was made.
     pub(crate) fn watch_made(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
-        match self {
-            Poller::Epoll(epoll) => epoll.watch_made(client, index),
-            Poller::IoUring(uring) => uring.watch(client, index),
+        match &mut self.way {
+            Way::Epoll(epoll) => epoll.watch_made(client, index),
+            Way::IoUring(uring) => uring.watch(client, index),
         }
     }
 
     /// Watches a connection that is being made.
     pub(crate) fn watch_dialing(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
-        match self {
-            Poller::Epoll(epoll) => epoll.watch_dialing(client, index),
-            Poller::IoUring(uring) => uring.watch_dialing(client, index),
+        match &mut self.way {
+            Way::Epoll(epoll) => epoll.watch_dialing(client, index),
+            Way::IoUring(uring) => uring.watch_dialing(client, index),
         }
     }
 
     /// Stops watching the client's connection. Called before the connection is closed.
     pub(crate) fn forget(&mut self, client: &mut Client, index: usize) {
-        match self {
-            Poller::Epoll(epoll) => epoll.forget(client),
-            Poller::IoUring(uring) => uring.forget(client, index),
+        match &mut self.way {
+            Way::Epoll(epoll) => epoll.forget(client),
+            Way::IoUring(uring) => uring.forget(client, index),
         }
     }
 
@@ -133,45 +147,84 @@ impl Poller {
     /// The loss of the connection, if it is not told by a [`Signal::Ended`].
     #[inline]
     pub(crate) fn send(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
-        match self {
-            Poller::Epoll(epoll) => epoll.send(client, index),
-            Poller::IoUring(uring) => uring.send(client, index),
+        match &mut self.way {
+            Way::Epoll(epoll) => epoll.send(client, index),
+            Way::IoUring(uring) => uring.send(client, index),
         }
     }
 
     /// Waits until there is news or `until` is reached. [`Poller::next`] tells it.
     #[inline]
     pub(crate) fn wait(&mut self, until: Nanos) -> io::Result<()> {
-        match self {
-            Poller::Epoll(epoll) => epoll.wait(until),
-            Poller::IoUring(uring) => uring.wait(until),
+        match self.busy_poll_ns {
+            0 => self.sleep(until),
+            _ => self.wait_awake(until),
+        }
+    }
+
+    /// Waits without leaving the processor at first, and at last.
+    fn wait_awake(&mut self, until: Nanos) -> io::Result<()> {
+        // What is to be sent goes out with the first look.
+        self.sleep(0)?;
+        let begun = clock::now();
+        let (mut now, mut slept_ns) = (begun, 0);
+        while now < until && !self.has_news()? {
+            if now >= begun + self.busy_poll_ns && now + self.busy_poll_ns < until {
+                self.sleep(until - self.busy_poll_ns)?;
+                slept_ns += clock::now() - now;
+            } else {
+                std::hint::spin_loop();
+            }
+            now = clock::now();
+        }
+        self.polled_ns += now - begun - slept_ns;
+        Ok(())
+    }
+
+    /// The time spent looking for news that had not come yet, since the last call.
+    pub(crate) fn take_polled_ns(&mut self) -> Nanos {
+        std::mem::take(&mut self.polled_ns)
+    }
+
+    fn has_news(&mut self) -> io::Result<bool> {
+        match &mut self.way {
+            Way::Epoll(epoll) => epoll.has_news(),
+            Way::IoUring(uring) => uring.has_news(),
+        }
+    }
+
+    #[inline]
+    fn sleep(&mut self, until: Nanos) -> io::Result<()> {
+        match &mut self.way {
+            Way::Epoll(epoll) => epoll.wait(until),
+            Way::IoUring(uring) => uring.wait(until),
         }
     }
 
     /// The next piece of news that the last wait found.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<Woken> {
-        match self {
-            Poller::Epoll(epoll) => epoll.next(),
-            Poller::IoUring(uring) => uring.next(),
+        match &mut self.way {
+            Way::Epoll(epoll) => epoll.next(),
+            Way::IoUring(uring) => uring.next(),
         }
     }
 
     /// The bytes of a piece of input.
     #[inline]
     pub(crate) fn input(&self, piece: &Piece) -> &[u8] {
-        match self {
-            Poller::Epoll(_) => &[],
-            Poller::IoUring(uring) => uring.input(piece),
+        match &self.way {
+            Way::Epoll(_) => &[],
+            Way::IoUring(uring) => uring.input(piece),
         }
     }
 
     /// Gives a piece's room back, for other input.
     #[inline]
     pub(crate) fn release(&mut self, piece: Piece) {
-        match self {
-            Poller::Epoll(_) => {}
-            Poller::IoUring(uring) => uring.release(piece),
+        match &mut self.way {
+            Way::Epoll(_) => {}
+            Way::IoUring(uring) => uring.release(piece),
         }
     }
 }

@@ -94,7 +94,7 @@ fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Wr
     let control = Control { load: &load, conninfo, scripts: &scripts, wall: WallClock::read() };
     let commands = listen(input);
     let begun = clock::now();
-    let pollers = Poller::for_threads(load.poller, &control.shares())?;
+    let pollers = Poller::for_threads(load.poller, u64::from(load.busy_poll_us) * 1000, &control.shares())?;
     let Crew { shares, tls, prepare_ns } = control.connect()?;
     let ready = Ready {
         pid: std::process::id(),

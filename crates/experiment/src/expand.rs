@@ -283,6 +283,9 @@ fn workload_spec(
     if n_threads == 0 {
         return Err("workload.threads: 0 is not in 1..clients".to_string());
     }
+    if experiment.workload.busy_poll_us > BUSY_POLL_US_MAX {
+        return Err(format!("workload.busy_poll_us: not in 0..={BUSY_POLL_US_MAX} microseconds"));
+    }
     if experiment.workload.load_streams.is_some_and(|n| !(1..=LOAD_STREAMS_MAX).contains(&n)) {
         return Err(format!("workload.load_streams: not in 1..{LOAD_STREAMS_MAX}"));
     }
@@ -311,6 +314,7 @@ fn workload_spec(
         n_threads: n_threads.min(n_clients),
         pace,
         poller: experiment.workload.poller,
+        busy_poll_us: experiment.workload.busy_poll_us,
         layout: layout(values)?,
         load_streams: experiment.workload.load_streams,
         data,
@@ -338,6 +342,8 @@ fn own_scale(scale: Scale, data: &CaseData, site: &Site) -> Result<u32, String> 
 
 /// Most sessions that may load side by side: a load is limited by the server's processors, not by sessions.
 pub const LOAD_STREAMS_MAX: u32 = 256;
+/// A second: the driver tells each second what it did.
+const BUSY_POLL_US_MAX: u32 = 1_000_000;
 /// Most partitions: more are beyond what PostgreSQL's documentation advises (a few thousand at most).
 pub const PARTITIONS_MAX: u32 = 10_000;
 

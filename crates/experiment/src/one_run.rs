@@ -276,6 +276,7 @@ impl OneRun<'_> {
             n_threads: workload.n_threads,
             pace: workload.pace,
             poller: workload.poller,
+            busy_poll_us: workload.busy_poll_us,
             copy: true,
             window: self.case.window,
             seed: self.spec.seed,

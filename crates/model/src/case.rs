@@ -95,6 +95,9 @@ pub struct WorkloadSpec {
     /// How the driver waits for its connections.
     #[serde(default)]
     pub poller: PollerChoice,
+    /// How long the driver looks for news before it sleeps, and is awake before a moment it waits for; microseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub busy_poll_us: u32,
     /// How the data lies.
     #[serde(default, skip_serializing_if = "Layout::is_plain")]
     pub layout: Layout,
@@ -235,6 +238,7 @@ impl WorkloadSpec {
             n_threads: 1,
             pace: Pace::Closed,
             poller: PollerChoice::Auto,
+            busy_poll_us: 0,
             layout: Layout::default(),
             load_streams: None,
             data: match kind {
@@ -313,4 +317,8 @@ impl FromStr for WorkloadKind {
             )
         })
     }
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }

@@ -93,6 +93,8 @@ pub struct WorkloadSection {
     pub threads: Option<u32>,
     /// How the driver waits for its connections: `auto`, `io_uring` or `epoll`.
     pub poller: PollerChoice,
+    /// How long the driver looks for news before it sleeps, and is awake before a moment it waits for; microseconds.
+    pub busy_poll_us: u32,
     /// When transactions are due.
     pub pace: Levels<Pace>,
     /// Into how many partitions the largest table is cut; 0: it is not.
@@ -134,6 +136,7 @@ impl Default for WorkloadSection {
             clients: Levels::one(1),
             threads: None,
             poller: PollerChoice::Auto,
+            busy_poll_us: 0,
             pace: Levels::one(Pace::Closed),
             partitions: Levels::one(0),
             partition_method: Levels::one(PartitionMethod::Range),

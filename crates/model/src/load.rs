@@ -74,6 +74,10 @@ pub struct LoadSpec {
     /// How the driver waits for its connections.
     #[serde(default)]
     pub poller: PollerChoice,
+    /// How long a thread of the driver looks for news without going to sleep, and how long before a moment that it
+    /// waits for it is awake, microseconds. Spares the kernel's wake-up in latencies; costs a processor.
+    #[serde(default)]
+    pub busy_poll_us: u32,
     /// Scripts may COPY. Without it, as in pgbench, a COPY ends its client.
     #[serde(default)]
     pub copy: bool,
@@ -110,6 +114,7 @@ impl Default for LoadSpec {
             lazy_parse: false,
             trace: false,
             poller: PollerChoice::Auto,
+            busy_poll_us: 0,
             copy: false,
         }
     }

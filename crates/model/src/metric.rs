@@ -254,6 +254,12 @@ pub const METRICS: &[Metric] = &[
     counter("driver.cpu.user", "", "s", "user time of the driver (getrusage)"),
     counter("driver.cpu.system", "", "s", "kernel time of the driver (getrusage)"),
     counter("driver.thread_cpu", "thread", "s", "CPU time of a driver thread (CLOCK_THREAD_CPUTIME_ID)"),
+    counter(
+        "driver.thread_polling",
+        "thread",
+        "s",
+        "time that a driver thread spent looking for news that had not come yet (with busy_poll_us)",
+    ),
     gauge("driver.loop_max", "thread", "s", "longest turn of a thread's event loop, waiting excluded"),
     gauge("driver.in_flight", "", "1", "transactions in flight"),
     gauge("driver.connected", "", "1", "clients with a connection"),

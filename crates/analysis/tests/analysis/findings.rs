@@ -329,6 +329,18 @@ fn a_lagging_open_loop_driver_is_saturated_earlier() {
 }
 
 #[test]
+fn a_driver_that_stays_awake_on_purpose_is_not_saturated() {
+    let mut data = quiet::run(1);
+    set_metric(&mut data, "driver.thread_cpu", -10.0, 50.0, 0.97);
+    for tick in data.ticks.iter_mut().filter(|tick| tick.values.contains_key("driver.thread_cpu[0]")) {
+        tick.values.insert("driver.thread_polling[0]".to_string(), 0.5);
+    }
+    assert_eq!(findings_of(data.clone()), []);
+    set_metric(&mut data, "driver.thread_polling", -10.0, 50.0, 0.02);
+    assert_eq!(findings_of(data)[0].id, "driver-saturated");
+}
+
+#[test]
 fn a_remote_server_needs_no_share_in_the_foreign_cpu_of_the_drivers_machine() {
     let mut data = quiet::run(1);
     data.record.server_is_local = false;

@@ -123,6 +123,14 @@ impl Epoll {
         Ok(())
     }
 
+    /// Whether there is news, without waiting for it.
+    pub(super) fn has_news(&mut self) -> io::Result<bool> {
+        if self.n_told == self.ready.len() {
+            self.wait(0)?;
+        }
+        Ok(self.n_told < self.ready.len())
+    }
+
     /// The next socket that the last wait found ready.
     #[inline]
     pub(super) fn next(&mut self) -> Option<Woken> {

@@ -1,15 +1,18 @@
 //! Waiting with io_uring: multishot receives into provided buffers, and sends that enter the kernel together with the
 //! next wait. One system call then serves many clients, where epoll needs one to send and one to receive for each.
 
+mod request;
+
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use io_uring::squeue::{Entry, Flags};
-use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::types::{CancelBuilder, Fd, SubmitArgs, TimeoutFlags, Timespec};
 use io_uring::{IoUring, cqueue, opcode};
 use nix::errno::Errno;
 use nix::libc;
 
+use self::request::{Purpose, Slot, Tag, Watch};
 use super::buffers::{Buffers, GROUP, Piece};
 use super::{Signal, Woken};
 use crate::client::Client;
@@ -28,76 +31,16 @@ pub(crate) struct Uring {
     n_told: usize,
     /// Receives and polls that ended for want of buffers or room; they begin again with the next wait.
     starved: Vec<(usize, u32)>,
-}
-
-/// How a client's connection is watched.
-#[derive(Debug, Clone, Copy, Default)]
-struct Slot {
-    generation: u32,
-    watch: Watch,
-    /// The descriptor, while it is watched.
-    fd: RawFd,
-    /// What a poll waits for.
-    events: u32,
-    /// A poll for room is under way.
-    awaits_room: bool,
-}
-
-impl Slot {
-    /// What is under way for the connection so far concerns nobody any more.
-    fn begin_generation(&mut self) {
-        self.generation = self.generation.wrapping_add(1);
-        self.awaits_room = false;
-    }
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Watch {
-    #[default]
-    Nothing,
-    /// The kernel receives.
-    Receive,
-    /// The kernel tells when it can be used: connections that are made, or encrypted.
-    Poll,
-}
-
-/// What a request was for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Purpose {
-    Receive = 1,
-    Poll = 2,
-    /// Room for a message that did not fit.
-    Room = 3,
-    Send = 4,
-    Cancel = 5,
-}
-
-/// Identity of a request: purpose, client and generation in one number.
-#[derive(Debug, Clone, Copy)]
-struct Tag(u64);
-
-impl Tag {
-    fn new(purpose: Purpose, index: usize, generation: u32) -> Tag {
-        debug_assert!(index < 1 << 24);
-        Tag((purpose as u64) << 56 | (index as u64) << 32 | u64::from(generation))
-    }
-
-    fn is(self, purpose: Purpose) -> bool {
-        self.0 >> 56 == purpose as u64
-    }
-
-    fn index(self) -> usize {
-        (self.0 >> 32) as usize & 0xff_ffff
-    }
-
-    fn generation(self) -> u32 {
-        self.0 as u32
-    }
+    /// When the standing time-out ends the wait, and the moment as the kernel reads it.
+    alarm_at: Option<Nanos>,
+    alarm: Timespec,
 }
 
 /// Requests that wait for the next system call at most: a longer turn hands over what it has got so far, so that the
 /// server works while the driver goes on. Handing over sooner cost more than it gained (8 or 32: up to a third more CPU).
 const QUEUE_ENTRIES: u32 = 128;
+/// Sooner ends of a wait get a timer of their own.
+const ALARM_MIN_NS: Nanos = 10_000_000;
 /// Longer messages are sent at once, by a system call of their own: they may not fit into the socket.
 const SEND_BYTES_MAX: usize = 4096;
 
@@ -112,6 +55,7 @@ impl Uring {
             .setup_cqsize(completions as u32)
             .setup_single_issuer()
             .setup_defer_taskrun()
+            .setup_taskrun_flag()
             .setup_submit_all()
             .setup_r_disabled()
             .build(QUEUE_ENTRIES)?;
@@ -127,6 +71,8 @@ impl Uring {
             found: Vec::with_capacity(completions),
             n_told: 0,
             starved: Vec::new(),
+            alarm_at: None,
+            alarm: Timespec::new(),
         })
     }
 
@@ -143,13 +89,11 @@ impl Uring {
     /// Has the kernel receive from a connection, or watches it if it is encrypted.
     pub(super) fn watch(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
         let Some(link) = &client.link else { return Ok(()) };
-        let (fd, is_encrypted) = (link.fd(), link.is_encrypted());
-        self.retire(index)?;
-        let slot = &mut self.slots[index];
-        slot.fd = fd;
-        slot.events = (libc::POLLIN | libc::POLLRDHUP) as u32;
-        slot.watch = if is_encrypted { Watch::Poll } else { Watch::Receive };
-        self.arm(index)
+        let watch = match link.is_encrypted() {
+            true => Watch::Poll { events: libc::POLLIN | libc::POLLRDHUP },
+            false => Watch::Receive,
+        };
+        self.begin(index, link.fd(), watch)
     }
 
     /// Watches a connection that is being made.
@@ -157,12 +101,15 @@ impl Uring {
         let Some(link) = client.dialing.as_mut().and_then(|dialing| dialing.link_mut()) else {
             return Ok(());
         };
-        let fd = link.as_fd().as_raw_fd();
+        let events = libc::POLLIN | libc::POLLOUT | libc::POLLRDHUP;
+        self.begin(index, link.as_fd().as_raw_fd(), Watch::Poll { events })
+    }
+
+    /// Watches another connection of a client.
+    fn begin(&mut self, index: usize, fd: RawFd, watch: Watch) -> io::Result<()> {
         self.retire(index)?;
         let slot = &mut self.slots[index];
-        slot.fd = fd;
-        slot.events = (libc::POLLIN | libc::POLLOUT | libc::POLLRDHUP) as u32;
-        slot.watch = Watch::Poll;
+        (slot.fd, slot.watch) = (fd, watch);
         self.arm(index)
     }
 
@@ -188,7 +135,7 @@ impl Uring {
         let purpose = match std::mem::take(&mut slot.watch) {
             Watch::Nothing => return Ok(()),
             Watch::Receive => Purpose::Receive,
-            Watch::Poll => Purpose::Poll,
+            Watch::Poll { .. } => Purpose::Poll,
         };
         let old = Tag::new(purpose, index, slot.generation);
         slot.begin_generation();
@@ -205,8 +152,8 @@ impl Uring {
                 let receive = opcode::RecvMulti::new(Fd(slot.fd), GROUP).build();
                 self.push(receive, Tag::new(Purpose::Receive, index, slot.generation))
             }
-            Watch::Poll => {
-                let poll = opcode::PollAdd::new(Fd(slot.fd), slot.events).multi(true).build();
+            Watch::Poll { events } => {
+                let poll = opcode::PollAdd::new(Fd(slot.fd), events as u32).multi(true).build();
                 self.push(poll, Tag::new(Purpose::Poll, index, slot.generation))
             }
         }
@@ -262,12 +209,40 @@ impl Uring {
                 self.arm(index)?;
             }
         }
-        let wait_ns = if self.found.is_empty() { until.saturating_sub(clock::now()) } else { 0 };
-        let time = Timespec::new().sec(wait_ns / SECOND_NS).nsec((wait_ns % SECOND_NS) as u32);
-        let waited = self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time));
-        tolerate(waited)?;
+        let now = clock::now();
+        tolerate(match until.saturating_sub(now) {
+            _ if !self.found.is_empty() => self.ring.submit(),
+            0 => self.ring.submit(),
+            wait_ns => self.submit_and_sleep(until, wait_ns),
+        })?;
         self.found.extend(self.ring.completion());
         Ok(())
+    }
+
+    /// Sleeps until there is news or `until`, which is `wait_ns` away.
+    ///
+    /// A closed loop goes to sleep once or more for each transaction, and hardly ever until the moment it names: a
+    /// standing time-out spares the setting of a timer with each wait.
+    fn submit_and_sleep(&mut self, until: Nanos, wait_ns: Nanos) -> io::Result<usize> {
+        if self.alarm_at.is_none() && wait_ns >= ALARM_MIN_NS {
+            self.alarm_at = Some(until);
+            self.alarm = timespec(until);
+            let alarm = opcode::Timeout::new(&raw const self.alarm).flags(TimeoutFlags::ABS).build();
+            self.push(alarm, Tag::new(Purpose::Alarm, 0, 0))?;
+        }
+        if self.alarm_at.is_some_and(|at| at <= until) {
+            return self.ring.submit_and_wait(1);
+        }
+        self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timespec(wait_ns)))
+    }
+
+    /// Whether there is news, without waiting for it. Costs a look at memory while there is none.
+    #[inline]
+    pub(super) fn has_news(&mut self) -> io::Result<bool> {
+        if self.n_told == self.found.len() && self.ring.submission().taskrun() {
+            self.wait(0)?;
+        }
+        Ok(self.n_told < self.found.len())
     }
 
     /// The next piece of news.
@@ -298,6 +273,10 @@ impl Uring {
             }
             return self.received(index, result, piece, cqueue::more(flags));
         }
+        if tag.is(Purpose::Alarm) {
+            self.alarm_at = None;
+            return None;
+        }
         if !is_current || tag.is(Purpose::Cancel) || tag.is(Purpose::Send) {
             // A message that could not be sent: the receive ends too, and after what the server said last.
             return None;
@@ -317,27 +296,21 @@ impl Uring {
     /// A completion of a client's receive.
     #[inline]
     fn received(&mut self, index: usize, result: i32, piece: Option<Piece>, goes_on: bool) -> Option<Signal> {
-        if !goes_on && (result > 0 || result == -libc::ENOBUFS || result == -libc::EINTR) {
+        let goes_on_later = result > 0 || result == -libc::ENOBUFS || result == -libc::EINTR;
+        if !goes_on && goes_on_later {
             self.starved.push((index, self.slots[index].generation));
         }
-        match (result, piece) {
-            (1.., Some(piece)) => Some(Signal::Input(piece)),
-            (0, piece) => {
-                if let Some(piece) = piece {
-                    self.buffers.release(piece);
-                }
-                self.slots[index].watch = Watch::Nothing;
-                Some(Signal::Ended(io::Error::new(
-                    io::ErrorKind::UnexpectedEof,
-                    "the server closed the connection",
-                )))
-            }
-            (_, _) if result == -libc::ENOBUFS || result == -libc::EINTR || result > 0 => None,
-            (error, _) => {
-                self.slots[index].watch = Watch::Nothing;
-                Some(Signal::Ended(io::Error::from_raw_os_error(-error)))
-            }
+        if goes_on_later {
+            return piece.map(Signal::Input);
         }
+        if let Some(piece) = piece {
+            self.buffers.release(piece);
+        }
+        self.slots[index].watch = Watch::Nothing;
+        Some(Signal::Ended(match result {
+            0 => io::Error::new(io::ErrorKind::UnexpectedEof, "the server closed the connection"),
+            error => io::Error::from_raw_os_error(-error),
+        }))
     }
 
     /// The bytes of a piece.
@@ -371,6 +344,10 @@ impl Uring {
     fn submit(&mut self) -> io::Result<()> {
         tolerate(self.ring.submit())
     }
+}
+
+fn timespec(ns: Nanos) -> Timespec {
+    Timespec::new().sec(ns / SECOND_NS).nsec((ns % SECOND_NS) as u32)
 }
 
 /// Reaching the time and being interrupted are no errors of a wait; a full completion queue is emptied next.

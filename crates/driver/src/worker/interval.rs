@@ -31,6 +31,7 @@ impl Worker<'_> {
             end,
             tally: std::mem::replace(&mut self.tally, fresh),
             thread_cpu_ns: cpu - self.thread_cpu_at_start,
+            polled_ns: self.setup.poller.take_polled_ns(),
             loop_max_ns: self.loop_max_ns,
             in_flight: clients.iter().filter(|c| c.in_flight()).count() as u64,
             connected: clients.iter().filter(|c| c.link.is_some()).count() as u64,

@@ -8,6 +8,7 @@ use model::drive::{Done, DriveCommand, DriveOrder, DriverLine};
 use model::event::{Event, EventKind};
 use model::interval::{CommandTally, Interval, Moments};
 use model::load::{LoadSpec, OnError, Protocol, ScriptSpec, Window};
+use model::reading::Tick;
 use wire::Conninfo;
 
 /// What a driver said.
@@ -15,6 +16,7 @@ pub(crate) struct Driven {
     pub(crate) poller: String,
     pub(crate) intervals: Vec<Interval>,
     pub(crate) events: Vec<Event>,
+    pub(crate) ticks: Vec<Tick>,
     pub(crate) done: Done,
 }
 
@@ -58,7 +60,7 @@ pub(crate) fn try_drive(load: LoadSpec) -> Result<Driven, String> {
     driver::drive(BufReader::new(input), &mut output).unwrap();
     drop(writer.join());
     let (mut poller, mut done) = (None, None);
-    let (mut intervals, mut events) = (Vec::new(), Vec::new());
+    let (mut intervals, mut events, mut ticks) = (Vec::new(), Vec::new(), Vec::new());
     for line in String::from_utf8(output).unwrap().lines() {
         match serde_json::from_str(line).unwrap() {
             DriverLine::Ready(ready) => {
@@ -67,7 +69,7 @@ pub(crate) fn try_drive(load: LoadSpec) -> Result<Driven, String> {
             }
             DriverLine::Interval { interval, .. } => intervals.push(interval),
             DriverLine::Event(event) => events.push(event),
-            DriverLine::Tick(_) => {}
+            DriverLine::Tick(tick) => ticks.push(tick),
             DriverLine::Done(word) => done = Some(*word),
             DriverLine::Failed { message } => return Err(message),
         }
@@ -75,7 +77,7 @@ pub(crate) fn try_drive(load: LoadSpec) -> Result<Driven, String> {
     let done = done.expect("done was said");
     let poller = poller.expect("ready was said");
     assert!(done.counts.identity_holds(0), "{:?}", done.counts);
-    Ok(Driven { poller, intervals, events, done })
+    Ok(Driven { poller, intervals, events, ticks, done })
 }
 
 /// Carries it out, which must succeed.

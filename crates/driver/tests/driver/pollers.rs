@@ -109,6 +109,24 @@ fn an_open_loop_is_on_time() {
 }
 
 #[test]
+fn a_driver_that_stays_awake_counts_the_same_and_says_what_it_spent() {
+    let cluster = Cluster::shared();
+    let mut spec = load(&cluster.conninfo(), &["SELECT 1;"], 1);
+    spec.transactions_per_client = None;
+    spec.window = Window { ramp_up_s: 0, measure_s: 2, grace_s: 5 };
+    // Longer than the gaps: it never sleeps.
+    (spec.n_clients, spec.pace, spec.busy_poll_us) = (2, "constant 200/s".parse().unwrap(), 20_000);
+    with_each(&spec, |driven| {
+        let counts = &driven.done.counts;
+        assert_eq!((counts.committed + counts.skipped, counts.due), (400, 400));
+        let of = |name: &str| driven.ticks.iter().filter_map(|tick| tick.values.get(name)).sum::<f64>();
+        let (cpu, polling) = (of("driver.thread_cpu[0]"), of("driver.thread_polling[0]"));
+        // Time passes too while others have the processor; CPU time does not.
+        assert!(polling > 1.0 && polling <= 2.1 && cpu > 0.1, "{polling} s of polling, {cpu} s of CPU");
+    });
+}
+
+#[test]
 fn a_connection_that_is_no_more_ends_its_client_only() {
     let cluster = Cluster::start();
     let script = "\\if :client_id = 0\nSELECT pg_terminate_backend(pg_backend_pid());\n\\endif\nSELECT 1;\n";

@@ -87,6 +87,8 @@ Options that pgbench does not have:
                               the lines \\copydata and \\.
       --poller=auto|io_uring|epoll
                               how the driver waits for its connections (default: auto)
+      --busy-poll=USEC        look for news for USEC microseconds before going to sleep, and be awake
+                              so long before a transaction is due: truer latencies, for a processor
       --progress-last         tell the last, incomplete interval too (with -P)
       --stall-warning=SEC     warn when no transaction ends for SEC seconds
       --streams=NUM           sessions that fill and key partitions side by side (with -i; default: 1)

@@ -130,6 +130,8 @@ pub(super) struct LogPlan {
 pub(super) struct Added {
     /// `--copy`.
     pub(super) copy: bool,
+    /// `--busy-poll`.
+    pub(super) busy_poll_us: u32,
     /// `--poller`.
     pub(super) poller: PollerChoice,
     /// `--percentiles`.
@@ -203,6 +205,7 @@ pub(super) enum Opt {
     Json,
     OnDisconnect,
     RampUp,
+    BusyPoll,
     Grace,
     ProgressLast,
     StallWarning,
@@ -269,6 +272,7 @@ pub(super) fn specs(compat: Compat) -> Vec<Spec<Opt>> {
         added("compat", VALUE, Opt::Compat),
         added("copy", FLAG, Opt::Copy),
         added("poller", VALUE, Opt::Poller),
+        added("busy-poll", VALUE, Opt::BusyPoll),
         added("percentiles", FLAG, Opt::Percentiles),
         added("json", VALUE, Opt::Json),
         added("on-disconnect", VALUE, Opt::OnDisconnect),

@@ -391,6 +391,7 @@ impl Given {
                     }
                 }
             }
+            Opt::BusyPoll => self.added.busy_poll_us = int(value, "--busy-poll", 0, 1_000_000)?,
             Opt::RampUp => self.added.ramp_up_s = int(value, "--ramp-up", 0, i32::MAX)?,
             Opt::Grace => self.added.grace_s = Some(int(value, "--grace", 0, i32::MAX)?),
             Opt::ProgressLast => self.added.progress_last = true,

@@ -69,11 +69,11 @@ fn options_are_taken_in_every_spelling() {
     let log = bench("-l --log-prefix x --sampling-rate=0.25").log.expect("-l is given");
     assert_eq!((log.prefix.as_str(), log.sampling_rate, log.aggregate_interval_s), ("x", 0.25, 0));
     let added =
-        bench("--percentiles --json - --on-disconnect=reconnect --ramp-up=2 -T 9 --grace 3 --stall-w=4")
+        bench("--percentiles --json - --on-disconnect=reconnect --ramp-up=2 -T 9 --grace 3 --stall-w=4 --busy-poll=50")
             .added;
     assert_eq!((added.percentiles, added.json.as_deref(), added.ramp_up_s), (true, Some("-"), 2));
     assert_eq!((added.on_disconnect, added.grace_s), (OnDisconnect::Reconnect, Some(3)));
-    assert_eq!(added.stall_warning_s, Some(4));
+    assert_eq!((added.stall_warning_s, added.busy_poll_us), (Some(4), 50));
 }
 
 #[test]

@@ -1,0 +1,72 @@
+//! What requests are for, and how their completions find the client that they concern.
+
+use std::os::fd::RawFd;
+
+/// How a client's connection is watched.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Slot {
+    pub(super) generation: u32,
+    pub(super) watch: Watch,
+    /// The descriptor, while it is watched.
+    pub(super) fd: RawFd,
+    /// A poll for room is under way.
+    pub(super) awaits_room: bool,
+}
+
+impl Slot {
+    /// What is under way for the connection so far concerns nobody any more.
+    pub(super) fn begin_generation(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+        self.awaits_room = false;
+    }
+}
+
+/// What is under way for a connection all the time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Watch {
+    #[default]
+    Nothing,
+    /// The kernel receives.
+    Receive,
+    /// The kernel tells when it can be used: connections that are made, or encrypted.
+    Poll {
+        /// Of poll(2).
+        events: i16,
+    },
+}
+
+/// What a request was for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Receive = 1,
+    Poll = 2,
+    /// Room for a message that did not fit.
+    Room = 3,
+    Send = 4,
+    Cancel = 5,
+    /// The standing time-out.
+    Alarm = 6,
+}
+
+/// Identity of a request: purpose, client and generation in one number.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tag(pub(super) u64);
+
+impl Tag {
+    pub(super) fn new(purpose: Purpose, index: usize, generation: u32) -> Tag {
+        debug_assert!(index < 1 << 24);
+        Tag((purpose as u64) << 56 | (index as u64) << 32 | u64::from(generation))
+    }
+
+    pub(super) fn is(self, purpose: Purpose) -> bool {
+        self.0 >> 56 == purpose as u64
+    }
+
+    pub(super) fn index(self) -> usize {
+        (self.0 >> 32) as usize & 0xff_ffff
+    }
+
+    pub(super) fn generation(self) -> u32 {
+        self.0 as u32
+    }
+}
