@@ -195,35 +195,14 @@ impl fmt::Display for Layout {
     }
 }
 
-/// How rows are told to partitions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PartitionMethod {
-    /// By ranges of the key.
-    #[default]
-    Range,
-    /// By the key's hash.
-    Hash,
-}
-
-impl PartitionMethod {
-    /// The word used in files and on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            PartitionMethod::Range => "range",
-            PartitionMethod::Hash => "hash",
-        }
-    }
-}
-
-impl FromStr for PartitionMethod {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<PartitionMethod, String> {
-        [PartitionMethod::Range, PartitionMethod::Hash]
-            .into_iter()
-            .find(|method| method.as_str() == text)
-            .ok_or_else(|| format!("`{text}` is not a partition method; use range or hash"))
+words! {
+    /// How rows are told to partitions.
+    PartitionMethod, "a partition method" {
+        /// By ranges of the key.
+        #[default]
+        Range = "range",
+        /// By the key's hash.
+        Hash = "hash",
     }
 }
 

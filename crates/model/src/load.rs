@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::units::serde_by_text;
+use crate::words::words;
 
 /// Which load a driver offers to which server. Recorded in `run.json` word for word; a password
 /// travels beside it (`DriveOrder`), never in it.
@@ -120,30 +121,17 @@ impl Default for LoadSpec {
     }
 }
 
-/// How the driver waits for its connections. It costs and batches differently, so the choice can move the number; which
-/// one drove a run is in `ready.poller` of its `run.json`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PollerChoice {
-    /// io_uring where the kernel lets us, else epoll.
-    #[default]
-    Auto,
-    /// Readiness by epoll.
-    Epoll,
-    /// Completions by io_uring, or an error.
-    IoUring,
-}
-
-impl FromStr for PollerChoice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<PollerChoice, String> {
-        match text {
-            "auto" => Ok(PollerChoice::Auto),
-            "epoll" => Ok(PollerChoice::Epoll),
-            "io_uring" => Ok(PollerChoice::IoUring),
-            _ => Err(format!("`{text}` is not a poller; use auto, io_uring or epoll")),
-        }
+words! {
+    /// How the driver waits for its connections. It costs and batches differently, so the choice can move the number;
+    /// which one drove a run is in `ready.poller` of its `run.json`.
+    PollerChoice, "a poller" {
+        /// io_uring where the kernel lets us, else epoll.
+        #[default]
+        Auto = "auto",
+        /// Readiness by epoll.
+        Epoll = "epoll",
+        /// Completions by io_uring, or an error.
+        IoUring = "io_uring",
     }
 }
 
