@@ -76,7 +76,12 @@ pub fn terminate(out: &mut Vec<u8>) {
 
 /// `CopyData`.
 pub fn copy_data(out: &mut Vec<u8>, data: &[u8]) {
-    message(out, b'd', |out| out.extend_from_slice(data));
+    copy_data_with(out, |out| out.extend_from_slice(data));
+}
+
+/// `CopyData` whose bytes `write` appends.
+pub fn copy_data_with(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    message(out, b'd', write);
 }
 
 /// `CopyDone`.

@@ -218,14 +218,8 @@ impl Machine {
         self.render_pieces(program, &program.statements[statement].pieces, out);
     }
 
-    /// Appends the rows of a statement's `\copydata`, values in place of variables; `false` if it has none.
-    pub fn render_copy_data(&self, program: &Program, statement: usize, out: &mut Vec<u8>) -> bool {
-        let Some(data) = &program.statements[statement].copy_data else { return false };
-        self.render_pieces(program, data, out);
-        true
-    }
-
-    fn render_pieces(&self, program: &Program, pieces: &[Piece], out: &mut Vec<u8>) {
+    /// Appends a text in pieces, as that of a statement, or the rows of its `\copydata`.
+    pub fn render_pieces(&self, program: &Program, pieces: &[Piece], out: &mut Vec<u8>) {
         for piece in pieces {
             match piece {
                 Piece::Text(text) => out.extend_from_slice(text.as_bytes()),

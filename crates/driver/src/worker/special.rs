@@ -15,8 +15,6 @@ use crate::shell::Shell;
 use crate::tally::SCRIPT;
 use crate::words;
 
-/// Rows of a COPY go in messages of this size, as psql sends them.
-const COPY_MESSAGE_BYTES: usize = 8192;
 /// How long the end of a shell command or of a second may stay unseen while the other is waited for.
 const SHELL_GRAIN: Duration = Duration::from_millis(100);
 
@@ -172,18 +170,15 @@ impl Worker<'_> {
         }
         client.is_copying = false;
         let program = &self.setup.scripts.bundle.programs[client.script];
-        let mut rows = Vec::new();
-        let has_rows = client.machine.render_copy_data(program, client.statement, &mut rows);
+        let data = program.statements[client.statement].copy_data.as_deref();
         client.begin_message();
-        let out = client.outgoing();
-        match has_rows {
-            true => {
-                for piece in rows.chunks(COPY_MESSAGE_BYTES) {
-                    message::copy_data(out, piece);
-                }
+        let (machine, _, out) = client.parts();
+        match data {
+            Some(data) => {
+                message::copy_data_with(out, |out| machine.render_pieces(program, data, out));
                 message::copy_done(out);
             }
-            false => message::copy_fail(out, "no \\copydata follows the statement in the script"),
+            None => message::copy_fail(out, "no \\copydata follows the statement in the script"),
         }
         if self.setup.scripts.protocol != Protocol::Simple {
             // The server has passed over the Sync that came while it waited for rows.
