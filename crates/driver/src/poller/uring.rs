@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use io_uring::squeue::{Entry, Flags};
-use io_uring::types::{CancelBuilder, Fd, SubmitArgs, TimeoutFlags, Timespec};
+use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode};
 use nix::errno::Errno;
 use nix::libc;
@@ -31,16 +31,11 @@ pub(crate) struct Uring {
     n_told: usize,
     /// Receives and polls that ended for want of buffers or room; they begin again with the next wait.
     starved: Vec<(usize, u32)>,
-    /// When the standing time-out ends the wait, and the moment as the kernel reads it.
-    alarm_at: Option<Nanos>,
-    alarm: Timespec,
 }
 
 /// Requests that wait for the next system call at most: a longer turn hands over what it has got so far, so that the
 /// server works while the driver goes on. Handing over sooner cost more than it gained (8 or 32: up to a third more CPU).
 const QUEUE_ENTRIES: u32 = 128;
-/// Sooner ends of a wait get a timer of their own.
-const ALARM_MIN_NS: Nanos = 10_000_000;
 /// Longer messages are sent at once, by a system call of their own: they may not fit into the socket.
 const SEND_BYTES_MAX: usize = 4096;
 
@@ -71,8 +66,6 @@ impl Uring {
             found: Vec::with_capacity(completions),
             n_told: 0,
             starved: Vec::new(),
-            alarm_at: None,
-            alarm: Timespec::new(),
         })
     }
 
@@ -209,31 +202,16 @@ impl Uring {
                 self.arm(index)?;
             }
         }
-        let now = clock::now();
-        tolerate(match until.saturating_sub(now) {
-            _ if !self.found.is_empty() => self.ring.submit(),
+        let wait_ns = if self.found.is_empty() { until.saturating_sub(clock::now()) } else { 0 };
+        tolerate(match wait_ns {
             0 => self.ring.submit(),
-            wait_ns => self.submit_and_sleep(until, wait_ns),
+            _ => {
+                let time = Timespec::new().sec(wait_ns / SECOND_NS).nsec((wait_ns % SECOND_NS) as u32);
+                self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time))
+            }
         })?;
         self.found.extend(self.ring.completion());
         Ok(())
-    }
-
-    /// Sleeps until there is news or `until`, which is `wait_ns` away.
-    ///
-    /// A closed loop goes to sleep once or more for each transaction, and hardly ever until the moment it names: a
-    /// standing time-out spares the setting of a timer with each wait.
-    fn submit_and_sleep(&mut self, until: Nanos, wait_ns: Nanos) -> io::Result<usize> {
-        if self.alarm_at.is_none() && wait_ns >= ALARM_MIN_NS {
-            self.alarm_at = Some(until);
-            self.alarm = timespec(until);
-            let alarm = opcode::Timeout::new(&raw const self.alarm).flags(TimeoutFlags::ABS).build();
-            self.push(alarm, Tag::new(Purpose::Alarm, 0, 0))?;
-        }
-        if self.alarm_at.is_some_and(|at| at <= until) {
-            return self.ring.submit_and_wait(1);
-        }
-        self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timespec(wait_ns)))
     }
 
     /// Whether there is news, without waiting for it. Costs a look at memory while there is none.
@@ -272,10 +250,6 @@ impl Uring {
                 return None;
             }
             return self.received(index, result, piece, cqueue::more(flags));
-        }
-        if tag.is(Purpose::Alarm) {
-            self.alarm_at = None;
-            return None;
         }
         if !is_current || tag.is(Purpose::Cancel) || tag.is(Purpose::Send) {
             // A message that could not be sent: the receive ends too, and after what the server said last.
@@ -344,10 +318,6 @@ impl Uring {
     fn submit(&mut self) -> io::Result<()> {
         tolerate(self.ring.submit())
     }
-}
-
-fn timespec(ns: Nanos) -> Timespec {
-    Timespec::new().sec(ns / SECOND_NS).nsec((ns % SECOND_NS) as u32)
 }
 
 /// Reaching the time and being interrupted are no errors of a wait; a full completion queue is emptied next.

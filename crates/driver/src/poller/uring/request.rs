@@ -44,8 +44,6 @@ pub(super) enum Purpose {
     Room = 3,
     Send = 4,
     Cancel = 5,
-    /// The standing time-out.
-    Alarm = 6,
 }
 
 /// Identity of a request: purpose, client and generation in one number.
