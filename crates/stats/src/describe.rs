@@ -1,6 +1,7 @@
 //! Figures that describe one sample: mean, spread, evenness.
 
-use crate::finite;
+use crate::estimate::Estimate;
+use crate::{chi_squared_quantile, finite};
 
 /// Arithmetic mean; `None` for an empty sample.
 pub fn mean(sample: &[f64]) -> Option<f64> {
@@ -28,6 +29,23 @@ pub fn sd(sample: &[f64]) -> Option<f64> {
 pub fn cv(sample: &[f64]) -> Option<f64> {
     let mean = mean(sample).filter(|mean| *mean > 0.0)?;
     finite(sd(sample)? / mean)
+}
+
+/// The coefficient of variation with its interval, for values that are about normal.
+///
+/// The modified McKay interval: Vangel, "Confidence Intervals for a Normal Coefficient of Variation", The American
+/// Statistician 50, 1996, formula 12. `None` where [`cv`] is, and where the spread is too large for the formula
+/// (above about a third).
+pub fn cv_interval(sample: &[f64], level: f64) -> Option<Estimate> {
+    let point = cv(sample)?;
+    let n = sample.len() as f64;
+    let at = |p: f64| {
+        let u = chi_squared_quantile(p, n - 1.0)?;
+        let below = ((u + 2.0) / n - 1.0) * point * point + u / (n - 1.0);
+        (below > 0.0).then(|| point / below.sqrt())
+    };
+    let tail = (1.0 - level) / 2.0;
+    Some(Estimate { point, low: at(1.0 - tail)?, high: at(tail)?, level })
 }
 
 /// Jain's fairness index, `sum(x)^2 / (n * sum(x^2))`: 1 when all shares are even, `1/n` when one has all.

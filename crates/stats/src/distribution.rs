@@ -1,6 +1,22 @@
-//! Distribution functions of the normal and of Student's t distribution, and the latter's inverse.
+//! Distribution functions of the normal, Student's t, chi-squared and binomial distributions, and inverses.
 
 use std::f64::consts::PI;
+
+/// The value that a standard normal value stays below with chance `p`; `None` unless `0 < p < 1`.
+pub fn normal_quantile(p: f64) -> Option<f64> {
+    if !(p > 0.0 && p < 1.0) {
+        return None;
+    }
+    let tail = 2.0 * p.min(1.0 - p);
+    let z = where_reached(0.0, 40.0, |z| normal_two_sided_p(z) <= tail);
+    Some(if p < 0.5 { -z } else { z })
+}
+
+/// Chance that a standard normal value is at most `z`.
+pub fn normal_cdf(z: f64) -> f64 {
+    let tail = 0.5 * normal_two_sided_p(z);
+    if z > 0.0 { 1.0 - tail } else { tail }
+}
 
 /// Chance that a standard normal value is at least as far from zero as `z`.
 ///
@@ -14,6 +30,9 @@ pub fn normal_two_sided_p(z: f64) -> f64 {
         for n in 1..120 {
             term *= 2.0 * x * x / (2 * n + 1) as f64;
             sum += term;
+            if term < 1e-17 * sum {
+                break;
+            }
         }
         return (1.0 - 2.0 / PI.sqrt() * (-x * x).exp() * sum).max(0.0);
     }
@@ -50,19 +69,72 @@ pub fn student_t_quantile(p: f64, df: f64) -> Option<f64> {
     if p < 0.5 {
         return student_t_quantile(1.0 - p, df).map(|t| -t);
     }
-    let (mut low, mut high) = (0.0, 1.0);
+    let mut high = 1.0;
     while student_t_cdf(high, df)? < p && high < 1e300 {
         high *= 2.0;
     }
+    Some(where_reached(0.0, high, |t| student_t_cdf(t, df).is_none_or(|chance| chance >= p)))
+}
+
+/// The value that a chi-squared distribution with `df` degrees of freedom stays below with chance `p`; `None` unless
+/// `0 < p < 1` and `df > 0`.
+pub fn chi_squared_quantile(p: f64, df: f64) -> Option<f64> {
+    if !(p > 0.0 && p < 1.0) || df.is_nan() || df <= 0.0 {
+        return None;
+    }
+    let chance = |x: f64| incomplete_gamma(df / 2.0, x / 2.0);
+    let mut high = df.max(1.0);
+    while chance(high) < p && high < 1e300 {
+        high *= 2.0;
+    }
+    Some(where_reached(0.0, high, |x| chance(x) >= p))
+}
+
+/// Chance of at most `k` hits in `n` tries that hit with chance `q`: DLMF 8.17.5.
+pub fn binomial_cdf(k: u64, n: u64, q: f64) -> f64 {
+    if k >= n { 1.0 } else { incomplete_beta((n - k) as f64, k as f64 + 1.0, 1.0 - q) }
+}
+
+/// The smallest value between `low` and `high` at which `reached` holds, which must hold from some value on: bisection
+/// to the last bit that matters.
+pub(crate) fn where_reached(low: f64, high: f64, reached: impl Fn(f64) -> bool) -> f64 {
+    let (mut low, mut high) = (low, high);
     for _ in 0..200 {
         let middle = 0.5 * (low + high);
-        if student_t_cdf(middle, df)? < p {
-            low = middle;
-        } else {
+        if middle <= low || middle >= high {
+            break;
+        }
+        if reached(middle) {
             high = middle;
+        } else {
+            low = middle;
         }
     }
-    Some(0.5 * (low + high))
+    0.5 * (low + high)
+}
+
+/// The regularised lower incomplete gamma function `P(a, x)`: the series DLMF 8.7.1 up to `a + 1`, beyond it the
+/// continued fraction DLMF 8.9.2, evaluated backwards.
+fn incomplete_gamma(a: f64, x: f64) -> f64 {
+    if x <= 0.0 {
+        return 0.0;
+    }
+    let front = (a * x.ln() - x - ln_gamma(a)).exp();
+    if x < a + 1.0 {
+        let (mut term, mut sum, mut n) = (1.0 / a, 1.0 / a, a);
+        while term > sum * 1e-17 {
+            n += 1.0;
+            term *= x / n;
+            sum += term;
+        }
+        return front * sum;
+    }
+    let mut fraction = 0.0;
+    for k in (1..=1000).rev() {
+        let k = f64::from(k);
+        fraction = k * (k - a) / (x + 2.0 * k + 1.0 - a - fraction);
+    }
+    1.0 - front / (x + 1.0 - a - fraction)
 }
 
 /// The regularised incomplete beta function `I_x(a, b)`: DLMF 8.17.22 with 8.17.4 to stay where the
@@ -106,7 +178,7 @@ fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
 
 /// Logarithm of the gamma function for `x > 0`, by Stirling's series (DLMF 5.11.1) after shifting
 /// the argument above 10 with the recurrence.
-fn ln_gamma(x: f64) -> f64 {
+pub(crate) fn ln_gamma(x: f64) -> f64 {
     let mut x = x;
     let mut shift = 0.0;
     while x < 10.0 {

@@ -1,6 +1,6 @@
 //! Quantiles, and the spread measured with them.
 
-use crate::finite;
+use crate::{binomial_cdf, finite, normal_quantile};
 
 /// The quantile `q` (0 to 1) of a sample by linear interpolation between order statistics.
 ///
@@ -32,4 +32,40 @@ pub fn mad(sample: &[f64]) -> Option<f64> {
     let centre = median(sample)?;
     let distances: Vec<f64> = sample.iter().map(|x| (x - centre).abs()).collect();
     median(&distances)
+}
+
+/// From this many values on, [`quantile_ranks`] takes the normal distribution for the binomial one: they then differ by
+/// less than one rank in a hundred.
+const BINOMIAL_MAX: u64 = 10_000;
+
+/// The ranks (1 to `n`) of two order statistics between which the quantile `q` of the whole lies at the given level,
+/// whatever the distribution: of `n` sorted values, or of a histogram's counts.
+///
+/// The binomial interval of Conover, "Practical Nonparametric Statistics", 3.2, for values that do not depend on each
+/// other. `None` where not even all values reach so far, and unless `0 < q < 1` and `0 < level < 1`.
+pub fn quantile_ranks(n: u64, q: f64, level: f64) -> Option<(u64, u64)> {
+    if !(q > 0.0 && q < 1.0 && level > 0.0 && level < 1.0) {
+        return None;
+    }
+    let tail = (1.0 - level) / 2.0;
+    let (low, high) = (binomial_quantile(tail, n, q)?, binomial_quantile(1.0 - tail, n, q)? + 1);
+    (low >= 1 && high <= n).then_some((low, high))
+}
+
+/// The smallest number of hits that is not exceeded with at least chance `p`.
+fn binomial_quantile(p: f64, n: u64, q: f64) -> Option<u64> {
+    if n > BINOMIAL_MAX {
+        let sd = (n as f64 * q * (1.0 - q)).sqrt();
+        return Some((n as f64 * q + normal_quantile(p)? * sd).round().clamp(0.0, n as f64) as u64);
+    }
+    let (mut low, mut high) = (0, n);
+    while low < high {
+        let middle = (low + high) / 2;
+        if binomial_cdf(middle, n, q) >= p {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Some(low)
 }

@@ -1,11 +1,14 @@
 //! The functions against figures computed with numpy and scipy (`vectors.py`), and on samples that are too small.
 
+mod inference;
+mod inference_vectors;
+mod simulation;
 mod vectors;
 
 use stats::*;
 use vectors::{DESCRIBE, NORMAL, STUDENT_T, T_TEST, TPS, TREND};
 
-fn close(actual: f64, expected: f64, relative: f64) {
+pub(crate) fn close(actual: f64, expected: f64, relative: f64) {
     let scale = expected.abs().max(1e-300);
     assert!(
         (actual - expected).abs() / scale <= relative || actual == expected,

@@ -1,0 +1,48 @@
+//! Taking out of a difference what something that was measured beside it explains.
+
+use crate::estimate::Estimate;
+use crate::{finite, mean, student_t_quantile};
+
+/// A mean difference after what the covariate explains was taken out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Adjusted {
+    /// What remains where the covariate does not differ.
+    pub estimate: Estimate,
+    /// Change of the difference for each unit of the covariate.
+    pub slope: f64,
+    /// Share of the variance that the covariate explains: the square of the correlation.
+    pub explained: f64,
+}
+
+/// The mean of paired differences, adjusted by the paired differences of a covariate that the treatment cannot change
+/// (foreign CPU): the intercept of least squares with its t interval (Cochran, "Analysis of Covariance", 1957; Lavenberg
+/// and Welch, "A Perspective on the Use of Control Variables", 1981).
+///
+/// A covariate that the treatment changes would take the effect out with it. `None` below five pairs, for samples of
+/// unequal length, and for a covariate that does not vary.
+pub fn control_variate(differences: &[f64], covariate: &[f64], level: f64) -> Option<Adjusted> {
+    let n = differences.len();
+    if n < 5 || covariate.len() != n {
+        return None;
+    }
+    let (y, x) = (mean(differences)?, mean(covariate)?);
+    let products = |a: &[f64], a_mean: f64, b: &[f64], b_mean: f64| -> f64 {
+        a.iter().zip(b).map(|(a, b)| (a - a_mean) * (b - b_mean)).sum()
+    };
+    let xx = products(covariate, x, covariate, x);
+    let yy = products(differences, y, differences, y);
+    let xy = products(covariate, x, differences, y);
+    if xx <= 0.0 {
+        return None;
+    }
+    let slope = xy / xx;
+    let df = n as f64 - 2.0;
+    let residual = ((yy - slope * xy) / df).max(0.0);
+    let error = (residual * (1.0 / n as f64 + x * x / xx)).sqrt();
+    let point = y - slope * x;
+    let half = student_t_quantile(0.5 + level / 2.0, df)? * error;
+    let estimate =
+        Estimate { point: finite(point)?, low: finite(point - half)?, high: finite(point + half)?, level };
+    let explained = if yy > 0.0 { slope * xy / yy } else { 0.0 };
+    Some(Adjusted { estimate, slope, explained })
+}

@@ -1,0 +1,74 @@
+//! What a number of repetitions can see.
+
+use crate::distribution::{ln_gamma, normal_cdf, where_reached};
+use crate::student_t_quantile;
+
+/// Points of Simpson's rule over the spread of a sample.
+const POINTS: usize = 200;
+/// Most repetitions that are reckoned with.
+const N_MAX: usize = 100_000;
+
+/// Chance that a two-sided t test at `level` (0.95) with `df` degrees of freedom finds a true difference of `effect`
+/// standard errors.
+///
+/// The noncentral t distribution as a mean of normal ones over the spread of the sample (Johnson, Kotz and Balakrishnan,
+/// "Continuous Univariate Distributions", 31.1), integrated by Simpson's rule. `None` where the t quantile is.
+pub fn power_of_t(effect: f64, df: f64, level: f64) -> Option<f64> {
+    let critical = student_t_quantile(0.5 + level / 2.0, df)?;
+    let seen = |spread: f64| {
+        let beyond = normal_cdf(effect - critical * spread) + normal_cdf(-effect - critical * spread);
+        beyond * spread_density(spread, df)
+    };
+    let reach = 9.0 / (2.0 * df).sqrt();
+    let (from, to) = ((1.0 - reach).max(0.0), 1.0 + reach);
+    let step = (to - from) / POINTS as f64;
+    let weight = |i: usize| if i == 0 || i == POINTS { 1.0 } else { 2.0 + 2.0 * (i % 2) as f64 };
+    let sum: f64 = (0..=POINTS).map(|i| weight(i) * seen(from + i as f64 * step)).sum();
+    Some((sum * step / 3.0).clamp(0.0, 1.0))
+}
+
+/// Density of the sample's standard deviation over the true one: a chi distribution over the root of `df`.
+fn spread_density(spread: f64, df: f64) -> f64 {
+    if spread <= 0.0 {
+        return 0.0;
+    }
+    let half = df / 2.0;
+    (2f64.ln() + half * half.ln() - ln_gamma(half) + (df - 1.0) * spread.ln() - half * spread * spread).exp()
+}
+
+/// The smallest true difference that a two-sided t test at `level` finds with chance `power` (0.8), in the unit of the
+/// standard error `error`: the minimum detectable effect (Bloom 1995). `None` where the t quantile is.
+pub fn detectable(error: f64, df: f64, level: f64, power: f64) -> Option<f64> {
+    power_of_t(0.0, df, level)?;
+    let enough = |effect: f64| power_of_t(effect, df, level).is_some_and(|reached| reached >= power);
+    let mut high = 4.0;
+    while !enough(high) && high < 1e6 {
+        high *= 2.0;
+    }
+    Some(error * where_reached(0.0, high, enough))
+}
+
+/// How many repetitions bring the t interval's half width down to `half_width`, if their standard deviation is `sd`.
+/// `None` beyond 100,000, and unless both are numbers above zero.
+pub fn n_for_half_width(sd: f64, half_width: f64, level: f64) -> Option<usize> {
+    if !(sd > 0.0 && half_width > 0.0) {
+        return None;
+    }
+    let reached = |n: usize| {
+        let t = student_t_quantile(0.5 + level / 2.0, n as f64 - 1.0)?;
+        Some(t * sd / (n as f64).sqrt() <= half_width)
+    };
+    let (mut low, mut high) = (2, N_MAX);
+    if !reached(high)? {
+        return None;
+    }
+    while low < high {
+        let middle = (low + high) / 2;
+        if reached(middle)? {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    Some(low)
+}
