@@ -1,5 +1,6 @@
 //! Conducts experiments: from a file to a plan, from a plan to runs, each through its phases, written as it goes.
 
+pub mod acid;
 pub mod adopted;
 pub mod builtin;
 pub mod check;

@@ -515,15 +515,16 @@ impl Kept {
         })
     }
 
-    /// Starts its server with default settings.
+    /// Starts its server with default settings, changed by `changes`.
     ///
     /// # Errors
     /// When it does not start.
-    pub fn start(&self) -> Result<Server> {
+    pub fn start(&self, changes: &BTreeMap<String, String>) -> Result<Server> {
         let version_num = self.cluster.binaries.version_num;
         let mut settings =
             server::defaults::embedded_defaults(version_num, server::defaults::memory_bytes(), 1);
-        server::space::fit_wal(&self.cluster, &BTreeMap::new(), &mut settings)?;
+        settings.extend(changes.clone());
+        server::space::fit_wal(&self.cluster, changes, &mut settings)?;
         Ok(Server::start(&self.cluster, &settings)?)
     }
 }

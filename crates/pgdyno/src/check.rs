@@ -9,13 +9,16 @@ use model::load::Window;
 use server::Cache;
 
 use crate::cli::{CheckArgs, ServerArgs};
-use crate::{Exit, print, say, setup, signals};
+use crate::{Exit, acid, print, say, setup, signals};
 
 /// Checks the server given, or the embedded cluster that was used last.
 pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
     let asked: Option<WorkloadKind> =
         args.workload.as_deref().map(str::parse).transpose().map_err(anyhow::Error::msg)?;
     asked.map_or(Ok(()), checking::require_invariants)?;
+    if args.acid {
+        return acid::check(args, asked);
+    }
     let (place, report) = match &args.server.server {
         Some(target) => {
             let conninfo = setup::resolve(target)?;
@@ -41,7 +44,7 @@ fn check_embedded(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<(Stri
     let kept = Kept::latest(&cache, source.as_ref(), args.scale)?;
     let kind = asked.or(kept.workload).unwrap_or(WorkloadKind::Tpcb);
     let stop = signals::stop_flag();
-    let server = kept.start()?;
+    let server = kept.start(&acid::settings(&args.settings)?)?;
     let mut session = session::open(&server.conninfo(), stop)?;
     let report = checking::check(&mut session, kind);
     drop(session);
@@ -50,7 +53,7 @@ fn check_embedded(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<(Stri
 }
 
 /// The embedded server that the options name, if they do.
-fn embedded_source(args: &ServerArgs) -> Result<Option<ServerSource>> {
+pub(crate) fn embedded_source(args: &ServerArgs) -> Result<Option<ServerSource>> {
     if let Some(dir) = args.bin_dir.first() {
         return Ok(Some(ServerSource::BinDir(dir.clone())));
     }

@@ -217,6 +217,18 @@ pub(crate) struct CheckArgs {
     /// Scale of the embedded server's data [default: what was used last].
     #[arg(short, long, value_name = "N")]
     pub(crate) scale: Option<u32>,
+    /// Run the atomicity, consistency, isolation and durability tests of TPC-C too; the tables change as by transactions.
+    #[arg(long)]
+    pub(crate) acid: bool,
+    /// How long orders are sent before the embedded server is killed: 10s, 5min.
+    #[arg(long, value_name = "TIME", default_value = "10s", requires = "acid")]
+    pub(crate) acid_load: String,
+    /// Keep the ledger of acknowledged orders in this file, a new one [default: kept only if one is lost].
+    #[arg(long, value_name = "FILE", requires = "acid")]
+    pub(crate) ledger: Option<PathBuf>,
+    /// A setting of the embedded server while it is checked: synchronous_commit=off. Repeatable.
+    #[arg(long = "setting", value_name = "NAME=VALUE", conflicts_with = "server")]
+    pub(crate) settings: Vec<String>,
     /// Print as JSON.
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,5 +1,6 @@
 //! The command line of pgdyno: parses, calls, prints, and decides the exit code.
 
+mod acid;
 mod check;
 mod cli;
 mod explain;

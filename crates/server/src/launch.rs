@@ -157,6 +157,27 @@ impl Server {
         self.shut(mode)
     }
 
+    /// Ends all its processes at once with SIGKILL, as a crash would: nothing is written any more, and the next start
+    /// recovers from the WAL. What the operating system holds for the files is not lost. Returns how many there were.
+    pub fn crash(mut self) -> Result<usize> {
+        let pid = Pid::from_raw(self.child.id() as i32);
+        // A stopped postmaster starts no process and waits for none, so that ids stay whose they are.
+        kill(pid, Signal::SIGSTOP).context("stop the server's postmaster")?;
+        let children = children_of(pid)?;
+        for process in children.iter().chain([&pid]) {
+            kill(*process, Signal::SIGKILL).context("kill the server")?;
+        }
+        wait_until(&mut self.child, Instant::now() + IMMEDIATE_DEADLINE)?
+            .context("the killed server does not end; its device may hang")?;
+        // A next start would find their shared memory in use.
+        let end = Instant::now() + IMMEDIATE_DEADLINE;
+        while children.iter().any(|child| is_alive(*child)) {
+            ensure!(Instant::now() < end, "a killed process of the server does not end; its device may hang");
+            thread::sleep(ATTEMPT_PAUSE);
+        }
+        Ok(children.len() + 1)
+    }
+
     fn launch(cluster: &Cluster, options: &StartOptions) -> Result<Server> {
         let socket = SocketDir::create(&cluster.account)?;
         let port = if options.tcp { free_port()? } else { SOCKET_PORT };
@@ -287,6 +308,30 @@ fn wait_for_predecessor(cluster: &Cluster) -> Result<()> {
         thread::sleep(Duration::from_millis(50));
     }
     cluster.check_stopped("start it anew")
+}
+
+/// The processes that `parent` started and that are there.
+fn children_of(parent: Pid) -> Result<Vec<Pid>> {
+    let of = |entry: fs::DirEntry| {
+        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+        (stat_fields(pid)?.1 == parent.as_raw()).then(|| Pid::from_raw(pid))
+    };
+    let entries = fs::read_dir("/proc").context("list the server's processes in `/proc`")?;
+    Ok(entries.flatten().filter_map(of).collect())
+}
+
+/// Whether a process is there that has not ended: one that nobody waited for yet has.
+fn is_alive(pid: Pid) -> bool {
+    stat_fields(pid.as_raw()).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X'))
+}
+
+/// State and parent of a process (proc_pid_stat(5)).
+fn stat_fields(pid: i32) -> Option<(char, i32)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before them may hold blanks and parentheses.
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.next()?.parse().ok()?))
 }
 
 /// A new log for this start; that of the last one is kept beside it.

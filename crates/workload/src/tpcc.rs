@@ -23,6 +23,7 @@ mod stock_level;
 mod strings;
 mod terminal;
 mod transaction;
+mod trial;
 
 pub use checks::{QUICK, checks, fresh_checks, is_fresh};
 pub use config::{Calls, Config, ConfigError, Think};
@@ -34,6 +35,7 @@ pub use rows::Rows;
 pub(crate) use schema::drop_routines;
 pub use schema::{copy_statement, create_tables, drop_all, indexes, primary_keys, truncate_tables};
 pub use terminal::{Next, Terminal};
+pub use trial::{Order, OrderedItem, Sent, Trial};
 
 /// Rows of ITEM (clause 4.3.3.1).
 pub const ITEMS: u64 = 100_000;

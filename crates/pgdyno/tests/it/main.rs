@@ -4,6 +4,7 @@
 // Clippy knows test functions, not the helpers of tests.
 #![allow(clippy::unwrap_used)]
 
+mod acid;
 mod adopted;
 mod bad_input;
 mod clusters;

@@ -106,3 +106,21 @@ fn without_network_or_certificates_a_fetch_says_so_and_the_cache_still_serves() 
     assert_eq!(came(&dead_proxy), "18.6");
     assert_eq!(came(&no_certificates), "18.6");
 }
+
+#[test]
+fn a_crash_ends_every_process_and_loses_no_commit() {
+    let place = place();
+    let cluster = cluster(&installed(), &place);
+    let server = Server::start(&cluster, &settings(&[])).unwrap();
+    let mut admin = session(&server.conninfo());
+    admin.execute("create table kept (n int); insert into kept values (7)").unwrap();
+    let n_killed = server.crash().unwrap();
+    assert!(n_killed > 4, "{n_killed}");
+    assert_eq!(processes_in(place.path()), Vec::<u32>::new());
+    assert!(admin.execute("select 1").is_err(), "the session lives on");
+
+    let server = Server::start(&cluster, &settings(&[])).unwrap();
+    assert!(fs::read_to_string(server.log_path()).unwrap().contains("was not properly shut down"));
+    assert_eq!(ask(&mut session(&server.conninfo()), "select n from kept"), "7");
+    server.stop(StopMode::Fast).unwrap();
+}

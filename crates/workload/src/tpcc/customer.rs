@@ -20,6 +20,11 @@ pub(crate) struct Sought {
 }
 
 impl Sought {
+    /// One that is looked for by number.
+    pub(crate) fn given(w_id: u32, d_id: u32, c_id: u32) -> Sought {
+        Sought { w_id, d_id, c_id: Some(c_id), ..Sought::default() }
+    }
+
     /// Draws by whom: 60 % by last name, 40 % by number.
     pub(crate) fn draw(&mut self, prng: &mut Prng, home: &Home) {
         let constants = &home.config.constants;

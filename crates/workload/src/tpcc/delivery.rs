@@ -46,6 +46,11 @@ pub(crate) struct Delivery {
 }
 
 impl Delivery {
+    /// One by this carrier.
+    pub(crate) fn given(carrier_id: u32) -> Delivery {
+        Delivery { carrier_id, ..Delivery::default() }
+    }
+
     /// Goes to the next district.
     fn next_district(&mut self) -> Step {
         self.d_id += 1;

@@ -4,6 +4,7 @@ use super::UNUSED_ITEM;
 use super::parameter::Parameter;
 use super::strings::{ORIGINAL, cents, decimal};
 use super::transaction::{Home, Row, Transaction, array, array_with, number, other_warehouse, quoted};
+use super::trial::{Order, OrderedItem};
 use crate::random::Prng;
 use crate::text::write_uint;
 
@@ -231,6 +232,34 @@ impl Transaction for NewOrder {
 }
 
 impl NewOrder {
+    /// One with these inputs.
+    pub(crate) fn given(order: &Order) -> NewOrder {
+        let mut this = NewOrder {
+            d_id: order.d_id,
+            c_id: order.c_id,
+            n_lines: order.lines.len().min(LINES_MAX),
+            is_undone: order.is_undone(),
+            ..NewOrder::default()
+        };
+        for (number, (line, asked)) in (1..).zip(this.lines.iter_mut().zip(&order.lines)) {
+            let OrderedItem { i_id, supply_w_id, quantity } = *asked;
+            *line = Line { number, i_id, supply_w_id, quantity, ..Line::default() };
+            this.n_remote += u32::from(supply_w_id != order.w_id);
+        }
+        this
+    }
+
+    /// Its inputs.
+    pub(crate) fn order(&self, w_id: u32) -> Order {
+        let asked = |line: &Line| OrderedItem {
+            i_id: line.i_id,
+            supply_w_id: line.supply_w_id,
+            quantity: line.quantity,
+        };
+        let lines = self.lines[..self.n_lines].iter().map(asked).collect();
+        Order { w_id, d_id: self.d_id, c_id: self.c_id, lines }
+    }
+
     /// The first line's row of STOCK, if all items are there that should be.
     fn first_line(&mut self) -> Result<Step, &'static str> {
         let is_missing = |line: &&Line| line.price.is_none() && line.i_id != UNUSED_ITEM;

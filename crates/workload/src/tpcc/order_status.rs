@@ -36,6 +36,13 @@ pub(crate) struct OrderStatus {
     o_id: u32,
 }
 
+impl OrderStatus {
+    /// One by number.
+    pub(crate) fn given(w_id: u32, d_id: u32, c_id: u32) -> OrderStatus {
+        OrderStatus { customer: Sought::given(w_id, d_id, c_id), ..OrderStatus::default() }
+    }
+}
+
 impl Transaction for OrderStatus {
     fn draw(&mut self, prng: &mut Prng, home: &Home) {
         self.customer.w_id = home.w_id;

@@ -44,6 +44,13 @@ pub(crate) struct Payment {
     data: Vec<u8>,
 }
 
+impl Payment {
+    /// One by number, at home.
+    pub(crate) fn given(w_id: u32, d_id: u32, c_id: u32, cents: u64) -> Payment {
+        Payment { d_id, customer: Sought::given(w_id, d_id, c_id), amount: cents, ..Payment::default() }
+    }
+}
+
 impl Transaction for Payment {
     fn draw(&mut self, prng: &mut Prng, home: &Home) {
         self.d_id = prng.uint64_range(1, 10) as u32; // 2.5.1.2

@@ -107,13 +107,22 @@ pub fn programs(config: &Config) -> Vec<(Program, u32)> {
     programs
 }
 
-fn program(profile: Profile, config: &Config, variables: &mut VariableTable) -> Program {
+/// A profile's statements, whose rows all go to the terminal.
+pub(crate) fn statements_of(
+    profile: Profile,
+    config: &Config,
+    variables: &mut VariableTable,
+) -> Vec<Statement> {
     let sources = profile.sources(config);
-    let statements: Vec<Statement> = sources
-        .iter()
-        .zip(1..)
-        .map(|(source, line)| Statement { fetch: Fetch::Rows, ..Statement::new(source, line, variables) })
-        .collect();
+    let statement = |(source, line): (&Cow<'static, str>, usize)| Statement {
+        fetch: Fetch::Rows,
+        ..Statement::new(source, line, variables)
+    };
+    sources.iter().zip(1..).map(statement).collect()
+}
+
+fn program(profile: Profile, config: &Config, variables: &mut VariableTable) -> Program {
+    let statements = statements_of(profile, config, variables);
     let step = |(statement, s): (usize, &Statement)| Step {
         command: Command::Sql { statement },
         line: s.line,

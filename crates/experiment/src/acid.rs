@@ -1,0 +1,267 @@
+//! The tests of clause 3 of TPC-C 5.11 on the tables of a database: atomicity, consistency, isolation, durability.
+//!
+//! Transactions are those of the workload, sent statement by statement and stopped where the clause says. The tests change
+//! the tables as transactions do, and leave them consistent.
+
+mod actor;
+mod atomicity;
+mod durability;
+mod isolation;
+mod ledger;
+mod meeting;
+mod phantoms;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use wire::Conninfo;
+use wire::session::Session;
+use workload::tpcc::{Constants, Order};
+use workload::{Prng, tpcc};
+
+use crate::check::CheckReport;
+use crate::conduct::STOPPED;
+use crate::data::{DataState, inspect};
+use crate::dataset::Dataset;
+use crate::session;
+
+pub use durability::CLAUSE as DURABILITY;
+pub use ledger::{Entry, find_faults, read as read_ledger};
+
+/// A statement that waits longer has been forgotten by whom it waits for.
+const STATEMENT_SECONDS_MAX: u64 = 30;
+/// A session that has no answer then is lost: the server itself gives up earlier.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(STATEMENT_SECONDS_MAX + 10);
+
+/// How a test ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// What the clause asks for was seen.
+    Held,
+    /// It was not, and the isolation level does not promise it.
+    Allowed,
+    /// It was not.
+    Violated,
+    /// It was not tested.
+    Skipped,
+}
+
+impl Verdict {
+    /// The word for people and files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Verdict::Held => "held",
+            Verdict::Allowed => "allowed",
+            Verdict::Violated => "violated",
+            Verdict::Skipped => "skipped",
+        }
+    }
+}
+
+/// One test and what was seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AcidResult {
+    /// Number of the clause.
+    pub clause: &'static str,
+    /// What it tests.
+    pub title: &'static str,
+    /// The isolation level of its transactions, where that matters.
+    pub isolation: Option<&'static str>,
+    /// How it ended.
+    pub verdict: Verdict,
+    /// What was seen.
+    pub seen: String,
+    /// Each broken condition and each lost order.
+    pub faults: Vec<String>,
+}
+
+/// What a test saw.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    text: String,
+    /// What is against the clause.
+    faults: Vec<String>,
+}
+
+impl Seen {
+    /// Takes down a fault unless `holds`.
+    fn expect(&mut self, holds: bool, fault: impl FnOnce() -> String) {
+        if !holds {
+            self.faults.push(fault());
+        }
+    }
+}
+
+/// Kills the server and starts it again; returns where it is to be reached now, and what happened.
+pub type Crash<'a> = &'a mut dyn FnMut() -> Result<(Conninfo, String)>;
+
+/// What to test and how.
+pub struct AcidRequest<'a> {
+    /// Where to connect.
+    pub conninfo: Conninfo,
+    /// The server may be killed by this; `None` if it is not ours.
+    pub crash: Option<Crash<'a>>,
+    /// How long New-Orders are sent before the server is killed.
+    pub load: Duration,
+    /// File for the ledger of acknowledged orders; must not be there yet.
+    pub ledger: PathBuf,
+    /// Raised when the user wants to stop.
+    pub stop: &'static AtomicBool,
+}
+
+/// What all tests found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AcidReport {
+    /// Warehouses.
+    pub scale: u32,
+    /// Every test, in the order of clauses.
+    pub results: Vec<AcidResult>,
+}
+
+impl AcidReport {
+    /// Whether nothing is violated.
+    pub fn is_sound(&self) -> bool {
+        self.results.iter().all(|result| result.verdict != Verdict::Violated)
+    }
+}
+
+/// The isolation levels of PostgreSQL, and whether they promise that there are no phantoms (its documentation,
+/// Transaction Isolation).
+const LEVELS: [(&str, bool); 3] =
+    [("read committed", false), ("repeatable read", true), ("serializable", true)];
+
+/// Runs all tests.
+///
+/// # Errors
+/// When there are no whole tables, the server is lost, or `stop` is raised. A test that fails is a result.
+pub fn run(mut request: AcidRequest<'_>, progress: &mut dyn FnMut(&str)) -> Result<AcidReport> {
+    let scale = warehouses(&mut session::open(&request.conninfo, request.stop)?)?;
+    let mut results = Vec::new();
+    progress("consistency before the tests (clause 3.3.3.1)");
+    results.push(consistency(&request, "3.3.3.1", "the tables are consistent before the tests")?);
+    let site = Site { conninfo: request.conninfo.clone(), stop: request.stop, scale };
+    for test in atomicity::TESTS {
+        progress(&format!("atomicity (clause {})", test.clause));
+        results.push(site.run(&test, None)?);
+    }
+    for test in isolation::TESTS.iter().chain(&phantoms::TESTS) {
+        for (level, has_no_phantoms) in LEVELS {
+            progress(&format!("isolation (clause {}), {level}", test.clause));
+            results.push(site.run(test, Some((level, has_no_phantoms)))?);
+        }
+    }
+    progress("durability (clause 3.5.3)");
+    results.push(durability::test(&mut request, scale)?);
+    progress("consistency after the tests (clause 3.3.3.2)");
+    results.push(consistency(&request, "3.3.3.2", "the tables are consistent after the tests")?);
+    results.sort_by_key(|result| result.clause);
+    Ok(AcidReport { scale, results })
+}
+
+/// Warehouses of the tables that are there.
+fn warehouses(session: &mut Session) -> Result<u32> {
+    match inspect(session, Dataset::Tpcc)? {
+        DataState::Whole(marker) => Ok(marker.scale),
+        DataState::Absent => bail!("the database has no TPC-C tables; load them with pgdyno init -w tpcc"),
+        DataState::Half(_) | DataState::Foreign { .. } => bail!(
+            "the tests of clause 3 change the tables, and run only on whole ones that pgdyno init -w tpcc has loaded"
+        ),
+    }
+}
+
+fn consistency(request: &AcidRequest<'_>, clause: &'static str, title: &'static str) -> Result<AcidResult> {
+    let mut session = session::open(&request.conninfo, request.stop)?;
+    let CheckReport { results, .. } = crate::tpcc::check(&mut session, Dataset::Tpcc)?;
+    let n = results.len();
+    let broken = results.into_iter().filter_map(|result| {
+        let example = result.violations.first()?;
+        Some(format!("{}: {}: {example}", result.id, result.title))
+    });
+    let faults: Vec<String> = broken.collect();
+    let seen = format!("{} of {n} conditions hold", n - faults.len());
+    let verdict = if faults.is_empty() { Verdict::Held } else { Verdict::Violated };
+    Ok(AcidResult { clause, title, isolation: None, verdict, seen, faults })
+}
+
+/// A test of one clause.
+pub(crate) struct Test {
+    clause: &'static str,
+    title: &'static str,
+    /// It looks for phantoms, which not every isolation level forbids.
+    is_of_phantoms: bool,
+    run: fn(&mut Scene) -> Result<Seen>,
+}
+
+/// Where tests run.
+struct Site {
+    conninfo: Conninfo,
+    stop: &'static AtomicBool,
+    scale: u32,
+}
+
+impl Site {
+    fn run(&self, test: &Test, level: Option<(&'static str, bool)>) -> Result<AcidResult> {
+        let mut scene = Scene::open(self, level.map(|(name, _)| name))?;
+        let outcome = (test.run)(&mut scene);
+        ensure!(!self.stop.load(Ordering::Relaxed), STOPPED);
+        let seen = outcome.unwrap_or_else(|error| Seen {
+            text: "it could not be done".to_string(),
+            faults: vec![format!("{error:#}")],
+        });
+        let promises = !test.is_of_phantoms || level.is_none_or(|(_, has_no_phantoms)| has_no_phantoms);
+        let verdict = match (seen.faults.is_empty(), promises) {
+            (true, _) => Verdict::Held,
+            (false, true) => Verdict::Violated,
+            (false, false) => Verdict::Allowed,
+        };
+        let Seen { text: seen, faults } = seen;
+        let isolation = level.map(|(name, _)| name);
+        Ok(AcidResult { clause: test.clause, title: test.title, isolation, verdict, seen, faults })
+    }
+}
+
+/// What a test works with: a session for each transaction of the clause, one that looks on, and a customer.
+pub(crate) struct Scene {
+    /// Looks on, outside all transactions.
+    observer: Session,
+    /// For the transactions T1, T2 and T3.
+    sessions: Vec<Session>,
+    prng: Prng,
+    scale: u32,
+    w_id: u32,
+    d_id: u32,
+    c_id: u32,
+}
+
+impl Scene {
+    fn open(site: &Site, isolation: Option<&str>) -> Result<Scene> {
+        let open = || -> Result<Session> {
+            let mut session = session::open(&site.conninfo, site.stop)?;
+            session.set_timeout(Some(ANSWER_TIMEOUT));
+            session.execute(&format!("set statement_timeout = '{STATEMENT_SECONDS_MAX}s'"))?;
+            if let Some(level) = isolation {
+                session.execute(&format!("set default_transaction_isolation = '{level}'"))?;
+            }
+            Ok(session)
+        };
+        let (observer, sessions) = (open()?, vec![open()?, open()?, open()?]);
+        let nanoseconds = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
+        let mut prng = Prng::seed(nanoseconds as u64);
+        let mut random = |max: u64| prng.uint64_range(1, max) as u32;
+        let (w_id, d_id) = (random(site.scale.into()), random(tpcc::DISTRICTS));
+        let c_id = random(tpcc::CUSTOMERS_PER_DISTRICT);
+        Ok(Scene { observer, sessions, prng, scale: site.scale, w_id, d_id, c_id })
+    }
+
+    /// An order of the customer, which is not rolled back.
+    fn order(&mut self) -> Order {
+        loop {
+            let order = Order::draw(&mut self.prng, self.scale, self.w_id, Constants::for_load(1));
+            if !order.is_undone() {
+                return Order { d_id: self.d_id, c_id: self.c_id, ..order };
+            }
+        }
+    }
+}

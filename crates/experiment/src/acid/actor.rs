@@ -1,0 +1,140 @@
+//! One transaction of a test in a session of its own: it goes on statement by statement, and stops where it is told.
+
+use anyhow::{Context, Result, anyhow, ensure};
+use wire::session::{Rows, Session, SessionError};
+use workload::tpcc::{Sent, Trial};
+
+/// Most statements of a transaction, with room: a Delivery has up to six for each district.
+const STATEMENTS_MAX: usize = 200;
+/// Tries of a transaction that others undo, as the driver makes them.
+const TRIES_MAX: usize = 10;
+
+/// A transaction that is under way.
+pub(crate) struct Actor<'a> {
+    session: &'a mut Session,
+    trial: Trial,
+    /// Handed out by the transaction and not sent yet.
+    next: Option<Sent>,
+    /// What was sent, and what came back.
+    log: Vec<(Sent, Rows)>,
+}
+
+impl<'a> Actor<'a> {
+    /// Has not sent anything yet.
+    pub(crate) fn new(session: &'a mut Session, trial: Trial) -> Actor<'a> {
+        let mut actor = Actor { session, trial, next: None, log: Vec::new() };
+        actor.trial.rewind();
+        actor
+    }
+
+    /// The backend that serves it.
+    pub(crate) fn backend_pid(&self) -> i32 {
+        self.session.backend_pid()
+    }
+
+    /// Goes on until the statement is sent, and answered, that `is_it` says yes to.
+    pub(crate) fn go_through(&mut self, is_it: impl Fn(&Sent) -> bool) -> Result<()> {
+        loop {
+            let sent = self.send_next()?;
+            ensure!(sent.is_some(), "the transaction has no such statement");
+            if self.log.last().is_some_and(|(sent, _)| is_it(sent)) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Goes on until only COMMIT or ROLLBACK is left.
+    pub(crate) fn go_to_end(&mut self) -> Result<()> {
+        loop {
+            self.fetch_next()?;
+            match &self.next {
+                Some(sent) if sent.is_end() => return Ok(()),
+                Some(_) => self.send_next()?,
+                None => return Err(anyhow!("the transaction has no end")),
+            };
+        }
+    }
+
+    /// Goes on to the end, which the transaction chooses.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        while self.send_next()?.is_some() {}
+        Ok(())
+    }
+
+    /// As [`Actor::finish`]; begins again when the server undoes it for the sake of others, as the driver does.
+    pub(crate) fn finish_with_retries(&mut self) -> Result<usize> {
+        for n_retries in 0..TRIES_MAX {
+            match self.finish() {
+                Err(error) if is_undone_for_others(&error) => {
+                    self.session.execute("rollback")?;
+                    self.trial.rewind();
+                    self.next = None;
+                    self.log.clear();
+                }
+                result => return result.map(|()| n_retries),
+            }
+        }
+        Err(anyhow!("undone {TRIES_MAX} times for the sake of others"))
+    }
+
+    /// Ends with ROLLBACK in place of what the transaction would choose.
+    pub(crate) fn roll_back(&mut self) -> Result<()> {
+        self.next = None;
+        Ok(self.session.execute("rollback")?)
+    }
+
+    /// Sends the last statement once more; whether the same rows come.
+    pub(crate) fn repeats(&mut self) -> Result<bool> {
+        let (sent, before) = self.log.last().context("nothing was sent")?;
+        let again = send(self.session, sent)?;
+        Ok(again.rows == before.rows)
+    }
+
+    /// The rows of the first statement that begins so.
+    pub(crate) fn rows(&self, beginning: &str) -> Result<&Rows> {
+        let found = self.log.iter().find(|(sent, _)| sent.sql.starts_with(beginning));
+        found
+            .map(|(_, rows)| rows)
+            .with_context(|| format!("no statement was sent that begins `{beginning}`"))
+    }
+
+    /// A number of the first row of the first statement that begins so.
+    pub(crate) fn number(&self, beginning: &str, column: usize) -> Result<i64> {
+        let value = self.rows(beginning)?.rows.first().and_then(|row| row.get(column)?.as_deref());
+        let value = value.with_context(|| format!("`{beginning}` has no such value"))?;
+        value.parse().with_context(|| format!("`{beginning}` returned `{value}`, which is no number"))
+    }
+
+    fn fetch_next(&mut self) -> Result<()> {
+        ensure!(self.log.len() < STATEMENTS_MAX, "the transaction does not end");
+        if self.next.is_none() {
+            self.next = self.trial.statement().map_err(|what| anyhow!("the database lacks {what}"))?;
+        }
+        Ok(())
+    }
+
+    /// `None` when there was nothing left to send.
+    fn send_next(&mut self) -> Result<Option<()>> {
+        self.fetch_next()?;
+        let Some(sent) = self.next.take() else { return Ok(None) };
+        let rows = send(self.session, &sent)?;
+        for row in &rows.rows {
+            self.trial.take_row(row).map_err(|what| anyhow!("`{}` did not return {what}", sent.sql))?;
+        }
+        self.log.push((sent, rows));
+        Ok(Some(()))
+    }
+}
+
+fn send(session: &mut Session, sent: &Sent) -> Result<Rows, SessionError> {
+    let params: Vec<Option<&str>> = sent.params.iter().map(Option::as_deref).collect();
+    session.query_params(&sent.sql, &params)
+}
+
+/// Serialization failure or deadlock.
+fn is_undone_for_others(error: &anyhow::Error) -> bool {
+    match error.downcast_ref::<SessionError>() {
+        Some(SessionError::Server(error)) => matches!(error.sqlstate.as_str(), "40001" | "40P01"),
+        _ => false,
+    }
+}

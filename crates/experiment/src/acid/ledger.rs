@@ -1,0 +1,199 @@
+//! The ledger of acknowledged orders: what the server has said is committed, written down where it survives the server.
+//!
+//! One line for each order, appended and forced to the disk before the next order is sent. Afterwards each order is looked
+//! for in the database.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context, Result, ensure};
+use wire::session::Session;
+
+/// First line of a ledger.
+const HEADER: &str = "w_id,d_id,o_id,c_id,ol_cnt,acknowledged_unix_us";
+/// Orders that are looked for by one query.
+const ORDERS_PER_QUERY: usize = 10_000;
+
+/// An order that was acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    /// O_W_ID.
+    pub w_id: u32,
+    /// O_D_ID.
+    pub d_id: u32,
+    /// O_ID.
+    pub o_id: u32,
+    /// O_C_ID.
+    pub c_id: u32,
+    /// O_OL_CNT.
+    pub ol_cnt: u32,
+    /// When the answer to COMMIT was read, microseconds since 1970.
+    pub acknowledged_unix_us: u64,
+}
+
+impl Entry {
+    /// For people.
+    pub fn name(&self) -> String {
+        format!("order {} of district {} of warehouse {}", self.o_id, self.d_id, self.w_id)
+    }
+
+    fn parse(line: &str) -> Option<Entry> {
+        let mut fields = line.split(',');
+        let mut next = || fields.next();
+        let entry = Entry {
+            w_id: next()?.parse().ok()?,
+            d_id: next()?.parse().ok()?,
+            o_id: next()?.parse().ok()?,
+            c_id: next()?.parse().ok()?,
+            ol_cnt: next()?.parse().ok()?,
+            acknowledged_unix_us: next()?.parse().ok()?,
+        };
+        fields.next().is_none().then_some(entry)
+    }
+}
+
+/// A ledger that is being written, by several threads.
+pub(crate) struct Ledger {
+    file: Mutex<File>,
+}
+
+impl Ledger {
+    /// A new one.
+    ///
+    /// # Errors
+    /// When the file is there already or cannot be made.
+    pub(crate) fn create(path: &Path) -> Result<Ledger> {
+        let mut file = OpenOptions::new().append(true).create_new(true).open(path).with_context(|| {
+            format!(
+                "ledger `{}` cannot be made; give the name of a file that is not there yet",
+                path.display()
+            )
+        })?;
+        writeln!(file, "{HEADER}").with_context(|| format!("write `{}`", path.display()))?;
+        Ok(Ledger { file: Mutex::new(file) })
+    }
+
+    /// Writes an order down for good.
+    pub(crate) fn add(&self, entry: &Entry) -> Result<()> {
+        let Entry { w_id, d_id, o_id, c_id, ol_cnt, acknowledged_unix_us } = entry;
+        let line = format!("{w_id},{d_id},{o_id},{c_id},{ol_cnt},{acknowledged_unix_us}\n");
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(line.as_bytes()).and_then(|()| file.sync_data()).context("write the ledger")
+    }
+}
+
+/// The orders of a ledger. A last line that is torn was never acknowledged to anybody.
+///
+/// # Errors
+/// When the file cannot be read, or another line is no order.
+pub fn read(path: &Path) -> Result<Vec<Entry>> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("read ledger `{}`", path.display()))?;
+    let mut lines: Vec<&str> = text.split('\n').collect();
+    // What follows the last end of line is empty or torn.
+    lines.pop();
+    ensure!(
+        lines.first() == Some(&HEADER),
+        "`{}` is no ledger: its first line is not {HEADER}",
+        path.display()
+    );
+    let entry = |(at, line): (usize, &&str)| {
+        let place = || format!("line {} of ledger `{}` is no order: `{line}`", at + 1, path.display());
+        Entry::parse(line).with_context(place)
+    };
+    lines.iter().enumerate().skip(1).map(entry).collect()
+}
+
+/// Looks for each order in the database, and says of each that is not there as it was acknowledged what is wrong.
+///
+/// # Errors
+/// When the server fails.
+pub fn find_faults(session: &mut Session, entries: &[Entry]) -> Result<BTreeMap<Entry, String>> {
+    let mut faults = BTreeMap::new();
+    for chunk in entries.chunks(ORDERS_PER_QUERY) {
+        let sql = "select w_id, d_id, id as o_id, o_c_id, o_ol_cnt, o_carrier_id is not null as is_delivered, \
+                   (select count(*) from order_line where ol_w_id = w_id and ol_d_id = d_id and ol_o_id = id) \
+                     as n_lines, \
+                   (select count(*) from new_order where no_w_id = w_id and no_d_id = d_id and no_o_id = id) as n_new \
+                   from unnest($1::int[], $2::int[], $3::int[]) as asked (w_id, d_id, id) \
+                   left join orders on o_w_id = w_id and o_d_id = d_id and o_id = id";
+        let list = |of: fn(&Entry) -> u32| {
+            let values: Vec<String> = chunk.iter().map(|entry| of(entry).to_string()).collect();
+            format!("{{{}}}", values.join(","))
+        };
+        let lists = [list(|entry| entry.w_id), list(|entry| entry.d_id), list(|entry| entry.o_id)];
+        let rows = session.query_params(sql, &lists.each_ref().map(|list| Some(list.as_str())))?;
+        let place = |row: usize| -> Option<[u32; 3]> {
+            Some([rows.parse(row, "w_id")?, rows.parse(row, "d_id")?, rows.parse(row, "o_id")?])
+        };
+        let found: BTreeMap<[u32; 3], usize> =
+            (0..rows.len()).filter_map(|row| Some((place(row)?, row))).collect();
+        for entry in chunk {
+            let row = found.get(&[entry.w_id, entry.d_id, entry.o_id]).context("each order is looked for")?;
+            let number = |column: &str| rows.parse::<u32>(*row, column);
+            let is_delivered = rows.get(*row, "is_delivered") == Some("t");
+            let (n_lines, n_new) = (number("n_lines").unwrap_or(0), number("n_new").unwrap_or(0));
+            let fault = match (number("o_c_id"), number("o_ol_cnt")) {
+                (None, _) => "is not there".to_string(),
+                (Some(c_id), _) if c_id != entry.c_id => {
+                    format!("is of customer {c_id}, and was acknowledged for customer {}", entry.c_id)
+                }
+                (_, ol_cnt) if ol_cnt != Some(entry.ol_cnt) || n_lines != entry.ol_cnt => format!(
+                    "has {n_lines} lines and O_OL_CNT {}, and was acknowledged with {}",
+                    ol_cnt.unwrap_or(0),
+                    entry.ol_cnt
+                ),
+                _ if n_new != u32::from(!is_delivered) => "has lost its row of NEW-ORDER".to_string(),
+                _ => continue,
+            };
+            faults.insert(*entry, fault);
+        }
+    }
+    Ok(faults)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ORDER: Entry = Entry {
+        w_id: 1,
+        d_id: 2,
+        o_id: 3001,
+        c_id: 77,
+        ol_cnt: 9,
+        acknowledged_unix_us: 1_700_000_000_000_001,
+    };
+
+    #[test]
+    fn what_is_written_is_read_and_a_torn_end_is_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ledger");
+        let ledger = Ledger::create(&path).unwrap();
+        let other = Entry { o_id: 3002, ..ORDER };
+        ledger.add(&ORDER).unwrap();
+        ledger.add(&other).unwrap();
+        assert_eq!(read(&path).unwrap(), [ORDER, other]);
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, &text[..text.len() - 4]).unwrap();
+        assert_eq!(read(&path).unwrap(), [ORDER]);
+        assert!(Ledger::create(&path).is_err(), "a ledger is never overwritten");
+    }
+
+    #[test]
+    fn a_damaged_line_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ledger");
+        for (text, expected) in [
+            ("", "is no ledger"),
+            ("w_id,d_id,o_id,c_id,ol_cnt,acknowledged_unix_us\n1,2,3,4,5\n", "line 2"),
+            ("w_id,d_id,o_id,c_id,ol_cnt,acknowledged_unix_us\n1,2,3,4,5,6\n1,2,3,4,5,6,7\n", "line 3"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let error = read(&path).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

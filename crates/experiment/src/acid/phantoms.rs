@@ -1,0 +1,86 @@
+//! Isolation tests 8 and 9 (clauses 3.4.2.8 and 3.4.2.9): a row that another transaction adds must not come into sight.
+//! At read committed it does, since each statement takes a snapshot of its own.
+
+use anyhow::{Context, Result};
+use workload::tpcc::{Sent, Trial};
+
+use super::actor::Actor;
+use super::isolation::{LAST_ORDER, sessions};
+use super::meeting::meet;
+use super::{Scene, Seen, Test};
+
+/// Both.
+pub(super) const TESTS: [Test; 2] = [
+    Test {
+        clause: "3.4.2.8",
+        title: "test 8: a New-Order while a Delivery finds nothing to deliver",
+        is_of_phantoms: true,
+        run: order_during_delivery,
+    },
+    Test {
+        clause: "3.4.2.9",
+        title: "test 9: a New-Order while an Order-Status looks at the customer",
+        is_of_phantoms: true,
+        run: order_during_status,
+    },
+];
+
+/// The district has no row in NEW-ORDER while the test runs; what was there is put back.
+fn order_during_delivery(scene: &mut Scene) -> Result<Seen> {
+    let (w_id, d_id) = (scene.w_id, scene.d_id);
+    let sql = format!("delete from new_order where no_w_id = {w_id} and no_d_id = {d_id} returning no_o_id");
+    let removed = scene.observer.query(&sql)?;
+    let seen = deliver_nothing(scene);
+    for row in &removed.rows {
+        let o_id = row.first().and_then(Option::as_deref).context("an order has a number")?;
+        let sql =
+            format!("insert into new_order (no_o_id, no_d_id, no_w_id) values ({o_id}, {d_id}, {w_id})");
+        scene.observer.execute(&sql)?;
+    }
+    seen
+}
+
+fn deliver_nothing(scene: &mut Scene) -> Result<Seen> {
+    let (order, d_id) = (scene.order(), scene.d_id.to_string());
+    let is_of_district = |sent: &Sent| {
+        sent.sql.starts_with("select no_o_id")
+            && sent.params.get(1).is_some_and(|d| d.as_ref() == Some(&d_id))
+    };
+    let (observer, first, second) = sessions(scene)?;
+    let mut t1 = Actor::new(first, Trial::delivery(order.w_id, 3));
+    t1.go_through(is_of_district)?;
+    let mut t2 = Actor::new(second, Trial::new_order(&order));
+    look_again(observer, t1, &mut t2, "no order to deliver")
+}
+
+fn order_during_status(scene: &mut Scene) -> Result<Seen> {
+    let order = scene.order();
+    let (observer, first, second) = sessions(scene)?;
+    let mut t1 = Actor::new(first, Trial::order_status(order.w_id, order.d_id, order.c_id));
+    t1.go_through(|sent| sent.sql.starts_with(LAST_ORDER))?;
+    let what = format!("order {} as the last", t1.number(LAST_ORDER, 0)?);
+    let mut t2 = Actor::new(second, Trial::new_order(&order));
+    look_again(observer, t1, &mut t2, &what)
+}
+
+/// T1 has looked; T2 commits, unless it waits for T1; T1 looks again.
+fn look_again<'a>(
+    observer: &mut wire::session::Session,
+    mut t1: Actor<'a>,
+    t2: &mut Actor<'a>,
+    what: &str,
+) -> Result<Seen> {
+    let mut same = false;
+    let meeting = meet(observer, &mut t1, t2, |t1| {
+        same = t1.repeats()?;
+        t1.finish_with_retries().map(drop)
+    })?;
+    let taken = t2.number("update district", 0)?;
+    let mut seen = Seen::default();
+    seen.expect(same, || format!("T1 found {what}, and order {taken} of T2 when it looked again (P3)"));
+    seen.text = format!("T1 found {what}; {} for its order {taken}", meeting.text());
+    if same {
+        seen.text.push_str("; T1 found the same again");
+    }
+    Ok(seen)
+}

@@ -1,0 +1,149 @@
+//! `check --acid`: the tests of TPC-C's clause 3 on real servers, and what they must find.
+
+use std::collections::BTreeSet;
+
+use experiment::acid::{find_faults, read_ledger};
+use serde_json::Value;
+
+use crate::pg::{Pg, bin_dir};
+use crate::tool::Place;
+
+/// The results of the tests of a clause, by their isolation levels.
+fn verdicts(report: &Value, clause: &str) -> Vec<(String, String)> {
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_string();
+    let results = report["acid"].as_array().unwrap().iter().filter(|result| result["clause"] == clause);
+    results.map(|result| (word(&result["isolation"]), word(&result["verdict"]))).collect()
+}
+
+#[test]
+fn every_test_of_clause_3_holds_on_a_server_given_but_durability_which_is_skipped() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let database = pg.database();
+    let server = pg.admin_target(&database);
+    let acid = ["check", "--acid", "-w", "tpcc", "--json", "--server", &server];
+    let absent = place.run(&acid).expect(1).stderr;
+    assert!(absent.contains("no TPC-C tables; load them with pgdyno init -w tpcc"), "{absent}");
+    let other = place.run(&["check", "--acid", "-w", "tpcb", "--server", &server]).expect(1).stderr;
+    assert!(other.contains("give --workload tpcc"), "{other}");
+
+    place.run(&["init", "-w", "tpcc", "-s", "1", "--server", &server]).expect(0);
+    let ended = place.run(&acid).expect(0);
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    for clause in ["3.2.2.1", "3.2.2.2", "3.3.3.1", "3.3.3.2"] {
+        assert_eq!(verdicts(&report, clause), [(String::new(), "held".to_string())], "{report:#}");
+    }
+    for test in 1..=9 {
+        // PostgreSQL's manual, Transaction Isolation: only read committed has phantoms.
+        let first = if test < 8 { "held" } else { "allowed" };
+        let expected = [("read committed", first), ("repeatable read", "held"), ("serializable", "held")];
+        let expected = expected.map(|(level, verdict)| (level.to_string(), verdict.to_string()));
+        assert_eq!(verdicts(&report, &format!("3.4.2.{test}")), expected, "test {test}: {report:#}");
+    }
+    assert_eq!(verdicts(&report, "3.5.3"), [(String::new(), "skipped".to_string())]);
+    // Writers were seen waiting, readers were not.
+    let seen = |clause: &str| {
+        let found = report["acid"].as_array().unwrap().iter().find(|result| result["clause"] == clause);
+        found.unwrap()["seen"].as_str().unwrap().to_string()
+    };
+    for (clause, what) in [("3.4.2.1", "T2 did not wait"), ("3.4.2.3", "T2 waited"), ("3.4.2.6", "T2 waited")]
+    {
+        assert!(seen(clause).contains(what), "{clause}: {}", seen(clause));
+    }
+    place.run(&["check", "-w", "tpcc", "--server", &server]).expect(0);
+
+    // A trigger that eats payments of the district, and a customer's balance that only half changes.
+    pg.admin(&database)
+        .execute(
+            "create function eat() returns trigger language plpgsql as 'begin new.d_ytd := old.d_ytd; return new; end'; \
+             create trigger eat before update of d_ytd on district for each row execute procedure eat()",
+        )
+        .unwrap();
+    let ended = place.run(&acid).expect(1);
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(verdicts(&report, "3.2.2.1")[0].1, "violated", "{report:#}");
+    assert_eq!(verdicts(&report, "3.2.2.2")[0].1, "held", "{report:#}");
+    assert_eq!(verdicts(&report, "3.3.3.1")[0].1, "held", "{report:#}");
+    assert_eq!(verdicts(&report, "3.3.3.2")[0].1, "violated", "{report:#}");
+    place.expect_clean();
+}
+
+#[test]
+fn acknowledged_orders_survive_a_kill_unless_commits_do_not_wait_for_the_wal() {
+    let place = Place::new();
+    let bin = bin_dir().display().to_string();
+    place.run(&["init", "-w", "tpcc", "-s", "1", "--bin-dir", &bin]).expect(0);
+    let acid = |more: &[&str], code: i32| -> Value {
+        let mut args = vec!["check", "--acid", "--json", "--acid-load", "2s"];
+        args.extend(more);
+        serde_json::from_str(&place.run(&args).expect(code).stdout).unwrap()
+    };
+    let durable = acid(&["--ledger", "durable.csv"], 0);
+    assert_eq!(verdicts(&durable, "3.5.3")[0].1, "held", "{durable:#}");
+    let orders = read_ledger(&place.path("durable.csv")).unwrap();
+    assert!(orders.len() > 50, "{}", orders.len());
+    let again = place.run(&["check", "--acid", "--ledger", "durable.csv"]).expect(1);
+    assert!(again.stderr.contains("give the name of a file that is not there yet"), "{}", again.stderr);
+
+    // The writer of the WAL comes too late for everything.
+    let late = ["--setting", "synchronous_commit=off", "--setting", "wal_writer_delay=10s"];
+    let lossy = acid(&[&late[..], &["--setting", "wal_writer_flush_after=1GB"]].concat(), 1);
+    let result = lossy["acid"].as_array().unwrap().iter().find(|r| r["clause"] == "3.5.3").unwrap();
+    assert_eq!(result["verdict"], "violated", "{result:#}");
+    let seen = result["seen"].as_str().unwrap();
+    assert!(seen.contains("are lost") && seen.contains("synchronous_commit = off"), "{seen}");
+    let faults: BTreeSet<&str> =
+        result["faults"].as_array().unwrap().iter().map(|fault| fault.as_str().unwrap()).collect();
+    assert!(faults.iter().any(|fault| fault.contains("of warehouse 1 is not there")), "{faults:?}");
+    // The ledger says which they were, and is kept.
+    let ledger = std::path::PathBuf::from(lossy["ledger"].as_str().unwrap());
+    assert!(read_ledger(&ledger).unwrap().len() >= faults.len());
+    std::fs::remove_file(&ledger).unwrap();
+    assert_eq!(verdicts(&lossy, "3.3.3.2")[0].1, "held", "lost, and consistent: {lossy:#}");
+    place.expect_clean();
+}
+
+#[test]
+fn each_kind_of_damage_to_an_acknowledged_order_is_found_and_named() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let database = pg.database();
+    place.run(&["init", "-w", "tpcc", "-s", "1", "--server", &pg.admin_target(&database)]).expect(0);
+    let mut session = pg.admin(&database);
+    let rows = session
+        .query("select o_id, o_c_id, o_ol_cnt from orders where o_w_id = 1 and o_d_id = 4 and o_id > 2990 order by 1")
+        .unwrap();
+    let mut text = "w_id,d_id,o_id,c_id,ol_cnt,acknowledged_unix_us\n".to_string();
+    for row in &rows.rows {
+        let value = |at: usize| row[at].clone().unwrap();
+        text.push_str(&format!("1,4,{},{},{},1\n", value(0), value(1), value(2)));
+    }
+    let ledger = read_ledger(&place.write("ledger.csv", &text)).unwrap();
+    assert_eq!(find_faults(&mut session, &ledger).unwrap(), Default::default());
+
+    for (damage, o_id, expected) in [
+        ("delete from orders where o_d_id = 4 and o_id = 2991", 2991, "is not there"),
+        ("delete from order_line where ol_d_id = 4 and ol_o_id = 2992 and ol_number = 1", 2992, "lines"),
+        (
+            "update orders set o_c_id = o_c_id % 3000 + 1 where o_d_id = 4 and o_id = 2993",
+            2993,
+            "is of customer",
+        ),
+        ("delete from new_order where no_d_id = 4 and no_o_id = 2994", 2994, "has lost its row of NEW-ORDER"),
+        ("update orders set o_carrier_id = 1 where o_d_id = 4 and o_id = 2995", 2995, "has lost its row"),
+        ("update orders set o_ol_cnt = 3 where o_d_id = 4 and o_id = 2996", 2996, "O_OL_CNT 3"),
+    ] {
+        session.execute(&format!("begin; {damage}")).unwrap();
+        let faults = find_faults(&mut session, &ledger).unwrap();
+        session.execute("rollback").unwrap();
+        let named: Vec<(u32, &str)> =
+            faults.iter().map(|(entry, fault)| (entry.o_id, fault.as_str())).collect();
+        assert_eq!(named.len(), 1, "{damage}: {named:?}");
+        assert!(named[0].0 == o_id && named[0].1.contains(expected), "{damage}: {named:?}");
+    }
+    // An order that the database never had.
+    let invented = text + "1,4,3001,5,7,2\n";
+    let ledger = read_ledger(&place.write("invented.csv", &invented)).unwrap();
+    let faults = find_faults(&mut session, &ledger).unwrap();
+    let named: Vec<String> =
+        faults.iter().map(|(entry, fault)| format!("{} {fault}", entry.name())).collect();
+    assert_eq!(named, ["order 3001 of district 4 of warehouse 1 is not there"]);
+}
