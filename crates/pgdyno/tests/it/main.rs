@@ -13,6 +13,7 @@ mod faults;
 mod loading;
 mod pace;
 mod pg;
+mod resume;
 mod scripts;
 mod signals;
 mod stops;
