@@ -84,6 +84,8 @@ pub const CATALOGUE: &[Rule] = &[
     cases::ROW_CONTENTION,
     tpcc::TPCC_LIKE,
     studies::INCOMPLETE,
+    studies::RESUMED,
+    studies::MACHINE_CHANGED,
     studies::CLOSED_LOOP,
 ];
 
@@ -173,7 +175,12 @@ pub(crate) fn of_case(context: &CaseContext) -> Vec<Finding> {
 
 /// Findings of an experiment as a whole, the heaviest first.
 pub(crate) fn of_study(data: &ExperimentData, partial: Option<&str>) -> Vec<Finding> {
-    let found = [studies::incomplete(partial), studies::closed_loop(data)];
+    let found = [
+        studies::incomplete(partial),
+        studies::machine_changed(data),
+        studies::resumed(data),
+        studies::closed_loop(data),
+    ];
     heaviest_first(found.into_iter().flatten().collect())
 }
 

@@ -1,5 +1,6 @@
 //! The whole experiment: every run of the plan in its order, on the stage that its case needs.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -27,34 +28,46 @@ pub struct Outcome {
     pub stopped: bool,
 }
 
-/// The reason of what the user stopped.
-pub(crate) const STOPPED: &str = "stopped by the user";
+/// The reason of what was stopped: by Ctrl-C, a signal, or a notice that the machine will be taken away.
+pub(crate) const STOPPED: &str = "stopped on request";
 
 /// Failed runs in a row after which going on is pointless.
 const FAILURES_MAX: u32 = 2;
 
-/// Makes every run of `plan`, writing into `dir`. A run that fails is recorded, and the next one begins; but when
+/// What is to be done.
+#[derive(Clone, Copy)]
+pub struct Order<'a> {
+    /// The runs in their order.
+    pub plan: &'a Plan,
+    /// Where they are written.
+    pub dir: &'a ExperimentDir,
+    /// Where they take place.
+    pub site: &'a Site<'a>,
+    /// The program that `drive` is given to: pgdyno itself.
+    pub program: &'a Path,
+    /// Runs that were completed before and are not made again.
+    pub done: &'a BTreeSet<u32>,
+    /// Version of this pgdyno: another one may have made the plan.
+    pub tool_version: &'a str,
+}
+
+/// Makes every run of the plan that is not done yet. A run that fails is recorded, and the next one begins; but when
 /// the first one fails before its load, the experiment cannot take place as it was asked, and ends with that error.
 ///
 /// The result is an error when going on makes no sense: the server or its data cannot be had, results cannot be
 /// written. The outcome beside it says what was measured before.
-pub fn conduct(
-    plan: &Plan,
-    dir: &ExperimentDir,
-    site: &Site,
-    program: &Path,
-    watch: &mut Watch,
-) -> (Outcome, Result<()>) {
+pub fn conduct(order: &Order, watch: &mut Watch) -> (Outcome, Result<()>) {
+    let Order { plan, dir, site, done, .. } = *order;
     let mut stages = Stages::default();
-    let missing = plan.runs.len() as u32;
-    let mut outcome = Outcome { completed: 0, incomplete: 0, missing, stopped: false };
-    let result = conduct_all(&Order { plan, dir, site, program }, &mut stages, &mut outcome, watch);
+    let (n_runs, n_done) = (plan.runs.len() as u32, done.len() as u32);
+    let mut outcome = Outcome { completed: n_done, incomplete: 0, missing: n_runs - n_done, stopped: false };
+    let result = conduct_all(order, &mut stages, &mut outcome, watch);
     // Also after an error: no server of ours is left behind.
     let result = result.and(stages.stand_down());
     outcome.stopped = site.stop.load(Ordering::Relaxed);
     let (state, reason) = match &result {
         Err(error) => (RunState::Failed, format!("{error:#}")),
-        Ok(()) if outcome.completed == plan.runs.len() as u32 => (RunState::Completed, String::new()),
+        Ok(()) if outcome.completed == n_runs => (RunState::Completed, String::new()),
         Ok(()) if outcome.stopped => (RunState::Partial, STOPPED.to_string()),
         Ok(()) => (RunState::Partial, String::new()),
     };
@@ -62,19 +75,11 @@ pub fn conduct(
     (outcome, result.and(noted))
 }
 
-/// What is to be done.
-struct Order<'a> {
-    plan: &'a Plan,
-    dir: &'a ExperimentDir,
-    site: &'a Site<'a>,
-    program: &'a Path,
-}
-
 fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch: &mut Watch) -> Result<()> {
-    let Order { plan, dir, site, program } = *order;
+    let Order { plan, dir, site, program, done, tool_version } = *order;
     let n_runs = plan.runs.len() as u32;
-    let (mut n_failed_in_row, mut spent_s) = (0, 0.0);
-    for spec in &plan.runs {
+    let (mut n_made, mut n_failed_in_row, mut spent_s) = (0, 0, 0.0);
+    for spec in plan.runs.iter().filter(|spec| !done.contains(&spec.run)) {
         let case = plan.case(spec.case).with_context(|| format!("the plan has no case {}", spec.case))?;
         let stage = match stages.for_case(case, site, watch) {
             Err(_) if site.stop.load(Ordering::Relaxed) => break,
@@ -82,26 +87,19 @@ fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch:
         };
         let begun = Instant::now();
         watch(Progress::RunBegins { run: spec.run, n_runs, label: case.label() });
-        let run = OneRun {
-            spec,
-            case,
-            site,
-            program,
-            results_dir: dir.path().to_path_buf(),
-            tool_version: &plan.tool_version,
-        };
+        let results_dir = dir.path().to_path_buf();
+        let run = OneRun { spec, case, site, program, results_dir, tool_version };
         let record = make_run(run.spec.run, dir, |writer| run.conduct(stage, writer, watch))?;
         let is_well = record.state == RunState::Completed || site.stop.load(Ordering::Relaxed);
         // Told below: a server that does not stop takes nothing from the run that it has served.
         let stopped = if is_well { stage.stand_down() } else { stage.abandon() };
-        let is_first = outcome.missing == n_runs;
-        if is_first && record.state == RunState::Failed && record.go_unix_ns.is_none() {
+        if n_made == 0 && record.state == RunState::Failed && record.go_unix_ns.is_none() {
             bail!(record.reason);
         }
         spent_s += begun.elapsed().as_secs_f64();
+        n_made += 1;
         outcome.missing -= 1;
-        let n_done = n_runs - outcome.missing;
-        let left_s = spent_s / f64::from(n_done) * f64::from(outcome.missing);
+        let left_s = spent_s / f64::from(n_made) * f64::from(outcome.missing);
         if record.state == RunState::Completed {
             outcome.completed += 1;
             n_failed_in_row = 0;

@@ -74,7 +74,7 @@ mod tests {
             }
         };
         check(&|_| {}, (RunState::Completed, ""));
-        check(&|done| done.ending = Ending::Stopped, (RunState::Partial, "stopped by the user"));
+        check(&|done| done.ending = Ending::Stopped, (RunState::Partial, "stopped on request"));
         check(&lost(&[]), (RunState::Partial, "every client lost its connection"));
         check(
             &lost(&[("57P01", 1, "terminating"), ("lost", 5, "closed")]),

@@ -15,6 +15,7 @@ pub mod load;
 pub mod one_run;
 mod own_data;
 pub mod progress;
+pub mod resume;
 mod room;
 pub mod scripts;
 pub mod session;

@@ -124,14 +124,39 @@ pub(crate) struct ServerArgs {
     pub(crate) bin_dir: Vec<PathBuf>,
 }
 
+/// What a resumed experiment has already: it goes on as it was asked for.
+const WHAT_IS_ASKED: [&str; 15] = [
+    "experiment",
+    "server",
+    "versions",
+    "bin_dir",
+    "clients",
+    "measure",
+    "ramp_up",
+    "repeats",
+    "scale",
+    "protocol",
+    "workload",
+    "scripts",
+    "defines",
+    "pace",
+    "set",
+];
+
 /// Options of `run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArgs,
     /// Directory of the results, new or empty [default: results/DATE-NAME-XXXX].
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) output: Option<PathBuf>,
+    /// Go on with an experiment that was stopped, killed or cut off: completed runs are kept, the others are made.
+    #[arg(long, value_name = "DIR", conflicts_with_all = WHAT_IS_ASKED)]
+    pub(crate) resume: Option<PathBuf>,
+    /// Poll an address (http://HOST/PATH) for the notice that this machine will be taken away, and stop in time.
+    #[arg(long, value_name = "URL")]
+    pub(crate) spot_notice: Option<String>,
     /// Drop tables of the same names that pgdyno did not make, and data of another scale.
     #[arg(long)]
     pub(crate) replace: bool,

@@ -14,6 +14,7 @@ mod secrets;
 mod server_cmd;
 mod setup;
 mod signals;
+mod spot;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -1,17 +1,22 @@
 //! `pgdyno run`: measure, then explain.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use experiment::conduct::{self, Outcome};
+use experiment::conduct::{self, Order, Outcome};
+use experiment::resume;
 use experiment::stage::Site;
+use model::plan::Plan;
 use server::Cache;
 use store::ExperimentDir;
+use wire::Secret;
+use wire::conninfo::PasswordSource;
 
 use crate::cli::RunArgs;
 use crate::screen::Screen;
 use crate::setup::{self, Asked};
-use crate::{Exit, explain, print, say, signals};
+use crate::{Exit, explain, print, say, signals, spot};
 
 /// Runs the experiment that `args` ask for.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
@@ -22,28 +27,79 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let stop = signals::stop_flag();
-    let asked = setup::ask(&args.experiment)?;
-    let path = args.output.clone().unwrap_or_else(|| default_path(&asked));
-    let dir = ExperimentDir::create(&path, &asked.plan, &asked.experiment_toml)?;
+    if let Some(url) = &args.spot_notice {
+        spot::watch(url)?;
+    }
+    let job = match &args.resume {
+        Some(dir) => resumed(dir)?,
+        None => begun(args)?,
+    };
+    let path = job.dir.path().to_path_buf();
+    signals::end_in_time(Exit::Partial as i32, move || {
+        say(&format!("not done in time: ending at once; go on with: pgdyno run --resume {}", path.display()));
+    });
     let cache = Cache::default_location()?;
-    let most_clients = asked.plan.cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1);
+    let most_clients = job.plan.cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1);
     let now = || jiff::Timestamp::now().to_string();
     let site = Site {
         cache: &cache,
         memory_bytes: server::defaults::memory_bytes(),
         most_clients,
-        password: asked.password.clone(),
-        password_source: asked.password_source.clone(),
+        password: job.password.clone(),
+        password_source: job.password_source.clone(),
         replace: args.replace,
         stop,
         now: &now,
     };
-    let mut screen = Screen::new(&asked.plan);
+    let mut screen = Screen::new(&job.plan);
     let program = std::env::current_exe().context("find the program of this process")?;
-    let (outcome, result) =
-        conduct::conduct(&asked.plan, &dir, &site, &program, &mut |progress| screen.show(progress));
+    let order = Order {
+        plan: &job.plan,
+        dir: &job.dir,
+        site: &site,
+        program: &program,
+        done: &job.done,
+        tool_version: env!("CARGO_PKG_VERSION"),
+    };
+    let (outcome, result) = conduct::conduct(&order, &mut |progress| screen.show(progress));
     screen.close();
-    finish(args, dir, outcome, result)
+    finish(args, job.dir, outcome, result)
+}
+
+/// An experiment that is ready to be conducted.
+struct Job {
+    plan: Plan,
+    dir: ExperimentDir,
+    /// Runs that completed before.
+    done: BTreeSet<u32>,
+    password: Option<Secret>,
+    password_source: PasswordSource,
+}
+
+fn begun(args: &RunArgs) -> Result<Job> {
+    let asked = setup::ask(&args.experiment)?;
+    let path = args.output.clone().unwrap_or_else(|| default_path(&asked));
+    let dir = ExperimentDir::create(&path, &asked.plan, &asked.experiment_toml)?;
+    let Asked { plan, password, password_source, .. } = asked;
+    Ok(Job { plan, dir, done: BTreeSet::new(), password, password_source })
+}
+
+/// An experiment that was cut off, with its plan, order and seeds as they were.
+fn resumed(path: &Path) -> Result<Job> {
+    let plan = store::read_plan(path)?;
+    let text = std::fs::read_to_string(path.join(store::names::EXPERIMENT))
+        .with_context(|| format!("cannot read the experiment file of `{}`", path.display()))?;
+    let (password, password_source) = setup::password_of(&text)?;
+    let dir = ExperimentDir::open(path)?;
+    let standing = resume::take_up(&dir, &plan)?;
+    say(&format!(
+        "resuming {}: {} of {} runs are done, {} cut short or failed are made again",
+        path.display(),
+        standing.done.len(),
+        plan.runs.len(),
+        standing.again.len()
+    ));
+    Ok(Job { plan, dir, done: standing.done, password, password_source })
 }
 
 /// Explains what there is, also when the experiment ended early.
@@ -53,7 +109,7 @@ fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<(
     let is_failed = result.is_err();
     match result {
         // Bad input leaves nothing behind: the next attempt may name the same directory.
-        Err(error) if !has_results => {
+        Err(error) if !has_results && args.resume.is_none() => {
             dir.discard();
             return Err(error);
         }
@@ -62,15 +118,16 @@ fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<(
     }
     // The lock on the directory ends here.
     drop(dir);
+    let go_on = format!("go on with: pgdyno run --resume {}", path.display());
     if !has_results {
-        say(&format!("stopped before the first run; {} has no results", path.display()));
+        say(&format!("stopped before the first run; {} has no results; {go_on}", path.display()));
         return Ok(Exit::Partial);
     }
     let exit = explain::explain(&path, args.json, args.strict)?;
     if outcome.incomplete + outcome.missing > 0 {
         let word = if outcome.stopped { "stopped" } else { "ended early" };
         say(&format!(
-            "{word}: {} runs completed, {} cut short or failed, {} not begun; the results are partial",
+            "{word}: {} runs completed, {} cut short or failed, {} not begun; the results are partial; {go_on}",
             outcome.completed, outcome.incomplete, outcome.missing
         ));
         return Ok(Exit::Partial);
@@ -87,7 +144,7 @@ fn default_path(asked: &Asked) -> PathBuf {
     let today = jiff::Zoned::now().date().to_string();
     // Different from the seed's last digits, which a repeated experiment shares.
     let random = ((asked.plan.made_unix_ns / 1000) ^ u64::from(std::process::id())) as u16;
-    store::default_path(std::path::Path::new("results"), &asked.plan.name, &today, random)
+    store::default_path(Path::new("results"), &asked.plan.name, &today, random)
 }
 
 #[cfg(test)]

@@ -103,6 +103,13 @@ pub(crate) fn resolve(target: &str) -> Result<Conninfo> {
     Ok(conninfo)
 }
 
+/// The password of the server that a stored experiment names, from where libpq takes it.
+pub(crate) fn password_of(experiment_toml: &str) -> Result<(Option<Secret>, PasswordSource)> {
+    let experiment = file::parse(store::names::EXPERIMENT, experiment_toml, &[])?;
+    let conninfo = experiment.server.url.as_deref().map(resolve).transpose()?;
+    Ok(conninfo.map(|c| (c.password, c.password_source)).unwrap_or_default())
+}
+
 /// An experiment file, or a built-in one.
 fn source(name: &str, n_cpus: u32) -> Result<(String, String)> {
     if name.contains("://") || name.contains("password=") || name.contains("host=") {

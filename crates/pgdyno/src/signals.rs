@@ -1,6 +1,7 @@
 //! Ctrl-C, SIGTERM and SIGHUP: the first asks to stop in order, the second, of whatever kind, ends at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
 
@@ -17,6 +18,28 @@ extern "C" fn on_signal(number: i32) {
         unsafe { sigaction(signal, &default) }.ok();
         raise(signal).ok();
     }
+}
+
+/// Raises the flag as the first signal does.
+pub(crate) fn ask_to_stop() {
+    STOP.store(true, Ordering::Relaxed);
+}
+
+/// How long a run may take to end in order once it was asked to: who takes a machine away gives it half a minute.
+const END_IN_ORDER_MAX: Duration = Duration::from_secs(25);
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Ends this process with `exit` when it was asked to stop and has not ended in time, after `last_words`. Servers and
+/// drivers of ours end with it; what is on disk can be resumed.
+pub(crate) fn end_in_time(exit: i32, last_words: impl FnOnce() + Send + 'static) {
+    std::thread::spawn(move || {
+        while !STOP.load(Ordering::Relaxed) {
+            std::thread::sleep(PAUSE);
+        }
+        std::thread::sleep(END_IN_ORDER_MAX);
+        last_words();
+        std::process::exit(exit);
+    });
 }
 
 /// The flag that the first signal raises. Every part of a run looks at it.

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
 use model::plan::{Plan, StateLine};
+use model::run::RunRecord;
 
 use crate::files::{LineFile, sync_parent, temporary_name, write_whole};
 use crate::load::read_plan;
@@ -92,6 +93,16 @@ impl ExperimentDir {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.append_json(line)?;
         state.sync()
+    }
+
+    /// Writes the record of a run that was begun by a process that is gone, in place of the one it left.
+    ///
+    /// # Errors
+    /// When the run's directory is not there or cannot be written.
+    pub fn amend_record(&self, record: &RunRecord) -> Result<()> {
+        let dir = self.path.join(names::RUNS).join(names::run_dir(record.spec.run));
+        let text = serde_json::to_vec_pretty(record).context("cannot write the record of the run")?;
+        write_whole(&dir.join(names::RUN), &text)
     }
 
     /// Makes the directory of a run and its files. What an earlier attempt at the same run left is

@@ -96,6 +96,22 @@ pub fn read_plan(path: &Path) -> Result<Plan, LoadError> {
         .map_err(|error| LoadError::Damaged { path: plan, reason: error.to_string() })
 }
 
+/// Reads the records of the runs that were begun, without their measurements. Runs whose record was never written, or
+/// cannot be read, are left out.
+///
+/// # Errors
+/// When the directory cannot be read, or a record has a newer format.
+pub fn read_records(path: &Path) -> Result<Vec<RunRecord>, LoadError> {
+    let mut records = Vec::new();
+    for (_, dir) in run_dirs(path)? {
+        let file = dir.join(names::RUN);
+        let Ok(bytes) = fs::read(&file) else { continue };
+        refuse_newer(&file, &bytes)?;
+        records.extend(serde_json::from_slice::<RunRecord>(&bytes));
+    }
+    Ok(records)
+}
+
 /// Reads `state.jsonl` alone. Lines that cannot be read are left out: what they said of a run is in its record.
 pub fn read_state(path: &Path) -> Vec<StateLine> {
     read_json_lines(&path.join(names::STATE), &mut Damage::default())

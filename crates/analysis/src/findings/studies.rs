@@ -1,9 +1,13 @@
 //! Findings about an experiment as a whole.
 
+use std::collections::BTreeSet;
+
 use model::load::Pace;
-use model::run::ExperimentData;
+use model::plan::RunState;
+use model::run::{ExperimentData, RunRecord};
 
 use super::Rule;
+use super::words::{list, plural};
 use crate::finding::{Finding, Severity};
 
 pub(super) const INCOMPLETE: Rule = Rule {
@@ -16,6 +20,98 @@ pub(super) const INCOMPLETE: Rule = Rule {
 
 pub(super) fn incomplete(partial: Option<&str>) -> Option<Finding> {
     partial.map(|sentence| INCOMPLETE.finds(Severity::Doubt, sentence))
+}
+
+pub(super) const RESUMED: Rule = Rule {
+    id: "resumed",
+    title: "The experiment was cut off and resumed",
+    severity: "Note when `state.jsonl` tells that it was taken up again",
+    source: "design: runs of one block belong together in time; a gap between them lets the machine drift",
+    advice: "Where two cases of one block lie on both sides of the gap, trust their difference less.",
+};
+
+pub(super) fn resumed(data: &ExperimentData) -> Option<Finding> {
+    let begun = |run: u32| {
+        data.state.iter().filter(|line| line.run == run && line.state == RunState::Started).count() as u64
+    };
+    let times = begun(0);
+    let again: Vec<String> = data
+        .plan
+        .runs
+        .iter()
+        .map(|spec| spec.run)
+        .filter(|run| begun(*run) > 1)
+        .map(|n| n.to_string())
+        .collect();
+    let evidence = || {
+        let made_again = match again.as_slice() {
+            [] => "no run was made twice".to_string(),
+            [run] => format!("run {run} was cut off and made again; its first attempt is kept beside it"),
+            runs => {
+                format!(
+                    "runs {} were cut off and made again; first attempts are kept beside them",
+                    list(runs, 8)
+                )
+            }
+        };
+        format!("taken up again {}; {made_again}", plural(times, "time"))
+    };
+    (times > 0).then(|| RESUMED.finds(Severity::Note, evidence()))
+}
+
+pub(super) const MACHINE_CHANGED: Rule = Rule {
+    id: "machine-changed",
+    title: "Not all runs were made on the same machine",
+    severity: "Doubt when machine, processors, memory, kernel or pgdyno differ between runs that completed",
+    source: "design: what is no factor must not vary; a run on another machine belongs to another experiment",
+    advice: "Compare only runs of one machine, or make the experiment again on one.",
+};
+
+pub(super) fn machine_changed(data: &ExperimentData) -> Option<Finding> {
+    let completed: Vec<&RunRecord> = data
+        .runs
+        .iter()
+        .map(|run| &run.record)
+        .filter(|record| record.state == RunState::Completed && record.host.is_some())
+        .collect();
+    let first = completed.first()?;
+    let differing: Vec<(u32, String)> = completed
+        .iter()
+        .filter_map(|record| Some((record.spec.run, machine_difference(first, record)?)))
+        .collect();
+    let (run, what) = differing.first()?;
+    let differences: BTreeSet<&String> = differing.iter().map(|(_, what)| what).collect();
+    let more = if differences.len() > 1 { ", and others differ again" } else { "" };
+    let evidence = format!(
+        "{} of {} differ from run {} (run {run}: {what}{more})",
+        differing.len(),
+        plural(completed.len() as u64, "completed run"),
+        first.spec.run,
+    );
+    Some(MACHINE_CHANGED.finds(Severity::Doubt, evidence))
+}
+
+/// What is another machine in the second record, in words.
+fn machine_difference(first: &RunRecord, second: &RunRecord) -> Option<String> {
+    let facts = |record: &RunRecord| {
+        let host = record.host.clone().unwrap_or_default();
+        [
+            ("host name", host.hostname),
+            ("processor", host.cpu_model),
+            ("processors", host.n_cpus.to_string()),
+            ("NUMA nodes", host.n_numa_nodes.to_string()),
+            ("memory", super::words::bytes(host.memory_bytes)),
+            ("kernel", host.kernel),
+            ("pgdyno", record.tool_version.clone()),
+        ]
+    };
+    let differing: Vec<String> = facts(first)
+        .into_iter()
+        .zip(facts(second))
+        .filter(|((_, before), (_, after))| before != after)
+        .map(|((name, before), (_, after))| format!("{name} `{before}`, then `{after}`"))
+        .collect();
+    (!differing.is_empty()).then(|| list(&differing, 7))
 }
 
 pub(super) const CLOSED_LOOP: Rule = Rule {

@@ -11,7 +11,7 @@ use model::event::EventKind;
 use model::host::MountRecord;
 use model::interval::Counts;
 use model::load::Pace;
-use model::plan::RunState;
+use model::plan::{RunState, StateLine};
 use model::run::{ExperimentData, RunData};
 
 use crate::quiet::{self, WINDOW, event, set_committed, set_metric, tps};
@@ -391,8 +391,42 @@ const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
         *data = tpcc::experiment(vec![tpcc::run(1)]);
     }),
     ("incomplete", Severity::Doubt, "1 of 3 runs is missing (1 not begun)", |data| data.runs.truncate(2)),
+    ("resumed", Severity::Note, "taken up again 1 time; run 2 was cut off and made again", |data| {
+        taken_up_again(data)
+    }),
+    (
+        "machine-changed",
+        Severity::Doubt,
+        "1 of 3 completed runs differ from run 1 (run 3: processors `",
+        |data| {
+            data.runs[2].record.host.as_mut().unwrap().n_cpus += 1;
+        },
+    ),
+    ("machine-changed", Severity::Doubt, "pgdyno `0.1.0`, then `9.9.9`", |data| {
+        data.runs.iter_mut().for_each(|run| run.record.tool_version = "0.1.0".to_string());
+        data.runs[1].record.tool_version = "9.9.9".to_string();
+    }),
     ("closed-loop", Severity::Note, "1 of 1 cases", |_| {}),
 ];
+
+/// Run 2 was cut off, and made again when the experiment was resumed.
+fn taken_up_again(data: &mut ExperimentData) {
+    use RunState::{Completed, Partial, Started};
+    let line = |(run, state)| StateLine { t_unix_ns: 1, run, state, reason: String::new() };
+    let lines = [
+        (1, Started),
+        (1, Completed),
+        (2, Started),
+        (2, Partial),
+        (0, Started),
+        (2, Started),
+        (2, Completed),
+        (3, Started),
+        (3, Completed),
+        (0, Completed),
+    ];
+    data.state = lines.map(line).into();
+}
 
 fn case_and_study_findings(study: Study) -> Vec<Finding> {
     study.cases.into_iter().flat_map(|case| case.findings).chain(study.findings).collect()

@@ -25,7 +25,7 @@ fn ctrl_c_in_the_measure_leaves_a_partial_result() {
     let data = place.results("out");
     assert_eq!(data.runs.len(), 1);
     let run = &data.runs[0];
-    assert_eq!((run.record.state, run.record.reason.as_str()), (RunState::Partial, "stopped by the user"));
+    assert_eq!((run.record.state, run.record.reason.as_str()), (RunState::Partial, "stopped on request"));
     expect_identity(run);
     assert_eq!(history_growth(run), run.record.done.as_ref().unwrap().counts.committed);
     let report = place.run(&["report", "out"]).expect(0);

@@ -1,0 +1,162 @@
+//! Going on with an experiment that was cut off: which runs are done, and what is left of the one that was not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Result, ensure};
+use model::plan::{Plan, RunState, StateLine};
+use model::run::RunRecord;
+use store::ExperimentDir;
+
+use crate::one_run::unix_now;
+
+/// The reason of a run that was under way when pgdyno was killed or the machine lost its power.
+const CUT_OFF: &str = "cut off: pgdyno was killed, or its machine went down";
+
+/// How far an experiment got.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Runs that completed: never made again.
+    pub done: BTreeSet<u32>,
+    /// Runs that were begun and did not complete; what there is of them is kept aside, and they are made again.
+    pub again: BTreeSet<u32>,
+}
+
+/// Finds how far the experiment in `dir` got, and has its records say so: a run that was cut off becomes a partial one.
+///
+/// # Errors
+/// When a run is not of this plan, or the directory cannot be read or written.
+pub fn take_up(dir: &ExperimentDir, plan: &Plan) -> Result<Standing> {
+    let records = store::read_records(dir.path())?;
+    check_same(plan, &records)?;
+    let journal = store::read_state(dir.path());
+    let told: BTreeMap<u32, RunState> = journal.iter().map(|line| (line.run, line.state)).collect();
+    let note = |run: u32, state: RunState, reason: &str| {
+        dir.append_state(&StateLine { t_unix_ns: unix_now(), run, state, reason: reason.to_string() })
+    };
+    let mut standing = standing(plan, &records);
+    for record in &records {
+        let run = record.spec.run;
+        if record.state == RunState::Started {
+            let partial =
+                RunRecord { state: RunState::Partial, reason: CUT_OFF.to_string(), ..record.clone() };
+            dir.amend_record(&partial)?;
+            note(run, RunState::Partial, CUT_OFF)?;
+        } else if told.get(&run) == Some(&RunState::Started) {
+            // The record is written first, the journal after it: this line was still to come.
+            note(run, record.state, &record.reason)?;
+        }
+    }
+    // Begun, and cut off before there was a record.
+    let recorded: BTreeSet<u32> = records.iter().map(|record| record.spec.run).collect();
+    for (&run, _) in told.iter().filter(|(run, state)| **run != 0 && **state == RunState::Started) {
+        if !recorded.contains(&run) {
+            note(run, RunState::Partial, CUT_OFF)?;
+            standing.again.insert(run);
+        }
+    }
+    // The experiment goes on: one line for each time that it does.
+    note(0, RunState::Started, "")?;
+    Ok(standing)
+}
+
+fn standing(plan: &Plan, records: &[RunRecord]) -> Standing {
+    let numbers = |is_done: bool| {
+        let of = |record: &&RunRecord| (record.state == RunState::Completed) == is_done;
+        let known = |run: &u32| plan.runs.iter().any(|spec| spec.run == *run);
+        records.iter().filter(of).map(|record| record.spec.run).filter(known).collect()
+    };
+    Standing { done: numbers(true), again: numbers(false) }
+}
+
+/// A directory to which runs of another experiment were copied would give numbers of no plan.
+fn check_same(plan: &Plan, records: &[RunRecord]) -> Result<()> {
+    for record in records {
+        let run = record.spec.run;
+        ensure!(
+            plan.runs.contains(&record.spec) && plan.case(record.spec.case) == Some(&record.case),
+            "run {run} in the directory is not run {run} of its plan.json; give the directory as pgdyno left it"
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
+    use model::load::Window;
+    use model::plan::RunSpec;
+
+    fn plan() -> Plan {
+        let case = Case {
+            id: 1,
+            levels: BTreeMap::new(),
+            server: ServerSpec {
+                source: ServerSource::Version("18".parse().unwrap()),
+                settings: BTreeMap::new(),
+                wal_directory: None,
+            },
+            workload: WorkloadSpec::of(WorkloadKind::Tpcb, 1),
+            window: Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 },
+            prepare: Default::default(),
+        };
+        Plan {
+            format: model::FORMAT,
+            name: "x".to_string(),
+            title: String::new(),
+            description: String::new(),
+            seed: 1,
+            repeats: 5,
+            tool_version: "0".to_string(),
+            made_unix_ns: 1,
+            factors: Vec::new(),
+            cases: vec![case],
+            runs: (1..=5).map(|run| RunSpec { run, block: run, case: 1, seed: 7 }).collect(),
+        }
+    }
+
+    /// A directory in which run 1 completed, 2 failed, 3 was cut off, 4 was cut off before it had a record.
+    fn cut_off(place: &std::path::Path, plan: &Plan) -> ExperimentDir {
+        let dir = ExperimentDir::create(&place.join("out"), plan, "").unwrap();
+        let started = |run| StateLine { t_unix_ns: 1, run, state: RunState::Started, reason: String::new() };
+        for (run, state) in [(1, RunState::Completed), (2, RunState::Failed), (3, RunState::Started)] {
+            dir.append_state(&started(run)).unwrap();
+            let writer = dir.begin_run(run).unwrap();
+            let spec = plan.runs[run as usize - 1].clone();
+            let record = RunRecord { state, ..RunRecord::new(spec, plan.cases[0].clone(), "0") };
+            writer.write_record(&record).unwrap();
+        }
+        dir.append_state(&started(4)).unwrap();
+        dir
+    }
+
+    #[test]
+    fn completed_runs_are_done_and_all_others_are_made_again() {
+        let (place, plan) = (tempfile::tempdir().unwrap(), plan());
+        let dir = cut_off(place.path(), &plan);
+        let standing = take_up(&dir, &plan).unwrap();
+        assert_eq!(standing.done, BTreeSet::from([1]));
+        assert_eq!(standing.again, BTreeSet::from([2, 3, 4]));
+        let records = store::read_records(dir.path()).unwrap();
+        assert_eq!((records[2].state, records[2].reason.as_str()), (RunState::Partial, CUT_OFF));
+        let told: BTreeMap<u32, RunState> =
+            store::read_state(dir.path()).iter().map(|line| (line.run, line.state)).collect();
+        use RunState::{Completed, Failed, Partial, Started};
+        assert_eq!(
+            told,
+            BTreeMap::from([(0, Started), (1, Completed), (2, Failed), (3, Partial), (4, Partial)])
+        );
+        let again = take_up(&dir, &plan).unwrap();
+        assert_eq!(again.done, standing.done, "taking it up twice changes nothing");
+    }
+
+    #[test]
+    fn runs_of_another_plan_are_refused() {
+        let (place, plan) = (tempfile::tempdir().unwrap(), plan());
+        let dir = cut_off(place.path(), &plan);
+        let mut other = plan.clone();
+        other.runs[1].seed = 8;
+        let message = take_up(&dir, &other).unwrap_err().to_string();
+        assert!(message.contains("run 2 in the directory is not run 2 of its plan.json"), "{message}");
+    }
+}

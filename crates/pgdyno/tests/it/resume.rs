@@ -1,0 +1,185 @@
+//! What was cut off goes on: after SIGKILL at any moment, after Ctrl-C, and after a notice that the machine will be taken
+//! away. Finished runs are never made again, and the order and seeds stay.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use model::plan::{Plan, RunState};
+use nix::sys::signal::Signal;
+
+use crate::tool::{Ended, Place, expect_sound};
+
+/// Short runs on little data: what is tested is what lies between them.
+fn experiment(repeats: u32) -> String {
+    format!(
+        "[experiment]\nname = \"kills\"\nrepeats = {repeats}\n[server]\nversion = \"18\"\n[workload]\nscale = 1\n\
+         clients = [1, 2]\n[run]\nramp_up = \"0s\"\nmeasure = \"2s\"\n[prepare]\nsettle = false\nprewarm = false\n"
+    )
+}
+
+/// Random enough for moments; printed, so that a failure can be understood.
+struct Moments(u64);
+
+impl Moments {
+    fn seeded() -> Moments {
+        let seed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64 | 1;
+        eprintln!("seed of the moments: {seed}");
+        Moments(seed)
+    }
+
+    /// Xorshift (Marsaglia 2003).
+    fn next(&mut self, from: Duration, to: Duration) -> Duration {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        from + (to - from).mul_f64((self.0 % 10_000) as f64 / 10_000.0)
+    }
+}
+
+/// The plan, once it is there.
+fn plan_of(place: &Place) -> Option<Plan> {
+    store::read_plan(&place.path("out")).ok()
+}
+
+/// Record and intervals of each completed run: byte for byte what must stay.
+fn completed(place: &Place) -> BTreeMap<u32, (Vec<u8>, Vec<u8>)> {
+    let records = store::read_records(&place.path("out")).unwrap_or_default();
+    let done = records.into_iter().filter(|record| record.state == RunState::Completed);
+    done.map(|record| {
+        let dir = place.path(&format!("out/runs/{:04}", record.spec.run));
+        let bytes = |name: &str| fs::read(dir.join(name)).unwrap();
+        (record.spec.run, (bytes("run.json"), bytes("intervals.jsonl")))
+    })
+    .collect()
+}
+
+fn start_or_resume(place: &Place) -> crate::tool::Running {
+    let args: &[&str] = match plan_of(place) {
+        Some(_) => &["run", "--resume", "out"],
+        None => &["run", "kills.toml", "-o", "out"],
+    };
+    place.start(place.command(args))
+}
+
+/// Kills the experiment `n_kills` times at random moments, resumes it each time, and checks what there is at the end.
+fn kill_and_resume(n_kills: u32, repeats: u32) {
+    let place = Place::with_binaries(&["18"]);
+    place.write("kills.toml", &experiment(repeats));
+    place.run(&["init", "--version", "18", "--scale", "1"]).expect(0);
+    let mut moments = Moments::seeded();
+    let (mut plan, mut kept) = (None, BTreeMap::new());
+    for n in 1..=n_kills {
+        let running = start_or_resume(&place);
+        let moment = moments.next(Duration::from_millis(100), Duration::from_millis(5500));
+        std::thread::sleep(moment);
+        running.signal(Signal::SIGKILL);
+        running.wait();
+        let now = completed(&place);
+        eprintln!("kill {n} after {moment:?}: {} runs are done", now.len());
+        assert!(kept.iter().all(|(run, bytes)| now.get(run) == Some(bytes)), "a finished run was touched");
+        kept = now;
+        plan = plan.or_else(|| plan_of(&place));
+    }
+    let n_done_before = kept.len();
+    start_or_resume(&place).wait().expect(0);
+    let now = completed(&place);
+    assert!(kept.iter().all(|(run, bytes)| now.get(run) == Some(bytes)), "a finished run was touched");
+    eprintln!("{n_done_before} runs were done before the last resume");
+    expect_exactly_the_plan(&place, plan.as_ref());
+    place.expect_clean();
+}
+
+/// The runs are those of the plan, each whole, each completed once; attempts that were cut off lie beside them.
+#[track_caller]
+fn expect_exactly_the_plan(place: &Place, plan: Option<&Plan>) {
+    let data = place.results("out");
+    if let Some(plan) = plan {
+        assert_eq!(&data.plan, plan, "the plan stays as it was made");
+    }
+    let specs: Vec<_> = data.runs.iter().map(|run| run.record.spec.clone()).collect();
+    assert_eq!(specs, data.plan.runs);
+    data.runs.iter().for_each(expect_sound);
+    for spec in &data.plan.runs {
+        let told =
+            |state| data.state.iter().filter(|line| line.run == spec.run && line.state == state).count();
+        assert_eq!(told(RunState::Completed), 1, "run {} completed once", spec.run);
+    }
+    for entry in fs::read_dir(place.path("out/runs")).unwrap().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let Some((run, cut)) = name.split_once('.') else { continue };
+        assert!(cut.starts_with("cut-"), "{name}");
+        assert!(data.runs.iter().any(|known| format!("{:04}", known.record.spec.run) == run), "{name}");
+        let record = fs::read_to_string(entry.path().join("run.json"));
+        assert!(
+            !record.is_ok_and(|text| text.contains("\"state\": \"started\"")),
+            "{name} is kept as partial"
+        );
+    }
+}
+
+#[test]
+fn killed_at_random_moments_it_resumes_to_exactly_the_planned_runs() {
+    kill_and_resume(4, 2);
+}
+
+/// Takes some three minutes: `cargo test -p pgdyno --test it -- --ignored twenty_kills --nocapture`.
+#[test]
+#[ignore = "takes minutes"]
+fn twenty_kills_resume_to_exactly_the_planned_runs() {
+    kill_and_resume(20, 8);
+}
+
+#[track_caller]
+fn expect_resumable(ended: Ended) -> Ended {
+    let ended = ended.expect(2);
+    assert!(ended.stderr.contains("go on with: pgdyno run --resume out"), "{}", ended.stderr);
+    ended
+}
+
+#[test]
+fn a_notice_that_the_machine_goes_stops_the_run_which_resumes() {
+    let place = Place::with_binaries(&["18"]);
+    let text = experiment(1).replace("measure = \"2s\"", "measure = \"4s\"");
+    place.write("kills.toml", &text);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/spot", listener.local_addr().unwrap());
+    // The first question is too early for a notice, the second is not.
+    let cloud = std::thread::spawn(move || {
+        for answer in ["HTTP/1.1 404 Not Found\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n{\"action\": \"stop\"}"] {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut head = [0; 512];
+            let n = stream.read(&mut head).unwrap();
+            assert!(head[..n].starts_with(b"GET /spot HTTP/1.0\r\n"));
+            stream.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    let began = Instant::now();
+    let ended = expect_resumable(place.run(&["run", "kills.toml", "-o", "out", "--spot-notice", &url]));
+    assert!(began.elapsed() < Duration::from_secs(35), "{:?}", began.elapsed());
+    assert!(ended.stderr.contains("will be taken away ({\"action\": \"stop\"})"), "{}", ended.stderr);
+    cloud.join().unwrap();
+    let ended = place.run(&["run", "--resume", "out"]).expect(0);
+    assert!(ended.stderr.contains("resuming out"), "{}", ended.stderr);
+    expect_exactly_the_plan(&place, None);
+    // A whole experiment has nothing left to do, and says so by its report.
+    let again = place.run(&["run", "--resume", "out"]).expect(0);
+    assert!(again.stderr.contains("2 of 2 runs are done"), "{}", again.stderr);
+    place.expect_clean();
+}
+
+#[test]
+fn only_an_experiment_can_be_resumed_and_only_as_it_is() {
+    let place = Place::new();
+    let check = |args: &[&str], expected: &str| {
+        let ended = place.run(args).expect(1);
+        assert!(ended.stderr.contains(expected), "{}\nexpected: {expected}", ended.stderr);
+    };
+    check(&["run", "--resume", "nowhere"], "is not the directory of an experiment");
+    check(&["run", "--resume", "out", "-c", "4"], "cannot be used with");
+    check(&["run", "--resume", "out", "--version", "18"], "cannot be used with");
+    check(&["run", "quick", "--resume", "out"], "cannot be used with");
+    check(&["run", "--spot-notice", "https://h/"], "must begin with http://");
+}
