@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use experiment::conduct::{self, Outcome};
-use experiment::stage::Site;
+use experiment::stage::{self, Site};
 use server::Cache;
 use store::ExperimentDir;
 
@@ -34,6 +34,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         most_clients,
         password: asked.password.clone(),
         password_source: asked.password_source.clone(),
+        runs_by_data: stage::runs_by_data(&asked.plan),
         replace: args.replace,
         stop,
         now: &now,

@@ -13,6 +13,7 @@ mod faults;
 mod loading;
 mod pace;
 mod pg;
+mod restore;
 mod scripts;
 mod signals;
 mod stops;
