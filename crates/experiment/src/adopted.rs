@@ -1,11 +1,12 @@
-//! A server that was there before: whether it can take the load, and its data, which is put to the first state by
-//! loading it again.
+//! A server that was there before: whether it can take the load, and its data, which is put to the first state by a
+//! copy of a template or by loading it again.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail, ensure};
 use model::case::{Case, WorkloadKind, WorkloadSpec};
+use model::experiment::RestoreBy;
 use model::load::Protocol;
 use model::script::CaseData;
 use server::Target;
@@ -13,11 +14,15 @@ use server::target::{Flavor, locate, pools_transactions, rewrites_statement_name
 use wire::Conninfo;
 use wire::session::Session;
 
+use crate::copies::{self, Copies, Wish};
 use crate::data::{self, DataState};
 use crate::dataset::Dataset;
 use crate::progress::{Progress, Watch};
-use crate::stage::Site;
+use crate::stage::{Site, data_name};
 use crate::{hold, load, own_data, room, session};
+
+/// Facts of a phase by name.
+type Detail = BTreeMap<String, String>;
 
 /// What a plan must know of a server by URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,8 +64,9 @@ pub struct Adopted {
     facts: Facts,
     /// Scales of the whole data that was there at first: it is not replaced by another without consent.
     found_scales: BTreeMap<Dataset, u32>,
-    /// Has the advisory lock.
-    _holder: Session,
+    /// Has the advisory lock; gone while the database is replaced.
+    holder: Option<Session>,
+    copies: Copies,
 }
 
 /// What decides whether a case can run there.
@@ -69,7 +75,9 @@ struct Facts {
     place: String,
     flavor: Flavor,
     in_recovery: bool,
-    /// A pooler gives out server connections for one transaction at a time.
+    /// A pooler stands between.
+    is_pooled: bool,
+    /// It gives out server connections for one transaction at a time.
     pools_transactions: bool,
     /// A pooler keeps statements apart that different clients prepared.
     rewrites_statement_names: bool,
@@ -89,6 +97,7 @@ impl Adopted {
             place: conninfo.to_string(),
             flavor: target.flavor,
             in_recovery: target.in_recovery,
+            is_pooled: target.is_pooled,
             pools_transactions,
             rewrites_statement_names: pools_transactions && rewrites_statement_names(&mut other)?,
         };
@@ -105,16 +114,12 @@ impl Adopted {
         }
         room::check(&mut other, site.most_clients)?;
         let found_scales = whole_scales(&mut other);
-        Ok(Adopted { conninfo, facts, found_scales, _holder: holder })
+        let holder = Some(holder);
+        Ok(Adopted { conninfo, facts, found_scales, holder, copies: Copies::Unknown })
     }
 
     /// Puts the data to its first state. Returns how.
-    pub(crate) fn restore(
-        &mut self,
-        case: &Case,
-        site: &Site,
-        watch: &mut Watch,
-    ) -> Result<BTreeMap<String, String>> {
+    pub(crate) fn restore(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<Detail> {
         judge(&self.facts, case)?;
         let mut session = session::open(&self.conninfo, site.stop)?;
         let scale = case.workload.scale;
@@ -125,10 +130,7 @@ impl Adopted {
             CaseData::Files(_) if !case.prepare.restore => {
                 return detail("none: prepare.restore is off".to_string());
             }
-            CaseData::Files(files) => {
-                let done = own_data::run_files(&mut session, files, scale, site.stop, watch)?;
-                return detail(format!("run again: {done}"));
-            }
+            CaseData::Files(_) => return self.restore_tables(case, session, site, watch),
             CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC => {}
         }
         if !case.prepare.restore {
@@ -141,8 +143,93 @@ impl Adopted {
                  give --scale {found}, or --replace to load it again"
             );
         }
-        let report = site.load(&mut session, &self.conninfo, &case.workload, watch)?;
-        detail(format!("loaded again, {} rows in {:.3} s", report.n_rows, report.seconds))
+        self.restore_tables(case, session, site, watch)
+    }
+
+    /// By a copy of a template where there can be one and it serves more than one run, else by loading.
+    fn restore_tables(
+        &mut self,
+        case: &Case,
+        mut session: Session,
+        site: &Site,
+        watch: &mut Watch,
+    ) -> Result<Detail> {
+        let key = data_name(&case.workload);
+        let wish = Wish {
+            by: case.prepare.restore_by,
+            n_runs: site.runs_by_data.get(&key).copied().unwrap_or(1),
+            is_pooled: self.facts.is_pooled,
+        };
+        if wish.by != RestoreBy::Load {
+            self.copies.look(&wish, &mut session, &self.conninfo, site)?;
+        }
+        let mut detail = Detail::new();
+        if !self.copies.wanted(&wish).is_some_and(|templates| templates.has(&key)) {
+            detail = self.load(case, &mut session, site, watch)?;
+            session = self.keep(&wish, &key, &case.workload.data, session, site)?;
+        }
+        match self.copies.wanted(&wish) {
+            Some(templates) => {
+                // Nobody may be connected to the database while it is replaced.
+                self.holder = None;
+                detail.extend(copies::put_back(templates, &key, &case.workload.data, session)?);
+                self.hold_again(site)?;
+            }
+            None => detail.extend(self.copies.why_not(&wish).map(|why| ("no_template".to_string(), why))),
+        }
+        Ok(detail)
+    }
+
+    fn load(&self, case: &Case, session: &mut Session, site: &Site, watch: &mut Watch) -> Result<Detail> {
+        if let CaseData::Files(files) = &case.workload.data {
+            let done = own_data::run_files(session, files, case.workload.scale, site.stop, watch)?;
+            return Ok(Detail::from([("method".to_string(), format!("run again: {done}"))]));
+        }
+        let report = site.load(session, &self.conninfo, &case.workload, watch)?;
+        let loaded = format!("loaded again, {} rows in {:.3} s", report.n_rows, report.seconds);
+        Ok(Detail::from([
+            ("method".to_string(), loaded),
+            ("load_seconds".to_string(), format!("{:.3}", report.seconds)),
+        ]))
+    }
+
+    /// Keeps what was loaded just now as a template, if one is wanted; where that cannot be, data is loaded again
+    /// before each run. Returns a session in the database.
+    fn keep(
+        &mut self,
+        wish: &Wish,
+        key: &str,
+        data: &CaseData,
+        mut session: Session,
+        site: &Site,
+    ) -> Result<Session> {
+        let Some(templates) = self.copies.wanted(wish) else { return Ok(session) };
+        let alone = match wish.by {
+            RestoreBy::Auto => copies::expect_alone(&mut session, data),
+            _ => Ok(()),
+        };
+        // Nobody may be connected to the database while it is copied.
+        drop(session);
+        self.holder = None;
+        let made = alone.and_then(|()| templates.make(key));
+        self.hold_again(site)?;
+        if let Err(error) = made {
+            site.go_on()?;
+            ensure!(wish.by != RestoreBy::Template, "no template of the data can be kept: {error:#}");
+            self.copies = Copies::Impossible(format!("{error:#}"));
+        }
+        session::open(&self.conninfo, site.stop)
+    }
+
+    /// Takes the database for us alone again, after it was let go of for a copy.
+    fn hold_again(&mut self, site: &Site) -> Result<()> {
+        if self.facts.flavor != Flavor::Postgres || self.facts.pools_transactions || self.holder.is_some() {
+            return Ok(());
+        }
+        let mut holder = session::open(&self.conninfo, site.stop)?;
+        hold::take(&mut holder)?;
+        self.holder = Some(holder);
+        Ok(())
     }
 }
 
@@ -237,6 +324,7 @@ mod tests {
             place: "db:5432".to_string(),
             flavor: Flavor::Postgres,
             in_recovery: false,
+            is_pooled: false,
             pools_transactions: false,
             rewrites_statement_names: false,
         };

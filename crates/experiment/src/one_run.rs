@@ -176,6 +176,10 @@ impl OneRun<'_> {
         }
         record.rows_before = data::count_rows(session, self.dataset(), &self.tables(record))?;
         record.violations_before = data::quick_check(session, self.dataset())?;
+        let tables = self.tables(record);
+        let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
+        let checksums = self.case.prepare.checksums;
+        record.fingerprint = Some(server::fingerprint::fingerprint(session, &tables, checksums)?);
         Ok(place)
     }
 

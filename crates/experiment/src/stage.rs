@@ -9,6 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use model::case::{Case, ServerSource, WorkloadKind, WorkloadSpec};
+use model::plan::Plan;
 use model::script::CaseData;
 use server::workspace::{Claim, ClusterKey, Workspace};
 use server::{Binaries, Cache, Cluster, CopyReport, InitOptions, Server, StopMode};
@@ -38,6 +39,8 @@ pub struct Site<'a> {
     pub password_source: PasswordSource,
     /// Tables that pgdyno did not make may be dropped.
     pub replace: bool,
+    /// How many runs begin with the same data, by [`data_name`].
+    pub runs_by_data: BTreeMap<String, u32>,
     /// Raised when the user wants to stop.
     pub stop: &'static AtomicBool,
     /// Now as text, for the load marker.
@@ -421,6 +424,21 @@ fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
         key.extend(load::layout_facts(workload.layout));
     }
     key
+}
+
+/// What tells the data of one workload from that of another, as a line of text.
+pub fn data_name(workload: &WorkloadSpec) -> String {
+    let parts = data_key(workload).into_iter().map(|(name, value)| format!("{name}={value}"));
+    parts.collect::<Vec<_>>().join(" ")
+}
+
+/// How many runs of a plan begin with the same data, by [`data_name`].
+pub fn runs_by_data(plan: &Plan) -> BTreeMap<String, u32> {
+    let mut counts = BTreeMap::new();
+    for case in plan.runs.iter().filter_map(|run| plan.case(run.case)) {
+        *counts.entry(data_name(&case.workload)).or_default() += 1;
+    }
+    counts
 }
 
 /// Disk that the data takes, about.

@@ -1,7 +1,9 @@
 //! The experiment file: what is asked. Any list makes its key a factor; unknown keys are errors.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +12,7 @@ use crate::levels::Levels;
 use crate::load::{Pace, PollerChoice, Protocol};
 use crate::script::{DataChoice, ScriptEntry};
 use crate::units::{PgVersion, Scale, SettingValue, Span};
+use crate::words::words;
 
 /// An experiment file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -176,6 +179,12 @@ impl Default for RunSection {
 pub struct Prepare {
     /// Put the data back to its first state.
     pub restore: bool,
+    /// How that is done on a server by URL.
+    #[serde(skip_serializing_if = "RestoreBy::is_auto")]
+    pub restore_by: RestoreBy,
+    /// Compute checksums over all rows after the restore: proves more, reads everything.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub checksums: bool,
     /// `VACUUM` the workload's tables.
     pub vacuum: bool,
     /// `ANALYZE` the workload's tables.
@@ -190,6 +199,35 @@ pub struct Prepare {
 
 impl Default for Prepare {
     fn default() -> Prepare {
-        Prepare { restore: true, vacuum: true, analyze: true, prewarm: true, checkpoint: true, settle: true }
+        Prepare {
+            restore: true,
+            restore_by: RestoreBy::Auto,
+            checksums: false,
+            vacuum: true,
+            analyze: true,
+            prewarm: true,
+            checkpoint: true,
+            settle: true,
+        }
+    }
+}
+
+words! {
+    /// How the data of a server by URL is put back; a server of our own is restored from its snapshot.
+    RestoreBy, "a way to restore" {
+        /// A copy of a template where the server and our user allow it, else loading again.
+        #[default]
+        Auto = "auto",
+        /// A copy of a template, or an error.
+        Template = "template",
+        /// Loading again.
+        Load = "load",
+    }
+}
+
+impl RestoreBy {
+    /// Whether it is the default.
+    pub fn is_auto(&self) -> bool {
+        *self == RestoreBy::Auto
     }
 }

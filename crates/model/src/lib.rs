@@ -7,6 +7,7 @@ pub mod case;
 pub mod drive;
 pub mod event;
 pub mod experiment;
+pub mod fingerprint;
 pub mod host;
 pub mod interval;
 pub mod levels;

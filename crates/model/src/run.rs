@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::case::Case;
 use crate::drive::{Done, Ready};
+use crate::fingerprint::Fingerprint;
 use crate::host::HostRecord;
 use crate::load::LoadSpec;
 use crate::phase::{Phase, PhaseRecord};
@@ -55,6 +56,9 @@ pub struct RunRecord {
     /// Row counts that prove the data's state, by table, before the load.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rows_before: BTreeMap<String, u64>,
+    /// Sizes, indexes and checksums of the data before it was tended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Fingerprint>,
     /// Row counts after the drain, by table: the history must have grown by the committed transactions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rows_after: BTreeMap<String, u64>,
@@ -91,6 +95,7 @@ impl RunRecord {
             ready: None,
             done: None,
             rows_before: BTreeMap::new(),
+            fingerprint: None,
             rows_after: BTreeMap::new(),
             violations_before: BTreeMap::new(),
             violations_after: BTreeMap::new(),

@@ -1,5 +1,7 @@
 //! `pgdyno init`: load a workload's tables.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result, bail};
 use experiment::dataset::Dataset;
 use experiment::load::{self, LoadRequest};
@@ -67,6 +69,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         most_clients: 1,
         password: None,
         password_source: PasswordSource::Nowhere,
+        runs_by_data: BTreeMap::new(),
         replace: args.replace,
         stop,
         now: &now,

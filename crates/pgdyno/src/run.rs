@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use experiment::conduct::{self, Order, Outcome};
 use experiment::resume;
-use experiment::stage::Site;
+use experiment::stage::{self, Site};
 use model::plan::Plan;
 use server::Cache;
 use store::ExperimentDir;
@@ -47,6 +47,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         most_clients,
         password: job.password.clone(),
         password_source: job.password_source.clone(),
+        runs_by_data: stage::runs_by_data(&job.plan),
         replace: args.replace,
         stop,
         now: &now,

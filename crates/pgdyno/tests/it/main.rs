@@ -14,6 +14,7 @@ mod faults;
 mod loading;
 mod pace;
 mod pg;
+mod restore;
 mod resume;
 mod scripts;
 mod signals;

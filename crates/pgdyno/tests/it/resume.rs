@@ -1,5 +1,6 @@
 //! What was cut off goes on: after SIGKILL at any moment, after Ctrl-C, and after a notice that the machine will be taken
 //! away. Finished runs are never made again, and the order and seeds stay.
+#![expect(clippy::print_stderr, reason = "moments are random: a failure must tell which they were")]
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,0 +1,118 @@
+//! Whether and how the data of a server by URL is put back by copying a template, in place of loading it again.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, bail};
+use model::experiment::RestoreBy;
+use model::script::CaseData;
+use server::template::{self, MAINTENANCE, Templates};
+use wire::Conninfo;
+use wire::session::Session;
+
+use crate::dataset::Dataset;
+use crate::session;
+use crate::stage::Site;
+
+type Detail = BTreeMap<String, String>;
+
+/// Templates of the database that was named, or why there are none.
+pub(crate) enum Copies {
+    /// Nobody has asked yet.
+    Unknown,
+    /// The server, our user, or what else is in the database does not allow it.
+    Impossible(String),
+    /// It is allowed.
+    Possible(Box<Templates>),
+}
+
+/// What the decision depends on, besides the server.
+pub(crate) struct Wish {
+    pub(crate) by: RestoreBy,
+    /// How many runs of the experiment begin with this data.
+    pub(crate) n_runs: u32,
+    pub(crate) is_pooled: bool,
+}
+
+impl Copies {
+    /// Finds out, once, whether templates can be kept. `session` is in the database.
+    ///
+    /// # Errors
+    /// When a template is wished for and cannot be.
+    pub(crate) fn look(
+        &mut self,
+        wish: &Wish,
+        session: &mut Session,
+        conninfo: &Conninfo,
+        site: &Site,
+    ) -> Result<()> {
+        if matches!(self, Copies::Unknown) {
+            *self = match open(wish, session, conninfo, site) {
+                Ok(templates) => Copies::Possible(Box::new(templates)),
+                Err(error) => Copies::Impossible(format!("{error:#}")),
+            };
+        }
+        match self {
+            Copies::Impossible(reason) if wish.by == RestoreBy::Template => {
+                bail!("prepare.restore_by = \"template\" cannot be: {reason}")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The templates, if this case's data is to be put back by them.
+    pub(crate) fn wanted(&mut self, wish: &Wish) -> Option<&mut Templates> {
+        match (self, wish.by) {
+            (Copies::Possible(templates), RestoreBy::Template) => Some(templates),
+            // One run needs no copy of what was loaded for it.
+            (Copies::Possible(templates), RestoreBy::Auto) if wish.n_runs > 1 => Some(templates),
+            _ => None,
+        }
+    }
+
+    /// Why data is loaded again, for the record.
+    pub(crate) fn why_not(&self, wish: &Wish) -> Option<String> {
+        match self {
+            _ if wish.by == RestoreBy::Load => Some("prepare.restore_by is load".to_string()),
+            Copies::Impossible(reason) => Some(reason.clone()),
+            Copies::Possible(_) => Some("one run begins with this data".to_string()),
+            Copies::Unknown => None,
+        }
+    }
+}
+
+fn open(wish: &Wish, session: &mut Session, conninfo: &Conninfo, site: &Site) -> Result<Templates> {
+    if wish.is_pooled {
+        bail!("a pooler stands between, whose connections would be in the way");
+    }
+    if let Some(obstacle) = template::obstacle(session)? {
+        bail!(obstacle);
+    }
+    let maintenance = Conninfo { dbname: MAINTENANCE.to_string(), ..conninfo.clone() };
+    Templates::open(session::open(&maintenance, site.stop)?, session)
+}
+
+/// Fails when the database holds what pgdyno did not load: replacing the database would replace that too.
+pub(crate) fn expect_alone(session: &mut Session, data: &CaseData) -> Result<()> {
+    let Some(dataset) = Dataset::of(data) else {
+        bail!("files do not say which tables are theirs; prepare.restore_by = \"template\" copies them all");
+    };
+    match template::foreign_table(session, &dataset.tables())? {
+        Some(table) => bail!("the database also holds `{table}`, which pgdyno did not load"),
+        None => Ok(()),
+    }
+}
+
+/// Replaces the database by a copy of the template. `session`, the last one in the database, ends.
+pub(crate) fn put_back(
+    templates: &mut Templates,
+    key: &str,
+    data: &CaseData,
+    mut session: Session,
+) -> Result<Detail> {
+    // What a run changed in memory would be written first, for nothing.
+    if let Some(dataset) = Dataset::of(data) {
+        template::forget_tables(&mut session, &dataset.tables())?;
+    }
+    drop(session);
+    templates.restore(key)
+}

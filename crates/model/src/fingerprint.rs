@@ -1,0 +1,91 @@
+//! What a run's data looked like before it was tended: the proof that every run began from the same.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Sizes, indexes and, if they were asked for, checksums of the workload's relations.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fingerprint {
+    /// Tables, their partitions and their indexes, by name.
+    pub relations: BTreeMap<String, RelationPrint>,
+    /// Checksum over the rows of each table, whatever their order; empty unless asked for.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub checksums: BTreeMap<String, String>,
+    /// How long taking it took, seconds.
+    pub seconds: f64,
+}
+
+/// One relation.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RelationPrint {
+    /// Bytes of its main fork.
+    pub bytes: u64,
+    /// Definition of an index; empty for a table.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub index: String,
+}
+
+impl Fingerprint {
+    /// The first way in which `other` has other contents, in words: indexes or rows differ.
+    pub fn contents_differ(&self, other: &Fingerprint) -> Option<String> {
+        let indexes = |print: &Fingerprint| -> BTreeMap<String, String> {
+            let all = print.relations.iter().filter(|(_, relation)| !relation.index.is_empty());
+            all.map(|(name, relation)| (name.clone(), relation.index.clone())).collect()
+        };
+        let differing = |what: &str, ours: &BTreeMap<String, String>, theirs: &BTreeMap<String, String>| {
+            let names = ours.keys().chain(theirs.keys());
+            let mut named = names.filter(|name| ours.get(*name) != theirs.get(*name));
+            named.next().map(|name| format!("{what} `{name}`"))
+        };
+        differing("index", &indexes(self), &indexes(other)).or_else(|| {
+            let both_have = !self.checksums.is_empty() && !other.checksums.is_empty();
+            both_have.then(|| differing("the rows of", &self.checksums, &other.checksums))?
+        })
+    }
+
+    /// The first relation whose size differs, with its bytes here and there.
+    pub fn sizes_differ(&self, other: &Fingerprint) -> Option<(String, u64, u64)> {
+        let bytes = |print: &Fingerprint, name: &str| print.relations.get(name).map_or(0, |r| r.bytes);
+        let names = self.relations.keys().chain(other.relations.keys());
+        let mut named = names.filter(|name| bytes(self, name) != bytes(other, name));
+        named.next().map(|name| (name.clone(), bytes(self, name), bytes(other, name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn print(relations: &[(&str, u64, &str)], checksums: &[(&str, &str)]) -> Fingerprint {
+        let relation = |&(name, bytes, index): &(&str, u64, &str)| {
+            (name.into(), RelationPrint { bytes, index: index.into() })
+        };
+        Fingerprint {
+            relations: relations.iter().map(relation).collect(),
+            checksums: checksums.iter().map(|(name, sum)| (name.to_string(), sum.to_string())).collect(),
+            seconds: 0.1,
+        }
+    }
+
+    #[test]
+    fn what_differs_is_named() {
+        let one = print(&[("t", 8192, ""), ("t_pkey", 16384, "unique (a)")], &[("t", "1")]);
+        assert_eq!((one.contents_differ(&one), one.sizes_differ(&one)), (None, None));
+        for (other, contents, sizes) in [
+            (print(&[("t", 8192, ""), ("t_pkey", 16384, "unique (b)")], &[]), Some("index `t_pkey`"), None),
+            (print(&[("t", 8192, "")], &[]), Some("index `t_pkey`"), Some(("t_pkey", 16384, 0))),
+            (
+                print(&[("t", 0, ""), ("t_pkey", 16384, "unique (a)")], &[("t", "2")]),
+                Some("the rows of `t`"),
+                Some(("t", 8192, 0)),
+            ),
+            // Checksums are compared only where both have them.
+            (print(&[("t", 8192, ""), ("t_pkey", 16384, "unique (a)")], &[]), None, None),
+        ] {
+            assert_eq!(one.contents_differ(&other).as_deref(), contents);
+            let sizes = sizes.map(|(name, ours, theirs)| (name.to_string(), ours, theirs));
+            assert_eq!(one.sizes_differ(&other), sizes);
+        }
+    }
+}
