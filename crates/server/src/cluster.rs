@@ -13,7 +13,8 @@ use std::io::Write;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,8 @@ pub(crate) const CONFIGURATION: &str = "pgdyno.conf";
 const MARKER: &str = "pgdyno-cluster.json";
 const WAL_MARKER: &str = "pgdyno-wal.json";
 const FORMAT: u32 = 1;
+/// A fast shutdown writes what is left in shared buffers, unless the disk is very slow.
+const PREDECESSOR_PATIENCE: Duration = Duration::from_secs(10);
 /// Far more than `initdb` needs on a slow disk.
 const INIT_DEADLINE: Duration = Duration::from_secs(300);
 
@@ -173,11 +176,16 @@ impl Cluster {
 
     /// Removes the cluster, its WAL and its snapshots. Its server must be stopped.
     pub fn remove(self) -> Result<()> {
-        self.check_stopped("remove it")?;
+        self.wait_until_stopped("remove it")?;
         self.remove_files()
     }
 
-    pub(crate) fn check_stopped(&self, purpose: &str) -> Result<()> {
+    /// Waits a little for the server's end: that of a pgdyno that was killed gets its own a moment later.
+    pub(crate) fn wait_until_stopped(&self, purpose: &str) -> Result<()> {
+        let end = Instant::now() + PREDECESSOR_PATIENCE;
+        while self.running_pid().is_some() && Instant::now() < end {
+            thread::sleep(Duration::from_millis(50));
+        }
         match self.running_pid() {
             Some(pid) => bail!(
                 "the server of cluster `{}` runs as process {pid}; stop it to {purpose}",

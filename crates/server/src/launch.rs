@@ -289,7 +289,7 @@ impl Drop for Server {
 
 fn prepare(cluster: &Cluster, options: &StartOptions) -> Result<()> {
     check_settings(&options.settings)?;
-    wait_for_predecessor(cluster)?;
+    cluster.wait_until_stopped("start it anew")?;
     if let Some(snapshot) = &cluster.facts.restoring {
         bail!(
             "restoring snapshot `{snapshot}` of cluster `{}` was cut off; restore it again",
@@ -299,15 +299,6 @@ fn prepare(cluster: &Cluster, options: &StartOptions) -> Result<()> {
     let data = cluster.data_dir();
     ensure!(data.is_dir(), "data directory `{}` is gone; make the cluster anew", data.display());
     cluster.write_owned(&data.join(CONFIGURATION), &configuration_text(&options.settings))
-}
-
-/// The server of a pgdyno that was killed gets its own end a moment later.
-fn wait_for_predecessor(cluster: &Cluster) -> Result<()> {
-    let end = Instant::now() + Duration::from_secs(5);
-    while cluster.running_pid().is_some() && Instant::now() < end {
-        thread::sleep(Duration::from_millis(50));
-    }
-    cluster.check_stopped("start it anew")
 }
 
 /// The processes that `parent` started and that are there.

@@ -34,7 +34,7 @@ impl Cluster {
     /// Copies the cluster's files under a name. The server must have been stopped with a fast shutdown.
     pub fn snapshot(&self, name: &str) -> Result<CopyReport> {
         check_name(name)?;
-        self.check_stopped("take a snapshot")?;
+        self.wait_until_stopped("take a snapshot")?;
         let dir = self.snapshot_dir(name);
         ensure!(!dir.exists(), "snapshot `{name}` exists already; remove it or choose another name");
         ensure!(
@@ -62,7 +62,7 @@ impl Cluster {
     /// Puts the cluster's files back to a snapshot. The server must be stopped, in whatever way.
     pub fn restore(&mut self, name: &str) -> Result<CopyReport> {
         check_name(name)?;
-        self.check_stopped("restore a snapshot")?;
+        self.wait_until_stopped("restore a snapshot")?;
         let facts = self.snapshot_facts(name)?;
         let dir = self.snapshot_dir(name);
         let mut trees = vec![Tree { from: dir.join("data"), to: self.data_dir() }];

@@ -205,6 +205,7 @@ fn record(spec: RunSpec) -> RunRecord {
     RunRecord {
         format: model::FORMAT,
         tool_version: "0.1.0".to_string(),
+        fingerprint: None,
         load: Some(load(&case, spec.seed)),
         spec,
         case,

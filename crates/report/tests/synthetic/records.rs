@@ -56,6 +56,7 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
             ..LoadSpec::default()
         }),
         server: Some(server(shape, &version)),
+        fingerprint: None,
         host: Some(host(shape)),
         server_is_local: true,
         phases: phases(run),
