@@ -74,6 +74,7 @@ impl<'a> Collector<'a> {
                 connect_ns_total: 0.0,
                 n_connects: 0,
                 outage_ns_total: 0.0,
+                committed_by_slice: Vec::new(),
             },
             messages: BTreeMap::new(),
             end: 0,
@@ -174,6 +175,10 @@ impl<'a> Collector<'a> {
         self.done.n_connects += finished.connects.n;
         self.done.connect_ns_total += finished.connects.ns;
         self.done.outage_ns_total += finished.connects.outage_ns;
+        self.done.committed_by_slice.resize(finished.committed_by_slice.len(), 0);
+        for (sum, n) in self.done.committed_by_slice.iter_mut().zip(finished.committed_by_slice) {
+            *sum += n;
+        }
         for (client, n) in finished.measured {
             self.done.measured_by_client[client] = n;
         }

@@ -23,6 +23,7 @@ mod script;
 mod shell;
 mod stop;
 mod tally;
+mod turns;
 mod usage;
 mod words;
 mod worker;

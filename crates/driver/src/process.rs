@@ -23,6 +23,7 @@ use crate::schedule::{Schedule, Share};
 use crate::script::Scripts;
 use crate::stop;
 use crate::tally::{Tally, TallyShape};
+use crate::turns::TurnClock;
 use crate::usage;
 use crate::worker::{Setup, Worker};
 
@@ -278,6 +279,7 @@ impl Control<'_> {
             clients,
             poller,
             choose: streams.choose,
+            turns: TurnClock::new(self.load, place.go)?,
             schedule: Schedule::new(self.load.pace, share, streams.throttle, place.go, place.end),
             shape,
             log: Log::create(self.load, thread, streams.sample)?,

@@ -29,6 +29,7 @@ use crate::schedule::Schedule;
 use crate::script::Scripts;
 use crate::stop;
 use crate::tally::{SqlState, Tally, TallyShape};
+use crate::turns::TurnClock;
 
 /// What a worker is made of.
 pub(crate) struct Setup<'a> {
@@ -44,6 +45,7 @@ pub(crate) struct Setup<'a> {
     /// Stream of script choices.
     pub(crate) choose: Prng,
     pub(crate) schedule: Option<Schedule>,
+    pub(crate) turns: Option<TurnClock>,
     pub(crate) shape: TallyShape,
     pub(crate) log: Option<Log>,
     pub(crate) go: Nanos,

@@ -52,6 +52,7 @@ mod tests {
                 connect_ns_total: 0.0,
                 n_connects: 0,
                 outage_ns_total: 0.0,
+                committed_by_slice: Vec::new(),
                 clients_lost: 0,
                 unanswered: 0,
                 unanswered_ns: 0,

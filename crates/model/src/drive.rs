@@ -129,4 +129,7 @@ pub struct Done {
     /// Time without a connection after its loss, summed over all clients, nanoseconds.
     #[serde(default)]
     pub outage_ns_total: f64,
+    /// With turns: transactions committed in each slice of its own, after its guard; 0 in the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub committed_by_slice: Vec<u64>,
 }

@@ -79,6 +79,9 @@ pub struct LoadSpec {
     /// waits for it is awake, microseconds. Spares the kernel's wake-up in latencies; costs a processor.
     #[serde(default)]
     pub busy_poll_us: u32,
+    /// Begin transactions only in some slices of time; in a closed loop only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turns: Option<Turns>,
     /// Scripts may COPY. Without it, as in pgbench, a COPY ends its client.
     #[serde(default)]
     pub copy: bool,
@@ -116,6 +119,7 @@ impl Default for LoadSpec {
             trace: false,
             poller: PollerChoice::Auto,
             busy_poll_us: 0,
+            turns: None,
             copy: false,
         }
     }
@@ -133,6 +137,17 @@ words! {
         /// Completions by io_uring, or an error.
         IoUring = "io_uring",
     }
+}
+
+/// The turns of a load that alternates with another one in slices of time (a duet).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turns {
+    /// Length of each slice, from `go` on, nanoseconds.
+    pub slice_ns: u64,
+    /// Nothing counts that ends so soon after a slice's beginning, nanoseconds: the other load's last transactions end then.
+    pub guard_ns: u64,
+    /// A digit for each slice: `1` where transactions begin, else `0`. None begins after the last slice.
+    pub slices: String,
 }
 
 /// A set of transactions that is built in because no script could say what they do.

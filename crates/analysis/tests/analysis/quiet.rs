@@ -276,6 +276,7 @@ pub(crate) fn finish(data: &mut RunData) {
         connect_ns_total: 0.0,
         n_connects: 0,
         outage_ns_total: 0.0,
+        committed_by_slice: Vec::new(),
         unanswered: 0,
         unanswered_ns: 0,
     });

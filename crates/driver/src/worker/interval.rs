@@ -6,6 +6,7 @@ use crate::clock::{self, Nanos, SECOND_NS};
 use crate::report::{Finished, Part, Report};
 use crate::stop;
 use crate::tally::{LOST, Tally};
+use crate::turns::TurnClock;
 
 impl Worker<'_> {
     /// Sends the intervals that are over by `now`.
@@ -86,6 +87,7 @@ impl Worker<'_> {
             thread: self.setup.thread,
             end: now,
             measured: self.setup.clients.iter().map(|c| (c.id, c.measured)).collect(),
+            committed_by_slice: self.setup.turns.take().map_or(Vec::new(), TurnClock::into_committed),
             clients_lost: self.clients_lost,
             unanswered,
             unanswered_ns,

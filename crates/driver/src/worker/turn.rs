@@ -39,8 +39,13 @@ impl Worker<'_> {
         }
     }
 
-    /// Starts a transaction; `false` if it waits for its connection, or its terminal for its time.
+    /// Starts a transaction; `false` if it waits for its connection, its terminal for its time, or the load
+    /// for its turn.
     fn prepare(&mut self, index: usize, mut due: Nanos, now: Nanos) -> bool {
+        if let Some(until) = self.setup.turns.as_ref().and_then(|turns| turns.waits_until(now)) {
+            self.pause(index, until);
+            return false;
+        }
         if self.setup.schedule.is_none()
             && let Some(next) = self.setup.clients[index].machine.next_transaction(now)
         {
@@ -320,6 +325,9 @@ impl Worker<'_> {
         }
         if now >= self.measure.0 && now < self.measure.1 {
             client.measured += 1;
+        }
+        if let Some(turns) = &mut self.setup.turns {
+            turns.count(now);
         }
         client.state = State::Idle;
         self.log(index, Outcome::Committed, now);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use model::event::EventKind;
-use model::load::{LoadSpec, OnDisconnect, PollerChoice, Protocol, Window};
+use model::load::{LoadSpec, OnDisconnect, PollerChoice, Protocol, Turns, Window};
 
 use crate::cluster::Cluster;
 use crate::driven::{Driven, drive, load, try_drive};
@@ -123,6 +123,31 @@ fn a_driver_that_stays_awake_counts_the_same_and_says_what_it_spent() {
         let (cpu, polling) = (of("driver.thread_cpu[0]"), of("driver.thread_polling[0]"));
         // Time passes too while others have the processor; CPU time does not.
         assert!(polling > 1.0 && polling <= 2.1 && cpu > 0.1, "{polling} s of polling, {cpu} s of CPU");
+    });
+}
+
+#[test]
+fn a_load_begins_transactions_in_its_own_turns_only() {
+    let cluster = Cluster::shared();
+    let script = "SELECT extract(epoch FROM clock_timestamp()) AS now \\gset\n\\set seen debug(:now)\n";
+    let mut spec = load(&cluster.conninfo(), &[script], 1);
+    spec.transactions_per_client = None;
+    spec.window = Window { ramp_up_s: 0, measure_s: 2, grace_s: 5 };
+    (spec.n_clients, spec.protocol) = (2, Protocol::Prepared);
+    spec.turns = Some(Turns { slice_ns: 250_000_000, guard_ns: 50_000_000, slices: "01100100".into() });
+    with_each(&spec, |driven| {
+        let committed = &driven.done.committed_by_slice;
+        let ours: Vec<bool> = committed.iter().map(|n| *n > 0).collect();
+        assert_eq!(ours, [false, true, true, false, false, true, false, false], "{committed:?}");
+        // The guards' are in the sum of all, and in no slice.
+        assert!(driven.done.counts.committed > committed.iter().sum(), "{committed:?}");
+        let go = driven.intervals[0].start_unix_ns as f64 / 1e9;
+        let told = driven.told(EventKind::ScriptDebug);
+        assert!(told.len() > 10, "{told:?}");
+        for line in told {
+            let at = line.rsplit_once("double ").unwrap().1.trim().parse::<f64>().unwrap() - go;
+            assert!((0.249..0.85).contains(&at) || (1.249..1.6).contains(&at), "a transaction at {at} s");
+        }
     });
 }
 
