@@ -88,7 +88,7 @@ fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch:
         let begun = Instant::now();
         watch(Progress::RunBegins { run: spec.run, n_runs, label: case.label() });
         let results_dir = dir.path().to_path_buf();
-        let run = OneRun { spec, case, site, program, results_dir, tool_version };
+        let run = OneRun { spec, case, site, program, results_dir, tool_version, side: None };
         let record = make_run(run.spec.run, dir, |writer| run.conduct(stage, writer, watch))?;
         let is_well = record.state == RunState::Completed || site.stop.load(Ordering::Relaxed);
         // Told below: a server that does not stop takes nothing from the run that it has served.
@@ -124,7 +124,7 @@ fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch:
 }
 
 /// One run, its state written before and after. Its record is whole before anything else can fail.
-fn make_run(
+pub(crate) fn make_run(
     run: u32,
     dir: &ExperimentDir,
     conduct: impl FnOnce(&RunWriter) -> RunRecord,

@@ -8,6 +8,7 @@ pub mod conduct;
 mod copies;
 pub mod data;
 pub mod dataset;
+pub mod duet;
 mod ending;
 pub mod expand;
 pub mod file;

@@ -25,6 +25,7 @@ use workload::Builtins;
 use crate::conduct::STOPPED;
 use crate::data::{self, DataState};
 use crate::dataset::Dataset;
+use crate::duet::Side;
 use crate::ending;
 use crate::progress::{Progress, Watch};
 use crate::room;
@@ -35,7 +36,7 @@ use crate::survey;
 use crate::tpcc;
 
 /// Time between the order to go and the start of the load: enough for every thread to be there.
-const GO_DELAY: Duration = Duration::from_millis(200);
+pub(crate) const GO_DELAY: Duration = Duration::from_millis(200);
 /// How long clients may take to connect and have their statements parsed.
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long the server may take to become quiet.
@@ -50,6 +51,8 @@ pub(crate) struct OneRun<'a> {
     pub(crate) program: &'a std::path::Path,
     pub(crate) results_dir: PathBuf,
     pub(crate) tool_version: &'a str,
+    /// What it has of a duet.
+    pub(crate) side: Option<Side<'a>>,
 }
 
 /// Now, nanoseconds since the Unix epoch.
@@ -217,7 +220,10 @@ impl OneRun<'_> {
         let mut driver = LocalDriver::spawn(self.program, ["drive"], &DriveOrder { load, password })?;
         let ready = driver.wait_ready(READY_TIMEOUT, self.site.stop)?;
         record.ready = Some(ready);
-        let go = unix_now() + GO_DELAY.as_nanos() as u64;
+        let go = match &self.side {
+            Some(side) => side.meeting.meet(self.site.stop)?,
+            None => unix_now() + GO_DELAY.as_nanos() as u64,
+        };
         record.go_unix_ns = Some(go);
         push_phase(record, Phase::Connect, connect_began, go);
         writer.write_record(record)?;
@@ -281,6 +287,7 @@ impl OneRun<'_> {
             pace: workload.pace,
             poller: workload.poller,
             busy_poll_us: workload.busy_poll_us,
+            turns: self.side.as_ref().map(|side| side.turns.clone()),
             copy: true,
             window: self.case.window,
             seed: self.spec.seed,

@@ -44,7 +44,7 @@ pub struct Site<'a> {
     /// Raised when the user wants to stop.
     pub stop: &'static AtomicBool,
     /// Now as text, for the load marker.
-    pub now: &'a dyn Fn() -> String,
+    pub now: &'a (dyn Fn() -> String + Sync),
 }
 
 impl Site<'_> {

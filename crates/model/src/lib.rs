@@ -5,6 +5,7 @@
 
 pub mod case;
 pub mod drive;
+pub mod duet;
 pub mod event;
 pub mod experiment;
 pub mod fingerprint;

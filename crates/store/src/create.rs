@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
+use model::duet::Duet;
 use model::plan::{Plan, StateLine};
 use model::run::RunRecord;
 
@@ -103,6 +104,15 @@ impl ExperimentDir {
         let dir = self.path.join(names::RUNS).join(names::run_dir(record.spec.run));
         let text = serde_json::to_vec_pretty(record).context("cannot write the record of the run")?;
         write_whole(&dir.join(names::RUN), &text)
+    }
+
+    /// Writes what the two sides of a duet committed.
+    ///
+    /// # Errors
+    /// When the directory cannot be written.
+    pub fn write_duet(&self, duet: &Duet) -> Result<()> {
+        let text = serde_json::to_vec_pretty(duet).context("cannot write the duet")?;
+        write_whole(&self.path.join(names::DUET), &text)
     }
 
     /// Makes the directory of a run and its files. What an earlier attempt at the same run left is

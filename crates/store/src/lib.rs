@@ -25,6 +25,8 @@ pub mod names {
     pub const EXPERIMENT: &str = "experiment.toml";
     /// The ordered runs. Its presence makes a directory the directory of an experiment.
     pub const PLAN: &str = "plan.json";
+    /// What the two sides of a duet committed in their slices.
+    pub const DUET: &str = "duet.json";
     /// What became of each run, one line per step.
     pub const STATE: &str = "state.jsonl";
     /// Directory of the runs.

@@ -1,0 +1,178 @@
+//! A duet: two servers on one machine, both warm, whose loads take turns in short slices. What disturbs the machine for
+//! longer than a slice disturbs both, and cancels in their ratio.
+//!
+//! Each side is a run like any other, with a driver, telemetry and a directory of its own; only its transactions begin
+//! in its own slices. Case 1 is A, case 2 is B.
+
+mod meeting;
+
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use model::case::{Case, ServerSource};
+use model::duet::{Duet, SlicePair, Slicing};
+use model::load::{Pace, Turns};
+use model::plan::{Plan, RunSpec, RunState};
+use model::run::RunRecord;
+use workload::Prng;
+
+pub(crate) use self::meeting::Meeting;
+use crate::conduct::{Order, make_run};
+use crate::one_run::OneRun;
+use crate::progress::{Progress, Watch};
+use crate::stage::{Found, Site, Stage};
+
+/// What makes a run one side of a duet.
+pub(crate) struct Side<'a> {
+    pub(crate) meeting: &'a Meeting,
+    pub(crate) turns: Turns,
+}
+
+/// Checks that a plan can be a duet.
+///
+/// # Errors
+/// What is in the way, and what to do.
+pub fn check(plan: &Plan, slicing: Slicing) -> Result<()> {
+    let [a, b] = &plan.cases[..] else {
+        bail!("a duet has two cases, A and B; this plan has {}", plan.cases.len())
+    };
+    ensure!(plan.runs.len() == 2, "a duet is one run of each case; set repeats to 1");
+    ensure!(a.window == b.window, "both sides of a duet have the same ramp_up, measure and grace");
+    for case in [a, b] {
+        ensure!(
+            case.workload.pace == Pace::Closed,
+            "a duet needs a closed loop (workload.pace = \"closed\")"
+        );
+    }
+    if let (ServerSource::Url(a), ServerSource::Url(b)) = (&a.server.source, &b.server.source) {
+        ensure!(a != b, "a duet by URL needs two servers, or two databases, with data of their own");
+    }
+    let Slicing { slice_ms, guard_ms } = slicing;
+    ensure!(
+        slice_ms >= 20 && guard_ms < slice_ms,
+        "a slice of {slice_ms} ms with a guard of {guard_ms} ms: slices have 20 ms at least, and more than their guard"
+    );
+    let n_pairs = slicing.n_pairs(a.window).saturating_sub(slicing.n_pairs_of_ramp_up(a.window));
+    ensure!(n_pairs >= stats::PAIRS_MIN, "{n_pairs} pairs of slices fit into the measure; measure longer");
+    Ok(())
+}
+
+/// Conducts a duet as `order` plans it, whose site has half of the memory: two servers share it.
+///
+/// # Errors
+/// When a side cannot be measured to its end. What there is, is on disk.
+pub fn conduct(order: &Order, slicing: Slicing, watch: &mut Watch) -> Result<Duet> {
+    let Order { plan, site, .. } = *order;
+    check(plan, slicing)?;
+    let (a, b) = (&plan.cases[0], &plan.cases[1]);
+    let mut stages = set_up([a, b], site, watch)?;
+    let is_a_first = draw_order(plan.seed, slicing.n_pairs(a.window));
+    let meeting = Meeting::default();
+    let (sender, progress) = mpsc::channel();
+    let [stage_a, stage_b] = &mut stages;
+    let records = thread::scope(|scope| {
+        let side = |case: &'_ Case, stage, is_a: bool, sender| {
+            let turns = turns(&is_a_first, is_a, slicing);
+            let side = Side { meeting: &meeting, turns };
+            let case_id = case.id;
+            scope.spawn(move || run_side(order, case_id, side, stage, sender))
+        };
+        // The screen has room for one.
+        let sides = [side(a, stage_a, true, Some(sender)), side(b, stage_b, false, None)];
+        progress.iter().for_each(&mut *watch);
+        sides.map(|side| side.join().unwrap_or_else(|_| Err(anyhow!("a side of the duet has panicked"))))
+    });
+    let [a_record, b_record] = records;
+    let (a_counts, b_counts) = (committed(a_record?, "A")?, committed(b_record?, "B")?);
+    let pairs = is_a_first.iter().enumerate().map(|(pair, &is_a_first)| {
+        let (first, second) = (2 * pair, 2 * pair + 1);
+        let (of_a, of_b) = if is_a_first { (first, second) } else { (second, first) };
+        SlicePair { is_a_first, a: a_counts[of_a], b: b_counts[of_b] }
+    });
+    let pairs = pairs.skip(slicing.n_pairs_of_ramp_up(a.window)).collect();
+    let duet = Duet { format: model::FORMAT, slicing, pairs };
+    order.dir.write_duet(&duet)?;
+    Ok(duet)
+}
+
+/// Both servers with their data. Two clusters of one key are told apart by their side.
+fn set_up(cases: [&Case; 2], site: &Site, watch: &mut Watch) -> Result<[Stage; 2]> {
+    let (of_a, mut of_b) = (Found::of(cases[0], site, watch)?, Found::of(cases[1], site, watch)?);
+    if let (Found::Embedded(_, a), Found::Embedded(_, b)) = (&of_a, &mut of_b)
+        && a == b
+    {
+        b.parts.insert("duet".to_string(), "b".to_string());
+    }
+    let a = Stage::set_up(of_a, cases[0], site, watch)?;
+    Ok([a, Stage::set_up(of_b, cases[1], site, watch)?])
+}
+
+/// Whose slice comes first in each pair, drawn by lot.
+fn draw_order(seed: u64, n_pairs: usize) -> Vec<bool> {
+    let mut prng = Prng::seed(seed);
+    (0..n_pairs).map(|_| prng.uint64_range(0, 1) == 0).collect()
+}
+
+fn turns(is_a_first: &[bool], is_a: bool, slicing: Slicing) -> Turns {
+    let of_pair = |&is_a_first: &bool| if is_a_first == is_a { "10" } else { "01" };
+    Turns {
+        slice_ns: u64::from(slicing.slice_ms) * 1_000_000,
+        guard_ns: u64::from(slicing.guard_ms) * 1_000_000,
+        slices: is_a_first.iter().map(of_pair).collect(),
+    }
+}
+
+/// One side, from its restored data to the end of its server: a server ends with the thread that started it.
+fn run_side(
+    order: &Order,
+    case: u32,
+    side: Side<'_>,
+    stage: &mut Stage,
+    sender: Option<Sender<Progress>>,
+) -> Result<RunRecord> {
+    let Order { plan, dir, site, program, tool_version, .. } = *order;
+    let spec: &RunSpec =
+        plan.runs.iter().find(|spec| spec.case == case).context("the plan has a run of each case")?;
+    let case = plan.case(case).context("the plan has the case")?;
+    let meeting = side.meeting;
+    let results_dir = dir.path().to_path_buf();
+    let run = OneRun { spec, case, site, program, results_dir, tool_version, side: Some(side) };
+    let mut watch = |progress| {
+        if let Some(sender) = &sender {
+            sender.send(progress).ok();
+        }
+    };
+    let record = make_run(spec.run, dir, |writer| run.conduct(stage, writer, &mut watch));
+    // The other side must not wait for one that has failed.
+    meeting.call_off();
+    let is_well = record.as_ref().is_ok_and(|record| record.state == RunState::Completed);
+    let stopped = if is_well { stage.stand_down() } else { stage.abandon() };
+    let record = record?;
+    stopped.context("the server does not stop")?;
+    Ok(record)
+}
+
+/// What a side committed, by slice.
+fn committed(record: RunRecord, side: &str) -> Result<Vec<u64>> {
+    ensure!(record.state == RunState::Completed, "{side} was not measured to its end: {}", record.reason);
+    let done = record.done.context("a completed run has its driver's last word")?;
+    Ok(done.committed_by_slice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_slice_is_of_one_side() {
+        let order = draw_order(7, 200);
+        let slicing = Slicing::default();
+        let (a, b) = (turns(&order, true, slicing), turns(&order, false, slicing));
+        assert!(a.slices.bytes().zip(b.slices.bytes()).all(|(a, b)| a != b));
+        assert_eq!((a.slices.len(), a.slice_ns, a.guard_ns), (400, 500_000_000, 50_000_000));
+        let n_first = order.iter().filter(|is_a_first| **is_a_first).count();
+        // Five standard deviations of 200 tosses.
+        assert!(n_first.abs_diff(100) < 36, "{n_first}");
+    }
+}

@@ -1,0 +1,88 @@
+//! Two loads that took turns on one machine, and what each committed in its slices: `duet.json`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::load::Window;
+
+/// How the time of a duet is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slicing {
+    /// Length of a slice, milliseconds.
+    pub slice_ms: u32,
+    /// Time at the beginning of each slice that does not count, milliseconds: the other side's last transactions end then.
+    pub guard_ms: u32,
+}
+
+impl Default for Slicing {
+    /// Slices of half a second: long against a transaction, short against what comes and goes on a shared machine.
+    fn default() -> Slicing {
+        Slicing { slice_ms: 500, guard_ms: 50 }
+    }
+}
+
+impl Slicing {
+    /// Pairs of slices from the beginning of the load, those of the ramp-up included.
+    pub fn n_pairs(self, window: Window) -> usize {
+        window.load_s() as usize * 1000 / (2 * self.slice_ms.max(1) as usize)
+    }
+
+    /// Pairs that lie in the ramp-up, wholly or in part.
+    pub fn n_pairs_of_ramp_up(self, window: Window) -> usize {
+        (window.ramp_up_s as usize * 1000).div_ceil(2 * self.slice_ms.max(1) as usize)
+    }
+}
+
+/// A slice of A and one of B, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlicePair {
+    /// Whether A's came first.
+    pub is_a_first: bool,
+    /// Transactions that A committed in its slice, after the guard.
+    pub a: u64,
+    /// The same of B.
+    pub b: u64,
+}
+
+impl SlicePair {
+    /// The logarithm of B over A. Half a transaction is added to each, so that a slice that stood still has one too.
+    pub fn log_ratio(&self) -> f64 {
+        ((self.b as f64 + 0.5) / (self.a as f64 + 0.5)).ln()
+    }
+
+    /// The logarithm of the second slice over the first: 0 but for noise, unless one side's turn weighs on the next.
+    pub fn log_second_over_first(&self) -> f64 {
+        if self.is_a_first { self.log_ratio() } else { -self.log_ratio() }
+    }
+}
+
+/// A duet: case 1 is A, case 2 is B.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Duet {
+    /// Format version, [`crate::FORMAT`].
+    pub format: u32,
+    /// How its time was cut.
+    pub slicing: Slicing,
+    /// Pairs of the measure, in order.
+    pub pairs: Vec<SlicePair>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_that_begin_in_the_ramp_up_belong_to_it() {
+        let window = Window { ramp_up_s: 3, measure_s: 10, grace_s: 1 };
+        let slicing = Slicing { slice_ms: 400, guard_ms: 40 };
+        assert_eq!((slicing.n_pairs(window), slicing.n_pairs_of_ramp_up(window)), (16, 4));
+    }
+
+    #[test]
+    fn ratios_know_their_order() {
+        let pair = SlicePair { is_a_first: true, a: 99, b: 199 };
+        assert!((pair.log_ratio() - (199.5f64 / 99.5).ln()).abs() < 1e-12);
+        assert_eq!(pair.log_second_over_first(), pair.log_ratio());
+        assert_eq!(SlicePair { is_a_first: false, ..pair }.log_second_over_first(), -pair.log_ratio());
+        assert!(SlicePair { is_a_first: true, a: 0, b: 0 }.log_ratio().abs() < 1e-12);
+    }
+}
