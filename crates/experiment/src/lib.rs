@@ -13,6 +13,7 @@ pub mod hold;
 pub mod load;
 pub mod one_run;
 mod own_data;
+pub mod pairs;
 pub mod progress;
 mod room;
 pub mod scripts;

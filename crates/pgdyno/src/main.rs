@@ -2,6 +2,7 @@
 
 mod check;
 mod cli;
+mod compare;
 mod explain;
 mod init;
 mod list;
@@ -33,6 +34,8 @@ pub(crate) enum Exit {
     Partial = 2,
     /// Done, but a finding voids a number, and `--strict` was given.
     Void = 3,
+    /// A comparison found what `--fail-on` names.
+    Different = 4,
 }
 
 fn main() -> ExitCode {
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Plan(args) => plan::plan(&args),
         Command::Report(args) => explain::report(&args),
+        Command::Compare(args) => compare::compare(&args),
         Command::List(args) => list::list(&args),
         Command::Init(args) => init::init(&args),
         Command::Check(args) => check::check(&args),

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use experiment::conduct::{self, Outcome};
 use experiment::stage::Site;
+use model::plan::Plan;
 use server::Cache;
 use store::ExperimentDir;
 
 use crate::cli::RunArgs;
 use crate::screen::Screen;
-use crate::setup::{self, Asked};
+use crate::setup;
 use crate::{Exit, explain, print, say, signals};
 
 /// Runs the experiment that `args` ask for.
@@ -23,7 +24,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     }
     let stop = signals::stop_flag();
     let asked = setup::ask(&args.experiment)?;
-    let path = args.output.clone().unwrap_or_else(|| default_path(&asked));
+    let path = args.output.clone().unwrap_or_else(|| default_path(&asked.plan));
     let dir = ExperimentDir::create(&path, &asked.plan, &asked.experiment_toml)?;
     let cache = Cache::default_location()?;
     let most_clients = asked.plan.cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1);
@@ -37,6 +38,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         replace: args.replace,
         stop,
         now: &now,
+        is_enough: None,
     };
     let mut screen = Screen::new(&asked.plan);
     let program = std::env::current_exe().context("find the program of this process")?;
@@ -83,11 +85,12 @@ fn exit_of(explained: Exit, is_failed: bool) -> Exit {
     if is_failed && explained == Exit::Done { Exit::Partial } else { explained }
 }
 
-fn default_path(asked: &Asked) -> PathBuf {
+/// Where the results of a plan go unless the user says otherwise.
+pub(crate) fn default_path(plan: &Plan) -> PathBuf {
     let today = jiff::Zoned::now().date().to_string();
     // Different from the seed's last digits, which a repeated experiment shares.
-    let random = ((asked.plan.made_unix_ns / 1000) ^ u64::from(std::process::id())) as u16;
-    store::default_path(std::path::Path::new("results"), &asked.plan.name, &today, random)
+    let random = ((plan.made_unix_ns / 1000) ^ u64::from(std::process::id())) as u16;
+    store::default_path(std::path::Path::new("results"), &plan.name, &today, random)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 mod adopted;
 mod bad_input;
 mod clusters;
+mod compare;
 mod consent;
 mod embedded;
 mod faults;
