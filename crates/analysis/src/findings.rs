@@ -4,6 +4,7 @@
 //! case or one experiment and says nothing, or says what is the case with the measured figure.
 
 mod cases;
+mod comparisons;
 mod host;
 mod load;
 mod records;
@@ -15,6 +16,7 @@ mod words;
 use model::case::Case;
 use model::run::{ExperimentData, RunData};
 
+use crate::comparison::{Difference, Pairing, Side};
 use crate::finding::{Finding, Severity};
 use crate::run::Explained;
 use crate::summary::{CaseSummary, RunSummary};
@@ -43,7 +45,7 @@ impl Rule {
     }
 }
 
-/// Every rule: those of runs, then of cases, then of experiments.
+/// Every rule: those of runs, then of cases, of experiments, and of comparisons.
 pub const CATALOGUE: &[Rule] = &[
     records::RUN_INCOMPLETE,
     records::COUNTS_BROKEN,
@@ -87,6 +89,10 @@ pub const CATALOGUE: &[Rule] = &[
     studies::RESUMED,
     studies::MACHINE_CHANGED,
     studies::CLOSED_LOOP,
+    comparisons::UNDECLARED_DIFFERENCE,
+    comparisons::NOT_INTERLEAVED,
+    comparisons::TOO_FEW_PAIRS,
+    comparisons::PAIRS_EXCLUDED,
 ];
 
 /// The rule with an identifier.
@@ -114,6 +120,15 @@ pub(crate) struct CaseContext<'a> {
     pub(crate) n_planned: usize,
     /// Its runs that were begun.
     pub(crate) runs: &'a [(&'a RunData, &'a Explained)],
+}
+
+/// What the rules of a comparison see.
+pub(crate) struct ComparisonContext<'a> {
+    pub(crate) a: Side<'a>,
+    pub(crate) b: Side<'a>,
+    pub(crate) pairing: Pairing,
+    pub(crate) n_pairs: usize,
+    pub(crate) undeclared: &'a [Difference],
 }
 
 type RunRule = fn(&RunContext) -> Option<Finding>;
@@ -182,6 +197,15 @@ pub(crate) fn of_study(data: &ExperimentData, partial: Option<&str>) -> Vec<Find
         studies::closed_loop(data),
     ];
     heaviest_first(found.into_iter().flatten().collect())
+}
+
+/// Findings of a comparison, the heaviest first.
+pub(crate) fn of_comparison(context: &ComparisonContext) -> Vec<Finding> {
+    let mut found = comparisons::undeclared_differences(context);
+    found.extend(comparisons::not_interleaved(context));
+    found.extend(comparisons::too_few_pairs(context));
+    found.extend(comparisons::pairs_excluded(context));
+    heaviest_first(found)
 }
 
 fn heaviest_first(mut findings: Vec<Finding>) -> Vec<Finding> {

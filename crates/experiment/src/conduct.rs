@@ -26,6 +26,8 @@ pub struct Outcome {
     pub missing: u32,
     /// The user stopped it.
     pub stopped: bool,
+    /// The runs that were made suffice; none of the others will be missed.
+    pub is_enough: bool,
 }
 
 /// The reason of what was stopped: by Ctrl-C, a signal, or a notice that the machine will be taken away.
@@ -60,7 +62,13 @@ pub fn conduct(order: &Order, watch: &mut Watch) -> (Outcome, Result<()>) {
     let Order { plan, dir, site, done, .. } = *order;
     let mut stages = Stages::default();
     let (n_runs, n_done) = (plan.runs.len() as u32, done.len() as u32);
-    let mut outcome = Outcome { completed: n_done, incomplete: 0, missing: n_runs - n_done, stopped: false };
+    let mut outcome = Outcome {
+        completed: n_done,
+        incomplete: 0,
+        missing: n_runs - n_done,
+        stopped: false,
+        is_enough: false,
+    };
     let result = conduct_all(order, &mut stages, &mut outcome, watch);
     // Also after an error: no server of ours is left behind.
     let result = result.and(stages.stand_down());
@@ -68,6 +76,9 @@ pub fn conduct(order: &Order, watch: &mut Watch) -> (Outcome, Result<()>) {
     let (state, reason) = match &result {
         Err(error) => (RunState::Failed, format!("{error:#}")),
         Ok(()) if outcome.completed == n_runs => (RunState::Completed, String::new()),
+        Ok(()) if outcome.is_enough && outcome.incomplete == 0 => {
+            (RunState::Completed, "the runs so far suffice".to_string())
+        }
         Ok(()) if outcome.stopped => (RunState::Partial, STOPPED.to_string()),
         Ok(()) => (RunState::Partial, String::new()),
     };
@@ -116,7 +127,9 @@ fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch:
             left_s,
         });
         stopped.context("the server does not stop")?;
-        if n_failed_in_row >= FAILURES_MAX || site.stop.load(Ordering::Relaxed) {
+        outcome.is_enough = site.is_enough.is_some_and(|is_enough| is_enough(&record));
+        let is_hopeless = n_failed_in_row >= FAILURES_MAX;
+        if outcome.is_enough || is_hopeless || site.stop.load(Ordering::Relaxed) {
             break;
         }
     }
@@ -141,8 +154,9 @@ pub(crate) fn make_run(
     Ok(record)
 }
 
-/// Committed transactions per second of the measure, for progress; reports compute theirs from the intervals.
-fn measured_tps(record: &RunRecord) -> Option<f64> {
+/// Committed transactions per second of the measure, for progress and for when to stop; reports compute theirs from the
+/// intervals.
+pub fn measured_tps(record: &RunRecord) -> Option<f64> {
     let done = record.done.as_ref()?;
     let measured_s = record.phase(model::phase::Phase::Measure)?.length_s();
     let committed: u64 = done.measured_by_client.iter().sum();
@@ -217,6 +231,7 @@ mod tests {
             repeats: 1,
             tool_version: "0".to_string(),
             made_unix_ns: 1,
+            precision: None,
             factors: Vec::new(),
             cases: vec![case.clone()],
             runs: vec![spec.clone()],

@@ -64,6 +64,7 @@ pub fn plan(experiment: &Experiment, site: &Site) -> Result<Plan, String> {
         repeats: header.repeats,
         tool_version: env!("CARGO_PKG_VERSION").to_string(),
         made_unix_ns: site.now_unix_ns,
+        precision: None,
         factors: grid.dimensions.iter().filter(|d| d.levels.len() > 1).map(|d| d.key.clone()).collect(),
         runs: blocks(cases.len() as u32, header.repeats, seed),
         cases,

@@ -16,6 +16,7 @@ pub mod hold;
 pub mod load;
 pub mod one_run;
 mod own_data;
+pub mod pairs;
 pub mod progress;
 pub mod resume;
 mod room;

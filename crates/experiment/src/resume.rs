@@ -109,6 +109,7 @@ mod tests {
             repeats: 5,
             tool_version: "0".to_string(),
             made_unix_ns: 1,
+            precision: None,
             factors: Vec::new(),
             cases: vec![case],
             runs: (1..=5).map(|run| RunSpec { run, block: run, case: 1, seed: 7 }).collect(),

@@ -10,6 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use model::case::{Case, ServerSource, WorkloadKind, WorkloadSpec};
 use model::plan::Plan;
+use model::run::RunRecord;
 use model::script::CaseData;
 use server::workspace::{Claim, ClusterKey, Workspace};
 use server::{Binaries, Cache, Cluster, CopyReport, InitOptions, Server, StopMode};
@@ -45,6 +46,8 @@ pub struct Site<'a> {
     pub stop: &'static AtomicBool,
     /// Now as text, for the load marker.
     pub now: &'a (dyn Fn() -> String + Sync),
+    /// Asked after each run: whether the runs so far suffice, so that the experiment is complete before its last one.
+    pub is_enough: Option<&'a (dyn Fn(&RunRecord) -> bool + Sync)>,
 }
 
 impl Site<'_> {

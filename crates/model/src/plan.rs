@@ -23,6 +23,10 @@ pub struct Plan {
     pub tool_version: String,
     /// When the plan was made, nanoseconds since the Unix epoch.
     pub made_unix_ns: u64,
+    /// Half width of the interval of B over A, as a share, at which a comparison by pairs ends before its last planned
+    /// block; without it every planned run is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<f64>,
     /// Keys of the experiment file that vary, in file order.
     pub factors: Vec<String>,
     /// Every combination of levels.

@@ -23,6 +23,8 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Explain again: writes report.html, report.md and runs.csv of results that are there.
     Report(ReportArgs),
+    /// Compare two cases that were measured, or measure two now, in pairs: ratio, interval, verdict.
+    Compare(Box<CompareArgs>),
     /// List the results in a directory.
     List(ListArgs),
     /// Load a workload's tables into a database.
@@ -67,7 +69,7 @@ pub(crate) enum ServerCommand {
 }
 
 /// Which experiment, and what to change in it.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct ExperimentArgs {
     /// An experiment file, or the name of a built-in experiment [default: quick].
     #[arg(value_name = "EXPERIMENT")]
@@ -110,7 +112,7 @@ pub(crate) struct ExperimentArgs {
 }
 
 /// Which server.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[group(multiple = false)]
 pub(crate) struct ServerArgs {
     /// A running server: URL, key=value, database name, or "" for the PG* environment.
@@ -193,6 +195,102 @@ pub(crate) struct ReportArgs {
     /// Exit with 3 when a finding voids a number.
     #[arg(long)]
     pub(crate) strict: bool,
+}
+
+/// Options of `compare`.
+#[derive(Debug, Args)]
+#[command(after_help = COMPARE_HELP)]
+pub(crate) struct CompareArgs {
+    /// Results: two directories, two cases (DIR:1 DIR:2), or one directory with two cases. Without any: measure now.
+    #[arg(value_name = "DIR[:CASE]", num_args = 0..=2)]
+    pub(crate) results: Vec<String>,
+    /// What A changes in the experiment: server.version=15, server.settings.work_mem=64MB, server.url=… Repeatable.
+    #[arg(long = "a", value_name = "KEY=VALUE", conflicts_with_all = ["results", "aa"])]
+    pub(crate) a: Vec<String>,
+    /// What B changes in the experiment. Repeatable.
+    #[arg(long = "b", value_name = "KEY=VALUE", conflicts_with_all = ["results", "aa"])]
+    pub(crate) b: Vec<String>,
+    /// The same twice: measures this host's noise floor, and keeps it for later comparisons.
+    #[arg(long, conflicts_with = "results")]
+    pub(crate) aa: bool,
+    /// The experiment that both sides change: a file, or a built-in one [default: quick].
+    #[arg(long, value_name = "EXPERIMENT", conflicts_with = "results")]
+    pub(crate) experiment: Option<String>,
+    /// Number of clients.
+    #[arg(short, long, value_name = "N", value_parser = clients, conflicts_with = "results")]
+    pub(crate) clients: Option<u32>,
+    /// Scale units of data.
+    #[arg(short, long, value_name = "N", conflicts_with = "results")]
+    pub(crate) scale: Option<String>,
+    /// What is run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c.
+    #[arg(short, long, value_name = "NAME", conflicts_with_all = ["scripts", "results"])]
+    pub(crate) workload: Option<String>,
+    /// A pgbench script of your own and its weight. Repeatable.
+    #[arg(short = 'f', long = "script", value_name = "FILE[@WEIGHT]", conflicts_with = "results")]
+    pub(crate) scripts: Vec<String>,
+    /// Load that counts, per run.
+    #[arg(long, value_name = "TIME", conflicts_with = "results")]
+    pub(crate) measure: Option<String>,
+    /// Load before the measure.
+    #[arg(long, value_name = "TIME", conflicts_with = "results")]
+    pub(crate) ramp_up: Option<String>,
+    /// Any key of the experiment file, for both sides. Repeatable.
+    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "results")]
+    pub(crate) set: Vec<String>,
+    /// Exactly so many pairs, whatever they show.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(6..=500), conflicts_with = "results")]
+    pub(crate) pairs: Option<u32>,
+    /// Stop when the interval of the throughput ratio is this narrow, plus or minus.
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = share)]
+    pub(crate) precision: f64,
+    /// Stop after this time at the latest.
+    #[arg(long, value_name = "TIME", default_value = "10min")]
+    pub(crate) time: model::units::Span,
+    /// The difference that does not matter.
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share)]
+    pub(crate) margin: f64,
+    /// Exit with 4 when B is slower, or when it differs either way.
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) fail_on: Option<FailOn>,
+    /// Compare although A and B differ in more than was asked for.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Directory of the results, new or empty [default: results/DATE-compare-XXXX].
+    #[arg(short, long, value_name = "DIR", conflicts_with = "results")]
+    pub(crate) output: Option<PathBuf>,
+    /// Drop tables of the same names that pgdyno did not make, and data of another scale.
+    #[arg(long, conflicts_with = "results")]
+    pub(crate) replace: bool,
+    /// Print as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const COMPARE_HELP: &str = "\
+Examples:
+  pgdyno compare results/monday results/tuesday
+  pgdyno compare results/versions:1 results/versions:3
+  pgdyno compare --a server.version=15 --b server.version=18 --time 20min
+  pgdyno compare --b server.settings.wal_compression=on --fail-on slower
+  pgdyno compare --aa";
+
+/// When a comparison fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum FailOn {
+    /// B is slower.
+    Slower,
+    /// B is slower or faster.
+    Different,
+}
+
+/// `2%`, `0.5 %` or `0.02` as a share.
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.trim();
+    let (digits, unit) = number.strip_suffix('%').map_or((number, 1.0), |rest| (rest.trim(), 100.0));
+    match digits.parse::<f64>().map(|value| value / unit) {
+        Ok(share) if share > 0.0 && share < 1.0 => Ok(share),
+        _ => Err(format!("`{text}` is not a share between 0 and 100 % (example: 2%)")),
+    }
 }
 
 /// Options of `list`.

@@ -1,10 +1,12 @@
 //! `pgdyno report`, and the end of `pgdyno run`: from stored results to pages and tables.
 
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use analysis::finding::Grade;
+use analysis::summary::Study;
 use anyhow::Result;
+use model::run::ExperimentData;
 use report::Input;
 
 use crate::cli::ReportArgs;
@@ -22,8 +24,8 @@ pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
     Ok(worst)
 }
 
-/// Writes the report of one directory and prints its table, or its study as JSON.
-pub(crate) fn explain(dir: &Path, json: bool, strict: bool) -> Result<Exit> {
+/// Writes the reports of one directory; gives what they were drawn from, and where the page is.
+pub(crate) fn write_reports(dir: &Path) -> Result<(ExperimentData, Study, PathBuf)> {
     let data = store::load_experiment(dir)?;
     let study = analysis::study(&data);
     let commands = [format!("pgdyno run {}", dir.join(store::names::EXPERIMENT).display())];
@@ -33,6 +35,12 @@ pub(crate) fn explain(dir: &Path, json: bool, strict: bool) -> Result<Exit> {
     store::write_whole(&html, report::html(&input).as_bytes())?;
     store::write_whole(&dir.join("report.md"), report::markdown(&input).as_bytes())?;
     store::write_whole(&dir.join("runs.csv"), report::runs_csv(&study).as_bytes())?;
+    Ok((data, study, html))
+}
+
+/// Writes the report of one directory and prints its table, or its study as JSON.
+pub(crate) fn explain(dir: &Path, json: bool, strict: bool) -> Result<Exit> {
+    let (_, study, html) = write_reports(dir)?;
     if json {
         print(&report::json(&study))?;
     } else {

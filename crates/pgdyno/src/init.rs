@@ -73,6 +73,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         replace: args.replace,
         stop,
         now: &now,
+        is_enough: None,
     };
     let case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
     let mut watch = |progress| screen.show(progress);

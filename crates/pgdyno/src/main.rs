@@ -3,6 +3,7 @@
 mod acid;
 mod check;
 mod cli;
+mod compare;
 mod explain;
 mod init;
 mod list;
@@ -35,6 +36,8 @@ pub(crate) enum Exit {
     Partial = 2,
     /// Done, but a finding voids a number, and `--strict` was given.
     Void = 3,
+    /// A comparison found what `--fail-on` names.
+    Different = 4,
 }
 
 fn main() -> ExitCode {
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Plan(args) => plan::plan(&args),
         Command::Report(args) => explain::report(&args),
+        Command::Compare(args) => compare::compare(&args),
         Command::List(args) => list::list(&args),
         Command::Init(args) => init::init(&args),
         Command::Check(args) => check::check(&args),

@@ -187,6 +187,7 @@ mod tests {
                 repeats: 1,
                 tool_version: String::new(),
                 made_unix_ns: 0,
+                precision: None,
                 factors: Vec::new(),
                 cases: vec![case],
                 runs: Vec::new(),

@@ -51,6 +51,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         replace: args.replace,
         stop,
         now: &now,
+        is_enough: None,
     };
     let mut screen = Screen::new(&job.plan);
     let program = std::env::current_exe().context("find the program of this process")?;
@@ -79,7 +80,7 @@ struct Job {
 
 fn begun(args: &RunArgs) -> Result<Job> {
     let asked = setup::ask(&args.experiment)?;
-    let path = args.output.clone().unwrap_or_else(|| default_path(&asked));
+    let path = args.output.clone().unwrap_or_else(|| default_path(&asked.plan));
     let dir = ExperimentDir::create(&path, &asked.plan, &asked.experiment_toml)?;
     let Asked { plan, password, password_source, .. } = asked;
     Ok(Job { plan, dir, done: BTreeSet::new(), password, password_source })
@@ -141,11 +142,12 @@ fn exit_of(explained: Exit, is_failed: bool) -> Exit {
     if is_failed && explained == Exit::Done { Exit::Partial } else { explained }
 }
 
-fn default_path(asked: &Asked) -> PathBuf {
+/// Where the results of a plan go unless the user says otherwise.
+pub(crate) fn default_path(plan: &Plan) -> PathBuf {
     let today = jiff::Zoned::now().date().to_string();
     // Different from the seed's last digits, which a repeated experiment shares.
-    let random = ((asked.plan.made_unix_ns / 1000) ^ u64::from(std::process::id())) as u16;
-    store::default_path(Path::new("results"), &asked.plan.name, &today, random)
+    let random = ((plan.made_unix_ns / 1000) ^ u64::from(std::process::id())) as u16;
+    store::default_path(Path::new("results"), &plan.name, &today, random)
 }
 
 #[cfg(test)]

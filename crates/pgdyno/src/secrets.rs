@@ -93,6 +93,9 @@ pub(crate) fn take_carried() -> Result<()> {
     Ok(())
 }
 
+/// Options whose value may name a server.
+const OPTIONS: [&str; 4] = ["--server", "--set", "--a", "--b"];
+
 /// Replaces each target that has a password written in it by one that has none; gives the password.
 fn clean(args: &mut [OsString]) -> Result<Option<Secret>> {
     let mut password = None;
@@ -100,18 +103,24 @@ fn clean(args: &mut [OsString]) -> Result<Option<Secret>> {
     for arg in args {
         let Some(text) = arg.to_str().map(str::to_string) else { continue };
         let (option, value) = match before.as_str() {
-            option @ ("--server" | "--set") => (option.to_string(), Some(text.as_str())),
+            option if OPTIONS.contains(&option) => (option.to_string(), Some(text.as_str())),
             _ => match text.split_once('=') {
-                Some((option @ ("--server" | "--set"), value)) => (option.to_string(), Some(value)),
+                Some((option, value)) if OPTIONS.contains(&option) => (option.to_string(), Some(value)),
                 _ => (String::new(), None),
             },
         };
         let cleaned = match (option.as_str(), value) {
             ("--server", Some(target)) => without_password(target),
-            ("--set", Some(setting)) => clean_setting(setting)?,
-            _ => None,
+            ("", _) => None,
+            (_, Some(setting)) => clean_setting(setting)?,
+            (_, None) => None,
         };
         if let Some((value, secret)) = cleaned {
+            if password.as_ref().is_some_and(|other: &Secret| other.expose() != secret.expose()) {
+                bail!(
+                    "two servers with different passwords were given; put them into a password file (~/.pgpass)"
+                );
+            }
             *arg = if before == option { value } else { format!("{option}={value}") }.into();
             password = Some(secret);
         }
@@ -170,6 +179,11 @@ mod tests {
         check(&["run", "--set", "server.url=postgres://u:S3cret@h/d"], Some("S3cret"));
         check(&["run", "--set", "server.url = postgres://u:S3cret@h/d"], Some("S3cret"));
         check(&["run", "--set=server.url=\"postgres://u:S3cret@h/d\""], Some("S3cret"));
+        check(
+            &["compare", "--a", "server.url=postgres://u:S3cret@h/d", "--b=server.version=18"],
+            Some("S3cret"),
+        );
+        check(&["compare", "--b=server.url=postgres://u:S3cret@h/d"], Some("S3cret"));
         check(&["run", "--server", "host=h user=u", "-c", "8"], None);
         check(&["run", "--set", "workload.scale=10"], None);
     }
@@ -178,5 +192,9 @@ mod tests {
     fn a_list_of_servers_is_refused() {
         let mut args = vec![OsString::from("--set"), OsString::from("server.url=[\"postgres://u:x@h/d\"]")];
         assert!(clean(&mut args).is_err());
+        let url =
+            |side: &str, password: &str| format!("--{side}=server.url=postgres://u:{password}@h/d").into();
+        assert!(clean(&mut [url("a", "x"), url("b", "x")]).is_ok());
+        assert!(clean(&mut [url("a", "x"), url("b", "y")]).is_err());
     }
 }

@@ -4,6 +4,7 @@
 //! leaves out nothing that the analysis doubts.
 
 mod axis;
+mod comparison;
 mod condense;
 mod csv;
 mod format;
@@ -15,7 +16,9 @@ mod scripts;
 mod terminal;
 mod words;
 
+use analysis::comparison::CaseComparison;
 use analysis::summary::Study;
+pub use comparison::NoiseFloor;
 use model::run::ExperimentData;
 
 /// What the page and the Markdown text are drawn from.
@@ -57,4 +60,9 @@ pub fn json(study: &Study) -> String {
         serde_json::to_string(study).expect("paths and keys came from text files, so they are text");
     text.push('\n');
     text
+}
+
+/// A comparison as text for the terminal, with the host's noise floor if it is known.
+pub fn comparison_text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String {
+    comparison::text(case, floor)
 }

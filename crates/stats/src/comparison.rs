@@ -3,10 +3,12 @@
 //! The whole procedure is held to its error rates by simulation (`crates/stats/tests/stats/simulation.rs`).
 
 use crate::estimate::Estimate;
-use crate::{centre, detectable, n_for_half_width, sd, student_t_quantile};
+use crate::{centre, detectable, n_for_half_width, sd, shift, student_t_quantile};
 
 /// Fewest pairs that can give a verdict: with five, no result has a chance below 5 %.
 pub const PAIRS_MIN: usize = 6;
+/// Fewest runs on each side where they are not paired: with three and three, no result has a chance below 10 %.
+pub const UNPAIRED_MIN: usize = 4;
 /// Level of intervals.
 const LEVEL: f64 = 0.95;
 /// Level at which the interval is taken when its width decided when to stop, so that it holds at 95 %: stopping favours
@@ -53,8 +55,10 @@ pub struct Comparison {
     pub ratio: Estimate,
     /// What follows for the margin asked for.
     pub verdict: Verdict,
-    /// Pairs.
+    /// Pairs; of runs that are not paired, the runs of the side that has fewer.
     pub n_pairs: usize,
+    /// Degrees of freedom of the spread.
+    pub df: f64,
     /// The share up to which a difference does not matter.
     pub margin: f64,
     /// Standard deviation of the logarithms of the pairs' ratios.
@@ -73,15 +77,30 @@ pub fn compare_pairs(log_ratios: &[f64], margin: f64, design: Design) -> Option<
     let logs = Estimate { level: LEVEL, ..centre(log_ratios, design.level())? };
     let verdict = judge(&logs, margin.ln_1p());
     let spread = sd(log_ratios)?;
-    Some(Comparison { ratio: logs.map(f64::exp), verdict, n_pairs: log_ratios.len(), margin, spread })
+    let n_pairs = log_ratios.len();
+    Some(Comparison { ratio: logs.map(f64::exp), verdict, n_pairs, df: n_pairs as f64 - 1.0, margin, spread })
+}
+
+/// Compares runs that were not made in pairs, by the logarithms of their figures: the shift with the interval of the rank
+/// sum test ([`shift`]). Whatever changed between the runs of A and those of B is part of it: no statistic can tell.
+/// `None` below [`UNPAIRED_MIN`] runs on each side.
+pub fn compare_unpaired(a_logs: &[f64], b_logs: &[f64], margin: f64) -> Option<Comparison> {
+    if a_logs.len().min(b_logs.len()) < UNPAIRED_MIN {
+        return None;
+    }
+    let logs = shift(a_logs, b_logs, LEVEL)?;
+    let verdict = judge(&logs, margin.ln_1p());
+    let spread = sd(a_logs)?.hypot(sd(b_logs)?);
+    let df = (a_logs.len() + b_logs.len()) as f64 - 2.0;
+    let n_pairs = a_logs.len().min(b_logs.len());
+    Some(Comparison { ratio: logs.map(f64::exp), verdict, n_pairs, df, margin, spread })
 }
 
 impl Comparison {
     /// The smallest difference, as a share of A, that so many pairs with this spread find in 4 of 5 comparisons.
     pub fn detectable(&self) -> Option<f64> {
-        let df = self.n_pairs as f64 - 1.0;
-        let error = self.ratio.map(f64::ln).half_width() / student_t_quantile(0.5 + LEVEL / 2.0, df)?;
-        Some(detectable(error, df, LEVEL, POWER)?.exp_m1())
+        let error = self.ratio.map(f64::ln).half_width() / student_t_quantile(0.5 + LEVEL / 2.0, self.df)?;
+        Some(detectable(error, self.df, LEVEL, POWER)?.exp_m1())
     }
 
     /// About how many more pairs would give a verdict if the estimate stays where it is: the interval must then either

@@ -29,7 +29,9 @@ pub mod variance;
 pub use autocorrelated::{batch_means_interval, block_bootstrap, block_length, effective_sample_size};
 pub use bootstrap::{BCA_MIN, bca};
 pub use change_points::{ChangePoint, ChangeRule, change_points};
-pub use comparison::{Comparison, Design, PAIRS_MIN, Precision, Verdict, compare_pairs};
+pub use comparison::{
+    Comparison, Design, PAIRS_MIN, Precision, UNPAIRED_MIN, Verdict, compare_pairs, compare_unpaired,
+};
 pub use covariate::{Adjusted, control_variate};
 pub use describe::{cv, cv_interval, jain, mean, sd};
 pub use distribution::{

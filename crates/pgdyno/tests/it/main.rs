@@ -8,6 +8,7 @@ mod acid;
 mod adopted;
 mod bad_input;
 mod clusters;
+mod compare;
 mod consent;
 mod embedded;
 mod faults;

@@ -131,6 +131,7 @@ fn plan(shape: &Shape, cases: &[Case], random: &mut Random) -> Plan {
         repeats: shape.repeats,
         tool_version: "0.1.0".to_string(),
         made_unix_ns: 1_795_175_340_000_000_000,
+        precision: None,
         factors,
         cases: cases.to_vec(),
         runs,

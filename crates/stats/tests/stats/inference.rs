@@ -235,6 +235,19 @@ fn verdicts_follow_from_the_interval_and_the_margin() {
 }
 
 #[test]
+fn runs_that_are_not_paired_are_compared_by_the_rank_sum_test() {
+    let a: Vec<f64> = (0..8).map(|i| 0.001 * f64::from(i)).collect();
+    let b: Vec<f64> = a.iter().map(|log| log + 0.05).collect();
+    let result = compare_unpaired(&a, &b, 0.02).unwrap();
+    assert_eq!((result.verdict, result.n_pairs), (Verdict::Higher, 8));
+    assert!((result.ratio.point - 0.05f64.exp()).abs() < 1e-12);
+    assert_eq!(compare_unpaired(&b, &a, 0.02).unwrap().verdict, Verdict::Lower);
+    assert_eq!(compare_unpaired(&a, &a, 0.02).unwrap().verdict, Verdict::Same);
+    assert!(compare_unpaired(&a[..4], &b[..4], 0.02).is_some());
+    assert_eq!(compare_unpaired(&a[..3], &b[..3], 0.02), None);
+}
+
+#[test]
 fn the_width_is_looked_at_seldom_and_only_from_six_pairs_on() {
     let precision = Precision { half_width: 0.01 };
     let reached: Vec<usize> = (0..40).filter(|n| precision.is_reached(&vec![0.001; *n])).collect();

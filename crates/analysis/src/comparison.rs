@@ -1,0 +1,300 @@
+//! Comparing B with A: two cases, of one experiment or of two, by throughput and percentiles of latency.
+//!
+//! Runs of one experiment are paired by block. The verdict is that of `stats::compare_pairs`; what else differs between
+//! A and B is in `differences`, and what casts doubt on the comparison is a finding like any other.
+
+mod differences;
+
+use model::run::{ExperimentData, RunData};
+use serde::Serialize;
+use stats::{Comparison, Design};
+
+pub use differences::Difference;
+
+use crate::case::counts;
+use crate::finding::{Finding, Grade};
+use crate::findings::{self, ComparisonContext};
+use crate::summary::{RunSummary, Study};
+
+/// The share up to which a difference does not matter, unless another is asked for.
+pub const MARGIN: f64 = 0.02;
+
+/// One side: a case of an experiment.
+#[derive(Debug, Clone, Copy)]
+pub struct Side<'a> {
+    /// What was recorded.
+    pub data: &'a ExperimentData,
+    /// What it means.
+    pub study: &'a Study,
+    /// Number of the case.
+    pub case: u32,
+}
+
+impl<'a> Side<'a> {
+    pub(crate) fn runs(self) -> impl Iterator<Item = &'a RunSummary> {
+        self.study.runs.iter().filter(move |run| run.case == self.case)
+    }
+
+    pub(crate) fn counting(self) -> impl Iterator<Item = &'a RunSummary> {
+        self.runs().filter(|run| counts(run))
+    }
+
+    /// The records of the first run that counts: what the case was measured on.
+    pub(crate) fn first(self) -> Option<&'a RunData> {
+        let run = self.counting().next()?.run;
+        self.data.runs.iter().find(|data| data.record.spec.run == run)
+    }
+
+    fn label(self) -> String {
+        self.data.plan.case(self.case).map(model::case::Case::label).unwrap_or_default()
+    }
+}
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Figure {
+    /// Committed transactions per second.
+    Throughput,
+    /// Median latency.
+    P50,
+    /// 95th percentile of latency.
+    P95,
+    /// 99th percentile of latency.
+    P99,
+}
+
+impl Figure {
+    /// All of them, in the order of tables.
+    pub const ALL: [Figure; 4] = [Figure::Throughput, Figure::P50, Figure::P95, Figure::P99];
+
+    /// The word for people.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Figure::Throughput => "throughput",
+            Figure::P50 => "p50",
+            Figure::P95 => "p95",
+            Figure::P99 => "p99",
+        }
+    }
+
+    fn of(self, run: &RunSummary) -> Option<f64> {
+        let latency =
+            |of: fn(&crate::summary::LatencySummary) -> u64| run.latency.as_ref().map(|l| of(l) as f64);
+        match self {
+            Figure::Throughput => run.tps,
+            Figure::P50 => latency(|l| l.p50_ns),
+            Figure::P95 => latency(|l| l.p95_ns),
+            Figure::P99 => latency(|l| l.p99_ns),
+        }
+    }
+}
+
+/// What a comparison says of B.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// More throughput, or less latency.
+    Faster,
+    /// Less throughput, or more latency.
+    Slower,
+    /// No difference larger than the margin.
+    Same,
+    /// The interval is too wide to tell.
+    Unsure,
+}
+
+/// B over A for one figure.
+#[derive(Debug, Clone, Serialize)]
+pub struct FigureComparison {
+    /// Which figure.
+    pub figure: Figure,
+    /// Median of A's runs: transactions per second, or nanoseconds.
+    pub a_median: Option<f64>,
+    /// Median of B's runs.
+    pub b_median: Option<f64>,
+    /// The comparison; `None` with too few pairs.
+    pub result: Option<Ratio>,
+}
+
+/// A ratio with its interval, and what follows.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Ratio {
+    /// B over A.
+    pub ratio: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+    /// Level of the interval: 0.95.
+    pub level: f64,
+    /// What follows for B.
+    pub verdict: Verdict,
+    /// Two-sided chance of such a difference between identical servers.
+    pub p: f64,
+    /// The same after Holm's correction for all cases that were compared at once.
+    pub p_adjusted: f64,
+    /// The smallest difference, as a share, that would be seen in 4 of 5 such comparisons.
+    pub detectable: Option<f64>,
+    /// About how many more pairs would give a verdict, where there is none.
+    pub more_pairs: Option<usize>,
+}
+
+/// How runs of A and B belong together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pairing {
+    /// Each run of A with the run of B of the same block.
+    Blocks,
+    /// Not at all: two experiments.
+    None,
+}
+
+/// One case of A and one of B, compared.
+#[derive(Debug, Clone, Serialize)]
+pub struct CaseComparison {
+    /// A in words.
+    pub a: String,
+    /// B in words.
+    pub b: String,
+    /// How runs belong together.
+    pub pairing: Pairing,
+    /// Pairs, or runs of the side that has fewer.
+    pub n_pairs: usize,
+    /// The share up to which a difference does not matter.
+    pub margin: f64,
+    /// The figure that decides: throughput in a closed loop, the 99th percentile where the rate is given.
+    pub lead: Figure,
+    /// Each figure.
+    pub figures: Vec<FigureComparison>,
+    /// Differences that the experiment asked for.
+    pub declared: Vec<Difference>,
+    /// Other differences.
+    pub undeclared: Vec<Difference>,
+    /// What casts doubt on the comparison, or is worth knowing; findings of the runs are with the runs.
+    pub findings: Vec<Finding>,
+    /// The grade that the findings give.
+    pub grade: Grade,
+}
+
+impl CaseComparison {
+    /// The comparison of the figure that decides.
+    pub fn leading(&self) -> Option<&Ratio> {
+        self.figures.iter().find(|figure| figure.figure == self.lead)?.result.as_ref()
+    }
+
+    /// The verdict that counts: of a table of several cases, a difference must also pass Holm's correction.
+    pub fn verdict(&self) -> Option<Verdict> {
+        let ratio = self.leading()?;
+        let is_difference = matches!(ratio.verdict, Verdict::Faster | Verdict::Slower);
+        Some(if is_difference && ratio.p_adjusted > 0.05 { Verdict::Unsure } else { ratio.verdict })
+    }
+}
+
+/// Compares each A with its B; `margin` is a share ([`MARGIN`]).
+pub fn compare(sides: &[(Side, Side)], margin: f64) -> Vec<CaseComparison> {
+    let mut comparisons: Vec<CaseComparison> =
+        sides.iter().map(|(a, b)| compare_case(*a, *b, margin)).collect();
+    let p: Vec<f64> = comparisons.iter().map(|case| case.leading().map_or(1.0, |ratio| ratio.p)).collect();
+    for (case, adjusted) in comparisons.iter_mut().zip(stats::holm(&p)) {
+        let lead = case.lead;
+        let leading = case.figures.iter_mut().find(|figure| figure.figure == lead);
+        if let Some(ratio) = leading.and_then(|figure| figure.result.as_mut()) {
+            ratio.p_adjusted = adjusted;
+        }
+    }
+    comparisons
+}
+
+fn compare_case(a: Side, b: Side, margin: f64) -> CaseComparison {
+    let is_one_experiment = std::ptr::eq(a.data, b.data);
+    let pairing = if is_one_experiment { Pairing::Blocks } else { Pairing::None };
+    let samples = match pairing {
+        Pairing::Blocks => Samples::paired(a, b),
+        Pairing::None => Samples { a: a.counting().collect(), b: b.counting().collect() },
+    };
+    let design = match a.data.plan.precision {
+        Some(_) => Design::Sequential,
+        None => Design::Fixed,
+    };
+    let is_open = a.data.plan.case(a.case).is_some_and(|case| case.workload.pace.is_open());
+    let figures = Figure::ALL.map(|figure| samples.compare(figure, pairing, design, margin));
+    let (declared, undeclared) = differences::between(a, b);
+    let n_pairs = samples.a.len().min(samples.b.len());
+    let context = ComparisonContext { a, b, pairing, n_pairs, undeclared: &undeclared };
+    let findings = findings::of_comparison(&context);
+    CaseComparison {
+        a: a.label(),
+        b: b.label(),
+        pairing,
+        n_pairs,
+        margin,
+        lead: if is_open { Figure::P99 } else { Figure::Throughput },
+        figures: figures.to_vec(),
+        declared,
+        undeclared,
+        grade: Grade::of(&findings),
+        findings,
+    }
+}
+
+/// The runs that are compared; where they are paired, those of the same place in both lists belong together.
+struct Samples<'a> {
+    a: Vec<&'a RunSummary>,
+    b: Vec<&'a RunSummary>,
+}
+
+impl<'a> Samples<'a> {
+    /// Blocks in which the runs of both sides count.
+    fn paired(a: Side<'a>, b: Side<'a>) -> Samples<'a> {
+        let partner = |run: &RunSummary| b.counting().find(|other| other.block == run.block);
+        let (a, b) = a.counting().filter_map(|run| Some((run, partner(run)?))).unzip();
+        Samples { a, b }
+    }
+
+    fn compare(&self, figure: Figure, pairing: Pairing, design: Design, margin: f64) -> FigureComparison {
+        let values = |runs: &[&RunSummary]| -> Option<Vec<f64>> {
+            runs.iter().map(|run| figure.of(run).filter(|value| *value > 0.0)).collect()
+        };
+        let medians = |runs: &[&RunSummary]| {
+            stats::median(&runs.iter().filter_map(|run| figure.of(run)).collect::<Vec<f64>>())
+        };
+        let result = values(&self.a).zip(values(&self.b)).and_then(|(a, b)| {
+            let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
+            let (a, b) = (logs(&a), logs(&b));
+            match pairing {
+                Pairing::Blocks => {
+                    let ratios: Vec<f64> = a.iter().zip(&b).map(|(a, b)| b - a).collect();
+                    let comparison = stats::compare_pairs(&ratios, margin, design)?;
+                    Some(ratio(figure, comparison, stats::signed_rank_p(&ratios)?))
+                }
+                Pairing::None => {
+                    let comparison = stats::compare_unpaired(&a, &b, margin)?;
+                    Some(ratio(figure, comparison, stats::rank_sum_p(&a, &b)?))
+                }
+            }
+        });
+        FigureComparison { figure, a_median: medians(&self.a), b_median: medians(&self.b), result }
+    }
+}
+
+fn ratio(figure: Figure, comparison: Comparison, p: f64) -> Ratio {
+    let higher_is_faster = figure == Figure::Throughput;
+    Ratio {
+        ratio: comparison.ratio.point,
+        low: comparison.ratio.low,
+        high: comparison.ratio.high,
+        level: comparison.ratio.level,
+        verdict: match comparison.verdict {
+            stats::Verdict::Same => Verdict::Same,
+            stats::Verdict::Unsure => Verdict::Unsure,
+            stats::Verdict::Higher if higher_is_faster => Verdict::Faster,
+            stats::Verdict::Lower if !higher_is_faster => Verdict::Faster,
+            stats::Verdict::Higher | stats::Verdict::Lower => Verdict::Slower,
+        },
+        p,
+        p_adjusted: p,
+        detectable: comparison.detectable(),
+        more_pairs: comparison.more_pairs(),
+    }
+}

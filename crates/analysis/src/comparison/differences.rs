@@ -1,0 +1,230 @@
+//! What differs between A and B besides what was asked for.
+//!
+//! A fair comparison varies one thing (Raasveldt et al., "Fair Benchmarking Considered Difficult", 2018). What the
+//! experiment varies is declared; everything else that is recorded is compared here, and weighed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+
+use model::case::Case;
+use model::host::HostRecord;
+use model::run::RunRecord;
+use model::server::ServerRecord;
+use serde::Serialize;
+
+use super::Side;
+use crate::finding::Severity;
+
+/// One thing that differs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Difference {
+    /// What: `setting work_mem`, `scale`, `kernel`.
+    pub what: String,
+    /// Its value in A.
+    pub a: String,
+    /// Its value in B.
+    pub b: String,
+    /// How much it weighs if nobody asked for it: void where the figures then answer another question.
+    pub severity: Severity,
+}
+
+/// Settings that say where a server lives or what it logs, or that other settings give: no two servers agree in them.
+const UNCOMPARED_SETTINGS: &[&str] = &[
+    "allow_system_table_mods",
+    "application_name",
+    "cluster_name",
+    "config_file",
+    "data_directory",
+    "data_directory_mode",
+    "debug_assertions",
+    "external_pid_file",
+    "hba_file",
+    "ident_file",
+    "in_hot_standby",
+    "listen_addresses",
+    "lc_messages",
+    "num_os_semaphores",
+    "port",
+    "primary_conninfo",
+    "search_path",
+    "server_version",
+    "server_version_num",
+    "shared_memory_size",
+    "shared_memory_size_in_huge_pages",
+    "stats_temp_directory",
+    "TimeZone",
+    "timezone",
+    "unix_socket_directories",
+    "unix_socket_group",
+    "unix_socket_permissions",
+];
+
+/// Settings without which a commit is another promise.
+const DURABILITY: &[&str] = &["fsync", "full_page_writes", "synchronous_commit", "wal_sync_method"];
+
+/// Facts of a host that are never the same twice, or no property of it.
+const UNCOMPARED_FACTS: &[&str] = &["boot_id", "load_average", "container", "kernel_options"];
+
+/// Declared differences and others.
+pub(super) fn between(a: Side, b: Side) -> (Vec<Difference>, Vec<Difference>) {
+    let (Some(a_case), Some(b_case)) = (a.data.plan.case(a.case), b.data.plan.case(b.case)) else {
+        return (Vec::new(), Vec::new());
+    };
+    let mut list = List::default();
+    let is_one_experiment = std::ptr::eq(a.data, b.data);
+    list.cases(a_case, b_case, is_one_experiment);
+    if let (Some(a), Some(b)) = (a.first(), b.first()) {
+        list.records(&a.record, &b.record);
+    }
+    (list.declared, list.undeclared)
+}
+
+#[derive(Default)]
+struct List {
+    declared: Vec<Difference>,
+    undeclared: Vec<Difference>,
+    /// Names of settings that the cases set differently.
+    set: BTreeSet<String>,
+    /// The cases name different servers.
+    is_other_server: bool,
+}
+
+impl List {
+    /// Notes a difference, if it is one.
+    fn note(&mut self, is_declared: bool, severity: Severity, what: &str, a: &str, b: &str) {
+        if a == b {
+            return;
+        }
+        let list = if is_declared { &mut self.declared } else { &mut self.undeclared };
+        list.push(Difference { what: what.to_string(), a: a.to_string(), b: b.to_string(), severity });
+    }
+
+    fn debug(&mut self, is_declared: bool, severity: Severity, what: &str, a: &impl Debug, b: &impl Debug) {
+        self.note(is_declared, severity, what, &format!("{a:?}"), &format!("{b:?}"));
+    }
+
+    /// What was asked for: servers and settings may differ, the load only as a factor of one experiment.
+    fn cases(&mut self, a: &Case, b: &Case, is_one_experiment: bool) {
+        self.is_other_server = a.server.source != b.server.source;
+        self.debug(true, Severity::Note, "server", &a.server.source, &b.server.source);
+        self.debug(true, Severity::Note, "WAL directory", &a.server.wal_directory, &b.server.wal_directory);
+        let names: BTreeSet<&String> = a.server.settings.keys().chain(b.server.settings.keys()).collect();
+        for name in names {
+            let value =
+                |case: &Case| case.server.settings.get(name).cloned().unwrap_or("not set".to_string());
+            if value(a) != value(b) {
+                self.set.insert(name.clone());
+            }
+            self.note(true, Severity::Note, &format!("setting {name}"), &value(a), &value(b));
+        }
+        let (x, y) = (&a.workload, &b.workload);
+        let asked = is_one_experiment;
+        self.note(asked, Severity::Void, "workload", x.kind.as_str(), y.kind.as_str());
+        self.debug(asked, Severity::Void, "scale", &x.scale, &y.scale);
+        self.debug(asked, Severity::Void, "clients", &x.n_clients, &y.n_clients);
+        self.note(asked, Severity::Void, "pace", &x.pace.to_string(), &y.pace.to_string());
+        self.note(asked, Severity::Void, "protocol", x.protocol.as_str(), y.protocol.as_str());
+        self.note(asked, Severity::Void, "layout", &x.layout.to_string(), &y.layout.to_string());
+        let scripts = |case: &Case| {
+            let brief = |script: &model::script::CaseScript| {
+                (script.name.clone(), script.weight, script.sha256.clone())
+            };
+            case.workload.scripts.iter().map(brief).collect::<Vec<_>>()
+        };
+        self.debug(asked, Severity::Void, "scripts", &scripts(a), &scripts(b));
+        self.debug(asked, Severity::Void, "variables", &x.defines, &y.defines);
+        self.debug(asked, Severity::Void, "data", &x.data, &y.data);
+        self.debug(asked, Severity::Void, "TPC-C", &(x.tpcc, x.all_warehouses), &(y.tpcc, y.all_warehouses));
+        self.debug(asked, Severity::Doubt, "driver threads", &x.n_threads, &y.n_threads);
+        self.debug(asked, Severity::Doubt, "lengths of a run", &a.window, &b.window);
+        self.debug(asked, Severity::Doubt, "preparation", &a.prepare, &b.prepare);
+    }
+
+    /// What was found on the machines.
+    fn records(&mut self, a: &RunRecord, b: &RunRecord) {
+        self.note(false, Severity::Doubt, "version of pgdyno", &a.tool_version, &b.tool_version);
+        let poller = |record: &RunRecord| record.ready.as_ref().map(|ready| format!("{:?}", ready.poller));
+        self.debug(false, Severity::Doubt, "poller", &poller(a), &poller(b));
+        if let (Some(a), Some(b)) = (&a.server, &b.server) {
+            self.servers(a, b);
+        }
+        if let (Some(a), Some(b)) = (&a.host, &b.host) {
+            self.hosts(a, b);
+        }
+    }
+
+    fn servers(&mut self, a: &ServerRecord, b: &ServerRecord) {
+        let other = self.is_other_server;
+        self.note(other, Severity::Doubt, "release", &a.release(), &b.release());
+        let unless_other = |severity| if other { Severity::Doubt } else { severity };
+        let checksums = unless_other(Severity::Void);
+        self.debug(false, checksums, "data checksums", &a.data_checksums, &b.data_checksums);
+        self.debug(false, Severity::Void, "standby", &a.in_recovery, &b.in_recovery);
+        let assertions =
+            |server: &ServerRecord| server.setting("debug_assertions").unwrap_or("off").to_string();
+        self.note(false, Severity::Void, "assertions", &assertions(a), &assertions(b));
+        for what in ["CC", "CFLAGS", "CONFIGURE"] {
+            // The directories of an installation are no property of the code.
+            let flags = |server: &ServerRecord| {
+                let text = server.build.get(what).map(String::as_str).unwrap_or_default();
+                let words = text
+                    .split_whitespace()
+                    .filter(|word| !word.contains("dir=") && !word.contains("prefix="));
+                words.collect::<Vec<&str>>().join(" ")
+            };
+            self.note(false, Severity::Doubt, &format!("build, {what}"), &flags(a), &flags(b));
+        }
+        let (small, large) = (a.database_bytes.min(b.database_bytes), a.database_bytes.max(b.database_bytes));
+        if large as f64 > 1.02 * small as f64 {
+            let severity = if other { Severity::Note } else { Severity::Doubt };
+            let mb = |server: &ServerRecord| format!("{:.1} MB", server.database_bytes as f64 / 1e6);
+            self.note(false, severity, "size of the database", &mb(a), &mb(b));
+        }
+        self.settings(a, b);
+    }
+
+    fn settings(&mut self, a: &ServerRecord, b: &ServerRecord) {
+        for (name, setting) in &a.settings {
+            let Some(other) = b.settings.get(name) else { continue };
+            let is_uncompared = UNCOMPARED_SETTINGS.contains(&name.as_str()) || name.starts_with("log_");
+            if is_uncompared || self.set.contains(name) || name == "data_checksums" {
+                continue;
+            }
+            let is_default = self.is_other_server && setting.source == "default" && other.source == "default";
+            let severity = match name.as_str() {
+                name if DURABILITY.contains(&name) => Severity::Void,
+                _ if is_default => Severity::Note,
+                _ => Severity::Doubt,
+            };
+            self.note(false, severity, &format!("setting {name}"), &setting.value, &other.value);
+        }
+    }
+
+    fn hosts(&mut self, a: &HostRecord, b: &HostRecord) {
+        self.note(false, Severity::Void, "host", &a.hostname, &b.hostname);
+        self.note(false, Severity::Void, "processor", &a.cpu_model, &b.cpu_model);
+        self.debug(false, Severity::Void, "processors", &a.n_cpus, &b.n_cpus);
+        let gib = |host: &HostRecord| format!("{:.0} GiB", host.memory_bytes as f64 / f64::from(1 << 30));
+        self.note(false, Severity::Void, "memory", &gib(a), &gib(b));
+        self.note(false, Severity::Doubt, "kernel", &a.kernel, &b.kernel);
+        self.note(false, Severity::Doubt, "operating system", &a.os, &b.os);
+        self.map("", &a.facts, &b.facts);
+        for (role, mount) in &a.mounts {
+            let Some(other) = b.mounts.get(role).filter(|_| role != "results") else { continue };
+            let what = format!("file system of {role}");
+            let text = |mount: &model::host::MountRecord| {
+                format!("{} on {} ({})", mount.fs_type, mount.device, mount.options)
+            };
+            self.note(false, Severity::Doubt, &what, &text(mount), &text(other));
+            self.map(&format!("device of {role}, "), &mount.facts, &other.facts);
+        }
+    }
+
+    fn map(&mut self, of: &str, a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) {
+        for (name, value) in a.iter().filter(|(name, _)| !UNCOMPARED_FACTS.contains(&name.as_str())) {
+            if let Some(other) = b.get(name) {
+                self.note(false, Severity::Doubt, &format!("{of}{name}"), value, other);
+            }
+        }
+    }
+}

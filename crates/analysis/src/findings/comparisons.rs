@@ -1,0 +1,84 @@
+//! Findings about a comparison of two cases.
+
+use stats::{PAIRS_MIN, UNPAIRED_MIN};
+
+use super::words::{excerpt, list, plural};
+use super::{ComparisonContext, Rule};
+use crate::comparison::{Difference, Pairing, Side};
+use crate::finding::{Finding, Severity};
+
+pub(super) const UNDECLARED_DIFFERENCE: Rule = Rule {
+    id: "undeclared-difference",
+    title: "A and B differ in what nobody asked for",
+    severity: "Void when the load, the scale of the data, durability, checksums, assertions or the machine differ; Doubt \
+               for other settings, builds, kernels and devices; Note for defaults of different versions",
+    source: "Raasveldt et al. 2018, fair benchmarking: only what is asked for may differ; what voids is our convention",
+    advice: "Make A and B the same but for what is asked, or vary it as a factor; --force shows the comparison all the same.",
+};
+
+/// One finding for each weight.
+pub(super) fn undeclared_differences(context: &ComparisonContext) -> Vec<Finding> {
+    let of = |severity: Severity| {
+        let words = |d: &Difference| format!("{}: {} and {}", d.what, excerpt(&d.a), excerpt(&d.b));
+        let found: Vec<String> =
+            context.undeclared.iter().filter(|d| d.severity == severity).map(words).collect();
+        (!found.is_empty()).then(|| {
+            UNDECLARED_DIFFERENCE.finds(severity, format!("A and B also differ in {}", list(&found, 6)))
+        })
+    };
+    [Severity::Void, Severity::Doubt, Severity::Note].into_iter().filter_map(of).collect()
+}
+
+pub(super) const NOT_INTERLEAVED: Rule = Rule {
+    id: "not-interleaved",
+    title: "A and B were not measured in turns",
+    severity: "Doubt when A and B are of two experiments",
+    source: "A/A study and simulation: blocks of identical runs, one after the other, differ in 8 to 92 % of cases",
+    advice: "Measure both in one experiment, in pairs: pgdyno compare --a KEY=VALUE --b KEY=VALUE.",
+};
+
+pub(super) fn not_interleaved(context: &ComparisonContext) -> Option<Finding> {
+    let moment = |side: Side| side.first().and_then(|run| run.record.go_unix_ns);
+    let apart = match (moment(context.a), moment(context.b)) {
+        (Some(a), Some(b)) => format!("{:.1} h lie between their first runs", a.abs_diff(b) as f64 / 3.6e12),
+        _ => "nobody knows how long lies between them".to_string(),
+    };
+    let evidence = format!("{apart}: whatever changed meanwhile is part of the difference");
+    (context.pairing == Pairing::None).then(|| NOT_INTERLEAVED.finds(Severity::Doubt, evidence))
+}
+
+pub(super) const TOO_FEW_PAIRS: Rule = Rule {
+    id: "too-few-pairs",
+    title: "Too few pairs for a verdict",
+    severity: "Doubt below six pairs, or four runs on each side where they are not paired",
+    source: "signed rank test: with five pairs no result has a chance below 6 %; rank sum test: with three and three, 10 %",
+    advice: "Run more blocks.",
+};
+
+pub(super) fn too_few_pairs(context: &ComparisonContext) -> Option<Finding> {
+    let (least, noun) = match context.pairing {
+        Pairing::Blocks => (PAIRS_MIN, "pair"),
+        Pairing::None => (UNPAIRED_MIN, "run"),
+    };
+    let evidence = format!("{} of {least} that are needed", plural(context.n_pairs as u64, noun));
+    (context.n_pairs < least).then(|| TOO_FEW_PAIRS.finds(Severity::Doubt, evidence))
+}
+
+pub(super) const PAIRS_EXCLUDED: Rule = Rule {
+    id: "pairs-excluded",
+    title: "Pairs were left out",
+    severity: "Note when a run that was begun does not count, and with it its pair",
+    source: "design: nothing is dropped silently; a run without its partner would weigh on one side only",
+    advice: "Look at the findings of these runs.",
+};
+
+pub(super) fn pairs_excluded(context: &ComparisonContext) -> Option<Finding> {
+    let lost = |side: Side| {
+        let begun: Vec<u32> = side.runs().map(|run| run.run).collect();
+        let counting: Vec<u32> = side.counting().map(|run| run.run).collect();
+        begun.into_iter().filter(move |run| !counting.contains(run)).map(|run| run.to_string())
+    };
+    let runs: Vec<String> = lost(context.a).chain(lost(context.b)).collect();
+    let evidence = format!("runs {} do not count", list(&runs, 8));
+    (!runs.is_empty()).then(|| PAIRS_EXCLUDED.finds(Severity::Note, evidence))
+}

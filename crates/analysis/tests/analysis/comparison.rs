@@ -1,0 +1,222 @@
+//! Comparisons of synthetic experiments: pairs, verdicts, differences, and the findings that follow.
+
+use analysis::comparison::{CaseComparison, Figure, MARGIN, Pairing, Side, Verdict, compare};
+use analysis::finding::{Finding, Grade, Severity};
+use analysis::study;
+use model::case::Case;
+use model::event::EventKind;
+use model::load::Pace;
+use model::plan::{RunSpec, RunState, StateLine};
+use model::run::{ExperimentData, RunData};
+use model::server::Setting;
+
+use crate::quiet::{self, event, set_committed};
+
+/// Two cases in so many blocks; runs of case 2 commit `effect` times as much.
+fn pairs(n: u32, effect: f64) -> ExperimentData {
+    let mut data = quiet::experiment(n, Vec::new());
+    let other = |name: &str, id: u32| Case {
+        levels: [("server.settings.wal_compression".to_string(), name.to_string())].into(),
+        ..quiet::case(id)
+    };
+    data.plan.cases = vec![other("off", 1), other("on", 2)];
+    data.plan.runs.clear();
+    for block in 1..=n {
+        // Both disturbed alike within a block, and a little by themselves.
+        let level = 1000.0 + 100.0 * f64::from(block % 4);
+        for case in [1, 2] {
+            let spec = RunSpec { run: 2 * block + case - 2, block, case, seed: 1 };
+            let mut run = quiet::run_of(spec.clone());
+            let own = f64::from((block * 7 + case * 3) % 5);
+            let factor = if case == 2 { effect } else { 1.0 };
+            set_committed(&mut run, 0..35, |_| (level * factor + own).round() as u64);
+            run.record.case = data.plan.cases[case as usize - 1].clone();
+            data.plan.runs.push(spec);
+            data.runs.push(run);
+        }
+    }
+    data
+}
+
+fn compare_cases(data: &ExperimentData) -> CaseComparison {
+    let study = study(data);
+    let side = |case| Side { data, study: &study, case };
+    compare(&[(side(1), side(2))], MARGIN).remove(0)
+}
+
+fn of_figure(comparison: &CaseComparison, figure: Figure) -> Option<Verdict> {
+    comparison.figures.iter().find(|f| f.figure == figure).unwrap().result.map(|ratio| ratio.verdict)
+}
+
+#[test]
+fn pairs_see_through_what_disturbs_both_runs_of_a_block() {
+    let check = |effect: f64, expected: Verdict| {
+        let result = compare_cases(&pairs(10, effect));
+        assert_eq!((result.verdict(), result.pairing, result.n_pairs), (Some(expected), Pairing::Blocks, 10));
+        let ratio = result.leading().unwrap();
+        assert!((ratio.ratio / effect - 1.0).abs() < 0.005, "{ratio:?}");
+        assert!(ratio.low <= ratio.ratio && ratio.ratio <= ratio.high && ratio.detectable.unwrap() < 0.02);
+        result
+    };
+    assert_eq!(check(1.05, Verdict::Faster).grade, Grade::Valid);
+    check(0.95, Verdict::Slower);
+    let same = check(1.0, Verdict::Same);
+    assert_eq!(of_figure(&same, Figure::P99), Some(Verdict::Same));
+    assert_eq!((same.a.as_str(), same.b.as_str()), ("wal_compression off", "wal_compression on"));
+}
+
+#[test]
+fn more_latency_is_slower_and_leads_where_the_rate_is_given() {
+    let mut data = pairs(8, 1.0);
+    for run in data.runs.iter_mut().filter(|run| run.record.spec.case == 2) {
+        for stamped in &mut run.histograms {
+            let slow: Vec<u64> = quiet::latencies_ns(stamped.t).iter().map(|ns| ns * 11 / 10).collect();
+            stamped.line = quiet::histogram(&stamped.line.tag, &slow);
+        }
+    }
+    let closed = compare_cases(&data);
+    assert_eq!((closed.lead, closed.verdict()), (Figure::Throughput, Some(Verdict::Same)));
+    assert_eq!(of_figure(&closed, Figure::P50), Some(Verdict::Slower));
+    data.plan.cases.iter_mut().for_each(|case| case.workload.pace = Pace::Poisson { rate_per_s: 1000.0 });
+    let open = compare_cases(&data);
+    assert_eq!((open.lead, open.verdict()), (Figure::P99, Some(Verdict::Slower)));
+}
+
+#[test]
+fn a_comparison_that_stopped_early_has_a_wider_interval_and_is_whole() {
+    let fixed = pairs(10, 1.03);
+    let mut early = fixed.clone();
+    early.plan.precision = Some(0.01);
+    early.plan.runs.extend((21..=30).map(|run| RunSpec { run, block: 99, case: 1, seed: 1 }));
+    assert!(study(&early).partial.is_some());
+    let done = StateLine { t_unix_ns: 1, run: 0, state: RunState::Completed, reason: String::new() };
+    early.state.push(done);
+    assert_eq!(study(&early).partial, None);
+    let width = |data: &ExperimentData| {
+        let ratio = *compare_cases(data).leading().unwrap();
+        ratio.high - ratio.low
+    };
+    assert!(width(&early) > width(&fixed));
+}
+
+#[test]
+fn among_several_cases_a_difference_must_pass_holms_correction() {
+    let one = pairs(6, 1.05);
+    let explained = study(&one);
+    let side = |case| Side { data: &one, study: &explained, case };
+    assert_eq!(compare(&[(side(1), side(2))], MARGIN)[0].verdict(), Some(Verdict::Faster));
+    let both = compare(&[(side(1), side(2)), (side(1), side(2))], MARGIN);
+    assert_eq!(both[0].verdict(), Some(Verdict::Unsure), "p = 2/64 twice");
+    assert!((both[0].leading().unwrap().p_adjusted - 0.0625).abs() < 1e-12);
+}
+
+/// Finding, weight, words, and what must be disturbed in ten pairs for it.
+pub(crate) type Disturb = fn(&mut ExperimentData);
+pub(crate) const TABLE: &[(&str, Severity, &str, Disturb)] = &[
+    ("undeclared-difference", Severity::Void, "data checksums: false and true", |data| {
+        each_b(data, |run| run.record.server.as_mut().unwrap().data_checksums = true);
+    }),
+    ("undeclared-difference", Severity::Void, "setting fsync: on and off", |data| {
+        each_b(data, |run| setting(run, "fsync", "off"));
+    }),
+    ("undeclared-difference", Severity::Void, "assertions: off and on", |data| {
+        each_b(data, |run| setting(run, "debug_assertions", "on"));
+    }),
+    ("undeclared-difference", Severity::Void, "host: bench1 and bench2", |data| {
+        data.runs
+            .iter_mut()
+            .for_each(|run| run.record.host.as_mut().unwrap().hostname = "bench1".to_string());
+        each_b(data, |run| run.record.host.as_mut().unwrap().hostname = "bench2".to_string());
+    }),
+    ("undeclared-difference", Severity::Doubt, "setting shared_buffers: 128MB and 1GB", |data| {
+        each_b(data, |run| setting(run, "shared_buffers", "1GB"));
+    }),
+    ("undeclared-difference", Severity::Doubt, "build, CFLAGS: -O2 and -O3", |data| {
+        let flags = |run: &mut RunData, text: &str| {
+            run.record.server.as_mut().unwrap().build.insert("CFLAGS".to_string(), text.to_string());
+        };
+        data.runs.iter_mut().for_each(|run| flags(run, "-O2"));
+        data.runs.iter_mut().filter(|run| run.record.spec.case == 2).for_each(|run| flags(run, "-O3"));
+    }),
+    ("undeclared-difference", Severity::Doubt, "size of the database", |data| {
+        each_b(data, |run| run.record.server.as_mut().unwrap().database_bytes *= 2);
+    }),
+    ("undeclared-difference", Severity::Note, "setting shared_buffers", |data| {
+        data.plan.cases[1].server.source = model::case::ServerSource::Version("17".parse().unwrap());
+        each_b(data, |run| setting(run, "shared_buffers", "1GB"));
+    }),
+    ("too-few-pairs", Severity::Doubt, "5 pairs of 6 that are needed", |data| data.runs.truncate(10)),
+    ("pairs-excluded", Severity::Note, "runs 2 do not count", |data| {
+        data.runs[1].events.push(event(12.0, EventKind::ConnectionLost, "57P01"));
+    }),
+];
+
+fn each_b(data: &mut ExperimentData, change: fn(&mut RunData)) {
+    data.runs.iter_mut().filter(|run| run.record.spec.case == 2).for_each(change);
+}
+
+fn setting(run: &mut RunData, name: &str, value: &str) {
+    let setting = Setting { value: value.to_string(), source: "default".to_string() };
+    run.record.server.as_mut().unwrap().settings.insert(name.to_string(), setting);
+}
+
+#[test]
+fn what_casts_doubt_on_a_comparison_is_found() {
+    assert_eq!(compare_cases(&pairs(10, 1.0)).findings, []);
+    for (id, severity, words, disturb) in TABLE {
+        let mut data = pairs(10, 1.0);
+        disturb(&mut data);
+        let findings = compare_cases(&data).findings;
+        let fits = |f: &&Finding| f.id == *id && f.severity == *severity && f.evidence.contains(words);
+        assert!(findings.iter().any(|finding| fits(&finding)), "{id} {words}: {findings:#?}");
+    }
+}
+
+#[test]
+fn what_was_asked_for_is_declared() {
+    let mut data = pairs(6, 1.0);
+    data.plan.cases[1].server.settings.insert("fsync".to_string(), "off".to_string());
+    each_b(&mut data, |run| setting(run, "fsync", "off"));
+    data.plan.cases[1].workload.n_clients = 16;
+    // Where a server lives and when it was started is no difference.
+    each_b(&mut data, |run| {
+        setting(run, "port", "5433");
+        setting(run, "log_min_messages", "error");
+        run.record.host.as_mut().unwrap().facts.insert("boot_id".to_string(), "x".to_string());
+    });
+    let result = compare_cases(&data);
+    assert_eq!((result.undeclared.as_slice(), result.grade), (&[][..], Grade::Valid));
+    let declared: Vec<&str> = result.declared.iter().map(|difference| difference.what.as_str()).collect();
+    assert_eq!(declared, ["setting fsync", "clients"]);
+}
+
+#[test]
+fn two_experiments_are_not_paired_and_their_loads_must_be_the_same() {
+    let (a, mut b) = (pairs(6, 1.0), pairs(6, 1.0));
+    let compare_both = |a: &ExperimentData, b: &ExperimentData| {
+        let (of_a, of_b) = (study(a), study(b));
+        compare(&[(Side { data: a, study: &of_a, case: 1 }, Side { data: b, study: &of_b, case: 1 })], MARGIN)
+            .remove(0)
+    };
+    let same = compare_both(&a, &b);
+    let ids: Vec<&str> = same.findings.iter().map(|finding| finding.id).collect();
+    assert_eq!((ids.as_slice(), same.pairing), (&["not-interleaved"][..], Pairing::None));
+    assert!(same.leading().is_some());
+    b.plan.cases[0].workload.scale = 7;
+    b.plan.cases[0].workload.n_clients = 16;
+    let other = compare_both(&a, &b);
+    assert_eq!(other.grade, Grade::Void);
+    assert!(
+        other.findings[0].evidence.contains("scale: 100 and 7, clients: 8 and 16"),
+        "{:?}",
+        other.findings
+    );
+    b.runs.truncate(5);
+    let few = compare_both(&a, &b);
+    assert_eq!(few.verdict(), None);
+    assert!(
+        few.findings.iter().any(|f| f.evidence.contains("3 runs of 4 that are needed")),
+        "{:?}",
+        few.findings
+    );
+}

@@ -1,0 +1,58 @@
+//! The noise floor of a host: what the last A/A comparison on it could see. Kept beside the binaries and clusters.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::PathBuf;
+
+use analysis::comparison::CaseComparison;
+use anyhow::{Context, Result};
+use model::run::{ExperimentData, RunRecord};
+use report::NoiseFloor;
+use server::Cache;
+
+/// One JSON object per line, the newest last.
+fn path(cache: &Cache) -> PathBuf {
+    cache.dir.join("noise-floors.jsonl")
+}
+
+/// What an A/A comparison says of its host; `None` without a verdict.
+pub(super) fn of(comparison: &CaseComparison, data: &ExperimentData) -> Option<NoiseFloor> {
+    let ratio = comparison.leading()?;
+    let run = &data.runs.last()?.record;
+    Some(NoiseFloor {
+        t_unix_ns: run.go_unix_ns?,
+        hostname: hostname(run).to_string(),
+        workload: run.case.workload.kind.to_string(),
+        n_clients: run.case.workload.n_clients,
+        n_pairs: comparison.n_pairs,
+        half_width: 0.5 * (ratio.high - ratio.low),
+        detectable: ratio.detectable,
+    })
+}
+
+/// Adds it to those that are kept.
+pub(super) fn keep(cache: &Cache, floor: &NoiseFloor) -> Result<()> {
+    let path = path(cache);
+    let context = || format!("cannot keep the noise floor in `{}`", path.display());
+    fs::create_dir_all(&cache.dir).with_context(context)?;
+    let mut file = OpenOptions::new().create(true).append(true).open(&path).with_context(context)?;
+    writeln!(file, "{}", serde_json::to_string(floor)?).with_context(context)
+}
+
+/// The newest that was measured on the host of these runs, of the same workload if there is one.
+pub(super) fn last(cache: &Cache, data: &ExperimentData) -> Option<NoiseFloor> {
+    let run = &data.runs.first()?.record;
+    let text = fs::read_to_string(path(cache)).ok()?;
+    // A line that a later version wrote otherwise is none of ours.
+    let kept: Vec<NoiseFloor> = text
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .filter(|floor: &NoiseFloor| floor.hostname == hostname(run))
+        .collect();
+    let workload = run.case.workload.kind.as_str();
+    kept.iter().rev().find(|floor| floor.workload == workload).or(kept.last()).cloned()
+}
+
+fn hostname(run: &RunRecord) -> &str {
+    run.host.as_ref().map(|host| host.hostname.as_str()).unwrap_or_default()
+}

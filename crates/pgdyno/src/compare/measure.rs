@@ -1,0 +1,201 @@
+//! The measuring form of `pgdyno compare`: two cases in pairs of runs, until the interval is narrow or the time is over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use experiment::conduct::{self, Order, measured_tps};
+use experiment::file::Override;
+use experiment::pairs::{self, Changes, Pairs};
+use experiment::stage::{self, Site};
+use model::plan::{Plan, RunState};
+use model::run::RunRecord;
+use server::Cache;
+use stats::Precision;
+use store::ExperimentDir;
+
+use super::{Explained, finish, floor};
+use crate::cli::{CompareArgs, ExperimentArgs};
+use crate::plan::AROUND_LOAD_S;
+use crate::screen::Screen;
+use crate::setup::{self, Asked};
+use crate::{Exit, explain, run, say, signals};
+
+/// Most pairs of a comparison whose number is not given.
+const PAIRS_MAX: u32 = 500;
+
+/// Measures A and B and compares them.
+pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
+    if !args.aa && args.a.is_empty() && args.b.is_empty() {
+        bail!(
+            "nothing to compare: name two results directories, or what differs with --a and --b, or use --aa"
+        );
+    }
+    let stop = signals::stop_flag();
+    let a = setup::ask(&experiment_args(args, &args.a))?;
+    let b = setup::ask(&experiment_args(args, &args.b))?;
+    let experiment_toml = both_tomls(&a, &b);
+    let (password, password_source) = match a.password {
+        Some(_) => (a.password, a.password_source),
+        None => (b.password, b.password_source),
+    };
+    let of_run_s = a.plan.cases.first().map_or(0, |case| case.window.load_s());
+    let plan = pairs::plan((a.plan, changes(&args.a)?), (b.plan, changes(&args.b)?), wanted(args, of_run_s));
+    let plan = plan.map_err(anyhow::Error::msg)?;
+    let path = args.output.clone().unwrap_or_else(|| run::default_path(&plan));
+    let dir = ExperimentDir::create(&path, &plan, &experiment_toml)?;
+    let cache = Cache::default_location()?;
+    let gauge = Gauge::new(args, &plan);
+    let is_enough = |record: &RunRecord| gauge.is_enough(record);
+    let now = || jiff::Timestamp::now().to_string();
+    let site = Site {
+        cache: &cache,
+        memory_bytes: server::defaults::memory_bytes(),
+        most_clients: plan.cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1),
+        password,
+        password_source,
+        runs_by_data: stage::runs_by_data(&plan),
+        replace: args.replace,
+        stop,
+        now: &now,
+        is_enough: Some(&is_enough),
+    };
+    let mut screen = Screen::new(&plan);
+    let program = std::env::current_exe().context("find the program of this process")?;
+    let order = Order {
+        plan: &plan,
+        dir: &dir,
+        site: &site,
+        program: &program,
+        done: &BTreeSet::new(),
+        tool_version: env!("CARGO_PKG_VERSION"),
+    };
+    let (outcome, result) = conduct::conduct(&order, &mut |progress| screen.show(progress));
+    screen.close();
+    if outcome.completed + outcome.incomplete == 0 {
+        dir.discard();
+        result?;
+        say("stopped before the first run");
+        return Ok(Exit::Partial);
+    }
+    drop(dir);
+    let (data, study, html) = explain::write_reports(&path)?;
+    let explained = Explained { data, study };
+    let comparisons = analysis::comparison::compare(&[(explained.side(1), explained.side(2))], args.margin);
+    if args.aa
+        && let Some(found) = comparisons.first().and_then(|case| floor::of(case, &explained.data))
+    {
+        floor::keep(&cache, &found)?;
+    }
+    let exit = finish(&comparisons, &explained.data, args)?;
+    say(&format!("report: {}", html.display()));
+    if let Err(error) = result {
+        say(&format!("pgdyno: error: {error:#}"));
+        return Ok(Exit::Partial);
+    }
+    Ok(if outcome.stopped || outcome.incomplete > 0 { Exit::Partial } else { exit })
+}
+
+/// The experiment of one side.
+fn experiment_args(args: &CompareArgs, changes: &[String]) -> ExperimentArgs {
+    let list = |value: &Option<String>| value.iter().cloned().collect::<Vec<String>>();
+    let n_cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    // The built-in experiments have several numbers of clients: the one that keeps the processors busy.
+    let usual = args.experiment.is_none().then(|| (2 * n_cpus).clamp(4, 64));
+    ExperimentArgs {
+        experiment: args.experiment.clone(),
+        clients: args.clients.or(usual).into_iter().collect(),
+        scale: list(&args.scale),
+        workload: list(&args.workload),
+        scripts: args.scripts.clone(),
+        measure: args.measure.clone(),
+        ramp_up: args.ramp_up.clone(),
+        set: args.set.iter().chain(changes).cloned().collect(),
+        ..ExperimentArgs::default()
+    }
+}
+
+/// What a side changes, for its name.
+fn changes(texts: &[String]) -> Result<Changes> {
+    let change = |text: &String| {
+        let change = Override::parse(text).map_err(anyhow::Error::msg)?;
+        let value = match change.value {
+            toml::Value::String(text) => text,
+            other => other.to_string(),
+        };
+        Ok((change.key, value))
+    };
+    texts.iter().map(change).collect()
+}
+
+/// A's experiment, with B's as a comment.
+fn both_tomls(a: &Asked, b: &Asked) -> String {
+    let b: Vec<String> =
+        b.experiment_toml.lines().map(|line| format!("# {line}").trim_end().to_string()).collect();
+    format!(
+        "# A of a comparison by pairs; B follows as a comment.\n{}\n# B:\n{}\n",
+        a.experiment_toml,
+        b.join("\n")
+    )
+}
+
+/// As many pairs as are asked for, or as many as the time can hold.
+fn wanted(args: &CompareArgs, load_s: u32) -> Pairs {
+    match args.pairs {
+        Some(n) => Pairs { n_max: n, precision: None },
+        None => {
+            let of_pair_s = 2.0 * (f64::from(load_s) + 0.5 * AROUND_LOAD_S);
+            let n = (args.time.ms as f64 / 1000.0 / of_pair_s).ceil() as u32;
+            Pairs { n_max: n.clamp(stats::PAIRS_MIN as u32, PAIRS_MAX), precision: Some(args.precision) }
+        }
+    }
+}
+
+/// Decides after each pair whether another one is needed.
+struct Gauge {
+    precision: Option<Precision>,
+    time: Duration,
+    made: Mutex<Made>,
+}
+
+/// What was measured so far.
+#[derive(Default)]
+struct Made {
+    /// When the first run was over: what came before it was loading too.
+    first_end: Option<Instant>,
+    /// Throughput of A and B by block.
+    tps: BTreeMap<u32, [Option<f64>; 2]>,
+}
+
+impl Gauge {
+    fn new(args: &CompareArgs, plan: &Plan) -> Gauge {
+        // Where the rate is given, throughput tells nothing: only the time ends the comparison.
+        let is_open = plan.cases.iter().any(|case| case.workload.pace.is_open());
+        let half_width = if is_open { 0.0 } else { args.precision };
+        Gauge {
+            precision: plan.precision.map(|_| Precision { half_width }),
+            time: Duration::from_millis(args.time.ms),
+            made: Mutex::default(),
+        }
+    }
+
+    fn is_enough(&self, record: &RunRecord) -> bool {
+        let Some(precision) = self.precision else { return false };
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let Made { first_end, tps } = &mut *made;
+        let first_end = *first_end.get_or_insert_with(Instant::now);
+        let sides = tps.entry(record.spec.block).or_default();
+        let of_run = measured_tps(record).filter(|_| record.state == RunState::Completed);
+        sides[usize::from(record.spec.case != 1)] = Some(of_run.unwrap_or(0.0));
+        if sides.iter().any(Option::is_none) {
+            return false;
+        }
+        let log = |sides: &[Option<f64>; 2]| Some((sides[1]? / sides[0]?).ln()).filter(|log| log.is_finite());
+        let logs: Vec<f64> = tps.values().filter_map(log).collect();
+        // Since then one run less than two for each pair; would another pair end in time?
+        let of_run = first_end.elapsed() / (2 * tps.len() as u32 - 1);
+        let next = of_run * 2 * (tps.len() as u32 + 1);
+        precision.is_reached(&logs) || next > self.time
+    }
+}

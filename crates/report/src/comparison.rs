@@ -1,0 +1,246 @@
+//! A comparison in words: a verdict with its interval, the figures, and what else differs.
+
+use analysis::comparison::{CaseComparison, Figure, FigureComparison, Pairing, Ratio, Verdict};
+use analysis::finding::Severity;
+
+use crate::{format, words};
+
+/// What an A/A comparison on this host could see.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct NoiseFloor {
+    /// When it was measured, nanoseconds since the Unix epoch.
+    pub t_unix_ns: u64,
+    /// Name of the machine.
+    pub hostname: String,
+    /// Workload that was measured.
+    pub workload: String,
+    /// Clients.
+    pub n_clients: u32,
+    /// Pairs.
+    pub n_pairs: usize,
+    /// Half width of the throughput ratio's interval, as a share.
+    pub half_width: f64,
+    /// The smallest difference that it would have seen, as a share.
+    pub detectable: Option<f64>,
+}
+
+/// One comparison as text, ending with a line break.
+pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String {
+    let mut lines =
+        vec![format!("A: {}", words::one_line(&case.a)), format!("B: {}", words::one_line(&case.b))];
+    lines.push(String::new());
+    lines.push(verdict(case));
+    lines.push(String::new());
+    lines.push(format!("{:<12}{:>14}{:>14}   B to A", "", "A", "B"));
+    lines.extend(case.figures.iter().map(|figure| row(figure, case)));
+    if let Some(detectable) = case.leading().and_then(|ratio| ratio.detectable) {
+        let seen = percent(detectable);
+        lines.push(format!(
+            "smallest difference that this comparison would have seen: {seen} (in 4 of 5 cases)"
+        ));
+    }
+    if let Some(floor) = floor {
+        lines.push(noise_floor(floor));
+    }
+    for difference in &case.declared {
+        let sides = [&difference.a, &difference.b].map(|side| words::one_line(side));
+        lines.push(format!("declared: {}: {} and {}", difference.what, sides[0], sides[1]));
+    }
+    for finding in &case.findings {
+        let weight = match finding.severity {
+            Severity::Void => "void",
+            Severity::Doubt => "doubt",
+            Severity::Note => "note",
+        };
+        lines.push(format!(
+            "{weight}: {}: {} ({})",
+            words::of_id(finding.id),
+            finding.evidence,
+            finding.advice
+        ));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The verdict in one line.
+fn verdict(case: &CaseComparison) -> String {
+    let noun = if case.pairing == Pairing::Blocks { "pair" } else { "run" };
+    let n = match case.pairing {
+        Pairing::Blocks => words::plural(case.n_pairs, noun),
+        Pairing::None => format!("{} each", words::plural(case.n_pairs, noun)),
+    };
+    let Some(ratio) = case.leading() else { return format!("no verdict: {n}") };
+    let interval = interval(ratio);
+    let of =
+        if case.lead == Figure::Throughput { String::new() } else { format!(" by {}", case.lead.as_str()) };
+    let change = percent((ratio.ratio - 1.0).abs());
+    let level = (100.0 * ratio.level).round();
+    match case.verdict().unwrap_or(ratio.verdict) {
+        Verdict::Faster => format!("B is {change} faster{of} ({level:.0} % interval {interval}, {n})"),
+        Verdict::Slower => format!("B is {change} slower{of} ({level:.0} % interval {interval}, {n})"),
+        Verdict::Same => {
+            let margin = percent(case.margin);
+            format!("no difference larger than {margin}{of} ({level:.0} % interval {interval}, {n})")
+        }
+        Verdict::Unsure if ratio.verdict != Verdict::Unsure => {
+            format!(
+                "undecided{of}: {interval} ({n}); by itself it would differ, among so many cases it may be chance"
+            )
+        }
+        Verdict::Unsure => match ratio.more_pairs {
+            Some(more) => format!(
+                "undecided{of}: {interval}; about {} would settle it",
+                words::plural(more, &format!("more {noun}"))
+            ),
+            None => format!("undecided{of}: {interval} ({n})"),
+        },
+    }
+}
+
+fn row(figure: &FigureComparison, case: &CaseComparison) -> String {
+    let value = |value: Option<f64>| match (figure.figure, value) {
+        (_, None) => "-".to_string(),
+        (Figure::Throughput, Some(tps)) => format!("{} tps", format::tps(tps)),
+        (_, Some(ns)) => format!("{} ms", format::ms(ns)),
+    };
+    let change = match &figure.result {
+        None => "no verdict".to_string(),
+        Some(ratio) => {
+            let word = match (ratio.verdict, figure.figure) {
+                (Verdict::Same, _) => format!("no difference larger than {}", percent(case.margin)),
+                (Verdict::Unsure, _) => "undecided".to_string(),
+                (Verdict::Faster, _) => "faster".to_string(),
+                (Verdict::Slower, _) => "slower".to_string(),
+            };
+            format!("{} ({})  {word}", signed(ratio.ratio - 1.0), interval(ratio))
+        }
+    };
+    let name = figure.figure.as_str();
+    format!("{name:<12}{:>14}{:>14}   {change}", value(figure.a_median), value(figure.b_median))
+}
+
+fn noise_floor(floor: &NoiseFloor) -> String {
+    format!(
+        "noise floor of {}, measured {}: ±{} over {} ({}, {} clients)",
+        words::one_line(&floor.hostname),
+        format::utc(floor.t_unix_ns),
+        percent(floor.half_width),
+        words::plural(floor.n_pairs, "A/A pair"),
+        words::one_line(&floor.workload),
+        floor.n_clients
+    )
+}
+
+/// `+2.9 to +5.3 %`.
+fn interval(ratio: &Ratio) -> String {
+    let low = signed(ratio.low - 1.0);
+    format!("{} to {}", low.trim_end_matches(" %"), signed(ratio.high - 1.0))
+}
+
+/// A change as a percentage with its sign and one decimal, two below 1 %: `+4.1 %`.
+fn signed(share: f64) -> String {
+    let percent = 100.0 * share;
+    if percent.abs() < 0.995 { format!("{percent:+.2} %") } else { format!("{percent:+.1} %") }
+}
+
+/// A share as a percentage with as few digits as it needs: `2 %`, `4.1 %`, `0.35 %`.
+fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    let text = if percent < 0.995 { format!("{percent:.2}") } else { format!("{percent:.1}") };
+    format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use analysis::finding::Grade;
+
+    use super::*;
+
+    fn case(ratio: f64, low: f64, high: f64, verdict: Verdict, more_pairs: Option<usize>) -> CaseComparison {
+        let ratio = Ratio {
+            ratio,
+            low,
+            high,
+            level: 0.95,
+            verdict,
+            p: 0.01,
+            p_adjusted: 0.01,
+            detectable: Some(0.017),
+            more_pairs,
+        };
+        CaseComparison {
+            a: "version 15".to_string(),
+            b: "version 18".to_string(),
+            pairing: Pairing::Blocks,
+            n_pairs: 10,
+            margin: 0.02,
+            lead: Figure::Throughput,
+            figures: vec![FigureComparison {
+                figure: Figure::Throughput,
+                a_median: Some(1000.0),
+                b_median: Some(1041.0),
+                result: Some(ratio),
+            }],
+            declared: Vec::new(),
+            undeclared: Vec::new(),
+            findings: Vec::new(),
+            grade: Grade::Valid,
+        }
+    }
+
+    #[test]
+    fn verdicts_read_as_they_should() {
+        let check = |case: &CaseComparison, expected: &str| assert_eq!(verdict(case), expected);
+        check(
+            &case(1.041, 1.029, 1.053, Verdict::Faster, None),
+            "B is 4.1 % faster (95 % interval +2.9 to +5.3 %, 10 pairs)",
+        );
+        check(
+            &case(0.959, 0.947, 0.971, Verdict::Slower, None),
+            "B is 4.1 % slower (95 % interval -5.3 to -2.9 %, 10 pairs)",
+        );
+        check(
+            &case(1.001, 0.995, 1.009, Verdict::Same, None),
+            "no difference larger than 2 % (95 % interval -0.50 to +0.90 %, 10 pairs)",
+        );
+        check(
+            &case(1.011, 0.988, 1.034, Verdict::Unsure, Some(12)),
+            "undecided: -1.2 to +3.4 %; about 12 more pairs would settle it",
+        );
+        check(
+            &case(1.011, 0.988, 1.034, Verdict::Unsure, Some(1)),
+            "undecided: -1.2 to +3.4 %; about 1 more pair would settle it",
+        );
+        let mut of_latency = case(1.041, 1.029, 1.053, Verdict::Slower, None);
+        of_latency.lead = Figure::P99;
+        of_latency.figures[0].figure = Figure::P99;
+        check(&of_latency, "B is 4.1 % slower by p99 (95 % interval +2.9 to +5.3 %, 10 pairs)");
+        let mut one_of_many = case(1.041, 1.029, 1.053, Verdict::Faster, None);
+        one_of_many.figures[0].result.as_mut().expect("it is there").p_adjusted = 0.2;
+        assert!(verdict(&one_of_many).starts_with("undecided: +2.9 to +5.3 % (10 pairs); by itself"));
+        let mut none = case(1.0, 1.0, 1.0, Verdict::Same, None);
+        (none.figures[0].result, none.n_pairs, none.pairing) = (None, 3, Pairing::None);
+        check(&none, "no verdict: 3 runs each");
+    }
+
+    #[test]
+    fn the_text_names_figures_floor_and_the_smallest_difference() {
+        let floor = NoiseFloor {
+            t_unix_ns: 1_760_000_000_000_000_000,
+            hostname: "bench1".to_string(),
+            workload: "tpcb".to_string(),
+            n_clients: 8,
+            n_pairs: 12,
+            half_width: 0.012,
+            detectable: None,
+        };
+        let text = text(&case(1.041, 1.029, 1.053, Verdict::Faster, None), Some(&floor));
+        for expected in [
+            "throughput       1,000 tps     1,041 tps   +4.1 % (+2.9 to +5.3 %)  faster",
+            "would have seen: 1.7 %",
+            "noise floor of bench1, measured 2025-10-09 08:53 UTC: ±1.2 % over 12 A/A pairs (tpcb, 8 clients)",
+        ] {
+            assert!(text.contains(expected), "{text}");
+        }
+    }
+}
