@@ -4,12 +4,14 @@
 //! A and B is in `differences`, and what casts doubt on the comparison is a finding like any other.
 
 mod differences;
+mod duet;
 
 use model::run::{ExperimentData, RunData};
 use serde::Serialize;
 use stats::{Comparison, Design};
 
 pub use differences::Difference;
+pub use duet::compare_duet;
 
 use crate::case::counts;
 use crate::finding::{Finding, Grade};
@@ -146,6 +148,8 @@ pub struct Ratio {
 pub enum Pairing {
     /// Each run of A with the run of B of the same block.
     Blocks,
+    /// Each slice of A's time with the slice of B's beside it: a duet.
+    Slices,
     /// Not at all: two experiments.
     None,
 }
@@ -165,8 +169,11 @@ pub struct CaseComparison {
     pub margin: f64,
     /// The figure that decides: throughput in a closed loop, the 99th percentile where the rate is given.
     pub lead: Figure,
-    /// Each figure.
+    /// Each figure; of a duet, throughput only.
     pub figures: Vec<FigureComparison>,
+    /// Of a duet: the second slice of a pair over the first, which is 1 unless one side's turn weighs on the next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub carry_over: Option<Ratio>,
     /// Differences that the experiment asked for.
     pub declared: Vec<Difference>,
     /// Other differences.
@@ -210,18 +217,33 @@ fn compare_case(a: Side, b: Side, margin: f64) -> CaseComparison {
     let is_one_experiment = std::ptr::eq(a.data, b.data);
     let pairing = if is_one_experiment { Pairing::Blocks } else { Pairing::None };
     let samples = match pairing {
-        Pairing::Blocks => Samples::paired(a, b),
+        Pairing::Blocks | Pairing::Slices => Samples::paired(a, b),
         Pairing::None => Samples { a: a.counting().collect(), b: b.counting().collect() },
     };
     let design = match a.data.plan.precision {
         Some(_) => Design::Sequential,
         None => Design::Fixed,
     };
-    let is_open = a.data.plan.case(a.case).is_some_and(|case| case.workload.pace.is_open());
     let figures = Figure::ALL.map(|figure| samples.compare(figure, pairing, design, margin));
-    let (declared, undeclared) = differences::between(a, b);
     let n_pairs = samples.a.len().min(samples.b.len());
-    let context = ComparisonContext { a, b, pairing, n_pairs, undeclared: &undeclared };
+    assemble(a, b, Pairs { pairing, n_pairs, margin, carry_over: None }, figures.to_vec())
+}
+
+/// What was paired, and how.
+struct Pairs {
+    pairing: Pairing,
+    n_pairs: usize,
+    margin: f64,
+    /// See [`CaseComparison::carry_over`].
+    carry_over: Option<Ratio>,
+}
+
+/// A comparison of these figures, with what else differs and what that means.
+fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureComparison>) -> CaseComparison {
+    let Pairs { pairing, n_pairs, margin, carry_over } = pairs;
+    let is_open = a.data.plan.case(a.case).is_some_and(|case| case.workload.pace.is_open());
+    let (declared, undeclared) = differences::between(a, b);
+    let context = ComparisonContext { a, b, pairing, n_pairs, margin, carry_over, undeclared: &undeclared };
     let findings = findings::of_comparison(&context);
     CaseComparison {
         a: a.label(),
@@ -230,7 +252,8 @@ fn compare_case(a: Side, b: Side, margin: f64) -> CaseComparison {
         n_pairs,
         margin,
         lead: if is_open { Figure::P99 } else { Figure::Throughput },
-        figures: figures.to_vec(),
+        figures,
+        carry_over,
         declared,
         undeclared,
         grade: Grade::of(&findings),
@@ -263,7 +286,7 @@ impl<'a> Samples<'a> {
             let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
             let (a, b) = (logs(&a), logs(&b));
             match pairing {
-                Pairing::Blocks => {
+                Pairing::Blocks | Pairing::Slices => {
                     let ratios: Vec<f64> = a.iter().zip(&b).map(|(a, b)| b - a).collect();
                     let comparison = stats::compare_pairs(&ratios, margin, design)?;
                     Some(ratio(figure, comparison, stats::signed_rank_p(&ratios)?))

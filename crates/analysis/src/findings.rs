@@ -16,7 +16,7 @@ mod words;
 use model::case::Case;
 use model::run::{ExperimentData, RunData};
 
-use crate::comparison::{Difference, Pairing, Side};
+use crate::comparison::{Difference, Pairing, Ratio, Side};
 use crate::finding::{Finding, Severity};
 use crate::run::Explained;
 use crate::summary::{CaseSummary, RunSummary};
@@ -61,6 +61,7 @@ pub const CATALOGUE: &[Rule] = &[
     load::NOT_STEADY,
     load::TOO_SHORT_TO_JUDGE,
     load::UNFAIR_CLIENTS,
+    load::TOOK_TURNS,
     server::CONNECTION_LOST,
     server::SERVER_RESTARTED,
     server::SERVER_TROUBLE,
@@ -93,6 +94,7 @@ pub const CATALOGUE: &[Rule] = &[
     comparisons::NOT_INTERLEAVED,
     comparisons::TOO_FEW_PAIRS,
     comparisons::PAIRS_EXCLUDED,
+    comparisons::TURNS_WEIGH,
 ];
 
 /// The rule with an identifier.
@@ -128,6 +130,9 @@ pub(crate) struct ComparisonContext<'a> {
     pub(crate) b: Side<'a>,
     pub(crate) pairing: Pairing,
     pub(crate) n_pairs: usize,
+    pub(crate) margin: f64,
+    /// Of a duet: the second slices over the first.
+    pub(crate) carry_over: Option<Ratio>,
     pub(crate) undeclared: &'a [Difference],
 }
 
@@ -149,6 +154,7 @@ const RUN_RULES: &[RunRule] = &[
     load::not_steady,
     load::too_short_to_judge,
     load::unfair_clients,
+    load::took_turns,
     server::connection_lost,
     server::server_restarted,
     server::server_trouble,
@@ -205,6 +211,7 @@ pub(crate) fn of_comparison(context: &ComparisonContext) -> Vec<Finding> {
     found.extend(comparisons::not_interleaved(context));
     found.extend(comparisons::too_few_pairs(context));
     found.extend(comparisons::pairs_excluded(context));
+    found.extend(comparisons::turns_weigh(context));
     heaviest_first(found)
 }
 

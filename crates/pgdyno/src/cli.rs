@@ -213,6 +213,15 @@ pub(crate) struct CompareArgs {
     /// The same twice: measures this host's noise floor, and keeps it for later comparisons.
     #[arg(long, conflicts_with = "results")]
     pub(crate) aa: bool,
+    /// Both servers at once, their loads in turns of short slices: cancels what disturbs the machine for longer.
+    #[arg(long, conflicts_with_all = ["results", "pairs", "precision", "time"])]
+    pub(crate) duet: bool,
+    /// Length of a duet's slices, milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 500, requires = "duet")]
+    pub(crate) slice: u32,
+    /// Beginning of each slice that does not count, milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 50, requires = "duet")]
+    pub(crate) guard: u32,
     /// The experiment that both sides change: a file, or a built-in one [default: quick].
     #[arg(long, value_name = "EXPERIMENT", conflicts_with = "results")]
     pub(crate) experiment: Option<String>,
@@ -272,7 +281,8 @@ Examples:
   pgdyno compare results/versions:1 results/versions:3
   pgdyno compare --a server.version=15 --b server.version=18 --time 20min
   pgdyno compare --b server.settings.wal_compression=on --fail-on slower
-  pgdyno compare --aa";
+  pgdyno compare --aa
+  pgdyno compare --duet --b server.settings.jit=off --measure 180s";
 
 /// When a comparison fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

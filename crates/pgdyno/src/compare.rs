@@ -1,11 +1,12 @@
 //! `pgdyno compare`: two cases that were measured, or that are measured now.
 
+mod duet;
 mod floor;
 mod measure;
 
 use std::path::{Path, PathBuf};
 
-use analysis::comparison::{self, CaseComparison, Side, Verdict};
+use analysis::comparison::{self, CaseComparison, Pairing, Side, Verdict};
 use analysis::finding::Grade;
 use analysis::summary::Study;
 use anyhow::{Context, Result, bail};
@@ -18,6 +19,7 @@ use crate::{Exit, print, say};
 /// Compares what `args` name.
 pub(crate) fn compare(args: &CompareArgs) -> Result<Exit> {
     match args.results.as_slice() {
+        [] if args.duet => duet::compare(args),
         [] => measure::compare(args),
         results => stored(results, args),
     }
@@ -45,6 +47,10 @@ impl Explained {
 fn stored(results: &[String], args: &CompareArgs) -> Result<Exit> {
     let targets: Vec<Target> = results.iter().map(|text| Target::parse(text)).collect::<Result<_>>()?;
     let first = Explained::read(&targets[0].dir)?;
+    if let ([only], Some(duet)) = (&targets[..], store::read_duet(&targets[0].dir)?) {
+        let (a, b) = of_one(&first, only)?;
+        return finish(&[comparison::compare_duet(a, b, &duet, args.margin)], &first.data, args);
+    }
     let is_same = |target: &Target| target.dir.canonicalize().ok() == targets[0].dir.canonicalize().ok();
     let comparisons = match targets.get(1) {
         None => compare_sides(&[of_one(&first, &targets[0])?], args),
@@ -70,7 +76,10 @@ pub(crate) fn finish(
     data: &ExperimentData,
     args: &CompareArgs,
 ) -> Result<Exit> {
-    let floor = floor::last(&Cache::default_location()?, data);
+    // That of whole runs says nothing of slices.
+    let is_duet = comparisons.iter().any(|case| case.pairing == Pairing::Slices);
+    let cache = Cache::default_location()?;
+    let floor = if is_duet { None } else { floor::last(&cache, data) };
     if args.json {
         let value = serde_json::json!({ "comparisons": comparisons, "noise_floor": floor });
         print(&format!("{}\n", serde_json::to_string_pretty(&value)?))?;

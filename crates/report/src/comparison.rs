@@ -42,6 +42,13 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String 
     if let Some(floor) = floor {
         lines.push(noise_floor(floor));
     }
+    if let Some(ratio) = &case.carry_over {
+        lines.push(format!(
+            "second slice of a pair against the first: {} ({}); near 0 unless a turn weighs on the next",
+            signed(ratio.ratio - 1.0),
+            interval(ratio)
+        ));
+    }
     for difference in &case.declared {
         let sides = [&difference.a, &difference.b].map(|side| words::one_line(side));
         lines.push(format!("declared: {}: {} and {}", difference.what, sides[0], sides[1]));
@@ -64,8 +71,9 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String 
 
 /// The verdict in one line.
 fn verdict(case: &CaseComparison) -> String {
-    let noun = if case.pairing == Pairing::Blocks { "pair" } else { "run" };
+    let noun = if case.pairing == Pairing::None { "run" } else { "pair" };
     let n = match case.pairing {
+        Pairing::Slices => format!("{} of slices", words::plural(case.n_pairs, noun)),
         Pairing::Blocks => words::plural(case.n_pairs, noun),
         Pairing::None => format!("{} each", words::plural(case.n_pairs, noun)),
     };
@@ -181,6 +189,7 @@ mod tests {
                 b_median: Some(1041.0),
                 result: Some(ratio),
             }],
+            carry_over: None,
             declared: Vec::new(),
             undeclared: Vec::new(),
             findings: Vec::new(),

@@ -16,7 +16,9 @@ mod sample;
 pub use create::{ExperimentDir, default_path};
 pub use files::write_whole;
 pub use list::{Listing, list};
-pub use load::{LoadError, is_experiment_dir, load_experiment, read_plan, read_records, read_state};
+pub use load::{
+    LoadError, is_experiment_dir, load_experiment, read_duet, read_plan, read_records, read_state,
+};
 pub use run_writer::RunWriter;
 
 /// Names within the directory of an experiment and of a run.

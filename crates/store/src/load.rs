@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use model::duet::Duet;
 use model::plan::{Plan, RunState, StateLine};
 use model::run::{ExperimentData, RunData, RunRecord, StampedHistogram};
 use serde::Deserialize;
@@ -77,6 +78,23 @@ pub fn load_experiment(path: &Path) -> Result<ExperimentData, LoadError> {
         plan,
         runs,
     })
+}
+
+/// Reads `duet.json`; `None` where the experiment is no duet, or did not come to its end.
+///
+/// # Errors
+/// When it is damaged, or of a newer format.
+pub fn read_duet(path: &Path) -> Result<Option<Duet>, LoadError> {
+    let duet = path.join(names::DUET);
+    let bytes = match fs::read(&duet) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(LoadError::Unreadable { path: duet, source }),
+    };
+    refuse_newer(&duet, &bytes)?;
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|error| LoadError::Damaged { path: duet, reason: error.to_string() })
 }
 
 /// Reads `plan.json` alone.

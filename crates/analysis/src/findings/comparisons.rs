@@ -57,7 +57,7 @@ pub(super) const TOO_FEW_PAIRS: Rule = Rule {
 
 pub(super) fn too_few_pairs(context: &ComparisonContext) -> Option<Finding> {
     let (least, noun) = match context.pairing {
-        Pairing::Blocks => (PAIRS_MIN, "pair"),
+        Pairing::Blocks | Pairing::Slices => (PAIRS_MIN, "pair"),
         Pairing::None => (UNPAIRED_MIN, "run"),
     };
     let evidence = format!("{} of {least} that are needed", plural(context.n_pairs as u64, noun));
@@ -67,7 +67,7 @@ pub(super) fn too_few_pairs(context: &ComparisonContext) -> Option<Finding> {
 pub(super) const PAIRS_EXCLUDED: Rule = Rule {
     id: "pairs-excluded",
     title: "Pairs were left out",
-    severity: "Note when a run that was begun does not count, and with it its pair",
+    severity: "Note when a run that was begun does not count, and with it its pair; Void when it is a side of a duet",
     source: "design: nothing is dropped silently; a run without its partner would weigh on one side only",
     advice: "Look at the findings of these runs.",
 };
@@ -80,5 +80,30 @@ pub(super) fn pairs_excluded(context: &ComparisonContext) -> Option<Finding> {
     };
     let runs: Vec<String> = lost(context.a).chain(lost(context.b)).collect();
     let evidence = format!("runs {} do not count", list(&runs, 8));
-    (!runs.is_empty()).then(|| PAIRS_EXCLUDED.finds(Severity::Note, evidence))
+    let severity = if context.pairing == Pairing::Slices { Severity::Void } else { Severity::Note };
+    (!runs.is_empty()).then(|| PAIRS_EXCLUDED.finds(severity, evidence))
+}
+
+pub(super) const TURNS_WEIGH: Rule = Rule {
+    id: "turns-weigh",
+    title: "A turn weighs on the next one",
+    severity: "Note when the second slices of a duet differ from the first ones by more than chance (interval of 95 %), \
+               Doubt when the whole interval lies beyond the margin",
+    source: "cross-over designs: an effect that is carried over is told by comparing periods (Grizzle 1965)",
+    advice: "Use longer slices or a longer guard; where one server's background work (checkpoints, vacuum) disturbs the \
+             other, a duet does not apply: compare whole runs.",
+};
+
+pub(super) fn turns_weigh(context: &ComparisonContext) -> Option<Finding> {
+    let ratio = context.carry_over?;
+    let is_beyond = |margin: f64| ratio.low > 1.0 + margin || ratio.high < 1.0 / (1.0 + margin);
+    let severity = if is_beyond(context.margin) { Severity::Doubt } else { Severity::Note };
+    let change = |of: f64| 100.0 * (of - 1.0);
+    let evidence = format!(
+        "the second slice of a pair commits {:+.2} % of the first ({:+.2} to {:+.2} %)",
+        change(ratio.ratio),
+        change(ratio.low),
+        change(ratio.high)
+    );
+    is_beyond(0.0).then(|| TURNS_WEIGH.finds(severity, evidence))
 }

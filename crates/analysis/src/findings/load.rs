@@ -217,3 +217,18 @@ fn pace(context: &RunContext) -> Pace {
     let record = &context.data.record;
     record.load.as_ref().map_or(record.case.workload.pace, |load| load.pace)
 }
+
+pub(super) const TOOK_TURNS: Rule = Rule {
+    id: "took-turns",
+    title: "The load had only a part of the time",
+    severity: "Doubt for a side of a duet",
+    source: "design: throughput counts all seconds, also those that belonged to the other side",
+    advice: "Compare the two sides with pgdyno compare DIR; this run by itself is no measurement of its server.",
+};
+
+pub(super) fn took_turns(context: &RunContext) -> Option<Finding> {
+    let turns = context.data.record.load.as_ref()?.turns.as_ref()?;
+    let n_own = turns.slices.bytes().filter(|slice| *slice == b'1').count();
+    let evidence = format!("it began transactions in {n_own} of {} slices", turns.slices.len());
+    Some(TOOK_TURNS.finds(Severity::Doubt, evidence))
+}

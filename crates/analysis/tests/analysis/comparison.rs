@@ -1,9 +1,10 @@
 //! Comparisons of synthetic experiments: pairs, verdicts, differences, and the findings that follow.
 
-use analysis::comparison::{CaseComparison, Figure, MARGIN, Pairing, Side, Verdict, compare};
+use analysis::comparison::{CaseComparison, Figure, MARGIN, Pairing, Side, Verdict, compare, compare_duet};
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::study;
 use model::case::Case;
+use model::duet::{Duet, SlicePair, Slicing};
 use model::event::EventKind;
 use model::load::Pace;
 use model::plan::{RunSpec, RunState, StateLine};
@@ -42,6 +43,50 @@ fn compare_cases(data: &ExperimentData) -> CaseComparison {
     let study = study(data);
     let side = |case| Side { data, study: &study, case };
     compare(&[(side(1), side(2))], MARGIN).remove(0)
+}
+
+/// A duet of so many pairs; B commits `effect` times as much, and the second slice `carried` times.
+fn duet(n: usize, effect: f64, carried: f64) -> Duet {
+    let pair = |i: usize| {
+        let level = 1000.0 + 37.0 * ((i * 5) % 11) as f64;
+        let is_a_first = (i * 3 + i / 5).is_multiple_of(2);
+        let (a, b) = if is_a_first { (level, level * carried) } else { (level * carried, level) };
+        SlicePair { is_a_first, a: a as u64 + (i % 5) as u64, b: (b * effect) as u64 + (i % 7) as u64 }
+    };
+    Duet { format: model::FORMAT, slicing: Slicing::default(), pairs: (0..n).map(pair).collect() }
+}
+
+fn compare_duet_of(n: usize, effect: f64, carried: f64) -> CaseComparison {
+    let data = pairs(1, 1.0);
+    let study = study(&data);
+    let side = |case| Side { data: &data, study: &study, case };
+    compare_duet(side(1), side(2), &duet(n, effect, carried), MARGIN)
+}
+
+#[test]
+fn a_duet_is_compared_by_its_slices() {
+    let slower = compare_duet_of(100, 0.97, 1.0);
+    assert_eq!(
+        (slower.verdict(), slower.pairing, slower.n_pairs),
+        (Some(Verdict::Slower), Pairing::Slices, 100)
+    );
+    assert!((slower.leading().unwrap().ratio - 0.97).abs() < 0.002);
+    assert_eq!(compare_duet_of(100, 1.0, 1.0).verdict(), Some(Verdict::Same));
+    // 1000 in 450 ms.
+    assert!((2200.0..2700.0).contains(&slower.figures[0].a_median.unwrap()), "{:?}", slower.figures);
+    assert_eq!(slower.findings, []);
+}
+
+#[test]
+fn a_turn_that_weighs_on_the_next_is_told() {
+    let ids = |carried: f64| -> Vec<(&str, Severity)> {
+        compare_duet_of(100, 1.0, carried).findings.iter().map(|found| (found.id, found.severity)).collect()
+    };
+    assert_eq!(ids(1.0), []);
+    assert_eq!(ids(0.99), [("turns-weigh", Severity::Note)]);
+    assert_eq!(ids(0.9), [("turns-weigh", Severity::Doubt)]);
+    let ratio = compare_duet_of(100, 1.0, 0.9).carry_over.unwrap();
+    assert!((ratio.ratio - 0.9).abs() < 0.002, "{ratio:?}");
 }
 
 fn of_figure(comparison: &CaseComparison, figure: Figure) -> Option<Verdict> {

@@ -341,6 +341,17 @@ fn a_driver_that_stays_awake_on_purpose_is_not_saturated() {
 }
 
 #[test]
+fn a_side_of_a_duet_is_no_measurement_by_itself() {
+    let mut data = quiet::run(1);
+    let slices = "0110".repeat(15);
+    let turns = model::load::Turns { slice_ns: 500_000_000, guard_ns: 50_000_000, slices };
+    data.record.load.as_mut().unwrap().turns = Some(turns);
+    let found = findings_of(data);
+    assert_eq!((found.len(), found[0].id), (1, "took-turns"));
+    assert!(found[0].evidence.contains("30 of 60 slices"), "{found:?}");
+}
+
+#[test]
 fn a_remote_server_needs_no_share_in_the_foreign_cpu_of_the_drivers_machine() {
     let mut data = quiet::run(1);
     data.record.server_is_local = false;
@@ -470,7 +481,7 @@ fn every_rule_of_the_catalogue_is_tested_and_worded() {
         .chain(STUDY_TABLE.iter().map(|row| row.0))
         .chain(comparison::TABLE.iter().map(|row| row.0))
         // In a test of its own there.
-        .chain(["not-interleaved"])
+        .chain(["not-interleaved", "took-turns", "turns-weigh"])
         .collect();
     let listed: BTreeSet<&str> = CATALOGUE.iter().map(|rule| rule.id).collect();
     assert_eq!(tested, listed);

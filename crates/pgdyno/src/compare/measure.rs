@@ -14,6 +14,8 @@ use model::run::RunRecord;
 use server::Cache;
 use stats::Precision;
 use store::ExperimentDir;
+use wire::Secret;
+use wire::conninfo::PasswordSource;
 
 use super::{Explained, finish, floor};
 use crate::cli::{CompareArgs, ExperimentArgs};
@@ -22,6 +24,8 @@ use crate::screen::Screen;
 use crate::setup::{self, Asked};
 use crate::{Exit, explain, run, say, signals};
 
+/// What a duet measures unless it is told: pairs by the dozen.
+const DUET_MEASURE: &str = "60s";
 /// Most pairs of a comparison whose number is not given.
 const PAIRS_MAX: u32 = 500;
 
@@ -32,19 +36,8 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
             "nothing to compare: name two results directories, or what differs with --a and --b, or use --aa"
         );
     }
-    let stop = signals::stop_flag();
-    let a = setup::ask(&experiment_args(args, &args.a))?;
-    let b = setup::ask(&experiment_args(args, &args.b))?;
-    let experiment_toml = both_tomls(&a, &b);
-    let (password, password_source) = match a.password {
-        Some(_) => (a.password, a.password_source),
-        None => (b.password, b.password_source),
-    };
-    let of_run_s = a.plan.cases.first().map_or(0, |case| case.window.load_s());
-    let plan = pairs::plan((a.plan, changes(&args.a)?), (b.plan, changes(&args.b)?), wanted(args, of_run_s));
-    let plan = plan.map_err(anyhow::Error::msg)?;
-    let path = args.output.clone().unwrap_or_else(|| run::default_path(&plan));
-    let dir = ExperimentDir::create(&path, &plan, &experiment_toml)?;
+    let Prepared { plan, dir, password, password_source } = prepare(args, |load_s| wanted(args, load_s))?;
+    let path = dir.path().to_path_buf();
     let cache = Cache::default_location()?;
     let gauge = Gauge::new(args, &plan);
     let is_enough = |record: &RunRecord| gauge.is_enough(record);
@@ -57,7 +50,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         password_source,
         runs_by_data: stage::runs_by_data(&plan),
         replace: args.replace,
-        stop,
+        stop: signals::stop_flag(),
         now: &now,
         is_enough: Some(&is_enough),
     };
@@ -97,6 +90,31 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     Ok(if outcome.stopped || outcome.incomplete > 0 { Exit::Partial } else { exit })
 }
 
+/// A comparison that can begin.
+pub(super) struct Prepared {
+    pub(super) plan: Plan,
+    pub(super) dir: ExperimentDir,
+    pub(super) password: Option<Secret>,
+    pub(super) password_source: PasswordSource,
+}
+
+/// Plans both sides, and makes the directory of the results. `pairs` tells how many by the seconds of a run's load.
+pub(super) fn prepare(args: &CompareArgs, pairs: impl Fn(u32) -> Pairs) -> Result<Prepared> {
+    let a = setup::ask(&experiment_args(args, &args.a))?;
+    let b = setup::ask(&experiment_args(args, &args.b))?;
+    let experiment_toml = both_tomls(&a, &b);
+    let (password, password_source) = match a.password {
+        Some(_) => (a.password, a.password_source),
+        None => (b.password, b.password_source),
+    };
+    let load_s = a.plan.cases.first().map_or(0, |case| case.window.load_s());
+    let plan = pairs::plan((a.plan, changes(&args.a)?), (b.plan, changes(&args.b)?), pairs(load_s));
+    let plan = plan.map_err(anyhow::Error::msg)?;
+    let path = args.output.clone().unwrap_or_else(|| run::default_path(&plan));
+    let dir = ExperimentDir::create(&path, &plan, &experiment_toml)?;
+    Ok(Prepared { plan, dir, password, password_source })
+}
+
 /// The experiment of one side.
 fn experiment_args(args: &CompareArgs, changes: &[String]) -> ExperimentArgs {
     let list = |value: &Option<String>| value.iter().cloned().collect::<Vec<String>>();
@@ -109,7 +127,7 @@ fn experiment_args(args: &CompareArgs, changes: &[String]) -> ExperimentArgs {
         scale: list(&args.scale),
         workload: list(&args.workload),
         scripts: args.scripts.clone(),
-        measure: args.measure.clone(),
+        measure: args.measure.clone().or_else(|| args.duet.then(|| DUET_MEASURE.to_string())),
         ramp_up: args.ramp_up.clone(),
         set: args.set.iter().chain(changes).cloned().collect(),
         ..ExperimentArgs::default()

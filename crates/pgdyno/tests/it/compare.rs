@@ -92,6 +92,32 @@ fn a_slower_server_fails_the_comparison_and_a_noise_floor_is_kept() {
 }
 
 #[test]
+fn two_servers_take_turns_in_a_duet() {
+    let place = Place::with_binaries(&["18"]);
+    let slow = place.write("slow.sql", "SELECT pg_sleep(:delay / 1000.0);\n");
+    let slow = slow.display().to_string();
+    let args = [
+        &["compare", "--duet", "-f", &slow, "--set", "workload.data=\"none\"", "-c", "4", "-o", "out"][..],
+        &["--a", "workload.defines.delay=3", "--b", "workload.defines.delay=6", "--fail-on", "slower"],
+        &["--measure", "8s", "--ramp-up", "1s", "--slice", "250", "--guard", "20", "--json"],
+    ]
+    .concat();
+    let case = &json(&place.run(&args).expect(4).stdout)["comparisons"][0];
+    // The first two of 18 pairs lie in the ramp-up.
+    assert_eq!((&case["pairing"], &case["n_pairs"]), (&"slices".into(), &16.into()), "{case}");
+    let ratio = case["figures"][0]["result"]["ratio"].as_f64().unwrap();
+    assert!((0.4..0.75).contains(&ratio), "{case}");
+    // What each side committed was in its own slices, and those of the two do not overlap.
+    let data = place.results("out");
+    let slices = |run: usize| data.runs[run].record.load.as_ref().unwrap().turns.clone().unwrap().slices;
+    assert!(slices(0).bytes().zip(slices(1).bytes()).all(|(a, b)| a != b));
+    assert_eq!(data.runs[0].record.go_unix_ns, data.runs[1].record.go_unix_ns);
+    place.expect_clean();
+    let again = place.run(&["compare", "out", "--json"]).expect(0);
+    assert_eq!(json(&again.stdout)["comparisons"][0], *case, "the same numbers from the directory");
+}
+
+#[test]
 fn what_cannot_be_compared_is_told() {
     let place = Place::new();
     let check = |args: &[&str], expected: &str| {
@@ -101,6 +127,9 @@ fn what_cannot_be_compared_is_told() {
     check(&[], "nothing to compare");
     check(&["nowhere"], "no results in `nowhere`");
     check(&["--aa", "--experiment", "scripts", "-f", "x.sql", "--margin", "0"], "is not a share");
+    check(&["--duet", "--aa", "--slice", "100", "--guard", "100"], "a guard of 100 ms");
+    check(&["--duet", "--aa", "--set", "workload.pace=100/s"], "needs a closed loop");
+    check(&["--aa", "--slice", "100"], "--duet");
     check(&["--b", "workload.clients=[1, 2]"], "B has several cases (workload.clients)");
     check(&["--aa", "--b", "server.version=17"], "cannot be used with");
 }
