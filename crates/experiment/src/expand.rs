@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use model::case::{Case, Layout, ServerSource, ServerSpec, Think, TpccSpec, WorkloadKind, WorkloadSpec};
+use model::case::{
+    Calls, Case, Layout, ServerSource, ServerSpec, Think, TpccSpec, WorkloadKind, WorkloadSpec,
+};
 use model::experiment::{Experiment, WorkloadSection};
 use model::levels::Levels;
 use model::load::{Pace, Window};
@@ -184,11 +186,12 @@ impl Grid {
         fn all<T: ToString>(levels: &Option<Levels<T>>) -> Vec<&dyn ToString> {
             levels.iter().flat_map(Levels::all).map(|level| level as &dyn ToString).collect()
         }
-        let given = [
-            ("workload.calls", all(&workload.calls)),
-            ("workload.think", all(&workload.think)),
-            ("workload.isolation", all(&workload.isolation)),
-        ];
+        if let Some(levels) = &workload.calls {
+            check_calls(&workload.kind, levels)?;
+            self.add("workload.calls", &texts(&all(&workload.calls)));
+        }
+        let given =
+            [("workload.think", all(&workload.think)), ("workload.isolation", all(&workload.isolation))];
         let is_tpcc = |kind: &WorkloadKind| *kind == WorkloadKind::Tpcc;
         for (key, levels) in given.into_iter().filter(|(_, levels)| !levels.is_empty()) {
             if !workload.kind.all().iter().all(is_tpcc) {
@@ -322,6 +325,8 @@ fn workload_spec(
         scripts: if is_own { scripts::of_case(section) } else { Vec::new() },
         defines: defines.collect(),
         tpcc,
+        procedures: kind == WorkloadKind::TprocC
+            && values.get("workload.calls") == Some(&Calls::Procedures.as_str()),
         all_warehouses: values.get("workload.all_warehouses") == Some(&"true"),
     })
 }
@@ -355,6 +360,19 @@ fn layout(values: &BTreeMap<&str, &str>) -> Result<Layout, String> {
         return Err(format!("workload.partitions: {partitions} is not in 0..{PARTITIONS_MAX}"));
     }
     Ok(Layout { partitions, partition_method: values["workload.partition_method"].parse()? })
+}
+
+/// Whether all workloads can be called so.
+fn check_calls(kinds: &Levels<WorkloadKind>, calls: &Levels<Calls>) -> Result<(), String> {
+    if !kinds.all().iter().all(|kind| matches!(kind, WorkloadKind::Tpcc | WorkloadKind::TprocC)) {
+        return Err("workload.calls is for workload.kind = \"tpcc\" or \"tproc-c\" alone".to_string());
+    }
+    if kinds.all().contains(&WorkloadKind::TprocC) && calls.all().contains(&Calls::Statements) {
+        return Err("workload.calls = \"statements\" is not for workload.kind = \"tproc-c\": HammerDB calls functions \
+                    or procedures"
+            .to_string());
+    }
+    Ok(())
 }
 
 /// The words of the keys that only TPC-C has.

@@ -379,6 +379,7 @@ fn tproc_c_load(common: LoadSpec, workload: &WorkloadSpec) -> LoadSpec {
     let builtins = Builtins::TprocC(workload::tprocc::Config {
         warehouses: workload.scale,
         clients: workload.n_clients,
+        procedures: workload.procedures,
         all_warehouses: workload.all_warehouses,
     });
     LoadSpec {

@@ -91,7 +91,7 @@ fn load_all(
         Dataset::TprocC => {
             statements.push(tprocc::drop_routines());
             statements.extend(tprocc::create_tables());
-            statements.extend(tprocc::create_routines());
+            statements.extend(tprocc::create_routines(session.server_version_num()));
         }
         Dataset::Tpcb | Dataset::Tpcc => {
             statements.extend(tpcc::create_tables());

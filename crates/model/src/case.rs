@@ -116,6 +116,9 @@ pub struct WorkloadSpec {
     /// What only TPC-C has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tpcc: Option<TpccSpec>,
+    /// Of TPROC-C: transactions are procedures, in place of functions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub procedures: bool,
     /// Of TPROC-C: each client goes round its share of all warehouses.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub all_warehouses: bool,
@@ -228,6 +231,7 @@ impl WorkloadSpec {
             scripts: Vec::new(),
             defines: BTreeMap::new(),
             tpcc: None,
+            procedures: false,
             all_warehouses: false,
         }
     }

@@ -156,7 +156,7 @@ pub struct Turns {
 pub enum Profiles {
     /// TPC-C-like: parameters `scale`, `calls`, `think`, and C-Run as `c_last`, `c_id`, `ol_i_id`.
     Tpcc,
-    /// HammerDB's TPROC-C: parameters `scale`, `clients`, `all_warehouses`.
+    /// HammerDB's TPROC-C: parameters `scale`, `clients`, `calls`, `all_warehouses`.
     TprocC,
 }
 

@@ -39,7 +39,7 @@ impl Builtins {
     pub fn programs(&self) -> Vec<(Program, u32)> {
         match self {
             Builtins::Tpcc(config) => tpcc::programs(config),
-            Builtins::TprocC(_) => tprocc::programs(),
+            Builtins::TprocC(config) => tprocc::programs(config),
         }
     }
 

@@ -34,6 +34,7 @@ pub use routines::create_routines;
 pub use rows::Rows;
 pub(crate) use schema::drop_routines;
 pub use schema::{copy_statement, create_tables, drop_all, indexes, primary_keys, truncate_tables};
+pub(crate) use strings::last_name;
 pub use terminal::{Next, Terminal};
 pub use trial::{Order, OrderedItem, Sent, Trial};
 

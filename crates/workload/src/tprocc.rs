@@ -1,7 +1,7 @@
 //! TPROC-C: the workload of HammerDB, for numbers that can be compared with its NOPM.
 //!
-//! Tables, the interface of the functions, mix and inputs are those of HammerDB 6.0 with stored functions, its defects
-//! included where they change the number (METHODOLOGY lists them). Rows and bodies of functions are written anew. Either
+//! Tables, the interface of functions and procedures, mix and inputs are those of HammerDB 6.0, its defects
+//! included where they change the number (METHODOLOGY lists them). Rows and bodies are written anew. Either
 //! program drives what the other has loaded. Terms are the specification's, not HammerDB's: a virtual user is a client.
 
 mod routines;
@@ -14,7 +14,7 @@ pub use user::User;
 
 use crate::script::{Command, Program, Step};
 use crate::statement::{Fetch, Statement};
-use crate::tpcc::{ConfigError, Profile};
+use crate::tpcc::{Calls, ConfigError, Profile};
 use crate::variables::{VariableId, VariableTable};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,6 +26,8 @@ pub struct Config {
     pub warehouses: u32,
     /// Clients of the load.
     pub clients: u32,
+    /// Whether a transaction is the CALL of a procedure, in place of a function's.
+    pub procedures: bool,
     /// Each client goes round its share of all warehouses, in place of one drawn at the beginning.
     pub all_warehouses: bool,
 }
@@ -46,6 +48,14 @@ impl Config {
         Ok(Config {
             warehouses: std::cmp::max(1, read(defines, "scale")?),
             clients: std::cmp::max(1, read(defines, "clients")?),
+            procedures: match read(defines, "calls")? {
+                Calls::Functions => false,
+                Calls::Procedures => true,
+                Calls::Statements => {
+                    let value = Calls::Statements.to_string();
+                    return Err(ConfigError::Unknown { key: "calls", value });
+                }
+            },
             all_warehouses: read(defines, "all_warehouses")?,
         })
     }
@@ -55,6 +65,7 @@ impl Config {
         [
             ("scale", self.warehouses.to_string()),
             ("clients", self.clients.to_string()),
+            ("calls", if self.procedures { Calls::Procedures } else { Calls::Functions }.to_string()),
             ("all_warehouses", self.all_warehouses.to_string()),
         ]
         .map(|(key, value)| (key.to_owned(), value))
@@ -69,6 +80,7 @@ pub(crate) enum Parameter {
     Warehouses,
     District,
     Customer,
+    LastName,
     Lines,
     CustomerWarehouse,
     CustomerDistrict,
@@ -78,11 +90,12 @@ pub(crate) enum Parameter {
     Threshold,
 }
 
-const NAMES: [(&str, Parameter); 11] = [
+const NAMES: [(&str, Parameter); 12] = [
     ("w_id", Parameter::Warehouse),
     ("w_id_max", Parameter::Warehouses),
     ("d_id", Parameter::District),
     ("c_id", Parameter::Customer),
+    ("c_last", Parameter::LastName),
     ("ol_cnt", Parameter::Lines),
     ("c_w_id", Parameter::CustomerWarehouse),
     ("c_d_id", Parameter::CustomerDistrict),
@@ -101,7 +114,7 @@ impl Parameter {
 
 /// The one call of each transaction. Last names reach the functions as the text of a placeholder, as HammerDB's prepared
 /// statements have it: nobody is found by name.
-fn call(profile: Profile) -> &'static str {
+fn function_call(profile: Profile) -> &'static str {
     match profile {
         Profile::NewOrder => "select neword(:w_id, :w_id_max, :d_id, :c_id, :ol_cnt, 0)",
         Profile::Payment => {
@@ -117,15 +130,33 @@ fn call(profile: Profile) -> &'static str {
     }
 }
 
+/// The same as CALL, with a value for each result. Last names are names here: HammerDB writes them into the text.
+fn procedure_call(profile: Profile) -> &'static str {
+    match profile {
+        Profile::NewOrder => {
+            "call neword(:w_id, :w_id_max, :d_id, :c_id, :ol_cnt, 0.0, '', '', 0.0, 0.0, 0, localtimestamp)"
+        }
+        Profile::Payment => {
+            "call payment(:w_id, :d_id, :c_w_id, :c_d_id, :by_name, :amount, '0', :c_last, :c_id, '', '', '', '', '', \
+             '', '', '', '', '', '', '', '', '', '', '', '', '', localtimestamp, 0.0, 0.0, 0.0, '', localtimestamp)"
+        }
+        Profile::OrderStatus => {
+            "call ostat(:w_id, :d_id, :c_id, :by_name, :c_last, '', '', 0.0, 0, localtimestamp, 0, '')"
+        }
+        Profile::Delivery | Profile::DeferredDelivery => "call delivery(:w_id, :carrier, localtimestamp)",
+        Profile::StockLevel => "call slev(:w_id, :d_id, :threshold, 0)",
+    }
+}
+
 /// The programs of a run, each with its weight in the mix.
-pub fn programs() -> Vec<(Program, u32)> {
+pub fn programs(config: &Config) -> Vec<(Program, u32)> {
     let mut variables = VariableTable::default();
     for (name, _) in NAMES {
         variables.intern(name);
     }
     let mut programs: Vec<(Program, u32)> = Profile::ALL[..5]
         .iter()
-        .map(|profile| (program(*profile, &mut variables), profile.cards()))
+        .map(|profile| (program(*profile, config, &mut variables), profile.cards()))
         .collect();
     debug_assert_eq!(variables.len(), NAMES.len(), "calls name values that no user has");
     let variables = Arc::new(variables);
@@ -135,8 +166,9 @@ pub fn programs() -> Vec<(Program, u32)> {
     programs
 }
 
-fn program(profile: Profile, variables: &mut VariableTable) -> Program {
-    let statement = Statement { fetch: Fetch::Discard, ..Statement::new(call(profile), 1, variables) };
+fn program(profile: Profile, config: &Config, variables: &mut VariableTable) -> Program {
+    let call = if config.procedures { procedure_call(profile) } else { function_call(profile) };
+    let statement = Statement { fetch: Fetch::Discard, ..Statement::new(call, 1, variables) };
     let step = Step { command: Command::Sql { statement: 0 }, line: 1, label: statement.label.clone() };
     Program {
         name: profile.name().to_owned(),

@@ -103,7 +103,7 @@ impl Supplier {
     }
 
     /// Every table but its times, as the number of its rows and a sum over them that knows no order.
-    fn fingerprint(&self, database: &str) -> BTreeMap<&'static str, String> {
+    pub(crate) fn fingerprint(&self, database: &str) -> BTreeMap<&'static str, String> {
         let mut session = self.session(database);
         let times = "t.h_date, t.o_entry_d, t.ol_delivery_d";
         let mut of = |table: Table| {

@@ -19,7 +19,8 @@ const KEPT: [&str; 10] = [
 fn load_database(supplier: &Supplier, name: &str) {
     supplier.cluster.session().execute(&format!("create database {name}")).unwrap();
     let mut session = supplier.session(name);
-    for sql in [tprocc::create_tables(), tprocc::create_routines()].concat() {
+    let version_num = session.server_version_num();
+    for sql in [tprocc::create_tables(), tprocc::create_routines(version_num)].concat() {
         session.execute(&sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
     let population = Population {
@@ -30,6 +31,30 @@ fn load_database(supplier: &Supplier, name: &str) {
     };
     let streams = Streams { sessions: vec![&mut session], stop: &AtomicBool::new(false) };
     streams.run(loader::tpcc::fill(&population), &mut |_| {}).unwrap();
+}
+
+/// One client makes 1000 transactions.
+fn load(supplier: &Supplier, database: &str, procedures: bool) -> LoadSpec {
+    let config = tprocc::Config { warehouses: 1, clients: 1, procedures, all_warehouses: false };
+    let builtins = Builtins::TprocC(config);
+    let script = |(program, weight): (workload::Program, u32)| ScriptSpec {
+        tag: program.name.clone(),
+        name: program.name,
+        weight,
+        source: String::new(),
+    };
+    LoadSpec {
+        target: supplier.conninfo(database).keywords(),
+        scripts: builtins.programs().into_iter().map(script).collect(),
+        profiles: Some(Profiles::TprocC),
+        defines: builtins.defines(),
+        protocol: Protocol::Prepared,
+        window: Window { ramp_up_s: 0, measure_s: 0, grace_s: 5 },
+        seed: 42,
+        transactions_per_client: Some(1000),
+        on_error: OnError::EndLoad,
+        ..LoadSpec::default()
+    }
 }
 
 #[test]
@@ -46,25 +71,7 @@ fn transactions_do_to_the_tables_what_hammerdbs_do() {
     assert_eq!(ask("select count(*) from order_line where (ol_o_id < 2101) = (ol_amount = 0)"), 0.0);
     assert!(ask("select count(distinct o_c_id) from orders where o_d_id = 1") < 2500.0);
 
-    let builtins = Builtins::TprocC(tprocc::Config { warehouses: 1, clients: 1, all_warehouses: false });
-    let script = |(program, weight): (workload::Program, u32)| ScriptSpec {
-        tag: program.name.clone(),
-        name: program.name,
-        weight,
-        source: String::new(),
-    };
-    let driven = drive(LoadSpec {
-        target: supplier.conninfo("hammer").keywords(),
-        scripts: builtins.programs().into_iter().map(script).collect(),
-        profiles: Some(Profiles::TprocC),
-        defines: builtins.defines(),
-        protocol: Protocol::Prepared,
-        window: Window { ramp_up_s: 0, measure_s: 0, grace_s: 5 },
-        seed: 42,
-        transactions_per_client: Some(1000),
-        on_error: OnError::EndLoad,
-        ..LoadSpec::default()
-    });
+    let driven = drive(load(&supplier, "hammer", false));
     assert_eq!(driven.done.counts.committed, 1000, "{:?}", driven.done);
     let (new_orders, payments) = (committed(&driven, 0) as f64, committed(&driven, 1) as f64);
     assert!((380.0..490.0).contains(&new_orders) && (380.0..490.0).contains(&payments));
@@ -85,6 +92,77 @@ fn transactions_do_to_the_tables_what_hammerdbs_do() {
         ask("select count(*) from orders where o_id between 2101 and 3000 and o_carrier_id is not null")
             > 0.0
     );
+    for check in tpcc::checks(1).into_iter().filter(|check| KEPT.contains(&check.id)) {
+        let rows = session.query(&check.sql).unwrap();
+        assert!(rows.is_empty(), "{}: {:?} {:?}", check.id, rows.columns, rows.rows[0]);
+    }
+}
+
+#[test]
+fn functions_and_procedures_leave_the_same_database() {
+    let supplier = Supplier::shared();
+    load_database(&supplier, "functions");
+    supplier.cluster.session().execute("create database procedures template functions").unwrap();
+    let mut sessions = ["functions", "procedures"].map(|name| supplier.session(name));
+    for session in &mut sessions {
+        // The routines draw items and quantities by themselves.
+        session.execute("select setseed(0.42)").unwrap();
+    }
+    let empty = ["''"; 18].join(", ");
+    let now = "localtimestamp";
+    for n in 1..=120 {
+        let (d_id, c_id, lines) = (n % 10 + 1, n * 7, n % 11 + 5);
+        let (by_name, name) = if n % 3 == 0 { (1, "BARBARBAR") } else { (0, "") };
+        for (function, procedure) in [
+            (
+                format!("select neword(1, 1, {d_id}, {c_id}, {lines}, 0)"),
+                format!("call neword(1, 1, {d_id}, {c_id}, {lines}, 0.0, '', '', 0.0, 0.0, 0, {now})"),
+            ),
+            (
+                format!("select payment(1, {d_id}, 1, {d_id}, {c_id}, {by_name}, {n}, '{name}', '0', 0)"),
+                format!(
+                    "call payment(1, {d_id}, 1, {d_id}, {by_name}, {n}, '0', '{name}', {c_id}, {empty}, {now}, 0.0, \
+                     0.0, 0.0, '', {now})"
+                ),
+            ),
+            ("select delivery(1, 3)".to_string(), format!("call delivery(1, 3, {now})")),
+        ] {
+            for (session, sql) in sessions.iter_mut().zip([&function, &procedure]) {
+                session.execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+            }
+        }
+    }
+    let low = ["select slev(1, 3, 20)", "call slev(1, 3, 20, 0)"];
+    let low: Vec<String> = sessions
+        .iter_mut()
+        .zip(low)
+        .map(|(session, sql)| session.query(sql).unwrap().scalar().unwrap().to_string())
+        .collect();
+    assert_eq!(low[0], low[1]);
+    let last = sessions[1]
+        .query("select o_c_id, max(o_id) as o_id from orders where o_d_id = 4 group by 1")
+        .unwrap();
+    let (c_id, o_id) = (last.get(0, "o_c_id").unwrap(), last.get(0, "o_id"));
+    let status = format!("call ostat(1, 4, {c_id}, 0, '', '', '', 0.0, 0, {now}, 0, '')");
+    assert_eq!(sessions[1].query(&status).unwrap().get(0, "v_o_id"), o_id);
+    drop(sessions);
+    let functions = supplier.fingerprint("functions");
+    assert_eq!(functions, supplier.fingerprint("procedures"));
+
+    // With names that are names, a payment finds its customer, whose balance is not what the caller gave.
+    let mut session = supplier.session("procedures");
+    let begun = session.query("select now()::text").unwrap().scalar().unwrap().to_string();
+    let driven = drive(load(&supplier, "procedures", true));
+    assert_eq!(driven.done.counts.committed, 1000, "{:?}", driven.done);
+    let paid = format!(
+        "select count(*) filter (where c_balance = -10 - h_amount) as paid, \
+         count(*) filter (where c_balance = -h_amount) as overwritten from history join customer \
+         on c_w_id = h_c_w_id and c_d_id = h_c_d_id and c_id = h_c_id where h_date > '{begun}'"
+    );
+    let rows = session.query(&paid).unwrap();
+    let count = |column: &str| rows.parse::<u64>(0, column).unwrap();
+    // Half of one customer, rounded down, is nobody: a name that only one has is not found.
+    assert!(count("paid") > 200 && count("overwritten") < 60, "{rows:?}");
     for check in tpcc::checks(1).into_iter().filter(|check| KEPT.contains(&check.id)) {
         let rows = session.query(&check.sql).unwrap();
         assert!(rows.is_empty(), "{}: {:?} {:?}", check.id, rows.columns, rows.rows[0]);

@@ -71,7 +71,14 @@ fn tables_of_others_and_keys_of_other_workloads_are_refused() {
         let stderr = place.run(&all).expect(1).stderr;
         assert!(stderr.contains(expected), "{stderr}\nexpected: {expected}");
     };
-    refused(&["--set", "workload.calls=functions"], "workload.calls is for workload.kind = \"tpcc\" alone");
+    refused(
+        &["--set", "workload.calls=functions"],
+        "workload.calls is for workload.kind = \"tpcc\" or \"tproc-c\" alone",
+    );
+    refused(
+        &["-w", "tproc-c", "--set", "workload.calls=statements"],
+        "HammerDB calls functions or procedures",
+    );
     refused(
         &["-w", "tpcc", "--set", "workload.calls=letters"],
         "expected one of `statements`, `functions`, `procedures`",

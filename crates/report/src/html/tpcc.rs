@@ -67,7 +67,11 @@ fn overview(axis: &Axis, case: &CaseSummary, tpcc: &TpccSummary) -> Vec<String> 
         format::tps(tpcc.server_tpm.unwrap_or(tpcc.tpm)),
         format::significant(tpcc.nopm_per_warehouse),
         workload.scale.to_string(),
-        text(word(|spec| spec.calls.as_str())),
+        text(match workload.tpcc {
+            Some(spec) => spec.calls.as_str(),
+            None if workload.procedures => "procedures",
+            None => "functions",
+        }),
         text(word(|spec| spec.think.as_str())),
         text(word(|spec| spec.isolation.as_str())),
         cpu(tpcc.driver_cpu_s),

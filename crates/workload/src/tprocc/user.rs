@@ -4,8 +4,11 @@ use super::{Config, Parameter};
 use crate::machine::Action;
 use crate::random::Prng;
 use crate::text::write_uint;
-use crate::tpcc::{Next, Profile};
+use crate::tpcc::{Constants, Next, Profile, last_name};
 use crate::variables::VariableId;
+
+/// The one constant of HammerDB's NURand.
+const NAMES: Constants = Constants { c_last: 123, c_id: 123, ol_i_id: 123 };
 
 /// A virtual user.
 #[derive(Clone, Debug)]
@@ -30,6 +33,8 @@ pub struct User {
     c_d_id: u32,
     n_lines: u32,
     by_name: bool,
+    /// The number of the last name; what follows from it is only sent to procedures.
+    name: u32,
     amount: u32,
     carrier: u32,
     threshold: u32,
@@ -56,6 +61,7 @@ impl User {
             c_d_id: 1,
             n_lines: 5,
             by_name: false,
+            name: 0,
             amount: 1,
             carrier: 1,
             threshold: 10,
@@ -83,6 +89,9 @@ impl User {
             self.w_id = self.warehouse_in_turn();
         }
         self.n_begun = self.n_begun.wrapping_add(1);
+        if self.config.procedures && matches!(profile, Profile::Payment | Profile::OrderStatus) {
+            self.name = NAMES.last_name(&mut self.prng);
+        }
         let prng = &mut self.prng;
         match profile {
             Profile::NewOrder => {
@@ -145,6 +154,8 @@ impl User {
             Parameter::Warehouses => self.config.warehouses,
             Parameter::District => self.d_id,
             Parameter::Customer => self.c_id,
+            Parameter::LastName if self.by_name => return last_name(self.name, out),
+            Parameter::LastName => return,
             Parameter::Lines => self.n_lines,
             Parameter::CustomerWarehouse => self.c_w_id,
             Parameter::CustomerDistrict => self.c_d_id,
@@ -176,7 +187,8 @@ mod tests {
 
     #[test]
     fn users_go_round_their_shares_of_all_warehouses() {
-        let config = |warehouses, clients| Config { warehouses, clients, all_warehouses: true };
+        let config =
+            |warehouses, clients| Config { warehouses, clients, procedures: false, all_warehouses: true };
         assert_eq!(warehouses_of(config(10, 4), 0, 4), [1, 5, 9, 1]);
         assert_eq!(warehouses_of(config(10, 4), 3, 3), [4, 8, 4]);
         assert_eq!(warehouses_of(config(2, 4), 3, 3), [2, 2, 2]);
@@ -188,14 +200,21 @@ mod tests {
 
     #[test]
     fn a_user_stays_at_its_warehouse_otherwise() {
-        let seen = warehouses_of(Config { warehouses: 50, clients: 4, all_warehouses: false }, 2, 20);
+        let seen = warehouses_of(
+            Config { warehouses: 50, clients: 4, procedures: false, all_warehouses: false },
+            2,
+            20,
+        );
         assert!(seen.iter().all(|w_id| *w_id == seen[0]), "{seen:?}");
     }
 
     #[test]
     fn choices_are_ten_ten_one_one_one_of_23() {
-        let mut user =
-            User::new(Config { warehouses: 2, clients: 1, all_warehouses: false }, Prng::seed(7), 0);
+        let mut user = User::new(
+            Config { warehouses: 2, clients: 1, procedures: false, all_warehouses: false },
+            Prng::seed(7),
+            0,
+        );
         let mut counts = [0u32; 6];
         for _ in 0..23_000 {
             let next = user.next(0);

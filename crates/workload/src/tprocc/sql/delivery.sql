@@ -1,7 +1,4 @@
 -- All districts at once. An order that another delivery takes meanwhile is left out, and C_DELIVERY_CNT stays.
-declare
-  v_orders int[]; v_districts smallint[]; v_customers int[]; v_amounts numeric[];
-begin
   with gone as (
     delete from new_order as due using generate_series(1, 10) as district (d_id)
     where no_d_id = d_id and no_w_id = p_w_id
@@ -25,4 +22,3 @@ begin
   update customer set c_balance = coalesce(c_balance, 0) + amount
     from unnest(v_districts, v_customers, v_amounts) as owed (d_id, id, amount)
     where c_id = id and c_d_id = d_id and c_w_id = p_w_id;
-  return 1;

@@ -1,14 +1,6 @@
 -- The unused item does not undo the order: it gets a line without price. Lines take prices, amounts and district texts
 -- in the order in which rows of STOCK happened to be updated, not in their own; amounts have tax and discount in them;
 -- S_YTD and the counters of STOCK stay; a remote warehouse may be the home warehouse.
-declare
-  v_all_local smallint := 1;
-  v_undo int := dbms_random(1, 100);
-  v_items int[]; v_supplies int[]; v_quantities smallint[]; v_numbers smallint[];
-  v_prices numeric[]; v_amounts numeric[]; v_dists char(24)[]; v_stocks smallint[];
-  v_discount numeric; v_last varchar; v_credit varchar; v_w_tax numeric; v_d_tax numeric;
-  v_o_id int; v_total numeric := 0;
-begin
   select c_discount, c_last, c_credit, w_tax into v_discount, v_last, v_credit, v_w_tax
     from customer, warehouse
     where w_id = p_w_id and c_w_id = p_w_id and c_d_id = p_d_id and c_id = p_c_id;
@@ -46,4 +38,3 @@ begin
   for n in 1 .. p_lines loop
     v_total := v_total + v_amounts[n];
   end loop;
-  return v_total;

@@ -1,32 +1,23 @@
--- By name, the caller's placeholder finds nobody, and the balance of the customer number that was drawn becomes what
--- the caller gave less the payment. The balance is read without a lock; C_YTD_PAYMENT and C_PAYMENT_CNT stay.
-declare
-  v_c_id int := p_c_id; v_credit varchar := p_credit; v_balance numeric := p_balance; v_last varchar := p_c_last;
-  v_w_name varchar; v_d_name varchar; v_address varchar[]; v_n int; v_first varchar; v_middle char(2);
-  v_since timestamptz; v_limit numeric; v_discount numeric; v_phone char(16); v_data varchar;
-  v_named cursor for
-    select c_first, c_middle, c_id, array[c_street_1, c_street_2, c_city, c_state, c_zip], c_phone, c_credit,
-      c_credit_lim, c_discount, c_balance, c_since
-    from customer where c_w_id = p_c_w_id and c_d_id = p_c_d_id and c_last = v_last order by c_first;
-begin
+-- By name, the placeholder given to the function finds nobody, and the balance of the customer number that was drawn
+-- becomes what the caller gave less the payment. The balance is read without a lock; C_YTD_PAYMENT and C_PAYMENT_CNT stay.
   update warehouse set w_ytd = w_ytd + p_amount where w_id = p_w_id
-    returning w_name, array[w_street_1, w_street_2, w_city, w_state, w_zip] into v_w_name, v_address;
+    returning w_name, array[w_street_1, w_street_2, w_city, w_state, w_zip] into v_w_name, v_w_address;
   update district set d_ytd = d_ytd + p_amount where d_w_id = p_w_id and d_id = p_d_id
-    returning d_name, array[d_street_1, d_street_2, d_city, d_state, d_zip] into v_d_name, v_address;
+    returning d_name, array[d_street_1, d_street_2, d_city, d_state, d_zip] into v_d_name, v_d_address;
   if p_by_name = 1 then
     select count(c_last) into v_n from customer
       where c_last = v_last and c_d_id = p_c_d_id and c_w_id = p_c_w_id;
     open v_named;
     for n in 1 .. v_n / 2 loop
-      fetch v_named into v_first, v_middle, v_c_id, v_address, v_phone, v_credit, v_limit, v_discount, v_balance,
+      fetch v_named into v_first, v_middle, v_c_id, v_c_address, v_phone, v_credit, v_limit, v_discount, v_balance,
         v_since;
     end loop;
     close v_named;
   else
     select c_first, c_middle, c_last, array[c_street_1, c_street_2, c_city, c_state, c_zip], c_phone, c_credit,
         c_credit_lim, c_discount, c_balance, c_since
-      into v_first, v_middle, v_last, v_address, v_phone, v_credit, v_limit, v_discount, v_balance, v_since
-      from customer where c_w_id = p_c_w_id and c_d_id = p_c_d_id and c_id = p_c_id;
+      into v_first, v_middle, v_last, v_c_address, v_phone, v_credit, v_limit, v_discount, v_balance, v_since
+      from customer where c_w_id = p_c_w_id and c_d_id = p_c_d_id and c_id = v_c_id;
   end if;
   if v_credit = 'BC' then
     update customer set c_balance = v_balance - p_amount,
@@ -40,4 +31,3 @@ begin
   end if;
   insert into history (h_c_d_id, h_c_w_id, h_c_id, h_d_id, h_w_id, h_date, h_amount, h_data)
     values (p_c_d_id, p_c_w_id, v_c_id, p_d_id, p_w_id, current_timestamp, p_amount, v_w_name || ' ' || v_d_name);
-  return v_c_id;
