@@ -86,6 +86,7 @@ pub const CATALOGUE: &[Rule] = &[
     studies::INCOMPLETE,
     studies::RESUMED,
     studies::MACHINE_CHANGED,
+    studies::SEQUENTIAL,
     studies::CLOSED_LOOP,
 ];
 
@@ -178,6 +179,7 @@ pub(crate) fn of_study(data: &ExperimentData, partial: Option<&str>) -> Vec<Find
     let found = [
         studies::incomplete(partial),
         studies::machine_changed(data),
+        studies::sequential(data),
         studies::resumed(data),
         studies::closed_loop(data),
     ];

@@ -5,6 +5,7 @@
 //! whether they can be trusted is said in `findings`, one small file for each group of rules.
 
 mod case;
+pub mod factors;
 pub mod finding;
 pub mod findings;
 mod histogram;

@@ -244,7 +244,7 @@ impl OneRun<'_> {
             push_phase(record, Phase::Measure, second(window.ramp_up_s), load_end);
         }
         push_phase(record, Phase::Drain, load_end, done.end_unix_ns.max(load_end));
-        (record.state, record.reason) = ending::of(&done);
+        (record.state, record.reason) = ending::of(&done, self.case);
         record.done = Some(done);
     }
 
@@ -275,6 +275,7 @@ impl OneRun<'_> {
             n_clients: workload.n_clients,
             n_threads: workload.n_threads,
             pace: workload.pace,
+            transactions_per_client: workload.transactions,
             poller: workload.poller,
             copy: true,
             window: self.case.window,

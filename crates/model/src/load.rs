@@ -129,6 +129,16 @@ pub enum PollerChoice {
     IoUring,
 }
 
+impl fmt::Display for PollerChoice {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            PollerChoice::Auto => "auto",
+            PollerChoice::Epoll => "epoll",
+            PollerChoice::IoUring => "io_uring",
+        })
+    }
+}
+
 impl FromStr for PollerChoice {
     type Err = String;
 

@@ -9,7 +9,6 @@ use experiment::{hold, session, tpcc};
 use model::case::{Layout, WorkloadKind};
 use model::units::Scale;
 use server::Cache;
-use wire::conninfo::PasswordSource;
 
 use crate::check::embedded_case;
 use crate::cli::InitArgs;
@@ -65,8 +64,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         cache: &cache,
         memory_bytes: server::defaults::memory_bytes(),
         most_clients: 1,
-        password: None,
-        password_source: PasswordSource::Nowhere,
+        servers: &[],
         replace: args.replace,
         stop,
         now: &now,

@@ -26,6 +26,7 @@ pub mod start_error;
 pub mod target;
 pub mod tend;
 mod unpack;
+pub mod verify;
 pub mod workspace;
 
 pub use account::Account;

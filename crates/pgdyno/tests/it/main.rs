@@ -11,6 +11,7 @@ mod consent;
 mod embedded;
 mod faults;
 mod loading;
+mod matrix;
 mod pace;
 mod pg;
 mod resume;
