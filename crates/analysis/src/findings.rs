@@ -89,6 +89,7 @@ pub const CATALOGUE: &[Rule] = &[
     studies::INCOMPLETE,
     studies::RESUMED,
     studies::MACHINE_CHANGED,
+    studies::SEQUENTIAL,
     studies::CLOSED_LOOP,
     comparisons::UNDECLARED_DIFFERENCE,
     comparisons::NOT_INTERLEAVED,
@@ -199,6 +200,7 @@ pub(crate) fn of_study(data: &ExperimentData, partial: Option<&str>) -> Vec<Find
     let found = [
         studies::incomplete(partial),
         studies::machine_changed(data),
+        studies::sequential(data),
         studies::resumed(data),
         studies::closed_loop(data),
     ];

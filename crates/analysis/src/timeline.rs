@@ -113,10 +113,12 @@ fn measured_seconds(data: &RunData) -> BTreeMap<u32, u64> {
         (Some(_), Some(phase)) => phase.end_unix_ns,
         _ => u64::MAX,
     };
+    // Such a load is whole with its last transaction, not at the end of a second.
+    let ends_by_count = data.record.case.workload.transactions.is_some() && cut_t.is_none();
     let mut measured = BTreeMap::new();
     let counts = data.intervals.iter().filter(|interval| {
         window.measures(interval.t)
-            && interval.length_ns >= WHOLE_SECOND_NS
+            && (interval.length_ns >= WHOLE_SECOND_NS || ends_by_count)
             // In the last second of a cut run, and after the cut, clients were already stopping.
             && cut_t.is_none_or(|last| interval.t < last)
             && interval.start_unix_ns.saturating_add(interval.length_ns) <= cut_unix_ns

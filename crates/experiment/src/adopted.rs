@@ -83,6 +83,21 @@ struct Facts {
     rewrites_statement_names: bool,
 }
 
+impl Facts {
+    fn of(conninfo: &Conninfo, session: &mut Session, other: &mut Session) -> Result<Facts> {
+        let target = Target::at(session, conninfo.clone())?;
+        let pools_transactions = target.is_pooled && pools_transactions(session, other)?;
+        Ok(Facts {
+            place: conninfo.to_string(),
+            flavor: target.flavor,
+            in_recovery: target.in_recovery,
+            is_pooled: target.is_pooled,
+            pools_transactions,
+            rewrites_statement_names: pools_transactions && rewrites_statement_names(other)?,
+        })
+    }
+}
+
 impl Adopted {
     /// Looks at the server before anything is changed there.
     ///
@@ -90,20 +105,11 @@ impl Adopted {
     /// When it cannot be reached, cannot take the case's load, or another pgdyno uses the database.
     pub(crate) fn set_up(conninfo: Conninfo, case: &Case, site: &Site, watch: &mut Watch) -> Result<Adopted> {
         let mut holder = session::open(&conninfo, site.stop)?;
-        let target = Target::at(&mut holder, conninfo.clone())?;
         let mut other = session::open(&conninfo, site.stop)?;
-        let pools_transactions = target.is_pooled && pools_transactions(&mut holder, &mut other)?;
-        let facts = Facts {
-            place: conninfo.to_string(),
-            flavor: target.flavor,
-            in_recovery: target.in_recovery,
-            is_pooled: target.is_pooled,
-            pools_transactions,
-            rewrites_statement_names: pools_transactions && rewrites_statement_names(&mut other)?,
-        };
+        let facts = Facts::of(&conninfo, &mut holder, &mut other)?;
         judge(&facts, case)?;
         match &facts.flavor {
-            Flavor::Postgres if pools_transactions => watch(Progress::Note(
+            Flavor::Postgres if facts.pools_transactions => watch(Progress::Note(
                 "a pooler gives out server connections by the transaction: nothing keeps another pgdyno away"
                     .to_string(),
             )),
@@ -233,6 +239,50 @@ impl Adopted {
     }
 }
 
+/// What would make runs of `cases` fail on a server, which is looked at and not changed.
+pub(crate) fn problems(conninfo: &Conninfo, cases: &[&Case], site: &Site) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut look = || -> Result<()> {
+        let mut session = session::open(conninfo, site.stop)?;
+        let mut other = session::open(conninfo, site.stop)?;
+        let facts = Facts::of(conninfo, &mut session, &mut other)?;
+        for case in cases {
+            let reason = judge(&facts, case).err().map(|error| format!("{error:#}"));
+            found.extend(reason.filter(|reason| !found.contains(reason)));
+        }
+        drop(other);
+        let most_clients = cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1);
+        room::check(&mut session, most_clients)?;
+        let loads = |case: &&Case| case.prepare.restore && case.workload.data != CaseData::None;
+        if cases.iter().any(loads) {
+            may_create(&mut session, &facts.place)?;
+        }
+        Ok(())
+    };
+    let last = look().err().map(|error| format!("{error:#}"));
+    found.extend(last);
+    found
+}
+
+/// Loading makes tables in the first schema of the search path.
+fn may_create(session: &mut Session, place: &str) -> Result<()> {
+    let sql = "select current_user, current_database(), current_schema(), \
+               pg_catalog.has_schema_privilege(current_schema(), 'create')";
+    let rows = session.query(sql)?;
+    let text = |column: usize| rows.rows.first()?.get(column)?.as_deref();
+    let (user, database) = (text(0).unwrap_or_default(), text(1).unwrap_or_default());
+    match (text(2), text(3)) {
+        (Some(_), Some("t")) => Ok(()),
+        (Some(schema), _) => bail!(
+            "`{user}` must not make tables in schema `{schema}` of database `{database}` at `{place}`; grant create on \
+             it, use a database of the user's own, or turn prepare.restore off"
+        ),
+        (None, _) => bail!(
+            "database `{database}` at `{place}` has no schema of the search path of `{user}`; make one, or set search_path"
+        ),
+    }
+}
+
 /// Whether the data can be used without loading it again.
 fn as_it_is(state: &DataState, workload: &WorkloadSpec) -> Result<&'static str> {
     let found = match state {
@@ -300,23 +350,7 @@ fn judge(facts: &Facts, case: &Case) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn case(experiment: &str) -> Case {
-        let text = format!("[experiment]\nname = \"x\"\n{experiment}");
-        let site = crate::expand::Site {
-            memory_bytes: None,
-            data_scale: BTreeMap::new(),
-            foreign_scale: None,
-            n_cpus: 1,
-            url_keywords: None,
-            now_unix_ns: 1,
-            fresh_seed: 1,
-        };
-        crate::expand::plan(&crate::file::parse("x.toml", &text, &[]).unwrap(), &site)
-            .unwrap()
-            .cases
-            .remove(0)
-    }
+    use crate::sample::case;
 
     #[test]
     fn servers_that_cannot_take_the_load_are_refused() {

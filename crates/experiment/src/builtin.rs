@@ -16,6 +16,29 @@ pub const BUILTINS: &[Builtin] = &[
         about: "TPC-B-like read-write at three client counts on an embedded PostgreSQL 18, in 3 minutes",
     },
     Builtin { name: SCRIPTS, about: "pgbench scripts of your own (-f FILE@WEIGHT) at three client counts" },
+    Builtin {
+        name: "versions",
+        about: "study: releases 9.6 to 18 by 1 to 512 clients, WAL compression off and on",
+    },
+    Builtin {
+        name: "iops",
+        about: "study: a fixed number of transactions by 16 to 96 clients, latency of each statement",
+    },
+    Builtin { name: "clouds", about: "study: the same load on several targets, data larger than memory" },
+    Builtin {
+        name: "low-variation",
+        about: "study: TPROC-C five times back to back, set for the least variation",
+    },
+    Builtin { name: "numa-hugepages", about: "study: TPROC-C with huge pages and without" },
+];
+
+/// The studies: files that may be copied and changed.
+const STUDIES: [(&str, &str); 5] = [
+    ("versions", include_str!("../../../experiments/versions.toml")),
+    ("iops", include_str!("../../../experiments/iops.toml")),
+    ("clouds", include_str!("../../../experiments/clouds.toml")),
+    ("low-variation", include_str!("../../../experiments/low-variation.toml")),
+    ("numa-hugepages", include_str!("../../../experiments/numa-hugepages.toml")),
 ];
 
 /// The one that is run when scripts are given and no experiment is named.
@@ -26,7 +49,7 @@ pub fn text(name: &str, n_cpus: u32) -> Option<String> {
     match name {
         "quick" => Some(quick(n_cpus)),
         SCRIPTS => Some(scripts(n_cpus)),
-        _ => None,
+        _ => STUDIES.iter().find(|(study, _)| *study == name).map(|(_, text)| text.to_string()),
     }
 }
 

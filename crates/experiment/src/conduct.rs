@@ -13,7 +13,7 @@ use store::{ExperimentDir, RunWriter};
 
 use crate::one_run::{OneRun, unix_now};
 use crate::progress::{Progress, Watch};
-use crate::stage::{Found, Site, Stage, StageKey};
+use crate::stage::{Found, Site, Stage, StageKey, needs_restart};
 
 /// How an experiment ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +90,8 @@ fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch:
     let Order { plan, dir, site, program, done, tool_version } = *order;
     let n_runs = plan.runs.len() as u32;
     let (mut n_made, mut n_failed_in_row, mut spent_s) = (0, 0, 0.0);
-    for spec in plan.runs.iter().filter(|spec| !done.contains(&spec.run)) {
+    let mut to_make = plan.runs.iter().filter(|spec| !done.contains(&spec.run)).peekable();
+    while let Some(spec) = to_make.next() {
         let case = plan.case(spec.case).with_context(|| format!("the plan has no case {}", spec.case))?;
         let stage = match stages.for_case(case, site, watch) {
             Err(_) if site.stop.load(Ordering::Relaxed) => break,
@@ -103,7 +104,12 @@ fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch:
         let record = make_run(run.spec.run, dir, |writer| run.conduct(stage, writer, watch))?;
         let is_well = record.state == RunState::Completed || site.stop.load(Ordering::Relaxed);
         // Told below: a server that does not stop takes nothing from the run that it has served.
-        let stopped = if is_well { stage.stand_down() } else { stage.abandon() };
+        let next = to_make.peek().and_then(|spec| plan.case(spec.case));
+        let stopped = match next {
+            _ if !is_well => stage.abandon(),
+            Some(next) if !needs_restart(case, next) => Ok(()),
+            _ => stage.stand_down(),
+        };
         if n_made == 0 && record.state == RunState::Failed && record.go_unix_ns.is_none() {
             bail!(record.reason);
         }
@@ -216,6 +222,7 @@ mod tests {
                 source: ServerSource::Version("18".parse().unwrap()),
                 settings: BTreeMap::new(),
                 wal_directory: None,
+                target: None,
             },
             workload: WorkloadSpec::of(WorkloadKind::Tpcb, 1),
             window: Window { ramp_up_s: 0, measure_s: 1, grace_s: 0 },
@@ -235,6 +242,7 @@ mod tests {
             factors: Vec::new(),
             cases: vec![case.clone()],
             runs: vec![spec.clone()],
+            ..Plan::default()
         };
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("out");

@@ -1,18 +1,27 @@
 //! How a run ended, in words, judged by what the driver said of it.
 
+use model::case::Case;
 use model::drive::{Done, Ending};
 use model::plan::RunState;
 
 use crate::conduct::STOPPED;
 
 /// The state of a run whose driver told the whole story, and the reason where it is not complete.
-pub(crate) fn of(done: &Done) -> (RunState, String) {
+pub(crate) fn of(done: &Done, case: &Case) -> (RunState, String) {
+    let asked = case.workload.transactions.map(|n| n * u64::from(case.workload.n_clients));
     match done.ending {
         Ending::ConnectionsLost => {
             (RunState::Partial, format!("every client lost its connection{}", cause(done)))
         }
         Ending::Stopped => (RunState::Partial, STOPPED.to_string()),
         Ending::Completed if done.unanswered > 0 => (RunState::Partial, no_reply(done)),
+        Ending::Completed if asked.is_some_and(|asked| done.counts.started < asked) => {
+            let (asked, made) = (asked.unwrap_or_default(), done.counts.started);
+            let measure_s = case.window.measure_s;
+            let reason =
+                format!("{made} of {asked} transactions were begun within {measure_s} s; raise run.measure");
+            (RunState::Partial, reason)
+        }
         Ending::Completed => (RunState::Completed, String::new()),
     }
 }
@@ -41,7 +50,8 @@ mod tests {
 
     #[test]
     fn a_run_that_is_not_whole_says_why() {
-        let check = |change: &dyn Fn(&mut Done), expected: (RunState, &str)| {
+        let mut case = crate::sample::case("");
+        let check_of = |case: &Case, change: &dyn Fn(&mut Done), expected: (RunState, &str)| {
             let mut done = Done {
                 ending: Ending::Completed,
                 end_unix_ns: 1,
@@ -58,9 +68,11 @@ mod tests {
                 unanswered_ns: 0,
             };
             change(&mut done);
-            let (state, reason) = of(&done);
+            let (state, reason) = of(&done, case);
             assert_eq!((state, reason.as_str()), expected);
         };
+        let check =
+            |change: &dyn Fn(&mut Done), expected: (RunState, &str)| check_of(&case, change, expected);
         let lost = |errors: &[(&str, u64, &str)]| {
             let errors: Vec<(String, u64, String)> =
                 errors.iter().map(|(s, n, m)| (s.to_string(), *n, m.to_string())).collect();
@@ -95,5 +107,11 @@ mod tests {
                 "the server gave 3 clients no reply for up to 8.0 s, nor to the cancel that followed",
             ),
         );
+        case.workload.transactions = Some(100);
+        case.workload.n_clients = 3;
+        let enough = |n: u64| move |done: &mut Done| done.counts.started = n;
+        check_of(&case, &enough(300), (RunState::Completed, ""));
+        let reason = "299 of 300 transactions were begun within 60 s; raise run.measure";
+        check_of(&case, &enough(299), (RunState::Partial, reason));
     }
 }

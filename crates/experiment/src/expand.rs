@@ -7,20 +7,23 @@ use std::str::FromStr;
 use model::case::{
     Calls, Case, Layout, ServerSource, ServerSpec, Think, TpccSpec, WorkloadKind, WorkloadSpec,
 };
-use model::experiment::{Experiment, WorkloadSection};
+use model::experiment::{Experiment, Header, WorkloadSection};
 use model::levels::Levels;
 use model::load::{Pace, Window};
-use model::plan::{Plan, RunSpec};
+use model::plan::Plan;
 use model::script::CaseData;
+use model::target::TargetSection;
 use model::units::Scale;
-use workload::Prng;
 
 use crate::dataset::Dataset;
+use crate::design::{self, Combination, Combine, Dimension};
 use crate::scripts;
 
 /// What the plan is made for.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Site {
+    /// The same for each target, by name, where the experiment has targets.
+    pub targets: BTreeMap<String, Site>,
     /// Memory of the machine that has the data, bytes; `None` if that machine is out of sight.
     pub memory_bytes: Option<u64>,
     /// Scales of the whole data that pgdyno loaded before on the server by URL.
@@ -52,9 +55,20 @@ pub fn plan(experiment: &Experiment, site: &Site) -> Result<Plan, String> {
     check_name(&header.name)?;
     let window = window(experiment)?;
     let grid = Grid::of(experiment, site)?;
+    let combine = Combine { design: header.design, zip: &header.zip, exclude: &header.exclude };
+    let combinations = combine.combinations(&grid.dimensions)?;
+    if combinations.len() * header.repeats as usize > RUNS_MAX {
+        return Err(format!(
+            "{} cases, {} times each, are more than {RUNS_MAX} runs; leave out levels, or use experiment.exclude, zip or \
+             design = \"one-factor\"",
+            combinations.len(),
+            header.repeats
+        ));
+    }
+    let baseline = baseline(header, &grid, &combinations)?;
     let mut cases = Vec::new();
-    for (n, levels) in grid.combinations().into_iter().enumerate() {
-        cases.push(case(n as u32 + 1, &grid, &levels, experiment, window, site)?);
+    for (n, levels) in combinations.iter().enumerate() {
+        cases.push(case(n as u32 + 1, &grid, levels, experiment, window, site)?);
     }
     let seed = header.seed.unwrap_or(site.fresh_seed);
     Ok(Plan {
@@ -67,10 +81,26 @@ pub fn plan(experiment: &Experiment, site: &Site) -> Result<Plan, String> {
         tool_version: env!("CARGO_PKG_VERSION").to_string(),
         made_unix_ns: site.now_unix_ns,
         precision: None,
-        factors: grid.dimensions.iter().filter(|d| d.levels.len() > 1).map(|d| d.key.clone()).collect(),
-        runs: blocks(cases.len() as u32, header.repeats, seed),
+        factors: grid.dimensions.iter().filter(|d| d.is_factor()).map(|d| d.key.clone()).collect(),
+        runs: design::runs(cases.len() as u32, header.repeats, seed, header.order),
+        order: header.order,
+        baseline,
         cases,
     })
+}
+
+/// More runs than this are a mistake: at two seconds each they would take a month.
+const RUNS_MAX: usize = 1_000_000;
+
+/// Number of the first case that `experiment.baseline` selects; 0 when it is not given.
+fn baseline(header: &Header, grid: &Grid, combinations: &[Combination]) -> Result<u32, String> {
+    let Some(selector) = &header.baseline else { return Ok(0) };
+    design::check_keys("experiment.baseline", selector, &grid.dimensions)?;
+    combinations
+        .iter()
+        .position(|combination| selector.selects(&design::levels_of(&grid.dimensions, combination)))
+        .map(|n| n as u32 + 1)
+        .ok_or_else(|| "experiment.baseline: no case has these levels".to_string())
 }
 
 fn check_name(name: &str) -> Result<(), String> {
@@ -99,22 +129,6 @@ fn window(experiment: &Experiment) -> Result<Window, String> {
     Ok(window)
 }
 
-/// Every case once per block, in a random order of its own.
-fn blocks(n_cases: u32, repeats: u32, seed: u64) -> Vec<RunSpec> {
-    let mut prng = Prng::seed(seed);
-    let mut runs = Vec::new();
-    for block in 1..=repeats {
-        let mut order: Vec<u32> = (1..=n_cases).collect();
-        for i in (1..order.len()).rev() {
-            order.swap(i, prng.uint64_range(0, i as u64) as usize);
-        }
-        for case in order {
-            runs.push(RunSpec { run: runs.len() as u32 + 1, block, case, seed: prng.uint64() });
-        }
-    }
-    runs
-}
-
 /// What the keys of the scripts' variables begin with.
 const DEFINES: &str = "workload.defines.";
 
@@ -123,27 +137,13 @@ struct Grid {
     dimensions: Vec<Dimension>,
 }
 
-struct Dimension {
-    key: String,
-    levels: Vec<String>,
-}
-
-impl Dimension {
-    /// A level given twice would make two cases that nothing tells apart.
-    fn check_distinct(&self) -> Result<(), String> {
-        let repeated = self.levels.iter().enumerate().find(|(n, level)| self.levels[..*n].contains(level));
-        match repeated {
-            Some((_, level)) => Err(format!("{}: level {level} is given twice", self.key)),
-            None => Ok(()),
-        }
-    }
-}
-
 impl Grid {
     fn of(experiment: &Experiment, site: &Site) -> Result<Grid, String> {
         let mut grid = Grid { dimensions: Vec::new() };
         let server = &experiment.server;
+        let runs_servers = grid.add_targets(experiment)?;
         match (&server.version, &server.bin_dir, &server.url) {
+            _ if !runs_servers => {}
             (Some(versions), None, None) => grid.add("server.version", versions.all()),
             (None, Some(dirs), None) => {
                 let dirs: Vec<String> = dirs.all().iter().map(|dir| dir.display().to_string()).collect();
@@ -153,7 +153,8 @@ impl Grid {
             (None, None, None) => grid.add("server.version", &[DEFAULT_VERSION]),
             _ => return Err("server: give one of version, bin_dir and url, not several".to_string()),
         }
-        if site.url_keywords.is_some() && !(server.settings.is_empty() && server.wal_directory.is_none()) {
+        let is_set = !(server.settings.is_empty() && server.wal_directory.is_none());
+        if (site.url_keywords.is_some() || !runs_servers) && is_set {
             return Err("server.settings and server.wal_directory need a server that pgdyno runs itself; \
                         a server given by URL keeps its own"
                 .to_string());
@@ -161,12 +162,24 @@ impl Grid {
         for (name, levels) in &server.settings {
             grid.add(&format!("server.settings.{name}"), levels.all());
         }
+        if let Some(levels) = &server.wal_directory {
+            let dirs: Vec<String> = levels.all().iter().map(|dir| dir.display().to_string()).collect();
+            grid.add("server.wal_directory", &dirs);
+        }
         let workload = &experiment.workload;
         grid.add("workload.kind", workload.kind.all());
         grid.add("workload.scale", workload.scale.all());
         let protocols: Vec<&str> = workload.protocol.all().iter().map(|p| p.as_str()).collect();
         grid.add("workload.protocol", &protocols);
         grid.add("workload.clients", workload.clients.all());
+        if let Some(levels) = &workload.threads {
+            grid.add("workload.threads", levels.all());
+        }
+        grid.add("workload.poller", workload.poller.all());
+        grid.add("workload.busy_poll_us", workload.busy_poll_us.all());
+        if let Some(levels) = &workload.transactions {
+            grid.add("workload.transactions", levels.all());
+        }
         grid.add("workload.pace", workload.pace.all());
         grid.add("workload.partitions", workload.partitions.all());
         let methods: Vec<&str> = workload.partition_method.all().iter().map(|m| m.as_str()).collect();
@@ -175,8 +188,44 @@ impl Grid {
             grid.add(&format!("{DEFINES}{name}"), levels.all());
         }
         grid.add_tpcc(workload)?;
-        grid.dimensions.iter().try_for_each(Dimension::check_distinct)?;
         Ok(grid)
+    }
+
+    /// The targets, if there are any; whether pgdyno runs servers itself.
+    fn add_targets(&mut self, experiment: &Experiment) -> Result<bool, String> {
+        let (targets, server) = (&experiment.target, &experiment.server);
+        if targets.is_empty() {
+            return Ok(true);
+        }
+        if server.url.is_some() {
+            return Err(
+                "server.url and [[target]] both name servers; give each server as a target".to_string()
+            );
+        }
+        let n_by_url = targets.iter().filter(|target| target.url.is_some()).count();
+        for target in targets {
+            let name = &target.name;
+            if name.is_empty() {
+                return Err("target: a target needs a name".to_string());
+            }
+            if target.url.is_some() && target.directory.is_some() {
+                return Err(format!(
+                    "target `{name}`: give url or directory: pgdyno does not run a server given by URL"
+                ));
+            }
+            if target.price_per_hour.is_some_and(|price| !(price > 0.0 && price.is_finite())) {
+                return Err(format!("target `{name}`: price_per_hour must be above 0"));
+            }
+        }
+        if n_by_url > 0 && n_by_url < targets.len() {
+            return Err(
+                "target: servers by URL and servers that pgdyno runs do not compare; give all or none a url"
+                    .to_string(),
+            );
+        }
+        let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+        self.add("target", &names);
+        Ok(n_by_url == 0)
     }
 
     /// The keys that only TPC-C and TPROC-C have.
@@ -212,24 +261,6 @@ impl Grid {
         let levels = levels.iter().map(ToString::to_string).collect();
         self.dimensions.push(Dimension { key: key.to_string(), levels });
     }
-
-    /// All combinations as indices into the levels, the last key varying fastest.
-    fn combinations(&self) -> Vec<Vec<usize>> {
-        let mut combinations = vec![Vec::new()];
-        for dimension in &self.dimensions {
-            combinations = combinations
-                .into_iter()
-                .flat_map(|begun: Vec<usize>| {
-                    (0..dimension.levels.len()).map(move |level| {
-                        let mut longer = begun.clone();
-                        longer.push(level);
-                        longer
-                    })
-                })
-                .collect();
-        }
-        combinations
-    }
 }
 
 fn case(
@@ -249,6 +280,8 @@ fn case(
             levels.insert(dimension.key.clone(), text.clone());
         }
     }
+    let target = values.get("target").and_then(|name| experiment.target.iter().find(|t| t.name == **name));
+    let site = target.and_then(|target| site.targets.get(&target.name)).unwrap_or(site);
     let source = match (values.get("server.version"), values.get("server.bin_dir"), &site.url_keywords) {
         (Some(version), _, _) => ServerSource::Version(version.parse()?),
         (None, Some(dir), _) => ServerSource::BinDir(PathBuf::from(dir)),
@@ -261,12 +294,19 @@ fn case(
             Some((key.strip_prefix("server.settings.")?.to_string(), value.to_string()))
         })
         .collect();
+    let workload = workload_spec(&values, experiment, site)?;
     Ok(Case {
         id,
         levels,
-        server: ServerSpec { source, settings, wal_directory: experiment.server.wal_directory.clone() },
-        workload: workload_spec(&values, experiment, site)?,
-        window,
+        server: ServerSpec {
+            source,
+            settings,
+            wal_directory: values.get("server.wal_directory").map(PathBuf::from),
+            target: target.map(TargetSection::spec),
+        },
+        // A load that ends by its number of transactions is measured from the first of them.
+        window: if workload.transactions.is_some() { Window { ramp_up_s: 0, ..window } } else { window },
+        workload,
         prepare: experiment.prepare,
     })
 }
@@ -283,12 +323,16 @@ fn workload_spec(
     }
     let most_clients = experiment.workload.clients.all().iter().copied().max().unwrap_or(n_clients);
     let default_threads = n_clients.div_ceil(64).min((site.n_cpus / 2).max(1));
-    let n_threads = experiment.workload.threads.unwrap_or(default_threads);
+    let n_threads = number(values, "workload.threads")?.unwrap_or(default_threads);
     if n_threads == 0 {
         return Err("workload.threads: 0 is not in 1..clients".to_string());
     }
-    if experiment.workload.busy_poll_us > BUSY_POLL_US_MAX {
+    let busy_poll_us = number(values, "workload.busy_poll_us")?.unwrap_or(0);
+    if busy_poll_us > BUSY_POLL_US_MAX {
         return Err(format!("workload.busy_poll_us: not in 0..={BUSY_POLL_US_MAX} microseconds"));
+    }
+    if experiment.workload.transactions.as_ref().is_some_and(|levels| levels.all().contains(&0)) {
+        return Err("workload.transactions: 0 is not in 1..".to_string());
     }
     if experiment.workload.load_streams.is_some_and(|n| !(1..=LOAD_STREAMS_MAX).contains(&n)) {
         return Err(format!("workload.load_streams: not in 1..{LOAD_STREAMS_MAX}"));
@@ -317,8 +361,9 @@ fn workload_spec(
         n_clients,
         n_threads: n_threads.min(n_clients),
         pace,
-        poller: experiment.workload.poller,
-        busy_poll_us: experiment.workload.busy_poll_us,
+        transactions: number(values, "workload.transactions")?,
+        poller: values["workload.poller"].parse()?,
+        busy_poll_us,
         layout: layout(values)?,
         load_streams: experiment.workload.load_streams,
         data,
@@ -329,6 +374,14 @@ fn workload_spec(
             && values.get("workload.calls") == Some(&Calls::Procedures.as_str()),
         all_warehouses: values.get("workload.all_warehouses") == Some(&"true"),
     })
+}
+
+/// The number that a key has, if it was given.
+fn number<T: FromStr<Err = std::num::ParseIntError>>(
+    values: &BTreeMap<&str, &str>,
+    key: &str,
+) -> Result<Option<T>, String> {
+    values.get(key).map(|text| text.parse().map_err(|error| format!("{key}: {error}"))).transpose()
 }
 
 /// What `:scale` is in scripts whose data is their own. `fit`: the scale of TPC-B-like tables that are there, else 1,
@@ -438,6 +491,7 @@ mod tests {
             url_keywords: None,
             now_unix_ns: 1,
             fresh_seed: 42,
+            ..Site::default()
         }
     }
 

@@ -254,7 +254,7 @@ impl OneRun<'_> {
             push_phase(record, Phase::Measure, second(window.ramp_up_s), load_end);
         }
         push_phase(record, Phase::Drain, load_end, done.end_unix_ns.max(load_end));
-        (record.state, record.reason) = ending::of(&done);
+        (record.state, record.reason) = ending::of(&done, self.case);
         record.done = Some(done);
     }
 
@@ -285,6 +285,7 @@ impl OneRun<'_> {
             n_clients: workload.n_clients,
             n_threads: workload.n_threads,
             pace: workload.pace,
+            transactions_per_client: workload.transactions,
             poller: workload.poller,
             busy_poll_us: workload.busy_poll_us,
             turns: self.side.as_ref().map(|side| side.turns.clone()),

@@ -84,6 +84,7 @@ mod tests {
             foreign_scale: None,
             n_cpus: 2,
             url_keywords: None,
+            targets: Default::default(),
             now_unix_ns: 1,
             fresh_seed: 42,
         };

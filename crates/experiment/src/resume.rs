@@ -95,6 +95,7 @@ mod tests {
                 source: ServerSource::Version("18".parse().unwrap()),
                 settings: BTreeMap::new(),
                 wal_directory: None,
+                target: None,
             },
             workload: WorkloadSpec::of(WorkloadKind::Tpcb, 1),
             window: Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 },
@@ -113,6 +114,7 @@ mod tests {
             factors: Vec::new(),
             cases: vec![case],
             runs: (1..=5).map(|run| RunSpec { run, block: run, case: 1, seed: 7 }).collect(),
+            ..Plan::default()
         }
     }
 

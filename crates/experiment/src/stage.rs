@@ -14,9 +14,8 @@ use model::run::RunRecord;
 use model::script::CaseData;
 use server::workspace::{Claim, ClusterKey, Workspace};
 use server::{Binaries, Cache, Cluster, CopyReport, InitOptions, Server, StopMode};
-use wire::conninfo::PasswordSource;
+use wire::Conninfo;
 use wire::session::Session;
-use wire::{Conninfo, Secret};
 
 use crate::adopted::Adopted;
 use crate::conduct::STOPPED;
@@ -34,10 +33,8 @@ pub struct Site<'a> {
     pub memory_bytes: u64,
     /// Most clients of any case, so that all cases of a server have the same `max_connections`.
     pub most_clients: u32,
-    /// Password of the server given by URL.
-    pub password: Option<Secret>,
-    /// Where it came from, for messages.
-    pub password_source: PasswordSource,
+    /// The servers given by URL, with their passwords.
+    pub servers: &'a [Conninfo],
     /// Tables that pgdyno did not make may be dropped.
     pub replace: bool,
     /// How many runs begin with the same data, by [`data_name`].
@@ -57,6 +54,20 @@ impl Site<'_> {
             bail!(STOPPED);
         }
         Ok(())
+    }
+
+    /// A server by URL with its password: the same host, port, user and database.
+    pub(crate) fn conninfo(&self, keywords: &BTreeMap<String, String>) -> Result<Conninfo> {
+        let place = |of: &BTreeMap<String, String>| {
+            ["host", "port", "user", "dbname"].map(|key| of.get(key).cloned().unwrap_or_default())
+        };
+        let known = self.servers.iter().find(|server| place(&server.keywords()) == place(keywords));
+        let mut conninfo =
+            Conninfo::from_keywords(keywords, known.and_then(|server| server.password.clone()))?;
+        if let Some(known) = known {
+            conninfo.password_source = known.password_source.clone();
+        }
+        Ok(conninfo)
     }
 
     /// Loads a case's data over `session` and as many more as are asked for.
@@ -100,6 +111,7 @@ impl Site<'_> {
 pub struct StageKey {
     source: ServerSource,
     wal_directory: Option<PathBuf>,
+    directory: Option<PathBuf>,
     data: BTreeMap<String, String>,
 }
 
@@ -109,9 +121,23 @@ impl StageKey {
         StageKey {
             source: case.server.source.clone(),
             wal_directory: case.server.wal_directory.clone(),
+            directory: directory(case).map(Path::to_path_buf),
             data: data_key(&case.workload),
         }
     }
+}
+
+/// Whether a server of our own must be started anew for `next` after `case`: for files that are put back, for another
+/// server or other data, and for other settings.
+pub fn needs_restart(case: &Case, next: &Case) -> bool {
+    let is_same_server =
+        StageKey::of(case) == StageKey::of(next) && case.server.settings == next.server.settings;
+    next.server.source.is_embedded() && (next.prepare.restore || !is_same_server)
+}
+
+/// Where the case's cluster is kept, if not in the cache.
+fn directory(case: &Case) -> Option<&Path> {
+    case.server.target.as_ref()?.directory.as_deref()
 }
 
 /// The server of a case, found: `18` and `18.6` may be the same.
@@ -134,9 +160,7 @@ impl Found {
             }
             ServerSource::BinDir(dir) => Binaries::from_bin_dir(dir)?,
             ServerSource::Url(keywords) => {
-                let mut conninfo = Conninfo::from_keywords(keywords, site.password.clone())?;
-                conninfo.password_source = site.password_source.clone();
-                return Ok(Found::Adopted(conninfo));
+                return Ok(Found::Adopted(site.conninfo(keywords)?));
             }
         };
         let key = cluster_key(&binaries, case)?;
@@ -176,8 +200,10 @@ impl Stage {
     pub fn is_of(&self, found: &Found) -> bool {
         match (self, found) {
             (Stage::Embedded(stage), Found::Embedded(_, key)) => stage.key == *key,
-            // An experiment has one at most; its data is loaded again at any scale.
-            (Stage::Adopted(_), Found::Adopted(_)) => true,
+            // Its data is loaded again at any scale.
+            (Stage::Adopted(stage), Found::Adopted(conninfo)) => {
+                stage.conninfo.keywords() == conninfo.keywords()
+            }
             _ => false,
         }
     }
@@ -282,7 +308,10 @@ impl Embedded {
     ) -> Result<Embedded> {
         // What a pgdyno that was killed could not remove itself.
         server::socket::sweep_sockets();
-        let workspace = Workspace::in_cache(site.cache)?;
+        let workspace = match directory(case) {
+            Some(directory) => Workspace::open(&directory.join("clusters")),
+            None => Workspace::in_cache(site.cache),
+        }?;
         // One that cannot be swept is not in the way of this one.
         workspace.sweep().ok();
         let claim = workspace.claim(&key)?;
@@ -335,8 +364,12 @@ impl Embedded {
     }
 
     fn restore(&mut self, case: &Case, site: &Site) -> Result<BTreeMap<String, String>> {
-        self.stop(StopMode::Immediate)?;
         let mut detail = BTreeMap::new();
+        if !case.prepare.restore && self.server.is_some() {
+            let method = "none: prepare.restore is off, and the server runs on";
+            return Ok(BTreeMap::from([("method".to_string(), method.to_string())]));
+        }
+        self.stop(StopMode::Immediate)?;
         if case.prepare.restore {
             detail = self.cluster.restore(LOADED)?.detail();
         } else {
@@ -402,6 +435,9 @@ fn cluster_key(binaries: &Binaries, case: &Case) -> Result<ClusterKey> {
     let mut parts = data_key(&case.workload);
     if let Some(wal) = &case.server.wal_directory {
         parts.insert("wal_directory".to_string(), wal.display().to_string());
+    }
+    if let Some(directory) = directory(case) {
+        parts.insert("directory".to_string(), directory.display().to_string());
     }
     ClusterKey::new(binaries, parts)
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::Prepare;
 use crate::load::{Pace, PollerChoice, Protocol, Window};
 use crate::script::{CaseData, CaseScript};
+use crate::target::TargetSpec;
 use crate::units::PgVersion;
 use crate::words::words;
 
@@ -40,6 +41,8 @@ impl Case {
             // As people say it.
             "clients" if level == "1" => "1 client".to_string(),
             "clients" => format!("{level} clients"),
+            "transactions" => format!("{level} transactions"),
+            "target" => level.clone(),
             name => format!("{name} {level}"),
         };
         self.levels.iter().map(part).collect::<Vec<_>>().join(", ")
@@ -56,6 +59,9 @@ pub struct ServerSpec {
     /// Directory for the WAL on a device of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal_directory: Option<PathBuf>,
+    /// The target that it is, of an experiment that names some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<TargetSpec>,
 }
 
 /// Where a server comes from.
@@ -92,6 +98,9 @@ pub struct WorkloadSpec {
     pub n_threads: u32,
     /// When transactions are due.
     pub pace: Pace,
+    /// Transactions of each client, where their number ends the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<u64>,
     /// How the driver waits for its connections.
     #[serde(default)]
     pub poller: PollerChoice,
@@ -219,6 +228,7 @@ impl WorkloadSpec {
             n_clients: 1,
             n_threads: 1,
             pace: Pace::Closed,
+            transactions: None,
             poller: PollerChoice::Auto,
             busy_poll_us: 0,
             layout: Layout::default(),

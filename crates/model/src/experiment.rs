@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 use crate::case::{Calls, Isolation, PartitionMethod, Think, WorkloadKind};
 use crate::levels::Levels;
 use crate::load::{Pace, PollerChoice, Protocol};
+use crate::plan::{Design, RunOrder};
 use crate::script::{DataChoice, ScriptEntry};
+use crate::selector::Selector;
+use crate::target::TargetSection;
 use crate::units::{PgVersion, Scale, SettingValue, Span};
 use crate::words::words;
 
@@ -23,6 +26,9 @@ pub struct Experiment {
     /// The server under test.
     #[serde(default)]
     pub server: ServerSection,
+    /// Servers in different places, a factor.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub target: Vec<TargetSection>,
     /// The load.
     #[serde(default)]
     pub workload: WorkloadSection,
@@ -52,6 +58,21 @@ pub struct Header {
     /// How often each case is run.
     #[serde(default = "three")]
     pub repeats: u32,
+    /// Which combinations of levels become cases.
+    #[serde(default)]
+    pub design: Design,
+    /// In which order the runs are made.
+    #[serde(default)]
+    pub order: RunOrder,
+    /// Factors that vary together: their first levels are one combination, their second ones the next.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub zip: Vec<Vec<String>>,
+    /// Combinations that are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exclude: Vec<Selector>,
+    /// The case that the others are compared with in reports: the first one selected; without it the first of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Selector>,
 }
 
 fn three() -> u32 {
@@ -73,7 +94,7 @@ pub struct ServerSection {
     pub url: Option<String>,
     /// Directory for the WAL on a device of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub wal_directory: Option<PathBuf>,
+    pub wal_directory: Option<Levels<PathBuf>>,
     /// Settings (GUCs) by name; `25%` of memory where a setting is a size.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, Levels<SettingValue>>,
@@ -93,11 +114,14 @@ pub struct WorkloadSection {
     pub clients: Levels<u32>,
     /// Driver threads; by default one for every 64 clients, at most half of the processors.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub threads: Option<u32>,
+    pub threads: Option<Levels<u32>>,
     /// How the driver waits for its connections: `auto`, `io_uring` or `epoll`.
-    pub poller: PollerChoice,
+    pub poller: Levels<PollerChoice>,
     /// How long the driver looks for news before it sleeps, and is awake before a moment it waits for; microseconds.
-    pub busy_poll_us: u32,
+    pub busy_poll_us: Levels<u32>,
+    /// Transactions of each client: the run ends when all are made. Without it, time decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<Levels<u64>>,
     /// When transactions are due.
     pub pace: Levels<Pace>,
     /// Into how many partitions the largest table is cut; 0: it is not.
@@ -138,8 +162,9 @@ impl Default for WorkloadSection {
             protocol: Levels::one(Protocol::Prepared),
             clients: Levels::one(1),
             threads: None,
-            poller: PollerChoice::Auto,
-            busy_poll_us: 0,
+            poller: Levels::one(PollerChoice::Auto),
+            busy_poll_us: Levels::one(0),
+            transactions: None,
             pace: Levels::one(Pace::Closed),
             partitions: Levels::one(0),
             partition_method: Levels::one(PartitionMethod::Range),
@@ -161,7 +186,7 @@ impl Default for WorkloadSection {
 pub struct RunSection {
     /// Load that does not count, in whole seconds.
     pub ramp_up: Span,
-    /// Load that counts, in whole seconds.
+    /// Load that counts, in whole seconds; with `workload.transactions`, the longest it may take.
     pub measure: Span,
     /// Time given to transactions in flight at the end.
     pub grace: Span,

@@ -19,7 +19,9 @@ pub mod plan;
 pub mod reading;
 pub mod run;
 pub mod script;
+pub mod selector;
 pub mod server;
+pub mod target;
 pub mod units;
 mod words;
 

@@ -1,11 +1,37 @@
 //! The ordered runs of an experiment, and what became of each.
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 use crate::case::Case;
+use crate::words::words;
+
+words! {
+    /// Which combinations of levels become cases.
+    Design, "a design" {
+        /// Every combination.
+        #[default]
+        Grid = "grid",
+        /// The first levels of all factors, and from there one factor at a time.
+        OneFactor = "one-factor",
+    }
+}
+
+words! {
+    /// In which order the runs are made.
+    RunOrder, "an order" {
+        /// Blocks with every case once, each in a random order of its own.
+        #[default]
+        Randomized = "randomized",
+        /// Case by case, all repeats of one before the next.
+        Sequential = "sequential",
+    }
+}
 
 /// What will be run, in which order: `plan.json`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Format version, [`crate::FORMAT`].
     pub format: u32,
@@ -19,6 +45,12 @@ pub struct Plan {
     pub seed: u64,
     /// Times each case is run.
     pub repeats: u32,
+    /// In which order.
+    #[serde(default)]
+    pub order: RunOrder,
+    /// Number of the case that the others are compared with in reports; 0: the first.
+    #[serde(default)]
+    pub baseline: u32,
     /// Version of pgdyno that made the plan.
     pub tool_version: String,
     /// When the plan was made, nanoseconds since the Unix epoch.
@@ -31,7 +63,7 @@ pub struct Plan {
     pub factors: Vec<String>,
     /// Every combination of levels.
     pub cases: Vec<Case>,
-    /// The runs in the order in which they are made: block by block, each case once per block.
+    /// The runs in the order in which they are made.
     pub runs: Vec<RunSpec>,
 }
 

@@ -79,6 +79,7 @@ pub(crate) fn embedded_case(
             source: embedded_source(args)?.unwrap_or(default),
             settings: Default::default(),
             wal_directory: None,
+            target: None,
         },
         workload: WorkloadSpec { layout, load_streams, ..WorkloadSpec::of(kind, scale) },
         window: Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 },

@@ -109,6 +109,9 @@ pub(crate) struct ExperimentArgs {
     /// Any key of the experiment file; a list makes it a factor. Repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+    /// Scale the experiment to this machine, and to a time (--fit=30min) or a quarter of an hour; what changes is told.
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "15min")]
+    pub(crate) fit: Option<String>,
 }
 
 /// Which server.
@@ -127,7 +130,7 @@ pub(crate) struct ServerArgs {
 }
 
 /// What a resumed experiment has already: it goes on as it was asked for.
-const WHAT_IS_ASKED: [&str; 15] = [
+const WHAT_IS_ASKED: [&str; 16] = [
     "experiment",
     "server",
     "versions",
@@ -143,6 +146,7 @@ const WHAT_IS_ASKED: [&str; 15] = [
     "defines",
     "pace",
     "set",
+    "fit",
 ];
 
 /// Options of `run`.
@@ -159,6 +163,9 @@ pub(crate) struct RunArgs {
     /// Poll an address (http://HOST/PATH) for the notice that this machine will be taken away, and stop in time.
     #[arg(long, value_name = "URL")]
     pub(crate) spot_notice: Option<String>,
+    /// Run also what is more than 100 runs or longer than a day.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
     /// Drop tables of the same names that pgdyno did not make, and data of another scale.
     #[arg(long)]
     pub(crate) replace: bool,

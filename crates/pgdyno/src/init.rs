@@ -11,7 +11,6 @@ use experiment::{hold, session, tpcc};
 use model::case::{Layout, WorkloadKind};
 use model::units::Scale;
 use server::Cache;
-use wire::conninfo::PasswordSource;
 
 use crate::check::embedded_case;
 use crate::cli::InitArgs;
@@ -67,8 +66,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         cache: &cache,
         memory_bytes: server::defaults::memory_bytes(),
         most_clients: 1,
-        password: None,
-        password_source: PasswordSource::Nowhere,
+        servers: &[],
         runs_by_data: BTreeMap::new(),
         replace: args.replace,
         stop,

@@ -1,37 +1,80 @@
 //! `pgdyno plan`: what `run` would do.
 
 use std::collections::BTreeMap;
+
 use std::fmt::Write;
 
 use anyhow::Result;
-use experiment::stage::{data_bytes, data_words};
+use experiment::obstacles::{self, Obstacle};
+use experiment::outlook::Outlook;
+use experiment::stage::{Site, data_words};
 use model::case::{Case, ServerSource, WorkloadSpec};
-use model::plan::Plan;
+use model::plan::{Plan, RunOrder};
 use model::script::CaseData;
+use server::Cache;
+use wire::Conninfo;
 use workload::Program;
 
 use crate::cli::PlanArgs;
-use crate::{Exit, print, setup};
+use crate::screen::Screen;
+use crate::{Exit, print, say, setup, signals};
 
-/// Seconds of a run besides its load: restore, start, vacuum, prewarm, checkpoint, settle, stop.
-/// Seen on two cores with half a gigabyte of data; progress corrects it with what runs really took.
-pub(crate) const AROUND_LOAD_S: f64 = 6.0;
-
-/// Prints the ordered runs and what they need.
+/// Prints the ordered runs, what they need, and what would make them fail.
 pub(crate) fn plan(args: &PlanArgs) -> Result<Exit> {
-    let plan = setup::ask(&args.experiment)?.plan;
+    let asked = setup::ask(&args.experiment)?;
+    let obstacles = obstacles(&asked.plan, &asked.servers)?;
     if args.json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&plan)?))?;
+        print(&format!("{}\n", serde_json::to_string_pretty(&asked.plan)?))?;
+        obstacles.iter().for_each(|obstacle| say(&format!("problem: {}", words(&asked.plan, obstacle))));
     } else {
-        print(&text(&plan)?)?;
+        print(&text(&asked.plan)?)?;
+        for obstacle in &obstacles {
+            print(&format!("problem {}\n", words(&asked.plan, obstacle)))?;
+        }
     }
-    Ok(Exit::Done)
+    Ok(if obstacles.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-/// Seconds that the plan's runs will take, loading not counted.
-pub(crate) fn estimated_s(plan: &Plan) -> f64 {
-    let of_run = |case: &Case| f64::from(case.window.load_s()) + AROUND_LOAD_S;
-    plan.runs.iter().filter_map(|run| plan.case(run.case)).map(of_run).sum()
+/// What would make runs of `plan` fail.
+pub(crate) fn obstacles(plan: &Plan, servers: &[Conninfo]) -> Result<Vec<Obstacle>> {
+    let cache = Cache::default_location()?;
+    let mut screen = Screen::of_one();
+    let site = Site {
+        cache: &cache,
+        memory_bytes: server::defaults::memory_bytes(),
+        most_clients: most_clients(plan),
+        servers,
+        runs_by_data: BTreeMap::new(),
+        replace: false,
+        stop: signals::stop_flag(),
+        now: &String::new,
+        is_enough: None,
+    };
+    let found = obstacles::find(plan, &site, &mut |progress| screen.show(progress));
+    screen.close();
+    Ok(found)
+}
+
+/// Most clients of any case.
+pub(crate) fn most_clients(plan: &Plan) -> u32 {
+    plan.cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1)
+}
+
+/// An obstacle with the cases that it meets.
+pub(crate) fn words(plan: &Plan, obstacle: &Obstacle) -> String {
+    match obstacle.cases.as_slice() {
+        cases if cases.len() == plan.cases.len() => obstacle.reason.clone(),
+        [case] => format!("case {case}: {}", obstacle.reason),
+        cases => {
+            let numbers: Vec<String> = cases.iter().map(u32::to_string).collect();
+            format!("cases {}: {}", numbers.join(", "), obstacle.reason)
+        }
+    }
+}
+
+/// What the plan will take on this machine.
+pub(crate) fn outlook(plan: &Plan) -> Outlook {
+    Outlook::of(plan, server::defaults::memory_bytes())
 }
 
 fn text(plan: &Plan) -> Result<String> {
@@ -39,11 +82,11 @@ fn text(plan: &Plan) -> Result<String> {
     writeln!(out, "{}: {}", plan.name, plan.title)?;
     writeln!(
         out,
-        "seed {}, {} cases, {} runs in {} randomized blocks",
+        "seed {}, {} cases, {} runs in {}",
         plan.seed,
         plan.cases.len(),
         plan.runs.len(),
-        plan.repeats
+        order(plan)
     )?;
     scripts(&mut out, plan)?;
     writeln!(out)?;
@@ -51,17 +94,16 @@ fn text(plan: &Plan) -> Result<String> {
         let workload = &case.workload;
         writeln!(
             out,
-            "case {:>3}  {}  {} {}, {} clients, {} threads, {}, pace {}, ramp-up {} s, measure {} s",
+            "case {:>3}  {}  {} {}, {} clients, {} threads, {}, pace {}, {}",
             case.id,
-            server(&case.server.source),
+            server(case),
             workload.kind,
             experiment::load::words(workload),
             workload.n_clients,
             workload.n_threads,
             workload.protocol.as_str(),
             workload.pace,
-            case.window.ramp_up_s,
-            case.window.measure_s,
+            length(case),
         )?;
         for (name, value) in &workload.defines {
             writeln!(out, "          :{name} = {value}")?;
@@ -75,21 +117,69 @@ fn text(plan: &Plan) -> Result<String> {
         let label = plan.case(run.case).map(Case::label).unwrap_or_default();
         writeln!(out, "run {:>4}  block {:>3}  case {:>3}  {label}", run.run, run.block, run.case)?;
     }
-    let data: BTreeMap<String, u64> =
-        plan.cases.iter().map(|case| (data_words(&case.workload), data_bytes(&case.workload))).collect();
-    let bytes: u64 = data.values().sum();
-    let wal = match wal_bytes(plan) {
-        0 => String::new(),
-        bytes => format!("; WAL up to {:.1} GB", bytes as f64 / 1e9),
-    };
     writeln!(out)?;
-    writeln!(out, "time    about {} after loading", duration(estimated_s(plan)))?;
+    needs(&mut out, plan)?;
+    Ok(out)
+}
+
+/// Time, disk and memory.
+fn needs(out: &mut String, plan: &Plan) -> Result<()> {
+    let outlook = outlook(plan);
+    let gb = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
     writeln!(
         out,
-        "disk    about {:.1} GB: data and its snapshot, per server{wal}",
-        2.0 * bytes as f64 / 1e9
+        "time    about {}, and {} to load what is not there yet",
+        duration(outlook.runs_s),
+        duration(outlook.loading_s)
     )?;
-    Ok(out)
+    if outlook.n_starts > 0 {
+        let for_data = match outlook.n_starts_for_data {
+            0 => String::new(),
+            n => format!(", {n} of them only because data is put back (prepare.restore)"),
+        };
+        writeln!(
+            out,
+            "starts  {} of {} runs start a server anew{for_data}: about {} of the time",
+            outlook.n_starts,
+            plan.runs.len(),
+            duration(outlook.starts_s())
+        )?;
+    }
+    let wal = match outlook.wal_bytes {
+        0 => String::new(),
+        bytes => format!("; WAL up to {}", gb(bytes)),
+    };
+    let sets = if outlook.n_stages == 1 { "1 set".to_string() } else { format!("{} sets", outlook.n_stages) };
+    writeln!(out, "disk    about {}: data and snapshots, {sets} of data{wal}", gb(outlook.data_bytes))?;
+    if let Some(bytes) = outlook.memory_bytes {
+        let here = gb(server::defaults::memory_bytes());
+        writeln!(
+            out,
+            "memory  about {}, where {here} are here: shared buffers and connections of the largest case",
+            gb(bytes)
+        )?;
+    }
+    if let Some(why) = outlook.asks_consent(plan.runs.len()) {
+        writeln!(out, "note    {why}: `pgdyno run` wants --yes")?;
+    }
+    Ok(())
+}
+
+/// The order in words.
+pub(crate) fn order(plan: &Plan) -> String {
+    match plan.order {
+        RunOrder::Randomized if plan.repeats == 1 => "1 randomized block".to_string(),
+        RunOrder::Randomized => format!("{} randomized blocks", plan.repeats),
+        RunOrder::Sequential => "sequence, case by case".to_string(),
+    }
+}
+
+/// How long a run's load is.
+fn length(case: &Case) -> String {
+    match case.workload.transactions {
+        Some(n) => format!("{n} transactions per client, {} s at most", case.window.measure_s),
+        None => format!("ramp-up {} s, measure {} s", case.window.ramp_up_s, case.window.measure_s),
+    }
 }
 
 /// The user's own scripts, which all cases share that have any, and what they run on.
@@ -126,30 +216,18 @@ fn data(workload: &WorkloadSpec) -> String {
     }
 }
 
-/// Space that the WAL of a server of our own may take, at most: one runs at a time. Our default is lowered where there
-/// is no room for it.
-fn wal_bytes(plan: &Plan) -> u64 {
-    let of_case = |case: &Case| {
-        let version_num = match &case.server.source {
-            ServerSource::Url(_) => return None,
-            // The numbers of versions before 10 count other units; of binaries we do not ask here.
-            ServerSource::Version(version) if version.series() == "9.6" => 90_600,
-            ServerSource::Version(_) | ServerSource::BinDir(_) => 100_000,
-        };
-        let bytes = server::defaults::max_wal_bytes(version_num, &case.server.settings);
-        Some(server::space::wal_space_bytes(bytes.unwrap_or(server::defaults::MAX_WAL_SIZE_BYTES)))
-    };
-    plan.cases.iter().filter_map(of_case).max().unwrap_or(0)
-}
-
-fn server(source: &ServerSource) -> String {
-    match source {
+fn server(case: &Case) -> String {
+    let place = match &case.server.source {
         ServerSource::Version(version) => format!("PostgreSQL {version}"),
         ServerSource::BinDir(dir) => format!("binaries in {}", dir.display()),
         ServerSource::Url(keywords) => {
             let of = |key: &str| keywords.get(key).map(String::as_str).unwrap_or_default();
             format!("{}@{}:{}/{}", of("user"), of("host"), of("port"), of("dbname"))
         }
+    };
+    match &case.server.target {
+        Some(target) => format!("{}: {place}", target.name),
+        None => place,
     }
 }
 
@@ -191,11 +269,12 @@ mod tests {
                 factors: Vec::new(),
                 cases: vec![case],
                 runs: Vec::new(),
+                ..Plan::default()
             };
             let text = text(&plan).unwrap();
             assert!(text.contains(expected), "{text}");
         };
-        check(&[], None, "per server; WAL up to 10.7 GB");
+        check(&[], None, "1 set of data; WAL up to 10.7 GB");
         check(&[], Some("1GB"), "WAL up to 1.3 GB");
         check(&["12"], Some("1024"), "WAL up to 1.3 GB");
         check(&["9.6"], Some("64"), "WAL up to 1.3 GB");

@@ -3,20 +3,19 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
 use experiment::conduct::{self, Order, Outcome};
 use experiment::resume;
 use experiment::stage::{self, Site};
 use model::plan::Plan;
 use server::Cache;
 use store::ExperimentDir;
-use wire::Secret;
-use wire::conninfo::PasswordSource;
+use wire::Conninfo;
 
 use crate::cli::RunArgs;
 use crate::screen::Screen;
-use crate::setup::{self, Asked};
-use crate::{Exit, explain, print, say, signals, spot};
+use crate::setup::Asked;
+use crate::{Exit, explain, plan, print, say, setup, signals, spot};
 
 /// Runs the experiment that `args` ask for.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
@@ -39,14 +38,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         say(&format!("not done in time: ending at once; go on with: pgdyno run --resume {}", path.display()));
     });
     let cache = Cache::default_location()?;
-    let most_clients = job.plan.cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1);
     let now = || jiff::Timestamp::now().to_string();
     let site = Site {
         cache: &cache,
         memory_bytes: server::defaults::memory_bytes(),
-        most_clients,
-        password: job.password.clone(),
-        password_source: job.password_source.clone(),
+        most_clients: plan::most_clients(&job.plan),
+        servers: &job.servers,
         runs_by_data: stage::runs_by_data(&job.plan),
         replace: args.replace,
         stop,
@@ -74,16 +71,33 @@ struct Job {
     dir: ExperimentDir,
     /// Runs that completed before.
     done: BTreeSet<u32>,
-    password: Option<Secret>,
-    password_source: PasswordSource,
+    /// The servers by URL, with their passwords.
+    servers: Vec<Conninfo>,
 }
 
 fn begun(args: &RunArgs) -> Result<Job> {
     let asked = setup::ask(&args.experiment)?;
+    expect_possible(args, &asked)?;
     let path = args.output.clone().unwrap_or_else(|| default_path(&asked.plan));
     let dir = ExperimentDir::create(&path, &asked.plan, &asked.experiment_toml)?;
-    let Asked { plan, password, password_source, .. } = asked;
-    Ok(Job { plan, dir, done: BTreeSet::new(), password, password_source })
+    let Asked { plan, servers, .. } = asked;
+    Ok(Job { plan, dir, done: BTreeSet::new(), servers })
+}
+
+/// Nothing is begun that needs consent, or that is known to fail later.
+fn expect_possible(args: &RunArgs, asked: &Asked) -> Result<()> {
+    let plan = &asked.plan;
+    if let Some(why) = plan::outlook(plan).asks_consent(plan.runs.len()).filter(|_| !args.yes) {
+        bail!("{why}; look at it with pgdyno plan, and give --yes if it is meant");
+    }
+    // A single server by URL is looked at when it is taken over, before anything is changed there.
+    if !asked.servers.is_empty() && plan.cases.iter().all(|case| case.server.target.is_none()) {
+        return Ok(());
+    }
+    let obstacles = plan::obstacles(plan, &asked.servers)?;
+    let problems: Vec<String> = obstacles.iter().map(|obstacle| plan::words(plan, obstacle)).collect();
+    ensure!(problems.is_empty(), "{}", problems.join("\npgdyno: error: "));
+    Ok(())
 }
 
 /// An experiment that was cut off, with its plan, order and seeds as they were.
@@ -91,7 +105,7 @@ fn resumed(path: &Path) -> Result<Job> {
     let plan = store::read_plan(path)?;
     let text = std::fs::read_to_string(path.join(store::names::EXPERIMENT))
         .with_context(|| format!("cannot read the experiment file of `{}`", path.display()))?;
-    let (password, password_source) = setup::password_of(&text)?;
+    let servers = setup::servers_of(&text)?;
     let dir = ExperimentDir::open(path)?;
     let standing = resume::take_up(&dir, &plan)?;
     say(&format!(
@@ -101,7 +115,7 @@ fn resumed(path: &Path) -> Result<Job> {
         plan.runs.len(),
         standing.again.len()
     ));
-    Ok(Job { plan, dir, done: standing.done, password, password_source })
+    Ok(Job { plan, dir, done: standing.done, servers })
 }
 
 /// Explains what there is, also when the experiment ended early.

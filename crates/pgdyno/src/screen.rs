@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::plan::{Plan, RunState};
 use server::FetchProgress;
 
-use crate::plan::{duration, estimated_s};
+use crate::plan::{duration, order, outlook};
 use crate::say;
 
 /// Shows progress.
@@ -26,13 +26,13 @@ pub(crate) struct Screen {
 impl Screen {
     /// A screen for the runs of `plan`.
     pub(crate) fn new(plan: &Plan) -> Screen {
-        let plan_s = estimated_s(plan);
+        let plan_s = outlook(plan).runs_s;
         say(&format!(
-            "{}: {} cases, {} runs in {} blocks, about {}",
+            "{}: {} cases, {} runs in {}, about {}",
             plan.name,
             plan.cases.len(),
             plan.runs.len(),
-            plan.repeats,
+            order(plan),
             duration(plan_s)
         ));
         Screen::of(plan.runs.len() as u64, plan_s)

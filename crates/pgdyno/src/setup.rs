@@ -6,17 +6,18 @@ use anyhow::{Context, Result, bail};
 use experiment::adopted::{self, Glance};
 use experiment::expand::{self, Site};
 use experiment::file::{self, Override};
+use experiment::fit::Limits;
 use experiment::scripts::{self, Origin};
 use model::experiment::Experiment;
 use model::plan::Plan;
 use model::script::{ScriptEntry, ScriptOrigin};
-use model::units::Scale;
+use model::units::{Scale, Span};
 use toml::Value;
+use wire::Conninfo;
 use wire::conninfo::PasswordSource;
-use wire::{Conninfo, Secret};
 
 use crate::cli::{ExperimentArgs, ServerArgs};
-use crate::{secrets, signals};
+use crate::{say, secrets, signals};
 
 /// What is asked, ready to be run.
 pub(crate) struct Asked {
@@ -24,10 +25,8 @@ pub(crate) struct Asked {
     pub(crate) plan: Plan,
     /// The experiment as it is after all options, as TOML without secrets.
     pub(crate) experiment_toml: String,
-    /// Password of the server given by URL.
-    pub(crate) password: Option<Secret>,
-    /// Where that came from.
-    pub(crate) password_source: PasswordSource,
+    /// The servers by URL, with their passwords.
+    pub(crate) servers: Vec<Conninfo>,
 }
 
 /// Reads the experiment, changes it as the options say, and makes the plan.
@@ -38,29 +37,61 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let changes = overrides(args)?;
     let mut experiment = file::parse(&name, &text, &changes)?;
     read_scripts(&mut experiment, args, (&name, &text), &changes)?;
+    if let Some(budget) = &args.fit {
+        fit(&mut experiment, budget, n_cpus)?;
+    }
     let now = jiff::Timestamp::now();
     let now_unix_ns = now.as_nanosecond().max(0) as u64;
     let conninfo = experiment.server.url.as_deref().map(resolve).transpose()?;
-    let glance = conninfo.as_ref().map(|conninfo| look(&experiment, conninfo)).transpose()?.flatten();
-    let site = Site {
-        memory_bytes: glance
-            .as_ref()
-            .is_none_or(|glance| glance.is_local)
-            .then(server::defaults::memory_bytes),
-        foreign_scale: glance.as_ref().and_then(|glance| glance.foreign_scale),
-        data_scale: glance.map(|glance| glance.data_scale).unwrap_or_default(),
+    let mut servers: Vec<Conninfo> = conninfo.iter().cloned().collect();
+    let mut site = Site {
         n_cpus,
-        url_keywords: conninfo.as_ref().map(Conninfo::keywords),
         now_unix_ns,
         // Seeds are typed by people when they repeat an experiment: short ones, no secret.
         fresh_seed: now_unix_ns / 1000 % 1_000_000_000,
+        ..place(&experiment, conninfo.as_ref())?
     };
+    for target in &experiment.target {
+        let within = || format!("{name}: target `{}`", target.name);
+        let conninfo = target.url.as_deref().map(resolve).transpose().with_context(within)?;
+        let here = Site { n_cpus, ..place(&experiment, conninfo.as_ref()).with_context(within)? };
+        let labelled = target.memory.as_deref().map(memory_of).transpose().with_context(within)?;
+        let memory_bytes = labelled.or(here.memory_bytes);
+        site.targets.insert(target.name.clone(), Site { memory_bytes, ..here });
+        servers.extend(conninfo);
+    }
     let plan = expand::plan(&experiment, &site).map_err(|message| anyhow::anyhow!("{name}: {message}"))?;
     experiment.experiment.seed = Some(plan.seed);
-    experiment.server.url = conninfo.as_ref().map(secrets::keyword_text);
+    let mut texts = servers.iter().map(secrets::keyword_text);
+    let urls = experiment.target.iter_mut().map(|target| &mut target.url);
+    for url in std::iter::once(&mut experiment.server.url).chain(urls).filter(|url| url.is_some()) {
+        *url = texts.next();
+    }
     let experiment_toml = toml_text(&experiment)?;
-    let (password, password_source) = conninfo.map(|c| (c.password, c.password_source)).unwrap_or_default();
-    Ok(Asked { plan, experiment_toml, password, password_source })
+    Ok(Asked { plan, experiment_toml, servers })
+}
+
+/// Scales the experiment to this machine, and tells how: here, and in its description, which reports show.
+fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Result<()> {
+    let budget: Span = budget.parse().map_err(|message| anyhow::anyhow!("--fit: {message}"))?;
+    let cache = server::Cache::default_location()?;
+    let limits = Limits {
+        n_cpus,
+        memory_bytes: server::defaults::memory_bytes(),
+        free_bytes: server::space::free_bytes(&cache.clusters_dir())?,
+        budget_s: budget.ms as f64 / 1000.0,
+    };
+    let changes = experiment::fit::fit(experiment, &limits);
+    let told: Vec<String> = changes.iter().map(|c| format!("{} {} -> {}", c.key, c.from, c.to)).collect();
+    for (change, told) in changes.iter().zip(&told) {
+        say(&format!("fit: {told} ({})", change.why));
+    }
+    if !told.is_empty() {
+        let description = &mut experiment.experiment.description;
+        let space = if description.is_empty() { "" } else { " " };
+        description.push_str(&format!("{space}Scaled to the machine and {budget}: {}.", told.join("; ")));
+    }
+    Ok(())
 }
 
 /// Has the files read that the experiment names; their names are relative to the experiment file.
@@ -75,6 +106,25 @@ fn read_scripts(
     let is_changed = changes.iter().any(|change| change.key == "workload.scripts");
     let origin = Origin { name, text: if is_changed { "" } else { text }, dir };
     scripts::read(experiment, &origin).map_err(anyhow::Error::msg)
+}
+
+/// What a plan must know of where the data will be: this machine, or a server by URL.
+fn place(experiment: &Experiment, conninfo: Option<&Conninfo>) -> Result<Site> {
+    let glance = conninfo.map(|conninfo| look(experiment, conninfo)).transpose()?.flatten();
+    let is_here = glance.as_ref().is_none_or(|glance| glance.is_local);
+    Ok(Site {
+        memory_bytes: is_here.then(server::defaults::memory_bytes),
+        foreign_scale: glance.as_ref().and_then(|glance| glance.foreign_scale),
+        data_scale: glance.map(|glance| glance.data_scale).unwrap_or_default(),
+        url_keywords: conninfo.map(Conninfo::keywords),
+        ..Site::default()
+    })
+}
+
+/// The label `memory` of a target in bytes.
+fn memory_of(text: &str) -> Result<u64> {
+    let bytes = server::defaults::size_bytes(text, 1 << 20).filter(|bytes| *bytes > 0);
+    bytes.with_context(|| format!("memory: `{text}` is not a size; example: 64GB"))
 }
 
 /// A look at the server by URL, if the scale of the data depends on it.
@@ -103,11 +153,11 @@ pub(crate) fn resolve(target: &str) -> Result<Conninfo> {
     Ok(conninfo)
 }
 
-/// The password of the server that a stored experiment names, from where libpq takes it.
-pub(crate) fn password_of(experiment_toml: &str) -> Result<(Option<Secret>, PasswordSource)> {
+/// The servers by URL that a stored experiment names, with passwords from where libpq takes them.
+pub(crate) fn servers_of(experiment_toml: &str) -> Result<Vec<Conninfo>> {
     let experiment = file::parse(store::names::EXPERIMENT, experiment_toml, &[])?;
-    let conninfo = experiment.server.url.as_deref().map(resolve).transpose()?;
-    Ok(conninfo.map(|c| (c.password, c.password_source)).unwrap_or_default())
+    let targets = experiment.target.iter().filter_map(|target| target.url.as_deref());
+    experiment.server.url.as_deref().into_iter().chain(targets).map(resolve).collect()
 }
 
 /// An experiment file, or a built-in one.

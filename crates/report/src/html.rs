@@ -6,6 +6,7 @@
 mod data;
 mod disclosure;
 mod escape;
+mod factors;
 mod lead;
 mod panels;
 mod scripts;
@@ -27,6 +28,8 @@ const SCRIPT: &str = concat!(
     include_str!("../assets/page.js"),
     "\n",
     include_str!("../assets/cases.js"),
+    "\n",
+    include_str!("../assets/factors.js"),
     "\n",
     include_str!("../assets/time.js")
 );
@@ -68,6 +71,7 @@ fn body(input: &Input, axis: &Axis) -> String {
     let mut sections = vec![
         Section { id: "findings", name: "Findings", body: lead::findings(study) },
         Section { id: "throughput", name: "Throughput", body: tables::throughput(study, axis) },
+        Section { id: "factors", name: "Factors", body: factors::section(study, axis) },
         Section { id: "latency", name: "Latency", body: tables::latency(study, axis) },
         Section { id: "cases", name: "Cases", body: tables::cases(study, axis) },
         Section { id: "tpcc", name: "TPC-C", body: tpcc::section(study, axis) },

@@ -157,8 +157,8 @@ fn check_fit(settings: &BTreeMap<String, String>, ram_bytes: u64, n_clients: u32
     Ok(())
 }
 
-/// A size as PostgreSQL reads it; a bare number is in units of `bare_bytes`.
-fn size_bytes(text: &str, bare_bytes: u64) -> Option<u64> {
+/// A size as PostgreSQL reads it, in bytes; a bare number is in units of `bare_bytes`. `None`: it is none.
+pub fn size_bytes(text: &str, bare_bytes: u64) -> Option<u64> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

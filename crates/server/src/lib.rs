@@ -28,6 +28,7 @@ pub mod target;
 pub mod template;
 pub mod tend;
 mod unpack;
+pub mod verify;
 pub mod workspace;
 
 pub use account::Account;

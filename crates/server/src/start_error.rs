@@ -167,7 +167,7 @@ impl fmt::Display for StartError {
 
 impl std::error::Error for StartError {}
 
-fn fault_of(log: &str) -> StartFault {
+pub(crate) fn fault_of(log: &str) -> StartFault {
     let meant = MEANINGS.iter().find(|(text, _)| log.contains(text)).map(|(_, fault)| *fault);
     let damaged = || DAMAGE.iter().any(|text| log.contains(text)).then_some(StartFault::Damaged);
     meant.or_else(damaged).unwrap_or(StartFault::Other)

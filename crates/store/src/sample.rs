@@ -24,6 +24,7 @@ pub(crate) fn case() -> Case {
             source: ServerSource::Version("15".parse().unwrap()),
             settings: BTreeMap::new(),
             wal_directory: None,
+            target: None,
         },
         workload: WorkloadSpec { n_clients: 8, ..WorkloadSpec::of(WorkloadKind::Tpcb, 1) },
         window: Window { ramp_up_s: 1, measure_s: 2, grace_s: 1 },
@@ -46,6 +47,7 @@ pub(crate) fn plan() -> Plan {
         factors: vec!["workload.clients".into()],
         cases: vec![case()],
         runs: vec![run(1), run(2)],
+        ..Plan::default()
     }
 }
 

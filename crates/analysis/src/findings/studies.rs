@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::load::Pace;
-use model::plan::RunState;
+use model::plan::{RunOrder, RunState};
 use model::run::{ExperimentData, RunRecord};
 
 use super::Rule;
@@ -112,6 +112,22 @@ fn machine_difference(first: &RunRecord, second: &RunRecord) -> Option<String> {
         .map(|((name, before), (_, after))| format!("{name} `{before}`, then `{after}`"))
         .collect();
     (!differing.is_empty()).then(|| list(&differing, 7))
+}
+
+pub(super) const SEQUENTIAL: Rule = Rule {
+    id: "sequential-order",
+    title: "The cases were measured one after the other",
+    severity: "Doubt when `experiment.order` is `sequential` and there are two cases or more",
+    source: "Kalibera and Jones 2013; Mytkowicz et al. 2009: what drifts with time becomes a difference between cases",
+    advice: "Leave experiment.order at randomized, where every case is measured once in each block.",
+};
+
+pub(super) fn sequential(data: &ExperimentData) -> Option<Finding> {
+    let n_cases = data.plan.cases.len();
+    let is_found = data.plan.order == RunOrder::Sequential && n_cases > 1;
+    let evidence =
+        || format!("{n_cases} cases in sequence: a slow hour of the machine looks like a slow case");
+    is_found.then(|| SEQUENTIAL.finds(Severity::Doubt, evidence()))
 }
 
 pub(super) const CLOSED_LOOP: Rule = Rule {

@@ -11,7 +11,7 @@ use model::event::EventKind;
 use model::host::MountRecord;
 use model::interval::Counts;
 use model::load::Pace;
-use model::plan::{RunState, StateLine};
+use model::plan::{RunOrder, RunState, StateLine};
 use model::run::{ExperimentData, RunData};
 
 use crate::quiet::{self, WINDOW, event, set_committed, set_metric, tps};
@@ -416,6 +416,10 @@ const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
     ("machine-changed", Severity::Doubt, "pgdyno `0.1.0`, then `9.9.9`", |data| {
         data.runs.iter_mut().for_each(|run| run.record.tool_version = "0.1.0".to_string());
         data.runs[1].record.tool_version = "9.9.9".to_string();
+    }),
+    ("sequential-order", Severity::Doubt, "2 cases in sequence", |data| {
+        data.plan.order = RunOrder::Sequential;
+        data.plan.cases.push(quiet::case(2));
     }),
     ("closed-loop", Severity::Note, "1 of 1 cases", |_| {}),
 ];

@@ -1,6 +1,7 @@
 //! Numbers: what counts, what is added, what is aligned.
 
 use analysis::HistogramSum;
+use analysis::factors;
 use analysis::study;
 use analysis::summary::RunSummary;
 use model::drive::Ending;
@@ -253,4 +254,71 @@ fn the_identity_of_counts_is_what_its_rule_says() {
         let summary = summary_of(data);
         assert!(summary.findings.iter().any(|finding| finding.id == "counts-broken"), "{counts:?}");
     }
+}
+
+#[test]
+fn a_load_that_ends_by_its_number_of_transactions_counts_to_its_last_one() {
+    let mut data = quiet::run(1);
+    data.record.case.workload.transactions = Some(1000);
+    data.record.case.window = model::load::Window { ramp_up_s: 0, measure_s: 60, grace_s: 0 };
+    data.record.load.as_mut().unwrap().window = data.record.case.window;
+    data.intervals.truncate(10);
+    data.intervals[9].length_ns = S / 4;
+    let summary = summary_of(data);
+    assert_eq!(summary.measured_s, 9.25);
+    close(summary.tps, (0..10).map(tps).sum::<u64>() as f64 / 9.25);
+}
+
+/// Three client counts on two versions: the second is half as fast and falls after 8 clients.
+fn two_versions() -> analysis::summary::Study {
+    let mut data = quiet::experiment(1, vec![quiet::run(1)]);
+    let mut study = study(&data);
+    let case = study.cases.remove(0);
+    data.plan.factors = vec!["server.version".to_string(), "workload.clients".to_string()];
+    study.plan = data.plan;
+    for (version, tps) in [("12", [100.0, 800.0, 800.0]), ("18", [50.0, 400.0, 100.0])] {
+        for (n_clients, tps) in [1, 8, 64].into_iter().zip(tps) {
+            let mut case = case.clone();
+            case.case.id = study.cases.len() as u32 + 1;
+            case.case.workload.n_clients = n_clients;
+            case.case.levels =
+                [("server.version", version.to_string()), ("workload.clients", n_clients.to_string())]
+                    .map(|(key, level)| (key.to_string(), level))
+                    .into();
+            (case.tps, case.tps_median) = (vec![tps, tps], Some(tps));
+            study.cases.push(case);
+        }
+    }
+    study
+}
+
+#[test]
+fn factors_are_set_against_a_baseline_and_pooled_over_the_others() {
+    let mut study = two_versions();
+    assert_eq!(factors::baseline(&study).unwrap().case.id, 1);
+    study.plan.baseline = 2;
+    let baseline = factors::baseline(&study).unwrap();
+    close(factors::percent_of(&study.cases[4], baseline), 50.0);
+    close(factors::percent_of(&study.cases[5], baseline), 12.5);
+    let scaling = factors::scaling(&study);
+    let found: Vec<(u32, f64, f64)> =
+        scaling.iter().map(|s| (s.peak.0, s.growth(), s.drop_factor())).collect();
+    // Of equal medians the peak is the one with more clients, and nothing falls.
+    assert_eq!(found, [(64, 8.0, 1.0), (8, 8.0, 4.0)]);
+    assert_eq!(scaling[1].others["server.version"], "18");
+    let pools = factors::pools(&study, "server.version");
+    assert_eq!(pools.len(), 2);
+    assert_eq!(pools[1].tps, [50.0, 50.0, 400.0, 400.0, 100.0, 100.0]);
+}
+
+#[test]
+fn transactions_have_a_price_where_the_target_has_one() {
+    let mut study = two_versions();
+    assert_eq!(factors::per_money(&study.cases[0]), None);
+    study.cases[1].case.server.target = Some(model::target::TargetSpec {
+        price_per_hour: Some(0.5),
+        currency: Some("EUR".to_string()),
+        ..Default::default()
+    });
+    assert_eq!(factors::per_money(&study.cases[1]), Some((800.0 * 7200.0, "EUR")));
 }

@@ -43,6 +43,7 @@ pub(crate) fn case(id: u32) -> Case {
             source: ServerSource::Version("18".parse().unwrap()),
             settings: BTreeMap::new(),
             wal_directory: None,
+            target: None,
         },
         workload: WorkloadSpec { n_clients: N_CLIENTS, ..WorkloadSpec::of(WorkloadKind::Tpcb, 100) },
         window: WINDOW,
@@ -317,6 +318,7 @@ pub(crate) fn experiment(repeats: u32, runs: Vec<RunData>) -> ExperimentData {
             factors: vec!["workload.clients".to_string()],
             cases: vec![case(1)],
             runs: (1..=repeats).map(spec).collect(),
+            ..Plan::default()
         },
         experiment_toml: String::new(),
         state: Vec::new(),

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use experiment::conduct::{self, Order, measured_tps};
 use experiment::file::Override;
+use experiment::outlook::AROUND_LOAD_S;
 use experiment::pairs::{self, Changes, Pairs};
 use experiment::stage::{self, Site};
 use model::plan::{Plan, RunState};
@@ -14,12 +15,10 @@ use model::run::RunRecord;
 use server::Cache;
 use stats::Precision;
 use store::ExperimentDir;
-use wire::Secret;
-use wire::conninfo::PasswordSource;
+use wire::Conninfo;
 
 use super::{Explained, finish, floor};
 use crate::cli::{CompareArgs, ExperimentArgs};
-use crate::plan::AROUND_LOAD_S;
 use crate::screen::Screen;
 use crate::setup::{self, Asked};
 use crate::{Exit, explain, run, say, signals};
@@ -36,7 +35,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
             "nothing to compare: name two results directories, or what differs with --a and --b, or use --aa"
         );
     }
-    let Prepared { plan, dir, password, password_source } = prepare(args, |load_s| wanted(args, load_s))?;
+    let Prepared { plan, dir, servers } = prepare(args, |load_s| wanted(args, load_s))?;
     let path = dir.path().to_path_buf();
     let cache = Cache::default_location()?;
     let gauge = Gauge::new(args, &plan);
@@ -46,8 +45,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         cache: &cache,
         memory_bytes: server::defaults::memory_bytes(),
         most_clients: plan.cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1),
-        password,
-        password_source,
+        servers: &servers,
         runs_by_data: stage::runs_by_data(&plan),
         replace: args.replace,
         stop: signals::stop_flag(),
@@ -94,8 +92,8 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
 pub(super) struct Prepared {
     pub(super) plan: Plan,
     pub(super) dir: ExperimentDir,
-    pub(super) password: Option<Secret>,
-    pub(super) password_source: PasswordSource,
+    /// The servers by URL, with their passwords.
+    pub(super) servers: Vec<Conninfo>,
 }
 
 /// Plans both sides, and makes the directory of the results. `pairs` tells how many by the seconds of a run's load.
@@ -103,16 +101,13 @@ pub(super) fn prepare(args: &CompareArgs, pairs: impl Fn(u32) -> Pairs) -> Resul
     let a = setup::ask(&experiment_args(args, &args.a))?;
     let b = setup::ask(&experiment_args(args, &args.b))?;
     let experiment_toml = both_tomls(&a, &b);
-    let (password, password_source) = match a.password {
-        Some(_) => (a.password, a.password_source),
-        None => (b.password, b.password_source),
-    };
+    let servers = [a.servers, b.servers].concat();
     let load_s = a.plan.cases.first().map_or(0, |case| case.window.load_s());
     let plan = pairs::plan((a.plan, changes(&args.a)?), (b.plan, changes(&args.b)?), pairs(load_s));
     let plan = plan.map_err(anyhow::Error::msg)?;
     let path = args.output.clone().unwrap_or_else(|| run::default_path(&plan));
     let dir = ExperimentDir::create(&path, &plan, &experiment_toml)?;
-    Ok(Prepared { plan, dir, password, password_source })
+    Ok(Prepared { plan, dir, servers })
 }
 
 /// The experiment of one side.

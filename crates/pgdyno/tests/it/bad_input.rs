@@ -64,7 +64,10 @@ fn what_is_typed_wrong_is_told_with_a_hint() {
     check("run type.toml", &["type.toml:3:11: invalid type: string \"three\", expected a whole number"]);
     check("run torn.toml", &["torn.toml:1:"]);
     check("run missing.toml", &["cannot read the experiment file `missing.toml`: No such file"]);
-    check("run quikc", &["no experiment `quikc`: it is neither a file nor built in (quick, scripts)"]);
+    check(
+        "run quikc",
+        &["no experiment `quikc`: it is neither a file nor built in (quick, scripts, versions, iops, "],
+    );
     check(
         "run -o photos",
         &["`photos` has files that pgdyno did not write (a.txt); choose an empty directory"],

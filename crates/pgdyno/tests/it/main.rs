@@ -13,6 +13,7 @@ mod consent;
 mod embedded;
 mod faults;
 mod loading;
+mod matrix;
 mod pace;
 mod pg;
 mod restore;

@@ -3,6 +3,7 @@
 use analysis::summary::{LatencySummary, Mark, RunSummary, Study};
 use serde::Serialize;
 
+use super::factors::{self, PoolData};
 use super::panels::{self, Panel};
 use super::timeline;
 use crate::axis::Axis;
@@ -31,6 +32,7 @@ pub(super) fn of(study: &Study, axis: &Axis) -> Data {
         points: study.runs.iter().filter_map(|run| RunPoint::of(study, run)).collect(),
         runs: drawn.iter().map(|(run, panels)| RunData::of(study, axis, run, panels, limit)).collect(),
         first: timeline::first_choice(study),
+        pools: factors::pools(study),
     }
 }
 
@@ -42,6 +44,7 @@ pub(super) struct Data {
     points: Vec<RunPoint>,
     runs: Vec<RunData>,
     first: Option<u32>,
+    pools: Vec<PoolData>,
 }
 
 #[derive(Debug, Serialize)]

@@ -91,6 +91,7 @@ fn cases(shape: &Shape) -> Vec<Case> {
                     source: ServerSource::Version("18".parse().expect("18 is a version")),
                     settings: BTreeMap::from([("shared_buffers".to_string(), "4GB".to_string())]),
                     wal_directory: None,
+                    target: None,
                 },
                 workload: WorkloadSpec { n_clients: *n_clients, ..WorkloadSpec::of(WorkloadKind::Tpcb, 100) },
                 window: Window { ramp_up_s: shape.window.0, measure_s: shape.window.1, grace_s: 10 },
@@ -135,6 +136,7 @@ fn plan(shape: &Shape, cases: &[Case], random: &mut Random) -> Plan {
         factors,
         cases: cases.to_vec(),
         runs,
+        ..Plan::default()
     }
 }
 

@@ -1,0 +1,113 @@
+//! What the factors of an experiment did: cases against a baseline, growth with clients and the fall after the peak, the
+//! spread over everything else, and what a transaction costs. Pure functions of a study.
+
+use std::collections::BTreeMap;
+
+use crate::summary::{CaseSummary, Study};
+
+/// The key along which throughput first grows and then falls.
+const CLIENTS: &str = "workload.clients";
+
+/// The case that others are compared with: the plan's, or the first that has a number.
+pub fn baseline(study: &Study) -> Option<&CaseSummary> {
+    let with_number = |case: &&CaseSummary| case.tps_median.is_some();
+    match study.plan.baseline {
+        0 => study.cases.iter().find(with_number),
+        id => study.cases.iter().find(|case| case.case.id == id).filter(with_number),
+    }
+}
+
+/// The number that a case is judged by: NOPM for TPC-C, else committed transactions per second.
+pub fn score(case: &CaseSummary) -> Option<f64> {
+    let tps = case.tps_median?;
+    Some(case.tpcc.as_ref().map_or(tps, |tpcc| tpcc.nopm))
+}
+
+/// A case's score as a percentage of the baseline's.
+pub fn percent_of(case: &CaseSummary, baseline: &CaseSummary) -> Option<f64> {
+    let (score, base) = (score(case)?, score(baseline)?);
+    (base > 0.0 && case.tpcc.is_some() == baseline.tpcc.is_some()).then(|| 100.0 * score / base)
+}
+
+/// How throughput goes with the number of clients, all other factors held.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scaling {
+    /// The levels of the other factors, by key.
+    pub others: BTreeMap<String, String>,
+    /// The fewest clients and their median throughput, per second.
+    pub first: (u32, f64),
+    /// The clients with the highest median throughput.
+    pub peak: (u32, f64),
+    /// The most clients.
+    pub last: (u32, f64),
+}
+
+impl Scaling {
+    /// How many times the throughput of the fewest clients the peak is.
+    pub fn growth(&self) -> f64 {
+        self.peak.1 / self.first.1
+    }
+
+    /// How many times the throughput of the most clients the peak is: 1 when throughput never falls.
+    pub fn drop_factor(&self) -> f64 {
+        self.peak.1 / self.last.1
+    }
+}
+
+/// Levels of the other factors, and throughput by number of clients.
+type Curve = (BTreeMap<String, String>, Vec<(u32, f64)>);
+
+/// The scaling of each combination of the other factors, in the order of the plan; empty unless clients vary.
+pub fn scaling(study: &Study) -> Vec<Scaling> {
+    let mut groups: Vec<Curve> = Vec::new();
+    for case in &study.cases {
+        let mut others = case.case.levels.clone();
+        let (Some(_), Some(tps)) = (others.remove(CLIENTS), case.tps_median.filter(|tps| *tps > 0.0)) else {
+            continue;
+        };
+        let point = (case.case.workload.n_clients, tps);
+        match groups.iter_mut().find(|(known, _)| *known == others) {
+            Some((_, points)) => points.push(point),
+            None => groups.push((others, vec![point])),
+        }
+    }
+    let of = |(others, mut points): Curve| {
+        points.sort_by_key(|(n_clients, _)| *n_clients);
+        let peak = points.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let (first, last) = (*points.first()?, *points.last()?);
+        (points.len() > 1).then_some(Scaling { others, first, peak, last })
+    };
+    groups.into_iter().filter_map(of).collect()
+}
+
+/// All runs that count at one level of a factor, whatever the levels of the others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pool {
+    /// The level.
+    pub level: String,
+    /// Throughput of the runs, per second.
+    pub tps: Vec<f64>,
+}
+
+/// The pools of a factor, in the order of the plan: where its levels lie irrespective of everything else. Only factors
+/// whose levels all have the same others make sense to pool; a level that lacks some of them lacks their runs too.
+pub fn pools(study: &Study, key: &str) -> Vec<Pool> {
+    let mut pools: Vec<Pool> = Vec::new();
+    for case in &study.cases {
+        let Some(level) = case.case.levels.get(key) else { continue };
+        match pools.iter_mut().find(|pool| pool.level == *level) {
+            Some(pool) => pool.tps.extend(&case.tps),
+            None => pools.push(Pool { level: level.clone(), tps: case.tps.clone() }),
+        }
+    }
+    pools.retain(|pool| !pool.tps.is_empty());
+    pools
+}
+
+/// Committed transactions for one unit of money, and in what money: throughput of an hour by the price of an hour. `None`
+/// without a price.
+pub fn per_money(case: &CaseSummary) -> Option<(f64, &str)> {
+    let target = case.case.server.target.as_ref()?;
+    let price = target.price_per_hour?;
+    Some((case.tps_median? * 3600.0 / price, target.currency.as_deref().unwrap_or("unit of money")))
+}

@@ -1,0 +1,145 @@
+//! What would make a run of a plan fail, found before anything is begun.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+use model::case::{Case, ServerSource};
+use model::plan::Plan;
+use server::{Account, Binaries};
+
+use crate::adopted;
+use crate::outlook::Outlook;
+use crate::progress::{Progress, Watch};
+use crate::stage::Site;
+
+/// One reason why runs would fail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obstacle {
+    /// Numbers of the cases that it meets.
+    pub cases: Vec<u32>,
+    /// What is wrong and what to do.
+    pub reason: String,
+}
+
+/// Looks for obstacles, one for each reason. Binaries are fetched where they must be asked; servers by URL are looked at
+/// and not changed.
+pub fn find(plan: &Plan, site: &Site, watch: &mut Watch) -> Vec<Obstacle> {
+    let mut found = Found::default();
+    let mut by_source: Vec<(&ServerSource, Vec<&Case>)> = Vec::new();
+    for case in &plan.cases {
+        match by_source.iter_mut().find(|(source, _)| *source == &case.server.source) {
+            Some((_, cases)) => cases.push(case),
+            None => by_source.push((&case.server.source, vec![case])),
+        }
+    }
+    for (source, cases) in &by_source {
+        match source {
+            ServerSource::Url(keywords) => {
+                let problems = site.conninfo(keywords).map(|c| adopted::problems(&c, cases, site));
+                found.take(cases, problems);
+            }
+            _ => own_server(source, cases, site, watch, &mut found),
+        }
+    }
+    let embedded: Vec<&Case> = plan.cases.iter().filter(|case| case.server.source.is_embedded()).collect();
+    if !embedded.is_empty() {
+        found.take(&embedded, Account::choose().map(|_| Vec::new()));
+        found.take(&embedded, room_on_disk(plan, site));
+    }
+    found.obstacles
+}
+
+#[derive(Default)]
+struct Found {
+    obstacles: Vec<Obstacle>,
+}
+
+impl Found {
+    /// Adds problems of `cases`, or the one that kept us from looking.
+    fn take(&mut self, cases: &[&Case], problems: Result<Vec<String>>) {
+        let reasons = problems.unwrap_or_else(|error| vec![format!("{error:#}")]);
+        for reason in reasons {
+            let numbers = cases.iter().map(|case| case.id);
+            match self.obstacles.iter_mut().find(|known| known.reason == reason) {
+                Some(known) => known.cases.extend(numbers),
+                None => self.obstacles.push(Obstacle { cases: numbers.collect(), reason }),
+            }
+        }
+    }
+}
+
+/// A server that pgdyno runs: its binaries, and the settings of each case, those that differ once each.
+fn own_server(source: &ServerSource, cases: &[&Case], site: &Site, watch: &mut Watch, found: &mut Found) {
+    let mut by_settings: Vec<(&BTreeMap<String, String>, Vec<&Case>)> = Vec::new();
+    for case in cases {
+        match by_settings.iter_mut().find(|(settings, _)| *settings == &case.server.settings) {
+            Some((_, with)) => with.push(case),
+            None => by_settings.push((&case.server.settings, vec![case])),
+        }
+    }
+    let must_ask = by_settings.iter().any(|(settings, _)| !settings.is_empty());
+    let binaries = match binaries(source, must_ask, site, watch) {
+        Ok(Some(binaries)) => binaries,
+        Ok(None) => return,
+        Err(error) => return found.take(cases, Err(error)),
+    };
+    for (settings, with) in &by_settings {
+        found.take(with, refused(&binaries, settings, site));
+    }
+}
+
+/// What is wrong with settings: what does not fit this machine or the clients, and what the binaries refuse.
+fn refused(binaries: &Binaries, settings: &BTreeMap<String, String>, site: &Site) -> Result<Vec<String>> {
+    let whole = server::defaults::embedded_settings(
+        binaries.version_num,
+        site.memory_bytes,
+        site.most_clients,
+        settings,
+    );
+    let mut problems: Vec<String> = whole.err().map(|error| format!("{error:#}")).into_iter().collect();
+    // A share that means nothing is told by the line above.
+    let resolved = settings.iter().filter_map(|(name, value)| {
+        let value = server::settings::resolve_setting(name, value, site.memory_bytes).ok()?;
+        Some((name.clone(), value))
+    });
+    let refused = server::verify::refused_settings(binaries, &resolved.collect())?;
+    problems.extend(refused.into_iter().map(|why| format!("PostgreSQL {}: {why}", binaries.version)));
+    Ok(problems)
+}
+
+/// The binaries to be asked; `None`: they are not here, and there is nothing to ask.
+fn binaries(
+    source: &ServerSource,
+    must_ask: bool,
+    site: &Site,
+    watch: &mut Watch,
+) -> Result<Option<Binaries>> {
+    match source {
+        ServerSource::BinDir(dir) => Binaries::from_bin_dir(dir).map(Some),
+        ServerSource::Version(version) if must_ask => {
+            let fetched = server::fetch(site.cache, version, &mut |p| watch(Progress::Fetch(p)));
+            fetched.map(Some).with_context(|| format!("PostgreSQL {version}"))
+        }
+        ServerSource::Version(_) | ServerSource::Url(_) => Ok(None),
+    }
+}
+
+/// Where clusters are kept there must be room for the data of all of them, and for the WAL.
+fn room_on_disk(plan: &Plan, site: &Site) -> Result<Vec<String>> {
+    let mut by_place: BTreeMap<_, Vec<Case>> = BTreeMap::new();
+    for case in plan.cases.iter().filter(|case| case.server.source.is_embedded()) {
+        let directory = case.server.target.as_ref().and_then(|target| target.directory.clone());
+        by_place
+            .entry(directory.unwrap_or_else(|| site.cache.clusters_dir()))
+            .or_default()
+            .push(case.clone());
+    }
+    let mut problems = Vec::new();
+    for (place, cases) in by_place {
+        let here = Plan { cases, ..Plan::default() };
+        // What was loaded before need not be loaded again, and is counted by nobody.
+        let needed_bytes = Outlook::of(&here, site.memory_bytes).data_bytes;
+        problems.extend(server::space::require_space(&place, needed_bytes, "the data").err());
+    }
+    Ok(problems.into_iter().map(|error| format!("{error:#}")).collect())
+}

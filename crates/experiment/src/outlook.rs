@@ -1,0 +1,215 @@
+//! What a plan will take before anything is begun: time, disk, memory, and how often servers are started.
+//!
+//! Pure: what would make a run fail is asked of servers and binaries by `obstacles.rs`.
+
+use model::case::{Case, ServerSource};
+use model::plan::Plan;
+
+use crate::stage::{StageKey, data_bytes, needs_restart};
+
+/// Seconds of a run besides its load and a server's start: vacuum, prewarm, checkpoint, settle, count.
+/// Seen on two cores with half a gigabyte of data; progress corrects it with what runs really took.
+pub const AROUND_LOAD_S: f64 = 4.0;
+/// Seconds to stop a server, to put half a gigabyte of data back and to start it again, seen on the same machine.
+const START_S: f64 = 2.0;
+/// Bytes of data that are loaded, indexed and kept as a snapshot in a second, seen on the same machine.
+const LOADED_BYTES_PER_S: f64 = 50e6;
+/// Transactions per second, low, where a number of them ends the run.
+const COUNTED_TPS: f64 = 1000.0;
+/// Memory of a connection beside shared buffers: work memory, catalogs, page tables. Our convention.
+const CLIENT_BYTES: u64 = 5 << 20;
+
+/// Plans with more need a word of consent: they are more often a mistake than meant.
+pub const RUNS_MAX: usize = 100;
+/// The same for time, seconds.
+pub const LENGTH_S_MAX: f64 = 86_400.0;
+
+/// What a plan will take.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outlook {
+    /// Seconds of all runs.
+    pub runs_s: f64,
+    /// Seconds of loading, where data is not there from earlier.
+    pub loading_s: f64,
+    /// How often a server of ours is started for a run.
+    pub n_starts: usize,
+    /// Starts because data is put back, while server and settings stay.
+    pub n_starts_for_data: usize,
+    /// Different (server, data): each is loaded once.
+    pub n_stages: usize,
+    /// Disk for the data and its snapshots, bytes; of servers by URL, on theirs.
+    pub data_bytes: u64,
+    /// Disk for the WAL of a server of ours, bytes: one runs at a time.
+    pub wal_bytes: u64,
+    /// Memory of the case that needs most, bytes, if a server of ours has it.
+    pub memory_bytes: Option<u64>,
+}
+
+impl Outlook {
+    /// The outlook of `plan` on a machine with `memory_bytes`.
+    pub fn of(plan: &Plan, memory_bytes: u64) -> Outlook {
+        let runs: Vec<&Case> = plan.runs.iter().filter_map(|run| plan.case(run.case)).collect();
+        let starts = starts(&runs);
+        let stages = stages(plan);
+        let loading: u64 = stages.iter().map(|case| data_bytes(&case.workload)).sum();
+        let embedded = |case: &&Case| case.server.source.is_embedded();
+        Outlook {
+            runs_s: runs.iter().map(|case| load_s(case) + AROUND_LOAD_S).sum::<f64>()
+                + starts.n_all as f64 * START_S,
+            loading_s: loading as f64 / LOADED_BYTES_PER_S,
+            n_starts: starts.n_all,
+            n_starts_for_data: starts.n_for_data,
+            n_stages: stages.len(),
+            data_bytes: 2 * loading,
+            wal_bytes: plan.cases.iter().filter_map(wal_bytes).max().unwrap_or(0),
+            memory_bytes: plan.cases.iter().filter(embedded).map(|case| memory_of(case, memory_bytes)).max(),
+        }
+    }
+
+    /// Seconds that the servers' starts take.
+    pub fn starts_s(&self) -> f64 {
+        self.n_starts as f64 * START_S
+    }
+
+    /// Why the plan needs consent, if it does.
+    pub fn asks_consent(&self, n_runs: usize) -> Option<String> {
+        if n_runs > RUNS_MAX {
+            return Some(format!("{n_runs} runs are more than {RUNS_MAX}"));
+        }
+        let length_s = self.runs_s + self.loading_s;
+        (length_s > LENGTH_S_MAX).then(|| format!("{:.1} days are more than one", length_s / 86_400.0))
+    }
+}
+
+/// Seconds of a case's load: its window, or what its number of transactions takes, if that is less.
+fn load_s(case: &Case) -> f64 {
+    let window_s = f64::from(case.window.load_s());
+    let all = case.workload.transactions.map(|n| n as f64 * f64::from(case.workload.n_clients));
+    all.map_or(window_s, |all| window_s.min(all / COUNTED_TPS))
+}
+
+struct Starts {
+    n_all: usize,
+    n_for_data: usize,
+}
+
+fn starts(runs: &[&Case]) -> Starts {
+    let mut starts = Starts { n_all: 0, n_for_data: 0 };
+    let mut before: Option<&Case> = None;
+    for case in runs {
+        let is_embedded = case.server.source.is_embedded();
+        if is_embedded && before.is_none_or(|before| needs_restart(before, case)) {
+            starts.n_all += 1;
+            let is_same = |before: &&Case| {
+                StageKey::of(before) == StageKey::of(case) && before.server.settings == case.server.settings
+            };
+            starts.n_for_data += usize::from(before.as_ref().is_some_and(is_same));
+        }
+        before = Some(case);
+    }
+    starts
+}
+
+/// The first case of each stage.
+fn stages(plan: &Plan) -> Vec<&Case> {
+    let mut found: Vec<(StageKey, &Case)> = Vec::new();
+    for case in &plan.cases {
+        let key = StageKey::of(case);
+        if !found.iter().any(|(known, _)| *known == key) {
+            found.push((key, case));
+        }
+    }
+    found.into_iter().map(|(_, case)| case).collect()
+}
+
+/// The version as a number, as far as the plan tells; of binaries we do not ask here.
+fn version_num(source: &ServerSource) -> u32 {
+    match source {
+        // The numbers of versions before 10 count other units.
+        ServerSource::Version(version) if version.series() == "9.6" => 90_600,
+        _ => 100_000,
+    }
+}
+
+/// Space that the WAL of a server of our own may take, at most. Our default is lowered where there is no room for it.
+fn wal_bytes(case: &Case) -> Option<u64> {
+    if !case.server.source.is_embedded() {
+        return None;
+    }
+    let bytes = server::defaults::max_wal_bytes(version_num(&case.server.source), &case.server.settings);
+    Some(server::space::wal_space_bytes(bytes.unwrap_or(server::defaults::MAX_WAL_SIZE_BYTES)))
+}
+
+/// Memory of the server of a case, beside what the kernel keeps of its files.
+fn memory_of(case: &Case, memory_bytes: u64) -> u64 {
+    let default = (memory_bytes as f64 * server::defaults::SHARED_BUFFERS_SHARE) as u64;
+    let chosen = case.server.settings.iter().find(|(name, _)| name.eq_ignore_ascii_case("shared_buffers"));
+    let resolved = chosen
+        .and_then(|(name, value)| server::settings::resolve_setting(name, value, memory_bytes).ok())
+        .and_then(|value| server::defaults::size_bytes(&value, 8 << 10));
+    resolved.unwrap_or(default) + u64::from(case.workload.n_clients) * CLIENT_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    const MEMORY: u64 = 24 << 30;
+
+    #[test]
+    fn servers_are_started_when_a_factor_or_the_data_demands_it() {
+        let check = |text: &str, (n_starts, n_for_data, n_stages): (usize, usize, usize)| {
+            let outlook = Outlook::of(&sample::plan(text), MEMORY);
+            assert_eq!(
+                (outlook.n_starts, outlook.n_starts_for_data, outlook.n_stages),
+                (n_starts, n_for_data, n_stages),
+                "{text}"
+            );
+        };
+        let as_it_is = "[prepare]\nrestore = false\n";
+        check("[workload]\nclients = [1, 2]\nscale = 1\n", (6, 5, 1));
+        check(&format!("[workload]\nclients = [1, 2]\nscale = 1\n{as_it_is}"), (1, 0, 1));
+        check(
+            &format!(
+                "order = \"sequential\"\n[server]\nversion = [\"12\", \"18\"]\n[workload]\nscale = 1\n{as_it_is}"
+            ),
+            (2, 0, 2),
+        );
+        check(
+            "[server]\nsettings.jit = [\"on\", \"off\"]\n[workload]\nscale = [1, 2]\n",
+            (12, starts_for_data(), 2),
+        );
+    }
+
+    /// By the random order of the blocks.
+    fn starts_for_data() -> usize {
+        let plan = sample::plan("[server]\nsettings.jit = [\"on\", \"off\"]\n[workload]\nscale = [1, 2]\n");
+        plan.runs.windows(2).filter(|pair| pair[0].case == pair[1].case).count()
+    }
+
+    #[test]
+    fn memory_and_space_follow_the_settings() {
+        let of = |text: &str| Outlook::of(&sample::plan(text), MEMORY);
+        assert_eq!(of("[workload]\nclients = 100\n").memory_bytes, Some((6 << 30) + 100 * CLIENT_BYTES));
+        let small = of(
+            "[server]\nsettings.shared_buffers = \"1GB\"\nsettings.max_wal_size = \"2GB\"\n[workload]\nscale = 10",
+        );
+        assert_eq!(small.memory_bytes, Some((1 << 30) + CLIENT_BYTES));
+        assert_eq!(small.wal_bytes, (2 << 30) + (512 << 20));
+        assert_eq!(small.data_bytes, 2 * workload::tpcb::estimated_bytes(10));
+    }
+
+    #[test]
+    fn long_plans_ask_for_consent() {
+        let asks = |text: &str| {
+            let plan = sample::plan(text);
+            Outlook::of(&plan, MEMORY).asks_consent(plan.runs.len())
+        };
+        assert_eq!(asks("repeats = 100\n"), None);
+        assert_eq!(asks("repeats = 101\n").unwrap(), "101 runs are more than 100");
+        assert!(
+            asks("repeats = 100\n[run]\nmeasure = \"20min\"\n").unwrap().contains("days are more than one")
+        );
+    }
+}

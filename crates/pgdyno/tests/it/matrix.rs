@@ -1,0 +1,197 @@
+//! Factors, targets and what is told before anything begins.
+
+use std::collections::BTreeSet;
+
+use model::plan::RunState;
+
+use crate::pg::{Pg, bin_dir};
+use crate::tool::{Place, expect_sound};
+
+/// `[server]` with the binaries of the machine: nothing is fetched.
+fn own_binaries() -> String {
+    format!("[server]\nbin_dir = \"{}\"\n", bin_dir().display())
+}
+
+#[test]
+fn what_would_make_a_run_fail_is_told_before_anything_begins() {
+    let place = Place::new();
+    let text = format!(
+        "[experiment]\nname = \"bad\"\nrepeats = 1\nexclude = [{{wal_compression = \"off\", clients = 200}}]\n{}\
+         settings.no_such_setting = 1\nsettings.wal_compression = [\"on\", \"off\", \"purple\"]\n\
+         settings.shared_buffers = \"900GB\"\nsettings.max_connections = 100\n\
+         [workload]\nscale = 1\nclients = [1, 200]\n[run]\nmeasure = \"2s\"\n",
+        own_binaries()
+    );
+    place.write("bad.toml", &text);
+    let plan = place.run(&["plan", "bad.toml"]).expect(1).stdout;
+    for expected in [
+        "5 cases, 5 runs in 1 randomized block",
+        "unrecognized configuration parameter \"no_such_setting\"",
+        "invalid value for parameter \"wal_compression\": \"purple\"",
+        "shared_buffers = 900GB is more than",
+        "max_connections = 100 is not enough: 200 clients",
+        "starts  5 of 5 runs start a server anew",
+        "memory  about",
+        "disk    about",
+        "time    about",
+    ] {
+        assert!(plan.contains(expected), "{expected} is not in\n{plan}");
+    }
+    let purple = plan.lines().find(|line| line.starts_with("problem") && line.contains("purple")).unwrap();
+    assert!(purple.starts_with("problem cases "), "only the cases that it meets: {purple}");
+    let ended = place.run(&["run", "bad.toml", "-o", "out"]).expect(1);
+    assert!(ended.stderr.contains("no_such_setting"), "{}", ended.stderr);
+    assert!(!place.path("out").exists() && !place.path("cache/clusters").exists(), "nothing was begun");
+    place.expect_clean();
+}
+
+#[test]
+fn a_user_who_may_not_make_tables_is_told_so_by_the_plan() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let database = pg.database();
+    let mut admin = pg.admin(&database);
+    // Nobody but the superuser may make tables there.
+    admin
+        .execute("revoke create on schema public from public; alter schema public owner to postgres")
+        .unwrap();
+    let target = format!("host=127.0.0.1 port={} user=bench dbname={database}", pg.port);
+    let mut command = place.command(&["plan", "--server", &target, "-s", "1"]);
+    command.env("PGPASSWORD", crate::pg::PASSWORD);
+    let ended = place.start(command).wait().expect(1);
+    assert!(ended.stdout.contains("`bench` must not make tables in schema `public`"), "{}", ended.stdout);
+    let crowd =
+        place.run(&["plan", "--server", &pg.admin_target(&database), "-s", "1", "-c", "500"]).expect(1);
+    assert!(crowd.stdout.contains("500 clients need 501 connections"), "{}", crowd.stdout);
+}
+
+#[test]
+fn a_large_matrix_wants_consent() {
+    let place = Place::new();
+    let text =
+        format!("[experiment]\nname = \"large\"\nrepeats = 101\n{}[workload]\nscale = 1\n", own_binaries());
+    place.write("large.toml", &text);
+    let plan = place.run(&["plan", "large.toml"]).expect(0);
+    assert!(plan.stdout.contains("101 runs are more than 100: `pgdyno run` wants --yes"), "{}", plan.stdout);
+    let ended = place.run(&["run", "large.toml", "-o", "out"]).expect(1);
+    assert!(ended.stderr.contains("give --yes if it is meant"), "{}", ended.stderr);
+    assert!(!place.path("out").exists());
+}
+
+#[test]
+fn a_number_of_transactions_ends_the_run_and_a_server_that_may_run_on_does() {
+    let place = Place::new();
+    let text = format!(
+        "[experiment]\nname = \"counted\"\nrepeats = 1\norder = \"sequential\"\n{}[workload]\nscale = 1\nclients = [2, 3]\n\
+         transactions = [50, 400]\n[run]\nmeasure = \"60s\"\n[prepare]\nrestore = false\nsettle = false\n",
+        own_binaries()
+    );
+    place.write("counted.toml", &text);
+    place.run(&["run", "counted.toml", "-o", "out"]).expect(0);
+    let data = place.results("out");
+    data.runs.iter().for_each(expect_sound);
+    let made: Vec<u64> =
+        data.runs.iter().map(|run| run.record.done.as_ref().unwrap().counts.committed).collect();
+    assert_eq!(made, [100, 800, 150, 1200], "clients x transactions, in sequence");
+    let starts: BTreeSet<&str> =
+        data.runs.iter().map(|run| run.record.server.as_ref().unwrap().postmaster_start.as_str()).collect();
+    assert_eq!(starts.len(), 1, "the server ran on: {starts:?}");
+    let report = place.run(&["report", "out", "--json"]).expect(0).stdout;
+    let study: serde_json::Value = serde_json::from_str(&report).unwrap();
+    for (run, n) in study["runs"].as_array().unwrap().iter().zip(made) {
+        assert_eq!(run["counts"]["committed"], n, "all transactions count");
+        let tps = run["tps"].as_f64().unwrap();
+        let elapsed_s = run["measured_s"].as_f64().unwrap();
+        assert!((tps * elapsed_s - n as f64).abs() < 1e-6, "{tps} in {elapsed_s} s");
+    }
+    assert!(report.contains("\"sequential-order\""));
+    place.expect_clean();
+}
+
+#[test]
+fn a_number_of_transactions_that_is_not_reached_is_partial() {
+    let place = Place::new();
+    let text = format!(
+        "[experiment]\nname = \"late\"\nrepeats = 1\n{}[workload]\nscale = 1\ntransactions = 100000000\n[run]\nmeasure = \"2s\"\n\
+         [prepare]\nsettle = false\n",
+        own_binaries()
+    );
+    place.write("late.toml", &text);
+    place.run(&["run", "late.toml", "-o", "out"]).expect(2);
+    let run = place.first_run("out");
+    assert_eq!(run.record.state, RunState::Partial);
+    assert!(run.record.reason.ends_with("raise run.measure"), "{}", run.record.reason);
+}
+
+#[test]
+fn targets_on_two_disks_are_measured_in_the_same_blocks_and_have_a_price() {
+    let place = Place::new();
+    let target = |name: &str, price: f64| {
+        format!(
+            "[[target]]\nname = \"{name}\"\ndirectory = \"{}\"\ndisk = \"disk of {name}\"\nprice_per_hour = {price}\n\
+             currency = \"EUR\"\n",
+            place.path(name).display()
+        )
+    };
+    let text = format!(
+        "[experiment]\nname = \"places\"\nrepeats = 2\n{}{}{}[workload]\nkind = \"tpcb-select\"\nscale = 1\n[run]\n\
+         ramp_up = \"0s\"\nmeasure = \"2s\"\n[prepare]\nsettle = false\n",
+        own_binaries(),
+        target("first", 0.5),
+        target("second", 2.0)
+    );
+    place.write("places.toml", &text);
+    place.run(&["run", "places.toml", "-o", "out"]).expect(0);
+    let data = place.results("out");
+    data.runs.iter().for_each(expect_sound);
+    for block in data.runs.chunks(2) {
+        let names: BTreeSet<&str> =
+            block.iter().map(|run| run.record.case.server.target.as_ref().unwrap().name.as_str()).collect();
+        assert_eq!(names, BTreeSet::from(["first", "second"]), "each target once in each block");
+    }
+    for run in &data.runs {
+        let name = &run.record.case.server.target.as_ref().unwrap().name;
+        let directory = run.record.server.as_ref().unwrap().data_directory.clone().unwrap();
+        assert!(directory.starts_with(&place.path(name).display().to_string()), "{directory}");
+    }
+    let page = std::fs::read_to_string(place.path("out/report.html")).unwrap();
+    for expected in ["Transactions for money", "0.5 EUR", "disk disk of second", "data-chart=\"bars\""] {
+        assert!(page.contains(expected), "{expected}");
+    }
+    place.expect_clean();
+}
+
+#[test]
+fn targets_by_url_are_servers_of_their_own() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let (one, two) = (pg.database(), pg.database());
+    let text = format!(
+        "[experiment]\nname = \"urls\"\nrepeats = 1\n[[target]]\nname = \"one\"\nurl = \"{}\"\n[[target]]\nname = \"two\"\n\
+         url = \"{}\"\n[workload]\nscale = 1\n[run]\nramp_up = \"0s\"\nmeasure = \"2s\"\n[prepare]\nsettle = false\n",
+        pg.admin_target(&one),
+        pg.admin_target(&two)
+    );
+    place.write("urls.toml", &text);
+    place.run(&["run", "urls.toml", "-o", "out"]).expect(0);
+    let data = place.results("out");
+    data.runs.iter().for_each(expect_sound);
+    for run in &data.runs {
+        let database =
+            if run.record.case.server.target.as_ref().unwrap().name == "one" { &one } else { &two };
+        assert_eq!(&run.record.load.as_ref().unwrap().target["dbname"], database);
+        let rows = pg.ask(database, "select count(*) from pgbench_history");
+        assert_eq!(rows, run.record.done.as_ref().unwrap().counts.committed.to_string());
+    }
+    place.expect_clean();
+}
+
+#[test]
+fn a_study_is_scaled_to_the_machine_and_says_how() {
+    let place = Place::new();
+    // Nothing is asked of binaries, so that nothing is fetched.
+    let args = ["plan", "iops", "--fit=10min", "--set", "server.settings={}"];
+    let ended = place.run(&args).expect(0);
+    assert!(ended.stderr.contains("fit: workload.clients 16, 32, 48, 64, 80, 96 -> "), "{}", ended.stderr);
+    assert!(ended.stdout.contains("transactions per client, 600 s at most"), "{}", ended.stdout);
+    let bad = place.run(&["plan", "iops", "--fit=soon"]).expect(1);
+    assert!(bad.stderr.contains("--fit: `soon` is not a span of time"), "{}", bad.stderr);
+}

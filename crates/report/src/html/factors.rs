@@ -1,0 +1,200 @@
+//! The section of factors: cases in per cent of a baseline, bars by factor, one small chart for each level of the axis, growth
+//! and fall with clients, the spread over everything else, and what transactions cost.
+
+use analysis::factors::{self, Scaling};
+use analysis::summary::Study;
+use serde::Serialize;
+
+use super::escape::text;
+use super::tables::case_name;
+use super::{Figure, table};
+use crate::axis::{self, Axis};
+use crate::format;
+
+/// More small charts than this are no overview.
+const MULTIPLES_MAX: usize = 12;
+/// More factors than this are not pooled one by one.
+const POOLS_MAX: usize = 4;
+
+/// The runs of each level of a factor, drawn as boxes.
+#[derive(Debug, Serialize)]
+pub(super) struct PoolData {
+    title: String,
+    levels: Vec<String>,
+    /// Lowest, first quartile, median, third quartile, highest.
+    boxes: Vec<[f64; 5]>,
+    n: Vec<usize>,
+}
+
+/// The section; empty for a single case.
+pub(super) fn section(study: &Study, axis: &Axis) -> String {
+    if study.cases.len() < 2 || study.cases.iter().all(|case| case.tps_median.is_none()) {
+        return String::new();
+    }
+    let mut html = percentages(study, axis);
+    html.push_str(&bars(axis));
+    html.push_str(&multiples(axis));
+    html.push_str(&scalability(study));
+    html.push_str(&spreads(study));
+    html.push_str(&money(study, axis));
+    html
+}
+
+/// Each case against the baseline.
+fn percentages(study: &Study, axis: &Axis) -> String {
+    let Some(baseline) = factors::baseline(study) else { return String::new() };
+    let is_tpcc = study.cases.iter().any(|case| case.tpcc.is_some());
+    let what = if is_tpcc { "NOPM" } else { "Median tps" };
+    let rows: Vec<Vec<String>> = study
+        .cases
+        .iter()
+        .map(|case| {
+            let score = factors::score(case).map_or("-".to_string(), format::tps);
+            let percent = factors::percent_of(case, baseline);
+            let difference = match percent {
+                _ if case.case.id == baseline.case.id => "baseline".to_string(),
+                Some(percent) => signed(percent - 100.0),
+                None => "-".to_string(),
+            };
+            let percent = percent.map_or("-".to_string(), |percent| format!("{percent:.1} %"));
+            vec![case_name(axis, case), text(&score), text(&percent), text(&difference)]
+        })
+        .collect();
+    format!(
+        "<h3>Against a baseline</h3><p class=\"quiet\">In per cent of {}. No difference smaller than the spread of the \
+         cases' runs means anything.</p>{}\n",
+        text(&baseline.label),
+        table("plain", &["Case", what, "Of baseline", "Difference"], &rows)
+    )
+}
+
+fn signed(percent: f64) -> String {
+    format!("{}{:.1} %", if percent < 0.0 { "\u{2212}" } else { "+" }, percent.abs())
+}
+
+/// One group of bars for each level of the axis.
+fn bars(axis: &Axis) -> String {
+    let by = if axis.title.is_empty() { "case".to_string() } else { axis.title.clone() };
+    let title = match axis.groups_title.as_str() {
+        "" => format!("Throughput by {by}"),
+        groups => format!("Throughput by {by} and {groups}"),
+    };
+    let note = "median transactions per second; whisker: lowest to highest run";
+    Figure { id: "bars", title: &title, note, height: "tall", table: "" }.html()
+}
+
+/// One panel for each level of the axis, the other factors along it.
+fn multiples(axis: &Axis) -> String {
+    if axis.groups.len() < 2 || axis.levels.len() < 2 || axis.levels.len() > MULTIPLES_MAX {
+        return String::new();
+    }
+    let mut html = format!("<h3>One panel for each level of {}</h3><div class=\"trio\">", text(&axis.title));
+    for (n, level) in axis.levels.iter().enumerate() {
+        let id = format!("multiple-{n}");
+        let title = format!("{} {level}", axis.title);
+        html.push_str(&Figure { id: &id, title: &title, note: "tps", height: "mid", table: "" }.html());
+    }
+    html.push_str("</div>\n");
+    html
+}
+
+/// Growth to the peak and the fall after it.
+fn scalability(study: &Study) -> String {
+    let scaling = factors::scaling(study);
+    if scaling.is_empty() {
+        return String::new();
+    }
+    let heads =
+        ["Factors", "Fewest", "tps", "Peak", "tps", "Most", "tps", "Growth", "Drop factor after the peak"];
+    let rows: Vec<Vec<String>> = scaling.iter().map(scaling_row).collect();
+    format!(
+        "<h3>Scalability</h3><p class=\"quiet\">Growth: peak by the throughput of the fewest clients. Drop factor: peak by the \
+         throughput of the most clients; 1.00 when it never falls.</p>{}\n",
+        table("plain", &heads, &rows)
+    )
+}
+
+fn scaling_row(scaling: &Scaling) -> Vec<String> {
+    let level = |(key, level): (&String, &String)| format!("{} {level}", axis::factor_words(key));
+    let others: Vec<String> = scaling.others.iter().map(level).collect();
+    let others = if others.is_empty() { "all".to_string() } else { others.join(", ") };
+    let of = |(n_clients, tps): (u32, f64)| [format!("{n_clients} clients"), format::tps(tps)];
+    let mut row = vec![others];
+    row.extend([scaling.first, scaling.peak, scaling.last].map(of).into_iter().flatten());
+    row.push(format!("{:.2}", scaling.growth()));
+    row.push(format!("{:.2}", scaling.drop_factor()));
+    row.iter().map(|cell| text(cell)).collect()
+}
+
+/// The pools of each factor, when there are at least two to be pooled over.
+pub(super) fn pools(study: &Study) -> Vec<PoolData> {
+    if study.plan.factors.len() < 2 {
+        return Vec::new();
+    }
+    let of = |key: &String| {
+        let pools = factors::pools(study, key);
+        let at = |tps: &[f64], q: f64| stats::quantile(tps, q).unwrap_or(0.0);
+        (pools.len() > 1).then(|| PoolData {
+            title: axis::factor_words(key),
+            levels: pools.iter().map(|pool| pool.level.clone()).collect(),
+            boxes: pools.iter().map(|p| [0.0, 0.25, 0.5, 0.75, 1.0].map(|q| at(&p.tps, q))).collect(),
+            n: pools.iter().map(|pool| pool.tps.len()).collect(),
+        })
+    };
+    study.plan.factors.iter().filter_map(of).take(POOLS_MAX).collect()
+}
+
+/// Where the runs of each level lie irrespective of the other factors.
+fn spreads(study: &Study) -> String {
+    let pools = pools(study);
+    if pools.is_empty() {
+        return String::new();
+    }
+    let mut html = String::from("<h3>Spread irrespective of the other factors</h3><div class=\"trio\">");
+    for (n, pool) in pools.iter().enumerate() {
+        let rows: Vec<Vec<String>> = pool
+            .levels
+            .iter()
+            .zip(&pool.boxes)
+            .zip(&pool.n)
+            .map(|((level, of), n)| {
+                let mut row = vec![text(level), n.to_string()];
+                row.extend(of.iter().map(|tps| format::tps(*tps)));
+                row
+            })
+            .collect();
+        let heads = ["Level", "Runs", "Lowest", "Quartile", "Median", "Quartile", "Highest"];
+        let figure = Figure {
+            id: &format!("spread-{n}"),
+            title: &format!("Runs by {}", pool.title),
+            note: "tps; box: quartiles, bar: median, line: lowest to highest",
+            height: "mid",
+            table: &table("plain", &heads, &rows),
+        };
+        html.push_str(&figure.html());
+    }
+    html.push_str("</div>\n");
+    html
+}
+
+/// Transactions for a unit of money, where prices are given.
+fn money(study: &Study, axis: &Axis) -> String {
+    let rows: Vec<Vec<String>> = study
+        .cases
+        .iter()
+        .filter_map(|case| {
+            let (transactions, currency) = factors::per_money(case)?;
+            let target = case.case.server.target.as_ref()?;
+            let price = format!("{} {currency}", target.price_per_hour?);
+            let labels: Vec<String> =
+                target.labels.iter().map(|(name, value)| format!("{name} {value}")).collect();
+            let cells = [price, format::tps(transactions), labels.join(", ")];
+            Some(std::iter::once(case_name(axis, case)).chain(cells.iter().map(|cell| text(cell))).collect())
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let heads = ["Case", "Price of an hour", "Transactions for one unit of it", "Target"];
+    format!("<h3>Transactions for money</h3>{}\n", table("plain", &heads, &rows))
+}
