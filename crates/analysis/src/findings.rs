@@ -7,6 +7,8 @@ mod cases;
 mod comparisons;
 mod host;
 mod load;
+mod machine;
+pub mod pages;
 mod records;
 mod server;
 mod studies;
@@ -60,6 +62,7 @@ pub const CATALOGUE: &[Rule] = &[
     load::STALL,
     load::NOT_STEADY,
     load::TOO_SHORT_TO_JUDGE,
+    load::FEW_EFFECTIVE_SECONDS,
     load::UNFAIR_CLIENTS,
     load::TOOK_TURNS,
     server::CONNECTION_LOST,
@@ -75,12 +78,17 @@ pub const CATALOGUE: &[Rule] = &[
     host::DRIVER_SATURATED,
     host::DRIVER_WAITS_FOR_CPU,
     host::DRIVER_PAUSED,
+    machine::MEMORY_PRESSURE_FOUND,
+    machine::SLOW_CLOCKSOURCE,
+    machine::CPU_FREQUENCY_VARIES,
     host::TELEMETRY_MISSING,
     tpcc::TPCC_INPUTS,
     tpcc::TPCC_RESPONSE,
     cases::NOTHING_COUNTS,
     cases::RUNS_EXCLUDED,
     cases::SPREAD,
+    cases::SPREAD_ORIGIN,
+    cases::OUTLIER_RUN,
     cases::SPREAD_UNKNOWN,
     cases::CACHE_FIT,
     cases::NO_CHECKPOINT,
@@ -154,6 +162,7 @@ const RUN_RULES: &[RunRule] = &[
     load::stall,
     load::not_steady,
     load::too_short_to_judge,
+    load::few_effective_seconds,
     load::unfair_clients,
     load::took_turns,
     server::connection_lost,
@@ -169,6 +178,9 @@ const RUN_RULES: &[RunRule] = &[
     host::driver_saturated,
     host::driver_waits_for_cpu,
     host::driver_paused,
+    machine::memory_pressure,
+    machine::slow_clocksource,
+    machine::cpu_frequency_varies,
     host::telemetry_missing,
     tpcc::tpcc_inputs,
     tpcc::tpcc_response,
@@ -178,6 +190,8 @@ const CASE_RULES: &[CaseRule] = &[
     cases::nothing_counts,
     cases::runs_excluded,
     cases::spread,
+    cases::spread_origin,
+    cases::outlier_run,
     cases::spread_unknown,
     cases::cache_fit,
     cases::no_checkpoint,

@@ -25,6 +25,12 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Compare two cases that were measured, or measure two now, in pairs: ratio, interval, verdict.
     Compare(Box<CompareArgs>),
+    /// Tell what a finding means, why it matters and what to do; without a name: list all findings.
+    Explain {
+        /// Identifier of the finding: checkpoint-in-window.
+        #[arg(value_name = "FINDING")]
+        finding: Option<String>,
+    },
     /// List the results in a directory.
     List(ListArgs),
     /// Load a workload's tables into a database.

@@ -5,6 +5,7 @@ mod check;
 mod cli;
 mod compare;
 mod explain;
+mod finding;
 mod init;
 mod list;
 mod pgbench;
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
         Command::Plan(args) => plan::plan(&args),
         Command::Report(args) => explain::report(&args),
         Command::Compare(args) => compare::compare(&args),
+        Command::Explain { finding } => finding::explain(finding.as_deref()),
         Command::List(args) => list::list(&args),
         Command::Init(args) => init::init(&args),
         Command::Check(args) => check::check(&args),

@@ -14,6 +14,8 @@ use crate::marks;
 
 /// Runs below which a spread says nothing.
 const MIN_RUNS: usize = 3;
+/// Coefficient of variation of the runs from which they do not agree.
+const SPREAD_MAX: f64 = 0.02;
 
 pub(super) const NOTHING_COUNTS: Rule = Rule {
     id: "nothing-counts",
@@ -62,7 +64,7 @@ pub(super) const SPREAD: Rule = Rule {
 };
 
 pub(super) fn spread(context: &CaseContext) -> Option<Finding> {
-    let cv = context.summary.tps_cv.filter(|cv| context.summary.n_runs >= MIN_RUNS && *cv > 0.02)?;
+    let cv = context.summary.tps_cv.filter(|cv| context.summary.n_runs >= MIN_RUNS && *cv > SPREAD_MAX)?;
     let low = context.summary.tps.iter().copied().min_by(f64::total_cmp)?;
     let high = context.summary.tps.iter().copied().max_by(f64::total_cmp)?;
     let evidence = format!(
@@ -71,6 +73,63 @@ pub(super) fn spread(context: &CaseContext) -> Option<Finding> {
         percent(cv)
     );
     Some(SPREAD.finds(Severity::Doubt, evidence))
+}
+
+pub(super) const SPREAD_ORIGIN: Rule = Rule {
+    id: "spread-origin",
+    title: "Where the spread comes from",
+    severity: "Note beside the doubt about the spread, where the runs have 20 seconds or more",
+    source: "Kalibera and Jones 2013, 6.2: repeat at the level where most uncertainty arises",
+    advice: "Repeat runs if most of the variance lies between them, measure longer if it lies within them.",
+};
+
+/// Measured seconds of a run from which its variance is split.
+const SPLIT_SECONDS_MIN: usize = 20;
+/// Batches of a run whose means stand for its seconds.
+const SPLIT_BATCHES: usize = 10;
+
+pub(super) fn spread_origin(context: &CaseContext) -> Option<Finding> {
+    let cv = context.summary.tps_cv.filter(|cv| context.summary.n_runs >= MIN_RUNS && *cv > SPREAD_MAX)?;
+    let mut within = Vec::new();
+    for (_, run) in context.runs.iter().filter(|(_, run)| counts(&run.summary)) {
+        let seconds = run.summary.seconds.iter().filter(|second| second.measured);
+        let tps: Vec<f64> = seconds.map(|second| second.tps).collect();
+        if tps.len() < SPLIT_SECONDS_MIN {
+            return None;
+        }
+        within.push(stats::sd(&stats::batch_means(&tps, SPLIT_BATCHES)?)?.powi(2) / SPLIT_BATCHES as f64);
+    }
+    let of_means = stats::sd(&context.summary.tps)?.powi(2);
+    let between = (1.0 - stats::mean(&within)? / of_means).clamp(0.0, 1.0);
+    let needed = stats::n_for_half_width(cv, 0.01, 0.95);
+    let needed = needed.map_or(String::new(), |n| {
+        format!("; about {} would give the mean within 1 %", plural(n as u64, "run"))
+    });
+    let evidence =
+        format!("{} of the variance lies between runs, the rest within them{needed}", percent(between));
+    Some(SPREAD_ORIGIN.finds(Severity::Note, evidence))
+}
+
+pub(super) const OUTLIER_RUN: Rule = Rule {
+    id: "outlier-run",
+    title: "A run lies far from the others",
+    severity: "Note for a run further from the median of five or more than 14.8 median absolute deviations",
+    source: "Iglewicz and Hoaglin 1993, modified z-score; the threshold is hyperfine's (ten standard deviations)",
+    advice: "Look at its findings and marks; it is shown and counted, since the median hardly feels it.",
+};
+
+pub(super) fn outlier_run(context: &CaseContext) -> Option<Finding> {
+    let median = context.summary.tps_median.filter(|_| context.summary.n_runs >= 5)?;
+    let mad = stats::mad(&context.summary.tps).filter(|mad| *mad > 0.0)?;
+    let runs = context.runs.iter().map(|(_, run)| &run.summary).filter(|run| counts(run));
+    let outliers: Vec<String> = runs
+        .filter_map(|run| Some((run.run, run.tps? - median)))
+        .filter(|(_, distance)| distance.abs() > 14.826 * mad)
+        .map(|(run, distance)| format!("run {run} ({:+.0} %)", 100.0 * distance / median))
+        .collect();
+    let evidence =
+        || format!("far from the median of {} runs: {}", context.summary.n_runs, list(&outliers, 3));
+    (!outliers.is_empty()).then(|| OUTLIER_RUN.finds(Severity::Note, evidence()))
 }
 
 pub(super) const SPREAD_UNKNOWN: Rule = Rule {

@@ -185,6 +185,26 @@ pub(super) fn too_short_to_judge(context: &RunContext) -> Option<Finding> {
     short.then(|| TOO_SHORT_TO_JUDGE.finds(Severity::Note, format!("{n} s were measured")))
 }
 
+/// Measured seconds from which their number is judged.
+const SECONDS_MIN: usize = 30;
+/// Independent values that an interval of the mean needs.
+const EFFECTIVE_MIN: f64 = 10.0;
+
+pub(super) const FEW_EFFECTIVE_SECONDS: Rule = Rule {
+    id: "few-effective-seconds",
+    title: "Seconds resemble their neighbours",
+    severity: "Note when 30 or more measured seconds tell the mean no better than ten independent ones would",
+    source: "Geyer 1992, effective sample size; Law and Kelton 9.5: ten batches or more",
+    advice: "Measure longer, and take the run for one value: its seconds say little about the next run.",
+};
+
+pub(super) fn few_effective_seconds(context: &RunContext) -> Option<Finding> {
+    let tps = measured_tps(context);
+    let effective = stats::effective_sample_size(&tps).filter(|_| tps.len() >= SECONDS_MIN)?;
+    let evidence = format!("{} measured seconds are worth {} independent ones", tps.len(), figure(effective));
+    (effective < EFFECTIVE_MIN).then(|| FEW_EFFECTIVE_SECONDS.finds(Severity::Note, evidence))
+}
+
 pub(super) const UNFAIR_CLIENTS: Rule = Rule {
     id: "unfair-clients",
     title: "Clients got uneven shares",

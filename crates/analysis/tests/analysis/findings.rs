@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use analysis::finding::{Finding, Grade, Severity};
-use analysis::findings::{CATALOGUE, rule};
+use analysis::findings::{CATALOGUE, pages, rule};
 use analysis::study;
 use analysis::summary::Study;
 use model::drive::Ending;
@@ -43,6 +43,10 @@ fn mount(data: &mut RunData, role: &str, fs_type: &str, options: &str) {
         ..MountRecord::default()
     };
     data.record.host.as_mut().unwrap().mounts.insert(role.to_string(), record);
+}
+
+fn fact(data: &mut RunData, name: &str, value: &str) {
+    data.record.host.as_mut().unwrap().facts.insert(name.to_string(), value.to_string());
 }
 
 fn checkpoint(data: &mut RunData, from_s: f64, to_s: f64) {
@@ -143,6 +147,20 @@ const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     }),
     ("too-short-to-judge", Severity::Note, "5 s were measured", |data| {
         data.record.load.as_mut().unwrap().window.measure_s = 5;
+    }),
+    ("few-effective-seconds", Severity::Note, "30 measured seconds are worth", |data| {
+        set_committed(data, 5..35, |t| if (t / 8) % 2 == 0 { 1000 } else { 1010 });
+    }),
+    ("memory-pressure", Severity::Doubt, "waited for memory in 20 % of the measure", |data| {
+        for tick in data.ticks.iter_mut().filter(|tick| tick.values.contains_key("host.psi.io.some")) {
+            tick.values.insert("host.psi.memory.some".to_string(), 0.2);
+        }
+    }),
+    ("slow-clocksource", Severity::Note, "the clock source is hpet", |data| {
+        fact(data, "clocksource", "hpet");
+    }),
+    ("cpu-frequency-varies", Severity::Note, "the governor is powersave", |data| {
+        fact(data, "cpu_governor", "powersave");
     }),
     ("unfair-clients", Severity::Note, "between 0 and 7500", |data| {
         data.record.done.as_mut().unwrap().measured_by_client = vec![7500, 0, 7500, 0, 7500, 0, 7500, 0];
@@ -307,6 +325,13 @@ fn a_disturbance_outside_the_measure_is_not_held_against_it() {
             checkpoint(data, 12.0, 16.0);
         },
         |data| pace(data, Pace::Constant { rate_per_s: 1006.0 }),
+        |data| fact(data, "clocksource", "tsc"),
+        |data| fact(data, "cpu_governor", "performance"),
+        |data| {
+            for tick in data.ticks.iter_mut().filter(|tick| tick.values.contains_key("host.psi.io.some")) {
+                tick.values.insert("host.psi.memory.some".to_string(), 0.01);
+            }
+        },
     ];
     for (i, disturb) in silent.iter().enumerate() {
         let mut data = quiet::run(1);
@@ -382,6 +407,16 @@ const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
     }),
     ("spread", Severity::Doubt, "of 3 runs is 5.", |data| {
         set_committed(&mut data.runs[1], 5..35, |t| tps(t) + 100);
+    }),
+    ("spread-origin", Severity::Note, "of the variance lies between runs", |data| {
+        set_committed(&mut data.runs[1], 5..35, |t| tps(t) + 100);
+    }),
+    ("outlier-run", Severity::Note, "far from the median of 6 runs: run 4 (+30 %)", |data| {
+        *data = quiet::experiment(6, (1..=6).map(quiet::run).collect());
+        for (i, run) in data.runs.iter_mut().enumerate() {
+            let more = if i == 3 { 302 } else { i as u64 };
+            set_committed(run, 5..35, |t| tps(t) + more);
+        }
     }),
     ("spread-unknown", Severity::Note, "2 runs only", |data| data.runs.truncate(2)),
     ("cache-fit", Severity::Note, "the data (1.46 GB) fits in memory, not in shared buffers", |_| {}),
@@ -495,4 +530,20 @@ fn every_rule_of_the_catalogue_is_tested_and_worded() {
         assert!(!rule.title.is_empty() && !rule.severity.is_empty() && !rule.source.is_empty());
     }
     assert_eq!(WINDOW.measure_s, 30, "the tables' figures are for 30 s");
+}
+
+#[test]
+fn every_rule_has_a_page() {
+    let of_pages: Vec<&str> = pages::PAGES.iter().map(|page| page.id).collect();
+    assert_eq!(of_pages, CATALOGUE.iter().map(|rule| rule.id).collect::<Vec<&str>>());
+    for rule in CATALOGUE {
+        let text = pages::text(rule);
+        for part in
+            ["\nwhen\n", "\nevidence\n", "\nwhy\n", "\nadvice\n", "\nsource\n", rule.advice, rule.title]
+        {
+            assert!(text.contains(part), "{text}");
+        }
+        let page = pages::page(rule.id).unwrap();
+        assert!(page.evidence.ends_with('.') && page.why.ends_with('.'), "{}", rule.id);
+    }
 }

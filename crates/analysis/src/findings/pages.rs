@@ -1,0 +1,296 @@
+//! What `pgdyno explain FINDING` prints: for each rule what it looks at, and why it matters.
+
+use std::fmt::Write;
+
+use super::Rule;
+
+/// What a rule looks at, and why what it finds matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    /// Identifier of the rule.
+    pub id: &'static str,
+    /// Which records and which statistic the evidence comes from.
+    pub evidence: &'static str,
+    /// What happens to a number that ignores it.
+    pub why: &'static str,
+}
+
+/// The page of a rule.
+pub fn page(id: &str) -> Option<&'static Page> {
+    PAGES.iter().find(|page| page.id == id)
+}
+
+/// The whole text about a rule, ending with a line break.
+pub fn text(rule: &Rule) -> String {
+    let mut text = format!("{}: {}\n", rule.id, rule.title);
+    let page = page(rule.id);
+    let sections = [
+        ("when", rule.severity),
+        ("evidence", page.map(|page| page.evidence).unwrap_or_default()),
+        ("why", page.map(|page| page.why).unwrap_or_default()),
+        ("advice", rule.advice),
+        ("source", rule.source),
+    ];
+    for (name, content) in sections {
+        writeln!(text, "\n{name}\n    {content}").expect("a string takes any text");
+    }
+    text
+}
+
+const fn page_of(id: &'static str, evidence: &'static str, why: &'static str) -> Page {
+    Page { id, evidence, why }
+}
+
+/// One page for each rule of the catalogue, in its order.
+pub const PAGES: &[Page] = &[
+    page_of(
+        "run-incomplete",
+        "The state of the run in run.json, its last second and the reason that was written down.",
+        "A run that ended early measured another stretch than the others; its mean is not comparable with theirs.",
+    ),
+    page_of(
+        "counts-broken",
+        "The identity of counts over the driver's totals, and the sum of intervals.jsonl against them.",
+        "If transactions do not add up, some were counted twice or lost, and no figure of the run can be right.",
+    ),
+    page_of(
+        "records-damaged",
+        "Lines and histograms that could not be read, and seconds of the window without an interval.",
+        "What is missing may be the worst second; throughput and percentiles are then those of the rest.",
+    ),
+    page_of(
+        "history-differs",
+        "Rows of the history table before and after the run, against committed transactions give or take unknown ones.",
+        "A server that acknowledges and does not keep is faster than one that does; its throughput is not a throughput.",
+    ),
+    page_of(
+        "consistency-broken",
+        "TPC-C conditions that read no large table, asked in one snapshot before the load and after the drain.",
+        "Balances that do not match mean that transactions were lost or mixed, by the server or by the driver.",
+    ),
+    page_of(
+        "too-few-transactions",
+        "Committed transactions within the measure, in all and for each client.",
+        "The 99th percentile of a hundred values is one value; a rate over a few transactions is mostly chance.",
+    ),
+    page_of(
+        "transactions-failed",
+        "Failed transactions over those that ended in the measure, with the commonest SQLSTATE.",
+        "A failing transaction often costs less than one that commits, so the load measured is not the load asked for.",
+    ),
+    page_of(
+        "outcomes-unknown",
+        "Transactions whose connection ended while the answer to a COMMIT was awaited.",
+        "Nobody knows whether they took place, so neither throughput nor the rows in the tables are exact.",
+    ),
+    page_of(
+        "cut-off-at-end",
+        "Transactions in flight that had to be cancelled when the grace time was over.",
+        "The longest transactions are the ones cut off: the tail of the latency that is shown is too short.",
+    ),
+    page_of(
+        "offered-load-not-achieved",
+        "Transactions that ended per second over the rate of the schedule, three standard deviations for chance.",
+        "Beyond capacity the queue grows for as long as the run lasts, and latency measures the length of the run.",
+    ),
+    page_of(
+        "stall",
+        "One-second throughput against a tenth of the median second.",
+        "A closed loop sends nothing while it waits: a stall of a tenth of the run is invisible up to the 99.99th percentile.",
+    ),
+    page_of(
+        "not-steady",
+        "One-second throughput: halves of the measure, Mann-Kendall on 12 batch means, t test on 10 batch means.",
+        "The mean of a run that still warms up or slows down depends on how long it was, and not only on the server.",
+    ),
+    page_of(
+        "too-short-to-judge",
+        "The number of measured seconds.",
+        "Whether a few seconds show a level or the way to it cannot be told.",
+    ),
+    page_of(
+        "few-effective-seconds",
+        "Autocorrelation of one-second throughput, summed up to an effective sample size.",
+        "Seconds that resemble their neighbours make an interval computed from them two or three times too narrow.",
+    ),
+    page_of(
+        "unfair-clients",
+        "Jain's index over the transactions that each client committed in the measure.",
+        "Percentiles weigh those clients most that were served most; the waits of the others hide behind them.",
+    ),
+    page_of(
+        "connection-lost",
+        "Connections that ended before the load did, from the driver's events and totals.",
+        "What remains is the throughput of fewer clients under the name of all of them.",
+    ),
+    page_of(
+        "server-restarted",
+        "The postmaster's start time and what telemetry saw of it, during the load.",
+        "A crash and a recovery within the measure disappear in its mean.",
+    ),
+    page_of(
+        "server-trouble",
+        "Lines of severity PANIC or FATAL, and of crashed processes, in the server's log during the load.",
+        "A server that loses processes, space or files does other work than the one that is to be measured.",
+    ),
+    page_of(
+        "checkpoint-in-window",
+        "Checkpoints from the server's log and its counters, placed on the time line of the run.",
+        "One checkpoint in a short measure takes 0 or 30 % depending on luck, and no statistic on throughput sees it.",
+    ),
+    page_of(
+        "autovacuum-in-window",
+        "Autovacuum workers seen in pg_stat_activity and in the log during the measure.",
+        "It reads and writes beside the load, in some runs and not in others.",
+    ),
+    page_of(
+        "not-durable",
+        "fsync, full_page_writes, synchronous_commit, and the file systems of data and WAL.",
+        "Such a server skips the most expensive part of a commit; it is faster because it promises less.",
+    ),
+    page_of(
+        "assertions-on",
+        "The server's setting debug_assertions.",
+        "Assertions check on paths that a release build does not, and slow some down several times more than others.",
+    ),
+    page_of(
+        "disk-nearly-full",
+        "Free space of the file systems of data, WAL and results.",
+        "File systems slow down when nearly full, and a full WAL disk ends the server.",
+    ),
+    page_of(
+        "foreign-cpu",
+        "User and system time of all processors minus that of the server, the driver and pgdyno, each second.",
+        "It explained most of the differences between identical runs on shared machines, while steal was next to nothing.",
+    ),
+    page_of(
+        "steal",
+        "Steal time in /proc/stat, in the worst five seconds and on average.",
+        "The hypervisor ran others while the server was ready: the number is that of a smaller machine.",
+    ),
+    page_of(
+        "driver-saturated",
+        "Processor time of the busiest driver thread; in an open loop the lag beside the latency.",
+        "A driver at its limit measures itself.",
+    ),
+    page_of(
+        "driver-waits-for-cpu",
+        "The run delay of the driver's threads (schedstat).",
+        "The time in which the driver was ready and did not run is part of each latency.",
+    ),
+    page_of(
+        "driver-paused",
+        "Gaps in the driver's own clock.",
+        "A driver that did not run measures nothing, and in a closed loop nobody notices.",
+    ),
+    page_of(
+        "memory-pressure",
+        "Pressure stall information of memory, mean over the measure.",
+        "Tasks that wait for pages to be freed or read back make latency depend on what else the machine remembers.",
+    ),
+    page_of(
+        "slow-clocksource",
+        "The kernel's current clock source.",
+        "Each timestamp then costs a system call or an exit to the hypervisor, in the driver and in the server.",
+    ),
+    page_of(
+        "cpu-frequency-varies",
+        "The frequency governor of the first processor.",
+        "The same work takes longer when the processor was idle before: low loads look slower than they are.",
+    ),
+    page_of(
+        "telemetry-missing",
+        "Sources of telemetry that were refused, were lost, or cover less than 80 % of the measure.",
+        "Rules that need them are silent, and silence is then no proof.",
+    ),
+    page_of(
+        "tpcc-inputs",
+        "Shares of inputs as the driver counted them, against the specification's within four standard deviations.",
+        "Another mix is another benchmark: a few remote lines or rollbacks more change the throughput.",
+    ),
+    page_of(
+        "tpcc-response",
+        "The 90th percentile of each transaction's response times against its limit.",
+        "Beyond the limits the specification does not allow a throughput to be reported.",
+    ),
+    page_of(
+        "nothing-counts",
+        "The runs of the case that completed and are not void.",
+        "Without one there is no number.",
+    ),
+    page_of(
+        "runs-excluded",
+        "Runs of the case that do not count, with the findings that void them.",
+        "The number is that of the others; if what befell these is no accident, it is too good.",
+    ),
+    page_of(
+        "spread",
+        "The coefficient of variation of the runs' throughput.",
+        "Differences between cases that are smaller than the spread within one mean nothing.",
+    ),
+    page_of(
+        "spread-origin",
+        "The variance of the runs' means against that of batch means within the runs.",
+        "More seconds do not help against what differs from run to run, and more runs are a waste where it does not.",
+    ),
+    page_of(
+        "outlier-run",
+        "Each run's distance from the median in units of the median absolute deviation.",
+        "A single disturbed run decides a mean; leaving it out in silence would decide it too.",
+    ),
+    page_of(
+        "spread-unknown",
+        "The number of runs that count.",
+        "With one or two runs nobody can tell a difference from chance.",
+    ),
+    page_of(
+        "cache-fit",
+        "The size of the database against shared_buffers and the machine's memory.",
+        "In memory the processor is measured, beyond it the disk: two benchmarks under one name.",
+    ),
+    page_of(
+        "no-checkpoint",
+        "Checkpoints within the measures of all counting runs.",
+        "Between checkpoints a server defers work; what it sustains over hours is less.",
+    ),
+    page_of(
+        "row-contention",
+        "Clients against branches, as each TPC-B-like transaction updates one branch.",
+        "Clients that queue for one row measure the lock manager.",
+    ),
+    page_of(
+        "tpcc-like",
+        "The conditions of the specification that pgdyno knows and that this case does not meet.",
+        "tpmC is the name of an audited result; comparing with one would be wrong in both directions.",
+    ),
+    page_of(
+        "incomplete",
+        "Planned runs without a completed record, and the last reason in state.jsonl.",
+        "A missing block takes the cases apart that should have been disturbed alike.",
+    ),
+    page_of(
+        "closed-loop",
+        "The pace of each case.",
+        "A client that waits sends nothing, so waiting is under-counted: what users would see is worse.",
+    ),
+    page_of(
+        "undeclared-difference",
+        "Load, settings, builds, data, durability, checksums and machine of A and B, from plan.json and run.json.",
+        "If two things differ, a difference in speed belongs to neither of them.",
+    ),
+    page_of(
+        "not-interleaved",
+        "Whether the runs of A and of B are of one experiment; if not, the time between their first runs.",
+        "Machines change from hour to hour by more than most differences: blocks of identical runs differ most of the time.",
+    ),
+    page_of(
+        "too-few-pairs",
+        "Pairs of which both runs count.",
+        "With five pairs even five wins are chance in one case of sixteen.",
+    ),
+    page_of(
+        "pairs-excluded",
+        "Runs of A and B that do not count, and with them their pairs.",
+        "If one side fails more often than the other, that is a result too.",
+    ),
+];

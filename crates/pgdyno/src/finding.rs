@@ -1,0 +1,52 @@
+//! `pgdyno explain`: the page of a finding, or the list of all.
+
+use analysis::findings::{CATALOGUE, Rule, pages, rule};
+use anyhow::{Result, bail};
+
+use crate::{Exit, print};
+
+/// Prints the page of the finding with this identifier, however it is spelled in reports; without one, the list.
+pub(crate) fn explain(finding: Option<&str>) -> Result<Exit> {
+    let text = match finding {
+        None => list(),
+        Some(name) => pages::text(find(name)?),
+    };
+    print(&text)?;
+    Ok(Exit::Done)
+}
+
+fn list() -> String {
+    let width = CATALOGUE.iter().map(|rule| rule.id.len()).max().unwrap_or(0);
+    CATALOGUE.iter().map(|rule| format!("{:<width$}  {}\n", rule.id, rule.title)).collect()
+}
+
+/// Reports write `foreign CPU` for `foreign-cpu`.
+fn find(name: &str) -> Result<&'static Rule> {
+    let id = name.trim().to_lowercase().replace([' ', '_', '/'], "-").replace("i-o", "io");
+    if let Some(rule) = rule(&id) {
+        return Ok(rule);
+    }
+    let is_like = |rule: &&Rule| {
+        id.split('-').any(|word| word.len() > 2 && rule.id.split('-').any(|part| part == word))
+    };
+    let like: Vec<&str> = CATALOGUE.iter().filter(is_like).map(|rule| rule.id).collect();
+    match like.as_slice() {
+        [] => bail!("no finding `{name}`; pgdyno explain lists all"),
+        like => bail!("no finding `{name}`; perhaps {}", like.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_are_found_as_reports_write_them() {
+        for name in ["foreign-cpu", "foreign CPU", "Foreign_CPU"] {
+            assert_eq!(find(name).unwrap().id, "foreign-cpu");
+        }
+        assert!(find("cpu").unwrap_err().to_string().contains("perhaps foreign-cpu"));
+        assert!(find("x").unwrap_err().to_string().contains("lists all"));
+        assert!(CATALOGUE.iter().all(|rule| list().contains(rule.id)));
+    }
+}
