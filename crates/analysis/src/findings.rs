@@ -8,6 +8,7 @@ mod host;
 mod load;
 mod records;
 mod server;
+mod state;
 mod studies;
 mod tpcc;
 mod words;
@@ -67,6 +68,7 @@ pub const CATALOGUE: &[Rule] = &[
     server::NOT_DURABLE,
     server::ASSERTIONS_ON,
     server::DISK_NEARLY_FULL,
+    state::WAL_POLICY,
     host::FOREIGN_CPU,
     host::STEAL,
     host::DRIVER_SATURATED,
@@ -85,6 +87,8 @@ pub const CATALOGUE: &[Rule] = &[
     tpcc::TPCC_LIKE,
     studies::INCOMPLETE,
     studies::CLOSED_LOOP,
+    state::DATA_DIFFERS,
+    state::BUILDS_DIFFER,
 ];
 
 /// The rule with an identifier.
@@ -140,6 +144,7 @@ const RUN_RULES: &[RunRule] = &[
     server::not_durable,
     server::assertions_on,
     server::disk_nearly_full,
+    state::wal_policy,
     host::foreign_cpu,
     host::steal,
     host::driver_saturated,
@@ -173,7 +178,12 @@ pub(crate) fn of_case(context: &CaseContext) -> Vec<Finding> {
 
 /// Findings of an experiment as a whole, the heaviest first.
 pub(crate) fn of_study(data: &ExperimentData, partial: Option<&str>) -> Vec<Finding> {
-    let found = [studies::incomplete(partial), studies::closed_loop(data)];
+    let found = [
+        studies::incomplete(partial),
+        studies::closed_loop(data),
+        state::data_differs(data),
+        state::builds_differ(data),
+    ];
     heaviest_first(found.into_iter().flatten().collect())
 }
 

@@ -19,7 +19,7 @@ use crate::data::{self, DataState};
 use crate::dataset::Dataset;
 use crate::progress::{Progress, Watch};
 use crate::stage::{Site, data_name};
-use crate::{hold, load, own_data, room, session};
+use crate::{hold, load, os, own_data, room, session};
 
 /// Facts of a phase by name.
 type Detail = BTreeMap<String, String>;
@@ -121,6 +121,13 @@ impl Adopted {
     /// Puts the data to its first state. Returns how.
     pub(crate) fn restore(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<Detail> {
         judge(&self.facts, case)?;
+        let set = os::apply(case, site.os.as_ref(), None)?.detail;
+        let mut detail = self.restore_data(case, site, watch)?;
+        detail.extend(set);
+        Ok(detail)
+    }
+
+    fn restore_data(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<Detail> {
         let mut session = session::open(&self.conninfo, site.stop)?;
         let scale = case.workload.scale;
         let dataset = Dataset::of(&case.workload.data).unwrap_or(Dataset::Tpcb);

@@ -11,6 +11,7 @@ use model::run::RunRecord;
 use store::{ExperimentDir, RunWriter};
 
 use crate::one_run::{OneRun, unix_now};
+use crate::os;
 use crate::progress::{Progress, Watch};
 use crate::stage::{Found, Site, Stage, StageKey};
 
@@ -94,6 +95,8 @@ fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch:
         let is_well = record.state == RunState::Completed || site.stop.load(Ordering::Relaxed);
         // Told below: a server that does not stop takes nothing from the run that it has served.
         let stopped = if is_well { stage.stand_down() } else { stage.abandon() };
+        // No server needs them any more.
+        let put_back = os::put_back(site.os.as_ref());
         let is_first = outcome.missing == n_runs;
         if is_first && record.state == RunState::Failed && record.go_unix_ns.is_none() {
             bail!(record.reason);
@@ -118,6 +121,7 @@ fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch:
             left_s,
         });
         stopped.context("the server does not stop")?;
+        put_back?;
         if n_failed_in_row >= FAILURES_MAX || site.stop.load(Ordering::Relaxed) {
             break;
         }
@@ -208,6 +212,8 @@ mod tests {
             workload: WorkloadSpec::of(WorkloadKind::Tpcb, 1),
             window: Window { ramp_up_s: 0, measure_s: 1, grace_s: 0 },
             prepare: Default::default(),
+            os: Default::default(),
+            wal: Default::default(),
         };
         let spec = RunSpec { run: 1, block: 1, case: 1, seed: 1 };
         let plan = Plan {

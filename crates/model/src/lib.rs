@@ -13,6 +13,7 @@ pub mod interval;
 pub mod levels;
 pub mod load;
 pub mod metric;
+pub mod os;
 pub mod phase;
 pub mod plan;
 pub mod reading;
@@ -20,6 +21,7 @@ pub mod run;
 pub mod script;
 pub mod server;
 pub mod units;
+pub mod wal;
 mod words;
 
 /// Version of every file format written by this build (`FORMAT.md`). A reader refuses a larger one.

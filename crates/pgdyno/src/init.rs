@@ -70,6 +70,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         password: None,
         password_source: PasswordSource::Nowhere,
         runs_by_data: BTreeMap::new(),
+        os: None,
         replace: args.replace,
         stop,
         now: &now,

@@ -8,6 +8,7 @@ use experiment::stage::{data_bytes, data_words};
 use model::case::{Case, ServerSource, WorkloadSpec};
 use model::plan::Plan;
 use model::script::CaseData;
+use server::build::Source;
 use workload::Program;
 
 use crate::cli::PlanArgs;
@@ -68,6 +69,12 @@ fn text(plan: &Plan) -> Result<String> {
         }
         for (name, value) in &case.server.settings {
             writeln!(out, "          {name} = {value}")?;
+        }
+        for (name, value) in &case.os {
+            writeln!(out, "          os.{name} = {value}")?;
+        }
+        if !case.wal.is_as_is() {
+            writeln!(out, "          run.wal = {}", case.wal)?;
         }
     }
     writeln!(out)?;
@@ -134,7 +141,7 @@ fn wal_bytes(plan: &Plan) -> u64 {
             ServerSource::Url(_) => return None,
             // The numbers of versions before 10 count other units; of binaries we do not ask here.
             ServerSource::Version(version) if version.series() == "9.6" => 90_600,
-            ServerSource::Version(_) | ServerSource::BinDir(_) => 100_000,
+            ServerSource::Version(_) | ServerSource::BinDir(_) | ServerSource::Source { .. } => 100_000,
         };
         let bytes = server::defaults::max_wal_bytes(version_num, &case.server.settings);
         Some(server::space::wal_space_bytes(bytes.unwrap_or(server::defaults::MAX_WAL_SIZE_BYTES)))
@@ -146,6 +153,9 @@ fn server(source: &ServerSource) -> String {
     match source {
         ServerSource::Version(version) => format!("PostgreSQL {version}"),
         ServerSource::BinDir(dir) => format!("binaries in {}", dir.display()),
+        ServerSource::Source { tree, revision } => {
+            format!("built from {}", server::build::words(&Source { tree, revision: revision.as_deref() }))
+        }
         ServerSource::Url(keywords) => {
             let of = |key: &str| keywords.get(key).map(String::as_str).unwrap_or_default();
             format!("{}@{}:{}/{}", of("user"), of("host"), of("port"), of("dbname"))

@@ -1,17 +1,20 @@
 //! `pgdyno run`: measure, then explain.
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 use anyhow::{Context, Result};
 use experiment::conduct::{self, Outcome};
 use experiment::stage::{self, Site};
+use host::{Keeper, Machine};
+use model::plan::Plan;
 use server::Cache;
 use store::ExperimentDir;
 
 use crate::cli::RunArgs;
 use crate::screen::Screen;
 use crate::setup::{self, Asked};
-use crate::{Exit, explain, print, say, signals};
+use crate::{Exit, clean, explain, print, say, signals};
 
 /// Runs the experiment that `args` ask for.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
@@ -27,6 +30,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     let dir = ExperimentDir::create(&path, &asked.plan, &asked.experiment_toml)?;
     let cache = Cache::default_location()?;
     let most_clients = asked.plan.cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1);
+    let os = take_os(&asked.plan)?;
     let now = || jiff::Timestamp::now().to_string();
     let site = Site {
         cache: &cache,
@@ -34,6 +38,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         most_clients,
         password: asked.password.clone(),
         password_source: asked.password_source.clone(),
+        os,
         runs_by_data: stage::runs_by_data(&asked.plan),
         replace: args.replace,
         stop,
@@ -45,6 +50,20 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         conduct::conduct(&asked.plan, &dir, &site, &program, &mut |progress| screen.show(progress));
     screen.close();
     finish(args, dir, outcome, result)
+}
+
+/// The right to set values of the operating system, if a case asks for one. What a pgdyno that was killed left behind
+/// is put back in any case.
+fn take_os(plan: &Plan) -> Result<Option<Mutex<Keeper>>> {
+    let machine = Machine::this();
+    let (keeper, undone) = if plan.cases.iter().any(|case| !case.os.is_empty()) {
+        let (keeper, undone) = Keeper::take(&machine).context("set values of the operating system")?;
+        (Some(Mutex::new(keeper)), undone)
+    } else {
+        (None, host::undo_left(&machine)?)
+    };
+    clean::tell(&undone);
+    Ok(keeper)
 }
 
 /// Explains what there is, also when the experiment ended early.

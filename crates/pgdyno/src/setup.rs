@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use experiment::adopted::{self, Glance};
 use experiment::expand::{self, Site};
 use experiment::file::{self, Override};
+use experiment::os::{self, ServerPlace};
 use experiment::scripts::{self, Origin};
 use model::experiment::Experiment;
 use model::plan::Plan;
@@ -30,6 +31,18 @@ pub(crate) struct Asked {
     pub(crate) password_source: PasswordSource,
 }
 
+/// Fails when a case asks for values of the operating system that cannot be had, with all of them.
+fn refuse_os(plan: &Plan, place: ServerPlace) -> Result<()> {
+    let clusters = server::Cache::default_location()?.clusters_dir();
+    let refused = os::refusals(&plan.cases, place, &clusters);
+    let lines: Vec<String> = refused
+        .iter()
+        .map(|refusal| format!("{} = {}: {}", refusal.key, refusal.level, refusal.reason))
+        .collect();
+    anyhow::ensure!(lines.is_empty(), "this cannot be had here, so remove it: {}", lines.join("; "));
+    Ok(())
+}
+
 /// Reads the experiment, changes it as the options say, and makes the plan.
 pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let n_cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
@@ -48,14 +61,20 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
             .is_none_or(|glance| glance.is_local)
             .then(server::defaults::memory_bytes),
         foreign_scale: glance.as_ref().and_then(|glance| glance.foreign_scale),
-        data_scale: glance.map(|glance| glance.data_scale).unwrap_or_default(),
+        data_scale: glance.as_ref().map(|glance| glance.data_scale.clone()).unwrap_or_default(),
         n_cpus,
         url_keywords: conninfo.as_ref().map(Conninfo::keywords),
         now_unix_ns,
         // Seeds are typed by people when they repeat an experiment: short ones, no secret.
         fresh_seed: now_unix_ns / 1000 % 1_000_000_000,
     };
+    let place = match (&conninfo, &glance) {
+        (None, _) => ServerPlace::Own,
+        (Some(_), Some(glance)) if glance.is_local => ServerPlace::Here,
+        (Some(_), _) => ServerPlace::Away,
+    };
     let plan = expand::plan(&experiment, &site).map_err(|message| anyhow::anyhow!("{name}: {message}"))?;
+    refuse_os(&plan, place)?;
     experiment.experiment.seed = Some(plan.seed);
     experiment.server.url = conninfo.as_ref().map(secrets::keyword_text);
     let experiment_toml = toml_text(&experiment)?;
@@ -77,10 +96,10 @@ fn read_scripts(
     scripts::read(experiment, &origin).map_err(anyhow::Error::msg)
 }
 
-/// A look at the server by URL, if the scale of the data depends on it.
+/// A look at the server by URL, if the scale of the data or values of its system depend on it.
 fn look(experiment: &Experiment, conninfo: &Conninfo) -> Result<Option<Glance>> {
     let is_rule = |scale: &Scale| !matches!(scale, Scale::Units(_));
-    if !experiment.workload.scale.all().iter().any(is_rule) {
+    if !experiment.workload.scale.all().iter().any(is_rule) && experiment.os.is_empty() {
         return Ok(None);
     }
     adopted::glance(conninfo, signals::stop_flag()).map(Some)

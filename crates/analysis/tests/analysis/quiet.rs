@@ -47,6 +47,8 @@ pub(crate) fn case(id: u32) -> Case {
         workload: WorkloadSpec { n_clients: N_CLIENTS, ..WorkloadSpec::of(WorkloadKind::Tpcb, 100) },
         window: WINDOW,
         prepare: Prepare::default(),
+        os: Default::default(),
+        wal: Default::default(),
     }
 }
 
@@ -226,6 +228,7 @@ fn record(spec: RunSpec) -> RunRecord {
         }),
         done: None,
         rows_before: BTreeMap::new(),
+        fingerprint: None,
         rows_after: Default::default(),
         violations_before: Default::default(),
         violations_after: Default::default(),

@@ -69,6 +69,7 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
             statements: Vec::new(),
         }),
         done: None,
+        fingerprint: None,
         rows_after: Default::default(),
         violations_before: Default::default(),
         violations_after: Default::default(),
