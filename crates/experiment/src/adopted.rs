@@ -18,7 +18,7 @@ use crate::copies::{self, Copies, Wish};
 use crate::data::{self, DataState};
 use crate::dataset::Dataset;
 use crate::progress::{Progress, Watch};
-use crate::stage::{Site, data_name};
+use crate::stage::Site;
 use crate::{hold, load, os, own_data, room, session};
 
 /// Facts of a phase by name.
@@ -161,7 +161,7 @@ impl Adopted {
         site: &Site,
         watch: &mut Watch,
     ) -> Result<Detail> {
-        let key = data_name(&case.workload);
+        let key = copies::data_name(&case.workload);
         let wish = Wish {
             by: case.prepare.restore_by,
             n_runs: site.runs_by_data.get(&key).copied().unwrap_or(1),

@@ -4,7 +4,7 @@ pub mod adopted;
 pub mod builtin;
 pub mod check;
 pub mod conduct;
-mod copies;
+pub mod copies;
 pub mod data;
 pub mod dataset;
 mod ending;

@@ -11,7 +11,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 use host::Keeper;
 use model::case::{Case, ServerSource, WorkloadKind, WorkloadSpec};
-use model::plan::Plan;
 use model::script::CaseData;
 use server::numa::Binding;
 use server::workspace::{Claim, ClusterKey, Workspace};
@@ -42,7 +41,7 @@ pub struct Site<'a> {
     pub password_source: PasswordSource,
     /// Tables that pgdyno did not make may be dropped.
     pub replace: bool,
-    /// How many runs begin with the same data, by [`data_name`].
+    /// How many runs begin with the same data, by [`crate::copies::data_name`].
     pub runs_by_data: BTreeMap<String, u32>,
     /// Sets values of the operating system, where a case asks for them.
     pub os: Option<Mutex<Keeper>>,
@@ -458,7 +457,7 @@ fn cluster_key(binaries: &Binaries, case: &Case) -> Result<ClusterKey> {
 }
 
 /// What tells the data of one workload from that of another.
-fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
+pub(crate) fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
     let scale = ("scale", format!("s{}", workload.scale));
     let parts = match &workload.data {
         CaseData::Tpcb => vec![("workload", data::TPCB_DATA.to_string()), scale],
@@ -478,21 +477,6 @@ fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
         key.extend(load::layout_facts(workload.layout));
     }
     key
-}
-
-/// What tells the data of one workload from that of another, as a line of text.
-pub fn data_name(workload: &WorkloadSpec) -> String {
-    let parts = data_key(workload).into_iter().map(|(name, value)| format!("{name}={value}"));
-    parts.collect::<Vec<_>>().join(" ")
-}
-
-/// How many runs of a plan begin with the same data, by [`data_name`].
-pub fn runs_by_data(plan: &Plan) -> BTreeMap<String, u32> {
-    let mut counts = BTreeMap::new();
-    for case in plan.runs.iter().filter_map(|run| plan.case(run.case)) {
-        *counts.entry(data_name(&case.workload)).or_default() += 1;
-    }
-    counts
 }
 
 /// Disk that the data takes, about.

@@ -5,7 +5,8 @@ use std::sync::Mutex;
 
 use anyhow::{Context, Result};
 use experiment::conduct::{self, Outcome};
-use experiment::stage::{self, Site};
+use experiment::copies;
+use experiment::stage::Site;
 use host::{Keeper, Machine};
 use model::plan::Plan;
 use server::Cache;
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         password: asked.password.clone(),
         password_source: asked.password_source.clone(),
         os,
-        runs_by_data: stage::runs_by_data(&asked.plan),
+        runs_by_data: copies::runs_by_data(&asked.plan),
         replace: args.replace,
         stop,
         now: &now,

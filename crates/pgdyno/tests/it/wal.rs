@@ -79,7 +79,9 @@ fn a_run_ends_in_order_before_the_device_of_its_wal_is_full() {
     let intervals = place.path("out/runs/0001/intervals.jsonl");
     wait_until("the load", || intervals.metadata().is_ok_and(|facts| facts.len() > 0));
     // Somebody else takes the space.
-    let filled = Command::new("fallocate").args(["-l", "420M"]).arg(mount.0.join("somebody")).status();
+    let left_bytes = server::space::free_bytes(&mount.0).unwrap() - (180 << 20);
+    let length = format!("{left_bytes}");
+    let filled = Command::new("fallocate").args(["-l", &length]).arg(mount.0.join("somebody")).status();
     assert!(filled.unwrap().success());
     running.wait().expect(2);
     let data = store::load_experiment(&place.path("out")).unwrap();
