@@ -11,6 +11,7 @@ mod machine;
 pub mod pages;
 mod records;
 mod server;
+mod state;
 mod studies;
 mod tpcc;
 mod words;
@@ -73,6 +74,7 @@ pub const CATALOGUE: &[Rule] = &[
     server::NOT_DURABLE,
     server::ASSERTIONS_ON,
     server::DISK_NEARLY_FULL,
+    state::WAL_POLICY,
     host::FOREIGN_CPU,
     host::STEAL,
     host::DRIVER_SATURATED,
@@ -104,6 +106,8 @@ pub const CATALOGUE: &[Rule] = &[
     comparisons::TOO_FEW_PAIRS,
     comparisons::PAIRS_EXCLUDED,
     comparisons::TURNS_WEIGH,
+    state::DATA_DIFFERS,
+    state::BUILDS_DIFFER,
 ];
 
 /// The rule with an identifier.
@@ -173,6 +177,7 @@ const RUN_RULES: &[RunRule] = &[
     server::not_durable,
     server::assertions_on,
     server::disk_nearly_full,
+    state::wal_policy,
     host::foreign_cpu,
     host::steal,
     host::driver_saturated,
@@ -217,6 +222,8 @@ pub(crate) fn of_study(data: &ExperimentData, partial: Option<&str>) -> Vec<Find
         studies::sequential(data),
         studies::resumed(data),
         studies::closed_loop(data),
+        state::data_differs(data),
+        state::builds_differ(data),
     ];
     heaviest_first(found.into_iter().flatten().collect())
 }

@@ -18,8 +18,8 @@ use crate::copies::{self, Copies, Wish};
 use crate::data::{self, DataState};
 use crate::dataset::Dataset;
 use crate::progress::{Progress, Watch};
-use crate::stage::{Site, data_name};
-use crate::{hold, load, own_data, room, session};
+use crate::stage::Site;
+use crate::{hold, load, os, own_data, room, session};
 
 /// Facts of a phase by name.
 type Detail = BTreeMap<String, String>;
@@ -127,6 +127,13 @@ impl Adopted {
     /// Puts the data to its first state. Returns how.
     pub(crate) fn restore(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<Detail> {
         judge(&self.facts, case)?;
+        let set = os::apply(case, site.os.as_ref(), None)?.detail;
+        let mut detail = self.restore_data(case, site, watch)?;
+        detail.extend(set);
+        Ok(detail)
+    }
+
+    fn restore_data(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<Detail> {
         let mut session = session::open(&self.conninfo, site.stop)?;
         let scale = case.workload.scale;
         let dataset = Dataset::of(&case.workload.data).unwrap_or(Dataset::Tpcb);
@@ -160,7 +167,7 @@ impl Adopted {
         site: &Site,
         watch: &mut Watch,
     ) -> Result<Detail> {
-        let key = data_name(&case.workload);
+        let key = copies::data_name(&case.workload);
         let wish = Wish {
             by: case.prepare.restore_by,
             n_runs: site.runs_by_data.get(&key).copied().unwrap_or(1),

@@ -12,6 +12,7 @@ use model::run::RunRecord;
 use store::{ExperimentDir, RunWriter};
 
 use crate::one_run::{OneRun, unix_now};
+use crate::os;
 use crate::progress::{Progress, Watch};
 use crate::stage::{Found, Site, Stage, StageKey, needs_restart};
 
@@ -105,11 +106,14 @@ fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch:
         let is_well = record.state == RunState::Completed || site.stop.load(Ordering::Relaxed);
         // Told below: a server that does not stop takes nothing from the run that it has served.
         let next = to_make.peek().and_then(|spec| plan.case(spec.case));
-        let stopped = match next {
-            _ if !is_well => stage.abandon(),
-            Some(next) if !needs_restart(case, next) => Ok(()),
-            _ => stage.stand_down(),
+        let runs_on = is_well && next.is_some_and(|next| !needs_restart(case, next));
+        let stopped = match (runs_on, is_well) {
+            (true, _) => Ok(()),
+            (false, true) => stage.stand_down(),
+            (false, false) => stage.abandon(),
         };
+        // No server needs them any more.
+        let put_back = if runs_on { Ok(()) } else { os::put_back(site.os.as_ref()) };
         if n_made == 0 && record.state == RunState::Failed && record.go_unix_ns.is_none() {
             bail!(record.reason);
         }
@@ -133,6 +137,7 @@ fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch:
             left_s,
         });
         stopped.context("the server does not stop")?;
+        put_back?;
         outcome.is_enough = site.is_enough.is_some_and(|is_enough| is_enough(&record));
         let is_hopeless = n_failed_in_row >= FAILURES_MAX;
         if outcome.is_enough || is_hopeless || site.stop.load(Ordering::Relaxed) {
@@ -227,6 +232,8 @@ mod tests {
             workload: WorkloadSpec::of(WorkloadKind::Tpcb, 1),
             window: Window { ramp_up_s: 0, measure_s: 1, grace_s: 0 },
             prepare: Default::default(),
+            os: Default::default(),
+            wal: Default::default(),
         };
         let spec = RunSpec { run: 1, block: 1, case: 1, seed: 1 };
         let plan = Plan {

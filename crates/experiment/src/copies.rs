@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
+use model::case::WorkloadSpec;
 use model::experiment::RestoreBy;
+use model::plan::Plan;
 use model::script::CaseData;
 use server::template::{self, MAINTENANCE, Templates};
 use wire::Conninfo;
@@ -11,7 +13,7 @@ use wire::session::Session;
 
 use crate::dataset::Dataset;
 use crate::session;
-use crate::stage::Site;
+use crate::stage::{Site, data_key};
 
 type Detail = BTreeMap<String, String>;
 
@@ -115,4 +117,19 @@ pub(crate) fn put_back(
     }
     drop(session);
     templates.restore(key)
+}
+
+/// What tells the data of one workload from that of another, as a line of text.
+pub fn data_name(workload: &WorkloadSpec) -> String {
+    let parts = data_key(workload).into_iter().map(|(name, value)| format!("{name}={value}"));
+    parts.collect::<Vec<_>>().join(" ")
+}
+
+/// How many runs of a plan begin with the same data, by [`data_name`].
+pub fn runs_by_data(plan: &Plan) -> BTreeMap<String, u32> {
+    let mut counts = BTreeMap::new();
+    for case in plan.runs.iter().filter_map(|run| plan.case(run.case)) {
+        *counts.entry(data_name(&case.workload)).or_default() += 1;
+    }
+    counts
 }

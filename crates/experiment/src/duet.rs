@@ -41,6 +41,10 @@ pub fn check(plan: &Plan, slicing: Slicing) -> Result<()> {
     ensure!(a.window == b.window, "both sides of a duet have the same ramp_up, measure and grace");
     for case in [a, b] {
         ensure!(
+            case.os.is_empty() && case.wal.is_as_is(),
+            "both sides of a duet share the machine: leave [os] and run.wal out"
+        );
+        ensure!(
             case.workload.pace == Pace::Closed,
             "a duet needs a closed loop (workload.pace = \"closed\")"
         );

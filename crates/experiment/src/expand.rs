@@ -10,6 +10,7 @@ use model::case::{
 use model::experiment::{Experiment, Header, WorkloadSection};
 use model::levels::Levels;
 use model::load::{Pace, Window};
+use model::os::WalPolicy;
 use model::plan::Plan;
 use model::script::CaseData;
 use model::target::TargetSection;
@@ -17,7 +18,7 @@ use model::units::Scale;
 
 use crate::dataset::Dataset;
 use crate::design::{self, Combination, Combine, Dimension};
-use crate::scripts;
+use crate::{scripts, wal};
 
 /// What the plan is made for.
 #[derive(Debug, Clone, Default)]
@@ -129,6 +130,8 @@ fn window(experiment: &Experiment) -> Result<Window, String> {
     Ok(window)
 }
 
+/// What the keys of the operating system begin with.
+const OS: &str = "os.";
 /// What the keys of the scripts' variables begin with.
 const DEFINES: &str = "workload.defines.";
 
@@ -142,8 +145,18 @@ impl Grid {
         let mut grid = Grid { dimensions: Vec::new() };
         let server = &experiment.server;
         let runs_servers = grid.add_targets(experiment)?;
+        if server.source.is_none() && server.revision.is_some() {
+            return Err("server.revision needs server.source: the repository".to_string());
+        }
         match (&server.version, &server.bin_dir, &server.url) {
             _ if !runs_servers => {}
+            (None, None, None) if server.source.is_some() => {
+                server.source.iter().for_each(|trees| grid.add("server.source", trees.all()));
+                server.revision.iter().for_each(|all| grid.add("server.revision", all.all()));
+            }
+            _ if server.source.is_some() => {
+                return Err("server: give one of version, bin_dir, source and url, not several".to_string());
+            }
             (Some(versions), None, None) => grid.add("server.version", versions.all()),
             (None, Some(dirs), None) => {
                 let dirs: Vec<String> = dirs.all().iter().map(|dir| dir.display().to_string()).collect();
@@ -151,7 +164,7 @@ impl Grid {
             }
             (None, None, Some(_)) => {}
             (None, None, None) => grid.add("server.version", &[DEFAULT_VERSION]),
-            _ => return Err("server: give one of version, bin_dir and url, not several".to_string()),
+            _ => return Err("server: give one of version, bin_dir, source and url, not several".to_string()),
         }
         let is_set = !(server.settings.is_empty() && server.wal_directory.is_none());
         if (site.url_keywords.is_some() || !runs_servers) && is_set {
@@ -188,6 +201,10 @@ impl Grid {
             grid.add(&format!("{DEFINES}{name}"), levels.all());
         }
         grid.add_tpcc(workload)?;
+        grid.add("run.wal", experiment.run.wal.all());
+        for (key, levels) in experiment.os.levels() {
+            grid.add(&format!("{OS}{key}"), &levels);
+        }
         Ok(grid)
     }
 
@@ -282,19 +299,31 @@ fn case(
     }
     let target = values.get("target").and_then(|name| experiment.target.iter().find(|t| t.name == **name));
     let site = target.and_then(|target| site.targets.get(&target.name)).unwrap_or(site);
-    let source = match (values.get("server.version"), values.get("server.bin_dir"), &site.url_keywords) {
-        (Some(version), _, _) => ServerSource::Version(version.parse()?),
-        (None, Some(dir), _) => ServerSource::BinDir(PathBuf::from(dir)),
-        (None, None, Some(keywords)) => ServerSource::Url(keywords.clone()),
-        (None, None, None) => return Err("server: no version, bin_dir or url".to_string()),
+    let tree = values.get("server.source").map(|tree| ServerSource::Source {
+        tree: tree.to_string(),
+        revision: values.get("server.revision").map(|revision| revision.to_string()),
+    });
+    let source = match (tree, values.get("server.version"), values.get("server.bin_dir"), &site.url_keywords)
+    {
+        (Some(tree), _, _, _) => tree,
+        (_, Some(version), _, _) => ServerSource::Version(version.parse()?),
+        (_, None, Some(dir), _) => ServerSource::BinDir(PathBuf::from(dir)),
+        (_, None, None, Some(keywords)) => ServerSource::Url(keywords.clone()),
+        (_, None, None, None) => return Err("server: no version, bin_dir, source or url".to_string()),
     };
-    let settings = values
+    let settings: BTreeMap<String, String> = values
         .iter()
         .filter_map(|(key, value)| {
             Some((key.strip_prefix("server.settings.")?.to_string(), value.to_string()))
         })
         .collect();
     let workload = workload_spec(&values, experiment, site)?;
+    let wal: WalPolicy = values["run.wal"].parse()?;
+    if let Some(reason) = wal::contradiction(wal, window, &settings, site.url_keywords.is_none()) {
+        return Err(reason);
+    }
+    let os =
+        values.iter().filter_map(|(key, value)| Some((key.strip_prefix(OS)?.to_string(), value.to_string())));
     Ok(Case {
         id,
         levels,
@@ -308,6 +337,8 @@ fn case(
         window: if workload.transactions.is_some() { Window { ramp_up_s: 0, ..window } } else { window },
         workload,
         prepare: experiment.prepare,
+        os: os.collect(),
+        wal,
     })
 }
 
@@ -550,13 +581,30 @@ mod tests {
     }
 
     #[test]
+    fn values_of_the_system_and_of_the_wal_are_factors_like_others() {
+        let text = "[server]\nsource = \"/pg\"\nrevision = [\"REL_12_1\", \"abc123\"]\n[run]\nwal = [\"as-is\", \
+                    \"no-checkpoint\"]\n[os]\nhuge_pages = [\"off\", \"on\"]\nswappiness = 10\n";
+        let plan = plan_of(text).unwrap();
+        assert_eq!(plan.factors, ["server.revision", "run.wal", "os.huge_pages"]);
+        assert_eq!(plan.cases.len(), 8);
+        let last = &plan.cases[7];
+        assert_eq!((last.os["huge_pages"].as_str(), last.os["swappiness"].as_str()), ("on", "10"));
+        assert_eq!(last.wal, WalPolicy::NoCheckpoint);
+        let revision = Some("abc123".to_string());
+        assert_eq!(last.server.source, ServerSource::Source { tree: "/pg".to_string(), revision });
+    }
+
+    #[test]
     fn contradictions_are_refused() {
         let check = |text: &str, expected: &str| {
             let message = plan_of(text).unwrap_err();
             assert!(message.contains(expected), "{message}\nexpected: {expected}");
         };
         check("repeats = 0", "repeats");
-        check("[server]\nversion = \"12\"\nbin_dir = \"/x\"", "one of version, bin_dir and url");
+        check("[server]\nversion = \"12\"\nbin_dir = \"/x\"", "one of version, bin_dir, source and url");
+        check("[server]\nversion = \"12\"\nsource = \"/x\"", "one of version, bin_dir, source and url");
+        check("[server]\nrevision = \"REL_12_1\"", "server.revision needs server.source");
+        check("[run]\nramp_up = \"0s\"\nwal = \"no-checkpoint\"", "give run.ramp_up at least 5s");
         check("[workload]\nclients = 0", "clients: 0");
         check("[run]\nmeasure = \"1500ms\"", "whole number of seconds");
         check("[run]\nmeasure = \"1s\"", "too short");

@@ -118,14 +118,14 @@ fn one_line(message: &str) -> String {
     message.split('\n').map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
-/// The three ways to name a server exclude each other: the one given last wins.
-const SERVER_KEYS: [&str; 3] = ["server.version", "server.bin_dir", "server.url"];
+/// The ways to name a server exclude each other: the one given last wins.
+const SERVER_KEYS: [&str; 4] = ["server.version", "server.bin_dir", "server.source", "server.url"];
 
 fn set(table: &mut Table, change: &Override) -> Result<(), FileError> {
     if SERVER_KEYS.contains(&change.key.as_str())
         && let Some(Value::Table(server)) = table.get_mut("server")
     {
-        server.retain(|key, _| !SERVER_KEYS.contains(&format!("server.{key}").as_str()));
+        server.retain(|key, _| !SERVER_KEYS.contains(&format!("server.{key}").as_str()) && key != "revision");
     }
     let mut parts: Vec<&str> = change.key.split('.').collect();
     let last = parts.pop().expect("splitting gives at least one part");

@@ -120,7 +120,8 @@ fn binaries(
             let fetched = server::fetch(site.cache, version, &mut |p| watch(Progress::Fetch(p)));
             fetched.map(Some).with_context(|| format!("PostgreSQL {version}"))
         }
-        ServerSource::Version(_) | ServerSource::Url(_) => Ok(None),
+        // What is built takes minutes, and is built when it is needed.
+        ServerSource::Version(_) | ServerSource::Source { .. } | ServerSource::Url(_) => Ok(None),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -11,6 +11,7 @@ use fleet::LocalDriver;
 use model::case::{Case, WorkloadKind, WorkloadSpec};
 use model::drive::{Done, DriveOrder, DriverLine};
 use model::load::{LoadSpec, Profiles, ScriptSpec};
+use model::os::WalPolicy;
 use model::phase::{Phase, PhaseRecord};
 use model::plan::{RunSpec, RunState};
 use model::run::RunRecord;
@@ -34,6 +35,7 @@ use crate::session;
 use crate::stage::{Site, Stage};
 use crate::survey;
 use crate::tpcc;
+use crate::wal::{Meter, Sizing};
 
 /// Time between the order to go and the start of the load: enough for every thread to be there.
 pub(crate) const GO_DELAY: Duration = Duration::from_millis(200);
@@ -104,7 +106,7 @@ impl OneRun<'_> {
         let Phases { record, watch } = phases;
         writer.write_record(record)?;
         drop(session);
-        self.load(&place, &conninfo, writer, record, watch)?;
+        self.load(&place, &conninfo, stage, writer, record, watch)?;
         self.count_after(&conninfo, record);
         Ok(())
     }
@@ -208,6 +210,7 @@ impl OneRun<'_> {
         &self,
         place: &Place,
         conninfo: &Conninfo,
+        stage: &mut Stage,
         writer: &RunWriter,
         record: &mut RunRecord,
         watch: &mut Watch,
@@ -236,20 +239,36 @@ impl OneRun<'_> {
         };
         let observer = Observer::start(spec, telemetry.sink(writer.clone()))?;
         watch(Progress::PhaseBegins(Phase::RampUp));
+        let end = AtomicBool::new(false);
+        let mut keep = KeepWal { run: self, stage, meter: &telemetry.wal, go, detail: BTreeMap::new() };
+        let sizing = record.server.as_ref().and_then(Sizing::of);
         let mut follow = Follow { writer, watch, window: self.case.window, t: 0, committed: 0 };
-        let done =
-            fleet::conduct(&mut driver, go, self.case.window, &mut |line| follow.line(line), self.site.stop);
+        let mut on_line = |line: &DriverLine| {
+            if let Some(t) = follow.line(line)? {
+                keep.second(t, sizing)?;
+            }
+            let is_over = self.site.stop.load(Ordering::Relaxed) || lock(&telemetry.wal).full.is_some();
+            end.store(is_over, Ordering::Relaxed);
+            Ok(())
+        };
+        let done = fleet::conduct(&mut driver, go, self.case.window, &mut on_line, &end);
         observer.stop();
+        let detail = keep.detail;
+        let full = lock(&telemetry.wal).full.take();
         telemetry.into_record(record)?;
-        self.conclude(record, done?, go);
+        self.conclude(record, done?, go, detail);
+        if let Some(reason) = full.filter(|_| record.state == RunState::Partial) {
+            record.reason = reason;
+        }
         Ok(())
     }
 
-    fn conclude(&self, record: &mut RunRecord, done: Done, go: u64) {
+    fn conclude(&self, record: &mut RunRecord, done: Done, go: u64, wal: BTreeMap<String, String>) {
         let window = self.case.window;
         let second = |s: u32| go + u64::from(s) * 1_000_000_000;
         let load_end = second(window.load_s()).min(done.end_unix_ns);
         push_phase(record, Phase::RampUp, go, second(window.ramp_up_s).min(load_end));
+        record.phases.last_mut().into_iter().for_each(|phase| phase.detail = wal.clone());
         if load_end > second(window.ramp_up_s) {
             push_phase(record, Phase::Measure, second(window.ramp_up_s), load_end);
         }
@@ -443,6 +462,39 @@ impl Phases<'_, '_> {
     }
 }
 
+/// Sees to the checkpoints that the case asks for, when the ramp-up has shown how much WAL the load writes.
+struct KeepWal<'a> {
+    run: &'a OneRun<'a>,
+    stage: &'a mut Stage,
+    meter: &'a Mutex<Meter>,
+    go: u64,
+    /// For the record.
+    detail: BTreeMap<String, String>,
+}
+
+impl KeepWal<'_> {
+    /// Second `t` of the load has ended.
+    fn second(&mut self, t: u32, sizing: Option<Sizing>) -> Result<()> {
+        let OneRun { case, .. } = self.run;
+        let ramp_up_s = case.window.ramp_up_s;
+        if t + 1 != ramp_up_s {
+            return Ok(());
+        }
+        let now = unix_now();
+        // The beginning has more full-page images than the rest; where too little counts, it does.
+        let late = self.go + u64::from(ramp_up_s) * 2 / 3 * 1_000_000_000;
+        let from = if case.wal == WalPolicy::TwoCheckpoints { late } else { self.go };
+        let (Some(sizing), Some(rate)) = (sizing, lock(self.meter).rate(from, now)) else { return Ok(()) };
+        self.detail = sizing.told(case.window, rate);
+        if let Some(bytes) = sizing.wanted_bytes(case.wal, case.window, rate)
+            && let Some(changed) = self.stage.resize_wal(bytes)?
+        {
+            self.detail.insert("changed".to_string(), changed);
+        }
+        Ok(())
+    }
+}
+
 /// Writes the driver's lines and tells of each second.
 struct Follow<'a, 'w> {
     writer: &'a RunWriter,
@@ -453,7 +505,8 @@ struct Follow<'a, 'w> {
 }
 
 impl Follow<'_, '_> {
-    fn line(&mut self, line: &DriverLine) -> Result<()> {
+    /// Returns the second that has ended with this line.
+    fn line(&mut self, line: &DriverLine) -> Result<Option<u32>> {
         match line {
             DriverLine::Interval { interval, histograms } => {
                 self.writer.interval(interval)?;
@@ -465,11 +518,12 @@ impl Follow<'_, '_> {
                 // The tick follows the intervals of its second.
                 self.writer.tick(tick)?;
                 self.tell_second();
+                return Ok(Some(self.t));
             }
             DriverLine::Event(event) => self.writer.event(event)?,
             DriverLine::Ready(_) | DriverLine::Done(_) | DriverLine::Failed { .. } => {}
         }
-        Ok(())
+        Ok(None)
     }
 
     fn tell_second(&mut self) {
@@ -493,14 +547,18 @@ impl Follow<'_, '_> {
 struct Telemetry {
     unavailable: Arc<Mutex<BTreeMap<String, String>>>,
     failure: Arc<Mutex<Option<String>>>,
+    wal: Arc<Mutex<Meter>>,
 }
 
 impl Telemetry {
     fn sink(&self, writer: RunWriter) -> Box<dyn FnMut(Sample) + Send> {
-        let Telemetry { unavailable, failure } = self.clone();
+        let Telemetry { unavailable, failure, wal } = self.clone();
         Box::new(move |sample| {
             let written = match sample {
-                Sample::Tick(tick) => writer.tick(&tick),
+                Sample::Tick(tick) => {
+                    lock(&wal).take(&tick);
+                    writer.tick(&tick)
+                }
                 Sample::Event(event) => writer.event(&event),
                 Sample::Unavailable { what, reason } => {
                     lock(&unavailable).insert(what, reason);

@@ -99,6 +99,8 @@ mod tests {
             },
             workload: WorkloadSpec::of(WorkloadKind::Tpcb, 1),
             window: Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 },
+            os: Default::default(),
+            wal: Default::default(),
             prepare: Default::default(),
         };
         Plan {

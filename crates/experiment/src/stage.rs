@@ -4,16 +4,18 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
+use host::Keeper;
 use model::case::{Case, ServerSource, WorkloadKind, WorkloadSpec};
-use model::plan::Plan;
 use model::run::RunRecord;
 use model::script::CaseData;
+use server::numa::Binding;
 use server::workspace::{Claim, ClusterKey, Workspace};
-use server::{Binaries, Cache, Cluster, CopyReport, InitOptions, Server, StopMode};
+use server::{Binaries, Cache, Cluster, CopyReport, InitOptions, Server, StartOptions, StopMode};
 use wire::Conninfo;
 use wire::session::Session;
 
@@ -23,7 +25,7 @@ use crate::data::{self, DataState};
 use crate::dataset::Dataset;
 use crate::load::{self, LoadReport, LoadRequest};
 use crate::progress::{Progress, Watch};
-use crate::{own_data, session, tpcc};
+use crate::{os, own_data, session, tpcc, wal};
 
 /// What every stage needs.
 pub struct Site<'a> {
@@ -37,8 +39,10 @@ pub struct Site<'a> {
     pub servers: &'a [Conninfo],
     /// Tables that pgdyno did not make may be dropped.
     pub replace: bool,
-    /// How many runs begin with the same data, by [`data_name`].
+    /// How many runs begin with the same data, by [`crate::copies::data_name`].
     pub runs_by_data: BTreeMap<String, u32>,
+    /// Sets values of the operating system, where a case asks for them.
+    pub os: Option<Mutex<Keeper>>,
     /// Raised when the user wants to stop.
     pub stop: &'static AtomicBool,
     /// Now as text, for the load marker.
@@ -132,6 +136,8 @@ impl StageKey {
 pub fn needs_restart(case: &Case, next: &Case) -> bool {
     let is_same_server =
         StageKey::of(case) == StageKey::of(next) && case.server.settings == next.server.settings;
+    // Values of the operating system are set before the server starts; a policy for the WAL changes its settings.
+    let is_same_server = is_same_server && case.os == next.os && case.wal == next.wal;
     next.server.source.is_embedded() && (next.prepare.restore || !is_same_server)
 }
 
@@ -159,6 +165,10 @@ impl Found {
                 server::fetch(site.cache, version, &mut |p| watch(Progress::Fetch(p)))?
             }
             ServerSource::BinDir(dir) => Binaries::from_bin_dir(dir)?,
+            ServerSource::Source { tree, revision } => {
+                let source = server::build::Source { tree, revision: revision.as_deref() };
+                server::build::build(site.cache, &source, site.stop, &mut |text| watch(Progress::Step(text)))?
+            }
             ServerSource::Url(keywords) => {
                 return Ok(Found::Adopted(site.conninfo(keywords)?));
             }
@@ -236,6 +246,18 @@ impl Stage {
         }
     }
 
+    /// Lets the WAL of a server of our own grow to another size between checkpoints; what was changed, in words.
+    /// A server of others keeps its settings.
+    ///
+    /// # Errors
+    /// When the WAL's device has no room for it.
+    pub(crate) fn resize_wal(&mut self, max_wal_bytes: u64) -> Result<Option<String>> {
+        match self {
+            Stage::Embedded(stage) => stage.resize_wal(max_wal_bytes).map(Some),
+            Stage::Adopted(_) => Ok(None),
+        }
+    }
+
     /// Where the load goes.
     ///
     /// # Errors
@@ -293,12 +315,19 @@ pub struct Embedded {
     server: Option<Server>,
     cluster: Cluster,
     key: ClusterKey,
+    /// Those that the server was started with.
+    settings: BTreeMap<String, String>,
     /// Its data may be as a run left it.
     was_loaded_before: bool,
     _claim: Claim,
 }
 
 impl Embedded {
+    fn of(cluster: Cluster, key: ClusterKey, claim: Claim, was_loaded_before: bool) -> Embedded {
+        let settings = BTreeMap::new();
+        Embedded { server: None, cluster, key, settings, was_loaded_before, _claim: claim }
+    }
+
     fn set_up(
         binaries: Binaries,
         key: ClusterKey,
@@ -322,7 +351,7 @@ impl Embedded {
         let mut cluster = claim.cluster(&binaries, &options, needed_bytes)?;
         if cluster.has_snapshot(LOADED) {
             watch(Progress::Step(format!("using the data of {} loaded before", data_words(&case.workload))));
-            return Ok(Embedded { server: None, cluster, key, was_loaded_before: true, _claim: claim });
+            return Ok(Embedded::of(cluster, key, claim, true));
         }
         if cluster.control_file().is_ok_and(|control| !control.is_shut_down)
             || !cluster.facts.labels.is_empty()
@@ -332,15 +361,16 @@ impl Embedded {
             cluster = claim.cluster(&binaries, &options, needed_bytes)?;
         }
         watch(Progress::Step(format!("made a cluster of PostgreSQL {}", binaries.version)));
-        cluster.set_labels(labels(case))?;
-        let mut stage = Embedded { server: None, cluster, key, was_loaded_before: false, _claim: claim };
+        cluster.set_labels(labels(case, &binaries))?;
+        let mut stage = Embedded::of(cluster, key, claim, false);
         stage.fill(case, site, watch)?;
         Ok(stage)
     }
 
     /// Loads the data and keeps a snapshot of it.
     fn fill(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<()> {
-        self.start(case, site)?;
+        let settings = self.settings_of(case, site)?;
+        self.start(settings, None)?;
         let conninfo = self.conninfo()?;
         let mut session = session::open(&conninfo, site.stop)?;
         match &case.workload.data {
@@ -375,8 +405,12 @@ impl Embedded {
         } else {
             detail.insert("method".to_string(), "none: prepare.restore is off".to_string());
         }
-        self.cluster.set_labels(labels(case))?;
-        self.start(case, site)?;
+        self.cluster.set_labels(labels(case, &self.cluster.binaries))?;
+        let mut settings = self.settings_of(case, site)?;
+        settings.extend(wal::settings(case.wal, case.window));
+        let applied = os::apply(case, site.os.as_ref(), Some((&self.cluster, &mut settings)))?;
+        detail.extend(applied.detail);
+        self.start(settings, applied.binding)?;
         if case.prepare.restore {
             self.expect_whole(case, site)?;
         }
@@ -404,14 +438,35 @@ impl Embedded {
         }
     }
 
-    fn start(&mut self, case: &Case, site: &Site) -> Result<()> {
+    fn settings_of(&self, case: &Case, site: &Site) -> Result<BTreeMap<String, String>> {
         let version_num = self.cluster.binaries.version_num;
         let chosen = &case.server.settings;
         let mut settings =
             server::defaults::embedded_settings(version_num, site.memory_bytes, site.most_clients, chosen)?;
         server::space::fit_wal(&self.cluster, chosen, &mut settings)?;
-        self.server = Some(Server::start(&self.cluster, &settings)?);
+        Ok(settings)
+    }
+
+    fn start(&mut self, settings: BTreeMap<String, String>, binding: Option<Binding>) -> Result<()> {
+        let options = StartOptions { settings: settings.clone(), binding, ..StartOptions::default() };
+        self.server = Some(Server::start_with(&self.cluster, &options)?);
+        self.settings = settings;
         Ok(())
+    }
+
+    /// Lets the WAL grow to another size between checkpoints, if its device has room for it.
+    fn resize_wal(&mut self, max_wal_bytes: u64) -> Result<String> {
+        let version_num = self.cluster.binaries.version_num;
+        let (name, value) = server::defaults::wal_setting(version_num, max_wal_bytes);
+        let before = self.settings.insert(name.to_string(), value.clone()).unwrap_or_default();
+        server::space::fit_wal(
+            &self.cluster,
+            &BTreeMap::from([(name.to_string(), value.clone())]),
+            &mut self.settings,
+        )
+        .context("run.wal")?;
+        self.running()?.reconfigure(&self.cluster, &self.settings)?;
+        Ok(format!("{name} = {value} (was {before})"))
     }
 
     fn stop(&mut self, mode: StopMode) -> Result<()> {
@@ -443,7 +498,7 @@ fn cluster_key(binaries: &Binaries, case: &Case) -> Result<ClusterKey> {
 }
 
 /// What tells the data of one workload from that of another.
-fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
+pub(crate) fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
     let scale = ("scale", format!("s{}", workload.scale));
     let parts = match &workload.data {
         CaseData::Tpcb => vec![("workload", data::TPCB_DATA.to_string()), scale],
@@ -463,21 +518,6 @@ fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
         key.extend(load::layout_facts(workload.layout));
     }
     key
-}
-
-/// What tells the data of one workload from that of another, as a line of text.
-pub fn data_name(workload: &WorkloadSpec) -> String {
-    let parts = data_key(workload).into_iter().map(|(name, value)| format!("{name}={value}"));
-    parts.collect::<Vec<_>>().join(" ")
-}
-
-/// How many runs of a plan begin with the same data, by [`data_name`].
-pub fn runs_by_data(plan: &Plan) -> BTreeMap<String, u32> {
-    let mut counts = BTreeMap::new();
-    for case in plan.runs.iter().filter_map(|run| plan.case(run.case)) {
-        *counts.entry(data_name(&case.workload)).or_default() += 1;
-    }
-    counts
 }
 
 /// Disk that the data takes, about.
@@ -501,11 +541,12 @@ pub fn data_words(workload: &WorkloadSpec) -> String {
 }
 
 /// What a cluster was used for last, so that `pgdyno check` finds it.
-fn labels(case: &Case) -> BTreeMap<String, String> {
+fn labels(case: &Case, binaries: &Binaries) -> BTreeMap<String, String> {
     let used = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
     let source = match &case.server.source {
         ServerSource::Version(version) => ("version", version.to_string()),
         ServerSource::BinDir(dir) => ("bin_dir", dir.display().to_string()),
+        ServerSource::Source { .. } => ("bin_dir", binaries.bin_dir.display().to_string()),
         ServerSource::Url(_) => ("url", String::new()),
     };
     let mut labels: BTreeMap<String, String> = [
@@ -541,7 +582,7 @@ impl Kept {
                 None => true,
                 Some(ServerSource::Version(version)) => labels.get("version") == Some(&version.to_string()),
                 Some(ServerSource::BinDir(dir)) => labels.get("bin_dir") == Some(&dir.display().to_string()),
-                Some(ServerSource::Url(_)) => false,
+                Some(ServerSource::Source { .. } | ServerSource::Url(_)) => false,
             };
             source_fits && scale.is_none_or(|scale| labels.get("scale") == Some(&scale.to_string()))
         };

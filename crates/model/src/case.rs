@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::Prepare;
 use crate::load::{Pace, PollerChoice, Protocol, Window};
+use crate::os::{OsSpec, WalPolicy};
 use crate::script::{CaseData, CaseScript};
 use crate::target::TargetSpec;
 use crate::units::PgVersion;
@@ -29,6 +30,12 @@ pub struct Case {
     pub window: Window,
     /// What is done before the load.
     pub prepare: Prepare,
+    /// Values of the operating system.
+    #[serde(default, skip_serializing_if = "OsSpec::is_empty")]
+    pub os: OsSpec,
+    /// Which checkpoints the run is to have.
+    #[serde(default, skip_serializing_if = "WalPolicy::is_as_is")]
+    pub wal: WalPolicy,
 }
 
 impl Case {
@@ -72,6 +79,14 @@ pub enum ServerSource {
     Version(PgVersion),
     /// The user's binaries, run by pgdyno.
     BinDir(PathBuf),
+    /// Built from source by pgdyno, and run by it.
+    Source {
+        /// A directory or a git repository.
+        tree: String,
+        /// What of the repository; none for a directory as it is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        revision: Option<String>,
+    },
     /// A running server, by libpq keywords without the password.
     Url(BTreeMap<String, String>),
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::case::{Calls, Isolation, PartitionMethod, Think, WorkloadKind};
 use crate::levels::Levels;
 use crate::load::{Pace, PollerChoice, Protocol};
+use crate::os::{OsSection, WalPolicy};
 use crate::plan::{Design, RunOrder};
 use crate::script::{DataChoice, ScriptEntry};
 use crate::selector::Selector;
@@ -38,6 +39,9 @@ pub struct Experiment {
     /// What is done before each run.
     #[serde(default)]
     pub prepare: Prepare,
+    /// Values of the operating system.
+    #[serde(default, skip_serializing_if = "OsSection::is_empty")]
+    pub os: OsSection,
 }
 
 /// `[experiment]`.
@@ -89,6 +93,12 @@ pub struct ServerSection {
     /// Directories with the user's own binaries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bin_dir: Option<Levels<PathBuf>>,
+    /// Source trees or git repositories of PostgreSQL, to be built and run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Levels<String>>,
+    /// Tags, branches or commits of the repository.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<Levels<String>>,
     /// A running server, as libpq takes it: URL, key=value, or empty for the PG* environment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
@@ -190,11 +200,18 @@ pub struct RunSection {
     pub measure: Span,
     /// Time given to transactions in flight at the end.
     pub grace: Span,
+    /// Which checkpoints a run is to have.
+    pub wal: Levels<WalPolicy>,
 }
 
 impl Default for RunSection {
     fn default() -> RunSection {
-        RunSection { ramp_up: Span::from_s(10), measure: Span::from_s(60), grace: Span::from_s(10) }
+        RunSection {
+            ramp_up: Span::from_s(10),
+            measure: Span::from_s(60),
+            grace: Span::from_s(10),
+            wal: Levels::one(WalPolicy::AsIs),
+        }
     }
 }
 

@@ -14,6 +14,7 @@ pub mod interval;
 pub mod levels;
 pub mod load;
 pub mod metric;
+pub mod os;
 pub mod phase;
 pub mod plan;
 pub mod reading;
@@ -23,6 +24,7 @@ pub mod selector;
 pub mod server;
 pub mod target;
 pub mod units;
+pub mod wal;
 mod words;
 
 /// Version of every file format written by this build (`FORMAT.md`). A reader refuses a larger one.

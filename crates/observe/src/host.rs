@@ -8,6 +8,7 @@ use model::host::{HostRecord, MountRecord};
 use procfs::{CpuInfo, FromBufRead, Meminfo};
 
 use crate::device::{self, Space};
+use crate::stack;
 
 /// The machine, and the file systems of these directories by their role.
 pub fn record(dirs: &BTreeMap<String, PathBuf>) -> HostRecord {
@@ -27,6 +28,7 @@ pub fn record(dirs: &BTreeMap<String, PathBuf>) -> HostRecord {
         put("swap_bytes", Some(memory.swap_total));
     }
     cgroup_facts(Path::new("/sys/fs/cgroup"), &own_cgroup(), &mut facts);
+    facts.extend(stack::numa_nodes(Path::new("/sys")));
     HostRecord {
         hostname: line("/proc/sys/kernel/hostname", true).unwrap_or_default(),
         os: os_name(),
@@ -47,7 +49,7 @@ fn line(path: impl AsRef<Path>, trim: bool) -> Option<String> {
 }
 
 /// Files that hold one fact each.
-const FACT_FILES: [(&str, &str); 26] = [
+const FACT_FILES: [(&str, &str); 29] = [
     ("clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
     ("cpu_governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
     ("cpu_frequency_max_khz", "/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq"),
@@ -60,6 +62,9 @@ const FACT_FILES: [(&str, &str); 26] = [
     ("swappiness", "/proc/sys/vm/swappiness"),
     ("overcommit_memory", "/proc/sys/vm/overcommit_memory"),
     ("overcommit_ratio", "/proc/sys/vm/overcommit_ratio"),
+    ("max_map_count", "/proc/sys/vm/max_map_count"),
+    ("somaxconn", "/proc/sys/net/core/somaxconn"),
+    ("transparent_hugepage_shmem", "/sys/kernel/mm/transparent_hugepage/shmem_enabled"),
     ("dirty_ratio", "/proc/sys/vm/dirty_ratio"),
     ("dirty_background_ratio", "/proc/sys/vm/dirty_background_ratio"),
     ("dirty_bytes", "/proc/sys/vm/dirty_bytes"),
@@ -219,6 +224,9 @@ fn mount(path: &Path) -> Option<MountRecord> {
     let below: Vec<String> = devices.collect();
     if !below.is_empty() {
         facts.insert("made_of".to_string(), below.join(" "));
+    }
+    if !device.is_empty() {
+        facts.insert("stack".to_string(), stack::words(Path::new("/sys"), &device, &below));
     }
     for name in std::iter::once(&device).chain(&below).filter(|name| !name.is_empty()) {
         let suffix = if *name == device { String::new() } else { format!("[{name}]") };

@@ -16,6 +16,7 @@ mod out;
 mod process;
 mod schedule;
 mod server_watch;
+mod stack;
 mod statistics;
 mod tail;
 

@@ -46,6 +46,8 @@ pub(crate) enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Put back what a pgdyno that was killed left behind: values of the operating system, sockets, half-made clusters.
+    Clean,
     /// The clusters of embedded servers: what is kept for the next run, and the space it takes.
     #[command(subcommand)]
     Server(ServerCommand),

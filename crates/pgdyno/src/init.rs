@@ -68,6 +68,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         most_clients: 1,
         servers: &[],
         runs_by_data: BTreeMap::new(),
+        os: None,
         replace: args.replace,
         stop,
         now: &now,

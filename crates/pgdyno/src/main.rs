@@ -2,6 +2,7 @@
 
 mod acid;
 mod check;
+mod clean;
 mod cli;
 mod compare;
 mod explain;
@@ -73,6 +74,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::check(&args),
         // Taken before options are parsed, above.
         Command::Pgbench { args } => return pgbench::run(&pgbench::Invocation::of(args)),
+        Command::Clean => clean::clean(),
         Command::Server(command) => server_cmd::server(&command),
         Command::Drive => Ok(drive()),
         Command::Null(args) => null(&args),

@@ -12,6 +12,7 @@ use model::case::{Case, ServerSource, WorkloadSpec};
 use model::plan::{Plan, RunOrder};
 use model::script::CaseData;
 use server::Cache;
+use server::build::Source;
 use wire::Conninfo;
 use workload::Program;
 
@@ -44,6 +45,7 @@ pub(crate) fn obstacles(plan: &Plan, servers: &[Conninfo]) -> Result<Vec<Obstacl
         memory_bytes: server::defaults::memory_bytes(),
         most_clients: most_clients(plan),
         servers,
+        os: None,
         runs_by_data: BTreeMap::new(),
         replace: false,
         stop: signals::stop_flag(),
@@ -110,6 +112,12 @@ fn text(plan: &Plan) -> Result<String> {
         }
         for (name, value) in &case.server.settings {
             writeln!(out, "          {name} = {value}")?;
+        }
+        for (name, value) in &case.os {
+            writeln!(out, "          os.{name} = {value}")?;
+        }
+        if !case.wal.is_as_is() {
+            writeln!(out, "          run.wal = {}", case.wal)?;
         }
     }
     writeln!(out)?;
@@ -220,6 +228,9 @@ fn server(case: &Case) -> String {
     let place = match &case.server.source {
         ServerSource::Version(version) => format!("PostgreSQL {version}"),
         ServerSource::BinDir(dir) => format!("binaries in {}", dir.display()),
+        ServerSource::Source { tree, revision } => {
+            format!("built from {}", server::build::words(&Source { tree, revision: revision.as_deref() }))
+        }
         ServerSource::Url(keywords) => {
             let of = |key: &str| keywords.get(key).map(String::as_str).unwrap_or_default();
             format!("{}@{}:{}/{}", of("user"), of("host"), of("port"), of("dbname"))

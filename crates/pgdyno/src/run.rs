@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use anyhow::{Context, Result, bail, ensure};
 use experiment::conduct::{self, Order, Outcome};
-use experiment::resume;
-use experiment::stage::{self, Site};
+use experiment::stage::Site;
+use experiment::{copies, resume};
+use host::{Keeper, Machine};
 use model::plan::Plan;
 use server::Cache;
 use store::ExperimentDir;
@@ -15,7 +17,7 @@ use wire::Conninfo;
 use crate::cli::RunArgs;
 use crate::screen::Screen;
 use crate::setup::Asked;
-use crate::{Exit, explain, plan, print, say, setup, signals, spot};
+use crate::{Exit, clean, explain, plan, print, say, setup, signals, spot};
 
 /// Runs the experiment that `args` ask for.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
@@ -38,13 +40,15 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         say(&format!("not done in time: ending at once; go on with: pgdyno run --resume {}", path.display()));
     });
     let cache = Cache::default_location()?;
+    let os = take_os(&job.plan)?;
     let now = || jiff::Timestamp::now().to_string();
     let site = Site {
         cache: &cache,
         memory_bytes: server::defaults::memory_bytes(),
         most_clients: plan::most_clients(&job.plan),
         servers: &job.servers,
-        runs_by_data: stage::runs_by_data(&job.plan),
+        os,
+        runs_by_data: copies::runs_by_data(&job.plan),
         replace: args.replace,
         stop,
         now: &now,
@@ -116,6 +120,20 @@ fn resumed(path: &Path) -> Result<Job> {
         standing.again.len()
     ));
     Ok(Job { plan, dir, done: standing.done, servers })
+}
+
+/// The right to set values of the operating system, if a case asks for one. What a pgdyno that was killed left behind
+/// is put back in any case.
+pub(crate) fn take_os(plan: &Plan) -> Result<Option<Mutex<Keeper>>> {
+    let machine = Machine::this();
+    let (keeper, undone) = if plan.cases.iter().any(|case| !case.os.is_empty()) {
+        let (keeper, undone) = Keeper::take(&machine).context("set values of the operating system")?;
+        (Some(Mutex::new(keeper)), undone)
+    } else {
+        (None, host::undo_left(&machine)?)
+    };
+    clean::tell(&undone);
+    Ok(keeper)
 }
 
 /// Explains what there is, also when the experiment ended early.

@@ -7,6 +7,7 @@ use experiment::adopted::{self, Glance};
 use experiment::expand::{self, Site};
 use experiment::file::{self, Override};
 use experiment::fit::Limits;
+use experiment::os::{self, ServerPlace};
 use experiment::scripts::{self, Origin};
 use model::experiment::Experiment;
 use model::plan::Plan;
@@ -27,6 +28,18 @@ pub(crate) struct Asked {
     pub(crate) experiment_toml: String,
     /// The servers by URL, with their passwords.
     pub(crate) servers: Vec<Conninfo>,
+}
+
+/// Fails when a case asks for values of the operating system that cannot be had, with all of them.
+fn refuse_os(plan: &Plan, place: ServerPlace) -> Result<()> {
+    let clusters = server::Cache::default_location()?.clusters_dir();
+    let refused = os::refusals(&plan.cases, place, &clusters);
+    let lines: Vec<String> = refused
+        .iter()
+        .map(|refusal| format!("{} = {}: {}", refusal.key, refusal.level, refusal.reason))
+        .collect();
+    anyhow::ensure!(lines.is_empty(), "this cannot be had here, so remove it: {}", lines.join("; "));
+    Ok(())
 }
 
 /// Reads the experiment, changes it as the options say, and makes the plan.
@@ -51,16 +64,24 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
         fresh_seed: now_unix_ns / 1000 % 1_000_000_000,
         ..place(&experiment, conninfo.as_ref())?
     };
+    let mut all_here = site.memory_bytes.is_some();
     for target in &experiment.target {
         let within = || format!("{name}: target `{}`", target.name);
         let conninfo = target.url.as_deref().map(resolve).transpose().with_context(within)?;
         let here = Site { n_cpus, ..place(&experiment, conninfo.as_ref()).with_context(within)? };
+        all_here &= here.memory_bytes.is_some();
         let labelled = target.memory.as_deref().map(memory_of).transpose().with_context(within)?;
         let memory_bytes = labelled.or(here.memory_bytes);
         site.targets.insert(target.name.clone(), Site { memory_bytes, ..here });
         servers.extend(conninfo);
     }
+    let server_place = match (servers.is_empty(), all_here) {
+        (true, _) => ServerPlace::Own,
+        (false, true) => ServerPlace::Here,
+        (false, false) => ServerPlace::Away,
+    };
     let plan = expand::plan(&experiment, &site).map_err(|message| anyhow::anyhow!("{name}: {message}"))?;
+    refuse_os(&plan, server_place)?;
     experiment.experiment.seed = Some(plan.seed);
     let mut texts = servers.iter().map(secrets::keyword_text);
     let urls = experiment.target.iter_mut().map(|target| &mut target.url);
@@ -127,10 +148,10 @@ fn memory_of(text: &str) -> Result<u64> {
     bytes.with_context(|| format!("memory: `{text}` is not a size; example: 64GB"))
 }
 
-/// A look at the server by URL, if the scale of the data depends on it.
+/// A look at the server by URL, if the scale of the data or values of its system depend on it.
 fn look(experiment: &Experiment, conninfo: &Conninfo) -> Result<Option<Glance>> {
     let is_rule = |scale: &Scale| !matches!(scale, Scale::Units(_));
-    if !experiment.workload.scale.all().iter().any(is_rule) {
+    if !experiment.workload.scale.all().iter().any(is_rule) && experiment.os.is_empty() {
         return Ok(None);
     }
     adopted::glance(conninfo, signals::stop_flag()).map(Some)

@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, fchown, symlink};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Instant;
@@ -94,8 +94,8 @@ struct Tally {
     n_cloned: AtomicU64,
     n_copied: AtomicU64,
     n_rewritten: AtomicU64,
-    /// Set when the file system refused to clone.
-    no_clone: AtomicBool,
+    /// Between which devices files can be clones, as far as it was tried: WAL and tablespaces may be on others.
+    can_clone: Mutex<BTreeMap<(u64, u64), bool>>,
 }
 
 /// Makes each `to` equal to its `from`: same files, contents, modes and owners; what is in `to` alone is removed.
@@ -245,12 +245,9 @@ fn make_equal(job: &FileJob, tally: &Tally, buffers: &mut (Vec<u8>, Vec<u8>)) ->
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(mode);
     let mut to = open_without_links(&job.to, &mut options)?;
-    if !tally.no_clone.load(Ordering::Relaxed) {
-        if clone_file(&from, &to) {
-            tally.n_cloned.fetch_add(1, Ordering::Relaxed);
-            return Ok(copy_owner_and_mode(&facts, &to)?);
-        }
-        tally.no_clone.store(true, Ordering::Relaxed);
+    if clone_between(&from, &to, facts.dev(), tally)? {
+        tally.n_cloned.fetch_add(1, Ordering::Relaxed);
+        return Ok(copy_owner_and_mode(&facts, &to)?);
     }
     let written_bytes = if existed {
         tally.n_rewritten.fetch_add(1, Ordering::Relaxed);
@@ -262,6 +259,21 @@ fn make_equal(job: &FileJob, tally: &Tally, buffers: &mut (Vec<u8>, Vec<u8>)) ->
     };
     tally.written_bytes.fetch_add(written_bytes, Ordering::Relaxed);
     Ok(copy_owner_and_mode(&facts, &to)?)
+}
+
+/// Clones a file where its devices allow it, which is tried once.
+fn clone_between(from: &File, to: &File, from_dev: u64, tally: &Tally) -> io::Result<bool> {
+    let devices = (from_dev, to.metadata()?.dev());
+    let known = tally.can_clone.lock().unwrap_or_else(PoisonError::into_inner).get(&devices).copied();
+    if known == Some(true) {
+        // What is not written to disk yet would be, before the kernel shares the blocks, for nothing.
+        to.set_len(0)?;
+    }
+    let is_cloned = known != Some(false) && clone_file(from, to);
+    if known.is_none() {
+        tally.can_clone.lock().unwrap_or_else(PoisonError::into_inner).insert(devices, is_cloned);
+    }
+    Ok(is_cloned)
 }
 
 mod ioctl {

@@ -107,7 +107,7 @@ pub fn log_line_prefix(version_num: u32) -> &'static str {
 
 /// The setting that lets WAL grow to `bytes` between checkpoints: `checkpoint_segments` before 9.5, whose WAL has
 /// (2 + `checkpoint_completion_target`) * `checkpoint_segments` + 1 segments (documentation of 9.4, WAL Configuration).
-pub(crate) fn wal_setting(version_num: u32, bytes: u64) -> (&'static str, String) {
+pub fn wal_setting(version_num: u32, bytes: u64) -> (&'static str, String) {
     if version_num < 90_500 {
         let segments = (bytes / WAL_SEGMENT_BYTES).saturating_sub(1) as f64 / SEGMENTS_PER_CHECKPOINT;
         return ("checkpoint_segments", format!("{}", (segments as u64).max(3)));

@@ -22,6 +22,7 @@ use crate::cluster::{CONFIGURATION, Cluster, DATABASE, SUPERUSER};
 use crate::command::{ending, server_command, wait_until};
 use crate::defaults::log_line_prefix;
 use crate::names::random_hex;
+use crate::numa::Binding;
 use crate::planted;
 use crate::settings::{check_settings, configuration_text};
 use crate::socket::SocketDir;
@@ -47,11 +48,13 @@ pub struct StartOptions {
     pub tcp: bool,
     /// How long the start may take.
     pub deadline: Duration,
+    /// Where it runs and where its memory is; as the kernel likes if not given.
+    pub binding: Option<Binding>,
 }
 
 impl Default for StartOptions {
     fn default() -> StartOptions {
-        StartOptions { settings: BTreeMap::new(), tcp: false, deadline: START_DEADLINE }
+        StartOptions { settings: BTreeMap::new(), tcp: false, deadline: START_DEADLINE, binding: None }
     }
 }
 
@@ -152,6 +155,17 @@ impl Server {
         }
     }
 
+    /// Has the running server read other settings; those that need a restart keep their values.
+    ///
+    /// # Errors
+    /// When its configuration cannot be written, or it is gone.
+    pub fn reconfigure(&self, cluster: &Cluster, settings: &BTreeMap<String, String>) -> Result<()> {
+        check_settings(settings)?;
+        cluster.write_owned(&self.data_dir.join(CONFIGURATION), &configuration_text(settings))?;
+        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGHUP)
+            .context("have the server read its settings")
+    }
+
     /// Stops the server and waits for its end. A fast stop that takes too long becomes an immediate one.
     pub fn stop(mut self, mode: StopMode) -> Result<StopReport> {
         self.shut(mode)
@@ -197,6 +211,9 @@ impl Server {
             ("log_line_prefix", log_line_prefix(cluster.binaries.version_num).to_string()),
         ] {
             command.arg("-c").arg(format!("{name}={value}"));
+        }
+        if let Some(binding) = &options.binding {
+            binding.apply(&mut command)?;
         }
         command.stdout(log.try_clone()?).stderr(log);
         // SIGQUIT is PostgreSQL's immediate shutdown: nothing survives us, and the WAL stays whole.

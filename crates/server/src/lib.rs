@@ -4,6 +4,7 @@
 
 pub mod account;
 pub mod binaries;
+pub mod build;
 pub mod cluster;
 mod command;
 pub mod control;
@@ -12,8 +13,10 @@ pub mod defaults;
 pub mod facts;
 pub mod fetch;
 pub mod fingerprint;
+pub mod huge_pages;
 pub mod launch;
 mod names;
+pub mod numa;
 pub mod pins;
 pub mod planted;
 pub mod prewarm;

@@ -8,9 +8,12 @@ use analysis::study;
 use analysis::summary::Study;
 use model::drive::Ending;
 use model::event::EventKind;
+use model::fingerprint::{Fingerprint, RelationPrint};
 use model::host::MountRecord;
 use model::interval::Counts;
 use model::load::Pace;
+use model::os::WalPolicy;
+use model::phase::Phase;
 use model::plan::{RunOrder, RunState, StateLine};
 use model::run::{ExperimentData, RunData};
 
@@ -236,6 +239,27 @@ const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
         mount(data, "data", "ext4", "rw,barrier=0");
     }),
     ("assertions-on", Severity::Doubt, "debug_assertions", |data| setting(data, "debug_assertions", "on")),
+    ("wal-policy", Severity::Doubt, "1 checkpoint in a measure that was to have none", |data| {
+        data.record.case.wal = WalPolicy::NoCheckpoint;
+        checkpoint(data, 10.0, 12.0);
+    }),
+    ("wal-policy", Severity::Doubt, "1 whole checkpoint in a measure that was to hold two", |data| {
+        data.record.case.wal = WalPolicy::TwoCheckpoints;
+        checkpoint(data, 3.0, 6.0);
+        checkpoint(data, 10.0, 12.0);
+    }),
+    (
+        "wal-policy",
+        Severity::Note,
+        "WAL requested a checkpoint; at 12.5 MB/s of WAL no checkpoint needs",
+        |data| {
+            data.events.push(
+                event(9.0, EventKind::CheckpointStart, "checkpoint starting: wal").with("cause", "wal"),
+            );
+            let ramp_up = data.record.phases.iter_mut().find(|phase| phase.phase == Phase::RampUp).unwrap();
+            ramp_up.detail.insert("wal_mb_per_s".to_string(), "12.5".to_string());
+        },
+    ),
     ("disk-nearly-full", Severity::Doubt, "96 MB free", |data| {
         data.events.push(event(-3.0, EventKind::DiskNearlyFull, "96 MB free on `/data`"));
     }),
@@ -457,6 +481,25 @@ const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
         data.plan.cases.push(quiet::case(2));
     }),
     ("closed-loop", Severity::Note, "1 of 1 cases", |_| {}),
+    ("data-differs", Severity::Void, "run 1 began with 100 rows in `t`, run 3 with 101", |data| {
+        begin_with(data, &[100, 100, 101], &[8192, 8192, 8192]);
+    }),
+    ("data-differs", Severity::Doubt, "`t` had 8.00 kB when run 1 began, 16.0 kB when run 2 did", |data| {
+        begin_with(data, &[100, 100, 100], &[8192, 16384, 8192]);
+    }),
+    ("data-differs", Severity::Note, "run 1 began with 100 rows", |data| {
+        begin_with(data, &[100, 101, 102], &[8192, 8192, 8192]);
+        data.runs.iter_mut().for_each(|run| run.record.case.prepare.restore = false);
+    }),
+    ("builds-differ", Severity::Doubt, "18.6: gcc (GCC) 12.2.0 -O2", |data| {
+        for (run, (compiler, flags)) in
+            data.runs.iter_mut().zip([("12.2.0", "-O2 -g"), ("7.5.0", "-Os"), ("12.2.0", "-O2")])
+        {
+            let server = run.record.server.as_mut().unwrap();
+            server.version = format!("PostgreSQL 18.6 on x86_64, compiled by gcc (GCC) {compiler}, 64-bit");
+            server.build.insert("CFLAGS".to_string(), flags.to_string());
+        }
+    }),
 ];
 
 /// Run 2 was cut off, and made again when the experiment was resumed.
@@ -476,6 +519,24 @@ fn taken_up_again(data: &mut ExperimentData) {
         (0, Completed),
     ];
     data.state = lines.map(line).into();
+}
+
+/// Each run begins with so many rows in a table of so many bytes.
+fn begin_with(data: &mut ExperimentData, rows: &[u64], bytes: &[u64]) {
+    for (run, (rows, bytes)) in data.runs.iter_mut().zip(rows.iter().zip(bytes)) {
+        run.record.rows_before = [("t".to_string(), *rows)].into();
+        let relation = RelationPrint { bytes: *bytes, index: String::new() };
+        let relations = [("t".to_string(), relation)].into();
+        run.record.fingerprint = Some(Fingerprint { relations, ..Fingerprint::default() });
+    }
+}
+
+#[test]
+fn runs_that_begin_alike_are_not_told_apart() {
+    let mut data = quiet_experiment();
+    begin_with(&mut data, &[100, 100, 100], &[8192, 8192, 8192]);
+    let ids: Vec<&str> = study(&data).findings.iter().map(|finding| finding.id).collect();
+    assert_eq!(ids, ["closed-loop"]);
 }
 
 fn case_and_study_findings(study: Study) -> Vec<Finding> {

@@ -48,6 +48,8 @@ pub(crate) fn case(id: u32) -> Case {
         workload: WorkloadSpec { n_clients: N_CLIENTS, ..WorkloadSpec::of(WorkloadKind::Tpcb, 100) },
         window: WINDOW,
         prepare: Prepare::default(),
+        os: Default::default(),
+        wal: Default::default(),
     }
 }
 
@@ -206,7 +208,6 @@ fn record(spec: RunSpec) -> RunRecord {
     RunRecord {
         format: model::FORMAT,
         tool_version: "0.1.0".to_string(),
-        fingerprint: None,
         load: Some(load(&case, spec.seed)),
         spec,
         case,
@@ -228,6 +229,7 @@ fn record(spec: RunSpec) -> RunRecord {
         }),
         done: None,
         rows_before: BTreeMap::new(),
+        fingerprint: None,
         rows_after: Default::default(),
         violations_before: Default::default(),
         violations_after: Default::default(),

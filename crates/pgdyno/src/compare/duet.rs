@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use analysis::comparison::compare_duet;
 use anyhow::{Context, Result};
 use experiment::conduct::Order;
+use experiment::copies;
 use experiment::pairs::Pairs;
-use experiment::stage::{self, Site};
+use experiment::stage::Site;
 use model::duet::Slicing;
 use server::Cache;
 
@@ -28,7 +29,8 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         memory_bytes: server::defaults::memory_bytes() / 2,
         most_clients: plan.cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1),
         servers: &servers,
-        runs_by_data: stage::runs_by_data(&plan),
+        os: None,
+        runs_by_data: copies::runs_by_data(&plan),
         replace: args.replace,
         stop: signals::stop_flag(),
         now: &now,

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use experiment::conduct::{self, Order, measured_tps};
+use experiment::copies;
 use experiment::file::Override;
 use experiment::outlook::AROUND_LOAD_S;
 use experiment::pairs::{self, Changes, Pairs};
-use experiment::stage::{self, Site};
+use experiment::stage::Site;
 use model::plan::{Plan, RunState};
 use model::run::RunRecord;
 use server::Cache;
@@ -46,7 +47,8 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         memory_bytes: server::defaults::memory_bytes(),
         most_clients: plan.cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1),
         servers: &servers,
-        runs_by_data: stage::runs_by_data(&plan),
+        os: run::take_os(&plan)?,
+        runs_by_data: copies::runs_by_data(&plan),
         replace: args.replace,
         stop: signals::stop_flag(),
         now: &now,

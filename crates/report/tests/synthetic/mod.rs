@@ -96,6 +96,8 @@ fn cases(shape: &Shape) -> Vec<Case> {
                 workload: WorkloadSpec { n_clients: *n_clients, ..WorkloadSpec::of(WorkloadKind::Tpcb, 100) },
                 window: Window { ramp_up_s: shape.window.0, measure_s: shape.window.1, grace_s: 10 },
                 prepare: Prepare { prewarm: false, ..Prepare::default() },
+                os: Default::default(),
+                wal: Default::default(),
             });
         }
     }

@@ -56,7 +56,6 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
             ..LoadSpec::default()
         }),
         server: Some(server(shape, &version)),
-        fingerprint: None,
         host: Some(host(shape)),
         server_is_local: true,
         phases: phases(run),
@@ -70,6 +69,7 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
             statements: Vec::new(),
         }),
         done: None,
+        fingerprint: None,
         rows_after: Default::default(),
         violations_before: Default::default(),
         violations_after: Default::default(),

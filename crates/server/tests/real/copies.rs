@@ -1,9 +1,13 @@
 //! Snapshots of real clusters.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
 
-use server::{Cluster, InitOptions, Server, StopMode};
+use server::{Cluster, CopyMethod, InitOptions, Server, StopMode};
 
+use crate::loop_mount::LoopMount;
 use crate::support::{ask, cluster, installed, place, session, settings};
 
 const FILL: &str = "create table t (i int primary key, x text); insert into t select g, repeat('x', 100) from generate_series(1, 20000) g";
@@ -19,6 +23,20 @@ fn run(cluster: &Cluster, stop: StopMode, statements: &[&str]) -> String {
     drop(admin);
     server.stop(stop).unwrap();
     sum
+}
+
+/// Data and WAL are those of the snapshot, byte by byte.
+fn expect_same_bytes(cluster: &Cluster) {
+    let diff = |kept: &Path, present: &Path| {
+        let found =
+            Command::new("diff").args(["-r", "--no-dereference"]).arg(kept).arg(present).output().unwrap();
+        assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stdout));
+    };
+    let snapshot = cluster.root.join("snapshots/loaded");
+    diff(&snapshot.join("data"), &cluster.data_dir());
+    if snapshot.join("wal").exists() {
+        diff(&snapshot.join("wal"), &cluster.wal_dir());
+    }
 }
 
 fn comes_back(mut cluster: Cluster, first: &[&str]) {
@@ -39,6 +57,7 @@ fn comes_back(mut cluster: Cluster, first: &[&str]) {
         assert_ne!(changed, before);
         let restored = cluster.restore("loaded").unwrap();
         assert_eq!((restored.bytes, restored.n_files), (taken.bytes, taken.n_files));
+        expect_same_bytes(&cluster);
         assert_eq!(run(&cluster, StopMode::Fast, &[]), before);
     }
     let again = cluster.restore("loaded").unwrap();
@@ -68,6 +87,36 @@ fn a_separate_wal_and_a_tablespace_come_back_too() {
     let make_space = format!("create tablespace s location '{}'", space.display());
     comes_back(cluster, &[&make_space, "set default_tablespace = s", FILL]);
     assert_eq!(fs::read_dir(&wal).unwrap().count(), 0, "the WAL is left");
+}
+
+#[test]
+fn where_blocks_can_be_shared_a_snapshot_is_put_back_in_no_time() {
+    let place = place();
+    let mount = match LoopMount::new(place.path(), 1 << 30, &["mkfs.xfs", "-q"]) {
+        Ok(mount) => mount,
+        Err(reason) => return eprintln!("skipped: XFS cannot be mounted here: {reason}"),
+    };
+    fs::set_permissions(&mount.dir, Permissions::from_mode(0o755)).unwrap();
+    let mut cluster =
+        Cluster::create(&installed(), &mount.dir.join("cluster"), &InitOptions::default()).unwrap();
+    let fill = FILL.replace("20000", "300000");
+    let before = run(&cluster, StopMode::Fast, &[&fill, "checkpoint"]);
+    let taken = cluster.snapshot("loaded").unwrap();
+    assert_eq!((taken.method, taken.written_bytes), (CopyMethod::Reflink, 0), "{taken:?}");
+    let mut best_s = f64::MAX;
+    for _ in 0..3 {
+        run(&cluster, StopMode::Immediate, &["update t set x = 'y' where i % 30 = 0"]);
+        let restored = cluster.restore("loaded").unwrap();
+        assert_eq!((restored.method, restored.written_bytes), (CopyMethod::Reflink, 0), "{restored:?}");
+        expect_same_bytes(&cluster);
+        best_s = restored.seconds.min(best_s);
+    }
+    let gigabytes = taken.bytes as f64 / 1e9;
+    eprintln!("{best_s:.2} s for {gigabytes:.2} GB: {:.2} s per GB", best_s / gigabytes);
+    // A second for each GB, and what opening a thousand files takes on a busy machine.
+    assert!(best_s < gigabytes + 0.5, "{best_s} s for {gigabytes} GB");
+    assert_eq!(run(&cluster, StopMode::Fast, &[]), before);
+    cluster.remove().unwrap();
 }
 
 #[test]

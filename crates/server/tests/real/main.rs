@@ -6,5 +6,6 @@
 mod copies;
 mod faults;
 mod life;
+mod loop_mount;
 mod support;
 mod tending;

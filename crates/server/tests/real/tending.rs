@@ -157,3 +157,20 @@ fn tcp_asks_for_a_password_that_is_nowhere_to_be_read() {
     let error = wire::Session::connect(&without).unwrap_err().to_string();
     assert!(error.contains("password"), "{error}");
 }
+
+#[test]
+fn the_huge_pages_of_a_server_hold_its_shared_memory() {
+    const PAGE_BYTES: u64 = 2 << 20;
+    for binaries in [fetched("12"), installed()] {
+        let place = place();
+        let cluster = cluster(&binaries, &place);
+        let of = |buffers: &str| {
+            let settings = settings(&[("shared_buffers", buffers)]);
+            server::huge_pages::needed(&cluster, &settings, PAGE_BYTES).unwrap()
+        };
+        let (small, large) = (of("64MB"), of("128MB"));
+        assert!((33..=400).contains(&small), "{}: {small}", binaries.version);
+        assert!((30..=40).contains(&(large - small)), "{}: {small} {large}", binaries.version);
+        assert_eq!(cluster.running_pid(), None);
+    }
+}

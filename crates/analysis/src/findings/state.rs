@@ -1,0 +1,208 @@
+//! Findings about the state that runs began with: the same data, binaries built alike, the checkpoints asked for.
+
+use model::case::{Case, ServerSource};
+use model::event::EventKind;
+use model::os::WalPolicy;
+use model::phase::Phase;
+use model::run::{ExperimentData, RunRecord};
+
+use super::words::{bytes, list, plural};
+use super::{Rule, RunContext};
+use crate::finding::{Finding, Severity};
+use crate::marks;
+
+pub(super) const DATA_DIFFERS: Rule = Rule {
+    id: "data-differs",
+    title: "Runs did not begin from the same data",
+    severity: "Void when rows, indexes or checksums differ between runs that were restored to the same data; Doubt when \
+               only sizes do; Note when prepare.restore is off",
+    source: "design: each run begins from the same state, and the record proves it",
+    advice: "Turn on prepare.restore, or repeat: a run that began from other data measured something else.",
+};
+
+pub(super) fn data_differs(data: &ExperimentData) -> Option<Finding> {
+    let records: Vec<&RunRecord> =
+        data.runs.iter().map(|run| &run.record).filter(|record| record.fingerprint.is_some()).collect();
+    let mut worst: Option<(Severity, String)> = None;
+    for (n, record) in records.iter().enumerate() {
+        let first = records[..n].iter().find(|first| same_data(&first.case, &record.case));
+        let Some((severity, how)) = first.and_then(|first| difference(first, record)) else { continue };
+        let severity = if record.case.prepare.restore { severity } else { Severity::Note };
+        if worst.as_ref().is_none_or(|(known, _)| severity > *known) {
+            worst = Some((severity, how));
+        }
+    }
+    worst.map(|(severity, how)| DATA_DIFFERS.finds(severity, how))
+}
+
+/// Whether two cases are to begin from the same rows.
+fn same_data(one: &Case, other: &Case) -> bool {
+    let of = |case: &Case| (case.workload.data.clone(), case.workload.scale, case.workload.layout);
+    one.prepare.restore == other.prepare.restore && of(one) == of(other)
+}
+
+fn difference(first: &RunRecord, record: &RunRecord) -> Option<(Severity, String)> {
+    let (runs, print) = ((first.spec.run, record.spec.run), record.fingerprint.as_ref()?);
+    let begun = first.fingerprint.as_ref()?;
+    for (table, n) in &record.rows_before {
+        if let Some(of_first) = first.rows_before.get(table).filter(|of_first| *of_first != n) {
+            let how =
+                format!("run {} began with {of_first} rows in `{table}`, run {} with {n}", runs.0, runs.1);
+            return Some((Severity::Void, how));
+        }
+    }
+    if let Some(what) = begun.contents_differ(print) {
+        return Some((
+            Severity::Void,
+            format!("{what} differ between the beginnings of runs {} and {}", runs.0, runs.1),
+        ));
+    }
+    // Another server may lay out the same rows otherwise.
+    let same_server = first.case.server.source == record.case.server.source;
+    let (relation, of_first, n) = begun.sizes_differ(print).filter(|_| same_server)?;
+    let how = format!(
+        "`{relation}` had {} when run {} began, {} when run {} did",
+        bytes(of_first),
+        runs.0,
+        bytes(n),
+        runs.1
+    );
+    Some((Severity::Doubt, how))
+}
+
+pub(super) const BUILDS_DIFFER: Rule = Rule {
+    id: "builds-differ",
+    title: "The servers were not built alike",
+    severity: "Doubt when compilers, optimization flags or assertions of compared servers differ",
+    source: "study of packagers: -Os by gcc 7.5 against -O2 by gcc 12 changes the processor time of one release by -17 to \
+             +18 %",
+    advice: "Have pgdyno build each version with the same compiler and flags (server.source, server.revision), or read \
+             differences below 20 % as those of the builds.",
+};
+
+pub(super) fn builds_differ(data: &ExperimentData) -> Option<Finding> {
+    let mut builds: Vec<(String, String)> = Vec::new();
+    for record in data.runs.iter().map(|run| &run.record) {
+        let Some(build) = build_of(record) else { continue };
+        if !builds.iter().any(|(_, known)| *known == build) {
+            builds.push((server_name(record), build));
+        }
+    }
+    let texts: Vec<String> = builds.iter().map(|(name, build)| format!("{name}: {build}")).collect();
+    (builds.len() > 1).then(|| BUILDS_DIFFER.finds(Severity::Doubt, list(&texts, 6)))
+}
+
+fn server_name(record: &RunRecord) -> String {
+    let release = record.server.as_ref().map(|server| server.release()).unwrap_or_default();
+    match &record.case.server.source {
+        ServerSource::Source { revision: Some(revision), .. } => format!("{release} ({revision})"),
+        _ => release,
+    }
+}
+
+/// What of a build changes its speed: compiler, flags that optimize, assertions. `None` if it is not known.
+fn build_of(record: &RunRecord) -> Option<String> {
+    let server = record.server.as_ref()?;
+    // `PostgreSQL 15.18 on x86_64-pc-linux-gnu, compiled by gcc (Debian 12.2.0-14) 12.2.0, 64-bit`.
+    let compiler = server.version.split_once("compiled by ")?.1;
+    let compiler = compiler.rsplit_once(", ").map_or(compiler, |(compiler, _)| compiler);
+    let flags = server.build.get("CFLAGS").map(|flags| optimizing(flags));
+    let assertions = (server.setting("debug_assertions") == Some("on")).then(|| "assertions".to_string());
+    let parts = [Some(compiler.to_string()), flags.filter(|flags| !flags.is_empty()), assertions];
+    Some(parts.into_iter().flatten().collect::<Vec<_>>().join(" "))
+}
+
+/// Flags that change code: not warnings, not names of directories, not what debuggers read.
+fn optimizing(flags: &str) -> String {
+    let is_harmless = |flag: &str| {
+        ["prefix-map", "-fdebug", "-ffile", "-fno-omit", "-fmessage"].iter().any(|part| flag.contains(part))
+    };
+    let changes =
+        |flag: &&str| ["-O", "-m", "-f"].iter().any(|start| flag.starts_with(start)) && !is_harmless(flag);
+    let mut chosen: Vec<&str> = flags.split_whitespace().filter(changes).collect();
+    chosen.sort_unstable();
+    chosen.dedup();
+    // What every version's configure adds for correctness, some under newer names.
+    chosen.retain(|flag| !["-fno-strict-aliasing", "-fwrapv", "-fexcess-precision=standard"].contains(flag));
+    chosen.join(" ")
+}
+
+pub(super) const WAL_POLICY: Rule = Rule {
+    id: "wal-policy",
+    title: "Checkpoints are not as they should be",
+    severity: "Doubt when a run with run.wal no-checkpoint had one in its measure, or one with two-checkpoints fewer than \
+               two whole ones; Note when WAL requested one in the measure of another",
+    source: "PostgreSQL's xlog.c: a checkpoint is requested when max_wal_size / (1 + checkpoint_completion_target) is \
+             written",
+    advice: "Set max_wal_size, or the length of the measure, as the evidence says, or let run.wal do it on a server that \
+             pgdyno runs.",
+};
+
+pub(super) fn wal_policy(context: &RunContext) -> Option<Finding> {
+    let record = &context.data.record;
+    let span = context.line.measured_span()?;
+    let of_kind = |mark: &&crate::summary::Mark| mark.kind == marks::CHECKPOINT;
+    let touching =
+        context.summary.marks.iter().filter(of_kind).filter(|mark| marks::touches(mark, span)).count();
+    let whole = |mark: &&crate::summary::Mark| mark.from_s >= span.0 && mark.to_s <= span.1;
+    let whole = context.summary.marks.iter().filter(of_kind).filter(whole).count();
+    let told = |name: &str| {
+        record.phase(Phase::RampUp).and_then(|phase| phase.detail.get(name)).map_or("unknown", String::as_str)
+    };
+    let advice = format!(
+        "at {} MB/s of WAL no checkpoint needs max_wal_size = {}, two need a measure of {}",
+        told("wal_mb_per_s"),
+        told("max_wal_size_for_no_checkpoint"),
+        told("measure_for_two_checkpoints")
+    );
+    match record.case.wal {
+        WalPolicy::NoCheckpoint if touching > 0 => Some(WAL_POLICY.finds(
+            Severity::Doubt,
+            format!("{} in a measure that was to have none; {advice}", plural(touching as u64, "checkpoint")),
+        )),
+        WalPolicy::TwoCheckpoints if whole < 2 => Some(WAL_POLICY.finds(
+            Severity::Doubt,
+            format!(
+                "{} in a measure that was to hold two; {advice}",
+                plural(whole as u64, "whole checkpoint")
+            ),
+        )),
+        WalPolicy::AsIs if requested(context, span) => {
+            Some(WAL_POLICY.finds(Severity::Note, format!("WAL requested a checkpoint; {advice}")))
+        }
+        _ => None,
+    }
+}
+
+/// Whether a checkpoint of the measure began because of the WAL written (`wal`, before 10 `xlog`).
+fn requested(context: &RunContext, span: (f64, f64)) -> bool {
+    let starts = context.data.events.iter().filter(|event| event.kind == EventKind::CheckpointStart);
+    let mut within = starts.filter(|event| {
+        context.line.place(event.t_unix_ns).is_some_and(|t_s| (span.0..span.1).contains(&t_s))
+    });
+    within.any(|event| {
+        event
+            .detail
+            .get("cause")
+            .is_some_and(|cause| cause.split(' ').any(|word| word == "wal" || word == "xlog"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_flags_that_change_code_tell_builds_apart() {
+        for (flags, expected) in [
+            ("-Wall -Wmissing-prototypes -O2 -g", "-O2"),
+            (
+                "-Wall -fno-strict-aliasing -fwrapv -g -O2 -fstack-protector-strong -ffile-prefix-map=/build/x=. -Wformat",
+                "-O2 -fstack-protector-strong",
+            ),
+            ("-Os -march=native", "-Os -march=native"),
+        ] {
+            assert_eq!(optimizing(flags), expected, "{flags}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Values of the operating system for a case: refused before anything starts, set before its server does, put back
+//! when its server has stopped.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context, Result, bail};
+use host::{Disk, Keeper, Machine, Undone, pages};
+use model::case::Case;
+use model::os::{HugePages, Numa};
+use server::numa::{self, Binding};
+use server::{Cluster, huge_pages};
+
+type Detail = BTreeMap<String, String>;
+
+/// A level of an `[os]` key that cannot be had here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The key: `os.numa`.
+    pub key: String,
+    /// The level.
+    pub level: String,
+    /// Why not.
+    pub reason: String,
+}
+
+/// Where the server of the cases is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServerPlace {
+    /// pgdyno runs it.
+    Own,
+    /// Somebody else runs it on this machine.
+    Here,
+    /// It is on another machine, or nobody knows.
+    Away,
+}
+
+/// Every level that cannot be had, once. `clusters` is where clusters are kept.
+pub fn refusals(cases: &[Case], place: ServerPlace, clusters: &Path) -> Vec<Refusal> {
+    let mut refused: Vec<Refusal> = Vec::new();
+    for case in cases.iter().filter(|case| !case.os.is_empty()) {
+        let disks = disks(&[("data", Some(clusters)), ("wal", case.server.wal_directory.as_deref())]);
+        for (key, level) in &case.os {
+            let (name, level) = (format!("os.{key}"), level.clone());
+            if refused.iter().any(|known| known.key == name && known.level == level) {
+                continue;
+            }
+            if let Some(reason) = refusal(place, key, &level, &disks) {
+                refused.push(Refusal { key: name, level, reason });
+            }
+        }
+    }
+    refused
+}
+
+fn refusal(place: ServerPlace, key: &str, level: &str, disks: &[Disk]) -> Option<String> {
+    let needs_start = ["huge_pages", "numa"].contains(&key);
+    let needs_disks = ["read_ahead_kb", "io_scheduler"].contains(&key);
+    match (place, key) {
+        (ServerPlace::Away, _) => Some("the server's machine is not this one".to_string()),
+        (ServerPlace::Here, _) if needs_start || needs_disks => {
+            Some("it needs a server that pgdyno runs itself".to_string())
+        }
+        (_, "numa") => match level.parse::<Numa>() {
+            Ok(numa) => numa::binding(numa).err().map(|error| format!("{error:#}")),
+            Err(message) => Some(message),
+        },
+        _ => host::refusal(&Machine::this(), key, level, disks),
+    }
+}
+
+/// The block devices below directories; a directory that does not exist yet lies where its parent does.
+fn disks(dirs: &[(&str, Option<&Path>)]) -> Vec<Disk> {
+    let existing = |dir: &Path| dir.ancestors().find(|dir| dir.exists()).map(Path::to_path_buf);
+    let dirs: BTreeMap<String, PathBuf> =
+        dirs.iter().filter_map(|(role, dir)| Some((role.to_string(), existing((*dir)?)?))).collect();
+    let mounts = observe::host::record(&dirs).mounts;
+    let disk = |(role, mount): (String, model::host::MountRecord)| Disk {
+        role,
+        device: mount.device,
+        below: mount
+            .facts
+            .get("made_of")
+            .map(|all| all.split(' ').map(str::to_string).collect())
+            .unwrap_or_default(),
+    };
+    mounts.into_iter().map(disk).collect()
+}
+
+/// What was set for a run and belongs to the start of its server.
+#[derive(Debug, Default)]
+pub(crate) struct Applied {
+    /// Each value with what it had before, for the record.
+    pub(crate) detail: Detail,
+    pub(crate) binding: Option<Binding>,
+}
+
+/// Sets a case's values for the server of `cluster`, which is stopped; its `settings` are changed where a value needs
+/// it. For a server that somebody else runs there is no cluster.
+pub(crate) fn apply(
+    case: &Case,
+    keeper: Option<&Mutex<Keeper>>,
+    own: Option<(&Cluster, &mut BTreeMap<String, String>)>,
+) -> Result<Applied> {
+    let mut applied = Applied::default();
+    if case.os.is_empty() {
+        return Ok(applied);
+    }
+    let keeper = keeper.context("values of the operating system need root")?;
+    let mut keeper = keeper.lock().unwrap_or_else(PoisonError::into_inner);
+    let machine = Machine::this();
+    let (cluster, mut settings) = match own {
+        Some((cluster, settings)) => (Some(cluster), Some(settings)),
+        None => (None, None),
+    };
+    let (data, wal) = (cluster.map(Cluster::data_dir), cluster.map(Cluster::wal_dir));
+    let disks = disks(&[("data", data.as_deref()), ("wal", wal.as_deref())]);
+    for (key, value) in &case.os {
+        for (path, value) in host::settings(&machine, key, value, &disks) {
+            let before = keeper.set(&path, &value).with_context(|| format!("os.{key}"))?;
+            applied.detail.insert(path, format!("{value} (was {before})"));
+        }
+    }
+    // After all others, which decide how memory is found.
+    if let (Some(wanted), Some(cluster), Some(settings)) =
+        (case.os.get("huge_pages"), cluster, settings.as_mut())
+    {
+        let wanted = wanted.parse().map_err(anyhow::Error::msg)?;
+        let said = use_huge_pages(wanted, &machine, &mut keeper, cluster, settings)?;
+        applied.detail.insert("huge_pages".to_string(), said);
+    }
+    if let Some(placement) = case.os.get("numa") {
+        let binding = numa::binding(placement.parse().map_err(anyhow::Error::msg)?)?;
+        applied.detail.insert("numa".to_string(), binding.words());
+        applied.binding = Some(binding);
+    }
+    Ok(applied)
+}
+
+/// Reserves what the server needs and makes it insist on that, or keeps it from using any.
+fn use_huge_pages(
+    wanted: HugePages,
+    machine: &Machine,
+    keeper: &mut Keeper,
+    cluster: &Cluster,
+    settings: &mut BTreeMap<String, String>,
+) -> Result<String> {
+    settings.insert("huge_pages".to_string(), wanted.to_string());
+    if wanted == HugePages::Off {
+        return Ok("off".to_string());
+    }
+    let page_bytes = pages::look(machine)?.page_bytes;
+    let n_pages = huge_pages::needed(cluster, settings, page_bytes)?;
+    pages::reserve(machine, keeper, n_pages).context("os.huge_pages")?;
+    Ok(format!("on: {n_pages} of {} kB", page_bytes / 1024))
+}
+
+/// Puts everything back; what does not come back is told.
+pub(crate) fn put_back(keeper: Option<&Mutex<Keeper>>) -> Result<()> {
+    let Some(keeper) = keeper else { return Ok(()) };
+    let undone = keeper.lock().unwrap_or_else(PoisonError::into_inner).undo()?;
+    let problems: Vec<String> = undone.iter().filter_map(problem).collect();
+    if !problems.is_empty() {
+        bail!("values of the operating system were not put back: {}", problems.join("; "));
+    }
+    Ok(())
+}
+
+/// What became of a value that is not what it was.
+pub fn problem(undone: &Undone) -> Option<String> {
+    undone.problem.as_ref().map(|problem| format!("`{}` is {}: {problem}", undone.path, undone.now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_of_others_or_one_node_cannot_have_is_refused_with_the_reason() {
+        let check = |place: ServerPlace, key: &str, level: &str, expected: &str| {
+            let reason = refusal(place, key, level, &[]).unwrap_or_default();
+            assert!(reason.contains(expected), "{key} = {level}: {reason}");
+        };
+        check(ServerPlace::Away, "swappiness", "1", "not this one");
+        check(ServerPlace::Here, "huge_pages", "on", "needs a server that pgdyno runs itself");
+        check(ServerPlace::Here, "io_scheduler", "none", "needs a server that pgdyno runs itself");
+        check(ServerPlace::Own, "swappiness", "300", "not in 0..200");
+        check(ServerPlace::Own, "io_scheduler", "none", "no block device");
+        assert_eq!(refusal(ServerPlace::Own, "huge_pages", "off", &[]), None);
+    }
+}

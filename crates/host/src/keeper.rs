@@ -1,0 +1,194 @@
+//! Sets values of the kernel for one pgdyno at a time and puts them back when it is done with them.
+//!
+//! ```text
+//! /run/pgdyno/os.lock        held by the pgdyno that sets values; the kernel lets go of it when that process ends
+//! /run/pgdyno/os-undo.jsonl  what there was before
+//! ```
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::journal::{Journal, Undone};
+use crate::machine::Machine;
+
+const DIR: &str = "/run/pgdyno";
+const LOCK: &str = "/run/pgdyno/os.lock";
+const JOURNAL: &str = "/run/pgdyno/os-undo.jsonl";
+
+/// The right to set values, and the duty to put them back.
+#[derive(Debug)]
+pub struct Keeper {
+    machine: Machine,
+    journal: Journal,
+    _lock: File,
+}
+
+impl Keeper {
+    /// Takes the right; values that a pgdyno left behind which is gone are put back first, and told.
+    ///
+    /// # Errors
+    /// When another pgdyno has it, or the directory cannot be written.
+    pub fn take(machine: &Machine) -> Result<(Keeper, Vec<Undone>)> {
+        let dir = machine.path(DIR);
+        fs::create_dir_all(&dir).with_context(|| format!("create `{DIR}`"))?;
+        let path = machine.path(LOCK);
+        let mut lock = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .with_context(|| format!("open `{LOCK}`"))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut holder = String::new();
+                // Only for the message.
+                lock.read_to_string(&mut holder).ok();
+                bail!(
+                    "another pgdyno (process {}) sets values of the operating system; wait for its end",
+                    holder.trim()
+                );
+            }
+            Err(TryLockError::Error(error)) => return Err(error).with_context(|| format!("lock `{LOCK}`")),
+        }
+        lock.set_len(0)?;
+        lock.rewind()?;
+        write!(lock, "{}", std::process::id())?;
+        let journal = Journal::at(machine.path(JOURNAL));
+        let undone = journal.undo(machine)?;
+        Ok((Keeper { machine: machine.clone(), journal, _lock: lock }, undone))
+    }
+
+    /// Sets one value and makes sure that the kernel has it. Returns what it had before.
+    ///
+    /// # Errors
+    /// When the kernel does not take it.
+    pub fn set(&mut self, path: &str, value: &str) -> Result<String> {
+        let before = self.machine.read(path)?;
+        if before == value {
+            return Ok(before);
+        }
+        let is = self.try_set(path, value)?;
+        ensure!(is == value, "`{path}` is {is} after {value} was written to it: the kernel does not take it");
+        Ok(before)
+    }
+
+    /// Sets one value as far as the kernel takes it; returns what it has then.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn try_set(&mut self, path: &str, value: &str) -> Result<String> {
+        self.journal.setting(path, &self.machine.read(path)?, value)?;
+        self.machine.write(path, value)?;
+        let is = self.machine.read(path)?;
+        self.journal.set(path, &is)?;
+        Ok(is)
+    }
+
+    /// Puts everything back.
+    ///
+    /// # Errors
+    /// When the journal cannot be read or ended; single values that do not come back are in the answer.
+    pub fn undo(&mut self) -> Result<Vec<Undone>> {
+        self.journal.undo(&self.machine)
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        // An error has no one to go to; the journal is still there for the next start.
+        self.undo().ok();
+    }
+}
+
+/// Puts back what a pgdyno left behind which is gone. Nothing happens while one lives that sets values.
+///
+/// # Errors
+/// When there is something to put back and it cannot be.
+pub fn undo_left(machine: &Machine) -> Result<Vec<Undone>> {
+    let journal = Journal::at(machine.path(JOURNAL));
+    if !journal.exists() {
+        return Ok(Vec::new());
+    }
+    let lock = OpenOptions::new().read(true).write(true).open(machine.path(LOCK)).with_context(|| {
+        format!("a pgdyno that was killed left values of the operating system behind (`{JOURNAL}`); `pgdyno clean` as root puts them back")
+    })?;
+    match lock.try_lock() {
+        Ok(()) => journal.undo(machine),
+        // Whoever holds it puts them back.
+        Err(_) => Ok(Vec::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
+    const THP: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+
+    fn machine(root: &Path) -> Machine {
+        for (path, text) in [(SWAPPINESS, "60\n"), (THP, "madvise\n")] {
+            let path = root.join(&path[1..]);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        Machine::at(root)
+    }
+
+    fn values(machine: &Machine) -> (String, String) {
+        (machine.read(SWAPPINESS).unwrap(), machine.read(THP).unwrap())
+    }
+
+    #[test]
+    fn values_are_set_for_one_at_a_time_and_put_back() {
+        let root = tempfile::tempdir().unwrap();
+        let machine = machine(root.path());
+        let (mut keeper, undone) = Keeper::take(&machine).unwrap();
+        assert_eq!(undone, []);
+        assert_eq!(keeper.set(SWAPPINESS, "10").unwrap(), "60");
+        assert_eq!(keeper.set(SWAPPINESS, "1").unwrap(), "10");
+        keeper.set(THP, "never").unwrap();
+        assert_eq!(values(&machine), ("1".to_string(), "never".to_string()));
+        assert!(Keeper::take(&machine).unwrap_err().to_string().contains("another pgdyno (process "));
+        assert_eq!(undo_left(&machine).unwrap(), [], "it is in use");
+        let undone = keeper.undo().unwrap();
+        assert!(undone.iter().all(|value| value.problem.is_none()) && undone.len() == 2, "{undone:?}");
+        assert_eq!(values(&machine), ("60".to_string(), "madvise".to_string()));
+        keeper.set(THP, "always").unwrap();
+        drop(keeper);
+        assert_eq!(values(&machine).1, "madvise");
+        assert!(!machine.path(JOURNAL).exists());
+    }
+
+    #[test]
+    fn what_a_killed_one_left_is_put_back_unless_somebody_changed_it() {
+        let root = tempfile::tempdir().unwrap();
+        let machine = machine(root.path());
+        let (mut keeper, _) = Keeper::take(&machine).unwrap();
+        keeper.set(SWAPPINESS, "10").unwrap();
+        keeper.set(THP, "never").unwrap();
+        let journal = fs::read(machine.path(JOURNAL)).unwrap();
+        drop(keeper);
+        // As if it had been killed, and a user had set one of both since.
+        machine.write(SWAPPINESS, "10").unwrap();
+        machine.write(THP, "always").unwrap();
+        fs::write(machine.path(JOURNAL), &journal).unwrap();
+        let undone = undo_left(&machine).unwrap();
+        assert_eq!(values(&machine), ("60".to_string(), "always".to_string()));
+        let problems: Vec<_> = undone.iter().filter_map(|value| value.problem.as_deref()).collect();
+        assert!(problems.len() == 1 && problems[0].contains("it was madvise"), "{undone:?}");
+        // Killed between the line and the kernel, or after it: only the intention is known.
+        let first = journal.split(|&byte| byte == b'\n').next().unwrap();
+        fs::write(machine.path(JOURNAL), [first, b"\n{\"set\":{\"pa"].concat()).unwrap();
+        machine.write(SWAPPINESS, "11").unwrap();
+        let (keeper, undone) = Keeper::take(&machine).unwrap();
+        assert_eq!((undone.len(), values(&machine).0.as_str()), (1, "60"));
+        drop(keeper);
+        assert_eq!(undo_left(&machine).unwrap(), []);
+    }
+}

@@ -1,0 +1,156 @@
+//! Which kernel files hold which key of `[os]`, and why a value is refused on a machine.
+
+use crate::machine::Machine;
+use crate::pages::NR_HUGE_PAGES;
+
+/// Block devices below a directory that matters.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Disk {
+    /// What the directory is for: `data`, `wal`.
+    pub role: String,
+    /// The topmost device, whose read-ahead counts; empty if there is none.
+    pub device: String,
+    /// The devices that it is made of; none if it is a disk itself.
+    pub below: Vec<String>,
+}
+
+const TRANSPARENT: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+const CPUS: &str = "/sys/devices/system/cpu";
+
+/// Kernel files and the value that each is to have for `key = value`. Huge pages and NUMA placement are not values of a
+/// file: what they need is known only when a server is about to start.
+pub fn settings(machine: &Machine, key: &str, value: &str, disks: &[Disk]) -> Vec<(String, String)> {
+    let one = |path: &str| vec![path.to_string()];
+    let of_disks = |file: &str, at_the_top: bool| {
+        let devices = disks.iter().flat_map(|disk| {
+            let is_whole = at_the_top || disk.below.is_empty();
+            if is_whole { vec![disk.device.clone()] } else { disk.below.clone() }
+        });
+        let mut paths: Vec<String> = devices
+            .filter(|device| !device.is_empty())
+            .map(|d| format!("/sys/block/{d}/queue/{file}"))
+            .collect();
+        paths.sort();
+        paths.dedup();
+        paths
+    };
+    let paths = match key {
+        "transparent_huge_pages" => one(TRANSPARENT),
+        "swappiness" => one("/proc/sys/vm/swappiness"),
+        "overcommit_memory" => one("/proc/sys/vm/overcommit_memory"),
+        "somaxconn" => one("/proc/sys/net/core/somaxconn"),
+        "max_map_count" => one("/proc/sys/vm/max_map_count"),
+        "read_ahead_kb" => of_disks("read_ahead_kb", true),
+        "io_scheduler" => of_disks("scheduler", false),
+        "cpu_governor" => governors(machine),
+        _ => Vec::new(),
+    };
+    paths.into_iter().map(|path| (path, value.to_string())).collect()
+}
+
+fn governors(machine: &Machine) -> Vec<String> {
+    let cpus = machine.names(CPUS).into_iter();
+    let paths = cpus.map(|cpu| format!("{CPUS}/{cpu}/cpufreq/scaling_governor"));
+    paths.filter(|path| machine.path(path).exists()).collect()
+}
+
+/// Why `key = value` cannot be had on this machine; `None` if nothing is in the way.
+pub fn refusal(machine: &Machine, key: &str, value: &str, disks: &[Disk]) -> Option<String> {
+    if let Some(reason) = out_of_range(key, value) {
+        return Some(reason);
+    }
+    let files = match key {
+        "huge_pages" if value == "off" => return None,
+        "huge_pages" => vec![NR_HUGE_PAGES.to_string()],
+        "numa" => return None,
+        _ => settings(machine, key, value, disks).into_iter().map(|(path, _)| path).collect(),
+    };
+    if files.is_empty() {
+        return Some(match key {
+            "cpu_governor" => {
+                "this machine has no control of its processors' frequency (cpufreq)".to_string()
+            }
+            _ => "no block device is below the directories of data and WAL".to_string(),
+        });
+    }
+    files.iter().find_map(|path| not_offered(machine, key, value, path).or_else(|| machine.locked(path)))
+}
+
+fn out_of_range(key: &str, value: &str) -> Option<String> {
+    // Documentation of the kernel, admin-guide/sysctl/vm.
+    let most = match key {
+        "swappiness" => 200,
+        "overcommit_memory" => 2,
+        _ => return None,
+    };
+    let fits = value.parse::<u32>().is_ok_and(|n| n <= most);
+    (!fits).then(|| format!("{value} is not in 0..{most}"))
+}
+
+/// A file that lists what it can be set to does not list the value.
+fn not_offered(machine: &Machine, key: &str, value: &str, path: &str) -> Option<String> {
+    let offers = match key {
+        "transparent_huge_pages" | "io_scheduler" => machine.words(path),
+        "cpu_governor" => machine.words(&path.replace("scaling_governor", "scaling_available_governors")),
+        _ => return None,
+    };
+    let is_offered = offers.is_empty() || offers.iter().any(|offer| offer == value);
+    (!is_offered).then(|| format!("`{path}` offers {}", offers.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn each_key_has_its_files_and_what_cannot_be_is_refused_with_the_reason() {
+        let root = tempfile::tempdir().unwrap();
+        let machine = Machine::at(root.path());
+        for (path, text) in [
+            ("proc/sys/vm/swappiness", "60\n"),
+            ("proc/sys/vm/nr_hugepages", "0\n"),
+            ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
+            ("sys/block/vda/queue/scheduler", "none [mq-deadline]\n"),
+            ("sys/block/vdb/queue/scheduler", "[none]\n"),
+            ("sys/block/dm-0/queue/read_ahead_kb", "128\n"),
+        ] {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let disk = |device: &str, below: &[&str]| Disk {
+            role: "data".to_string(),
+            device: device.to_string(),
+            below: below.iter().map(|name| name.to_string()).collect(),
+        };
+        let disks = [disk("dm-0", &["vda", "vdb"]), disk("dm-0", &["vda", "vdb"])];
+        let check = |key: &str, value: &str, expected: Option<&str>| {
+            let reason = refusal(&machine, key, value, &disks);
+            match (&reason, expected) {
+                (None, None) => {}
+                (Some(reason), Some(expected)) if reason.contains(expected) => {}
+                _ => panic!("{key} = {value}: {reason:?}, expected {expected:?}"),
+            }
+        };
+        check("swappiness", "10", None);
+        check("swappiness", "201", Some("201 is not in 0..200"));
+        check("overcommit_memory", "2", Some("no `/proc/sys/vm/overcommit_memory`"));
+        check("transparent_huge_pages", "never", None);
+        check("transparent_huge_pages", "sometimes", Some("offers always, madvise, never"));
+        check("io_scheduler", "none", None);
+        check("io_scheduler", "mq-deadline", Some("`/sys/block/vdb/queue/scheduler` offers none"));
+        check("read_ahead_kb", "4096", None);
+        check("cpu_governor", "performance", Some("no control of its processors' frequency"));
+        check("huge_pages", "on", None);
+        check("huge_pages", "off", None);
+        assert!(refusal(&machine, "io_scheduler", "none", &[]).unwrap().contains("no block device"));
+        let paths =
+            |key: &str| settings(&machine, key, "x", &disks).into_iter().map(|(p, _)| p).collect::<Vec<_>>();
+        assert_eq!(paths("read_ahead_kb"), ["/sys/block/dm-0/queue/read_ahead_kb"]);
+        assert_eq!(
+            paths("io_scheduler"),
+            ["/sys/block/vda/queue/scheduler", "/sys/block/vdb/queue/scheduler"]
+        );
+    }
+}

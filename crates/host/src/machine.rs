@@ -1,0 +1,79 @@
+//! The kernel's files below `/proc` and `/sys`, or below another root in tests.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+/// A machine, by the root of its file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    root: PathBuf,
+}
+
+impl Machine {
+    /// This machine.
+    pub fn this() -> Machine {
+        Machine { root: PathBuf::from("/") }
+    }
+
+    /// What looks like one below `root`.
+    pub fn at(root: &Path) -> Machine {
+        Machine { root: root.to_path_buf() }
+    }
+
+    /// A path of the machine, as one that can be opened.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    /// The value of a kernel file: of `a [b] c` the chosen `b`.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(&self, path: &str) -> Result<String> {
+        let text = fs::read_to_string(self.path(path)).with_context(|| format!("read `{path}`"))?;
+        Ok(chosen(text.trim()).to_string())
+    }
+
+    /// All words of a kernel file, without brackets.
+    pub(crate) fn words(&self, path: &str) -> Vec<String> {
+        let text = fs::read_to_string(self.path(path)).unwrap_or_default();
+        text.split_whitespace().map(|word| word.trim_matches(['[', ']']).to_string()).collect()
+    }
+
+    /// Why a kernel file cannot be written, if it cannot; nothing is written.
+    pub(crate) fn locked(&self, path: &str) -> Option<String> {
+        let opened = OpenOptions::new().write(true).open(self.path(path));
+        opened.err().map(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => format!("this kernel has no `{path}`"),
+            std::io::ErrorKind::PermissionDenied => format!("`{path}` can be written by root alone"),
+            _ => format!("`{path}` cannot be written: {error}"),
+        })
+    }
+
+    /// Writes a kernel file. What the kernel made of the value is told by [`Machine::read`].
+    pub(crate) fn write(&self, path: &str, value: &str) -> Result<()> {
+        let written = OpenOptions::new().write(true).open(self.path(path)).and_then(|mut file| {
+            // Files that stand for the kernel's in tests are longer than one write.
+            file.set_len(0).ok();
+            file.write_all(value.as_bytes())
+        });
+        written.with_context(|| format!("write `{value}` to `{path}`"))
+    }
+
+    /// Names in a directory, sorted; none if there is no such directory.
+    pub(crate) fn names(&self, path: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(path)).into_iter().flatten().flatten();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+fn chosen(text: &str) -> &str {
+    let chosen = text.split_once('[').and_then(|(_, rest)| Some(rest.split_once(']')?.0));
+    chosen.unwrap_or(text)
+}

@@ -1,0 +1,65 @@
+//! Huge pages: how many there are, and having more reserved.
+
+use anyhow::{Result, bail};
+
+use crate::keeper::Keeper;
+use crate::machine::Machine;
+
+pub(crate) const NR_HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
+const COMPACT: &str = "/proc/sys/vm/compact_memory";
+/// The kernel gives what it finds in one go; after compaction it may find more.
+const N_ATTEMPTS: u32 = 5;
+
+/// The kernel's huge pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HugePages {
+    /// Reserved.
+    pub total: u64,
+    /// Reserved and not in use.
+    pub free: u64,
+    /// Bytes of one.
+    pub page_bytes: u64,
+}
+
+/// The huge pages that there are now.
+///
+/// # Errors
+/// When the kernel has none of any size.
+pub fn look(machine: &Machine) -> Result<HugePages> {
+    let text = std::fs::read_to_string(machine.path("/proc/meminfo"))?;
+    let number = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim_start_matches(':').split_whitespace().next()?.parse::<u64>().ok()
+    };
+    match (number("HugePages_Total"), number("HugePages_Free"), number("Hugepagesize")) {
+        (Some(total), Some(free), Some(kb)) if kb > 0 => Ok(HugePages { total, free, page_bytes: kb * 1024 }),
+        _ => bail!("this kernel has no huge pages (`/proc/meminfo` does not name their size)"),
+    }
+}
+
+/// Has `n_pages` reserved beyond those that others use.
+///
+/// # Errors
+/// When the kernel does not find so many; what was reserved is put back with the rest.
+pub fn reserve(machine: &Machine, keeper: &mut Keeper, n_pages: u64) -> Result<()> {
+    let present = look(machine)?;
+    let wanted = present.total - present.free + n_pages;
+    if present.total >= wanted {
+        return Ok(());
+    }
+    for _ in 0..N_ATTEMPTS {
+        keeper.try_set(NR_HUGE_PAGES, &wanted.to_string())?;
+        if look(machine)?.free >= n_pages {
+            return Ok(());
+        }
+        // It may not be there, or not help.
+        machine.write(COMPACT, "1").ok();
+    }
+    let found = look(machine)?;
+    bail!(
+        "the server needs {n_pages} huge pages of {} kB, but the kernel found only {}: memory is in use or in pieces; \
+         lower shared_buffers, free memory, or reserve them when the machine starts (vm.nr_hugepages)",
+        found.page_bytes / 1024,
+        found.free
+    )
+}

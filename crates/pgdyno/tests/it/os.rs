@@ -1,0 +1,106 @@
+//! Values of the operating system: refused, set, verified, and put back, also after a kill. These tests change the
+//! machine for some seconds, so they need root and run one after the other.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use model::phase::Phase;
+use nix::sys::signal::Signal;
+use nix::unistd::geteuid;
+
+use crate::tool::{Place, wait_until};
+
+const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
+const HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
+
+const RUN: &str = "run --bin-dir /usr/lib/postgresql/15/bin -c 2 --ramp-up 0s --scale 1 --repeats 1 \
+                   --set server.settings.shared_buffers=64MB --set prepare.settle=false";
+
+fn value(path: &str) -> String {
+    fs::read_to_string(path).unwrap().trim().to_string()
+}
+
+fn args<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    let mut args: Vec<&str> = RUN.split_whitespace().collect();
+    args.extend(more);
+    args
+}
+
+/// Whether values can be set at all; a container may have its kernel's files closed.
+fn may_set() -> bool {
+    let may = geteuid().is_root() && fs::OpenOptions::new().write(true).open(HUGE_PAGES).is_ok();
+    if !may {
+        eprintln!("skipped: values of the kernel can be written by root alone, and not in every container");
+    }
+    may
+}
+
+#[test]
+fn what_this_machine_does_not_have_is_refused_by_the_plan() {
+    let place = Place::new();
+    let mut plan = args(&["--set", "os.io_scheduler=[\"none\",\"cfq9\"]", "--set", "os.swappiness=[10,300]"]);
+    plan[0] = "plan";
+    let refused = place.run(&plan).expect(1);
+    assert!(refused.stderr.contains("os.swappiness = 300: 300 is not in 0..200"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("os.io_scheduler = cfq9: "), "{}", refused.stderr);
+    let nodes = fs::read_to_string("/sys/devices/system/node/online").unwrap_or_else(|_| "0".to_string());
+    if nodes.trim() == "0" {
+        let mut plan = args(&["--set", "os.numa=[\"local\",\"remote\"]"]);
+        plan[0] = "plan";
+        let refused = place.run(&plan).expect(1);
+        assert!(
+            refused.stderr.contains("os.numa = remote: this machine has one NUMA node"),
+            "{}",
+            refused.stderr
+        );
+    }
+    let away = ["plan", "--server", "host=db.invalid dbname=x", "--scale", "1", "--set", "os.swappiness=10"];
+    place.run(&away).expect(1);
+    place.expect_clean();
+}
+
+#[test]
+fn huge_pages_are_reserved_for_the_run_that_asks_for_them_and_given_back_also_after_a_kill() {
+    if !may_set() {
+        return;
+    }
+    let before = (value(SWAPPINESS), value(HUGE_PAGES));
+    let place = Place::new();
+    let set = ["--set", "os.huge_pages=[\"off\",\"on\"]", "--set", "os.swappiness=[7]"];
+    let run = args(&[&set[..], &["--measure", "2s", "-o", "out"]].concat());
+    let ran = place.run(&run).expect(0);
+    assert!(!ran.stderr.contains("not put back"), "{}", ran.stderr);
+    assert_eq!((value(SWAPPINESS), value(HUGE_PAGES)), before);
+    let data = store::load_experiment(&place.path("out")).unwrap();
+    assert_eq!(data.plan.factors, ["os.huge_pages"]);
+    for run in &data.runs {
+        let (record, wanted) = (&run.record, &run.record.case.os["huge_pages"]);
+        let host: &BTreeMap<String, String> = &record.host.as_ref().unwrap().facts;
+        assert_eq!(host["swappiness"], "7");
+        let pages: u64 = host["huge_pages_total"].parse().unwrap();
+        let setting = record.server.as_ref().unwrap().setting("huge_pages").unwrap();
+        assert_eq!(
+            (setting, pages > before.1.parse().unwrap()),
+            (wanted.as_str(), wanted == "on"),
+            "{pages}"
+        );
+        let restore = &record.phase(Phase::Restore).unwrap().detail;
+        assert!(restore["huge_pages"].starts_with(wanted), "{restore:?}");
+        assert_eq!(restore[SWAPPINESS], format!("7 (was {})", before.0));
+    }
+
+    let kill =
+        args(&["--set", "os.huge_pages=on", "--set", "os.swappiness=7", "--measure", "30s", "-o", "killed"]);
+    let killed = place.start(place.command(&kill));
+    wait_until("the load", || {
+        place.path("killed/runs/0001/intervals.jsonl").metadata().is_ok_and(|m| m.len() > 0)
+    });
+    killed.signal(Signal::SIGKILL);
+    killed.wait();
+    assert_eq!(value(SWAPPINESS), "7", "nobody was there to put it back");
+    let cleaned = place.run(&["clean"]).expect(0);
+    assert!(cleaned.stderr.contains("put back `/proc/sys/vm/swappiness`"), "{}", cleaned.stderr);
+    assert_eq!((value(SWAPPINESS), value(HUGE_PAGES)), before);
+    assert_eq!(place.run(&["clean"]).expect(0).stderr, "");
+    place.expect_clean();
+}
