@@ -2,7 +2,7 @@
 """TPC-C by pgdyno, and by go-tpc if it is there, on one server over TCP, interleaved.
 
 Starts a throw-away PostgreSQL with the binaries in --bindir, loads --warehouses with each program and takes the time, then
-runs rounds in random order: pgdyno with statements, functions and procedures, tproc-c, and go-tpc. Prints medians of
+runs rounds in random order: pgdyno with statements, functions and procedures, tproc-c with both, and go-tpc. Prints medians of
 New-Orders per minute, CPU seconds of the client and of the server for 1,000 New-Orders, and the client's largest memory.
 Each program has a database of its own, which grows from round to round. Needs python3 and PostgreSQL's server programs.
 
@@ -126,6 +126,7 @@ def main():
         sides = {calls: lambda calls=calls: bench.run("tpcc", "tpcc", [f"workload.calls={calls}"])
                  for calls in ("statements", "functions", "procedures")}
         sides["tproc-c"] = lambda: bench.run("tprocc", "tproc-c", [])
+        sides["tproc-c, procedures"] = lambda: bench.run("tprocc", "tproc-c", ["workload.calls=procedures"])
         if args.hammerdb:
             bench.sql("postgres", "create database hammerdb template tprocc")
             bench.sql("hammerdb", "drop function dbms_random, neword, payment, delivery, ostat, slev")

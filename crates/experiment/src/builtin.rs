@@ -87,7 +87,7 @@ fn quick(n_cpus: u32) -> String {
         r#"[experiment]
 name = "quick"
 title = "How fast is PostgreSQL on this machine?"
-description = "TPC-B-like read-write transactions at three client counts, three runs each, in randomized blocks."
+description = "Throughput and latency by number of clients, in randomized blocks."
 repeats = 3
 
 [server]

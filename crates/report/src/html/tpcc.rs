@@ -4,8 +4,6 @@
 use analysis::summary::{CaseSummary, Study};
 use analysis::tpcc::{InputShare, ProfileSummary, TpccSummary};
 
-use model::case::TpccSpec;
-
 use super::escape::text;
 use super::table;
 use crate::axis::Axis;
@@ -26,13 +24,11 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
         "Runs, NOPM",
         "Orders/min",
         "TPM",
-        "NOPM per warehouse",
+        "Per warehouse",
         "Warehouses",
-        "Calls",
-        "Think",
-        "Isolation",
-        "Driver CPU s per 1,000",
-        "Server CPU s per 1,000",
+        "Driver CPU s",
+        "Server CPU s",
+        "Calls, think, isolation",
     ];
     let mut html = format!(
         "<p class=\"quiet\">TPC-C-like: not a TPC-C result, and not to be compared with published tpmC. NOPM: New-Orders \
@@ -57,7 +53,11 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
 fn overview(axis: &Axis, case: &CaseSummary, tpcc: &TpccSummary) -> Vec<String> {
     let runs: Vec<String> = tpcc.nopm_runs.iter().map(|nopm| format::tps(*nopm)).collect();
     let workload = &case.case.workload;
-    let word = |of: fn(&TpccSpec) -> &'static str| workload.tpcc.as_ref().map_or("as HammerDB", of);
+    let how = match workload.tpcc {
+        Some(spec) => [spec.calls.as_str(), spec.think.as_str(), spec.isolation.as_str()].join(", "),
+        None if workload.procedures => "procedures, as HammerDB".to_string(),
+        None => "functions, as HammerDB".to_string(),
+    };
     let cpu = |s: Option<f64>| s.map_or_else(|| "-".to_string(), format::significant);
     vec![
         super::tables::case_name(axis, case),
@@ -67,15 +67,9 @@ fn overview(axis: &Axis, case: &CaseSummary, tpcc: &TpccSummary) -> Vec<String> 
         format::tps(tpcc.server_tpm.unwrap_or(tpcc.tpm)),
         format::significant(tpcc.nopm_per_warehouse),
         workload.scale.to_string(),
-        text(match workload.tpcc {
-            Some(spec) => spec.calls.as_str(),
-            None if workload.procedures => "procedures",
-            None => "functions",
-        }),
-        text(word(|spec| spec.think.as_str())),
-        text(word(|spec| spec.isolation.as_str())),
         cpu(tpcc.driver_cpu_s),
         cpu(tpcc.server_cpu_s),
+        text(&how),
     ]
 }
 
