@@ -101,7 +101,15 @@ pub(crate) fn finish(
         Some(Verdict::Faster) => args.fail_on == Some(FailOn::Different),
         Some(Verdict::Same | Verdict::Unsure) | None => false,
     };
-    Ok(if comparisons.iter().any(fails) { Exit::Different } else { Exit::Done })
+    if comparisons.iter().any(fails) {
+        return Ok(Exit::Different);
+    }
+    // What could not be judged must not pass for what was.
+    if args.fail_on.is_some() && comparisons.iter().any(|case| case.verdict().is_none()) {
+        say("no verdict: too few runs count for --fail-on");
+        return Ok(Exit::Partial);
+    }
+    Ok(Exit::Done)
 }
 
 /// Results as they are named: a directory, and perhaps the number of a case.

@@ -119,6 +119,11 @@ pub const PAGES: &[Page] = &[
         "Percentiles weigh those clients most that were served most; the waits of the others hide behind them.",
     ),
     page_of(
+        "took-turns",
+        "The slices of the load in run.json, and those of them that were its own.",
+        "Its seconds are half of them idle, so that its throughput is about half of what its server can do.",
+    ),
+    page_of(
         "connection-lost",
         "Connections that ended before the load did, from the driver's events and totals.",
         "What remains is the throughput of fewer clients under the name of all of them.",
@@ -157,6 +162,11 @@ pub const PAGES: &[Page] = &[
         "disk-nearly-full",
         "Free space of the file systems of data, WAL and results.",
         "File systems slow down when nearly full, and a full WAL disk ends the server.",
+    ),
+    page_of(
+        "wal-policy",
+        "The rate of WAL in the ramp-up and the checkpoints of the measure, against what run.wal asks for.",
+        "A run that was to have no checkpoint, or two whole ones, and had another number answers another question.",
     ),
     page_of(
         "foreign-cpu",
@@ -269,6 +279,21 @@ pub const PAGES: &[Page] = &[
         "A missing block takes the cases apart that should have been disturbed alike.",
     ),
     page_of(
+        "resumed",
+        "Runs that state.jsonl begins twice, and beginnings of the experiment after its first.",
+        "The machine may have changed between the runs of one block, and a gap of days looks like none in a table.",
+    ),
+    page_of(
+        "machine-changed",
+        "Processors, memory, kernel, machine and version of pgdyno of each completed run against the first.",
+        "What differs between machines is told as a difference between cases.",
+    ),
+    page_of(
+        "sequential-order",
+        "The order in plan.json and the number of cases.",
+        "All runs of a case share their hour: drift, heat and neighbours become its result.",
+    ),
+    page_of(
         "closed-loop",
         "The pace of each case.",
         "A client that waits sends nothing, so waiting is under-counted: what users would see is worse.",
@@ -292,5 +317,20 @@ pub const PAGES: &[Page] = &[
         "pairs-excluded",
         "Runs of A and B that do not count, and with them their pairs.",
         "If one side fails more often than the other, that is a result too.",
+    ),
+    page_of(
+        "turns-weigh",
+        "The second slices of all pairs against the first ones, by the signed rank test.",
+        "What one side leaves behind (dirty pages, WAL, busy processors) is paid in the turn of the other.",
+    ),
+    page_of(
+        "data-differs",
+        "Rows, sizes, index definitions and checksums of each run before it was tended, against the first run that began from the same data.",
+        "A run on a bloated or half-loaded table measures the table, and repeating it does not show that.",
+    ),
+    page_of(
+        "builds-differ",
+        "Compiler, its flags and assertions of each server, from version() and pg_config.",
+        "A packager that optimizes for size, or another compiler, moves the processor time of the same release by up to 18 %.",
     ),
 ];

@@ -491,7 +491,7 @@ const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
         begin_with(data, &[100, 101, 102], &[8192, 8192, 8192]);
         data.runs.iter_mut().for_each(|run| run.record.case.prepare.restore = false);
     }),
-    ("builds-differ", Severity::Doubt, "18.6: gcc (GCC) 12.2.0 -O2", |data| {
+    ("builds-differ", Severity::Doubt, "18.1: gcc (GCC) 12.2.0 -O2", |data| {
         for (run, (compiler, flags)) in
             data.runs.iter_mut().zip([("12.2.0", "-O2 -g"), ("7.5.0", "-Os"), ("12.2.0", "-O2")])
         {

@@ -2,93 +2,85 @@
 
 use serde_json::Value;
 
-use crate::tool::Place;
+use crate::pg::Pg;
+use crate::tool::{Ended, Place};
 
-/// The shortest runs on the smallest data.
-const SHORT: [&str; 8] = ["--scale", "1", "--measure", "2s", "--ramp-up", "0s", "-c", "2"];
+/// The shortest run.
+const SHORT: [&str; 6] = ["--measure", "2s", "--ramp-up", "0s", "-c", "2"];
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 #[test]
-fn two_settings_are_measured_in_pairs_and_compared_again_later() {
+fn two_settings_of_a_server_of_our_own_are_measured_in_pairs() {
     let place = Place::with_binaries(&["18"]);
-    let mut args = vec!["compare", "--b", "server.settings.jit=off", "--pairs", "6", "-o", "out", "--json"];
-    args.extend(SHORT);
-    let ended = place.run(&args).expect(0);
-    let case = &json(&ended.stdout)["comparisons"][0];
-    assert_eq!((&case["pairing"], &case["n_pairs"]), (&"blocks".into(), &6.into()), "{case}");
-    assert_eq!(case["declared"][0]["what"], "setting jit", "{case}");
-    assert_eq!(case["undeclared"], Value::Array(Vec::new()), "{case}");
-    let ratio = &case["figures"][0]["result"];
-    let end = |name: &str| ratio[name].as_f64().unwrap();
-    assert!(end("low") <= end("ratio") && end("ratio") <= end("high") && end("detectable") > 0.0, "{ratio}");
-
+    let sides = ["compare", "--b", "server.settings.jit=off", "--scale", "1", "--time", "1s", "-o", "out"];
+    let ended = place.run(&[&sides[..], &SHORT].concat()).expect(0);
+    assert!(ended.stdout.contains("B: jit off\n\nno verdict: 1 pair"), "{}", ended.stdout);
+    let gate = place.run(&["compare", "out", "--fail-on", "slower"]).expect(2);
+    assert!(gate.stderr.contains("no verdict"), "{}", gate.stderr);
+    assert!(ended.stdout.contains("declared: setting jit: not set and off"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("undeclared"), "{}", ended.stdout);
     let data = place.results("out");
-    assert_eq!(data.runs.len(), 12);
-    for pair in data.runs.chunks(2) {
-        let [a, b] = pair else { panic!("runs come in pairs") };
-        assert_eq!((a.record.spec.block, a.record.spec.seed), (b.record.spec.block, b.record.spec.seed));
-        assert_eq!(a.record.spec.case + b.record.spec.case, 3);
-    }
-    let jit =
-        |run: &model::run::RunData| run.record.server.as_ref().unwrap().setting("jit").map(str::to_string);
-    for run in &data.runs {
-        assert_eq!(jit(run).as_deref(), Some(if run.record.spec.case == 1 { "on" } else { "off" }));
+    let [first, second] = data.runs.as_slice() else { panic!("the time ends after one pair") };
+    let (first, second) = (&first.record, &second.record);
+    assert_eq!((first.spec.block, first.spec.seed), (second.spec.block, second.spec.seed));
+    for run in [first, second] {
+        let jit = run.server.as_ref().and_then(|server| server.setting("jit"));
+        assert_eq!(jit, Some(if run.spec.case == 1 { "on" } else { "off" }));
     }
     place.expect_clean();
+}
+
+/// A comparison of two scripts that sleep, on a server that is there.
+fn sleepers(place: &Place, pg: &Pg, output: &str, more: &[&str]) -> Ended {
+    let script = place.write("sleep.sql", "SELECT pg_sleep(:delay / 1000.0);\n").display().to_string();
+    let target = format!("server.url={}", pg.admin_target(&pg.database()));
+    let args = ["compare", "-f", &script, "--set", &target, "--set", "workload.data=\"none\"", "-o", output];
+    let prepare = ["--set", "prepare.settle=false", "--set", "workload.defines.delay=3"];
+    place.run(&[&args[..], &prepare, &SHORT, more].concat())
+}
+
+#[test]
+fn a_slower_server_fails_the_comparison_now_and_later() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let sides = ["--b", "workload.defines.delay=12", "--pairs", "6", "--fail-on", "slower", "--json"];
+    let ended = sleepers(&place, &pg, "out", &sides).expect(4);
+    let case = &json(&ended.stdout)["comparisons"][0];
+    assert_eq!((&case["pairing"], &case["n_pairs"]), (&"blocks".into(), &6.into()), "{case}");
+    let ratio = &case["figures"][0]["result"];
+    let end = |name: &str| ratio[name].as_f64().unwrap();
+    assert_eq!(ratio["verdict"], "slower", "{case}");
+    assert!(end("low") <= end("ratio") && end("ratio") <= end("high") && end("detectable") > 0.0, "{ratio}");
 
     let again = place.run(&["compare", "out", "--json"]).expect(0);
     assert_eq!(json(&again.stdout)["comparisons"][0], *case, "the same numbers from the directory");
     let text = place.run(&["compare", "out:1", "out:2"]).expect(0).stdout;
-    assert!(text.contains("B: jit off") && text.contains("smallest difference"), "{text}");
+    assert!(text.contains("slower (95 % interval -") && text.contains("smallest difference"), "{text}");
     // The other way round, the other end of the interval.
-    let back = json(&place.run(&["compare", "out:2", "out:1", "--json"]).expect(0).stdout);
-    let inverse = back["comparisons"][0]["figures"][0]["result"]["low"].as_f64().unwrap();
+    place.run(&["compare", "out:2", "out:1", "--fail-on", "slower"]).expect(0);
+    let back = place.run(&["compare", "out:2", "out:1", "--fail-on", "different", "--json"]).expect(4);
+    let inverse = json(&back.stdout)["comparisons"][0]["figures"][0]["result"]["low"].as_f64().unwrap();
     assert!((inverse * end("high") - 1.0).abs() < 1e-9);
 }
 
 #[test]
-fn a_slower_server_fails_the_comparison_and_a_noise_floor_is_kept() {
-    let place = Place::with_binaries(&["18"]);
-    let slow = place.write("slow.sql", "SELECT pg_sleep(:delay / 1000.0);\n");
-    let slow = slow.display().to_string();
-    let args = [
-        &[
-            "compare",
-            "-f",
-            &slow,
-            "--set",
-            "workload.data=\"none\"",
-            "--a",
-            "workload.defines.delay=2",
-            "--b",
-        ][..],
-        &["workload.defines.delay=8", "--pairs", "6", "-o", "slow", "--fail-on", "slower"],
-        &["--measure", "2s", "--ramp-up", "0s", "-c", "2"],
-    ]
-    .concat();
-    let ended = place.run(&args).expect(4);
-    assert!(ended.stdout.contains("% slower (95 % interval -"), "{}", ended.stdout);
-    place.run(&["compare", "slow:2", "slow:1", "--fail-on", "slower"]).expect(0);
-    place.run(&["compare", "slow:2", "slow:1", "--fail-on", "different"]).expect(4);
-
-    let floor =
-        [&["compare", "--aa", "--time", "30min", "--precision", "90%", "-o", "aa"][..], &SHORT].concat();
-    let ended = place.run(&floor).expect(0);
-    let data = place.results("aa");
+fn the_same_twice_stops_on_width_and_leaves_a_noise_floor() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let ended = sleepers(&place, &pg, "out", &["--aa", "--time", "30min", "--precision", "90%"]).expect(0);
+    let data = place.results("out");
     assert!(data.plan.runs.len() > data.runs.len(), "it stopped on width: {}", ended.stderr);
+    assert_eq!(data.runs.len(), 12);
     assert!(
         ended.stdout.contains("A: side A") && ended.stdout.contains("noise floor of"),
         "{}",
         ended.stdout
     );
-    let later = place.run(&["compare", "slow"]).expect(0).stdout;
-    assert!(later.contains("A/A pairs (tpcb, 2 clients)"), "{later}");
-    let report = std::fs::read_to_string(place.path("aa/report.md")).unwrap();
+    let later = place.run(&["compare", "out"]).expect(0).stdout;
+    assert!(later.contains("A/A pairs (scripts, 2 clients)"), "{later}");
+    let report = std::fs::read_to_string(place.path("out/report.md")).unwrap();
     assert!(!report.contains("runs are missing"), "{report}");
-    place.expect_clean();
 }
 
 #[test]
