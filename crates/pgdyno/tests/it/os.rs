@@ -8,7 +8,7 @@ use model::phase::Phase;
 use nix::sys::signal::Signal;
 use nix::unistd::geteuid;
 
-use crate::tool::{Place, wait_until};
+use crate::tool::{Place, tell, wait_until};
 
 const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
 const HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
@@ -30,7 +30,7 @@ fn args<'a>(more: &[&'a str]) -> Vec<&'a str> {
 fn may_set() -> bool {
     let may = geteuid().is_root() && fs::OpenOptions::new().write(true).open(HUGE_PAGES).is_ok();
     if !may {
-        eprintln!("skipped: values of the kernel can be written by root alone, and not in every container");
+        tell("skipped: values of the kernel can be written by root alone, and not in every container");
     }
     may
 }

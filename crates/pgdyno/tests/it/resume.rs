@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use model::plan::{Plan, RunState};
 use nix::sys::signal::Signal;
 
-use crate::tool::{Ended, Place, expect_sound};
+use crate::tool::{Ended, Place, expect_sound, tell};
 
 /// Short runs on little data: what is tested is what lies between them.
 fn experiment(repeats: u32) -> String {
@@ -22,11 +22,6 @@ fn experiment(repeats: u32) -> String {
 
 /// Random enough for moments; printed, so that a failure can be understood.
 struct Moments(u64);
-
-/// A line for who runs a test with `--nocapture`.
-fn tell(line: &str) {
-    std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
-}
 
 impl Moments {
     fn seeded() -> Moments {

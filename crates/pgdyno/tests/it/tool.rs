@@ -3,6 +3,7 @@
 
 use std::fs::{self, Permissions};
 use std::io::Read;
+use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -342,4 +343,9 @@ pub(crate) fn expect_identity(run: &RunData) {
 pub(crate) fn history_growth(run: &RunData) -> u64 {
     let rows = |rows: &std::collections::BTreeMap<String, u64>| rows["pgbench_history"];
     rows(&run.record.rows_after) - rows(&run.record.rows_before)
+}
+
+/// A line for who runs a test with `--nocapture`.
+pub(crate) fn tell(line: &str) {
+    std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
 }

@@ -7,7 +7,7 @@ use model::event::EventKind;
 use model::phase::Phase;
 use model::plan::RunState;
 
-use crate::tool::{Place, wait_until};
+use crate::tool::{Place, tell, wait_until};
 
 const RUN: &str =
     "run --bin-dir /usr/lib/postgresql/15/bin -c 4 --scale 2 --repeats 1 --set prepare.settle=false";
@@ -70,7 +70,7 @@ fn small_file_system(place: &Place, megabytes: u64) -> Option<Mount> {
 fn a_run_ends_in_order_before_the_device_of_its_wal_is_full() {
     let place = Place::new();
     let Some(mount) = small_file_system(&place, 900) else {
-        return eprintln!("skipped: file systems in files cannot be mounted here");
+        return tell("skipped: file systems in files cannot be mounted here");
     };
     let wal = format!("server.wal_directory={}", mount.0.display());
     let more = ["--set", "server.settings.max_wal_size=256MB", "--set", &wal];
