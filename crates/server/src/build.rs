@@ -399,7 +399,7 @@ install:
     #[test]
     fn each_commit_is_built_once_with_the_same_options() {
         let place = tempfile::tempdir().unwrap();
-        let (cache, repository) = (Cache::at(&place.path().join("cache")), place.path().join("repository"));
+        let (cache, repository) = (Cache::at(place.path().join("cache")), place.path().join("repository"));
         tree(&repository, "15.1");
         run_git(&repository, &["init", "-q"]);
         run_git(&repository, &["add", "-A"]);
@@ -436,7 +436,7 @@ install:
     #[test]
     fn what_cannot_be_built_is_said_with_the_compilers_words() {
         let place = tempfile::tempdir().unwrap();
-        let cache = Cache::at(&place.path().join("cache"));
+        let cache = Cache::at(place.path().join("cache"));
         let dir = place.path().join("tree");
         let refused = |dir: &Path, stop: &AtomicBool| {
             let source = Source { tree: &dir.display().to_string(), revision: None };

@@ -94,7 +94,7 @@ fn where_blocks_can_be_shared_a_snapshot_is_put_back_in_no_time() {
     let place = place();
     let mount = match LoopMount::new(place.path(), 1 << 30, &["mkfs.xfs", "-q"]) {
         Ok(mount) => mount,
-        Err(reason) => return eprintln!("skipped: XFS cannot be mounted here: {reason}"),
+        Err(reason) => return crate::tell(&format!("skipped: XFS cannot be mounted here: {reason}")),
     };
     fs::set_permissions(&mount.dir, Permissions::from_mode(0o755)).unwrap();
     let mut cluster =
@@ -112,7 +112,7 @@ fn where_blocks_can_be_shared_a_snapshot_is_put_back_in_no_time() {
         best_s = restored.seconds.min(best_s);
     }
     let gigabytes = taken.bytes as f64 / 1e9;
-    eprintln!("{best_s:.2} s for {gigabytes:.2} GB: {:.2} s per GB", best_s / gigabytes);
+    crate::tell(&format!("{best_s:.2} s for {gigabytes:.2} GB: {:.2} s per GB", best_s / gigabytes));
     // A second for each GB, and what opening a thousand files takes on a busy machine.
     assert!(best_s < gigabytes + 0.5, "{best_s} s for {gigabytes} GB");
     assert_eq!(run(&cluster, StopMode::Fast, &[]), before);

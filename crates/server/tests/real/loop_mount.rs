@@ -24,7 +24,7 @@ impl LoopMount {
 impl Drop for LoopMount {
     fn drop(&mut self) {
         if let Err(error) = run(Command::new("umount").arg(&self.dir)) {
-            eprintln!("{error}");
+            crate::tell(&error.to_string());
         }
     }
 }

@@ -9,3 +9,8 @@ mod life;
 mod loop_mount;
 mod support;
 mod tending;
+
+/// A line for who runs a test with `--nocapture`.
+fn tell(line: &str) {
+    std::io::Write::write_all(&mut std::io::stderr(), format!("{line}\n").as_bytes()).unwrap();
+}
