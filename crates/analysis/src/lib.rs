@@ -9,6 +9,7 @@ pub mod comparison;
 pub mod finding;
 pub mod findings;
 mod histogram;
+pub mod history;
 pub mod marks;
 mod resources;
 mod run;
