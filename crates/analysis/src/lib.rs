@@ -10,6 +10,7 @@ pub mod factors;
 pub mod finding;
 pub mod findings;
 mod histogram;
+pub mod history;
 pub mod marks;
 mod resources;
 mod run;

@@ -31,6 +31,8 @@ pub(crate) enum Command {
         #[arg(value_name = "FINDING")]
         finding: Option<String>,
     },
+    /// Show stored runs of the same case over time, and where their level changed.
+    History(HistoryArgs),
     /// List the results in a directory.
     List(ListArgs),
     /// Load a workload's tables into a database.
@@ -316,6 +318,20 @@ fn share(text: &str) -> Result<f64, String> {
         Ok(share) if share > 0.0 && share < 1.0 => Ok(share),
         _ => Err(format!("`{text}` is not a share between 0 and 100 % (example: 2%)")),
     }
+}
+
+/// Options of `history`.
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArgs {
+    /// Name of the experiment, as `list` shows it.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Where results are.
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    pub(crate) dir: PathBuf,
+    /// Print as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Options of `list`.

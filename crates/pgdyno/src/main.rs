@@ -7,6 +7,7 @@ mod cli;
 mod compare;
 mod explain;
 mod finding;
+mod history;
 mod init;
 mod list;
 mod pgbench;
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         Command::Report(args) => explain::report(&args),
         Command::Compare(args) => compare::compare(&args),
         Command::Explain { finding } => finding::explain(finding.as_deref()),
+        Command::History(args) => history::history(&args),
         Command::List(args) => list::list(&args),
         Command::Init(args) => init::init(&args),
         Command::Check(args) => check::check(&args),

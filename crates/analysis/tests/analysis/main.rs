@@ -4,6 +4,7 @@
 
 mod comparison;
 mod findings;
+mod history;
 mod numbers;
 mod quiet;
 mod tpcc;

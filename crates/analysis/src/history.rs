@@ -1,0 +1,120 @@
+//! The history of a case over stored experiments: its runs in the order of time, and where their level changed.
+
+use model::case::Case;
+use model::run::ExperimentData;
+use serde::Serialize;
+use stats::ChangeRule;
+
+use crate::case::counts;
+use crate::summary::Study;
+
+/// One run of a history.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Point {
+    /// Where the experiment is, as the caller names it.
+    pub experiment: String,
+    /// Number of the run.
+    pub run: u32,
+    /// When its load began, nanoseconds since the Unix epoch.
+    pub t_unix_ns: u64,
+    /// Release and build of the server: `18.6`, with the first digits of the executable's hash where it is known.
+    pub revision: String,
+    /// Committed transactions per second.
+    pub tps: f64,
+}
+
+/// One change of level.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Change {
+    /// The last run before it.
+    pub last_before: Point,
+    /// The first run after it.
+    pub first_after: Point,
+    /// Median throughput since the change before.
+    pub before: f64,
+    /// Median throughput up to the next change.
+    pub after: f64,
+    /// `p` of the t test between both.
+    pub p: f64,
+}
+
+/// The history of one case.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct History {
+    /// The case in words.
+    pub label: String,
+    /// Name of the machine; figures of two machines are never one history.
+    pub hostname: String,
+    /// Runs that count, the oldest first.
+    pub points: Vec<Point>,
+    /// Changes of level, in order: at least 2 %, p below 0.001, four runs on each side.
+    pub changes: Vec<Change>,
+}
+
+/// Histories of all cases of these experiments; cases with the same load, levels and machine belong together.
+pub fn histories(experiments: &[(String, ExperimentData, Study)]) -> Vec<History> {
+    let mut histories: Vec<(Key, History)> = Vec::new();
+    for (name, data, study) in experiments {
+        for run in study.runs.iter().filter(|run| counts(run)) {
+            let record = data.runs.iter().map(|run| &run.record).find(|record| record.spec.run == run.run);
+            let Some((record, case)) = record.zip(data.plan.case(run.case)) else { continue };
+            let (Some(t_unix_ns), Some(tps)) = (record.go_unix_ns, run.tps) else { continue };
+            let hostname = record.host.as_ref().map(|host| host.hostname.clone()).unwrap_or_default();
+            let revision = record.server.as_ref().map(|server| {
+                let hash =
+                    server.executable_sha256.as_ref().map(|hash| format!(" {}", &hash[..hash.len().min(8)]));
+                format!("{}{}", server.release(), hash.unwrap_or_default())
+            });
+            let point = Point {
+                experiment: name.clone(),
+                run: run.run,
+                t_unix_ns,
+                revision: revision.unwrap_or_default(),
+                tps,
+            };
+            let key = Key::of(case, &hostname);
+            match histories.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, history)) => history.points.push(point),
+                None => {
+                    let label = case.label();
+                    histories
+                        .push((key, History { label, hostname, points: vec![point], changes: Vec::new() }));
+                }
+            }
+        }
+    }
+    histories.into_iter().map(|(_, history)| with_changes(history)).collect()
+}
+
+/// What must be the same for two runs to belong to one history: all that is asked for but the server's release.
+#[derive(PartialEq)]
+struct Key {
+    case: Case,
+    hostname: String,
+}
+
+impl Key {
+    fn of(case: &Case, hostname: &str) -> Key {
+        // A version or a build is what changes over a history, unless it is a level by itself.
+        let server = model::case::ServerSpec {
+            source: model::case::ServerSource::Url(Default::default()),
+            ..case.server.clone()
+        };
+        Key { case: Case { id: 0, server, ..case.clone() }, hostname: hostname.to_string() }
+    }
+}
+
+fn with_changes(mut history: History) -> History {
+    history.points.sort_by_key(|point| point.t_unix_ns);
+    let tps: Vec<f64> = history.points.iter().map(|point| point.tps).collect();
+    let changes = stats::change_points(&tps, ChangeRule::default());
+    let change = |change: &stats::ChangePoint| Change {
+        last_before: history.points[change.at - 1].clone(),
+        first_after: history.points[change.at].clone(),
+        before: change.before,
+        after: change.after,
+        p: change.p,
+    };
+    history.changes = changes.iter().map(change).collect();
+    history
+}

@@ -1,0 +1,63 @@
+//! Histories over synthetic experiments.
+
+use analysis::history::histories;
+use analysis::study;
+use analysis::summary::Study;
+use model::run::ExperimentData;
+
+use crate::quiet::{self, S, set_committed, tps};
+
+/// An experiment of three runs, so many days after the first one.
+fn experiment(day: u64, level: u64, change: fn(&mut ExperimentData)) -> (String, ExperimentData, Study) {
+    let runs = (1..=3).map(|number| {
+        let mut run = quiet::run(number);
+        run.histograms.clear();
+        set_committed(&mut run, 0..35, |t| level + tps(t) - 1000 + u64::from(number));
+        run.record.server.as_mut().unwrap().version_num += day as u32 / 4;
+        run
+    });
+    let mut data = quiet::experiment(3, runs.collect());
+    change(&mut data);
+    let explained = study(&data);
+    // Moved after it was explained, with what belongs to it.
+    data.runs.iter_mut().for_each(|run| {
+        let go = run.record.go_unix_ns.unwrap();
+        run.record.go_unix_ns = Some(go + day * 86_400 * S + u64::from(run.record.spec.run) * 60 * S);
+    });
+    (format!("day {day}"), data, explained)
+}
+
+#[test]
+fn a_change_of_level_is_found_with_its_medians_and_revisions() {
+    let level = |day| if day < 4 { 1000 } else { 900 };
+    let mut experiments: Vec<_> = (0..8).map(|day| experiment(day, level(day), |_| {})).collect();
+    // Listed in any order.
+    experiments.reverse();
+    let found = histories(&experiments);
+    assert_eq!((found.len(), found[0].points.len()), (1, 24));
+    assert!(found[0].points.is_sorted_by_key(|point| point.t_unix_ns));
+    let [change] = found[0].changes.as_slice() else { panic!("{:?}", found[0].changes) };
+    assert_eq!(
+        (change.last_before.experiment.as_str(), change.first_after.experiment.as_str()),
+        ("day 3", "day 4")
+    );
+    assert_eq!(
+        (change.last_before.revision.as_str(), change.first_after.revision.as_str()),
+        ("18.1", "18.2")
+    );
+    assert!((change.after / change.before - 0.9).abs() < 0.01 && change.p < 0.001, "{change:?}");
+}
+
+#[test]
+fn a_level_that_stays_has_no_change_and_other_loads_have_other_histories() {
+    let steady: Vec<_> = (0..6).map(|day| experiment(day, 1000, |_| {})).collect();
+    assert_eq!(histories(&steady)[0].changes, []);
+    let mut mixed = steady;
+    mixed.push(experiment(7, 500, |data| data.plan.cases[0].workload.scale = 7));
+    mixed.push(experiment(8, 500, |data| {
+        data.runs.iter_mut().for_each(|run| run.record.host.as_mut().unwrap().hostname = "other".to_string());
+    }));
+    let found = histories(&mixed);
+    assert_eq!(found.iter().map(|history| history.points.len()).collect::<Vec<usize>>(), [18, 3, 3]);
+    assert!(found.iter().all(|history| history.changes.is_empty()));
+}
