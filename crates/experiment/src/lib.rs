@@ -12,6 +12,7 @@ pub mod expand;
 pub mod file;
 pub mod fit;
 pub mod hold;
+pub mod kept;
 pub mod load;
 pub mod obstacles;
 pub mod one_run;

@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
-use model::case::{Case, ServerSource, WorkloadKind, WorkloadSpec};
+use model::case::{Case, ServerSource, WorkloadSpec};
 use model::script::CaseData;
 use server::workspace::{Claim, ClusterKey, Workspace};
 use server::{Binaries, Cache, Cluster, CopyReport, InitOptions, Server, StopMode};
@@ -314,6 +314,7 @@ impl Embedded {
         // Data, its snapshot, and WAL while loading.
         let needed_bytes = 3 * data_bytes(&case.workload) + (2 << 30);
         let mut cluster = claim.cluster(&binaries, &options, needed_bytes)?;
+        await_orphan(&cluster, site)?;
         if cluster.has_snapshot(LOADED) {
             watch(Progress::Step(format!("using the data of {} loaded before", data_words(&case.workload))));
             return Ok(Embedded { server: None, cluster, key, was_loaded_before: true, _claim: claim });
@@ -424,6 +425,20 @@ impl Embedded {
     }
 }
 
+/// How long the server of a pgdyno that was killed may take to end: on its parent's death it is told to end at once, and
+/// its postmaster kills children that do not within 5 s; a busy machine is slower.
+const ORPHAN_MAX: Duration = Duration::from_secs(20);
+
+/// Waits for the end of a server that still runs on a cluster whose owner is gone: the cluster is ours, so nobody else's.
+fn await_orphan(cluster: &Cluster, site: &Site) -> Result<()> {
+    let begun = Instant::now();
+    while cluster.running_pid().is_some() && begun.elapsed() < ORPHAN_MAX {
+        site.go_on()?;
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(())
+}
+
 /// The same question finds the same cluster again.
 fn cluster_key(binaries: &Binaries, case: &Case) -> Result<ClusterKey> {
     let mut parts = data_key(&case.workload);
@@ -497,69 +512,4 @@ fn labels(case: &Case) -> BTreeMap<String, String> {
     .into();
     labels.extend(load::layout_facts(case.workload.layout));
     labels
-}
-
-/// A cluster that earlier runs left as it was after the last one.
-pub struct Kept {
-    /// The cluster.
-    pub cluster: Cluster,
-    /// The workload that ran on it last.
-    pub workload: Option<WorkloadKind>,
-    _claim: Claim,
-}
-
-impl Kept {
-    /// The cluster used last, among those of `source` and with data of `scale` where these are given.
-    ///
-    /// # Errors
-    /// When there is none, or another process uses it.
-    pub fn latest(cache: &Cache, source: Option<&ServerSource>, scale: Option<u32>) -> Result<Kept> {
-        let workspace = Workspace::in_cache(cache)?;
-        let wanted = |labels: &BTreeMap<String, String>| {
-            let source_fits = match source {
-                None => true,
-                Some(ServerSource::Version(version)) => labels.get("version") == Some(&version.to_string()),
-                Some(ServerSource::BinDir(dir)) => labels.get("bin_dir") == Some(&dir.display().to_string()),
-                Some(ServerSource::Url(_)) => false,
-            };
-            source_fits && scale.is_none_or(|scale| labels.get("scale") == Some(&scale.to_string()))
-        };
-        let used = |labels: &BTreeMap<String, String>| labels.get("used_unix_ns")?.parse::<u128>().ok();
-        let entry = workspace
-            .list()?
-            .into_iter()
-            .filter_map(|entry| Some((entry.facts.as_ref()?.labels.clone(), entry)))
-            .filter(|(labels, _)| wanted(labels))
-            .max_by_key(|(labels, _)| used(labels));
-        let Some((labels, entry)) = entry else {
-            bail!(
-                "there is no embedded server with such data; run `pgdyno run` or `pgdyno init` first, or give --server"
-            );
-        };
-        let claim = workspace.claim_name(&entry.name)?;
-        let binaries = match (labels.get("bin_dir"), labels.get("version")) {
-            (Some(dir), _) => Binaries::from_bin_dir(Path::new(dir))?,
-            (None, Some(version)) => {
-                server::fetch(cache, &version.parse().map_err(anyhow::Error::msg)?, &mut |_| {})?
-            }
-            (None, None) => bail!("cluster `{}` does not say which binaries run it", entry.root.display()),
-        };
-        Ok(Kept {
-            cluster: Cluster::open(&binaries, &entry.root)?,
-            workload: labels.get("workload").and_then(|kind| kind.parse().ok()),
-            _claim: claim,
-        })
-    }
-
-    /// Starts its server with default settings.
-    ///
-    /// # Errors
-    /// When it does not start.
-    pub fn start(&self) -> Result<Server> {
-        let version_num = self.cluster.binaries.version_num;
-        let mut settings =
-            server::defaults::embedded_defaults(version_num, server::defaults::memory_bytes(), 1);
-        server::space::fit_wal(&self.cluster, &BTreeMap::new(), &mut settings)?;
-        Ok(Server::start(&self.cluster, &settings)?)
-    }
 }
