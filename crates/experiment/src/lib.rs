@@ -27,4 +27,5 @@ pub mod scripts;
 pub mod session;
 pub mod stage;
 mod survey;
+mod targets;
 pub mod tpcc;
