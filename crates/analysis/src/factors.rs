@@ -17,6 +17,21 @@ pub fn baseline(study: &Study) -> Option<&CaseSummary> {
     }
 }
 
+/// What `case` is compared with: the case that has the baseline's levels of the factors by which it was chosen, and all
+/// other levels of `case`; else the baseline itself.
+pub fn counterpart<'a>(study: &'a Study, baseline: &'a CaseSummary, case: &CaseSummary) -> &'a CaseSummary {
+    let chosen = &study.plan.baseline_factors;
+    if chosen.is_empty() {
+        return baseline;
+    }
+    let mut wanted = case.case.levels.clone();
+    for key in chosen {
+        wanted.extend(baseline.case.levels.get(key).map(|level| (key.clone(), level.clone())));
+    }
+    let found = study.cases.iter().find(|other| other.case.levels == wanted && other.tps_median.is_some());
+    found.unwrap_or(baseline)
+}
+
 /// The number that a case is judged by: NOPM for TPC-C, else committed transactions per second.
 pub fn score(case: &CaseSummary) -> Option<f64> {
     let tps = case.tps_median?;

@@ -185,6 +185,31 @@ fn spread(bundles: &[Vec<usize>], levels: &[usize], n_dimensions: usize) -> Comb
     combination
 }
 
+/// The factors that a baseline's selector names.
+pub(crate) fn factors_of(selector: Option<&Selector>, dimensions: &[Dimension]) -> Vec<String> {
+    let Some(selector) = selector else { return Vec::new() };
+    let is_named = |d: &&Dimension| d.is_factor() && selector.levels.keys().any(|key| names(key, &d.key));
+    dimensions.iter().filter(is_named).map(|d| d.key.clone()).collect()
+}
+
+/// Number of the first case that a baseline's selector selects, from 1; 0 without a selector.
+///
+/// # Errors
+/// When it names no factor, or selects nothing.
+pub(crate) fn baseline(
+    selector: Option<&Selector>,
+    dimensions: &[Dimension],
+    combinations: &[Combination],
+) -> Result<u32, String> {
+    let Some(selector) = selector else { return Ok(0) };
+    check_keys("experiment.baseline", selector, dimensions)?;
+    combinations
+        .iter()
+        .position(|combination| selector.selects(&levels_of(dimensions, combination)))
+        .map(|n| n as u32 + 1)
+        .ok_or_else(|| "experiment.baseline: no case has these levels".to_string())
+}
+
 /// The runs of `n_cases` cases in their order. Their seeds are those of the block order, so that a case's random streams
 /// do not depend on when it is run.
 pub(crate) fn runs(n_cases: u32, repeats: u32, seed: u64, order: RunOrder) -> Vec<RunSpec> {
@@ -276,5 +301,19 @@ mod tests {
             let same = |other: &&RunSpec| (other.case, other.block) == (run.case, run.block);
             assert_eq!(blocks.iter().find(same).unwrap().seed, run.seed);
         }
+    }
+
+    #[test]
+    fn a_baseline_is_a_case_and_the_factors_that_chose_it() {
+        let file = "baseline = {version = \"18\"}\nzip = [[\"jit\", \"clients\"]]\n[server]\nversion = [\"12\", \"18\"]\n\
+                    settings.jit = [\"on\", \"off\"]\n[workload]\nclients = [1, 8]\n";
+        let plan = crate::sample::plan(file);
+        assert_eq!((plan.cases.len(), plan.baseline), (4, 3));
+        assert_eq!(plan.baseline_factors, ["server.version"]);
+        assert_eq!(plan.cases[3].label(), "jit off, version 18, 8 clients");
+        let gone: Selector = toml::from_str("version = '9.6'").unwrap();
+        let dimensions = dimensions(&[("server.version", "12 18")]);
+        let message = baseline(Some(&gone), &dimensions, &[vec![0], vec![1]]).unwrap_err();
+        assert_eq!(message, "experiment.baseline: no case has these levels");
     }
 }

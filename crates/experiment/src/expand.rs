@@ -7,7 +7,7 @@ use std::str::FromStr;
 use model::case::{
     Calls, Case, Layout, ServerSource, ServerSpec, Think, TpccSpec, WorkloadKind, WorkloadSpec,
 };
-use model::experiment::{Experiment, Header, WorkloadSection};
+use model::experiment::{Experiment, WorkloadSection};
 use model::levels::Levels;
 use model::load::{Pace, Window};
 use model::os::WalPolicy;
@@ -17,8 +17,8 @@ use model::target::TargetSection;
 use model::units::Scale;
 
 use crate::dataset::Dataset;
-use crate::design::{self, Combination, Combine, Dimension};
-use crate::{scripts, wal};
+use crate::design::{self, Combine, Dimension};
+use crate::{scripts, targets, wal};
 
 /// What the plan is made for.
 #[derive(Debug, Clone, Default)]
@@ -66,7 +66,7 @@ pub fn plan(experiment: &Experiment, site: &Site) -> Result<Plan, String> {
             header.repeats
         ));
     }
-    let baseline = baseline(header, &grid, &combinations)?;
+    let baseline = design::baseline(header.baseline.as_ref(), &grid.dimensions, &combinations)?;
     let mut cases = Vec::new();
     for (n, levels) in combinations.iter().enumerate() {
         cases.push(case(n as u32 + 1, &grid, levels, experiment, window, site)?);
@@ -86,23 +86,13 @@ pub fn plan(experiment: &Experiment, site: &Site) -> Result<Plan, String> {
         runs: design::runs(cases.len() as u32, header.repeats, seed, header.order),
         order: header.order,
         baseline,
+        baseline_factors: design::factors_of(header.baseline.as_ref(), &grid.dimensions),
         cases,
     })
 }
 
 /// More runs than this are a mistake: at two seconds each they would take a month.
 const RUNS_MAX: usize = 1_000_000;
-
-/// Number of the first case that `experiment.baseline` selects; 0 when it is not given.
-fn baseline(header: &Header, grid: &Grid, combinations: &[Combination]) -> Result<u32, String> {
-    let Some(selector) = &header.baseline else { return Ok(0) };
-    design::check_keys("experiment.baseline", selector, &grid.dimensions)?;
-    combinations
-        .iter()
-        .position(|combination| selector.selects(&design::levels_of(&grid.dimensions, combination)))
-        .map(|n| n as u32 + 1)
-        .ok_or_else(|| "experiment.baseline: no case has these levels".to_string())
-}
 
 fn check_name(name: &str) -> Result<(), String> {
     let fits = (1..=64).contains(&name.len());
@@ -144,7 +134,11 @@ impl Grid {
     fn of(experiment: &Experiment, site: &Site) -> Result<Grid, String> {
         let mut grid = Grid { dimensions: Vec::new() };
         let server = &experiment.server;
-        let runs_servers = grid.add_targets(experiment)?;
+        let runs_servers = targets::check(experiment)?;
+        if !experiment.target.is_empty() {
+            let names: Vec<&str> = experiment.target.iter().map(|target| target.name.as_str()).collect();
+            grid.add("target", &names);
+        }
         if server.source.is_none() && server.revision.is_some() {
             return Err("server.revision needs server.source: the repository".to_string());
         }
@@ -206,43 +200,6 @@ impl Grid {
             grid.add(&format!("{OS}{key}"), &levels);
         }
         Ok(grid)
-    }
-
-    /// The targets, if there are any; whether pgdyno runs servers itself.
-    fn add_targets(&mut self, experiment: &Experiment) -> Result<bool, String> {
-        let (targets, server) = (&experiment.target, &experiment.server);
-        if targets.is_empty() {
-            return Ok(true);
-        }
-        if server.url.is_some() {
-            return Err(
-                "server.url and [[target]] both name servers; give each server as a target".to_string()
-            );
-        }
-        let n_by_url = targets.iter().filter(|target| target.url.is_some()).count();
-        for target in targets {
-            let name = &target.name;
-            if name.is_empty() {
-                return Err("target: a target needs a name".to_string());
-            }
-            if target.url.is_some() && target.directory.is_some() {
-                return Err(format!(
-                    "target `{name}`: give url or directory: pgdyno does not run a server given by URL"
-                ));
-            }
-            if target.price_per_hour.is_some_and(|price| !(price > 0.0 && price.is_finite())) {
-                return Err(format!("target `{name}`: price_per_hour must be above 0"));
-            }
-        }
-        if n_by_url > 0 && n_by_url < targets.len() {
-            return Err(
-                "target: servers by URL and servers that pgdyno runs do not compare; give all or none a url"
-                    .to_string(),
-            );
-        }
-        let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
-        self.add("target", &names);
-        Ok(n_by_url == 0)
     }
 
     /// The keys that only TPC-C and TPROC-C have.

@@ -51,6 +51,10 @@ pub struct Plan {
     /// Number of the case that the others are compared with in reports; 0: the first.
     #[serde(default)]
     pub baseline: u32,
+    /// Factors by whose levels that case was chosen: a case is compared with the one that has these levels of it, and its
+    /// own levels of all other factors.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub baseline_factors: Vec<String>,
     /// Version of pgdyno that made the plan.
     pub tool_version: String,
     /// When the plan was made, nanoseconds since the Unix epoch.

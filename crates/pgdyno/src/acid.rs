@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use experiment::acid::{self, AcidReport, AcidRequest, AcidResult, Verdict};
-use experiment::stage::Kept;
+use experiment::kept::Kept;
 use experiment::{hold, session};
 use model::case::WorkloadKind;
 use model::units::Span;

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use experiment::check::{self as checking, CheckReport};
-use experiment::stage::Kept;
+use experiment::kept::Kept;
 use experiment::{hold, session};
 use model::case::{Case, Layout, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::load::Window;

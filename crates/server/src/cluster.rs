@@ -38,8 +38,9 @@ pub(crate) const CONFIGURATION: &str = "pgdyno.conf";
 const MARKER: &str = "pgdyno-cluster.json";
 const WAL_MARKER: &str = "pgdyno-wal.json";
 const FORMAT: u32 = 1;
-/// A fast shutdown writes what is left in shared buffers, unless the disk is very slow.
-const PREDECESSOR_PATIENCE: Duration = Duration::from_secs(10);
+/// On its parent's death a server is told to end at once, and its postmaster kills children that do not within 5 s; a
+/// busy machine is slower.
+const PREDECESSOR_PATIENCE: Duration = Duration::from_secs(20);
 /// Far more than `initdb` needs on a slow disk.
 const INIT_DEADLINE: Duration = Duration::from_secs(300);
 

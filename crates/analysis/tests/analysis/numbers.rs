@@ -300,6 +300,12 @@ fn factors_are_set_against_a_baseline_and_pooled_over_the_others() {
     let baseline = factors::baseline(&study).unwrap();
     close(factors::percent_of(&study.cases[4], baseline), 50.0);
     close(factors::percent_of(&study.cases[5], baseline), 12.5);
+    assert_eq!(factors::counterpart(&study, baseline, &study.cases[5]).case.id, 2);
+    study.plan.baseline_factors = vec!["server.version".to_string()];
+    let baseline = factors::baseline(&study).unwrap();
+    let same_clients = factors::counterpart(&study, baseline, &study.cases[5]);
+    assert_eq!(same_clients.case.id, 3);
+    close(factors::percent_of(&study.cases[5], same_clients), 12.5);
     let scaling = factors::scaling(&study);
     let found: Vec<(u32, f64, f64)> =
         scaling.iter().map(|s| (s.peak.0, s.growth(), s.drop_factor())).collect();

@@ -9,7 +9,7 @@ use super::escape::text;
 use super::tables::case_name;
 use super::{Figure, table};
 use crate::axis::{self, Axis};
-use crate::format;
+use crate::{format, words};
 
 /// More small charts than this are no overview.
 const MULTIPLES_MAX: usize = 12;
@@ -50,9 +50,10 @@ fn percentages(study: &Study, axis: &Axis) -> String {
         .iter()
         .map(|case| {
             let score = factors::score(case).map_or("-".to_string(), format::tps);
-            let percent = factors::percent_of(case, baseline);
+            let base = factors::counterpart(study, baseline, case);
+            let percent = factors::percent_of(case, base);
             let difference = match percent {
-                _ if case.case.id == baseline.case.id => "baseline".to_string(),
+                _ if case.case.id == base.case.id => "baseline".to_string(),
                 Some(percent) => signed(percent - 100.0),
                 None => "-".to_string(),
             };
@@ -60,10 +61,20 @@ fn percentages(study: &Study, axis: &Axis) -> String {
             vec![case_name(axis, case), text(&score), text(&percent), text(&difference)]
         })
         .collect();
+    let chosen: Vec<String> = study
+        .plan
+        .baseline_factors
+        .iter()
+        .filter_map(|key| Some(format!("{} {}", axis::factor_words(key), baseline.case.levels.get(key)?)))
+        .collect();
+    let of = match chosen.as_slice() {
+        [] => baseline.label.clone(),
+        chosen => format!("the case with {} and otherwise the same levels", chosen.join(", ")),
+    };
     format!(
         "<h3>Against a baseline</h3><p class=\"quiet\">In per cent of {}. No difference smaller than the spread of the \
          cases' runs means anything.</p>{}\n",
-        text(&baseline.label),
+        text(&of),
         table("plain", &["Case", what, "Of baseline", "Difference"], &rows)
     )
 }
@@ -118,7 +129,7 @@ fn scaling_row(scaling: &Scaling) -> Vec<String> {
     let level = |(key, level): (&String, &String)| format!("{} {level}", axis::factor_words(key));
     let others: Vec<String> = scaling.others.iter().map(level).collect();
     let others = if others.is_empty() { "all".to_string() } else { others.join(", ") };
-    let of = |(n_clients, tps): (u32, f64)| [format!("{n_clients} clients"), format::tps(tps)];
+    let of = |(n_clients, tps): (u32, f64)| [words::plural(n_clients as usize, "client"), format::tps(tps)];
     let mut row = vec![others];
     row.extend([scaling.first, scaling.peak, scaling.last].map(of).into_iter().flatten());
     row.push(format!("{:.2}", scaling.growth()));
