@@ -51,7 +51,7 @@ def pg_restore(args, server):
         subprocess.run([program(args, "pg_dump"), *at, "-Fd", "-Z0", "-j2", "-f", os.path.join(dump, "d"), "bench"], **quiet)
         seconds = []
         for _ in range(args.repeats):
-            sql = ["drop database if exists again", "create database again", "checkpoint"]
+            sql = ["set client_min_messages = warning", "drop database if exists again", "create database again", "checkpoint"]
             subprocess.run([program(args, "psql"), *at, "-q", *(a for s in sql for a in ("-c", s)), "postgres"], **quiet)
             began = time.monotonic()
             subprocess.run([program(args, "pg_restore"), *at, "-j2", "-d", "again", os.path.join(dump, "d")], **quiet)
@@ -64,7 +64,11 @@ def pg_restore(args, server):
 def show(name, seconds, size, rival):
     median = statistics.median(seconds)
     ratio = "" if rival is None else f"{median / rival:.3f} (at most {GOAL})"
-    print(f"{name:<58} {median:>7.2f} {median / (size / 1e9):>8.2f}   {ratio}")
+    print(f"{name:<58} {median:>7.2f} {median / (size / 1e9):>8.2f}   {ratio}", flush=True)
+
+
+def show_facts(facts, size, rival):
+    show(facts[-1]["method"], [float(fact["seconds"]) for fact in facts], size, rival)
 
 
 def main():
@@ -83,18 +87,17 @@ def main():
         restored = pg_restore(args, server)
     finally:
         server.stop()
-    cache = tempfile.mkdtemp(prefix="pgdyno-bench-", dir=args.dir)
-    os.chmod(cache, 0o755)
-    try:
-        own, _ = short_runs(args, ["--bin-dir", args.bindir], {"PGDYNO_CACHE": cache})
-    finally:
-        shutil.rmtree(cache)
     print(f"{size / 1e9:.2f} GB, scale {args.scale}, {args.seconds} s of TPC-B-like load in between")
     print(f"{'':<58} {'seconds':>7} {'s per GB':>8}   ratio")
     rival = statistics.median(restored)
     show("pg_restore -j 2", restored, size, None)
-    for facts in (by_url, own):
-        show(facts[-1]["method"], [float(fact["seconds"]) for fact in facts], size, rival)
+    show_facts(by_url, size, rival)
+    cache = tempfile.mkdtemp(prefix="pgdyno-bench-", dir=args.dir)
+    os.chmod(cache, 0o755)
+    try:
+        show_facts(short_runs(args, ["--bin-dir", args.bindir], {"PGDYNO_CACHE": cache})[0], size, rival)
+    finally:
+        shutil.rmtree(cache)
 
 
 if __name__ == "__main__":

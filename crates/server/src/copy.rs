@@ -245,7 +245,7 @@ fn make_equal(job: &FileJob, tally: &Tally, buffers: &mut (Vec<u8>, Vec<u8>)) ->
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(mode);
     let mut to = open_without_links(&job.to, &mut options)?;
-    if clone_between(&from, &to, facts.dev(), tally)? {
+    if clone_between(&from, &to, &facts, tally)? {
         tally.n_cloned.fetch_add(1, Ordering::Relaxed);
         return Ok(copy_owner_and_mode(&facts, &to)?);
     }
@@ -262,8 +262,13 @@ fn make_equal(job: &FileJob, tally: &Tally, buffers: &mut (Vec<u8>, Vec<u8>)) ->
 }
 
 /// Clones a file where its devices allow it, which is tried once.
-fn clone_between(from: &File, to: &File, from_dev: u64, tally: &Tally) -> io::Result<bool> {
-    let devices = (from_dev, to.metadata()?.dev());
+fn clone_between(from: &File, to: &File, from_facts: &fs::Metadata, tally: &Tally) -> io::Result<bool> {
+    let to_facts = to.metadata()?;
+    if to_facts.len() > from_facts.len() {
+        // A clone leaves what lies beyond the end of its source.
+        to.set_len(from_facts.len())?;
+    }
+    let devices = (from_facts.dev(), to_facts.dev());
     let known = tally.can_clone.lock().unwrap_or_else(PoisonError::into_inner).get(&devices).copied();
     if known == Some(true) {
         // What is not written to disk yet would be, before the kernel shares the blocks, for nothing.

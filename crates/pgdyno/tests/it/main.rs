@@ -3,6 +3,7 @@
 
 // Clippy knows test functions, not the helpers of tests.
 #![allow(clippy::unwrap_used)]
+#![allow(clippy::print_stderr, reason = "a test that is skipped says why")]
 
 mod acid;
 mod adopted;
