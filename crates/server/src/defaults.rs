@@ -135,25 +135,23 @@ pub fn max_wal_bytes(version_num: u32, settings: &BTreeMap<String, String>) -> O
 /// only missed when it is asked for.
 fn check_fit(settings: &BTreeMap<String, String>, ram_bytes: u64, n_clients: u32) -> Result<()> {
     let of = |name: &str| settings.iter().find(|(present, _)| present.eq_ignore_ascii_case(name));
+    let mut problems = Vec::new();
     if let Some((name, value)) = of("shared_buffers")
-        && let Some(bytes) = size_bytes(value, 8 << 10)
+        && size_bytes(value, 8 << 10).is_some_and(|bytes| bytes > ram_bytes)
     {
         let gib = ram_bytes as f64 / (1u64 << 30) as f64;
-        ensure!(
-            bytes <= ram_bytes,
-            "{name} = {value} is more than the {gib:.1} GiB of memory here; lower it"
-        );
+        problems.push(format!("{name} = {value} is more than the {gib:.1} GiB of memory here; lower it"));
     }
+    let needed = n_clients.saturating_add(CONNECTIONS_NEEDED);
     if let Some((name, value)) = of("max_connections")
-        && let Ok(n) = value.trim().parse::<u32>()
+        && value.trim().parse::<u32>().is_ok_and(|n| n < needed)
     {
-        let needed = n_clients.saturating_add(CONNECTIONS_NEEDED);
-        ensure!(
-            n >= needed,
-            "{name} = {n} is not enough: {n_clients} clients and {CONNECTIONS_NEEDED} connections for pgdyno and the \
-             superuser need {needed}"
-        );
+        problems.push(format!(
+            "{name} = {value} is not enough: {n_clients} clients and {CONNECTIONS_NEEDED} connections for pgdyno and \
+             the superuser need {needed}"
+        ));
     }
+    ensure!(problems.is_empty(), "{}", problems.join("; "));
     Ok(())
 }
 

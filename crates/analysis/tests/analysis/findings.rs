@@ -1,9 +1,7 @@
 //! Each rule fires on a run that is disturbed in its way, and is silent on the quiet one.
 
-use std::collections::BTreeSet;
-
 use analysis::finding::{Finding, Grade, Severity};
-use analysis::findings::{CATALOGUE, pages, rule};
+use analysis::findings::rule;
 use analysis::study;
 use analysis::summary::Study;
 use model::drive::Ending;
@@ -17,8 +15,8 @@ use model::phase::Phase;
 use model::plan::{RunOrder, RunState, StateLine};
 use model::run::{ExperimentData, RunData};
 
-use crate::quiet::{self, WINDOW, event, set_committed, set_metric, tps};
-use crate::{comparison, tpcc};
+use crate::quiet::{self, event, set_committed, set_metric, tps};
+use crate::tpcc;
 
 fn findings_of(data: RunData) -> Vec<Finding> {
     let study = study(&quiet::experiment(1, vec![data]));
@@ -66,7 +64,7 @@ fn end_otherwise(data: &mut RunData, change: fn(&mut Counts)) {
 }
 
 /// Rule, weight, words that the evidence must contain, disturbance.
-const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
+pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("run-incomplete", Severity::Void, "29 of 30 s were measured: interrupted", |data| {
         data.record.state = RunState::Partial;
         data.record.reason = "interrupted".to_string();
@@ -421,7 +419,7 @@ fn quiet_experiment() -> ExperimentData {
 
 /// Rule, weight, words of the evidence, change; of cases and experiments.
 type Change = fn(&mut ExperimentData);
-const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
+pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
     ("nothing-counts", Severity::Void, "none of its 3 runs was begun", |data| data.runs.clear()),
     ("nothing-counts", Severity::Void, "none of its 3 runs that were begun counts", |data| {
         data.runs.iter_mut().for_each(|run| run.record.state = RunState::Partial);
@@ -571,40 +569,4 @@ fn the_notes_that_are_usual_are_silent_where_they_do_not_apply() {
     data.plan.cases[0].workload.pace = Pace::Poisson { rate_per_s: 1000.0 };
     data.runs.iter_mut().for_each(|run| run.record.server = None);
     assert_eq!(case_and_study_findings(study(&data)), []);
-}
-
-#[test]
-fn every_rule_of_the_catalogue_is_tested_and_worded() {
-    let tested: BTreeSet<&str> = RUN_TABLE
-        .iter()
-        .map(|row| row.0)
-        .chain(STUDY_TABLE.iter().map(|row| row.0))
-        .chain(comparison::TABLE.iter().map(|row| row.0))
-        // In a test of its own there.
-        .chain(["not-interleaved", "took-turns", "turns-weigh"])
-        .collect();
-    let listed: BTreeSet<&str> = CATALOGUE.iter().map(|rule| rule.id).collect();
-    assert_eq!(tested, listed);
-    assert_eq!(listed.len(), CATALOGUE.len(), "an identifier is listed twice");
-    for rule in CATALOGUE {
-        assert!(rule.advice.ends_with('.') && !rule.advice.contains(". "), "{}: one sentence", rule.id);
-        assert!(!rule.title.is_empty() && !rule.severity.is_empty() && !rule.source.is_empty());
-    }
-    assert_eq!(WINDOW.measure_s, 30, "the tables' figures are for 30 s");
-}
-
-#[test]
-fn every_rule_has_a_page() {
-    let of_pages: Vec<&str> = pages::PAGES.iter().map(|page| page.id).collect();
-    assert_eq!(of_pages, CATALOGUE.iter().map(|rule| rule.id).collect::<Vec<&str>>());
-    for rule in CATALOGUE {
-        let text = pages::text(rule);
-        for part in
-            ["\nwhen\n", "\nevidence\n", "\nwhy\n", "\nadvice\n", "\nsource\n", rule.advice, rule.title]
-        {
-            assert!(text.contains(part), "{text}");
-        }
-        let page = pages::page(rule.id).unwrap();
-        assert!(page.evidence.ends_with('.') && page.why.ends_with('.'), "{}", rule.id);
-    }
 }
