@@ -112,7 +112,7 @@ fn group_name(case: &Case, keys: &[&String]) -> String {
         .iter()
         .map(|key| match key.as_str() {
             "server.version" => format!("PostgreSQL {}", level(case, key)),
-            "workload.kind" => level(case, key),
+            "workload.kind" | "target" => level(case, key),
             _ => format!("{} {}", factor_words(key), level(case, key)),
         })
         .collect();
