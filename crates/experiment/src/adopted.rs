@@ -177,20 +177,43 @@ impl Adopted {
             self.copies.look(&wish, &mut session, &self.conninfo, site)?;
         }
         let mut detail = Detail::new();
-        if !self.copies.wanted(&wish).is_some_and(|templates| templates.has(&key)) {
+        let is_kept = self.copies.wanted(&wish).is_some_and(|templates| templates.has(&key));
+        if !is_kept {
             detail = self.load(case, &mut session, site, watch)?;
             session = self.keep(&wish, &key, &case.workload.data, session, site)?;
         }
-        match self.copies.wanted(&wish) {
-            Some(templates) => {
-                // Nobody may be connected to the database while it is replaced.
-                self.holder = None;
-                detail.extend(copies::put_back(templates, &key, &case.workload.data, session)?);
-                self.hold_again(site)?;
+        if self.copies.wanted(&wish).is_some() {
+            if let Some(done) = self.put_back(&wish, &key, session, site)? {
+                detail.extend(done);
+                return Ok(detail);
             }
-            None => detail.extend(self.copies.why_not(&wish).map(|why| ("no_template".to_string(), why))),
+            // The database is as it was: what was loaded just now is there.
+            if is_kept {
+                session = session::open(&self.conninfo, site.stop)?;
+                detail = self.load(case, &mut session, site, watch)?;
+            }
         }
+        detail.extend(self.copies.why_not(&wish).map(|why| ("no_template".to_string(), why)));
         Ok(detail)
+    }
+
+    /// Replaces the database by a copy of the template; `session` is the last one in it and ends. `None` where that
+    /// failed and data is to be loaded again.
+    fn put_back(&mut self, wish: &Wish, key: &str, session: Session, site: &Site) -> Result<Option<Detail>> {
+        let Some(templates) = self.copies.wanted(wish) else { return Ok(None) };
+        // Nobody may be connected to the database while it is replaced.
+        drop(session);
+        self.holder = None;
+        let done = templates.restore(key);
+        self.hold_again(site)?;
+        match done {
+            Ok(detail) => Ok(Some(detail)),
+            Err(error) => {
+                site.go_on()?;
+                self.copies.give_up(wish, error)?;
+                Ok(None)
+            }
+        }
     }
 
     fn load(&self, case: &Case, session: &mut Session, site: &Site, watch: &mut Watch) -> Result<Detail> {
@@ -228,8 +251,7 @@ impl Adopted {
         self.hold_again(site)?;
         if let Err(error) = made {
             site.go_on()?;
-            ensure!(wish.by != RestoreBy::Template, "no template of the data can be kept: {error:#}");
-            self.copies = Copies::Impossible(format!("{error:#}"));
+            self.copies.give_up(wish, error.context("no template of the data can be kept"))?;
         }
         session::open(&self.conninfo, site.stop)
     }

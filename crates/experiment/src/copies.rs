@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 use model::case::WorkloadSpec;
 use model::experiment::RestoreBy;
 use model::plan::Plan;
@@ -14,8 +14,6 @@ use wire::session::Session;
 use crate::dataset::Dataset;
 use crate::session;
 use crate::stage::{Site, data_key};
-
-type Detail = BTreeMap<String, String>;
 
 /// Templates of the database that was named, or why there are none.
 pub(crate) enum Copies {
@@ -71,6 +69,18 @@ impl Copies {
         }
     }
 
+    /// After templates could not be made or copied: data is loaded again from now on.
+    ///
+    /// # Errors
+    /// When a template is wished for: `error`.
+    pub(crate) fn give_up(&mut self, wish: &Wish, error: Error) -> Result<()> {
+        if wish.by == RestoreBy::Template {
+            return Err(error.context("prepare.restore_by = \"template\" cannot be"));
+        }
+        *self = Copies::Impossible(format!("{error:#}"));
+        Ok(())
+    }
+
     /// Why data is loaded again, for the record.
     pub(crate) fn why_not(&self, wish: &Wish) -> Option<String> {
         match self {
@@ -104,21 +114,6 @@ pub(crate) fn expect_alone(session: &mut Session, data: &CaseData) -> Result<()>
     }
 }
 
-/// Replaces the database by a copy of the template. `session`, the last one in the database, ends.
-pub(crate) fn put_back(
-    templates: &mut Templates,
-    key: &str,
-    data: &CaseData,
-    mut session: Session,
-) -> Result<Detail> {
-    // What a run changed in memory would be written first, for nothing.
-    if let Some(dataset) = Dataset::of(data) {
-        template::forget_tables(&mut session, &dataset.tables())?;
-    }
-    drop(session);
-    templates.restore(key)
-}
-
 /// What tells the data of one workload from that of another, as a line of text.
 pub fn data_name(workload: &WorkloadSpec) -> String {
     let parts = data_key(workload).into_iter().map(|(name, value)| format!("{name}={value}"));
@@ -132,4 +127,23 @@ pub fn runs_by_data(plan: &Plan) -> BTreeMap<String, u32> {
         *counts.entry(data_name(&case.workload)).or_default() += 1;
     }
     counts
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[test]
+    fn after_a_copy_that_failed_data_is_loaded_again_unless_a_template_was_asked_for() {
+        let mut copies = Copies::Unknown;
+        let wish = |by| Wish { by, n_runs: 3, is_pooled: false };
+        let refused = copies.give_up(&wish(RestoreBy::Template), anyhow!("no space")).unwrap_err();
+        assert!(format!("{refused:#}").ends_with("cannot be: no space"), "{refused:#}");
+        assert!(matches!(copies, Copies::Unknown));
+        copies.give_up(&wish(RestoreBy::Auto), anyhow!("no space").context("copy")).unwrap();
+        assert!(copies.wanted(&wish(RestoreBy::Auto)).is_none());
+        assert_eq!(copies.why_not(&wish(RestoreBy::Auto)), Some("copy: no space".to_string()));
+    }
 }

@@ -82,6 +82,7 @@ pub fn plan(experiment: &Experiment, site: &Site) -> Result<Plan, String> {
         tool_version: env!("CARGO_PKG_VERSION").to_string(),
         made_unix_ns: site.now_unix_ns,
         precision: None,
+        is_comparison: false,
         factors: grid.dimensions.iter().filter(|d| d.is_factor()).map(|d| d.key.clone()).collect(),
         runs: design::runs(cases.len() as u32, header.repeats, seed, header.order),
         order: header.order,
@@ -135,6 +136,7 @@ impl Grid {
         let mut grid = Grid { dimensions: Vec::new() };
         let server = &experiment.server;
         let runs_servers = targets::check(experiment)?;
+        server.source.iter().flat_map(Levels::all).try_for_each(|tree| server::build::check_address(tree))?;
         if !experiment.target.is_empty() {
             let names: Vec<&str> = experiment.target.iter().map(|target| target.name.as_str()).collect();
             grid.add("target", &names);
@@ -561,6 +563,7 @@ mod tests {
         check("[server]\nversion = \"12\"\nbin_dir = \"/x\"", "one of version, bin_dir, source and url");
         check("[server]\nversion = \"12\"\nsource = \"/x\"", "one of version, bin_dir, source and url");
         check("[server]\nrevision = \"REL_12_1\"", "server.revision needs server.source");
+        check("[server]\nsource = [\"/x\", \"https://token@h/x\"]", "use a git credential helper or ssh");
         check("[run]\nramp_up = \"0s\"\nwal = \"no-checkpoint\"", "give run.ramp_up at least 5s");
         check("[workload]\nclients = 0", "clients: 0");
         check("[run]\nmeasure = \"1500ms\"", "whole number of seconds");

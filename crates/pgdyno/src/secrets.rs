@@ -16,31 +16,41 @@ use toml::Value;
 use wire::conninfo::PasswordSource;
 use wire::{Conninfo, Secret};
 
-/// Number of the descriptor from which the process that takes this one's place reads the password.
+/// Number of the descriptor from which the process that takes this one's place reads the passwords.
 const CARRIER: &str = "PGDYNO_PASSWORD_FD";
-/// Longest password: what a pipe takes without a reader.
-const PASSWORD_BYTES_MAX: usize = 4096;
+/// Most bytes of passwords and their servers: what a pipe takes without a reader.
+const CARRIED_BYTES_MAX: usize = 4096;
 
-static CARRIED: OnceLock<Secret> = OnceLock::new();
+static CARRIED: OnceLock<Vec<Carried>> = OnceLock::new();
+
+/// A password that was taken out of the arguments, with the only server that it is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Carried {
+    /// The text that stands in the arguments now.
+    target: String,
+    password: Secret,
+}
 
 /// If an argument has a password, this process is replaced by one without it: everybody may read the arguments of a
-/// process. The password goes through a pipe, so that it is in no environment either.
+/// process. The passwords go through a pipe, so that they are in no environment either.
 pub(crate) fn hide_from_argv() -> Result<()> {
     let called = env::args_os().next().unwrap_or_default();
     let mut args: Vec<OsString> = env::args_os().skip(1).collect();
-    match clean(&mut args)? {
-        Some(password) => start_again(&called, &args, &password),
-        None => Ok(()),
-    }
+    let carried = clean(&mut args)?;
+    if carried.is_empty() { Ok(()) } else { start_again(&called, &args, &carried) }
 }
 
-/// This process becomes one with these arguments; the password goes to it through a pipe.
-fn start_again(called: &OsStr, args: &[OsString], password: &Secret) -> Result<()> {
-    if password.expose().len() > PASSWORD_BYTES_MAX {
-        bail!("the password is longer than {PASSWORD_BYTES_MAX} bytes");
+/// This process becomes one with these arguments; the passwords go to it through a pipe.
+fn start_again(called: &OsStr, args: &[OsString], carried: &[Carried]) -> Result<()> {
+    let text = packed(carried);
+    if text.len() > CARRIED_BYTES_MAX {
+        bail!(
+            "servers and passwords have more than {CARRIED_BYTES_MAX} bytes; put passwords into a password file \
+             (~/.pgpass)"
+        );
     }
     let (reader, writer) = nix::unistd::pipe().context("make a pipe for the password")?;
-    File::from(writer).write_all(password.expose().as_bytes()).context("hand over the password")?;
+    File::from(writer).write_all(text.as_bytes()).context("hand over the password")?;
     fcntl(&reader, FcntlArg::F_SETFD(FdFlag::empty())).context("hand over the password")?;
     let program = env::current_exe().context("find the program of this process")?;
     let number = reader.as_raw_fd().to_string();
@@ -51,24 +61,46 @@ fn start_again(called: &OsStr, args: &[OsString], password: &Secret) -> Result<(
 /// As [`hide_from_argv`] for a program with options of its own: `args` are all arguments, `targets` those texts that
 /// name a database. `called` stays the name of the program.
 pub(crate) fn hide_targets(called: &str, mut args: Vec<String>, targets: &[String]) -> Result<()> {
-    let mut password = None;
+    let mut carried = Vec::new();
     for target in targets {
-        let Some((clean, secret)) = without_password(target) else { continue };
+        let Some(found) = without_password(target) else { continue };
         for arg in &mut args {
             if let Some(head) = arg.strip_suffix(target.as_str()) {
-                *arg = format!("{head}{clean}");
+                *arg = format!("{head}{}", found.target);
             }
         }
-        password = Some(secret);
+        carried.push(found);
     }
-    let Some(password) = password else { return Ok(()) };
+    if carried.is_empty() {
+        return Ok(());
+    }
     let args: Vec<OsString> = args.into_iter().map(OsString::from).collect();
-    start_again(called.as_ref(), &args, &password)
+    start_again(called.as_ref(), &args, &carried)
 }
 
-/// The password that was taken out of the arguments.
+/// The password that was taken out of the arguments of a program that uses one server: the one named last.
 pub(crate) fn carried() -> Option<Secret> {
-    CARRIED.get().cloned()
+    CARRIED.get()?.last().map(|carried| carried.password.clone())
+}
+
+/// The password that was taken out of the text that is now `target`, and of no other.
+pub(crate) fn carried_for(target: &str) -> Option<Secret> {
+    password_of(target, CARRIED.get()?)
+}
+
+fn password_of(target: &str, carried: &[Carried]) -> Option<Secret> {
+    carried.iter().find(|one| one.target == target).map(|one| one.password.clone())
+}
+
+/// Server, password, server, password, each ended by a zero byte, which libpq has in neither.
+fn packed(carried: &[Carried]) -> String {
+    carried.iter().map(|one| format!("{}\0{}\0", one.target, one.password.expose())).collect()
+}
+
+fn unpacked(text: &str) -> Vec<Carried> {
+    let parts: Vec<&str> = text.split_terminator('\0').collect();
+    let pairs = parts.chunks_exact(2);
+    pairs.map(|pair| Carried { target: pair[0].to_string(), password: pair[1].into() }).collect()
 }
 
 /// Takes over what the process before this one handed on. Call it first, while there is one thread only.
@@ -83,22 +115,22 @@ pub(crate) fn take_carried() -> Result<()> {
     }
     // SAFETY: the process before this one opened it for us, and nobody else has its number.
     let reader = unsafe { OwnedFd::from_raw_fd(number) };
-    let mut password = String::new();
+    let mut text = String::new();
     File::from(reader)
-        .take(PASSWORD_BYTES_MAX as u64)
-        .read_to_string(&mut password)
+        .take(CARRIED_BYTES_MAX as u64)
+        .read_to_string(&mut text)
         .context("take the password over")?;
     // Set once: this is the only place.
-    CARRIED.set(Secret::new(password)).ok();
+    CARRIED.set(unpacked(&text)).ok();
     Ok(())
 }
 
 /// Options whose value may name a server.
 const OPTIONS: [&str; 4] = ["--server", "--set", "--a", "--b"];
 
-/// Replaces each target that has a password written in it by one that has none; gives the password.
-fn clean(args: &mut [OsString]) -> Result<Option<Secret>> {
-    let mut password = None;
+/// Replaces each target that has a password written in it by one that has none; gives the passwords.
+fn clean(args: &mut [OsString]) -> Result<Vec<Carried>> {
+    let mut carried: Vec<Carried> = Vec::new();
     let mut before = String::new();
     for arg in args {
         let Some(text) = arg.to_str().map(str::to_string) else { continue };
@@ -109,43 +141,94 @@ fn clean(args: &mut [OsString]) -> Result<Option<Secret>> {
                 _ => (String::new(), None),
             },
         };
-        let cleaned = match (option.as_str(), value) {
+        let found = match (option.as_str(), value) {
             ("--server", Some(target)) => without_password(target),
             ("", _) => None,
             (_, Some(setting)) => clean_setting(setting)?,
             (_, None) => None,
         };
-        if let Some((value, secret)) = cleaned {
-            if password.as_ref().is_some_and(|other: &Secret| other.expose() != secret.expose()) {
+        if let Some(found) = found {
+            if carried.iter().any(|other| other.target == found.target && *other != found) {
                 bail!(
-                    "two servers with different passwords were given; put them into a password file (~/.pgpass)"
+                    "one server was given with different passwords; put the right one into a password file (~/.pgpass)"
                 );
             }
+            let value = match option.as_str() {
+                "--server" => found.target.clone(),
+                _ => format!("server.url={}", Value::String(found.target.clone())),
+            };
             *arg = if before == option { value } else { format!("{option}={value}") }.into();
-            password = Some(secret);
+            if !carried.contains(&found) {
+                carried.push(found);
+            }
         }
         before = text;
     }
-    Ok(password)
+    Ok(carried)
 }
 
 /// `server.url=…`, however it is spaced and quoted.
-fn clean_setting(setting: &str) -> Result<Option<(String, Secret)>> {
+fn clean_setting(setting: &str) -> Result<Option<Carried>> {
+    expect_no_password(setting)?;
     let Ok(change) = Override::parse(setting) else { return Ok(None) };
     match (change.key.as_str(), &change.value) {
-        ("server.url", Value::String(target)) => Ok(without_password(target)
-            .map(|(clean, secret)| (format!("server.url={}", Value::String(clean)), secret))),
+        ("server.url", Value::String(target)) => Ok(without_password(target)),
         ("server.url", _) => bail!("--set server.url takes one server, as text"),
         _ => Ok(None),
     }
 }
 
+/// Fails when a setting other than `server.url` has a password in it: the setting is shown and stored as it was
+/// given. The message does not repeat it.
+///
+/// # Errors
+/// With what to do.
+pub(crate) fn expect_no_password(setting: &str) -> Result<()> {
+    let change = Override::parse(setting).ok();
+    let key = change.as_ref().map_or("KEY=VALUE", |change| change.key.as_str());
+    if key == "server.url" {
+        return Ok(());
+    }
+    // Only targets are given as libpq takes them; elsewhere such a text means something else.
+    let is_target = key.split('.').next() == Some("target");
+    let is_named = change.as_ref().is_some_and(|change| is_target && names_password(&change.value));
+    if !is_named && !has_url_with_password(setting) {
+        return Ok(());
+    }
+    bail!(
+        "--set {key}: there is a password in it, which would be shown and stored; leave it out: for servers there is a \
+         password file (~/.pgpass), for repositories a git credential helper or ssh"
+    )
+}
+
+/// Whether a text in `value` names a server with its password.
+fn names_password(value: &Value) -> bool {
+    match value {
+        Value::String(text) => without_password(text).is_some(),
+        Value::Array(all) => all.iter().any(names_password),
+        Value::Table(table) => table.values().any(names_password),
+        _ => false,
+    }
+}
+
+/// Whether `scheme://user:password@…` or `…?password=…` is somewhere in the text.
+fn has_url_with_password(text: &str) -> bool {
+    text.match_indices("://").any(|(at, mark)| {
+        let rest = &text[at + mark.len()..];
+        let authority = rest.split(|c: char| c == '/' || c.is_whitespace()).next().unwrap_or_default();
+        let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
+        user.contains(':') || ["?password=", "&password="].iter().any(|option| rest.contains(option))
+    })
+}
+
 /// A target without its password, if it has one written in it.
-fn without_password(target: &str) -> Option<(String, Secret)> {
+fn without_password(target: &str) -> Option<Carried> {
     // What is not understood is refused later, before anything is done.
     let conninfo = Conninfo::resolve(target).ok()?;
     match (&conninfo.password_source, &conninfo.password) {
-        (PasswordSource::Text { .. }, Some(secret)) => Some((keyword_text(&conninfo), secret.clone())),
+        (PasswordSource::Text { .. }, Some(password)) => {
+            Some(Carried { target: keyword_text(&conninfo), password: password.clone() })
+        }
         _ => None,
     }
 }
@@ -167,7 +250,7 @@ mod tests {
         let check = |args: &[&str], expected: Option<&str>| {
             let mut args: Vec<OsString> = args.iter().map(OsString::from).collect();
             let found = clean(&mut args).unwrap();
-            assert_eq!(found.as_ref().map(Secret::expose), expected, "{args:?}");
+            assert_eq!(found.first().map(|one| one.password.expose()), expected, "{args:?}");
             if let Some(secret) = expected {
                 let rest = format!("{args:?}");
                 assert!(!rest.contains(secret) && !rest.contains("S3cret"), "{rest}");
@@ -189,9 +272,55 @@ mod tests {
     }
 
     #[test]
+    fn a_password_goes_to_the_server_that_it_was_written_for_alone() {
+        let mut args: Vec<OsString> = [
+            "--a",
+            "server.url=postgres://u:one@h1/d",
+            "--b=server.url=postgres://u:two@h2/d",
+            "--set",
+            "server.url=postgres://u@h3/d",
+        ]
+        .map(OsString::from)
+        .into();
+        let carried = clean(&mut args).unwrap();
+        let given = |arg: &OsString, head: &str| {
+            let text = arg.to_str().unwrap().strip_prefix(head).unwrap();
+            Override::parse(text).unwrap().value.as_str().unwrap().to_string()
+        };
+        let password = |target: &str| password_of(target, &carried).map(|found| found.expose().to_string());
+        assert_eq!(password(&given(&args[1], "")), Some("one".to_string()));
+        assert_eq!(password(&given(&args[2], "--b=")), Some("two".to_string()));
+        assert_eq!(password(&given(&args[4], "")), None);
+        assert_eq!(password(""), None);
+        assert_eq!(unpacked(&packed(&carried)), carried);
+    }
+
+    #[test]
+    fn passwords_in_other_settings_are_refused_and_not_repeated() {
+        let check = |setting: &str, is_refused: bool| {
+            let mut args = vec![OsString::from("--set"), OsString::from(setting)];
+            let refused = clean(&mut args).err().map(|error| format!("{error:#}"));
+            assert_eq!(refused.is_some(), is_refused, "{setting}: {refused:?}");
+            assert!(!refused.unwrap_or_default().contains("S3cret"), "{setting}");
+        };
+        check("target=[{name=\"a\", url=\"postgres://u:S3cret@h/d\"}]", true);
+        check("target=[{name=\"a\", url=\"postgres://u@h/d?password=S3cret\"}]", true);
+        check("target=[{name=\"a\", url=\"host=h password=S3cret\"}]", true);
+        check("server.source=https://u:S3cret@h/x.git", true);
+        check("server.source=[\"ssh://u:S3cret@h/x\"]", true);
+        check("postgres://u:S3cret@h/d", true);
+        check("postgres://u:S3cret@h/d?x=y", true);
+        check("target=[{name=\"a\", url=\"postgres://u@h:5432/d\"}]", false);
+        check("server.source=ssh://git@h:22/x", false);
+        check("experiment.description=see http://h:80/a and mail x@y", false);
+        check("workload.defines.password=x", false);
+    }
+
+    #[test]
     fn a_list_of_servers_is_refused() {
         let mut args = vec![OsString::from("--set"), OsString::from("server.url=[\"postgres://u:x@h/d\"]")];
         assert!(clean(&mut args).is_err());
+        // The same server each time.
         let url =
             |side: &str, password: &str| format!("--{side}=server.url=postgres://u:{password}@h/d").into();
         assert!(clean(&mut [url("a", "x"), url("b", "x")]).is_ok());

@@ -161,10 +161,10 @@ fn toml_text(experiment: &Experiment) -> Result<String> {
     toml::to_string_pretty(experiment).context("write the experiment as TOML")
 }
 
-/// A target as libpq takes it, with the password that came another way.
+/// A target as libpq takes it, with the password that was written into it before it was hidden.
 pub(crate) fn resolve(target: &str) -> Result<Conninfo> {
     let mut conninfo = Conninfo::resolve(target).with_context(|| "the server given is not understood")?;
-    if let Some(password) = secrets::carried() {
+    if let Some(password) = secrets::carried_for(target) {
         conninfo.password = Some(password);
         conninfo.password_source = PasswordSource::Text { url: false };
     }
@@ -231,6 +231,7 @@ fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
     }
     changes.extend(script_overrides(args)?);
     for text in &args.set {
+        secrets::expect_no_password(text)?;
         changes.push(Override::parse(text).map_err(anyhow::Error::msg)?);
     }
     Ok(changes)

@@ -7,8 +7,10 @@
 //! CACHE/builds/repositories/    mirrors of repositories on other machines
 //! ```
 
-use std::fs::{self, File, OpenOptions};
-use std::io::Read;
+mod origin;
+
+use std::env;
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,11 +23,15 @@ use nix::unistd::Pid;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
+use self::origin::Origin;
+pub use self::origin::check_address;
 use crate::binaries::Binaries;
 use crate::fetch::Cache;
 use crate::planted;
 use crate::spawn::spawn;
 
+/// The compiler whose version is recorded.
+const COMPILER: &str = "cc";
 /// The compiler's flags: PostgreSQL's own default, said aloud so that no version differs.
 const CFLAGS: &str = "-O2";
 /// Options of every version's `configure`; one that does not know an option only warns. Nothing that needs a library
@@ -34,10 +40,14 @@ const OPTIONS: [&str; 3] = ["--without-readline", "--without-zlib", "--without-i
 /// Extensions that pgdyno makes use of.
 const EXTENSIONS: [&str; 2] = ["pg_prewarm", "pg_stat_statements"];
 /// Variables by which somebody's shell would change the build.
-const SHELL_FLAGS: [&str; 6] = ["CFLAGS", "CPPFLAGS", "LDFLAGS", "MAKEFLAGS", "COPT", "PROFILE"];
+const SHELL_VARIABLES: &str = "CC CXX CPP CFLAGS CXXFLAGS CPPFLAGS LDFLAGS LIBS COPT PROFILE CLANG CONFIG_SITE CPATH \
+     C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH LD_RUN_PATH COMPILER_PATH GCC_EXEC_PREFIX MAKEFLAGS MAKEOVERRIDES \
+     GNUMAKEFLAGS MAKEFILES MAKELEVEL";
 /// Far more than a build takes on one slow processor.
 const STEP_DEADLINE: Duration = Duration::from_secs(3600);
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
+/// A build of another pgdyno has four long steps at most.
+const LOCK_DEADLINE: Duration = Duration::from_secs(4 * 3600);
 const FACTS_FILE: &str = "pgdyno-build.json";
 
 /// What is to be built.
@@ -72,27 +82,24 @@ pub fn build(
 ) -> Result<Binaries> {
     let builds = cache.dir.join("builds");
     fs::create_dir_all(&builds).with_context(|| format!("create `{}`", builds.display()))?;
-    let origin = Origin::find(source, &builds, stop)?;
+    let origin = Origin::find(source, &builds, stop, tell)?;
     let recipe = Recipe {
         tree: source.tree.to_string(),
         revision: source.revision.map(str::to_string),
-        content: origin.content()?,
+        content: origin.content(stop)?,
         compiler: compiler()?,
-        configure: OPTIONS
-            .iter()
-            .map(|option| option.to_string())
-            .chain([format!("CFLAGS={CFLAGS}")])
-            .collect(),
+        configure: configure_options(),
     };
     let place = Place::of(&builds, &recipe);
-    // Another pgdyno may be at it; then this one finds the result.
-    let lock = OpenOptions::new().write(true).create(true).truncate(false).open(place.with("lock"))?;
-    lock.lock().with_context(|| format!("lock `{}`", place.with("lock").display()))?;
-    if !place.dir.join(FACTS_FILE).exists() {
-        tell(format!("building PostgreSQL from {}: a few minutes, once", words(source)));
-        let began = Instant::now();
-        make(&place, &origin, &recipe, stop)?;
-        tell(format!("built in {:.0} s", began.elapsed().as_secs_f64()));
+    if !place.is_built() {
+        // Another pgdyno may be at it; then this one finds the result.
+        let _lock = lock(&place.with("lock"), stop, tell)?;
+        if !place.is_built() {
+            tell(format!("building PostgreSQL from {}: a few minutes, once", words(source)));
+            let began = Instant::now();
+            make(&place, &origin, &recipe, stop)?;
+            tell(format!("built in {:.0} s", began.elapsed().as_secs_f64()));
+        }
     }
     Binaries::from_bin_dir(&place.dir.join("bin"))
 }
@@ -105,146 +112,61 @@ pub fn words(source: &Source) -> String {
     }
 }
 
-/// Where the files come from.
-#[derive(Debug, PartialEq, Eq)]
-enum Origin {
-    Directory(PathBuf),
-    Commit { repository: PathBuf, commit: String },
-}
-
-impl Origin {
-    fn find(source: &Source, builds: &Path, stop: &AtomicBool) -> Result<Origin> {
-        let path = Path::new(source.tree);
-        let Some(revision) = source.revision else {
-            let path = path.canonicalize().with_context(|| {
-                format!(
-                    "server.source: cannot enter `{}`; for a repository give server.revision",
-                    source.tree
-                )
-            })?;
-            ensure!(
-                path.join("configure").is_file(),
-                "server.source: `{}` has no `configure`: give PostgreSQL's source tree, or server.revision for a \
-                 repository without files",
-                source.tree
-            );
-            ensure!(
-                !path.join("src/include/pg_config.h").exists(),
-                "server.source: `{}` was configured in place, and what is left of that would go into the build; run \
-                 make distclean there",
-                source.tree
-            );
-            return Ok(Origin::Directory(path));
-        };
-        ensure!(!revision.starts_with('-'), "server.revision: `{revision}` is not a revision");
-        let repository = match path.canonicalize() {
-            Ok(path) => path,
-            Err(_) => mirror(source.tree, builds, stop)?,
-        };
-        let commit =
-            git(&repository, &["rev-parse", "--verify", "--quiet", &format!("{revision}^{{commit}}")])
-                .with_context(|| {
-                    format!("server.revision: `{}` has no revision `{revision}`", source.tree)
-                })?;
-        Ok(Origin::Commit { repository, commit })
-    }
-
-    fn content(&self) -> Result<String> {
-        match self {
-            Origin::Commit { commit, .. } => Ok(commit.clone()),
-            Origin::Directory(dir) => {
-                let mut hash = Sha256::new();
-                hash_tree(dir, Path::new(""), &mut hash)?;
-                Ok(format!("{:x}", hash.finalize()))
-            }
-        }
-    }
-
-    /// Puts the files into `to`, which does not exist.
-    fn put(&self, to: &Path, log: &Path, stop: &AtomicBool) -> Result<()> {
-        fs::create_dir_all(to).with_context(|| format!("create `{}`", to.display()))?;
-        match self {
-            Origin::Directory(dir) => {
-                let mut copy = Command::new("cp");
-                copy.arg("-a").arg(dir.join(".")).arg(to);
-                run(copy, to, log, stop)
-            }
-            Origin::Commit { repository, commit } => {
-                let archive = to.with_extension("tar");
-                let mut export = Command::new("git");
-                export.arg("-C").arg(repository).args(SAFE).args(["archive", "--format=tar", "-o"]);
-                export.arg(&archive).arg(commit);
-                run(export, to, log, stop)?;
-                let mut unpack = Command::new("tar");
-                unpack.arg("-xf").arg(&archive);
-                run(unpack, to, log, stop)?;
-                Ok(fs::remove_file(&archive)?)
-            }
-        }
-    }
-}
-
-/// The repository may belong to another user than root.
-const SAFE: [&str; 2] = ["-c", "safe.directory=*"];
-
-fn git(repository: &Path, args: &[&str]) -> Result<String> {
-    let output = Command::new("git").arg("-C").arg(repository).args(SAFE).args(args).output();
-    let output = output.context("cannot run `git`; install it")?;
-    ensure!(output.status.success(), "git: {}", String::from_utf8_lossy(&output.stderr).trim());
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
-}
-
-/// A copy of a repository on another machine, up to date.
-fn mirror(address: &str, builds: &Path, stop: &AtomicBool) -> Result<PathBuf> {
-    let is_address = address.contains("://") || address.contains('@');
-    ensure!(
-        is_address,
-        "server.source: there is no `{address}`, neither a directory nor a repository's address"
-    );
-    let name = format!("{:x}", Sha256::digest(address));
-    let dir = builds.join("repositories").join(&name[..16]);
-    let log = builds.join(format!("{}.log", &name[..16]));
-    fs::create_dir_all(builds.join("repositories"))?;
-    let mut command = Command::new("git");
-    match dir.exists() {
-        true => command.arg("-C").arg(&dir).args(SAFE).args(["remote", "update", "--prune"]),
-        false => command.args(["clone", "--mirror", "--", address]).arg(&dir),
-    };
-    run(command, builds, &log, stop).with_context(|| format!("server.source: fetch `{address}`"))?;
-    Ok(dir)
-}
-
-/// Names and contents of all files, in the order of their names.
-fn hash_tree(root: &Path, below: &Path, hash: &mut Sha256) -> Result<()> {
-    let dir = root.join(below);
-    let entries = fs::read_dir(&dir).with_context(|| format!("read `{}`", dir.display()))?;
-    let mut names: Vec<_> = entries.flatten().map(|entry| entry.file_name()).collect();
-    names.sort();
-    for name in names.iter().filter(|name| *name != ".git") {
-        let path = below.join(name);
-        let facts = fs::symlink_metadata(root.join(&path))?;
-        hash.update(path.as_os_str().as_encoded_bytes());
-        hash.update([0]);
-        if facts.is_dir() {
-            hash_tree(root, &path, hash)?;
-        } else if facts.is_symlink() {
-            hash.update(fs::read_link(root.join(&path))?.as_os_str().as_encoded_bytes());
-        } else {
-            hash.update(facts.len().to_le_bytes());
-            let mut text = Vec::new();
-            File::open(root.join(&path)).and_then(|mut file| file.read_to_end(&mut text))?;
-            hash.update(&text);
-        }
-    }
-    Ok(())
+fn configure_options() -> Vec<String> {
+    let options = OPTIONS.iter().map(|option| option.to_string());
+    options.chain([format!("CC={COMPILER}"), format!("CFLAGS={CFLAGS}")]).collect()
 }
 
 /// The C compiler and its version.
 fn compiler() -> Result<String> {
-    let output = Command::new("cc").arg("--version").env("LC_ALL", "C").output();
+    let mut command = Command::new(COMPILER);
+    clean_environment(command.arg("--version"));
+    let output = command.output();
     let output =
         output.context("cannot run the C compiler `cc`; install gcc and make to build from source")?;
     Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_string())
+}
+
+/// Takes from a command what would change a build, or would have git work on another repository.
+fn clean_environment(command: &mut Command) {
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(changes_builds) {
+            command.env_remove(&name);
+        }
+    }
+    // Nobody is there to be asked.
+    command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0");
+}
+
+fn changes_builds(variable: &str) -> bool {
+    SHELL_VARIABLES.split(' ').any(|name| name == variable) || variable.starts_with("GIT_")
+}
+
+/// Waits until no other pgdyno has the lock; it is kept as long as the file is open.
+fn lock(path: &Path, stop: &AtomicBool, tell: &mut dyn FnMut(String)) -> Result<File> {
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+    let file = file.with_context(|| format!("open `{}`", path.display()))?;
+    let end = Instant::now() + LOCK_DEADLINE;
+    let mut is_told = false;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => {
+                return Err(error).with_context(|| format!("lock `{}`", path.display()));
+            }
+        }
+        ensure!(
+            !stop.load(Ordering::Relaxed),
+            "stopped while waiting for another pgdyno, which builds the same"
+        );
+        ensure!(Instant::now() < end, "another pgdyno keeps `{}` locked; end it", path.display());
+        if !is_told {
+            tell("waiting for another pgdyno, which builds the same".to_string());
+            is_told = true;
+        }
+        thread::sleep(LOOK_PAUSE);
+    }
 }
 
 /// Where a build goes.
@@ -261,6 +183,11 @@ impl Place {
         let label: String = revision.chars().map(|c| if is_plain(c) { c } else { '-' }).take(40).collect();
         let hash = format!("{:x}", Sha256::digest(text));
         Place { dir: builds.join(format!("{label}-{}", &hash[..16])) }
+    }
+
+    /// The file is written last, and then all of it gets its name.
+    fn is_built(&self) -> bool {
+        self.dir.join(FACTS_FILE).exists()
     }
 
     /// The name with another ending beside it.
@@ -280,7 +207,12 @@ fn make(place: &Place, origin: &Origin, recipe: &Recipe, stop: &AtomicBool) -> R
         }
     }
     let built = (|| {
-        origin.put(&work, &log, stop)?;
+        let copied = origin.put(&work, &log, stop)?;
+        ensure!(
+            copied == recipe.content,
+            "server.source: `{}` changed while it was copied; wait until nothing writes there",
+            recipe.tree
+        );
         let mut configure = Command::new("./configure");
         configure.arg(format!("--prefix={}", place.dir.display())).args(&recipe.configure);
         run(configure, &work, &log, stop)?;
@@ -315,13 +247,10 @@ fn make_command(args: &[&str]) -> Command {
 /// Runs one step in `dir`; what it says goes to the end of the log.
 fn run(mut command: Command, dir: &Path, log_path: &Path, stop: &AtomicBool) -> Result<()> {
     let name = format!("{:?}", command);
-    for variable in SHELL_FLAGS {
-        command.env_remove(variable);
-    }
+    clean_environment(&mut command);
     let log = OpenOptions::new().create(true).append(true).open(log_path);
     let log = log.with_context(|| format!("open `{}`", log_path.display()))?;
-    command.current_dir(dir).env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0");
-    command.stdin(std::process::Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    command.current_dir(dir).stdin(std::process::Stdio::null()).stdout(log.try_clone()?).stderr(log);
     let mut child = spawn(command, Signal::SIGTERM).with_context(|| format!("cannot start {name}"))?;
     let end = Instant::now() + STEP_DEADLINE;
     loop {
@@ -424,13 +353,39 @@ install:
                 .collect::<Vec<_>>()
         };
         assert_eq!(options(&one), options(&two));
-        assert!(options(&one).contains(&"CFLAGS=-O2".to_string()));
+        for option in ["CC=cc", "CFLAGS=-O2"] {
+            assert!(options(&one).contains(&option.to_string()), "{:?}", options(&one));
+        }
         assert_eq!(of(Some("REL_15_1")).unwrap(), one);
         // The directory as it is has a place of its own.
         assert_eq!(of(None).unwrap().version, "15.2");
         assert!(of(Some("REL_99")).unwrap_err().to_string().contains("has no revision `REL_99`"));
         assert!(of(Some("--x")).unwrap_err().to_string().contains("is not a revision"));
         assert_eq!(told.iter().filter(|text| text.starts_with("building")).count(), 3, "{told:?}");
+    }
+
+    #[test]
+    fn what_would_change_a_build_is_taken_from_the_environment() {
+        let check =
+            |variable: &str, expected: bool| assert_eq!(changes_builds(variable), expected, "{variable}");
+        for variable in ["CC", "CPATH", "MAKEFLAGS", "MAKEOVERRIDES", "LIBS", "GIT_DIR", "GIT_CONFIG_COUNT"] {
+            check(variable, true);
+        }
+        for variable in ["PATH", "HOME", "HTTPS_PROXY", "SSH_AUTH_SOCK"] {
+            check(variable, false);
+        }
+    }
+
+    #[test]
+    fn a_wait_for_a_lock_can_be_stopped() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("x.lock");
+        static STOP: AtomicBool = AtomicBool::new(true);
+        let held = lock(&path, &STOP, &mut |_| {}).unwrap();
+        let refused = lock(&path, &STOP, &mut |_| {}).unwrap_err().to_string();
+        assert!(refused.contains("stopped while waiting for another pgdyno"), "{refused}");
+        drop(held);
+        assert!(lock(&path, &STOP, &mut |_| {}).is_ok());
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 use wire::{Session, quote_ident, quote_literal};
 
@@ -37,7 +37,20 @@ pub struct Templates {
 /// # Errors
 /// When the server fails.
 pub fn obstacle(session: &mut Session) -> Result<Option<String>> {
-    let sql = "select case \
+    let sql = obstacle_sql(version_num(session)?);
+    let rows = session.query(&sql).context("look at the database's properties")?;
+    Ok(rows.scalar().map(str::to_string))
+}
+
+/// What belongs to the database itself is not copied with it.
+fn obstacle_sql(version_num: u32) -> String {
+    // 9.6 has no subscriptions. Of the others everybody may read which database they belong to.
+    let subscribed = match version_num >= 100_000 {
+        true => "exists (select 1 from pg_catalog.pg_subscription s where s.subdbid = d.oid)",
+        false => "false",
+    };
+    format!(
+        "select case \
           when d.datname = 'postgres' or d.datistemplate then 'the database is one that the server itself needs' \
           when not (r.rolsuper or r.rolcreatedb) then 'the user may not create databases (needs CREATEDB)' \
           when not pg_has_role(d.datdba, 'member') then 'the user does not own the database' \
@@ -46,12 +59,15 @@ pub fn obstacle(session: &mut Session) -> Result<Option<String>> {
           when exists (select 1 from pg_db_role_setting s where s.setdatabase = d.oid) \
                then 'settings of the database would be lost' \
           when shobj_description(d.oid, 'pg_database') is not null then 'the database has a comment, which would be lost' \
+          when exists (select 1 from pg_catalog.pg_shseclabel l \
+                        where l.classoid = 'pg_catalog.pg_database'::regclass and l.objoid = d.oid) \
+               then 'the database has a security label, which would be lost' \
+          when {subscribed} then 'a subscription belongs to the database' \
           when exists (select 1 from pg_replication_slots s where s.database = d.datname) \
                then 'a replication slot uses the database' end \
         from pg_catalog.pg_database d, pg_catalog.pg_roles r \
-       where d.datname = current_database() and r.rolname = current_user";
-    let rows = session.query(sql).context("look at the database's properties")?;
-    Ok(rows.scalar().map(str::to_string))
+       where d.datname = current_database() and r.rolname = current_user"
+    )
 }
 
 /// A table in the session's database that is neither one of `tables` nor a part of one nor an extension's.
@@ -129,8 +145,12 @@ impl Templates {
 
     /// Puts the database to the state of the template for `key`. Nobody may be connected to the database.
     ///
+    /// The copy comes first, though the checkpoint that it begins with writes what a run changed in memory: until the
+    /// names change, nothing is taken from the database.
+    ///
     /// # Errors
-    /// When there is no such template, or the server refuses; the database is then as it was.
+    /// When there is no such template, or the server refuses. The database is then as it was, unless only the one
+    /// that was replaced could not be dropped.
     pub fn restore(&mut self, key: &str) -> Result<Detail> {
         let began = Instant::now();
         let template =
@@ -194,8 +214,9 @@ impl Templates {
             .session
             .execute(&format!("alter database {database} rename to {old}"))
             .and_then(|()| self.session.execute(&format!("alter database {new} rename to {database}")));
-        self.session.execute(if renamed.is_ok() { "commit" } else { "rollback" })?;
-        renamed.with_context(|| format!("replace database {database}"))
+        let ended = self.session.execute(if renamed.is_ok() { "commit" } else { "rollback" });
+        // Why it was rolled back comes first.
+        renamed.and(ended).with_context(|| format!("replace database {database}"))
     }
 
     fn drop_database(&mut self, name: &str) -> Result<()> {
@@ -221,7 +242,9 @@ impl Templates {
     }
 
     fn drop_all(&mut self) -> Result<()> {
-        let names: Vec<String> = std::mem::take(&mut self.made).into_values().collect();
+        let mut names: Vec<String> = std::mem::take(&mut self.made).into_values().collect();
+        // A copy that failed may have left these.
+        names.extend(["new", "old"].map(|content| self.name_of(content)));
         names.iter().try_for_each(|name| self.drop_database(name))
     }
 }
@@ -233,16 +256,19 @@ impl Drop for Templates {
     }
 }
 
-/// Drops `tables` of the session's database, so that what they hold in memory is not written before it is dropped.
-///
-/// # Errors
-/// When one cannot be dropped.
-pub fn forget_tables(session: &mut Session, tables: &[&str]) -> Result<()> {
-    let names: Vec<String> = tables.iter().map(|table| quote_name(table)).collect();
-    if names.is_empty() {
-        return Ok(());
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subscriptions_are_looked_for_where_there_are_any() {
+        let check = |version_num: u32, expected: bool| {
+            let sql = obstacle_sql(version_num);
+            assert_eq!(sql.contains("pg_subscription"), expected, "{sql}");
+            assert!(sql.contains("pg_shseclabel"), "{sql}");
+        };
+        check(90_624, false);
+        check(100_000, true);
+        check(180_001, true);
     }
-    session
-        .execute(&format!("drop table if exists {} cascade", names.join(", ")))
-        .map_err(|error| anyhow!("drop the workload's tables: {error}"))
 }

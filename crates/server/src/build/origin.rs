@@ -1,0 +1,371 @@
+//! Where the files of a build come from: a directory as it is, or a commit of a repository here or elsewhere. Not how
+//! they are built.
+
+use std::ffi::OsString;
+use std::fs::{self, Metadata, Permissions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, ensure};
+use nix::unistd::geteuid;
+use sha2::{Digest, Sha256};
+
+use super::{Source, clean_environment, lock, run};
+use crate::planted;
+
+/// Where the files come from.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A directory as it is.
+    Directory(PathBuf),
+    /// A commit of a repository on this machine, which may be a mirror.
+    Commit { repository: PathBuf, commit: String },
+}
+
+/// Fails when the address of a repository has a password or, where that may be one, a user's name: the address is
+/// written into results, and everybody on the machine may read the arguments of git. The message does not repeat it.
+///
+/// # Errors
+/// In words, with what to do.
+pub fn check_address(address: &str) -> Result<(), String> {
+    let Some((scheme, rest)) = address.split_once("://") else { return Ok(()) };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let Some((user, _)) = authority.rsplit_once('@') else { return Ok(()) };
+    // A remote helper may stand before it: `http::https`.
+    let scheme = scheme.rsplit(':').next().unwrap_or_default().trim();
+    let is_web = ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web));
+    if !is_web && !user.contains(':') {
+        return Ok(());
+    }
+    Err("server.source: the repository's address has a user or a password in it, which would be stored with the \
+         results; remove it, and use a git credential helper or ssh"
+        .to_string())
+}
+
+impl Origin {
+    /// Finds it; a repository on another machine is mirrored in `builds`.
+    pub(super) fn find(
+        source: &Source,
+        builds: &Path,
+        stop: &AtomicBool,
+        tell: &mut dyn FnMut(String),
+    ) -> Result<Origin> {
+        check_address(source.tree).map_err(anyhow::Error::msg)?;
+        let Some(revision) = source.revision else { return directory(source.tree).map(Origin::Directory) };
+        ensure!(!revision.starts_with('-'), "server.revision: `{revision}` is not a revision");
+        let repository = match Path::new(source.tree).canonicalize() {
+            Ok(path) => {
+                for path in [path.join(".git"), path.clone()].iter().filter(|path| path.exists()) {
+                    expect_own(path, fs::metadata(path)?.uid(), geteuid().is_root())?;
+                }
+                path
+            }
+            Err(_) => mirror(source.tree, revision, builds, stop, tell)?,
+        };
+        let commit = commit_of(&repository, revision)
+            .with_context(|| format!("server.revision: `{}` has no revision `{revision}`", source.tree))?;
+        Ok(Origin::Commit { repository, commit })
+    }
+
+    /// Hash of the commit, or of all files of the directory as they are now.
+    pub(super) fn content(&self, stop: &AtomicBool) -> Result<String> {
+        match self {
+            Origin::Commit { commit, .. } => Ok(commit.clone()),
+            Origin::Directory(dir) => Walk { root: dir, to: None, stop }.hash(),
+        }
+    }
+
+    /// Puts the files into `to`, which does not exist. Returns the hash of what is there now.
+    pub(super) fn put(&self, to: &Path, log: &Path, stop: &AtomicBool) -> Result<String> {
+        fs::create_dir_all(to).with_context(|| format!("create `{}`", to.display()))?;
+        match self {
+            Origin::Directory(dir) => Walk { root: dir, to: Some(to), stop }.hash(),
+            Origin::Commit { repository, commit } => {
+                let archive = to.with_extension("tar");
+                let mut export = Command::new("git");
+                export.arg("-C").arg(repository).args(["archive", "--format=tar", "-o"]);
+                export.arg(&archive).arg(commit);
+                run(export, to, log, stop)?;
+                let mut unpack = Command::new("tar");
+                unpack.arg("-xf").arg(&archive);
+                run(unpack, to, log, stop)?;
+                fs::remove_file(&archive)?;
+                Ok(commit.clone())
+            }
+        }
+    }
+}
+
+/// A source tree that can be built outside of itself.
+fn directory(tree: &str) -> Result<PathBuf> {
+    let path = Path::new(tree).canonicalize().with_context(|| {
+        format!("server.source: cannot enter `{tree}`; for a repository give server.revision")
+    })?;
+    ensure!(
+        path.join("configure").is_file(),
+        "server.source: `{tree}` has no `configure`: give PostgreSQL's source tree, or server.revision for a \
+         repository without files"
+    );
+    ensure!(
+        !path.join("src/include/pg_config.h").exists(),
+        "server.source: `{tree}` was configured in place, and what is left of that would go into the build; run make \
+         distclean there"
+    );
+    expect_own(&path, fs::metadata(&path)?.uid(), geteuid().is_root())?;
+    Ok(path)
+}
+
+/// A build runs what the files say: as root, only root's own.
+fn expect_own(path: &Path, owner_uid: u32, is_root: bool) -> Result<()> {
+    ensure!(
+        !is_root || owner_uid == 0,
+        "server.source: `{}` belongs to user id {owner_uid}, and building it would run that user's commands as root; \
+         run pgdyno as that user, or make all of it root's with chown -R root",
+        path.display()
+    );
+    Ok(())
+}
+
+fn git(repository: &Path, args: &[&str]) -> Result<String> {
+    let mut command = Command::new("git");
+    command.arg("-C").arg(repository).args(args);
+    clean_environment(&mut command);
+    let output = command.output().context("cannot run `git`; install it")?;
+    ensure!(output.status.success(), "git: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
+}
+
+fn commit_of(repository: &Path, revision: &str) -> Result<String> {
+    git(repository, &["rev-parse", "--verify", "--quiet", &format!("{revision}^{{commit}}")])
+}
+
+/// Whether the repository has the revision and no update would change what it names: a tag, or a commit in full.
+fn is_settled(repository: &Path, revision: &str) -> bool {
+    let is_full = [40, 64].contains(&revision.len()) && revision.chars().all(|c| c.is_ascii_hexdigit());
+    let name = if is_full { revision.to_string() } else { format!("refs/tags/{revision}") };
+    commit_of(repository, &name).is_ok()
+}
+
+/// A copy of a repository on another machine, up to date as far as `revision` needs it.
+fn mirror(
+    address: &str,
+    revision: &str,
+    builds: &Path,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(String),
+) -> Result<PathBuf> {
+    let is_address = address.contains("://") || address.contains('@');
+    ensure!(
+        is_address,
+        "server.source: there is no `{address}`, neither a directory nor a repository's address"
+    );
+    let name = format!("{:x}", Sha256::digest(address));
+    let dir = builds.join("repositories").join(&name[..16]);
+    let log = builds.join(format!("{}.log", &name[..16]));
+    fs::create_dir_all(builds.join("repositories"))?;
+    let _lock = lock(&dir.with_extension("lock"), stop, tell)?;
+    let words = || format!("server.source: fetch `{address}`");
+    if !dir.exists() {
+        // It gets its name when it is whole.
+        let part = dir.with_extension("part");
+        if part.exists() {
+            fs::remove_dir_all(&part).with_context(|| format!("remove `{}`", part.display()))?;
+        }
+        let mut clone = Command::new("git");
+        clone.args(["clone", "--mirror", "--", address]).arg(&part);
+        run(clone, builds, &log, stop).with_context(words)?;
+        fs::rename(&part, &dir).with_context(|| format!("rename to `{}`", dir.display()))?;
+        return Ok(dir);
+    }
+    if is_settled(&dir, revision) {
+        return Ok(dir);
+    }
+    let mut update = Command::new("git");
+    update.arg("-C").arg(&dir).args(["remote", "update", "--prune"]);
+    if let Err(error) = run(update, builds, &log, stop) {
+        if stop.load(Ordering::Relaxed) || commit_of(&dir, revision).is_err() {
+            return Err(error).with_context(words);
+        }
+        tell(format!("{revision} is what it was when `{address}` was last fetched: {error:#}"));
+    }
+    Ok(dir)
+}
+
+/// Goes through a directory: all files, links and directories but git's own, in the order of their names.
+struct Walk<'a> {
+    root: &'a Path,
+    /// An empty directory, if they are to be copied; then what is hashed is what was copied.
+    to: Option<&'a Path>,
+    stop: &'a AtomicBool,
+}
+
+impl Walk<'_> {
+    /// Hash of names, kinds and contents.
+    fn hash(&self) -> Result<String> {
+        let mut hash = Sha256::new();
+        self.dir(Path::new(""), &mut hash)?;
+        Ok(format!("{:x}", hash.finalize()))
+    }
+
+    fn dir(&self, below: &Path, hash: &mut Sha256) -> Result<()> {
+        let dir = self.root.join(below);
+        let list = || -> io::Result<Vec<OsString>> {
+            fs::read_dir(&dir)?.map(|entry| Ok(entry?.file_name())).collect()
+        };
+        let mut names = list().with_context(|| format!("read `{}`", dir.display()))?;
+        names.sort();
+        for name in names.iter().filter(|name| *name != ".git") {
+            ensure!(!self.stop.load(Ordering::Relaxed), "stopped while building");
+            self.entry(&below.join(name), hash)?;
+        }
+        Ok(())
+    }
+
+    fn entry(&self, path: &Path, hash: &mut Sha256) -> Result<()> {
+        let from = self.root.join(path);
+        let words = || format!("copy `{}`", from.display());
+        let facts = fs::symlink_metadata(&from).with_context(words)?;
+        let is_executable = facts.mode() & 0o111 != 0;
+        let kind = match facts.file_type() {
+            kind if kind.is_dir() => b'd',
+            kind if kind.is_symlink() => b'l',
+            kind if kind.is_file() => [b'f', b'x'][usize::from(is_executable)],
+            // A pipe or a socket: no part of a source, and opening one might wait for ever.
+            _ => return Ok(()),
+        };
+        expect_own(&from, facts.uid(), geteuid().is_root())?;
+        hash.update(path.as_os_str().as_encoded_bytes());
+        hash.update([0, kind]);
+        let to = self.to.map(|to| to.join(path));
+        if kind == b'd' {
+            to.map(fs::create_dir).transpose().with_context(words)?;
+            return self.dir(path, hash);
+        }
+        let copy = if kind == b'l' { copy_link } else { copy_file };
+        copy(&from, to.as_deref(), &facts, hash).with_context(words)
+    }
+}
+
+fn copy_link(from: &Path, to: Option<&Path>, _: &Metadata, hash: &mut Sha256) -> io::Result<()> {
+    let target = fs::read_link(from)?;
+    hash_counted(target.as_os_str().as_encoded_bytes(), hash);
+    to.map_or(Ok(()), |to| symlink(&target, to))
+}
+
+/// Make goes by the times of files: a copy keeps them.
+fn copy_file(from: &Path, to: Option<&Path>, facts: &Metadata, hash: &mut Sha256) -> io::Result<()> {
+    let mut text = Vec::new();
+    planted::open(from)?.read_to_end(&mut text)?;
+    hash_counted(&text, hash);
+    let Some(to) = to else { return Ok(()) };
+    fs::write(to, text)?;
+    fs::File::options().write(true).open(to)?.set_modified(facts.modified()?)?;
+    let mode = if facts.mode() & 0o111 != 0 { 0o755 } else { 0o644 };
+    fs::set_permissions(to, Permissions::from_mode(mode))
+}
+
+fn hash_counted(bytes: &[u8], hash: &mut Sha256) {
+    hash.update((bytes.len() as u64).to_le_bytes());
+    hash.update(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static GO: AtomicBool = AtomicBool::new(false);
+
+    #[test]
+    fn addresses_with_credentials_are_refused_and_not_repeated() {
+        let check = |address: &str, is_refused: bool| {
+            let refused = check_address(address).err();
+            assert_eq!(refused.is_some(), is_refused, "{address}");
+            assert!(!refused.unwrap_or_default().contains("S3cret"), "{address}");
+        };
+        check("https://u:S3cret@h/x.git", true);
+        check("https://S3cret@h/x.git", true);
+        check("HTTP://S3cret@h", true);
+        check("http::https://S3cret@h/x", true);
+        check("ssh://git:S3cret@h/x", true);
+        check("ssh://git@h:22/x", false);
+        check("git@h:x.git", false);
+        check("https://h:8080/x@y", false);
+        check("https://git.postgresql.org/git/postgresql.git", false);
+        check("/home/me/postgres", false);
+        let source = Source { tree: "https://u:S3cret@h/x.git", revision: Some("master") };
+        let refused = Origin::find(&source, Path::new("/nonexistent"), &GO, &mut |_| {}).unwrap_err();
+        assert!(!format!("{refused:#}").contains("S3cret"), "{refused:#}");
+    }
+
+    #[test]
+    fn a_tree_of_another_user_is_not_built_as_root() {
+        let refused = expect_own(Path::new("/tree"), 1000, true).unwrap_err().to_string();
+        assert!(
+            refused.contains("`/tree` belongs to user id 1000") && refused.contains("chown"),
+            "{refused}"
+        );
+        assert!(expect_own(Path::new("/tree"), 0, true).is_ok());
+        assert!(expect_own(Path::new("/tree"), 1000, false).is_ok());
+    }
+
+    #[test]
+    fn a_copy_has_the_hash_of_what_was_copied_and_pipes_are_left_out() {
+        let place = tempfile::tempdir().unwrap();
+        let (from, to) = (place.path().join("from"), place.path().join("to"));
+        fs::create_dir_all(from.join("a/.git")).unwrap();
+        fs::create_dir(&to).unwrap();
+        fs::write(from.join("a/script"), "one").unwrap();
+        symlink("a/script", from.join("link")).unwrap();
+        let hash = |root: &Path| Walk { root, to: None, stop: &GO }.hash().unwrap();
+        let before = hash(&from);
+        nix::unistd::mkfifo(&from.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert_eq!(hash(&from), before);
+        assert_eq!(Walk { root: &from, to: Some(&to), stop: &GO }.hash().unwrap(), before);
+        assert_eq!(hash(&to), before);
+        assert!(!to.join("pipe").exists() && !to.join("a/.git").exists());
+        let time = |dir: &Path| fs::metadata(dir.join("a/script")).unwrap().modified().unwrap();
+        assert_eq!(time(&from), time(&to));
+        fs::set_permissions(from.join("a/script"), Permissions::from_mode(0o755)).unwrap();
+        assert_ne!(hash(&from), before, "the executable bit counts");
+        static STOP: AtomicBool = AtomicBool::new(true);
+        assert!(Walk { root: &from, to: None, stop: &STOP }.hash().is_err());
+    }
+
+    #[test]
+    fn a_mirror_needs_no_network_for_what_it_has() {
+        let place = tempfile::tempdir().unwrap();
+        let there = place.path().join("there");
+        fs::create_dir(&there).unwrap();
+        let act = |args: &[&str]| git(&there, args).unwrap();
+        act(&["init", "-q", "-b", "master"]);
+        let commit = |text: &str| {
+            let identity = ["-c", "user.name=x", "-c", "user.email=x@x"];
+            act(&[&identity[..], &["commit", "-q", "--allow-empty", "-m", text]].concat());
+            act(&["rev-parse", "HEAD"])
+        };
+        let one = commit("one");
+        act(&["tag", "v1"]);
+        let address = format!("file://{}", there.display());
+        let mut told = Vec::new();
+        let mut find = |revision: &str| -> Result<String> {
+            let source = Source { tree: &address, revision: Some(revision) };
+            match Origin::find(&source, place.path(), &GO, &mut |text| told.push(text))? {
+                Origin::Commit { commit, .. } => Ok(commit),
+                Origin::Directory(dir) => anyhow::bail!("a directory: {dir:?}"),
+            }
+        };
+        assert_eq!(find("master").unwrap(), one);
+        let two = commit("two");
+        assert_eq!(find("master").unwrap(), two, "a branch is brought up to date");
+        fs::rename(&there, place.path().join("gone")).unwrap();
+        assert_eq!(find("v1").unwrap(), one);
+        assert_eq!(find(&one).unwrap(), one);
+        assert_eq!(find("master").unwrap(), two);
+        assert!(find("v2").is_err());
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].starts_with("master is what it was"), "{told:?}");
+    }
+}
