@@ -4,6 +4,7 @@
 //! the tables as transactions do, and leave them consistent.
 
 mod actor;
+mod aside;
 mod atomicity;
 mod durability;
 mod isolation;
@@ -138,6 +139,8 @@ const LEVELS: [(&str, bool); 3] =
 /// When there are no whole tables, the server is lost, or `stop` is raised. A test that fails is a result.
 pub fn run(mut request: AcidRequest<'_>, progress: &mut dyn FnMut(&str)) -> Result<AcidReport> {
     let scale = warehouses(&mut session::open(&request.conninfo, request.stop)?)?;
+    // What tests that were cut off have left out.
+    aside::put_back(&mut aside::keeper(&request.conninfo)?)?;
     let mut results = Vec::new();
     progress("consistency before the tests (clause 3.3.3.1)");
     results.push(consistency(&request, "3.3.3.1", "the tables are consistent before the tests")?);
@@ -226,6 +229,8 @@ impl Site {
 pub(crate) struct Scene {
     /// Looks on, outside all transactions.
     observer: Session,
+    /// Takes rows aside and puts them back, also when the user wants to stop.
+    keeper: Session,
     /// For the transactions T1, T2 and T3.
     sessions: Vec<Session>,
     prng: Prng,
@@ -252,7 +257,8 @@ impl Scene {
         let mut random = |max: u64| prng.uint64_range(1, max) as u32;
         let (w_id, d_id) = (random(site.scale.into()), random(tpcc::DISTRICTS));
         let c_id = random(tpcc::CUSTOMERS_PER_DISTRICT);
-        Ok(Scene { observer, sessions, prng, scale: site.scale, w_id, d_id, c_id })
+        let keeper = aside::keeper(&site.conninfo)?;
+        Ok(Scene { observer, keeper, sessions, prng, scale: site.scale, w_id, d_id, c_id })
     }
 
     /// An order of the customer, which is not rolled back.

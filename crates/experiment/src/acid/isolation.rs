@@ -7,7 +7,7 @@ use workload::tpcc::{Order, OrderedItem, Trial, UNUSED_ITEM};
 
 use super::actor::Actor;
 use super::meeting::meet;
-use super::{Scene, Seen, Test};
+use super::{Scene, Seen, Test, aside};
 
 macro_rules! test {
     ($clause:literal, $title:literal, $run:ident) => {
@@ -182,6 +182,13 @@ fn pay_during_delivery(scene: &mut Scene, commits: bool) -> Result<Seen> {
 /// T2 orders item x twice and item y. It reads the prices of all its items by one statement, and is stopped after it;
 /// then T3 raises both prices (case D of the clause: nobody waits and nobody is undone).
 fn repeatable_prices(scene: &mut Scene) -> Result<Seen> {
+    let seen = charge_while_prices_rise(scene);
+    // Whatever has happened: amounts of orders are quantities times prices.
+    aside::put_back(&mut scene.keeper)?;
+    seen
+}
+
+fn charge_while_prices_rise(scene: &mut Scene) -> Result<Seen> {
     let mut order = scene.order();
     let [x, y, again, ..] = order.lines.as_mut_slice() else { anyhow::bail!("an order has five lines") };
     if x.i_id == y.i_id {
@@ -191,29 +198,22 @@ fn repeatable_prices(scene: &mut Scene) -> Result<Seen> {
     let items = format!("i_id in ({}, {})", x.i_id, y.i_id);
     let prices =
         format!("select string_agg(i_id || ' ' || i_price, ', ' order by i_id) from item where {items}");
+    aside::note_prices(&mut scene.keeper, &items)?;
     let (observer, first, _) = sessions(scene)?;
     let before = text(observer, &prices)?;
     let mut t2 = Actor::new(first, Trial::new_order(&order));
     t2.go_through(|sent| sent.sql.starts_with(READ_PRICES))?;
     observer.execute(&format!("update item set i_price = i_price * 1.1 where {items}"))?;
-    let raised = text(observer, &prices);
-    let finished = t2.finish_with_retries();
-    let charged = t2.number(TAKE_NUMBER, 0).and_then(|o_id| {
-        let sql = format!(
-            "select string_agg(distinct ol_i_id || ' ' || (ol_amount / ol_quantity)::numeric(5,2), ', ') \
-             from (select * from order_line where ol_w_id = {} and ol_d_id = {} and ol_o_id = {o_id} \
-             and ol_{items} order by ol_i_id) lines",
-            order.w_id, order.d_id
-        );
-        text(observer, &sql)
-    });
-    // The prices as they were, whatever has happened: amounts of orders are quantities times prices.
-    for pair in before.split(", ") {
-        let (i_id, price) = pair.split_once(' ').context("an item has a price")?;
-        observer.execute(&format!("update item set i_price = {price} where i_id = {i_id}"))?;
-    }
-    let n_retries = finished?;
-    let (raised, charged) = (raised?, charged?);
+    let raised = text(observer, &prices)?;
+    let n_retries = t2.finish_with_retries()?;
+    let o_id = t2.number(TAKE_NUMBER, 0)?;
+    let charged = format!(
+        "select string_agg(distinct ol_i_id || ' ' || (ol_amount / ol_quantity)::numeric(5,2), ', ') \
+         from (select * from order_line where ol_w_id = {} and ol_d_id = {} and ol_o_id = {o_id} \
+         and ol_{items} order by ol_i_id) lines",
+        order.w_id, order.d_id
+    );
+    let charged = text(observer, &charged)?;
     let mut seen = Seen::default();
     seen.expect(raised != before, || format!("T3 left the prices at {before}"));
     let sorted = |list: &str| {

@@ -1,13 +1,13 @@
 //! Isolation tests 8 and 9 (clauses 3.4.2.8 and 3.4.2.9): a row that another transaction adds must not come into sight.
 //! At read committed it does, since each statement takes a snapshot of its own.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use workload::tpcc::{Sent, Trial};
 
 use super::actor::Actor;
 use super::isolation::{LAST_ORDER, sessions};
 use super::meeting::meet;
-use super::{Scene, Seen, Test};
+use super::{Scene, Seen, Test, aside};
 
 /// Both.
 pub(super) const TESTS: [Test; 2] = [
@@ -27,16 +27,9 @@ pub(super) const TESTS: [Test; 2] = [
 
 /// The district has no row in NEW-ORDER while the test runs; what was there is put back.
 fn order_during_delivery(scene: &mut Scene) -> Result<Seen> {
-    let (w_id, d_id) = (scene.w_id, scene.d_id);
-    let sql = format!("delete from new_order where no_w_id = {w_id} and no_d_id = {d_id} returning no_o_id");
-    let removed = scene.observer.query(&sql)?;
-    let seen = deliver_nothing(scene);
-    for row in &removed.rows {
-        let o_id = row.first().and_then(Option::as_deref).context("an order has a number")?;
-        let sql =
-            format!("insert into new_order (no_o_id, no_d_id, no_w_id) values ({o_id}, {d_id}, {w_id})");
-        scene.observer.execute(&sql)?;
-    }
+    let taken = aside::take_orders(&mut scene.keeper, scene.w_id, scene.d_id);
+    let seen = taken.and_then(|()| deliver_nothing(scene));
+    aside::put_back(&mut scene.keeper)?;
     seen
 }
 
