@@ -163,7 +163,7 @@ pub struct CaseComparison {
     pub b: String,
     /// How runs belong together.
     pub pairing: Pairing,
-    /// Pairs, or runs of the side that has fewer.
+    /// Pairs that have the figure that decides, or runs of the side that has fewer.
     pub n_pairs: usize,
     /// The share up to which a difference does not matter.
     pub margin: f64,
@@ -225,14 +225,25 @@ fn compare_case(a: Side, b: Side, margin: f64) -> CaseComparison {
         None => Design::Fixed,
     };
     let figures = Figure::ALL.map(|figure| samples.compare(figure, pairing, design, margin));
-    let n_pairs = samples.a.len().min(samples.b.len());
-    assemble(a, b, Pairs { pairing, n_pairs, margin, carry_over: None }, figures.to_vec())
+    let (of_a, of_b) = samples.logs(lead(a), pairing);
+    let n_pairs = of_a.len().min(of_b.len());
+    let pairs =
+        Pairs { pairing, n_pairs, without_figure: samples.without_figure(), margin, carry_over: None };
+    assemble(a, b, pairs, figures.to_vec())
+}
+
+/// The figure that decides: see [`CaseComparison::lead`].
+fn lead(a: Side) -> Figure {
+    let is_open = a.data.plan.case(a.case).is_some_and(|case| case.workload.pace.is_open());
+    if is_open { Figure::P99 } else { Figure::Throughput }
 }
 
 /// What was paired, and how.
 struct Pairs {
     pairing: Pairing,
     n_pairs: usize,
+    /// Runs that count and lack a figure.
+    without_figure: Vec<u32>,
     margin: f64,
     /// See [`CaseComparison::carry_over`].
     carry_over: Option<Ratio>,
@@ -240,10 +251,18 @@ struct Pairs {
 
 /// A comparison of these figures, with what else differs and what that means.
 fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureComparison>) -> CaseComparison {
-    let Pairs { pairing, n_pairs, margin, carry_over } = pairs;
-    let is_open = a.data.plan.case(a.case).is_some_and(|case| case.workload.pace.is_open());
+    let Pairs { pairing, n_pairs, without_figure, margin, carry_over } = pairs;
     let (declared, undeclared) = differences::between(a, b);
-    let context = ComparisonContext { a, b, pairing, n_pairs, margin, carry_over, undeclared: &undeclared };
+    let context = ComparisonContext {
+        a,
+        b,
+        pairing,
+        n_pairs,
+        without_figure: &without_figure,
+        margin,
+        carry_over,
+        undeclared: &undeclared,
+    };
     let findings = findings::of_comparison(&context);
     CaseComparison {
         a: a.label(),
@@ -251,7 +270,7 @@ fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureComparison>) -> C
         pairing,
         n_pairs,
         margin,
-        lead: if is_open { Figure::P99 } else { Figure::Throughput },
+        lead: lead(a),
         figures,
         carry_over,
         declared,
@@ -276,29 +295,46 @@ impl<'a> Samples<'a> {
     }
 
     fn compare(&self, figure: Figure, pairing: Pairing, design: Design, margin: f64) -> FigureComparison {
-        let values = |runs: &[&RunSummary]| -> Option<Vec<f64>> {
-            runs.iter().map(|run| figure.of(run).filter(|value| *value > 0.0)).collect()
-        };
         let medians = |runs: &[&RunSummary]| {
             stats::median(&runs.iter().filter_map(|run| figure.of(run)).collect::<Vec<f64>>())
         };
-        let result = values(&self.a).zip(values(&self.b)).and_then(|(a, b)| {
-            let logs = |values: &[f64]| values.iter().map(|value| value.ln()).collect::<Vec<f64>>();
-            let (a, b) = (logs(&a), logs(&b));
-            match pairing {
-                Pairing::Blocks | Pairing::Slices => {
-                    let ratios: Vec<f64> = a.iter().zip(&b).map(|(a, b)| b - a).collect();
-                    let comparison = stats::compare_pairs(&ratios, margin, design)?;
-                    Some(ratio(figure, comparison, stats::signed_rank_p(&ratios)?))
-                }
-                Pairing::None => {
-                    let comparison = stats::compare_unpaired(&a, &b, margin)?;
-                    Some(ratio(figure, comparison, stats::rank_sum_p(&a, &b)?))
-                }
+        let (a, b) = self.logs(figure, pairing);
+        let result = match pairing {
+            Pairing::Blocks | Pairing::Slices => {
+                let ratios: Vec<f64> = a.iter().zip(&b).map(|(a, b)| b - a).collect();
+                let comparison = stats::compare_pairs(&ratios, margin, design);
+                comparison.zip(stats::signed_rank_p(&ratios))
             }
-        });
-        FigureComparison { figure, a_median: medians(&self.a), b_median: medians(&self.b), result }
+            Pairing::None => stats::compare_unpaired(&a, &b, margin).zip(stats::rank_sum_p(&a, &b)),
+        };
+        FigureComparison {
+            figure,
+            a_median: medians(&self.a),
+            b_median: medians(&self.b),
+            result: result.map(|(comparison, p)| ratio(figure, comparison, p)),
+        }
     }
+
+    /// Logarithms of a figure on both sides; a run that lacks it is left out, with its partner if it has one.
+    fn logs(&self, figure: Figure, pairing: Pairing) -> (Vec<f64>, Vec<f64>) {
+        let logs = |runs: &[&RunSummary]| runs.iter().map(|run| log(figure, run)).collect::<Vec<_>>();
+        let (a, b) = (logs(&self.a), logs(&self.b));
+        match pairing {
+            Pairing::Blocks | Pairing::Slices => a.into_iter().zip(b).filter_map(|(a, b)| a.zip(b)).unzip(),
+            Pairing::None => (a.into_iter().flatten().collect(), b.into_iter().flatten().collect()),
+        }
+    }
+
+    /// Runs that count and lack a figure.
+    fn without_figure(&self) -> Vec<u32> {
+        let lacks = |run: &RunSummary| Figure::ALL.iter().any(|figure| log(*figure, run).is_none());
+        self.a.iter().chain(&self.b).filter(|run| lacks(run)).map(|run| run.run).collect()
+    }
+}
+
+/// The logarithm of a run's figure. A run without latency has none, and nothing is a multiple of no throughput.
+fn log(figure: Figure, run: &RunSummary) -> Option<f64> {
+    figure.of(run).filter(|value| *value > 0.0).map(f64::ln)
 }
 
 fn ratio(figure: Figure, comparison: Comparison, p: f64) -> Ratio {

@@ -143,6 +143,8 @@ pub(crate) struct ComparisonContext<'a> {
     pub(crate) b: Side<'a>,
     pub(crate) pairing: Pairing,
     pub(crate) n_pairs: usize,
+    /// Runs that count and lack a figure.
+    pub(crate) without_figure: &'a [u32],
     pub(crate) margin: f64,
     /// Of a duet: the second slices over the first.
     pub(crate) carry_over: Option<Ratio>,

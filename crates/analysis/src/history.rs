@@ -1,7 +1,9 @@
 //! The history of a case over stored experiments: its runs in the order of time, and where their level changed.
 
-use model::case::Case;
-use model::run::ExperimentData;
+use std::path::PathBuf;
+
+use model::case::{Case, ServerSource, ServerSpec};
+use model::run::{ExperimentData, RunRecord};
 use serde::Serialize;
 use stats::ChangeRule;
 
@@ -41,7 +43,7 @@ pub struct Change {
 /// The history of one case.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct History {
-    /// The case in words.
+    /// The case in words, with the server where it is one by URL.
     pub label: String,
     /// Name of the machine; figures of two machines are never one history.
     pub hostname: String,
@@ -51,32 +53,24 @@ pub struct History {
     pub changes: Vec<Change>,
 }
 
-/// Histories of all cases of these experiments; cases with the same load, levels and machine belong together.
+/// Histories of all cases of these experiments; cases with the same load, levels, machine and server by URL belong
+/// together. Runs of a duet are left out: each had half of the time, and its throughput is no history of a server's.
 pub fn histories(experiments: &[(String, ExperimentData, Study)]) -> Vec<History> {
     let mut histories: Vec<(Key, History)> = Vec::new();
     for (name, data, study) in experiments {
         for run in study.runs.iter().filter(|run| counts(run)) {
             let record = data.runs.iter().map(|run| &run.record).find(|record| record.spec.run == run.run);
+            let record = record.filter(|record| !took_turns(record));
             let Some((record, case)) = record.zip(data.plan.case(run.case)) else { continue };
             let (Some(t_unix_ns), Some(tps)) = (record.go_unix_ns, run.tps) else { continue };
             let hostname = record.host.as_ref().map(|host| host.hostname.clone()).unwrap_or_default();
-            let revision = record.server.as_ref().map(|server| {
-                let hash =
-                    server.executable_sha256.as_ref().map(|hash| format!(" {}", &hash[..hash.len().min(8)]));
-                format!("{}{}", server.release(), hash.unwrap_or_default())
-            });
-            let point = Point {
-                experiment: name.clone(),
-                run: run.run,
-                t_unix_ns,
-                revision: revision.unwrap_or_default(),
-                tps,
-            };
+            let point =
+                Point { experiment: name.clone(), run: run.run, t_unix_ns, revision: revision(record), tps };
             let key = Key::of(case, &hostname);
             match histories.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, history)) => history.points.push(point),
                 None => {
-                    let label = case.label();
+                    let label = label(case);
                     histories
                         .push((key, History { label, hostname, points: vec![point], changes: Vec::new() }));
                 }
@@ -86,7 +80,29 @@ pub fn histories(experiments: &[(String, ExperimentData, Study)]) -> Vec<History
     histories.into_iter().map(|(_, history)| with_changes(history)).collect()
 }
 
-/// What must be the same for two runs to belong to one history: all that is asked for but the server's release.
+fn took_turns(record: &RunRecord) -> bool {
+    record.load.as_ref().is_some_and(|load| load.turns.is_some())
+}
+
+/// See [`Point::revision`].
+fn revision(record: &RunRecord) -> String {
+    let Some(server) = &record.server else { return String::new() };
+    let hash = server.executable_sha256.as_ref().map(|hash| format!(" {}", &hash[..hash.len().min(8)]));
+    format!("{}{}", server.release(), hash.unwrap_or_default())
+}
+
+/// The case in words; servers by URL have the same cases, and are told apart by where they are.
+fn label(case: &Case) -> String {
+    let ServerSource::Url(keywords) = &case.server.source else { return case.label() };
+    let place: Vec<String> = ["host", "hostaddr", "port", "dbname"]
+        .iter()
+        .filter_map(|key| Some(format!("{key}={}", keywords.get(*key)?)))
+        .collect();
+    if place.is_empty() { case.label() } else { format!("{}, {}", case.label(), place.join(" ")) }
+}
+
+/// What must be the same for two runs to belong to one history: all that is asked for but the release or the build of a
+/// server that pgdyno runs.
 #[derive(PartialEq)]
 struct Key {
     case: Case,
@@ -95,11 +111,15 @@ struct Key {
 
 impl Key {
     fn of(case: &Case, hostname: &str) -> Key {
-        // A version or a build is what changes over a history, unless it is a level by itself.
-        let server = model::case::ServerSpec {
-            source: model::case::ServerSource::Url(Default::default()),
-            ..case.server.clone()
+        // A version or a build is what changes over a history, unless it is a level by itself. A server by URL is known
+        // by where it is alone: another place is another server.
+        let source = match &case.server.source {
+            ServerSource::Version(_) | ServerSource::BinDir(_) | ServerSource::Source { .. } => {
+                ServerSource::BinDir(PathBuf::new())
+            }
+            by_url @ ServerSource::Url(_) => by_url.clone(),
         };
+        let server = ServerSpec { source, ..case.server.clone() };
         Key { case: Case { id: 0, server, ..case.clone() }, hostname: hostname.to_string() }
     }
 }

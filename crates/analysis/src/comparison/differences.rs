@@ -8,6 +8,7 @@ use std::fmt::Debug;
 
 use model::case::Case;
 use model::host::HostRecord;
+use model::os::WalPolicy;
 use model::run::RunRecord;
 use model::server::ServerRecord;
 use serde::Serialize;
@@ -65,6 +66,41 @@ const DURABILITY: &[&str] = &["fsync", "full_page_writes", "synchronous_commit",
 /// Facts of a host that are never the same twice, or no property of it.
 const UNCOMPARED_FACTS: &[&str] = &["boot_id", "load_average", "container", "kernel_options"];
 
+/// A value that an experiment asks the operating system for, and what it shows in.
+struct Implied {
+    /// The key of `[os]`.
+    key: &'static str,
+    /// Facts of the host, and of devices.
+    facts: &'static [&'static str],
+    /// Settings of the server.
+    settings: &'static [&'static str],
+}
+
+const fn implied(
+    key: &'static str,
+    facts: &'static [&'static str],
+    settings: &'static [&'static str],
+) -> Implied {
+    Implied { key, facts, settings }
+}
+
+/// By the kernel files of crate `host` and the facts of crate `observe`. A scheduler brings its own length of the queue.
+const IMPLIED_BY_OS: &[Implied] = &[
+    implied("huge_pages", &[], &["huge_pages", "huge_pages_status"]),
+    implied("transparent_huge_pages", &["transparent_hugepage"], &[]),
+    implied("swappiness", &["swappiness"], &[]),
+    implied("overcommit_memory", &["overcommit_memory"], &[]),
+    implied("read_ahead_kb", &["read_ahead_kb"], &[]),
+    implied("io_scheduler", &["scheduler", "nr_requests"], &[]),
+    implied("somaxconn", &["somaxconn"], &[]),
+    implied("max_map_count", &["max_map_count"], &[]),
+    implied("cpu_governor", &["cpu_governor"], &[]),
+];
+
+/// Settings that `run.wal` decides. They follow the rate of WAL, and so differ also between runs of one policy.
+const DECIDED_BY_WAL_POLICY: &[&str] =
+    &["checkpoint_segments", "checkpoint_timeout", "max_wal_size", "min_wal_size"];
+
 /// Declared differences and others.
 pub(super) fn between(a: Side, b: Side) -> (Vec<Difference>, Vec<Difference>) {
     let (Some(a_case), Some(b_case)) = (a.data.plan.case(a.case), b.data.plan.case(b.case)) else {
@@ -83,10 +119,14 @@ pub(super) fn between(a: Side, b: Side) -> (Vec<Difference>, Vec<Difference>) {
 struct List {
     declared: Vec<Difference>,
     undeclared: Vec<Difference>,
-    /// Names of settings that the cases set differently.
+    /// Names of settings that the cases set differently, or that follow from what they ask for otherwise.
     set: BTreeSet<String>,
+    /// Facts of hosts and devices that follow from what they ask for.
+    implied_facts: BTreeSet<&'static str>,
     /// The cases name different servers.
     is_other_server: bool,
+    /// The cases name different pollers.
+    is_other_poller: bool,
 }
 
 impl List {
@@ -117,8 +157,34 @@ impl List {
             }
             self.note(true, Severity::Note, &format!("setting {name}"), &value(a), &value(b));
         }
+        self.system(a, b);
+        self.load(a, b, is_one_experiment);
+    }
+
+    /// Values of the operating system, and which checkpoints a run is to have. What follows from them is not told again.
+    fn system(&mut self, a: &Case, b: &Case) {
+        let keys: BTreeSet<&String> = a.os.keys().chain(b.os.keys()).collect();
+        for key in keys {
+            let value = |case: &Case| case.os.get(key).map_or("as it is", String::as_str).to_string();
+            self.note(true, Severity::Note, &format!("os.{key}"), &value(a), &value(b));
+            let is_other = value(a) != value(b);
+            for implied in IMPLIED_BY_OS.iter().filter(|implied| is_other && implied.key == key) {
+                self.implied_facts.extend(implied.facts);
+                self.set.extend(implied.settings.iter().map(|name| name.to_string()));
+            }
+        }
+        self.note(true, Severity::Note, "run.wal", &a.wal.to_string(), &b.wal.to_string());
+        // A server by URL keeps its settings.
+        let is_decided = |case: &Case| case.wal != WalPolicy::AsIs && case.server.source.is_embedded();
+        if is_decided(a) || is_decided(b) {
+            self.set.extend(DECIDED_BY_WAL_POLICY.iter().map(|name| name.to_string()));
+        }
+    }
+
+    /// The load, which may differ as a factor of one experiment only.
+    fn load(&mut self, a: &Case, b: &Case, asked: bool) {
         let (x, y) = (&a.workload, &b.workload);
-        let asked = is_one_experiment;
+        self.is_other_poller = asked && x.poller != y.poller;
         self.note(asked, Severity::Void, "workload", x.kind.as_str(), y.kind.as_str());
         self.debug(asked, Severity::Void, "scale", &x.scale, &y.scale);
         self.debug(asked, Severity::Void, "clients", &x.n_clients, &y.n_clients);
@@ -135,7 +201,14 @@ impl List {
         self.debug(asked, Severity::Void, "variables", &x.defines, &y.defines);
         self.debug(asked, Severity::Void, "data", &x.data, &y.data);
         self.debug(asked, Severity::Void, "TPC-C", &(x.tpcc, x.all_warehouses), &(y.tpcc, y.all_warehouses));
+        let calls = |procedures: bool| if procedures { "procedures" } else { "functions" };
+        self.note(asked, Severity::Void, "calls of TPROC-C", calls(x.procedures), calls(y.procedures));
+        let transactions =
+            |number: Option<u64>| number.map_or("until time is up".to_string(), |n| n.to_string());
+        let (of_a, of_b) = (transactions(x.transactions), transactions(y.transactions));
+        self.note(asked, Severity::Void, "transactions of a client", &of_a, &of_b);
         self.debug(asked, Severity::Doubt, "driver threads", &x.n_threads, &y.n_threads);
+        self.debug(asked, Severity::Doubt, "busy polling, microseconds", &x.busy_poll_us, &y.busy_poll_us);
         self.debug(asked, Severity::Doubt, "lengths of a run", &a.window, &b.window);
         self.debug(asked, Severity::Doubt, "preparation", &a.prepare, &b.prepare);
     }
@@ -144,7 +217,7 @@ impl List {
     fn records(&mut self, a: &RunRecord, b: &RunRecord) {
         self.note(false, Severity::Doubt, "version of pgdyno", &a.tool_version, &b.tool_version);
         let poller = |record: &RunRecord| record.ready.as_ref().map(|ready| format!("{:?}", ready.poller));
-        self.debug(false, Severity::Doubt, "poller", &poller(a), &poller(b));
+        self.debug(self.is_other_poller, Severity::Doubt, "poller", &poller(a), &poller(b));
         if let (Some(a), Some(b)) = (&a.server, &b.server) {
             self.servers(a, b);
         }
@@ -222,7 +295,9 @@ impl List {
 
     fn map(&mut self, of: &str, a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) {
         for (name, value) in a.iter().filter(|(name, _)| !UNCOMPARED_FACTS.contains(&name.as_str())) {
-            if let Some(other) = b.get(name) {
+            // Of a device below another one the name is in brackets: `scheduler[vda]`.
+            let fact = name.split('[').next().unwrap_or(name);
+            if let Some(other) = b.get(name).filter(|_| !self.implied_facts.contains(fact)) {
                 self.note(false, Severity::Doubt, &format!("{of}{name}"), value, other);
             }
         }

@@ -21,7 +21,8 @@ pub fn compare_duet(a: Side, b: Side, duet: &Duet, margin: f64) -> CaseCompariso
         result: of_logs(duet, SlicePair::log_ratio, margin),
     };
     let carry_over = of_logs(duet, SlicePair::log_second_over_first, margin);
-    let design = Pairs { pairing: Pairing::Slices, n_pairs: duet.pairs.len(), margin, carry_over };
+    let n_pairs = duet.pairs.len();
+    let design = Pairs { pairing: Pairing::Slices, n_pairs, without_figure: Vec::new(), margin, carry_over };
     assemble(a, b, design, vec![throughput])
 }
 

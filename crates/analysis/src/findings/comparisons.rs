@@ -67,7 +67,8 @@ pub(super) fn too_few_pairs(context: &ComparisonContext) -> Option<Finding> {
 pub(super) const PAIRS_EXCLUDED: Rule = Rule {
     id: "pairs-excluded",
     title: "Pairs were left out",
-    severity: "Note when a run that was begun does not count, and with it its pair; Void when it is a side of a duet",
+    severity: "Note when a run that was begun does not count, and with it its pair; Doubt when a run counts and has no \
+               throughput or no latency; Void when a side of a duet does not count",
     source: "design: nothing is dropped silently; a run without its partner would weigh on one side only",
     advice: "Look at the findings of these runs.",
 };
@@ -79,9 +80,19 @@ pub(super) fn pairs_excluded(context: &ComparisonContext) -> Option<Finding> {
         begun.into_iter().filter(move |run| !counting.contains(run)).map(|run| run.to_string())
     };
     let runs: Vec<String> = lost(context.a).chain(lost(context.b)).collect();
-    let evidence = format!("runs {} do not count", list(&runs, 8));
-    let severity = if context.pairing == Pairing::Slices { Severity::Void } else { Severity::Note };
-    (!runs.is_empty()).then(|| PAIRS_EXCLUDED.finds(severity, evidence))
+    let without: Vec<String> = context.without_figure.iter().map(u32::to_string).collect();
+    let parts = [
+        (&runs, "do not count"),
+        (&without, "count but have no throughput or no latency, and are left out of what they lack"),
+    ];
+    let told = parts.iter().filter(|(runs, _)| !runs.is_empty());
+    let evidence: Vec<String> = told.map(|(runs, why)| format!("runs {} {why}", list(runs, 8))).collect();
+    let severity = match context.pairing {
+        Pairing::Slices => Severity::Void,
+        Pairing::Blocks | Pairing::None if without.is_empty() => Severity::Note,
+        Pairing::Blocks | Pairing::None => Severity::Doubt,
+    };
+    (!evidence.is_empty()).then(|| PAIRS_EXCLUDED.finds(severity, evidence.join("; ")))
 }
 
 pub(super) const TURNS_WEIGH: Rule = Rule {

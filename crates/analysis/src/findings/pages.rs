@@ -285,7 +285,7 @@ pub const PAGES: &[Page] = &[
     ),
     page_of(
         "machine-changed",
-        "Processors, memory, kernel, machine and version of pgdyno of each completed run against the first.",
+        "Processors, memory, kernel, machine and version of pgdyno of each completed run against the first, and the SHA-256 of the server that pgdyno ran against the first run of its case.",
         "What differs between machines is told as a difference between cases.",
     ),
     page_of(
@@ -315,7 +315,7 @@ pub const PAGES: &[Page] = &[
     ),
     page_of(
         "pairs-excluded",
-        "Runs of A and B that do not count, and with them their pairs.",
+        "Runs of A and B that do not count or lack a figure, and with them their pairs.",
         "If one side fails more often than the other, that is a result too.",
     ),
     page_of(

@@ -61,10 +61,13 @@ pub(super) fn resumed(data: &ExperimentData) -> Option<Finding> {
 
 pub(super) const MACHINE_CHANGED: Rule = Rule {
     id: "machine-changed",
-    title: "Not all runs were made on the same machine",
-    severity: "Doubt when machine, processors, memory, kernel or pgdyno differ between runs that completed",
-    source: "design: what is no factor must not vary; a run on another machine belongs to another experiment",
-    advice: "Compare only runs of one machine, or make the experiment again on one.",
+    title: "Not all runs were made on the same machine, or by the same server binaries",
+    severity: "Doubt when machine, processors, memory, kernel or pgdyno differ between runs that completed, or the binaries \
+               of the server that pgdyno runs between runs of one case",
+    source: "design: what is no factor must not vary; a run on another machine belongs to another experiment, and one by \
+             other binaries to another case",
+    advice: "Compare only runs of one machine and one build, or make the experiment again; name a commit or a tag, which \
+             stay, rather than a branch or a directory that is being edited.",
 };
 
 pub(super) fn machine_changed(data: &ExperimentData) -> Option<Finding> {
@@ -75,20 +78,39 @@ pub(super) fn machine_changed(data: &ExperimentData) -> Option<Finding> {
         .filter(|record| record.state == RunState::Completed && record.host.is_some())
         .collect();
     let first = completed.first()?;
-    let differing: Vec<(u32, String)> = completed
+    let of_case = |case: u32| completed.iter().find(|record| record.spec.case == case);
+    // Against which run, which run, and in what.
+    let differing: Vec<(u32, u32, String)> = completed
         .iter()
-        .filter_map(|record| Some((record.spec.run, machine_difference(first, record)?)))
+        .filter_map(|record| {
+            let machine = machine_difference(first, record).map(|what| (first.spec.run, what));
+            let binaries = || {
+                let first = of_case(record.spec.case)?;
+                Some((first.spec.run, binaries_difference(first, record)?))
+            };
+            let (from, what) = machine.or_else(binaries)?;
+            Some((from, record.spec.run, what))
+        })
         .collect();
-    let (run, what) = differing.first()?;
-    let differences: BTreeSet<&String> = differing.iter().map(|(_, what)| what).collect();
+    let (from, run, what) = differing.first()?;
+    let differences: BTreeSet<&String> = differing.iter().map(|(_, _, what)| what).collect();
     let more = if differences.len() > 1 { ", and others differ again" } else { "" };
-    let evidence = format!(
-        "{} of {} differ from run {} (run {run}: {what}{more})",
-        differing.len(),
-        plural(completed.len() as u64, "completed run"),
-        first.spec.run,
-    );
+    let n_completed = plural(completed.len() as u64, "completed run");
+    let evidence =
+        format!("{} of {n_completed} differ from run {from} (run {run}: {what}{more})", differing.len());
     Some(MACHINE_CHANGED.finds(Severity::Doubt, evidence))
+}
+
+/// Other binaries in the second record of a case, in words: of a branch that moved, a directory that was edited, an
+/// installation that was replaced. Cases may have servers of their own, and of others' servers nothing is known.
+fn binaries_difference(first: &RunRecord, second: &RunRecord) -> Option<String> {
+    let hash = |record: &RunRecord| {
+        let is_own = record.case.server.source.is_embedded();
+        record.server.as_ref().filter(|_| is_own)?.executable_sha256.clone()
+    };
+    let (before, after) = hash(first).zip(hash(second))?;
+    let brief = |hash: &str| hash.chars().take(8).collect::<String>();
+    (before != after).then(|| format!("server binaries `{}`, then `{}`", brief(&before), brief(&after)))
 }
 
 /// What is another machine in the second record, in words.

@@ -1,12 +1,15 @@
 //! Comparisons of synthetic experiments: pairs, verdicts, differences, and the findings that follow.
 
-use analysis::comparison::{CaseComparison, Figure, MARGIN, Pairing, Side, Verdict, compare, compare_duet};
+use analysis::comparison::{
+    CaseComparison, Difference, Figure, MARGIN, Pairing, Side, Verdict, compare, compare_duet,
+};
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::study;
 use model::case::Case;
 use model::duet::{Duet, SlicePair, Slicing};
 use model::event::EventKind;
 use model::load::Pace;
+use model::os::WalPolicy;
 use model::plan::{RunSpec, RunState, StateLine};
 use model::run::{ExperimentData, RunData};
 use model::server::Setting;
@@ -196,6 +199,9 @@ pub(crate) const TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("pairs-excluded", Severity::Note, "runs 2 do not count", |data| {
         data.runs[1].events.push(event(12.0, EventKind::ConnectionLost, "57P01"));
     }),
+    ("pairs-excluded", Severity::Doubt, "runs 4 count but have no throughput or no latency", |data| {
+        data.runs[3].histograms.clear();
+    }),
 ];
 
 fn each_b(data: &mut ExperimentData, change: fn(&mut RunData)) {
@@ -235,6 +241,92 @@ fn what_was_asked_for_is_declared() {
     assert_eq!((result.undeclared.as_slice(), result.grade), (&[][..], Grade::Valid));
     let declared: Vec<&str> = result.declared.iter().map(|difference| difference.what.as_str()).collect();
     assert_eq!(declared, ["setting fsync", "clients"]);
+}
+
+#[test]
+fn a_run_without_a_figure_costs_its_pair_and_not_the_verdict() {
+    let mut data = pairs(10, 1.0);
+    data.runs[3].histograms.clear();
+    let closed = compare_cases(&data);
+    assert_eq!((closed.verdict(), closed.n_pairs), (Some(Verdict::Same), 10), "throughput has all pairs");
+    assert_eq!(of_figure(&closed, Figure::P99), Some(Verdict::Same));
+    data.plan.cases.iter_mut().for_each(|case| case.workload.pace = Pace::Poisson { rate_per_s: 1000.0 });
+    let open = compare_cases(&data);
+    assert_eq!((open.lead, open.verdict(), open.n_pairs), (Figure::P99, Some(Verdict::Same), 9));
+    data.runs.truncate(12);
+    let few = compare_cases(&data);
+    assert_eq!((few.verdict(), few.n_pairs), (None, 5));
+    assert!(few.findings.iter().any(|found| found.id == "too-few-pairs"), "{:?}", few.findings);
+}
+
+fn fact(run: &mut RunData, name: &str, value: &str) {
+    let host = run.record.host.as_mut().unwrap();
+    let of_device = &mut host.mounts.get_mut("data").unwrap().facts;
+    let facts = if name.starts_with("read_ahead") { of_device } else { &mut host.facts };
+    facts.insert(name.to_string(), value.to_string());
+}
+
+/// B asks for values of the operating system and for runs without checkpoints, and both show what follows from that.
+fn with_system(data: &mut ExperimentData) {
+    data.plan.cases[1].wal = WalPolicy::NoCheckpoint;
+    let asked = [("huge_pages", "on"), ("read_ahead_kb", "8"), ("swappiness", "1")];
+    data.plan.cases[1].os = asked.map(|(key, value)| (key.to_string(), value.to_string())).into();
+    for run in &mut data.runs {
+        let (huge, kb, swappiness, timeout) =
+            if run.record.spec.case == 2 { ("on", "8", "1", "1h") } else { ("try", "128", "60", "5min") };
+        fact(run, "swappiness", swappiness);
+        for name in ["read_ahead_kb", "read_ahead_kb[vda]"] {
+            fact(run, name, kb);
+        }
+        setting(run, "huge_pages", huge);
+        for name in ["checkpoint_timeout", "max_wal_size", "min_wal_size"] {
+            setting(run, name, timeout);
+        }
+    }
+}
+
+#[test]
+fn what_follows_from_the_system_and_the_wal_that_were_asked_for_is_declared() {
+    let whats = |list: &[Difference]| list.iter().map(|d| d.what.clone()).collect::<Vec<String>>();
+    let mut data = pairs(6, 1.0);
+    with_system(&mut data);
+    let result = compare_cases(&data);
+    assert_eq!(whats(&result.undeclared), [""; 0]);
+    assert_eq!(whats(&result.declared), ["os.huge_pages", "os.read_ahead_kb", "os.swappiness", "run.wal"]);
+    // The same facts that nobody asked for are told.
+    data.plan.cases[1].os.clear();
+    data.plan.cases[1].wal = WalPolicy::AsIs;
+    let undeclared = whats(&compare_cases(&data).undeclared);
+    for what in
+        ["swappiness", "device of data, read_ahead_kb[vda]", "setting huge_pages", "setting max_wal_size"]
+    {
+        assert!(undeclared.contains(&what.to_string()), "{what}: {undeclared:?}");
+    }
+}
+
+#[test]
+fn every_part_of_a_load_is_compared_between_two_experiments() {
+    let (a, mut b) = (pairs(6, 1.0), pairs(6, 1.0));
+    let case = &mut b.plan.cases[0];
+    case.workload.procedures = true;
+    case.workload.transactions = Some(1000);
+    case.workload.busy_poll_us = 50;
+    case.wal = WalPolicy::TwoCheckpoints;
+    case.os.insert("numa".to_string(), "remote".to_string());
+    let (of_a, of_b) = (study(&a), study(&b));
+    let sides = (Side { data: &a, study: &of_a, case: 1 }, Side { data: &b, study: &of_b, case: 1 });
+    let result = compare(&[sides], MARGIN).remove(0);
+    let told = |list: &[Difference]| {
+        list.iter().map(|d| format!("{}: {}, {}", d.what, d.a, d.b)).collect::<Vec<String>>()
+    };
+    let undeclared = [
+        "calls of TPROC-C: functions, procedures",
+        "transactions of a client: until time is up, 1000",
+        "busy polling, microseconds: 0, 50",
+    ];
+    assert_eq!(told(&result.undeclared), undeclared);
+    assert_eq!(told(&result.declared), ["os.numa: as it is, remote", "run.wal: as-is, two-checkpoints"]);
+    assert_eq!(result.grade, Grade::Void);
 }
 
 #[test]

@@ -474,6 +474,12 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
         data.runs.iter_mut().for_each(|run| run.record.tool_version = "0.1.0".to_string());
         data.runs[1].record.tool_version = "9.9.9".to_string();
     }),
+    (
+        "machine-changed",
+        Severity::Doubt,
+        "1 of 3 completed runs differ from run 1 (run 3: server binaries `aaaaaaaa`, then `bbbbbbbb`)",
+        |data| built_as(data, ["a", "a", "b"]),
+    ),
     ("sequential-order", Severity::Doubt, "2 cases in sequence", |data| {
         data.plan.order = RunOrder::Sequential;
         data.plan.cases.push(quiet::case(2));
@@ -499,6 +505,13 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
         }
     }),
 ];
+
+/// The runs' servers have executables of these hashes, each a letter over and over.
+pub(crate) fn built_as(data: &mut ExperimentData, letters: [&str; 3]) {
+    for (run, letter) in data.runs.iter_mut().zip(letters) {
+        run.record.server.as_mut().unwrap().executable_sha256 = Some(letter.repeat(64));
+    }
+}
 
 /// Run 2 was cut off, and made again when the experiment was resumed.
 fn taken_up_again(data: &mut ExperimentData) {

@@ -3,6 +3,8 @@
 use analysis::history::histories;
 use analysis::study;
 use analysis::summary::Study;
+use model::case::ServerSource;
+use model::load::Turns;
 use model::run::ExperimentData;
 
 use crate::quiet::{self, S, set_committed, tps};
@@ -60,4 +62,44 @@ fn a_level_that_stays_has_no_change_and_other_loads_have_other_histories() {
     let found = histories(&mixed);
     assert_eq!(found.iter().map(|history| history.points.len()).collect::<Vec<usize>>(), [18, 3, 3]);
     assert!(found.iter().all(|history| history.changes.is_empty()));
+}
+
+#[test]
+fn a_server_by_url_has_a_history_of_its_own_and_builds_of_ours_share_one() {
+    fn by_url(data: &mut ExperimentData, port: &str) {
+        let keywords = [("host", "db1"), ("port", port), ("dbname", "bench")];
+        let keywords = keywords.map(|(key, value)| (key.to_string(), value.to_string()));
+        data.plan.cases[0].server.source = ServerSource::Url(keywords.into());
+    }
+    fn from_source(data: &mut ExperimentData) {
+        let (tree, revision) = ("/pg".to_string(), Some("master".to_string()));
+        data.plan.cases[0].server.source = ServerSource::Source { tree, revision };
+    }
+    let experiments = [
+        experiment(0, 1000, |_| {}),
+        experiment(1, 1000, |data| data.plan.cases[0].server.source = ServerSource::BinDir("/pg/bin".into())),
+        experiment(2, 1000, from_source),
+        experiment(3, 1000, |data| by_url(data, "5432")),
+        experiment(4, 500, |data| by_url(data, "5433")),
+        experiment(5, 1000, |data| by_url(data, "5432")),
+    ];
+    let found: Vec<(String, usize)> =
+        histories(&experiments).into_iter().map(|history| (history.label, history.points.len())).collect();
+    let expected = [
+        ("8 clients", 9),
+        ("8 clients, host=db1 port=5432 dbname=bench", 6),
+        ("8 clients, host=db1 port=5433 dbname=bench", 3),
+    ];
+    assert_eq!(found, expected.map(|(label, n)| (label.to_string(), n)));
+}
+
+#[test]
+fn runs_of_a_duet_are_no_part_of_a_history() {
+    let turns = || Turns { slice_ns: S / 2, guard_ns: S / 20, slices: "01".repeat(35) };
+    let mut experiments = vec![experiment(0, 1000, |_| {})];
+    let (name, mut data, explained) = experiment(1, 500, |_| {});
+    data.runs.iter_mut().for_each(|run| run.record.load.as_mut().unwrap().turns = Some(turns()));
+    experiments.push((name, data, explained));
+    let found = histories(&experiments);
+    assert_eq!(found.iter().map(|history| history.points.len()).collect::<Vec<usize>>(), [3]);
 }

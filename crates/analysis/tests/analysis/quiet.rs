@@ -317,6 +317,7 @@ pub(crate) fn experiment(repeats: u32, runs: Vec<RunData>) -> ExperimentData {
             tool_version: "0.1.0".to_string(),
             made_unix_ns: GO,
             precision: None,
+            is_comparison: false,
             factors: vec!["workload.clients".to_string()],
             cases: vec![case(1)],
             runs: (1..=repeats).map(spec).collect(),

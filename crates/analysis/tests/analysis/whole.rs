@@ -12,6 +12,7 @@ use model::plan::{RunState, StateLine};
 use model::run::{ExperimentData, RunData, StampedHistogram};
 use model::script::ScriptSurvey;
 
+use crate::findings::built_as;
 use crate::quiet::{self, S, event, set_committed, tps};
 
 /// Every figure of a study, by a name for messages.
@@ -216,4 +217,21 @@ fn scripts_are_told_apart_and_what_they_only_read_is_no_write() {
     assert!(!has_rule(&explained), "the server saw no write in them");
     run.record.survey.as_mut().unwrap().written.insert("t".into());
     assert!(has_rule(&explain(&quiet::experiment(1, vec![run]))));
+}
+
+#[test]
+fn cases_may_have_servers_of_their_own_and_others_servers_are_not_ours() {
+    let ids =
+        |data: &ExperimentData| study(data).findings.iter().map(|finding| finding.id).collect::<Vec<&str>>();
+    let mut data = quiet::experiment(3, (1..=3).map(quiet::run).collect());
+    built_as(&mut data, ["a", "a", "b"]);
+    assert_eq!(ids(&data), ["machine-changed", "closed-loop"]);
+    let mut other_case = data.clone();
+    other_case.plan.cases.push(quiet::case(2));
+    other_case.runs[2].record.spec.case = 2;
+    assert_eq!(ids(&other_case), ["closed-loop"]);
+    for run in &mut data.runs {
+        run.record.case.server.source = model::case::ServerSource::Url(Default::default());
+    }
+    assert_eq!(ids(&data), ["closed-loop"]);
 }

@@ -135,6 +135,7 @@ fn plan(shape: &Shape, cases: &[Case], random: &mut Random) -> Plan {
         tool_version: "0.1.0".to_string(),
         made_unix_ns: 1_795_175_340_000_000_000,
         precision: None,
+        is_comparison: false,
         factors,
         cases: cases.to_vec(),
         runs,
