@@ -247,7 +247,7 @@ def main():
     parts = {"ceiling": ceiling, "error": error, "open": open_loop, "stall": stall}
     for part in args.parts.split(","):
         for poller in args.pollers.split(","):
-            with contextlib.nullcontext() if args.sleepy or part == "ceiling" else AwakeCores():
+            with contextlib.nullcontext() if args.sleepy or args.busy_poll or part == "ceiling" else AwakeCores():
                 parts[part](args, poller)
 
 

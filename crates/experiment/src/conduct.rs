@@ -112,8 +112,9 @@ fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch:
             (false, true) => stage.stand_down(),
             (false, false) => stage.abandon(),
         };
-        // No server needs them any more.
-        let put_back = if runs_on { Ok(()) } else { os::put_back(site.os.as_ref()) };
+        // A server that is not ours runs on in any case: values stay only for a case that asks for the same.
+        let keeps_values = runs_on && next.is_some_and(|next| next.os == case.os);
+        let put_back = if keeps_values { Ok(()) } else { os::put_back(site.os.as_ref()) };
         if n_made == 0 && record.state == RunState::Failed && record.go_unix_ns.is_none() {
             bail!(record.reason);
         }
@@ -246,6 +247,7 @@ mod tests {
             tool_version: "0".to_string(),
             made_unix_ns: 1,
             precision: None,
+            is_comparison: false,
             factors: Vec::new(),
             cases: vec![case.clone()],
             runs: vec![spec.clone()],

@@ -6,6 +6,7 @@
 
 mod meeting;
 
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
@@ -13,13 +14,13 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use model::case::{Case, ServerSource};
 use model::duet::{Duet, SlicePair, Slicing};
 use model::load::{Pace, Turns};
-use model::plan::{Plan, RunSpec, RunState};
+use model::plan::{Plan, RunSpec, RunState, StateLine};
 use model::run::RunRecord;
 use workload::Prng;
 
 pub(crate) use self::meeting::Meeting;
-use crate::conduct::{Order, make_run};
-use crate::one_run::OneRun;
+use crate::conduct::{Order, STOPPED, make_run};
+use crate::one_run::{OneRun, unix_now};
 use crate::progress::{Progress, Watch};
 use crate::stage::{Found, Site, Stage};
 
@@ -67,8 +68,19 @@ pub fn check(plan: &Plan, slicing: Slicing) -> Result<()> {
 /// # Errors
 /// When a side cannot be measured to its end. What there is, is on disk.
 pub fn conduct(order: &Order, slicing: Slicing, watch: &mut Watch) -> Result<Duet> {
+    check(order.plan, slicing)?;
+    let result = play(order, slicing, watch);
+    let (state, reason) = match &result {
+        Ok(_) => (RunState::Completed, String::new()),
+        Err(_) if order.site.stop.load(Ordering::Relaxed) => (RunState::Partial, STOPPED.to_string()),
+        Err(error) => (RunState::Failed, format!("{error:#}")),
+    };
+    order.dir.append_state(&StateLine { t_unix_ns: unix_now(), run: 0, state, reason })?;
+    result
+}
+
+fn play(order: &Order, slicing: Slicing, watch: &mut Watch) -> Result<Duet> {
     let Order { plan, site, .. } = *order;
-    check(plan, slicing)?;
     let (a, b) = (&plan.cases[0], &plan.cases[1]);
     let mut stages = set_up([a, b], site, watch)?;
     let is_a_first = draw_order(plan.seed, slicing.n_pairs(a.window));
@@ -127,7 +139,7 @@ fn turns(is_a_first: &[bool], is_a: bool, slicing: Slicing) -> Turns {
     }
 }
 
-/// One side, from its restored data to the end of its server: a server ends with the thread that started it.
+/// One side, from its restored data to the end of its server.
 fn run_side(
     order: &Order,
     case: u32,

@@ -1,7 +1,10 @@
 //! Scales an experiment to a machine and a time budget: data, clients and memory first, then lengths and levels, one small
 //! step after the other until it fits. Everything that was changed is told.
 //!
-//! Pure. The limits are conventions of ours, so that a large study gives a recognisable small one.
+//! Pure but for one question: which values of the operating system this machine refuses. The limits are conventions of
+//! ours, so that a large study gives a recognisable small one.
+
+mod system;
 
 use model::experiment::Experiment;
 use model::levels::Levels;
@@ -9,6 +12,7 @@ use model::selector::{Selector, names};
 use model::units::{PgVersion, Scale, SettingValue, Span};
 
 use crate::dataset::Dataset;
+use crate::os::Refusal;
 
 /// The machine, and how long the whole may take.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -33,7 +37,7 @@ pub struct Change {
     /// What it is.
     pub to: String,
     /// Why.
-    pub why: &'static str,
+    pub why: String,
 }
 
 /// Clients beyond this many for each processor only queue.
@@ -55,6 +59,13 @@ const PLANNED_SHARE: f64 = 0.9;
 
 /// Changes `experiment` until it fits.
 pub fn fit(experiment: &mut Experiment, limits: &Limits) -> Vec<Change> {
+    let refused = system::refused_here(experiment);
+    fit_without(experiment, limits, &refused)
+}
+
+/// The same where these values of the operating system cannot be had.
+fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[Refusal]) -> Vec<Change> {
+    let mut changes = system::drop_refused(experiment, refused);
     let before = Snapshot::of(experiment);
     fit_machine(experiment, limits);
     let whole = experiment.clone();
@@ -67,9 +78,18 @@ pub fn fit(experiment: &mut Experiment, limits: &Limits) -> Vec<Change> {
         STEPS[..n_steps].iter().rev().for_each(|step| step.take(experiment));
     }
     lengthen(experiment, limits, &before);
-    let mut changes = before.changes(experiment);
+    changes.extend(before.changes(experiment));
     changes.extend(drop_selectors(experiment));
     changes
+}
+
+fn selectors_dropped(key: &str) -> Change {
+    Change {
+        key: key.to_string(),
+        from: "given".to_string(),
+        to: "none".to_string(),
+        why: "its levels were left out".to_string(),
+    }
 }
 
 /// Takes out what selects a level that is gone: it would be refused as a mistake.
@@ -83,22 +103,16 @@ fn drop_selectors(experiment: &mut Experiment) -> Vec<Change> {
             known.is_some_and(|(_, text)| !is_there(text))
         })
     };
-    let change = |key: &str| Change {
-        key: key.to_string(),
-        from: "given".to_string(),
-        to: "none".to_string(),
-        why: "its levels were left out",
-    };
     let header = &mut experiment.experiment;
     let mut changes = Vec::new();
     if header.baseline.as_ref().is_some_and(is_gone) {
         header.baseline = None;
-        changes.push(change("experiment.baseline"));
+        changes.push(selectors_dropped("experiment.baseline"));
     }
     let n_before = header.exclude.len();
     header.exclude.retain(|selector| !is_gone(selector));
     if header.exclude.len() < n_before {
-        changes.push(change("experiment.exclude"));
+        changes.push(selectors_dropped("experiment.exclude"));
     }
     changes
 }
@@ -242,6 +256,7 @@ impl Step {
                 thin(&mut workload.protocol, n);
                 thin(&mut workload.pace, n);
                 thin(&mut workload.partitions, n);
+                system::thin(&mut experiment.os, n);
                 if let Some(levels) = &mut workload.transactions {
                     thin(levels, n);
                 }
@@ -266,7 +281,8 @@ fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
         * workload.protocol.all().len()
         * workload.pace.all().len()
         * workload.partitions.all().len()
-        * workload.kind.all().len();
+        * workload.kind.all().len()
+        * experiment.os.levels().iter().map(|(_, levels)| levels.len()).product::<usize>();
     let n_runs = n_without_load as f64 * f64::from(experiment.experiment.repeats);
     let n_clients = workload.clients.all().len() as f64;
     let load_s = match &workload.transactions {
@@ -358,6 +374,8 @@ impl Snapshot {
         ];
         let settings = experiment.server.settings.iter();
         texts.extend(settings.map(|(name, levels)| (format!("server.settings.{name}"), text(levels))));
+        let os = experiment.os.levels().into_iter();
+        texts.extend(os.map(|(key, levels)| (format!("os.{key}"), levels.join(", "))));
         Snapshot { measure: experiment.run.measure, texts }
     }
 
@@ -365,7 +383,12 @@ impl Snapshot {
         let after = Snapshot::of(experiment);
         let changed = self.texts.iter().zip(after.texts).filter(|((_, from), (_, to))| from != to);
         changed
-            .map(|((key, from), (_, to))| Change { key: key.clone(), from: from.clone(), to, why: why(key) })
+            .map(|((key, from), (_, to))| Change {
+                key: key.clone(),
+                from: from.clone(),
+                to,
+                why: why(key).to_string(),
+            })
             .collect()
     }
 }
@@ -403,7 +426,7 @@ mod tests {
                 crate::expand::plan(e, &site).unwrap().factors
             };
             let asked = factors(&experiment);
-            let changes = fit(&mut experiment, &HERE);
+            let changes = fit_without(&mut experiment, &HERE, &[]);
             assert!(!changes.is_empty(), "{name}");
             assert!(estimated_s(&experiment, &HERE) <= 900.0, "{name}: {changes:#?}");
             // Each factor stays one, but for the setting in the study of versions, which has most of them.
@@ -412,6 +435,25 @@ mod tests {
             assert_eq!(factors(&experiment), kept, "{name}: {changes:#?}");
             assert!(experiment.experiment.repeats >= 3, "{name}");
         }
+    }
+
+    #[test]
+    fn on_one_numa_node_the_study_of_memory_is_one_of_huge_pages() {
+        let mut experiment = study("numa-hugepages");
+        let changes = fit_without(&mut experiment, &HERE, &system::one_node());
+        let numa = Change {
+            key: "os.numa".to_string(),
+            from: "local, remote".to_string(),
+            to: "as it is".to_string(),
+            why: "this machine has one NUMA node".to_string(),
+        };
+        assert_eq!(changes[0], numa);
+        let site = crate::expand::Site { memory_bytes: Some(24 << 30), n_cpus: 2, ..Default::default() };
+        let plan = crate::expand::plan(&experiment, &site).unwrap();
+        assert_eq!(
+            (plan.factors, plan.cases.len(), plan.baseline),
+            (vec!["os.huge_pages".to_string()], 2, 1)
+        );
     }
 
     #[test]

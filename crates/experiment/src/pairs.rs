@@ -49,6 +49,7 @@ pub fn plan(a: (Plan, Changes), b: (Plan, Changes), pairs: Pairs) -> Result<Plan
         ),
         repeats: pairs.n_max,
         precision: pairs.precision,
+        is_comparison: true,
         factors,
         runs: runs(pairs.n_max, plan.seed),
         cases,

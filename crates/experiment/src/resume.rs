@@ -113,6 +113,7 @@ mod tests {
             tool_version: "0".to_string(),
             made_unix_ns: 1,
             precision: None,
+            is_comparison: false,
             factors: Vec::new(),
             cases: vec![case],
             runs: (1..=5).map(|run| RunSpec { run, block: run, case: 1, seed: 7 }).collect(),

@@ -46,6 +46,11 @@ impl Journal {
         self.path.exists()
     }
 
+    /// Whether this process may read and end it.
+    pub(crate) fn is_ours(&self) -> bool {
+        OpenOptions::new().read(true).append(true).open(&self.path).is_ok()
+    }
+
     pub(crate) fn setting(&self, path: &str, before: &str, wanted: &str) -> Result<()> {
         let (path, before, wanted) = (path.to_string(), before.to_string(), wanted.to_string());
         self.append(&Line::Setting { path, before, wanted })

@@ -104,7 +104,8 @@ impl Drop for Keeper {
     }
 }
 
-/// Puts back what a pgdyno left behind which is gone. Nothing happens while one lives that sets values.
+/// Puts back what a pgdyno left behind which is gone. Nothing happens while one lives that sets values, nor without the
+/// right to: then what is left is told as not put back.
 ///
 /// # Errors
 /// When there is something to put back and it cannot be.
@@ -113,14 +114,33 @@ pub fn undo_left(machine: &Machine) -> Result<Vec<Undone>> {
     if !journal.exists() {
         return Ok(Vec::new());
     }
-    let lock = OpenOptions::new().read(true).write(true).open(machine.path(LOCK)).with_context(|| {
-        format!("a pgdyno that was killed left values of the operating system behind (`{JOURNAL}`); `pgdyno clean` as root puts them back")
-    })?;
+    // To read is enough for a lock, and is allowed to everybody.
+    let lock = File::open(machine.path(LOCK)).with_context(|| format!("open `{LOCK}`"))?;
     match lock.try_lock() {
+        Ok(()) if !journal.is_ours() => Ok(vec![Undone {
+            path: JOURNAL.to_string(),
+            now: String::new(),
+            problem: Some(format!(
+                "a pgdyno that was killed left values of the operating system behind (`{JOURNAL}`); `pgdyno clean` as \
+                 root puts them back"
+            )),
+        }]),
         Ok(()) => journal.undo(machine),
         // Whoever holds it puts them back.
         Err(_) => Ok(Vec::new()),
     }
+}
+
+/// Puts back what this very process has set, which is about to end without further ado.
+///
+/// # Errors
+/// As [`Keeper::undo`].
+pub fn undo_own(machine: &Machine) -> Result<Vec<Undone>> {
+    let holder = fs::read_to_string(machine.path(LOCK)).unwrap_or_default();
+    if holder.trim() != std::process::id().to_string() {
+        return Ok(Vec::new());
+    }
+    Journal::at(machine.path(JOURNAL)).undo(machine)
 }
 
 #[cfg(test)]
@@ -156,6 +176,11 @@ mod tests {
         assert_eq!(values(&machine), ("1".to_string(), "never".to_string()));
         assert!(Keeper::take(&machine).unwrap_err().to_string().contains("another pgdyno (process "));
         assert_eq!(undo_left(&machine).unwrap(), [], "it is in use");
+        assert_eq!(undo_own(&machine).unwrap().len(), 2);
+        assert_eq!(values(&machine), ("60".to_string(), "madvise".to_string()));
+        assert_eq!(undo_own(&machine).unwrap(), []);
+        keeper.set(SWAPPINESS, "1").unwrap();
+        keeper.set(THP, "never").unwrap();
         let undone = keeper.undo().unwrap();
         assert!(undone.iter().all(|value| value.problem.is_none()) && undone.len() == 2, "{undone:?}");
         assert_eq!(values(&machine), ("60".to_string(), "madvise".to_string()));

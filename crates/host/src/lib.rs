@@ -8,6 +8,6 @@ mod machine;
 pub mod pages;
 
 pub use journal::Undone;
-pub use keeper::{Keeper, undo_left};
+pub use keeper::{Keeper, undo_left, undo_own};
 pub use knob::{Disk, refusal, settings};
 pub use machine::Machine;

@@ -63,6 +63,9 @@ pub struct Plan {
     /// block; without it every planned run is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<f64>,
+    /// Its two cases are the sides of a comparison, whose runs belong together in time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_comparison: bool,
     /// Keys of the experiment file that vary, in file order.
     pub factors: Vec<String>,
     /// Every combination of levels.

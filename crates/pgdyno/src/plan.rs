@@ -277,6 +277,7 @@ mod tests {
                 tool_version: String::new(),
                 made_unix_ns: 0,
                 precision: None,
+                is_comparison: false,
                 factors: Vec::new(),
                 cases: vec![case],
                 runs: Vec::new(),

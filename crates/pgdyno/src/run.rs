@@ -35,19 +35,15 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         Some(dir) => resumed(dir)?,
         None => begun(args)?,
     };
-    let path = job.dir.path().to_path_buf();
-    signals::end_in_time(Exit::Partial as i32, move || {
-        say(&format!("not done in time: ending at once; go on with: pgdyno run --resume {}", path.display()));
-    });
+    end_in_time(format!("go on with: pgdyno run --resume {}", job.dir.path().display()));
     let cache = Cache::default_location()?;
-    let os = take_os(&job.plan)?;
     let now = || jiff::Timestamp::now().to_string();
     let site = Site {
         cache: &cache,
         memory_bytes: server::defaults::memory_bytes(),
         most_clients: plan::most_clients(&job.plan),
         servers: &job.servers,
-        os,
+        os: job.os,
         runs_by_data: copies::runs_by_data(&job.plan),
         replace: args.replace,
         stop,
@@ -77,15 +73,31 @@ struct Job {
     done: BTreeSet<u32>,
     /// The servers by URL, with their passwords.
     servers: Vec<Conninfo>,
+    /// See [`take_os`].
+    os: Option<Mutex<Keeper>>,
+}
+
+/// Sees to it that a process which was asked to stop ends within half a minute. Values of the operating system are put
+/// back even then; `how_on` ends its last words.
+pub(crate) fn end_in_time(how_on: String) {
+    signals::end_in_time(Exit::Partial as i32, move || {
+        match host::undo_own(&Machine::this()) {
+            Ok(undone) => clean::tell(&undone),
+            Err(error) => say(&format!("values of the operating system: {error:#}; see pgdyno clean")),
+        }
+        say(&format!("not done in time: ending at once; {how_on}"));
+    });
 }
 
 fn begun(args: &RunArgs) -> Result<Job> {
     let asked = setup::ask(&args.experiment)?;
     expect_possible(args, &asked)?;
+    // Before the directory is made: what is refused leaves none.
+    let os = take_os(&asked.plan)?;
     let path = args.output.clone().unwrap_or_else(|| default_path(&asked.plan));
     let dir = ExperimentDir::create(&path, &asked.plan, &asked.experiment_toml)?;
     let Asked { plan, servers, .. } = asked;
-    Ok(Job { plan, dir, done: BTreeSet::new(), servers })
+    Ok(Job { plan, dir, done: BTreeSet::new(), servers, os })
 }
 
 /// Nothing is begun that needs consent, or that is known to fail later.
@@ -107,6 +119,12 @@ fn expect_possible(args: &RunArgs, asked: &Asked) -> Result<()> {
 /// An experiment that was cut off, with its plan, order and seeds as they were.
 fn resumed(path: &Path) -> Result<Job> {
     let plan = store::read_plan(path)?;
+    ensure!(
+        !plan.is_comparison,
+        "`{}` is a comparison, whose runs belong together in time: it cannot be resumed; run pgdyno compare again",
+        path.display()
+    );
+    let os = take_os(&plan)?;
     let text = std::fs::read_to_string(path.join(store::names::EXPERIMENT))
         .with_context(|| format!("cannot read the experiment file of `{}`", path.display()))?;
     let servers = setup::servers_of(&text)?;
@@ -119,7 +137,7 @@ fn resumed(path: &Path) -> Result<Job> {
         plan.runs.len(),
         standing.again.len()
     ));
-    Ok(Job { plan, dir, done: standing.done, servers })
+    Ok(Job { plan, dir, done: standing.done, servers, os })
 }
 
 /// The right to set values of the operating system, if a case asks for one. What a pgdyno that was killed left behind

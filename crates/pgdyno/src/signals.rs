@@ -6,10 +6,13 @@ use std::time::Duration;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
 
 static STOP: AtomicBool = AtomicBool::new(false);
+/// A signal has come; a notice that the machine will be taken away is none.
+static SIGNALLED: AtomicBool = AtomicBool::new(false);
 
 /// Only atomics, sigaction and raise: all are safe in a handler (signal-safety(7)).
 extern "C" fn on_signal(number: i32) {
-    if STOP.swap(true, Ordering::Relaxed)
+    STOP.store(true, Ordering::Relaxed);
+    if SIGNALLED.swap(true, Ordering::Relaxed)
         && let Ok(signal) = Signal::try_from(number)
     {
         // The default action is to end; it comes when this handler returns. Children of ours end with us.
@@ -20,7 +23,7 @@ extern "C" fn on_signal(number: i32) {
     }
 }
 
-/// Raises the flag as the first signal does.
+/// Raises the flag as the first signal does; a signal that follows is the first one.
 pub(crate) fn ask_to_stop() {
     STOP.store(true, Ordering::Relaxed);
 }

@@ -46,6 +46,7 @@ pub(crate) fn plan() -> Plan {
         tool_version: "0.1.0".into(),
         made_unix_ns: GO_UNIX_NS,
         precision: None,
+        is_comparison: false,
         factors: vec!["workload.clients".into()],
         cases: vec![case()],
         runs: vec![run(1), run(2)],

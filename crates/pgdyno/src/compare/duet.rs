@@ -20,7 +20,7 @@ use crate::{Exit, say, signals};
 /// Measures A and B in turns and compares them.
 pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let slicing = Slicing { slice_ms: args.slice, guard_ms: args.guard };
-    let Prepared { plan, dir, servers } = prepare(args, |_| Pairs { n_max: 1, precision: None })?;
+    let Prepared { plan, dir, servers, os } = prepare(args, |_| Pairs { n_max: 1, precision: None })?;
     let cache = Cache::default_location()?;
     let now = || jiff::Timestamp::now().to_string();
     let site = Site {
@@ -29,7 +29,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         memory_bytes: server::defaults::memory_bytes() / 2,
         most_clients: plan.cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1),
         servers: &servers,
-        os: None,
+        os,
         runs_by_data: copies::runs_by_data(&plan),
         replace: args.replace,
         stop: signals::stop_flag(),

@@ -11,6 +11,7 @@ use experiment::file::Override;
 use experiment::outlook::AROUND_LOAD_S;
 use experiment::pairs::{self, Changes, Pairs};
 use experiment::stage::Site;
+use host::Keeper;
 use model::plan::{Plan, RunState};
 use model::run::RunRecord;
 use server::Cache;
@@ -36,7 +37,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
             "nothing to compare: name two results directories, or what differs with --a and --b, or use --aa"
         );
     }
-    let Prepared { plan, dir, servers } = prepare(args, |load_s| wanted(args, load_s))?;
+    let Prepared { plan, dir, servers, os } = prepare(args, |load_s| wanted(args, load_s))?;
     let path = dir.path().to_path_buf();
     let cache = Cache::default_location()?;
     let gauge = Gauge::new(args, &plan);
@@ -47,7 +48,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         memory_bytes: server::defaults::memory_bytes(),
         most_clients: plan.cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1),
         servers: &servers,
-        os: run::take_os(&plan)?,
+        os,
         runs_by_data: copies::runs_by_data(&plan),
         replace: args.replace,
         stop: signals::stop_flag(),
@@ -96,6 +97,8 @@ pub(super) struct Prepared {
     pub(super) dir: ExperimentDir,
     /// The servers by URL, with their passwords.
     pub(super) servers: Vec<Conninfo>,
+    /// See [`run::take_os`].
+    pub(super) os: Option<Mutex<Keeper>>,
 }
 
 /// Plans both sides, and makes the directory of the results. `pairs` tells how many by the seconds of a run's load.
@@ -107,9 +110,12 @@ pub(super) fn prepare(args: &CompareArgs, pairs: impl Fn(u32) -> Pairs) -> Resul
     let load_s = a.plan.cases.first().map_or(0, |case| case.window.load_s());
     let plan = pairs::plan((a.plan, changes(&args.a)?), (b.plan, changes(&args.b)?), pairs(load_s));
     let plan = plan.map_err(anyhow::Error::msg)?;
+    // Before the directory is made: what is refused leaves none.
+    let os = run::take_os(&plan)?;
     let path = args.output.clone().unwrap_or_else(|| run::default_path(&plan));
     let dir = ExperimentDir::create(&path, &plan, &experiment_toml)?;
-    Ok(Prepared { plan, dir, servers })
+    run::end_in_time(format!("what was measured is in {}", path.display()));
+    Ok(Prepared { plan, dir, servers, os })
 }
 
 /// The experiment of one side.
@@ -162,6 +168,14 @@ fn wanted(args: &CompareArgs, load_s: u32) -> Pairs {
         None => {
             let of_pair_s = 2.0 * (f64::from(load_s) + 0.5 * AROUND_LOAD_S);
             let n = (args.time.ms as f64 / 1000.0 / of_pair_s).ceil() as u32;
+            if (n as usize) < stats::PAIRS_MIN {
+                let least_min = (stats::PAIRS_MIN as f64 * of_pair_s / 60.0).ceil();
+                say(&format!(
+                    "note: {} pairs, the least for a verdict, take about {least_min} min: give --time {least_min}min or a \
+                     shorter --measure",
+                    stats::PAIRS_MIN
+                ));
+            }
             Pairs { n_max: n.clamp(stats::PAIRS_MIN as u32, PAIRS_MAX), precision: Some(args.precision) }
         }
     }

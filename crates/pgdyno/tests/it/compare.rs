@@ -80,7 +80,7 @@ fn the_same_twice_stops_on_width_and_leaves_a_noise_floor() {
     let later = place.run(&["compare", "out"]).expect(0).stdout;
     assert!(later.contains("A/A pairs (scripts, 2 clients)"), "{later}");
     let history = place.run(&["history", "compare", "--dir", "."]).expect(0).stdout;
-    assert!(history.contains("side A on ") && history.contains("6 runs"), "{history}");
+    assert!(history.contains("side A, host=") && history.contains("6 runs"), "{history}");
     let none = place.run(&["history", "other", "--dir", "."]).expect(1);
     assert!(none.stderr.contains("no experiment `other` in `.`; there are compare"), "{}", none.stderr);
     let report = std::fs::read_to_string(place.path("out/report.md")).unwrap();
