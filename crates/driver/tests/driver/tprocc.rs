@@ -101,9 +101,10 @@ fn transactions_do_to_the_tables_what_hammerdbs_do() {
 #[test]
 fn functions_and_procedures_leave_the_same_database() {
     let supplier = Supplier::shared();
-    load_database(&supplier, "functions");
-    supplier.cluster.session().execute("create database procedures template functions").unwrap();
-    let mut sessions = ["functions", "procedures"].map(|name| supplier.session(name));
+    load_database(&supplier, "tproc_functions");
+    let copy = "create database tproc_procedures template tproc_functions";
+    supplier.cluster.session().execute(copy).unwrap();
+    let mut sessions = ["tproc_functions", "tproc_procedures"].map(|name| supplier.session(name));
     for session in &mut sessions {
         // The routines draw items and quantities by themselves.
         session.execute("select setseed(0.42)").unwrap();
@@ -146,13 +147,13 @@ fn functions_and_procedures_leave_the_same_database() {
     let status = format!("call ostat(1, 4, {c_id}, 0, '', '', '', 0.0, 0, {now}, 0, '')");
     assert_eq!(sessions[1].query(&status).unwrap().get(0, "v_o_id"), o_id);
     drop(sessions);
-    let functions = supplier.fingerprint("functions");
-    assert_eq!(functions, supplier.fingerprint("procedures"));
+    let functions = supplier.fingerprint("tproc_functions");
+    assert_eq!(functions, supplier.fingerprint("tproc_procedures"));
 
     // With names that are names, a payment finds its customer, whose balance is not what the caller gave.
-    let mut session = supplier.session("procedures");
+    let mut session = supplier.session("tproc_procedures");
     let begun = session.query("select now()::text").unwrap().scalar().unwrap().to_string();
-    let driven = drive(load(&supplier, "procedures", true));
+    let driven = drive(load(&supplier, "tproc_procedures", true));
     assert_eq!(driven.done.counts.committed, 1000, "{:?}", driven.done);
     let paid = format!(
         "select count(*) filter (where c_balance = -10 - h_amount) as paid, \
