@@ -5,7 +5,7 @@
 //! killed pgdyno left behind are found by their names at the next start.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
@@ -19,6 +19,9 @@ pub const MAINTENANCE: &str = "postgres";
 
 /// Key of the advisory lock: `pgdz` in ASCII; the other half is a hash of the database's name.
 const LOCK: &str = "1885824122";
+
+/// How long the end of an experiment waits for a database to be dropped.
+const DROP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The templates of one database.
 #[derive(Debug)]
@@ -242,6 +245,12 @@ impl Templates {
     }
 
     fn drop_all(&mut self) -> Result<()> {
+        if self.made.is_empty() {
+            // Then nothing was copied either.
+            return Ok(());
+        }
+        // The server may hang; each drop waits for a checkpoint. What is left is found by its name.
+        self.session.set_timeout(Some(DROP_TIMEOUT));
         let mut names: Vec<String> = std::mem::take(&mut self.made).into_values().collect();
         // A copy that failed may have left these.
         names.extend(["new", "old"].map(|content| self.name_of(content)));
