@@ -9,6 +9,7 @@ mod explain;
 mod finding;
 mod history;
 mod init;
+mod job;
 mod list;
 mod pgbench;
 mod plan;

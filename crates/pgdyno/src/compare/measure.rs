@@ -1,29 +1,24 @@
 //! The measuring form of `pgdyno compare`: two cases in pairs of runs, until the interval is narrow or the time is over.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
-use experiment::conduct::{self, Order, measured_tps};
-use experiment::copies;
+use anyhow::{Result, bail};
+use experiment::conduct::{self, measured_tps};
 use experiment::file::Override;
 use experiment::outlook::AROUND_LOAD_S;
 use experiment::pairs::{self, Changes, Pairs};
-use experiment::stage::Site;
-use host::Keeper;
 use model::plan::{Plan, RunState};
 use model::run::RunRecord;
 use server::Cache;
 use stats::Precision;
-use store::ExperimentDir;
-use wire::Conninfo;
 
 use super::{Explained, finish, floor};
 use crate::cli::{CompareArgs, ExperimentArgs};
-use crate::screen::Screen;
+use crate::job::{self, Job, Terms};
 use crate::setup::{self, Asked};
-use crate::{Exit, explain, run, say, signals};
+use crate::{Exit, explain, say};
 
 /// What a duet measures unless it is told: pairs by the dozen.
 const DUET_MEASURE: &str = "60s";
@@ -37,36 +32,13 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
             "nothing to compare: name two results directories, or what differs with --a and --b, or use --aa"
         );
     }
-    let Prepared { plan, dir, servers, os } = prepare(args, |load_s| wanted(args, load_s))?;
-    let path = dir.path().to_path_buf();
-    let cache = Cache::default_location()?;
-    let gauge = Gauge::new(args, &plan);
+    let mut job = prepare(args, |load_s| wanted(args, load_s))?;
+    let gauge = Gauge::new(args, &job.plan);
     let is_enough = |record: &RunRecord| gauge.is_enough(record);
-    let now = || jiff::Timestamp::now().to_string();
-    let site = Site {
-        cache: &cache,
-        memory_bytes: server::defaults::memory_bytes(),
-        most_clients: plan.cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1),
-        servers: &servers,
-        os,
-        runs_by_data: copies::runs_by_data(&plan),
-        replace: args.replace,
-        stop: signals::stop_flag(),
-        now: &now,
-        is_enough: Some(&is_enough),
-    };
-    let mut screen = Screen::new(&plan);
-    let program = std::env::current_exe().context("find the program of this process")?;
-    let order = Order {
-        plan: &plan,
-        dir: &dir,
-        site: &site,
-        program: &program,
-        done: &BTreeSet::new(),
-        tool_version: env!("CARGO_PKG_VERSION"),
-    };
-    let (outcome, result) = conduct::conduct(&order, &mut |progress| screen.show(progress));
-    screen.close();
+    let terms = Terms { replace: args.replace, n_servers: 1, is_enough: Some(&is_enough) };
+    let (outcome, result) = job.conduct(terms, conduct::conduct)?;
+    let dir = job.dir;
+    let path = dir.path().to_path_buf();
     if outcome.completed + outcome.incomplete == 0 {
         dir.discard();
         result?;
@@ -80,7 +52,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     if args.aa
         && let Some(found) = comparisons.first().and_then(|case| floor::of(case, &explained.data))
     {
-        floor::keep(&cache, &found)?;
+        floor::keep(&Cache::default_location()?, &found)?;
     }
     let exit = finish(&comparisons, &explained.data, args)?;
     say(&format!("report: {}", html.display()));
@@ -91,18 +63,8 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     Ok(if outcome.stopped || outcome.incomplete > 0 { Exit::Partial } else { exit })
 }
 
-/// A comparison that can begin.
-pub(super) struct Prepared {
-    pub(super) plan: Plan,
-    pub(super) dir: ExperimentDir,
-    /// The servers by URL, with their passwords.
-    pub(super) servers: Vec<Conninfo>,
-    /// See [`run::take_os`].
-    pub(super) os: Option<Mutex<Keeper>>,
-}
-
 /// Plans both sides, and makes the directory of the results. `pairs` tells how many by the seconds of a run's load.
-pub(super) fn prepare(args: &CompareArgs, pairs: impl Fn(u32) -> Pairs) -> Result<Prepared> {
+pub(super) fn prepare(args: &CompareArgs, pairs: impl Fn(u32) -> Pairs) -> Result<Job> {
     let a = setup::ask(&experiment_args(args, &args.a))?;
     let b = setup::ask(&experiment_args(args, &args.b))?;
     let experiment_toml = both_tomls(&a, &b);
@@ -110,12 +72,9 @@ pub(super) fn prepare(args: &CompareArgs, pairs: impl Fn(u32) -> Pairs) -> Resul
     let load_s = a.plan.cases.first().map_or(0, |case| case.window.load_s());
     let plan = pairs::plan((a.plan, changes(&args.a)?), (b.plan, changes(&args.b)?), pairs(load_s));
     let plan = plan.map_err(anyhow::Error::msg)?;
-    // Before the directory is made: what is refused leaves none.
-    let os = run::take_os(&plan)?;
-    let path = args.output.clone().unwrap_or_else(|| run::default_path(&plan));
-    let dir = ExperimentDir::create(&path, &plan, &experiment_toml)?;
-    run::end_in_time(format!("what was measured is in {}", path.display()));
-    Ok(Prepared { plan, dir, servers, os })
+    let job = Job::begin(plan, &experiment_toml, servers, args.output.as_deref())?;
+    job::end_in_time(format!("what was measured is in {}", job.dir.path().display()));
+    Ok(job)
 }
 
 /// The experiment of one side.

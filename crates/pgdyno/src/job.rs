@@ -1,0 +1,134 @@
+//! An experiment that is ready to be conducted: its plan, its directory, its servers, and the right to change the system.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use anyhow::{Context, Result};
+use experiment::conduct::Order;
+use experiment::copies;
+use experiment::progress::Watch;
+use experiment::stage::Site;
+use host::{Keeper, Machine};
+use model::plan::Plan;
+use model::run::RunRecord;
+use server::Cache;
+use store::ExperimentDir;
+use wire::Conninfo;
+
+use crate::screen::Screen;
+use crate::{Exit, clean, plan, say, signals};
+
+/// What `run` and `compare` conduct.
+pub(crate) struct Job {
+    pub(crate) plan: Plan,
+    pub(crate) dir: ExperimentDir,
+    /// Runs that completed before.
+    pub(crate) done: BTreeSet<u32>,
+    /// The servers by URL, with their passwords.
+    pub(crate) servers: Vec<Conninfo>,
+    /// See [`take_os`].
+    pub(crate) os: Option<Mutex<Keeper>>,
+}
+
+/// How a job is conducted.
+#[derive(Clone, Copy)]
+pub(crate) struct Terms<'a> {
+    /// Tables that pgdyno did not make may be dropped.
+    pub(crate) replace: bool,
+    /// Servers that share the machine's memory.
+    pub(crate) n_servers: u64,
+    /// See [`Site::is_enough`].
+    pub(crate) is_enough: Option<&'a (dyn Fn(&RunRecord) -> bool + Sync)>,
+}
+
+impl Job {
+    /// Makes the directory of an experiment that was never begun: the one that is named, or one of its own.
+    ///
+    /// # Errors
+    /// When the directory cannot be made, or values of the system cannot be set. Then no directory is left.
+    pub(crate) fn begin(
+        plan: Plan,
+        experiment_toml: &str,
+        servers: Vec<Conninfo>,
+        output: Option<&Path>,
+    ) -> Result<Job> {
+        // Before the directory is made: what is refused leaves none.
+        let os = take_os(&plan)?;
+        let path = output.map_or_else(|| default_path(&plan), Path::to_path_buf);
+        let dir = ExperimentDir::create(&path, &plan, experiment_toml)?;
+        Ok(Job { plan, dir, done: BTreeSet::new(), servers, os })
+    }
+
+    /// Has it conducted by `conduct`, with its progress on the screen.
+    ///
+    /// # Errors
+    /// When cache or program cannot be found; what `conduct` says is its own.
+    pub(crate) fn conduct<T>(
+        &mut self,
+        terms: Terms,
+        conduct: impl FnOnce(&Order, &mut Watch) -> T,
+    ) -> Result<T> {
+        let cache = Cache::default_location()?;
+        let now = || jiff::Timestamp::now().to_string();
+        let site = Site {
+            cache: &cache,
+            memory_bytes: server::defaults::memory_bytes() / terms.n_servers,
+            most_clients: plan::most_clients(&self.plan),
+            servers: &self.servers,
+            os: self.os.take(),
+            runs_by_data: copies::runs_by_data(&self.plan),
+            replace: terms.replace,
+            stop: signals::stop_flag(),
+            now: &now,
+            is_enough: terms.is_enough,
+        };
+        let program = std::env::current_exe().context("find the program of this process")?;
+        let order = Order {
+            plan: &self.plan,
+            dir: &self.dir,
+            site: &site,
+            program: &program,
+            done: &self.done,
+            tool_version: env!("CARGO_PKG_VERSION"),
+        };
+        let mut screen = Screen::new(&self.plan);
+        let result = conduct(&order, &mut |progress| screen.show(progress));
+        screen.close();
+        Ok(result)
+    }
+}
+
+/// Sees to it that a process which was asked to stop ends within half a minute. Values of the operating system are put
+/// back even then; `how_on` ends its last words.
+pub(crate) fn end_in_time(how_on: String) {
+    signals::end_in_time(Exit::Partial as i32, move || {
+        match host::undo_own(&Machine::this()) {
+            Ok(undone) => clean::tell(&undone),
+            Err(error) => say(&format!("values of the operating system: {error:#}; see pgdyno clean")),
+        }
+        say(&format!("not done in time: ending at once; {how_on}"));
+    });
+}
+
+/// The right to set values of the operating system, if a case asks for one. What a pgdyno that was killed left behind
+/// is put back in any case.
+pub(crate) fn take_os(plan: &Plan) -> Result<Option<Mutex<Keeper>>> {
+    let machine = Machine::this();
+    let (keeper, undone) = if plan.cases.iter().any(|case| !case.os.is_empty()) {
+        let (keeper, undone) = Keeper::take(&machine).context("set values of the operating system")?;
+        (Some(Mutex::new(keeper)), undone)
+    } else {
+        (None, host::undo_left(&machine)?)
+    };
+    clean::tell(&undone);
+    Ok(keeper)
+}
+
+/// Where the results of a plan go unless the user says otherwise.
+fn default_path(plan: &Plan) -> PathBuf {
+    let today = jiff::Zoned::now().date().to_string();
+    // Different from the seed's last digits, which a repeated experiment shares.
+    let random = ((plan.made_unix_ns / 1000) ^ u64::from(std::process::id())) as u16;
+    store::default_path(Path::new("results"), &plan.name, &today, random)
+}
