@@ -6,8 +6,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use model::fingerprint::{Fingerprint, RelationPrint};
-use wire::{Session, quote_literal};
+use wire::Session;
 
+use crate::relations::{Missing, with_parts};
 use crate::tend::quote_name;
 
 /// The fingerprint of the tables (`table` or `schema.table`), their partitions and their indexes.
@@ -30,18 +31,14 @@ fn relations(session: &mut Session, tables: &[&str]) -> Result<BTreeMap<String, 
     if tables.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let names: Vec<String> =
-        tables.iter().map(|table| format!("{}::regclass::oid", quote_literal(&quote_name(table)))).collect();
     let sql = format!(
-        "with recursive t(oid) as (
-             select unnest(array[{}]) union select i.inhrelid from pg_inherits i join t on i.inhparent = t.oid
-         )
+        "{}
          select t.oid::regclass::text as name, pg_relation_size(t.oid) as bytes, '' as definition
            from t join pg_class c on c.oid = t.oid where c.relkind in ('r', 'm')
          union all
          select x.indexrelid::regclass::text, pg_relation_size(x.indexrelid), pg_get_indexdef(x.indexrelid)
            from t join pg_index x on x.indrelid = t.oid",
-        names.join(", ")
+        with_parts(tables, Missing::Fails)
     );
     let rows = session.query(&sql).context("list the workload's relations")?;
     let relation = |i: usize| {

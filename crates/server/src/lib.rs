@@ -21,6 +21,7 @@ pub mod pins;
 pub mod planted;
 pub mod prewarm;
 pub mod process;
+mod relations;
 pub mod settings;
 pub mod snapshot;
 pub mod socket;

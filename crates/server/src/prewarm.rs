@@ -6,7 +6,8 @@ use anyhow::{Context, Result};
 use wire::{Session, quote_ident, quote_literal};
 
 use crate::facts::{is_so, version_num};
-use crate::tend::{Detail, quote_name, seconds, skipped};
+use crate::relations::{Missing, with_parts};
+use crate::tend::{Detail, seconds, skipped};
 
 /// One relation to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,13 +92,8 @@ fn relations(session: &mut Session, tables: &[&str]) -> Result<Vec<Relation>> {
     if tables.is_empty() {
         return Ok(Vec::new());
     }
-    let names: Vec<String> =
-        tables.iter().map(|table| format!("{}::regclass::oid", quote_literal(&quote_name(table)))).collect();
-    // `pg_inherits` holds partitions too; a partitioned table itself has no pages.
     let sql = format!(
-        "with recursive t(oid) as (
-             select unnest(array[{}]) union select i.inhrelid from pg_inherits i join t on i.inhparent = t.oid
-         )
+        "{}
          select c.oid, pg_relation_size(c.oid) as bytes, false as is_index, n.nspname, c.relname, null as attname
            from t join pg_class c on c.oid = t.oid join pg_namespace n on n.oid = c.relnamespace
           where c.relkind in ('r', 'm')
@@ -109,7 +105,7 @@ fn relations(session: &mut Session, tables: &[&str]) -> Result<Vec<Relation>> {
            join pg_am a on a.oid = ic.relam
            left join pg_attribute k on k.attrelid = c.oid and k.attnum = x.indkey[0]
           where ic.relkind = 'i'",
-        names.join(", ")
+        with_parts(tables, Missing::Fails)
     );
     let rows = session.query(&sql).context("list the tables to read")?;
     let relation = |i: usize| {

@@ -12,7 +12,8 @@ use sha2::{Digest, Sha256};
 use wire::{Session, quote_ident, quote_literal};
 
 use crate::facts::version_num;
-use crate::tend::{Detail, quote_name, seconds};
+use crate::relations::{Missing, with_parts};
+use crate::tend::{Detail, seconds};
 
 /// The database from which the others are seen.
 pub const MAINTENANCE: &str = "postgres";
@@ -78,15 +79,9 @@ fn obstacle_sql(version_num: u32) -> String {
 /// # Errors
 /// When the server fails.
 pub fn foreign_table(session: &mut Session, tables: &[&str]) -> Result<Option<String>> {
-    let ours: Vec<String> = tables
-        .iter()
-        .map(|table| format!("to_regclass({})::oid", quote_literal(&quote_name(table))))
-        .collect();
-    let ours = if ours.is_empty() { "null::oid".to_string() } else { ours.join(", ") };
+    let ours = with_parts(tables, Missing::IsLeftOut);
     let sql = format!(
-        "with recursive t(oid) as (
-             select unnest(array[{ours}]) union select i.inhrelid from pg_inherits i join t on i.inhparent = t.oid
-         )
+        "{ours}
          select c.oid::regclass::text from pg_class c join pg_namespace n on n.oid = c.relnamespace
           where c.relkind in ('r', 'p', 'm', 'f') and n.nspname <> 'information_schema' and n.nspname !~ '^pg_'
             and not exists (select 1 from t where t.oid = c.oid)
