@@ -13,6 +13,7 @@ use model::units::{PgVersion, Scale, SettingValue, Span};
 
 use crate::dataset::Dataset;
 use crate::os::Refusal;
+use crate::outlook::{AROUND_LOAD_S, START_S};
 
 /// The machine, and how long the whole may take.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -47,7 +48,7 @@ const LOADING_SHARE: f64 = 0.15;
 /// Bytes loaded, indexed and kept as a snapshot in a second.
 const LOADED_BYTES_PER_S: f64 = 40e6;
 /// Seconds of a run beside its load: restore, start, tend, stop.
-const AROUND_S: f64 = 6.0;
+const AROUND_S: f64 = AROUND_LOAD_S + START_S;
 /// Seconds to fetch, initialize and start each version for the first time.
 const FIRST_S: f64 = 6.0;
 /// Committed transactions per second and processor, low: how long fixed numbers of transactions take at most.

@@ -11,7 +11,7 @@ use crate::stage::{StageKey, data_bytes, needs_restart};
 /// Seen on two cores with half a gigabyte of data; progress corrects it with what runs really took.
 pub const AROUND_LOAD_S: f64 = 4.0;
 /// Seconds to stop a server, to put half a gigabyte of data back and to start it again, seen on the same machine.
-const START_S: f64 = 2.0;
+pub(crate) const START_S: f64 = 2.0;
 /// Bytes of data that are loaded, indexed and kept as a snapshot in a second, seen on the same machine.
 const LOADED_BYTES_PER_S: f64 = 50e6;
 /// Transactions per second, low, where a number of them ends the run.
