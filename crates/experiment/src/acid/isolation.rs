@@ -6,7 +6,7 @@ use wire::session::Session;
 use workload::tpcc::{Order, OrderedItem, Trial, UNUSED_ITEM};
 
 use super::actor::Actor;
-use super::meeting::meet;
+use super::meeting::{Meeting, meet};
 use super::{Scene, Seen, Test, aside};
 
 macro_rules! test {
@@ -40,31 +40,53 @@ pub(super) fn sessions(scene: &mut Scene) -> Result<(&mut Session, &mut Session,
     Ok((observer, first, second))
 }
 
-fn status_and_commit(scene: &mut Scene) -> Result<Seen> {
-    let order = scene.order();
-    let Order { w_id, d_id, c_id, .. } = order;
-    let status = || Trial::order_status(w_id, d_id, c_id);
-    let (observer, first, second) = sessions(scene)?;
-    let mut t0 = Actor::new(second, status());
-    t0.finish()?;
-    let last = t0.number(LAST_ORDER, 0)?;
+/// An Order-Status beside a New-Order that has not ended: T0 has shown the customer's last order before, T1 has entered
+/// another one up to its last statement, and T2 looks while T1 is ended.
+struct StatusBeside {
+    /// What T0 has shown: order and lines.
+    before: (i64, Vec<[u32; 3]>),
+    /// The number of T1's order.
+    taken: i64,
+    /// What T2 has shown.
+    found: (i64, Vec<[u32; 3]>),
+    meeting: Meeting,
+}
 
-    let mut t1 = Actor::new(first, Trial::new_order(&order));
+fn status_beside(scene: &mut Scene, order: &Order) -> Result<StatusBeside> {
+    let (observer, first, second) = sessions(scene)?;
+    let before = shown(second, order)?;
+    let mut t1 = Actor::new(first, Trial::new_order(order));
     t1.go_to_end()?;
     let taken = t1.number(TAKE_NUMBER, 0)?;
-    let mut t2 = Actor::new(second, status());
+    let mut t2 = Actor::new(second, status_of(order));
     let meeting = meet(observer, &mut t1, &mut t2, Actor::finish)?;
-    let found = t2.number(LAST_ORDER, 0)?;
+    let found = (t2.number(LAST_ORDER, 0)?, lines_of(&t2)?);
+    Ok(StatusBeside { before, taken, found, meeting })
+}
+
+/// An Order-Status of the order's customer.
+fn status_of(order: &Order) -> Trial {
+    Trial::order_status(order.w_id, order.d_id, order.c_id)
+}
+
+/// What an Order-Status by itself shows: the customer's last order and its lines.
+fn shown(session: &mut Session, order: &Order) -> Result<(i64, Vec<[u32; 3]>)> {
+    let mut status = Actor::new(session, status_of(order));
+    status.finish()?;
+    Ok((status.number(LAST_ORDER, 0)?, lines_of(&status)?))
+}
+
+fn status_and_commit(scene: &mut Scene) -> Result<Seen> {
+    let order = scene.order();
+    let StatusBeside { before: (last, _), taken, found: (found, _), meeting } = status_beside(scene, &order)?;
     let mut seen = Seen::default();
     // A T2 that waited for the commit shows the new order; one that did not, the last committed one.
     let expected = if meeting.waited { taken } else { last };
     seen.expect(found == expected, || format!("T2 found order {found}, not {expected}"));
 
-    let mut after = Actor::new(second, status());
-    after.finish()?;
-    let shown = after.number(LAST_ORDER, 0)?;
-    seen.expect(shown == taken, || format!("after T1 the last order is {shown}, not {taken}"));
-    let lines = lines_of(&after)?;
+    let (_, _, second) = sessions(scene)?;
+    let (after, lines) = shown(second, &order)?;
+    seen.expect(after == taken, || format!("after T1 the last order is {after}, not {taken}"));
     seen.expect(lines == asked(&order), || format!("T1 entered {:?}, shown are {lines:?}", asked(&order)));
     seen.text = format!(
         "{} and saw order {found}; after T1's commit its order {taken} is shown as entered",
@@ -75,23 +97,12 @@ fn status_and_commit(scene: &mut Scene) -> Result<Seen> {
 
 fn status_and_rollback(scene: &mut Scene) -> Result<Seen> {
     let order = undone(scene.order());
-    let Order { w_id, d_id, c_id, .. } = order;
-    let status = || Trial::order_status(w_id, d_id, c_id);
-    let (observer, first, second) = sessions(scene)?;
-    let mut t0 = Actor::new(second, status());
-    t0.finish()?;
-    let (last, lines) = (t0.number(LAST_ORDER, 0)?, lines_of(&t0)?);
-
-    let mut t1 = Actor::new(first, Trial::new_order(&order));
-    t1.go_to_end()?;
-    let taken = t1.number(TAKE_NUMBER, 0)?;
-    let mut t2 = Actor::new(second, status());
-    let meeting = meet(observer, &mut t1, &mut t2, Actor::finish)?;
-    let found = t2.number(LAST_ORDER, 0)?;
+    let StatusBeside { before: (last, lines), taken, found, meeting } = status_beside(scene, &order)?;
     let mut seen = Seen::default();
-    seen.expect(found == last, || format!("T2 found order {found}, not {last}"));
-    seen.expect(lines_of(&t2)? == lines, || "T2 found other lines than T0".to_string());
-    seen.text = format!("{}; order {taken} of T1 was never seen, T2 saw order {found} as T0", meeting.text());
+    seen.expect(found.0 == last, || format!("T2 found order {}, not {last}", found.0));
+    seen.expect(found.1 == lines, || "T2 found other lines than T0".to_string());
+    seen.text =
+        format!("{}; order {taken} of T1 was never seen, T2 saw order {} as T0", meeting.text(), found.0);
     Ok(seen)
 }
 
