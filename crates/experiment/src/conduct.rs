@@ -211,48 +211,12 @@ impl Stages {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use model::case::{ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
-    use model::load::Window;
-    use model::plan::RunSpec;
-
     use super::*;
 
     #[test]
     fn the_record_of_a_run_is_whole_before_its_server_is_stopped() {
-        let case = Case {
-            id: 1,
-            levels: BTreeMap::new(),
-            server: ServerSpec {
-                source: ServerSource::Version("18".parse().unwrap()),
-                settings: BTreeMap::new(),
-                wal_directory: None,
-                target: None,
-            },
-            workload: WorkloadSpec::of(WorkloadKind::Tpcb, 1),
-            window: Window { ramp_up_s: 0, measure_s: 1, grace_s: 0 },
-            prepare: Default::default(),
-            os: Default::default(),
-            wal: Default::default(),
-        };
-        let spec = RunSpec { run: 1, block: 1, case: 1, seed: 1 };
-        let plan = Plan {
-            format: model::FORMAT,
-            name: "x".to_string(),
-            title: String::new(),
-            description: String::new(),
-            seed: 1,
-            repeats: 1,
-            tool_version: "0".to_string(),
-            made_unix_ns: 1,
-            precision: None,
-            is_comparison: false,
-            factors: Vec::new(),
-            cases: vec![case.clone()],
-            runs: vec![spec.clone()],
-            ..Plan::default()
-        };
+        let plan = crate::sample::plan("repeats = 1\n[workload]\nscale = 1\n[run]\nmeasure = \"2s\"");
+        let (case, spec) = (plan.cases[0].clone(), plan.runs[0].clone());
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("out");
         let dir = ExperimentDir::create(&path, &plan, "").unwrap();

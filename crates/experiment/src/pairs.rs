@@ -76,21 +76,9 @@ fn runs(n_pairs: u32, seed: u64) -> Vec<RunSpec> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expand;
 
     fn side(text: &str, changes: &[(&str, &str)]) -> (Plan, Changes) {
-        let site = expand::Site {
-            memory_bytes: Some(24 << 30),
-            data_scale: Default::default(),
-            foreign_scale: None,
-            n_cpus: 2,
-            url_keywords: None,
-            targets: Default::default(),
-            now_unix_ns: 1,
-            fresh_seed: 42,
-        };
-        let text = format!("[experiment]\nname = \"x\"\n{text}");
-        let plan = expand::plan(&crate::file::parse("x.toml", &text, &[]).unwrap(), &site).unwrap();
+        let plan = crate::sample::plan(text);
         (plan, changes.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect())
     }
 

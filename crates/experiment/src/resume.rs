@@ -83,42 +83,9 @@ fn check_same(plan: &Plan, records: &[RunRecord]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
-    use model::load::Window;
-    use model::plan::RunSpec;
 
     fn plan() -> Plan {
-        let case = Case {
-            id: 1,
-            levels: BTreeMap::new(),
-            server: ServerSpec {
-                source: ServerSource::Version("18".parse().unwrap()),
-                settings: BTreeMap::new(),
-                wal_directory: None,
-                target: None,
-            },
-            workload: WorkloadSpec::of(WorkloadKind::Tpcb, 1),
-            window: Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 },
-            os: Default::default(),
-            wal: Default::default(),
-            prepare: Default::default(),
-        };
-        Plan {
-            format: model::FORMAT,
-            name: "x".to_string(),
-            title: String::new(),
-            description: String::new(),
-            seed: 1,
-            repeats: 5,
-            tool_version: "0".to_string(),
-            made_unix_ns: 1,
-            precision: None,
-            is_comparison: false,
-            factors: Vec::new(),
-            cases: vec![case],
-            runs: (1..=5).map(|run| RunSpec { run, block: run, case: 1, seed: 7 }).collect(),
-            ..Plan::default()
-        }
+        crate::sample::plan("repeats = 5\n[workload]\nscale = 1\n[run]\nmeasure = \"2s\"")
     }
 
     /// A directory in which run 1 completed, 2 failed, 3 was cut off, 4 was cut off before it had a record.
