@@ -10,9 +10,10 @@ Needs python3 and PostgreSQL's server and pgbench.
     bench/driver_vs_pgbench.py --clients 1,8,64 --pairs 7 --seconds 5
 """
 
-import argparse, json, os, pwd, random, re, resource, shutil, signal, statistics, subprocess, sys, tempfile, time
+import argparse, functools, json, math, os, pwd, random, re, resource, shutil, signal, statistics, subprocess, sys, tempfile, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BARE = os.path.join(ROOT, "target/release/examples/bare_loop")
 SCRIPTS = {
     "tpcb": r"""\set aid random(1, 100000 * :scale)
 \set bid random(1, 1 * :scale)
@@ -155,16 +156,29 @@ def pgdyno(args, server, script, clients, seed, poller):
     return {"tps": measured / (length_ns / 1e9), "cpu_us": cpu * 1e6 / n, "jain": jain, "n": n}
 
 
+def bare(args, server, script, clients):
+    """The control: a loop that only sends and receives, from `cargo build --release -p driver --example bare_loop`."""
+    command = [args.bare, server.dir, script, str(clients), str(args.seconds), str(args.scale)]
+    n, cpu_us = map(int, subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+    return {"tps": n / args.seconds, "cpu_us": cpu_us / n, "jain": math.nan, "n": n}
+
+
+def drivers(args):
+    """The sides that are compared with pgbench: how each is named and run."""
+    sides = {poller: functools.partial(pgdyno, poller=poller) for poller in args.pollers.split(",")}
+    return sides | ({"bare": lambda args, server, script, clients, seed: bare(args, server, script, clients)} if args.bare else {})
+
+
 def compare(args, server, script, clients):
     groups = []
     for n in range(args.pairs):
         sides = [("pgbench", lambda: pgbench(args, server, script, clients))]
-        for poller in args.pollers.split(","):
-            sides.append((poller, lambda poller=poller: pgdyno(args, server, script, clients, n + 1, poller)))
+        for name, drive in drivers(args).items():
+            sides.append((name, lambda drive=drive: drive(args, server, script, clients, n + 1)))
         random.shuffle(sides)
         groups.append({name: watched(server, run) for name, run in sides})
     median = lambda side, key: statistics.median(group[side][key] for group in groups)
-    for poller in args.pollers.split(","):
+    for poller in drivers(args):
         ratio = lambda key: statistics.median(group[poller][key] / group["pgbench"][key] for group in groups)
         cells = [f"{median('pgbench', key):>8.{digits}f} {median(poller, key):>8.{digits}f} {ratio(key):>6.2f}"
                  for key, digits in [("tps", 0), ("cpu_us", 1), ("server_us", 1), ("switches", 2)]]
@@ -178,6 +192,7 @@ def main():
     parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/release/pgdyno"))
     parser.add_argument("--clients", default="1,8,64,512")
     parser.add_argument("--pollers", default="io_uring,epoll")
+    parser.add_argument("--bare", nargs="?", const=BARE, help="beside them, the bare loop: the floor on this machine")
     parser.add_argument("--scripts", default="select,tpcb")
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=5)
