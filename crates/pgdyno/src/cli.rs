@@ -407,10 +407,12 @@ pub(crate) struct NullArgs {
     /// Port in the socket's name.
     #[arg(short, long, default_value_t = 5431)]
     pub(crate) port: u16,
-    /// How long a statement takes: 0, 200us, or evenly over the logarithm of 50us..50ms.
+    /// How long a statement takes: 0, 200us, evenly over the logarithm of 50us..50ms, exponential exp:2ms, or one of two
+    /// 1ms,20ms@5%.
     #[arg(long, value_name = "TIME", default_value = "0")]
     pub(crate) service: null::ServiceTime,
-    /// Record when each statement came and its answer went: a new file of pairs of 8-byte numbers, nanoseconds.
+    /// Record each statement in a new file, as four 8-byte numbers: connection, and when it came, its answer was about
+    /// to go and had gone, nanoseconds.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Never sleep: a processor is busy, and what is recorded has no wake-up of this server in it.

@@ -26,4 +26,5 @@ mod stops;
 mod targets;
 mod tool;
 mod tpcc;
+mod truth;
 mod wal;
