@@ -212,11 +212,6 @@ mod tests {
         assert_eq!(parse("search_path=a=b").unwrap()["search_path"], "a=b");
         assert!(parse("fsync").unwrap_err().to_string().contains("--setting fsync: give NAME=VALUE"));
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[test]
     fn ledgers_of_the_dead_are_removed_and_evidence_stays() {
