@@ -12,6 +12,7 @@ mod clusters;
 mod compare;
 mod consent;
 mod embedded;
+mod exporter;
 mod faults;
 mod loading;
 mod matrix;
