@@ -121,9 +121,12 @@ fn label_set(mut rest: &str) -> Option<(BTreeMap<&str, String>, &str)> {
 mod tests {
     use super::*;
 
+    /// Name, labels and value.
+    type Expected<'a> = (&'a str, &'a [(&'a str, &'a str)], f64);
+
     #[test]
     fn lines_are_read_with_their_labels() {
-        let check = |line: &str, expected: Option<(&str, &[(&str, &str)], f64)>| {
+        let check = |line: &str, expected: Option<Expected>| {
             let read = parse(line);
             let read = read.as_ref().map(|line| {
                 let labels: Vec<(&str, &str)> = line.labels.iter().map(|(k, v)| (*k, v.as_str())).collect();

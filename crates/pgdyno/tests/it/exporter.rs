@@ -57,7 +57,8 @@ fn text(t: f64) -> String {
     let mut text = "# HELP node_cpu_seconds_total Seconds the CPUs spent in each mode.\n".to_string();
     for cpu in 0..2 {
         for (mode, share) in [("idle", 0.5), ("user", 0.3), ("system", 0.1), ("steal", 0.1)] {
-            text += &format!("node_cpu_seconds_total{{cpu=\"{cpu}\",mode=\"{mode}\"}} {}\n", 1000.0 + share * t);
+            text +=
+                &format!("node_cpu_seconds_total{{cpu=\"{cpu}\",mode=\"{mode}\"}} {}\n", 1000.0 + share * t);
         }
     }
     text += &format!("node_disk_written_bytes_total{{device=\"nvme0n1\"}} {}\n", 5e9 + 10e6 * t);
@@ -80,7 +81,11 @@ fn the_machine_of_a_target_is_seen_through_its_exporter() {
     let ended = place.run(&["run", file.to_str().unwrap(), "-o", "out", "--json"]).expect(0);
     let run = place.first_run("out");
     assert!(run.ticks.iter().filter(|tick| tick.source == TickSource::Remote).count() >= 3);
-    assert!(!run.record.telemetry_unavailable.contains_key("remote"), "{:?}", run.record.telemetry_unavailable);
+    assert!(
+        !run.record.telemetry_unavailable.contains_key("remote"),
+        "{:?}",
+        run.record.telemetry_unavailable
+    );
     let study: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     let seen = |name: &str| study["runs"][0]["resources"]["remote"][name].as_f64().unwrap_or(f64::NAN);
     // The exporter's clock is read a little before ours.
