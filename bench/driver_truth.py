@@ -47,7 +47,7 @@ class Null:
         self.process.send_signal(signal.SIGINT)
         self.process.wait()
         with open(self.record, "rb") as file:
-            pairs = list(struct.iter_unpack("<QQ", file.read()))
+            pairs = [(arrived, answered) for _, arrived, _, answered in struct.iter_unpack("<QQQQ", file.read())]
         shutil.rmtree(self.dir)
         return pairs
 

@@ -150,6 +150,8 @@ pub enum Pairing {
     Blocks,
     /// Each slice of A's time with the slice of B's beside it: a duet.
     Slices,
+    /// The same, by rounds: in each of them both servers were started anew.
+    Rounds,
     /// Not at all: two experiments.
     None,
 }
@@ -217,7 +219,7 @@ fn compare_case(a: Side, b: Side, margin: f64) -> CaseComparison {
     let is_one_experiment = std::ptr::eq(a.data, b.data);
     let pairing = if is_one_experiment { Pairing::Blocks } else { Pairing::None };
     let samples = match pairing {
-        Pairing::Blocks | Pairing::Slices => Samples::paired(a, b),
+        Pairing::Blocks | Pairing::Slices | Pairing::Rounds => Samples::paired(a, b),
         Pairing::None => Samples { a: a.counting().collect(), b: b.counting().collect() },
     };
     let design = match a.data.plan.precision {
@@ -300,7 +302,7 @@ impl<'a> Samples<'a> {
         };
         let (a, b) = self.logs(figure, pairing);
         let result = match pairing {
-            Pairing::Blocks | Pairing::Slices => {
+            Pairing::Blocks | Pairing::Slices | Pairing::Rounds => {
                 let ratios: Vec<f64> = a.iter().zip(&b).map(|(a, b)| b - a).collect();
                 let comparison = stats::compare_pairs(&ratios, margin, design);
                 comparison.zip(stats::signed_rank_p(&ratios))
@@ -320,7 +322,9 @@ impl<'a> Samples<'a> {
         let logs = |runs: &[&RunSummary]| runs.iter().map(|run| log(figure, run)).collect::<Vec<_>>();
         let (a, b) = (logs(&self.a), logs(&self.b));
         match pairing {
-            Pairing::Blocks | Pairing::Slices => a.into_iter().zip(b).filter_map(|(a, b)| a.zip(b)).unzip(),
+            Pairing::Blocks | Pairing::Slices | Pairing::Rounds => {
+                a.into_iter().zip(b).filter_map(|(a, b)| a.zip(b)).unzip()
+            }
             Pairing::None => (a.into_iter().flatten().collect(), b.into_iter().flatten().collect()),
         }
     }

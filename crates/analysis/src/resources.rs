@@ -4,7 +4,7 @@ use model::interval::Counts;
 use model::reading::key;
 use model::run::RunData;
 
-use crate::summary::Resources;
+use crate::summary::{RemoteResources, Resources};
 use crate::timeline::Timeline;
 use crate::usage::Usage;
 
@@ -57,7 +57,37 @@ pub(crate) fn resources(data: &RunData, line: &Timeline, usage: &Usage, counts: 
         disk_read_bytes_per_s: disk("disk.read_bytes"),
         disk_write_bytes_per_s: disk("disk.write_bytes"),
         disk_busy: disk("disk.busy_time").map(|share| share.clamp(0.0, 1.0)),
+        remote: remote(usage, from_s, to_s),
     }
+}
+
+/// The target's machine, if an exporter on it told of it. Which of its devices has the data is not known here, and one may be
+/// made of others: the most that any of them did.
+fn remote(usage: &Usage, from_s: f64, to_s: f64) -> Option<RemoteResources> {
+    let n_cpus = u32::try_from(usage.instances("remote.cpu.idle").len()).ok()?;
+    let share = |metrics: &[&str]| {
+        let rates: Option<Vec<f64>> = metrics.iter().map(|metric| usage.rate(metric, from_s, to_s)).collect();
+        rates
+            .filter(|_| n_cpus > 0)
+            .map(|rates| (rates.iter().sum::<f64>() / f64::from(n_cpus)).clamp(0.0, 1.0))
+    };
+    let most = |metric: &str| {
+        let devices = usage.instances(metric);
+        let rates = devices.iter().filter_map(|device| usage.rate_of_key(&key(metric, device), from_s, to_s));
+        rates.max_by(f64::total_cmp)
+    };
+    let told = RemoteResources {
+        n_cpus,
+        busy: share(&["remote.cpu.user", "remote.cpu.system"]),
+        idle: share(&["remote.cpu.idle"]),
+        steal: share(&["remote.cpu.steal"]),
+        disk_read_bytes_per_s: most("remote.disk.read_bytes"),
+        disk_write_bytes_per_s: most("remote.disk.write_bytes"),
+        disk_busy: most("remote.disk.busy_time").map(|share| share.clamp(0.0, 1.0)),
+        received_bytes_per_s: usage.rate("remote.net.received_bytes", from_s, to_s),
+        sent_bytes_per_s: usage.rate("remote.net.sent_bytes", from_s, to_s),
+    };
+    (n_cpus > 0 || told.disk_busy.is_some() || told.sent_bytes_per_s.is_some()).then_some(told)
 }
 
 /// How busy the busiest driver thread was. One that stays awake on purpose is not busy while it waits.

@@ -231,6 +231,32 @@ pub struct Resources {
     pub disk_write_bytes_per_s: Option<f64>,
     /// Share of time the data device was busy, 0 to 1.
     pub disk_busy: Option<f64>,
+    /// The machine of the target, where an exporter on it was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote: Option<RemoteResources>,
+}
+
+/// What the target's machine did over the measure, as an exporter on it told; `None` where that did not.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct RemoteResources {
+    /// Its processors.
+    pub n_cpus: u32,
+    /// Busy share of all processors, 0 to 1.
+    pub busy: Option<f64>,
+    /// Idle share of all processors, waiting for I/O left out, 0 to 1.
+    pub idle: Option<f64>,
+    /// Share of processor time taken by the hypervisor, 0 to 1.
+    pub steal: Option<f64>,
+    /// Bytes read per second from the device that was read most.
+    pub disk_read_bytes_per_s: Option<f64>,
+    /// Bytes written per second to the device that was written most.
+    pub disk_write_bytes_per_s: Option<f64>,
+    /// Share of time the busiest device was busy, 0 to 1.
+    pub disk_busy: Option<f64>,
+    /// Bytes received per second over all interfaces.
+    pub received_bytes_per_s: Option<f64>,
+    /// Bytes sent per second over all interfaces.
+    pub sent_bytes_per_s: Option<f64>,
 }
 
 /// A telemetry series of one run.

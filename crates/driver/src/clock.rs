@@ -7,6 +7,8 @@ pub(crate) type Nanos = u64;
 
 /// Nanoseconds in a second.
 pub(crate) const SECOND_NS: Nanos = 1_000_000_000;
+/// How often both clocks are read to tell their offset.
+const READINGS: usize = 10;
 
 /// Now, on the monotonic clock.
 #[inline]
@@ -33,12 +35,16 @@ pub(crate) struct WallClock {
 }
 
 impl WallClock {
-    /// Reads both clocks.
+    /// Reads both clocks several times, for a thread may be interrupted between two readings: the closest ones count.
     pub(crate) fn read() -> WallClock {
-        let before = now();
-        let wall = read(ClockId::CLOCK_REALTIME);
-        let after = now();
-        WallClock { offset_ns: i128::from(wall) - i128::from(before.midpoint(after)) }
+        let readings = (0..READINGS).map(|_| {
+            let before = now();
+            let wall = read(ClockId::CLOCK_REALTIME);
+            let after = now();
+            (after - before, i128::from(wall) - i128::from(before.midpoint(after)))
+        });
+        let (_, offset_ns) = readings.min().expect("READINGS is above 0");
+        WallClock { offset_ns }
     }
 
     /// The wall time of a monotonic moment, nanoseconds since the Unix epoch.

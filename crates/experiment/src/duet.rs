@@ -2,7 +2,8 @@
 //! longer than a slice disturbs both, and cancels in their ratio.
 //!
 //! Each side is a run like any other, with a driver, telemetry and a directory of its own; only its transactions begin
-//! in its own slices. Case 1 is A, case 2 is B.
+//! in its own slices. Case 1 is A, case 2 is B. There are several rounds: how processes happened to be placed on
+//! processors and in memory lasts as long as they do, so that only starting them anew shows how much it matters.
 
 mod meeting;
 
@@ -12,7 +13,7 @@ use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use model::case::{Case, ServerSource};
-use model::duet::{Duet, SlicePair, Slicing};
+use model::duet::{Duet, Round, SlicePair, Slicing};
 use model::load::{Pace, Turns};
 use model::plan::{Plan, RunSpec, RunState, StateLine};
 use model::run::RunRecord;
@@ -38,7 +39,7 @@ pub fn check(plan: &Plan, slicing: Slicing) -> Result<()> {
     let [a, b] = &plan.cases[..] else {
         bail!("a duet has two cases, A and B; this plan has {}", plan.cases.len())
     };
-    ensure!(plan.runs.len() == 2, "a duet is one run of each case; set repeats to 1");
+    ensure!(plan.runs.len() == 2 * plan.repeats as usize, "each round of a duet is one run of each case");
     ensure!(a.window == b.window, "both sides of a duet have the same ramp_up, measure and grace");
     for case in [a, b] {
         ensure!(
@@ -59,7 +60,10 @@ pub fn check(plan: &Plan, slicing: Slicing) -> Result<()> {
         "a slice of {slice_ms} ms with a guard of {guard_ms} ms: slices have 20 ms at least, and more than their guard"
     );
     let n_pairs = slicing.n_pairs(a.window).saturating_sub(slicing.n_pairs_of_ramp_up(a.window));
-    ensure!(n_pairs >= stats::PAIRS_MIN, "{n_pairs} pairs of slices fit into the measure; measure longer");
+    ensure!(
+        n_pairs >= stats::PAIRS_MIN,
+        "{n_pairs} pairs of slices fit into the measure of a round; measure longer"
+    );
     Ok(())
 }
 
@@ -80,22 +84,46 @@ pub fn conduct(order: &Order, slicing: Slicing, watch: &mut Watch) -> Result<Due
 }
 
 fn play(order: &Order, slicing: Slicing, watch: &mut Watch) -> Result<Duet> {
-    let Order { plan, site, .. } = *order;
-    let (a, b) = (&plan.cases[0], &plan.cases[1]);
-    let mut stages = set_up([a, b], site, watch)?;
-    let is_a_first = draw_order(plan.seed, slicing.n_pairs(a.window));
+    let plan = order.plan;
+    let (mut stages, is_alike) = set_up([&plan.cases[0], &plan.cases[1]], order.site, watch)?;
+    let swaps = draw_swaps(plan.seed, plan.repeats as usize, is_alike);
+    let mut duet = Duet { format: model::FORMAT, slicing, rounds: Vec::new(), pairs: Vec::new() };
+    for (round, is_swapped) in (1..).zip(swaps) {
+        let [one, other] = &mut stages;
+        let stages = if is_swapped { [other, one] } else { [one, other] };
+        duet.pairs.extend(play_round(order, slicing, (round, stages), watch)?);
+        duet.rounds.push(Round { round, is_swapped });
+        // What there is stays comparable if a later round fails.
+        order.dir.write_duet(&duet)?;
+    }
+    Ok(duet)
+}
+
+/// One round: both servers are started, and stopped after it. The stages are those of A and B.
+fn play_round(
+    order: &Order,
+    slicing: Slicing,
+    (round, [stage_a, stage_b]): (u32, [&mut Stage; 2]),
+    watch: &mut Watch,
+) -> Result<Vec<SlicePair>> {
+    let plan = order.plan;
+    let window = plan.cases[0].window;
+    let spec = |case: u32| {
+        let found = plan.runs.iter().find(|spec| spec.block == round && spec.case == case);
+        found.context("the plan has a run of each case in each round")
+    };
+    let (spec_a, spec_b) = (spec(1)?, spec(2)?);
+    let is_a_first = draw_order(spec_a.seed, slicing.n_pairs(window));
     let meeting = Meeting::default();
     let (sender, progress) = mpsc::channel();
-    let [stage_a, stage_b] = &mut stages;
     let records = thread::scope(|scope| {
-        let side = |case: &'_ Case, stage, is_a: bool, sender| {
-            let turns = turns(&is_a_first, is_a, slicing);
-            let side = Side { meeting: &meeting, turns };
-            let case_id = case.id;
-            scope.spawn(move || run_side(order, case_id, side, stage, sender))
+        let side = |spec: &'_ RunSpec, stage, is_a: bool, sender| {
+            let side = Side { meeting: &meeting, turns: turns(&is_a_first, is_a, slicing) };
+            let spec = spec.clone();
+            scope.spawn(move || run_side(order, &spec, side, stage, sender))
         };
         // The screen has room for one.
-        let sides = [side(a, stage_a, true, Some(sender)), side(b, stage_b, false, None)];
+        let sides = [side(spec_a, stage_a, true, Some(sender)), side(spec_b, stage_b, false, None)];
         progress.iter().for_each(&mut *watch);
         sides.map(|side| side.join().unwrap_or_else(|_| Err(anyhow!("a side of the duet has panicked"))))
     });
@@ -104,24 +132,34 @@ fn play(order: &Order, slicing: Slicing, watch: &mut Watch) -> Result<Duet> {
     let pairs = is_a_first.iter().enumerate().map(|(pair, &is_a_first)| {
         let (first, second) = (2 * pair, 2 * pair + 1);
         let (of_a, of_b) = if is_a_first { (first, second) } else { (second, first) };
-        SlicePair { is_a_first, a: a_counts[of_a], b: b_counts[of_b] }
+        SlicePair { round, is_a_first, a: a_counts[of_a], b: b_counts[of_b] }
     });
-    let pairs = pairs.skip(slicing.n_pairs_of_ramp_up(a.window)).collect();
-    let duet = Duet { format: model::FORMAT, slicing, pairs };
-    order.dir.write_duet(&duet)?;
-    Ok(duet)
+    Ok(pairs.skip(slicing.n_pairs_of_ramp_up(window)).collect())
 }
 
-/// Both servers with their data. Two clusters of one key are told apart by their side.
-fn set_up(cases: [&Case; 2], site: &Site, watch: &mut Watch) -> Result<[Stage; 2]> {
+/// Both servers with their data, and whether the two clusters are alike: two of one key, told apart by their side.
+fn set_up(cases: [&Case; 2], site: &Site, watch: &mut Watch) -> Result<([Stage; 2], bool)> {
     let (of_a, mut of_b) = (Found::of(cases[0], site, watch)?, Found::of(cases[1], site, watch)?);
+    let mut is_alike = false;
     if let (Found::Embedded(_, a), Found::Embedded(_, b)) = (&of_a, &mut of_b)
         && a == b
     {
+        is_alike = true;
         b.parts.insert("duet".to_string(), "b".to_string());
     }
     let a = Stage::set_up(of_a, cases[0], site, watch)?;
-    Ok([a, Stage::set_up(of_b, cases[1], site, watch)?])
+    Ok(([a, Stage::set_up(of_b, cases[1], site, watch)?], is_alike))
+}
+
+/// In which rounds A has the cluster that was B's: half of them, by lot, so that what belongs to a place on the disk
+/// weighs on both sides alike. Clusters that are not alike stay where they are.
+fn draw_swaps(seed: u64, n_rounds: usize, is_alike: bool) -> Vec<bool> {
+    let mut prng = Prng::seed(seed);
+    let mut swaps: Vec<bool> = (0..n_rounds).map(|n| is_alike && n % 2 == 1).collect();
+    for last in (1..n_rounds).rev() {
+        swaps.swap(last, prng.uint64_range(0, last as u64) as usize);
+    }
+    swaps
 }
 
 /// Whose slice comes first in each pair, drawn by lot.
@@ -142,15 +180,13 @@ fn turns(is_a_first: &[bool], is_a: bool, slicing: Slicing) -> Turns {
 /// One side, from its restored data to the end of its server.
 fn run_side(
     order: &Order,
-    case: u32,
+    spec: &RunSpec,
     side: Side<'_>,
     stage: &mut Stage,
     sender: Option<Sender<Progress>>,
 ) -> Result<RunRecord> {
     let Order { plan, dir, site, program, tool_version, .. } = *order;
-    let spec: &RunSpec =
-        plan.runs.iter().find(|spec| spec.case == case).context("the plan has a run of each case")?;
-    let case = plan.case(case).context("the plan has the case")?;
+    let case = plan.case(spec.case).context("the plan has the case")?;
     let meeting = side.meeting;
     let results_dir = dir.path().to_path_buf();
     let run = OneRun { spec, case, site, program, results_dir, tool_version, side: Some(side) };
@@ -190,5 +226,13 @@ mod tests {
         let n_first = order.iter().filter(|is_a_first| **is_a_first).count();
         // Five standard deviations of 200 tosses.
         assert!(n_first.abs_diff(100) < 36, "{n_first}");
+    }
+
+    #[test]
+    fn half_of_the_rounds_swap_clusters_that_are_alike() {
+        let swaps = draw_swaps(3, 8, true);
+        assert_eq!((swaps.len(), swaps.iter().filter(|is_swapped| **is_swapped).count()), (8, 4));
+        assert_ne!(swaps, draw_swaps(4, 8, true));
+        assert_eq!(draw_swaps(3, 8, false), [false; 8]);
     }
 }

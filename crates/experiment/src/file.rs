@@ -187,8 +187,8 @@ mod tests {
         );
         check("server.settings.jit=false", &|e| e.server.settings["jit"].all()[0].to_string(), "off");
         check("server.version=9.6", &|e| e.server.version.as_ref().unwrap().all()[0].to_string(), "9.6");
-        check("run.measure=5s", &|e| e.run.measure.to_string(), "5s");
-        check("prepare.restore=false", &|e| e.prepare.restore.to_string(), "false");
+        check("run.measure=5s", &|e| e.run.measure.all()[0].to_string(), "5s");
+        check("prepare.restore=false", &|e| e.prepare.restore.all()[0].to_string(), "false");
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! One run through its phases, every finding of a fact written to its directory at once.
 
+mod telemetry;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
@@ -16,13 +18,15 @@ use model::phase::{Phase, PhaseRecord};
 use model::plan::{RunSpec, RunState};
 use model::run::RunRecord;
 use model::script::CaseData;
-use observe::{ObserveSpec, Observer, Sample};
+use observe::http::Address;
+use observe::{ObserveSpec, Observer};
 use server::facts::LocalFacts;
 use store::RunWriter;
 use wire::Conninfo;
 use wire::session::Session;
 use workload::Builtins;
 
+use self::telemetry::{Telemetry, lock};
 use crate::conduct::STOPPED;
 use crate::data::{self, DataState};
 use crate::dataset::Dataset;
@@ -325,10 +329,17 @@ impl OneRun<'_> {
             database: conninfo.dbname.clone(),
             server_pid: place.postmaster_pid,
             dirs: self.dirs(place),
+            telemetry: self.exporter(),
             log_path: place.log_path.clone(),
             log_offset,
             ..ObserveSpec::of_host()
         }
+    }
+
+    /// The exporter on the target's machine; the plan was refused if its address makes no sense.
+    fn exporter(&self) -> Option<Address> {
+        let address = self.case.server.target.as_ref()?.telemetry.as_ref()?;
+        Address::parse(address).ok()
     }
 
     /// Keeps the embedded server's log with the run.
@@ -540,47 +551,4 @@ impl Follow<'_, '_> {
         }
         self.committed = 0;
     }
-}
-
-/// What the observer's threads leave behind.
-#[derive(Default, Clone)]
-struct Telemetry {
-    unavailable: Arc<Mutex<BTreeMap<String, String>>>,
-    failure: Arc<Mutex<Option<String>>>,
-    wal: Arc<Mutex<Meter>>,
-}
-
-impl Telemetry {
-    fn sink(&self, writer: RunWriter) -> Box<dyn FnMut(Sample) + Send> {
-        let Telemetry { unavailable, failure, wal } = self.clone();
-        Box::new(move |sample| {
-            let written = match sample {
-                Sample::Tick(tick) => {
-                    lock(&wal).take(&tick);
-                    writer.tick(&tick)
-                }
-                Sample::Event(event) => writer.event(&event),
-                Sample::Unavailable { what, reason } => {
-                    lock(&unavailable).insert(what, reason);
-                    Ok(())
-                }
-            };
-            if let Err(error) = written {
-                lock(&failure).get_or_insert(format!("{error:#}"));
-            }
-        })
-    }
-
-    /// Telemetry that could not be written makes the run fail: its record would look whole and not be.
-    fn into_record(self, record: &mut RunRecord) -> Result<()> {
-        record.telemetry_unavailable.append(&mut lock(&self.unavailable));
-        match lock(&self.failure).take() {
-            Some(failure) => anyhow::bail!("telemetry could not be written: {failure}"),
-            None => Ok(()),
-        }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -25,6 +25,10 @@ pub(crate) fn check(experiment: &Experiment) -> Result<bool, String> {
                 "target `{name}`: give url or directory: pgdyno does not run a server given by URL"
             ));
         }
+        if let Some(address) = &target.telemetry {
+            observe::http::Address::parse(address)
+                .map_err(|error| format!("target `{name}`: telemetry: {error:#}"))?;
+        }
         if target.price_per_hour.is_some_and(|price| !(price > 0.0 && price.is_finite())) {
             return Err(format!("target `{name}`: price_per_hour must be above 0"));
         }
@@ -74,6 +78,8 @@ mod tests {
             "give all or none a url",
         );
         refused("[[target]]\nname = \"a\"\nurl = \"y\"\n[server]\nsettings.jit = 1\n", "keeps its own");
+        let exporter = "[[target]]\nname = \"a\"\nurl = \"y\"\ntelemetry = \"http://u:p@h:9100/metrics\"\n";
+        refused(exporter, "target `a`: telemetry: the address has a user or a password");
         refused("[[target]]\nname = \"a\"\n[server]\nurl = \"y\"\n", "give each server as a target");
     }
 }

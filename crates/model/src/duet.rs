@@ -35,12 +35,19 @@ impl Slicing {
 /// A slice of A and one of B, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlicePair {
+    /// In which round, from 1: in each of them the servers were started anew.
+    #[serde(default = "one")]
+    pub round: u32,
     /// Whether A's came first.
     pub is_a_first: bool,
     /// Transactions that A committed in its slice, after the guard.
     pub a: u64,
     /// The same of B.
     pub b: u64,
+}
+
+fn one() -> u32 {
+    1
 }
 
 impl SlicePair {
@@ -62,8 +69,27 @@ pub struct Duet {
     pub format: u32,
     /// How its time was cut.
     pub slicing: Slicing,
+    /// Rounds, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rounds: Vec<Round>,
     /// Pairs of the measure, in order.
     pub pairs: Vec<SlicePair>,
+}
+
+/// One round of a duet: both servers were started for it, and its runs are those of one block of the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Round {
+    /// Its number, from 1; the number of its block.
+    pub round: u32,
+    /// Whether A had the cluster that B has in the other rounds.
+    pub is_swapped: bool,
+}
+
+impl Duet {
+    /// The pairs of each round, in order.
+    pub fn by_round(&self) -> Vec<&[SlicePair]> {
+        self.pairs.chunk_by(|pair, next| pair.round == next.round).collect()
+    }
 }
 
 #[cfg(test)]
@@ -79,10 +105,10 @@ mod tests {
 
     #[test]
     fn ratios_know_their_order() {
-        let pair = SlicePair { is_a_first: true, a: 99, b: 199 };
+        let pair = SlicePair { round: 1, is_a_first: true, a: 99, b: 199 };
         assert!((pair.log_ratio() - (199.5f64 / 99.5).ln()).abs() < 1e-12);
         assert_eq!(pair.log_second_over_first(), pair.log_ratio());
         assert_eq!(SlicePair { is_a_first: false, ..pair }.log_second_over_first(), -pair.log_ratio());
-        assert!(SlicePair { is_a_first: true, a: 0, b: 0 }.log_ratio().abs() < 1e-12);
+        assert!(SlicePair { round: 1, is_a_first: true, a: 0, b: 0 }.log_ratio().abs() < 1e-12);
     }
 }

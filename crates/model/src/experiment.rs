@@ -1,9 +1,7 @@
 //! The experiment file: what is asked. Any list makes its key a factor; unknown keys are errors.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -12,11 +10,11 @@ use crate::levels::Levels;
 use crate::load::{Pace, PollerChoice, Protocol};
 use crate::os::{OsSection, WalPolicy};
 use crate::plan::{Design, RunOrder};
+pub use crate::prepare::{Prepare, PrepareSection, RestoreBy};
 use crate::script::{DataChoice, ScriptEntry};
 use crate::selector::Selector;
 use crate::target::TargetSection;
 use crate::units::{PgVersion, Scale, SettingValue, Span};
-use crate::words::words;
 
 /// An experiment file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,7 +36,7 @@ pub struct Experiment {
     pub run: RunSection,
     /// What is done before each run.
     #[serde(default)]
-    pub prepare: Prepare,
+    pub prepare: PrepareSection,
     /// Values of the operating system.
     #[serde(default, skip_serializing_if = "OsSection::is_empty")]
     pub os: OsSection,
@@ -195,11 +193,11 @@ impl Default for WorkloadSection {
 #[serde(deny_unknown_fields, default)]
 pub struct RunSection {
     /// Load that does not count, in whole seconds.
-    pub ramp_up: Span,
+    pub ramp_up: Levels<Span>,
     /// Load that counts, in whole seconds; with `workload.transactions`, the longest it may take.
-    pub measure: Span,
+    pub measure: Levels<Span>,
     /// Time given to transactions in flight at the end.
-    pub grace: Span,
+    pub grace: Levels<Span>,
     /// Which checkpoints a run is to have.
     pub wal: Levels<WalPolicy>,
 }
@@ -207,69 +205,10 @@ pub struct RunSection {
 impl Default for RunSection {
     fn default() -> RunSection {
         RunSection {
-            ramp_up: Span::from_s(10),
-            measure: Span::from_s(60),
-            grace: Span::from_s(10),
+            ramp_up: Levels::one(Span::from_s(10)),
+            measure: Levels::one(Span::from_s(60)),
+            grace: Levels::one(Span::from_s(10)),
             wal: Levels::one(WalPolicy::AsIs),
         }
-    }
-}
-
-/// `[prepare]`: what is done before each run. Every step is recorded, also when it is left out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Prepare {
-    /// Put the data back to its first state.
-    pub restore: bool,
-    /// How that is done on a server by URL.
-    #[serde(skip_serializing_if = "RestoreBy::is_auto")]
-    pub restore_by: RestoreBy,
-    /// Compute checksums over all rows after the restore: proves more, reads everything.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub checksums: bool,
-    /// `VACUUM` the workload's tables.
-    pub vacuum: bool,
-    /// `ANALYZE` the workload's tables.
-    pub analyze: bool,
-    /// Read the workload's relations into memory.
-    pub prewarm: bool,
-    /// `CHECKPOINT`.
-    pub checkpoint: bool,
-    /// Wait until the server is quiet.
-    pub settle: bool,
-}
-
-impl Default for Prepare {
-    fn default() -> Prepare {
-        Prepare {
-            restore: true,
-            restore_by: RestoreBy::Auto,
-            checksums: false,
-            vacuum: true,
-            analyze: true,
-            prewarm: true,
-            checkpoint: true,
-            settle: true,
-        }
-    }
-}
-
-words! {
-    /// How the data of a server by URL is put back; a server of our own is restored from its snapshot.
-    RestoreBy, "a way to restore" {
-        /// A copy of a template where the server and our user allow it, else loading again.
-        #[default]
-        Auto = "auto",
-        /// A copy of a template, or an error.
-        Template = "template",
-        /// Loading again.
-        Load = "load",
-    }
-}
-
-impl RestoreBy {
-    /// Whether it is the default.
-    pub fn is_auto(&self) -> bool {
-        *self == RestoreBy::Auto
     }
 }

@@ -17,6 +17,7 @@ pub mod metric;
 pub mod os;
 pub mod phase;
 pub mod plan;
+pub mod prepare;
 pub mod reading;
 pub mod run;
 pub mod script;

@@ -14,6 +14,8 @@ pub enum TickSource {
     Server,
     /// The load driver.
     Driver,
+    /// The machine of a target, as an exporter on it tells.
+    Remote,
 }
 
 /// One tick of one source: a line of `readings.jsonl`.

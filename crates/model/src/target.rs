@@ -39,6 +39,10 @@ pub struct TargetSection {
     /// In what money.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
+    /// An exporter on the machine, in Prometheus' text format: `http://10.0.0.5:9100/metrics`. Recorded: without user and
+    /// password.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<String>,
     /// Anything else worth knowing.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
@@ -61,6 +65,9 @@ pub struct TargetSpec {
     /// In what money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
+    /// An exporter on the machine that is asked while a load runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<String>,
 }
 
 impl TargetSection {
@@ -81,6 +88,7 @@ impl TargetSection {
             labels,
             price_per_hour: self.price_per_hour,
             currency: self.currency.clone(),
+            telemetry: self.telemetry.clone(),
         }
     }
 }

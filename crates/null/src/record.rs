@@ -6,7 +6,20 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// A file of pairs of moments.
+/// What became of one message with statements; moments in nanoseconds of the monotonic clock.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Passage {
+    /// Number of the connection, from 1; never used again.
+    pub(crate) connection: u64,
+    /// The message had been read.
+    pub(crate) arrived: u64,
+    /// The answer was about to be written: no client can have it earlier.
+    pub(crate) leaving: u64,
+    /// The answer had been written.
+    pub(crate) answered: u64,
+}
+
+/// A file of passages.
 pub(crate) struct Record {
     file: BufWriter<File>,
     /// The first error; told at the end, for the answers must not wait.
@@ -22,12 +35,14 @@ impl Record {
         Ok(Record { file: BufWriter::with_capacity(BUFFER_BYTES, file), failure: None })
     }
 
-    /// A message came at `arrived` and its answer was gone at `answered`.
-    pub(crate) fn take(&mut self, arrived: u64, answered: u64) {
-        let mut pair = [0; 16];
-        pair[..8].copy_from_slice(&arrived.to_le_bytes());
-        pair[8..].copy_from_slice(&answered.to_le_bytes());
-        if let Err(e) = self.file.write_all(&pair) {
+    /// Adds one, as four numbers.
+    pub(crate) fn take(&mut self, passage: Passage) {
+        let Passage { connection, arrived, leaving, answered } = passage;
+        let mut bytes = [0; 32];
+        for (place, number) in bytes.chunks_exact_mut(8).zip([connection, arrived, leaving, answered]) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        if let Err(e) = self.file.write_all(&bytes) {
             self.failure.get_or_insert(e);
         }
     }

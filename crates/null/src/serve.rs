@@ -18,7 +18,7 @@ use nix::time::{ClockId as Clock, clock_gettime};
 use workload::Prng;
 
 use crate::delay::ServiceTime;
-use crate::record::Record;
+use crate::record::{Passage, Record};
 use crate::session::Session;
 
 /// Where to listen.
@@ -58,8 +58,9 @@ pub struct Manner {
     pub service: ServiceTime,
     /// Seed of the service times.
     pub seed: u64,
-    /// A new file that takes two numbers for each message with statements, each 8 bytes, least significant first: when
-    /// it had come and when its answer had gone, nanoseconds of the monotonic clock.
+    /// A new file that takes four numbers for each message with statements, each 8 bytes, least significant first: the
+    /// number of its connection, when it had come, when its answer was about to go and when that had gone, nanoseconds
+    /// of the monotonic clock.
     pub record: Option<PathBuf>,
     /// Never sleep: keep a processor busy looking for input, so that what is recorded has no wake-up in it.
     pub spin: bool,
@@ -248,6 +249,8 @@ impl Null {
 
     fn flush(&mut self, index: usize) {
         let Some(Some(peer)) = self.peers.get_mut(index) else { return };
+        // The clock costs time, which only a record is worth.
+        let leaving = if self.record.is_some() { now() } else { 0 };
         while !peer.outgoing.is_empty() {
             match peer.stream.write(&peer.outgoing) {
                 Ok(n) => drop(peer.outgoing.drain(..n)),
@@ -260,7 +263,7 @@ impl Null {
             && !peer.awaits_answer
         {
             peer.arrived = None;
-            record.take(arrived, now());
+            record.take(Passage { connection: peer.generation, arrived, leaving, answered: now() });
         }
     }
 

@@ -1,19 +1,22 @@
 //! Gauges, counters and events of host and server in each tick, while a load runs.
 //!
-//! Three threads at most: one reads `/proc`, one asks the server over a connection of its own, one follows the
-//! server's log. They send [`Sample`]s to a sink and write nothing themselves. What cannot be observed is said once
+//! Four threads at most: one reads `/proc`, one asks the server over a connection of its own, one follows the
+//! server's log, one asks an exporter on the machine of a server far away. They send [`Sample`]s to a sink and write nothing themselves. What cannot be observed is said once
 //! ([`Sample::Unavailable`]); what is lost on the way is an event. Nothing here judges what was seen.
 
 mod device;
 mod disk;
+mod exposition;
 mod gather;
 pub mod host;
 mod host_watch;
+pub mod http;
 mod log;
 mod machine;
 mod meaning;
 mod out;
 mod process;
+mod remote_watch;
 mod schedule;
 mod server_watch;
 mod stack;
@@ -34,6 +37,7 @@ use wire::Conninfo;
 
 use crate::host_watch::HostWatch;
 use crate::out::{Out, Sink};
+use crate::remote_watch::RemoteWatch;
 use crate::schedule::{Control, Wishes};
 use crate::server_watch::ServerWatch;
 use crate::tail::Tail;
@@ -45,6 +49,13 @@ pub enum Sample {
     Tick(Tick),
     /// Something happened.
     Event(Event),
+    /// What an exporter on another machine told, word for word.
+    Scrape {
+        /// When it had answered, nanoseconds since the Unix epoch.
+        end_unix_ns: u64,
+        /// Its text.
+        text: String,
+    },
     /// Something cannot be observed here; said once for each `what`.
     Unavailable {
         /// A metric, the start of some metrics' names, or a source.
@@ -67,6 +78,8 @@ pub struct ObserveSpec {
     pub driver_pid: Option<i32>,
     /// Directories by role (`data`, `wal`, `results`): their devices and free space are observed.
     pub dirs: BTreeMap<String, PathBuf>,
+    /// An exporter on the database's machine, in Prometheus' text format.
+    pub telemetry: Option<http::Address>,
     /// The server's log, if it can be read here.
     pub log_path: Option<PathBuf>,
     /// Bytes of the log that are older than the run.
@@ -91,6 +104,7 @@ impl ObserveSpec {
             server_pid: None,
             driver_pid: None,
             dirs: BTreeMap::new(),
+            telemetry: None,
             log_path: None,
             log_offset: 0,
             tick_ns: ObserveSpec::TICK_NS,
@@ -139,6 +153,10 @@ impl Observer {
         if let Some(conninfo) = spec.server {
             let server = ServerWatch::new(conninfo, spec.database, has_log, observer.out.clone());
             observer.spawn("observe-server", move |control, _| server.run(control, tick_ns))?;
+        }
+        if let Some(address) = spec.telemetry {
+            let remote = RemoteWatch::new(address, observer.out.clone());
+            observer.spawn("observe-remote", move |control, _| remote.run(control, tick_ns))?;
         }
         if let Some(path) = spec.log_path {
             let tail = Tail::new(path, spec.log_offset);
@@ -220,6 +238,7 @@ impl fmt::Debug for ObserveSpec {
             .field("server_pid", &self.server_pid)
             .field("driver_pid", &self.driver_pid)
             .field("dirs", &self.dirs)
+            .field("telemetry", &self.telemetry)
             .field("log_path", &self.log_path)
             .field("log_offset", &self.log_offset)
             .field("tick_ns", &self.tick_ns)

@@ -41,7 +41,8 @@ impl Out {
         act(&mut self.shared.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn send(&self, sample: Sample) {
+    /// Any sample.
+    pub(crate) fn send(&self, sample: Sample) {
         self.with(|shared| {
             if let Some(sink) = &mut shared.sink {
                 sink(sample);

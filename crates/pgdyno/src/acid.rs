@@ -1,6 +1,7 @@
 //! `pgdyno check --acid`: the tests of TPC-C's clause 3, and the embedded server that they kill.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -41,15 +42,19 @@ pub(crate) fn check(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<Exi
     };
     let has_lost =
         report.results.iter().any(|r| r.clause == acid::DURABILITY && r.verdict == Verdict::Violated);
-    let mut kept = args.ledger.is_some().then_some(&ledger);
+    let mut ledger = ledger;
+    let mut is_kept = args.ledger.is_some();
     if ledger.exists() {
         if has_lost {
-            kept = Some(&ledger);
-        } else if kept.is_none() {
+            if args.ledger.is_none() {
+                ledger = keep(&ledger)?;
+            }
+            is_kept = true;
+        } else if !is_kept {
             std::fs::remove_file(&ledger).with_context(|| format!("remove `{}`", ledger.display()))?;
         }
     }
-    let kept = kept.filter(|ledger| ledger.exists()).map(|ledger| ledger.as_path());
+    let kept = Some(ledger.as_path()).filter(|ledger| is_kept && ledger.exists());
     if args.json {
         print(&format!("{}\n", json(&place, &report, kept)))?;
     } else {
@@ -108,11 +113,40 @@ pub(crate) fn settings(texts: &[String]) -> Result<BTreeMap<String, String>> {
     texts.iter().map(pair).collect()
 }
 
+/// What a ledger that nobody asked for begins with, in the directory of temporary files; the process id follows.
+const LEDGER: &str = "pgdyno-ledger-";
+/// The same of one that shows lost orders: it is evidence, and stays.
+const EVIDENCE: &str = "pgdyno-lost-orders-";
+
 /// A name for a ledger that nobody asked for.
 fn some_file() -> PathBuf {
-    let name =
-        format!("pgdyno-ledger-{}-{}.csv", std::process::id(), jiff::Timestamp::now().as_microsecond());
+    let name = format!("{LEDGER}{}-{}.csv", std::process::id(), jiff::Timestamp::now().as_microsecond());
     std::env::temp_dir().join(name)
+}
+
+/// Gives a ledger that shows lost orders a name that [`sweep_ledgers`] leaves alone.
+fn keep(ledger: &Path) -> Result<PathBuf> {
+    let name = ledger.file_name().map(|name| name.to_string_lossy().replace(LEDGER, EVIDENCE));
+    let evidence = ledger.with_file_name(name.unwrap_or_default());
+    std::fs::rename(ledger, &evidence).with_context(|| format!("rename `{}`", ledger.display()))?;
+    Ok(evidence)
+}
+
+/// Removes ledgers of a pgdyno that was killed; returns them.
+pub(crate) fn sweep_ledgers(dir: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
+    let is_abandoned = |path: &PathBuf| {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let pid = name.strip_prefix(LEDGER).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
+        // Anyone can make such a name in /tmp: only files of this user count.
+        let is_ours = || {
+            let facts = std::fs::symlink_metadata(path);
+            facts.is_ok_and(|facts| facts.is_file() && facts.uid() == nix::unistd::geteuid().as_raw())
+        };
+        pid.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) && is_ours()
+    };
+    let abandoned = entries.flatten().map(|entry| entry.path()).filter(is_abandoned);
+    abandoned.filter(|path| std::fs::remove_file(path).is_ok()).collect()
 }
 
 fn text(place: &str, report: &AcidReport, ledger: Option<&Path>) -> String {
@@ -177,5 +211,19 @@ mod tests {
         assert_eq!(parse("fsync = off").unwrap()["fsync"], "off");
         assert_eq!(parse("search_path=a=b").unwrap()["search_path"], "a=b");
         assert!(parse("fsync").unwrap_err().to_string().contains("--setting fsync: give NAME=VALUE"));
+    }
+
+    #[test]
+    fn ledgers_of_the_dead_are_removed_and_evidence_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        // No process id is as large.
+        let (dead, own) =
+            ("pgdyno-ledger-4294967295-1.csv", format!("pgdyno-ledger-{}-1.csv", std::process::id()));
+        for name in [dead, &own, "pgdyno-ledger-4294967295-2.csv", "pgdyno-ledger-x.csv"] {
+            std::fs::write(dir.path().join(name), "").unwrap();
+        }
+        let evidence = keep(&dir.path().join("pgdyno-ledger-4294967295-2.csv")).unwrap();
+        assert_eq!(sweep_ledgers(dir.path()), [dir.path().join(dead)]);
+        assert!(evidence.exists() && dir.path().join(own).exists());
     }
 }

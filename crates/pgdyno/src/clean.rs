@@ -6,14 +6,22 @@ use server::{Cache, Workspace};
 
 use crate::{Exit, say};
 
-/// Values of the operating system, directories of sockets, clusters that were not made to the end.
+/// Values of the operating system; directories of sockets and of settings that were tried; ledgers; builds and clusters that
+/// were not made to the end.
 pub(crate) fn clean() -> Result<Exit> {
     let undone = host::undo_left(&Machine::this()).context("put back values of the operating system")?;
     tell(&undone);
     for path in server::socket::sweep_sockets() {
         say(&format!("removed `{}`", path.display()));
     }
-    for name in Workspace::in_cache(&Cache::default_location()?)?.sweep()? {
+    for path in crate::acid::sweep_ledgers(&std::env::temp_dir()) {
+        say(&format!("removed `{}`", path.display()));
+    }
+    let cache = Cache::default_location()?;
+    for path in server::build::sweep(&cache) {
+        say(&format!("removed `{}`, a build that was not made to the end", path.display()));
+    }
+    for name in Workspace::in_cache(&cache)?.sweep()? {
         say(&format!("removed cluster `{name}`, which was not made to the end"));
     }
     let is_all = undone.iter().all(|value| value.problem.is_none());

@@ -233,6 +233,9 @@ pub(crate) struct CompareArgs {
     /// Both servers at once, their loads in turns of short slices: cancels what disturbs the machine for longer.
     #[arg(long, conflicts_with_all = ["results", "pairs", "precision", "time"])]
     pub(crate) duet: bool,
+    /// Rounds of a duet, for each of which both servers are started anew; from 6 on they are the unit of the statistics.
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "duet", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
     /// Length of a duet's slices, milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 500, requires = "duet")]
     pub(crate) slice: u32,
@@ -254,7 +257,7 @@ pub(crate) struct CompareArgs {
     /// A pgbench script of your own and its weight. Repeatable.
     #[arg(short = 'f', long = "script", value_name = "FILE[@WEIGHT]", conflicts_with = "results")]
     pub(crate) scripts: Vec<String>,
-    /// Load that counts, per run.
+    /// Load that counts, per run, or per round of a duet.
     #[arg(long, value_name = "TIME", conflicts_with = "results")]
     pub(crate) measure: Option<String>,
     /// Load before the measure.
@@ -299,7 +302,7 @@ Examples:
   pgdyno compare --a server.version=15 --b server.version=18 --time 20min
   pgdyno compare --b server.settings.wal_compression=on --fail-on slower
   pgdyno compare --aa
-  pgdyno compare --duet --b server.settings.jit=off --measure 180s";
+  pgdyno compare --duet --b server.settings.jit=off --rounds 12";
 
 /// When a comparison fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -407,10 +410,12 @@ pub(crate) struct NullArgs {
     /// Port in the socket's name.
     #[arg(short, long, default_value_t = 5431)]
     pub(crate) port: u16,
-    /// How long a statement takes: 0, 200us, or evenly over the logarithm of 50us..50ms.
+    /// How long a statement takes: 0, 200us, evenly over the logarithm of 50us..50ms, exponential exp:2ms, or one of two
+    /// 1ms,20ms@5%.
     #[arg(long, value_name = "TIME", default_value = "0")]
     pub(crate) service: null::ServiceTime,
-    /// Record when each statement came and its answer went: a new file of pairs of 8-byte numbers, nanoseconds.
+    /// Record each statement in a new file, as four 8-byte numbers: connection, and when it came, its answer was about
+    /// to go and had gone, nanoseconds.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Never sleep: a processor is busy, and what is recorded has no wake-up of this server in it.

@@ -77,7 +77,7 @@ pub(crate) fn finish(
     args: &CompareArgs,
 ) -> Result<Exit> {
     // That of whole runs says nothing of slices.
-    let is_duet = comparisons.iter().any(|case| case.pairing == Pairing::Slices);
+    let is_duet = comparisons.iter().any(|case| matches!(case.pairing, Pairing::Slices | Pairing::Rounds));
     let cache = Cache::default_location()?;
     let floor = if is_duet { None } else { floor::last(&cache, data) };
     if args.json {

@@ -6,13 +6,13 @@ use anyhow::{Context, Result, bail};
 use experiment::adopted::{self, Glance};
 use experiment::expand::{self, Site};
 use experiment::file::{self, Override};
-use experiment::fit::Limits;
+use experiment::fit::{Limits, Speed};
 use experiment::os::{self, ServerPlace};
 use experiment::scripts::{self, Origin};
 use model::experiment::Experiment;
 use model::plan::Plan;
 use model::script::{ScriptEntry, ScriptOrigin};
-use model::units::{Scale, Span};
+use model::units::{PgVersion, Scale, Span};
 use toml::Value;
 use wire::Conninfo;
 use wire::conninfo::PasswordSource;
@@ -92,6 +92,11 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     Ok(Asked { plan, experiment_toml, servers })
 }
 
+/// `15` of `15.4`, `9.6` of `9.6.24`.
+fn series(version: &str) -> String {
+    version.parse().map_or_else(|_| version.to_string(), |version: PgVersion| version.series())
+}
+
 /// Scales the experiment to this machine, and tells how: here, and in its description, which reports show.
 fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Result<()> {
     let budget: Span = budget.parse().map_err(|message| anyhow::anyhow!("--fit: {message}"))?;
@@ -101,6 +106,8 @@ fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Result<()> {
         memory_bytes: server::defaults::memory_bytes(),
         free_bytes: server::space::free_bytes(&cache.clusters_dir())?,
         budget_s: budget.ms as f64 / 1000.0,
+        speed: Speed::measure(&cache.clusters_dir()),
+        fetched: cache.fetched().iter().map(|binaries| series(&binaries.version)).collect(),
     };
     let changes = experiment::fit::fit(experiment, &limits);
     let told: Vec<String> = changes.iter().map(|c| format!("{} {} -> {}", c.key, c.from, c.to)).collect();

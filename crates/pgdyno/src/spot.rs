@@ -1,43 +1,26 @@
 //! The notice that a cloud gives before it takes a machine away, polled over plain HTTP: AWS, Azure, Google, or any
 //! address that answers 200 with a text when the time has come.
 
-use std::io::{Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result};
+use observe::http::{Address, Answer};
 
 use crate::{say, signals};
 
 /// Notices come 30 s to two minutes before the end; the clouds' documents advise to poll every 5 s.
 const PERIOD: Duration = Duration::from_secs(5);
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 /// AWS asks for a token first (IMDSv2); it lasts for this many seconds.
 const TOKEN_REQUEST: &str = "X-aws-ec2-metadata-token-ttl-seconds: 21600\r\n";
 const TOKEN_PATH: &str = "/latest/api/token";
-
-/// An address to be polled.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Address {
-    /// With the port.
-    host: String,
-    path: String,
-}
-
-/// What came back.
-#[derive(Debug, PartialEq, Eq)]
-struct Answer {
-    status: u16,
-    body: String,
-}
 
 /// Polls `url` as long as this process lives; a notice asks to stop, as a signal would.
 ///
 /// # Errors
 /// When `url` is not one of plain HTTP.
 pub(crate) fn watch(url: &str) -> Result<()> {
-    let address = Address::parse(url)?;
+    let address = Address::parse(url).context("--spot-notice")?;
     std::thread::spawn(move || {
         let mut is_told = false;
         loop {
@@ -82,51 +65,10 @@ fn is_notice(answer: &Answer) -> bool {
     answer.status == 200 && !is_quiet && ends_machine
 }
 
+/// Azure and Google want their header.
 fn request(address: &Address, method: &str, path: &str, header: &str) -> Result<Answer> {
-    let host = &address.host;
-    let place = host.to_socket_addrs().ok().and_then(|mut found| found.next());
-    let place = place.with_context(|| format!("the host of `{host}` is not known"))?;
-    let mut stream = TcpStream::connect_timeout(&place, ANSWER_TIMEOUT)
-        .with_context(|| format!("cannot connect to `{host}`"))?;
-    stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-    stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
-    // Version 1.0: the answer ends with the connection. Azure and Google want their header.
-    let head = format!(
-        "{method} {path} HTTP/1.0\r\nHost: {host}\r\nMetadata: true\r\nMetadata-Flavor: Google\r\n{header}\r\n"
-    );
-    let mut text = Vec::new();
-    stream
-        .write_all(head.as_bytes())
-        .and_then(|()| stream.take(ANSWER_BYTES_MAX).read_to_end(&mut text).map(drop))
-        .with_context(|| format!("`{host}` does not answer"))?;
-    answer(&String::from_utf8_lossy(&text)).with_context(|| format!("`{host}` does not answer in HTTP"))
-}
-
-fn answer(text: &str) -> Option<Answer> {
-    let (head, body) = text.split_once("\r\n\r\n").or_else(|| text.split_once("\n\n"))?;
-    let status = head.strip_prefix("HTTP/")?.split_whitespace().nth(1)?.parse().ok()?;
-    Some(Answer { status, body: body.to_string() })
-}
-
-impl Address {
-    fn parse(url: &str) -> Result<Address> {
-        let Some(rest) = url.strip_prefix("http://") else {
-            bail!(
-                "--spot-notice: `{url}` must begin with http://; clouds tell of the end of a machine without TLS"
-            );
-        };
-        let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        ensure!(!host.is_empty(), "--spot-notice: `{url}` names no host");
-        ensure!(
-            !url.contains(char::is_whitespace) && !host.contains('@'),
-            "--spot-notice: `{url}` is not an address; example: http://169.254.169.254/latest/meta-data/spot/instance-action"
-        );
-        let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-        Ok(Address {
-            host: if has_port { host.to_string() } else { format!("{host}:80") },
-            path: if path.is_empty() { "/".to_string() } else { path.to_string() },
-        })
-    }
+    let header = format!("Metadata: true\r\nMetadata-Flavor: Google\r\n{header}");
+    address.request(method, path, &header, ANSWER_BYTES_MAX)
 }
 
 #[cfg(test)]
@@ -136,7 +78,7 @@ mod tests {
     #[test]
     fn only_an_end_of_the_machine_is_a_notice() {
         let check = |text: &str, expected: bool| {
-            assert_eq!(is_notice(&answer(text).unwrap()), expected, "{text}");
+            assert_eq!(is_notice(&Answer::read(text).unwrap()), expected, "{text}");
         };
         check("HTTP/1.0 404 Not Found\r\n\r\n<html>", false);
         check("HTTP/1.1 200 OK\r\nA: b\r\n\r\n{\"action\": \"terminate\"}", true);
@@ -146,19 +88,5 @@ mod tests {
         check("HTTP/1.1 200 OK\r\n\r\n{\"DocumentIncarnation\":1,\"Events\":[]}", false);
         check("HTTP/1.1 200 OK\r\n\r\n{\"Events\":[{\"EventType\":\"Freeze\"}]}", false);
         check("HTTP/1.1 200 OK\r\n\r\n{\"Events\":[{\"EventType\":\"Preempt\"}]}", true);
-        assert_eq!(answer("SSH-2.0"), None);
-    }
-
-    #[test]
-    fn addresses_are_of_plain_http() {
-        let check = |url: &str, expected: (&str, &str)| {
-            let address = Address::parse(url).unwrap();
-            assert_eq!((address.host.as_str(), address.path.as_str()), expected);
-        };
-        check("http://169.254.169.254/a/b?c=d", ("169.254.169.254:80", "/a/b?c=d"));
-        check("http://h:8080", ("h:8080", "/"));
-        for url in ["https://h/a", "h/a", "http://", "http://u:p@h/", "http://h/a b"] {
-            assert!(Address::parse(url).is_err(), "{url}");
-        }
     }
 }

@@ -71,10 +71,14 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String 
 
 /// The verdict in one line.
 fn verdict(case: &CaseComparison) -> String {
-    let noun = if case.pairing == Pairing::None { "run" } else { "pair" };
+    let noun = match case.pairing {
+        Pairing::None => "run",
+        Pairing::Rounds => "round",
+        Pairing::Blocks | Pairing::Slices => "pair",
+    };
     let n = match case.pairing {
         Pairing::Slices => format!("{} of slices", words::plural(case.n_pairs, noun)),
-        Pairing::Blocks => words::plural(case.n_pairs, noun),
+        Pairing::Blocks | Pairing::Rounds => words::plural(case.n_pairs, noun),
         Pairing::None => format!("{} each", words::plural(case.n_pairs, noun)),
     };
     let Some(ratio) = case.leading() else { return format!("no verdict: {n}") };

@@ -8,6 +8,7 @@
 //! ```
 
 mod origin;
+mod sweep;
 
 use std::env;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -25,6 +26,7 @@ use sha2::{Digest, Sha256};
 
 use self::origin::Origin;
 pub use self::origin::check_address;
+pub use self::sweep::sweep;
 use crate::binaries::Binaries;
 use crate::fetch::Cache;
 use crate::planted;

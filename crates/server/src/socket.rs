@@ -18,7 +18,7 @@ const SOCKET_PATH_BYTES_MAX: usize = 107;
 const SOCKET_FILE: &str = ".s.PGSQL.65535";
 const NAME_BEGIN: &str = "pgdyno-";
 /// Names the process whose server uses the directory.
-const OWNER_FILE: &str = "owner.json";
+pub(crate) const OWNER_FILE: &str = "owner.json";
 
 /// A directory for sockets that is removed when dropped.
 #[derive(Debug)]
@@ -59,7 +59,8 @@ impl Drop for SocketDir {
     }
 }
 
-/// Removes socket directories whose pgdyno has ended without doing so; returns them.
+/// Removes directories of sockets, and those in which settings were tried, whose pgdyno has ended without doing so;
+/// returns them.
 pub fn sweep_sockets() -> Vec<PathBuf> {
     let Ok(account) = Account::choose() else { return Vec::new() };
     let mut swept = Vec::new();

@@ -12,6 +12,8 @@ use anyhow::{Context, Result};
 use crate::account::Account;
 use crate::binaries::Binaries;
 use crate::command::{run_logged, server_command};
+use crate::process::ProcessId;
+use crate::socket::OWNER_FILE;
 use crate::start_error::fault_of;
 
 /// `postgres -C` reads the configuration, prints one setting and ends.
@@ -56,6 +58,8 @@ impl Scratch {
         let conf = path.join("postgresql.conf");
         fs::write(&conf, "").with_context(context)?;
         account.own(&conf)?;
+        // Tells `sweep_sockets`, which knows all directories with our name, whose it is.
+        fs::write(path.join(OWNER_FILE), serde_json::to_vec(&ProcessId::current())?).with_context(context)?;
         account.own(&path)?;
         Ok(scratch)
     }

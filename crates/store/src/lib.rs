@@ -45,6 +45,10 @@ pub mod names {
     pub const READINGS: &str = "readings.jsonl";
     /// Telemetry of a finished run.
     pub const READINGS_ZST: &str = "readings.jsonl.zst";
+    /// What an exporter on the target's machine told, word for word, while the run is being made.
+    pub const REMOTE: &str = "remote.prom";
+    /// The same of a finished run.
+    pub const REMOTE_ZST: &str = "remote.prom.zst";
     /// Events of a run.
     pub const EVENTS: &str = "events.jsonl";
     /// The server's log during a run.

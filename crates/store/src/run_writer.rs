@@ -30,6 +30,16 @@ struct RunFiles {
     latency: Mutex<Option<LatencyFile>>,
     readings: Mutex<Option<LineFile>>,
     events: Mutex<Option<LineFile>>,
+    /// Made with the first scrape: most runs have none.
+    remote: Mutex<Remote>,
+}
+
+/// The file of an exporter's texts.
+#[derive(Debug)]
+enum Remote {
+    Unused,
+    Open(LineFile),
+    Finished,
 }
 
 #[derive(Debug)]
@@ -56,6 +66,7 @@ impl RunWriter {
                 latency: Mutex::new(Some(latency)),
                 readings: Mutex::new(Some(open(names::READINGS)?)),
                 events: Mutex::new(Some(open(names::EVENTS)?)),
+                remote: Mutex::new(Remote::Unused),
             }),
         })
     }
@@ -124,6 +135,17 @@ impl RunWriter {
         self.append(&self.files.events, event)
     }
 
+    /// Appends what an exporter told to `remote.prom`, below a comment with the time.
+    pub fn scrape(&self, end_unix_ns: u64, text: &str) -> Result<()> {
+        let mut remote = locked(&self.files.remote);
+        if matches!(*remote, Remote::Unused) {
+            *remote = Remote::Open(LineFile::open(&self.files.dir.join(names::REMOTE))?);
+        }
+        let Remote::Open(file) = &mut *remote else { return Err(self.is_finished()) };
+        let end = if text.ends_with('\n') { "" } else { "\n" };
+        file.append(format!("# pgdyno {end_unix_ns}\n{text}{end}").as_bytes())
+    }
+
     /// Ends the run's files: all on disk, readings compressed. Later lines are errors. May be called
     /// once more without effect. `run.json` that says `completed` belongs after this.
     pub fn finish(&self) -> Result<()> {
@@ -135,10 +157,16 @@ impl RunWriter {
         if let Some(latency) = locked(&self.files.latency).take() {
             latency.file.sync()?;
         }
+        let compress = |plain: &str, packed: &str| {
+            compress(&self.files.dir.join(plain), &self.files.dir.join(packed))
+                .with_context(|| format!("cannot compress `{}`", self.files.dir.join(plain).display()))
+        };
         if locked(&self.files.readings).take().is_some() {
-            compress(&self.files.dir).with_context(|| {
-                format!("cannot compress `{}`", self.files.dir.join(names::READINGS).display())
-            })?;
+            compress(names::READINGS, names::READINGS_ZST)?;
+        }
+        let remote = std::mem::replace(&mut *locked(&self.files.remote), Remote::Finished);
+        if matches!(remote, Remote::Open(_)) {
+            compress(names::REMOTE, names::REMOTE_ZST)?;
         }
         Ok(())
     }
@@ -157,17 +185,16 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Puts `readings.jsonl.zst` in place of `readings.jsonl`. At every moment at least one of them is whole.
-fn compress(dir: &Path) -> io::Result<()> {
-    let (plain, packed) = (dir.join(names::READINGS), dir.join(names::READINGS_ZST));
-    let temporary = temporary_name(&packed);
+/// Puts `packed` in place of `plain`. At every moment at least one of them is whole.
+fn compress(plain: &Path, packed: &Path) -> io::Result<()> {
+    let temporary = temporary_name(packed);
     let mut encoder = zstd::Encoder::new(File::create(&temporary)?, ZSTD_LEVEL)?;
     encoder.include_checksum(true)?;
-    io::copy(&mut File::open(&plain)?, &mut encoder)?;
+    io::copy(&mut File::open(plain)?, &mut encoder)?;
     encoder.finish()?.sync_all()?;
-    fs::rename(&temporary, &packed)?;
-    sync_parent(&packed)?;
-    fs::remove_file(&plain)
+    fs::rename(&temporary, packed)?;
+    sync_parent(packed)?;
+    fs::remove_file(plain)
 }
 
 #[cfg(test)]
@@ -241,5 +268,22 @@ mod tests {
         writer.tick(&tick).unwrap();
         let text = fs::read_to_string(dir.path().join(names::READINGS)).unwrap();
         assert_eq!(serde_json::from_str::<Tick>(&text).unwrap(), sample::tick(0));
+    }
+
+    #[test]
+    fn texts_of_an_exporter_are_kept_as_they_came_and_packed_at_the_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let writer = RunWriter::in_dir(dir.path()).unwrap();
+        assert!(!dir.path().join(names::REMOTE).exists(), "most runs have none");
+        writer.scrape(5, "a 1\n").unwrap();
+        writer.scrape(6, "a 2").unwrap();
+        let text = fs::read_to_string(dir.path().join(names::REMOTE)).unwrap();
+        assert_eq!(text, "# pgdyno 5\na 1\n# pgdyno 6\na 2\n");
+        writer.finish().unwrap();
+        writer.finish().unwrap();
+        let packed = File::open(dir.path().join(names::REMOTE_ZST)).unwrap();
+        assert_eq!(zstd::decode_all(packed).unwrap(), text.as_bytes());
+        assert!(!dir.path().join(names::REMOTE).exists());
+        assert!(writer.scrape(7, "").is_err());
     }
 }

@@ -58,6 +58,7 @@ pub(super) const TOO_FEW_PAIRS: Rule = Rule {
 pub(super) fn too_few_pairs(context: &ComparisonContext) -> Option<Finding> {
     let (least, noun) = match context.pairing {
         Pairing::Blocks | Pairing::Slices => (PAIRS_MIN, "pair"),
+        Pairing::Rounds => (PAIRS_MIN, "round"),
         Pairing::None => (UNPAIRED_MIN, "run"),
     };
     let evidence = format!("{} of {least} that are needed", plural(context.n_pairs as u64, noun));
@@ -88,7 +89,7 @@ pub(super) fn pairs_excluded(context: &ComparisonContext) -> Option<Finding> {
     let told = parts.iter().filter(|(runs, _)| !runs.is_empty());
     let evidence: Vec<String> = told.map(|(runs, why)| format!("runs {} {why}", list(runs, 8))).collect();
     let severity = match context.pairing {
-        Pairing::Slices => Severity::Void,
+        Pairing::Slices | Pairing::Rounds => Severity::Void,
         Pairing::Blocks | Pairing::None if without.is_empty() => Severity::Note,
         Pairing::Blocks | Pairing::None => Severity::Doubt,
     };

@@ -6,7 +6,7 @@ use analysis::comparison::{
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::study;
 use model::case::Case;
-use model::duet::{Duet, SlicePair, Slicing};
+use model::duet::{Duet, Round, SlicePair, Slicing};
 use model::event::EventKind;
 use model::load::Pace;
 use model::os::WalPolicy;
@@ -56,16 +56,53 @@ fn duet(n: usize, effect: f64, carried: f64) -> Duet {
         let level = 1000.0 + 37.0 * ((i * 5) % 11) as f64;
         let is_a_first = (i * 3 + i / 5).is_multiple_of(2);
         let (a, b) = if is_a_first { (level, level * carried) } else { (level * carried, level) };
-        SlicePair { is_a_first, a: a as u64 + (i % 5) as u64, b: (b * effect) as u64 + (i % 7) as u64 }
+        let (a, b) = (a as u64 + (i % 5) as u64, (b * effect) as u64 + (i % 7) as u64);
+        SlicePair { round: 1, is_a_first, a, b }
     };
-    Duet { format: model::FORMAT, slicing: Slicing::default(), pairs: (0..n).map(pair).collect() }
+    let pairs = (0..n).map(pair).collect();
+    Duet { format: model::FORMAT, slicing: Slicing::default(), rounds: Vec::new(), pairs }
 }
 
-fn compare_duet_of(n: usize, effect: f64, carried: f64) -> CaseComparison {
+/// A duet of rounds of 12 pairs; in each, B commits another multiple of what A does, as the start of its server decided.
+fn duet_of_rounds(effects: &[f64]) -> Duet {
+    let mut whole = duet(0, 1.0, 1.0);
+    for (round, effect) in (1..).zip(effects) {
+        whole.rounds.push(Round { round, is_swapped: round % 2 == 0 });
+        whole.pairs.extend(duet(12, *effect, 1.0).pairs.into_iter().map(|pair| SlicePair { round, ..pair }));
+    }
+    whole
+}
+
+fn compare_the_duet(duet: &Duet) -> CaseComparison {
     let data = pairs(1, 1.0);
     let study = study(&data);
     let side = |case| Side { data: &data, study: &study, case };
-    compare_duet(side(1), side(2), &duet(n, effect, carried), MARGIN)
+    compare_duet(side(1), side(2), duet, MARGIN)
+}
+
+fn compare_duet_of(n: usize, effect: f64, carried: f64) -> CaseComparison {
+    compare_the_duet(&duet(n, effect, carried))
+}
+
+#[test]
+fn the_unit_of_a_duet_in_rounds_is_the_round() {
+    // One start of the servers favoured B, the next one A: by slices nothing seems to be left of that.
+    let starts = [1.05, 0.95, 1.04, 0.97, 1.05, 0.94, 1.03, 0.96];
+    let by_rounds = compare_the_duet(&duet_of_rounds(&starts));
+    assert_eq!(
+        (by_rounds.verdict(), by_rounds.pairing, by_rounds.n_pairs),
+        (Some(Verdict::Unsure), Pairing::Rounds, 8)
+    );
+    let width = |case: &CaseComparison| case.leading().map(|ratio| ratio.high - ratio.low).unwrap();
+    let mut by_slices = duet_of_rounds(&starts);
+    by_slices.pairs.iter_mut().for_each(|pair| pair.round = 1);
+    assert!(width(&by_rounds) > 2.0 * width(&compare_the_duet(&by_slices)), "{by_rounds:?}");
+    let slower = compare_the_duet(&duet_of_rounds(&[0.95, 0.951, 0.949, 0.95, 0.952, 0.948, 0.95, 0.95]));
+    assert_eq!((slower.verdict(), slower.n_pairs), (Some(Verdict::Slower), 8));
+    assert!((slower.leading().unwrap().ratio - 0.95).abs() < 0.003, "{:?}", slower.leading());
+    // Too few rounds to be a sample of starts.
+    let few = compare_the_duet(&duet_of_rounds(&[1.0; 5]));
+    assert_eq!((few.pairing, few.n_pairs), (Pairing::Slices, 60));
 }
 
 #[test]

@@ -9,7 +9,8 @@ use model::load::Window;
 use model::os::{OsSection, WalPolicy};
 use model::selector::names;
 
-use super::{Change, selectors_dropped};
+use super::Change;
+use super::told::{LEVELS_LEFT_OUT, dropped};
 use crate::os::{self, Refusal, ServerPlace};
 
 /// Values of the operating system that cannot be had here, as before a plan is run. A server by URL may be on this
@@ -85,21 +86,26 @@ fn is_of(refusal: &Refusal, key: &str) -> bool {
     refusal.key.strip_prefix("os.") == Some(key)
 }
 
-/// A key that is gone is no part of the baseline any more, and what selects its levels for exclusion excludes nothing.
+/// A key that is gone is no part of the baseline any more, varies with nothing, and excludes nothing.
 fn forget_key(experiment: &mut Experiment, whole: &str) -> Vec<Change> {
     let header = &mut experiment.experiment;
     let n_before = header.exclude.len();
     header.exclude.retain(|selector| !selector.levels.keys().any(|key| names(key, whole)));
     let mut changes = Vec::new();
     if header.exclude.len() < n_before {
-        changes.push(selectors_dropped("experiment.exclude"));
+        changes.push(dropped("experiment.exclude", LEVELS_LEFT_OUT));
+    }
+    let n_before = header.zip.len();
+    header.zip.retain(|keys| !keys.iter().any(|key| names(key, whole)));
+    if header.zip.len() < n_before {
+        changes.push(dropped("experiment.zip", LEVELS_LEFT_OUT));
     }
     if let Some(baseline) = &mut header.baseline {
         baseline.levels.retain(|key, _| !names(key, whole));
     }
     if header.baseline.as_ref().is_some_and(|baseline| baseline.levels.is_empty()) {
         header.baseline = None;
-        changes.push(selectors_dropped("experiment.baseline"));
+        changes.push(dropped("experiment.baseline", LEVELS_LEFT_OUT));
     }
     changes
 }
@@ -168,11 +174,9 @@ pub(super) fn one_node() -> Vec<Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Limits, fit_without};
+    use super::super::fit_without;
+    use super::super::tests::here;
     use super::*;
-
-    const LIMITS: Limits =
-        Limits { n_cpus: 2, memory_bytes: 24 << 30, free_bytes: 40 << 30, budget_s: 900.0 };
 
     #[test]
     fn what_selects_levels_that_are_refused_is_dropped_with_them() {
@@ -186,7 +190,7 @@ mod tests {
             reason: "201 is not in 0..200".to_string(),
         };
         let refused: Vec<Refusal> = one_node().into_iter().chain([swappiness]).collect();
-        let changes = fit_without(&mut experiment, &LIMITS, &refused);
+        let changes = fit_without(&mut experiment, &here(), &refused);
         let told: Vec<String> = changes.iter().map(|c| format!("{}: {} ({})", c.key, c.to, c.why)).collect();
         let expected = [
             "os.swappiness: 1, 10 (201 is not in 0..200)",
@@ -197,6 +201,26 @@ mod tests {
         ];
         assert_eq!(told, expected);
         assert_eq!((experiment.experiment.exclude.len(), experiment.os.levels().len()), (0, 1));
+    }
+
+    #[test]
+    fn factors_that_vary_with_a_refused_one_vary_alone() {
+        let text = "[experiment]\nname = \"x\"\nzip = [[\"os.numa\", \"workload.clients\"], [\"scale\", \"protocol\"], \
+                    [\"swappiness\", \"jit\"]]\n[server]\nsettings.jit = [\"on\", \"off\"]\n[workload]\nscale = [1, 2]\n\
+                    clients = [1, 8]\nprotocol = [\"simple\", \"prepared\"]\n[run]\nmeasure = \"5s\"\n[os]\nnuma = \
+                    [\"local\", \"remote\"]\nswappiness = [10, 201]\n";
+        let mut experiment = crate::file::parse("x", text, &[]).unwrap();
+        let swappiness = Refusal {
+            key: "os.swappiness".to_string(),
+            level: "201".to_string(),
+            reason: "201 is not in 0..200".to_string(),
+        };
+        let refused: Vec<Refusal> = one_node().into_iter().chain([swappiness]).collect();
+        let changes = fit_without(&mut experiment, &here(), &refused);
+        let zips: Vec<&Change> = changes.iter().filter(|change| change.key == "experiment.zip").collect();
+        assert_eq!(zips.len(), 2, "{changes:?}");
+        assert_eq!(experiment.experiment.zip, [["scale", "protocol"]]);
+        crate::expand::plan(&experiment, &crate::expand::Site::default()).unwrap();
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::{Exit, say};
 /// Measures A and B in turns and compares them.
 pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let slicing = Slicing { slice_ms: args.slice, guard_ms: args.guard };
-    let mut job = prepare(args, |_| Pairs { n_max: 1, precision: None })?;
+    let mut job = prepare(args, |_| Pairs { n_max: args.rounds, precision: None })?;
     let terms = Terms { replace: args.replace, n_servers: 2, is_enough: None };
     let result = job.conduct(terms, |order, watch| experiment::duet::conduct(order, slicing, watch))?;
     let dir = job.dir;

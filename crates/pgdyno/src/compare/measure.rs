@@ -20,8 +20,10 @@ use crate::job::{self, Job, Terms};
 use crate::setup::{self, Asked};
 use crate::{Exit, explain, say};
 
-/// What a duet measures unless it is told: pairs by the dozen.
-const DUET_MEASURE: &str = "60s";
+/// What each round of a duet measures unless it is told: pairs by the dozen.
+const DUET_MEASURE: &str = "12s";
+/// Its ramp-up: the data is in memory, and a pair of slices is short.
+const DUET_RAMP_UP: &str = "3s";
 /// Most pairs of a comparison whose number is not given.
 const PAIRS_MAX: u32 = 500;
 
@@ -90,7 +92,7 @@ fn experiment_args(args: &CompareArgs, changes: &[String]) -> ExperimentArgs {
         workload: list(&args.workload),
         scripts: args.scripts.clone(),
         measure: args.measure.clone().or_else(|| args.duet.then(|| DUET_MEASURE.to_string())),
-        ramp_up: args.ramp_up.clone(),
+        ramp_up: args.ramp_up.clone().or_else(|| args.duet.then(|| DUET_RAMP_UP.to_string())),
         set: args.set.iter().chain(changes).cloned().collect(),
         ..ExperimentArgs::default()
     }

@@ -95,11 +95,11 @@ fn two_servers_take_turns_in_a_duet() {
     let args = [
         &["compare", "--duet", "-f", &slow, "--set", "workload.data=\"none\"", "-c", "4", "-o", "out"][..],
         &["--a", "workload.defines.delay=3", "--b", "workload.defines.delay=6", "--fail-on", "slower"],
-        &["--measure", "8s", "--ramp-up", "1s", "--slice", "250", "--guard", "20", "--json"],
+        &["--rounds", "2", "--measure", "4s", "--ramp-up", "1s", "--slice", "250", "--guard", "20", "--json"],
     ]
     .concat();
     let case = &json(&place.run(&args).expect(4).stdout)["comparisons"][0];
-    // The first two of 18 pairs lie in the ramp-up.
+    // The first two of 10 pairs of each round lie in the ramp-up.
     assert_eq!((&case["pairing"], &case["n_pairs"]), (&"slices".into(), &16.into()), "{case}");
     let ratio = case["figures"][0]["result"]["ratio"].as_f64().unwrap();
     assert!((0.4..0.75).contains(&ratio), "{case}");
@@ -108,6 +108,19 @@ fn two_servers_take_turns_in_a_duet() {
     let slices = |run: usize| data.runs[run].record.load.as_ref().unwrap().turns.clone().unwrap().slices;
     assert!(slices(0).bytes().zip(slices(1).bytes()).all(|(a, b)| a != b));
     assert_eq!(data.runs[0].record.go_unix_ns, data.runs[1].record.go_unix_ns);
+    // Servers were started anew for the second round, and one of the two rounds swapped their clusters.
+    let directory = |run: usize| data.runs[run].record.server.as_ref().unwrap().data_directory.clone();
+    let of_case = |round: u32, case: u32| {
+        data.runs
+            .iter()
+            .position(|run| (run.record.spec.block, run.record.spec.case) == (round, case))
+            .unwrap()
+    };
+    assert_eq!(directory(of_case(1, 1)), directory(of_case(2, 2)));
+    assert_ne!(directory(of_case(1, 1)), directory(of_case(2, 1)));
+    let duet = store::read_duet(&place.path("out")).unwrap().unwrap();
+    assert_eq!(duet.rounds.iter().filter(|round| round.is_swapped).count(), 1);
+    assert_eq!(duet.by_round().iter().map(|pairs| pairs.len()).collect::<Vec<_>>(), [8, 8]);
     place.expect_clean();
     let again = place.run(&["compare", "out", "--json"]).expect(0);
     assert_eq!(json(&again.stdout)["comparisons"][0], *case, "the same numbers from the directory");

@@ -310,7 +310,40 @@ fn resources(study: &Study) -> String {
             ]
         })
         .collect();
-    table("plain", &heads, &rows)
+    table("plain", &heads, &rows) + &remote(study)
+}
+
+/// The machines of targets whose exporters were asked.
+fn remote(study: &Study) -> String {
+    let heads = [
+        "Run",
+        "Remote processors",
+        "Remote busy",
+        "Remote idle",
+        "Remote steal",
+        "Remote read/s",
+        "Remote written/s",
+        "Remote disk busy",
+        "Remote received/s",
+        "Remote sent/s",
+    ];
+    let row = |run: &analysis::summary::RunSummary| {
+        let used = run.resources.remote.as_ref()?;
+        Some(vec![
+            run.run.to_string(),
+            used.n_cpus.to_string(),
+            number(used.busy, format::percent),
+            number(used.idle, format::percent),
+            number(used.steal, format::percent),
+            number(used.disk_read_bytes_per_s, format::bytes),
+            number(used.disk_write_bytes_per_s, format::bytes),
+            number(used.disk_busy, format::percent),
+            number(used.received_bytes_per_s, format::bytes),
+            number(used.sent_bytes_per_s, format::bytes),
+        ])
+    };
+    let rows: Vec<Vec<String>> = study.runs.iter().filter_map(row).collect();
+    if rows.is_empty() { String::new() } else { table("plain", &heads, &rows) }
 }
 
 fn errors(study: &Study) -> String {

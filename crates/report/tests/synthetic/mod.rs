@@ -273,6 +273,7 @@ fn resources(shape: &Shape, tps: f64, clients: f64) -> Resources {
         disk_read_bytes_per_s: Some(1.2e6),
         disk_write_bytes_per_s: Some(tps * 3100.0),
         disk_busy: None,
+        remote: None,
     }
 }
 

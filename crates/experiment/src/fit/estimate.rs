@@ -1,0 +1,111 @@
+//! How long an experiment takes on a machine: its combinations of levels, with the seconds of each.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::experiment::Experiment;
+use model::units::{Scale, Span};
+
+use super::{Limits, dataset_of, scale_units};
+use crate::design::{self, Combine};
+use crate::expand;
+use crate::outlook::{AROUND_LOAD_S, START_S};
+
+/// Bytes loaded, indexed and kept as a snapshot in a second, on the machine of [`super::Speed`].
+const LOADED_BYTES_PER_S: f64 = 40e6;
+/// Seconds to initialize a cluster and start it for the first time, there.
+const FIRST_S: f64 = 6.0;
+/// Seconds to fetch the binaries of a release, 10 to 20 MB, over a line of 10 Mbit/s, and to unpack them.
+const FETCH_S: f64 = 20.0;
+/// Committed transactions per second and processor, low: how long fixed numbers of transactions take at most.
+const TPS_PER_CPU: f64 = 500.0;
+
+/// Bytes of data that the machine loads in a second.
+pub(super) fn loaded_bytes_per_s(limits: &Limits) -> f64 {
+    LOADED_BYTES_PER_S * limits.speed.whole()
+}
+
+/// Seconds that the experiment takes, fetching and loading included.
+pub(super) fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
+    let cases = cases(experiment);
+    let around_s = (AROUND_LOAD_S + START_S) / limits.speed.whole();
+    let runs_s: f64 = cases.iter().map(|case| case.load_s(limits) + around_s).sum();
+    let distinct = |keys: &[&str]| -> BTreeSet<Vec<String>> {
+        cases.iter().map(|case| keys.iter().map(|key| case.text(key).to_string()).collect()).collect()
+    };
+    let unit = dataset_of(experiment).estimated_bytes(1).max(1) as f64;
+    let most_clients = most_clients(experiment);
+    let bytes = |stage: &Vec<String>| {
+        let scale = stage.last().and_then(|text| text.parse().ok()).unwrap_or(Scale::Fit);
+        scale_units(scale, unit, most_clients, limits) * unit
+    };
+    let loaded: f64 = distinct(&STAGE).iter().map(bytes).sum();
+    let n_servers = distinct(&SERVER).len() as f64;
+    let is_missing = |server: &&Vec<String>| {
+        // A release of a series that is there need not be the one that is asked for; most are.
+        let series = |version: &str| version.parse().map(|v: model::units::PgVersion| v.series());
+        matches!(series(&server[1]), Ok(series) if !limits.fetched.contains(&series))
+    };
+    let n_fetched = distinct(&SERVER).iter().filter(is_missing).count() as f64;
+    let first_s = n_servers * FIRST_S / limits.speed.whole() + n_fetched * FETCH_S;
+    runs_s * f64::from(experiment.experiment.repeats) + loaded / loaded_bytes_per_s(limits) + first_s
+}
+
+/// The largest number of clients.
+pub(super) fn most_clients(experiment: &Experiment) -> u32 {
+    experiment.workload.clients.all().iter().copied().max().unwrap_or(1)
+}
+
+/// How many servers with data of their own there are: each is loaded.
+pub(super) fn n_servers(experiment: &Experiment) -> usize {
+    let server = &experiment.server;
+    let versions = server.version.as_ref().map_or(1, |levels| levels.all().len());
+    let dirs = server.bin_dir.as_ref().map_or(1, |levels| levels.all().len());
+    versions * dirs * experiment.target.len().max(1)
+}
+
+/// What tells servers with data of their own apart.
+const SERVER: [&str; 5] =
+    ["target", "server.version", "server.bin_dir", "server.revision", "server.wal_directory"];
+/// What tells loaded data apart; the scale is last.
+const STAGE: [&str; 8] = [
+    "target",
+    "server.version",
+    "server.bin_dir",
+    "server.revision",
+    "server.wal_directory",
+    "workload.kind",
+    "workload.partitions",
+    "workload.scale",
+];
+
+/// The level of each key of one combination.
+struct Sketch(BTreeMap<String, String>);
+
+/// The combinations; those that `zip` and `exclude` would make are left aside where they name what is gone.
+fn cases(experiment: &Experiment) -> Vec<Sketch> {
+    let header = &experiment.experiment;
+    let dimensions = expand::dimensions(experiment);
+    let combine = |zip, exclude| Combine { design: header.design, zip, exclude }.combinations(&dimensions);
+    let combinations = combine(&header.zip, &header.exclude).or_else(|_| combine(&[], &[]));
+    let levels = |combination| Sketch(design::levels_of(&dimensions, combination));
+    combinations.iter().flatten().map(levels).collect()
+}
+
+impl Sketch {
+    /// The level of a key, empty without one.
+    fn text(&self, key: &str) -> &str {
+        self.0.get(key).map_or("", String::as_str)
+    }
+
+    fn load_s(&self, limits: &Limits) -> f64 {
+        let seconds = |key: &str| self.text(key).parse().map_or(0.0, |span: Span| span.ms as f64 / 1000.0);
+        let number = |key: &str| self.text(key).parse::<f64>().ok();
+        match number("workload.transactions") {
+            None => seconds("run.ramp_up") + seconds("run.measure"),
+            Some(n) => {
+                let tps = TPS_PER_CPU * f64::from(limits.n_cpus) * limits.speed.whole();
+                n * number("workload.clients").unwrap_or(1.0) / tps
+            }
+        }
+    }
+}

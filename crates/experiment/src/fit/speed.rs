@@ -1,0 +1,116 @@
+//! How fast a machine is, by a measure of a moment: seconds seen on one machine are no estimate for another.
+
+use std::fs::{self, File};
+use std::hint::black_box;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How fast a machine is, as a share of the one on which the seconds of the estimates were seen: 2 virtual processors.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Speed {
+    /// A processor.
+    pub processor: f64,
+    /// Writing where clusters are kept, to the device.
+    pub device: f64,
+}
+
+/// Steps of [`chain`] in a second on that machine, at rest.
+const REFERENCE_STEPS_PER_S: f64 = 700e6;
+/// Bytes that it writes to its device in a second.
+const REFERENCE_BYTES_PER_S: f64 = 400e6;
+/// How far a measure of a moment is believed: what it is multiplied with was seen at ease.
+const SLOWEST: f64 = 0.1;
+const TRIALS: usize = 5;
+const TRIAL: Duration = Duration::from_millis(10);
+/// Written in each trial of the device.
+const PROBE_BYTES: usize = 8 << 20;
+
+impl Default for Speed {
+    fn default() -> Speed {
+        Speed { processor: 1.0, device: 1.0 }
+    }
+}
+
+impl Speed {
+    /// Measures this machine, for less than a second; where nothing can be written in `dir` the device counts as usual.
+    pub fn measure(dir: &Path) -> Speed {
+        let device = bytes_per_s(dir).map_or(1.0, |speed| speed / REFERENCE_BYTES_PER_S);
+        Speed { processor: steps_per_s() / REFERENCE_STEPS_PER_S, device }
+    }
+
+    /// The slower of the two: loads, restores and starts need both. Never above 1, for a moment may have been lucky.
+    pub(super) fn whole(self) -> f64 {
+        self.processor.min(self.device).clamp(SLOWEST, 1.0)
+    }
+}
+
+/// One of a few short trials may have been interrupted.
+fn steps_per_s() -> f64 {
+    let trials: Vec<f64> = (0..TRIALS).map(|_| trial()).collect();
+    stats::median(&trials).unwrap_or(REFERENCE_STEPS_PER_S)
+}
+
+fn trial() -> f64 {
+    const STEPS: u64 = 100_000;
+    let began = Instant::now();
+    let mut n_steps = 0;
+    while began.elapsed() < TRIAL {
+        black_box(chain(black_box(n_steps), STEPS));
+        n_steps += STEPS;
+    }
+    n_steps as f64 / began.elapsed().as_secs_f64()
+}
+
+/// Multiplications that wait for each other, so that compilers and vector units change little.
+fn chain(mut x: u64, n_steps: u64) -> u64 {
+    for _ in 0..n_steps {
+        x = (x ^ (x >> 31)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+    x
+}
+
+fn bytes_per_s(dir: &Path) -> Option<f64> {
+    let dir = dir.ancestors().find(|dir| dir.is_dir())?;
+    let probe = Probe { path: dir.join(format!("probe-{}", std::process::id())) };
+    let block = vec![0xA5; PROBE_BYTES];
+    let mut file = File::create_new(&probe.path).ok()?;
+    let mut trial = || {
+        let began = Instant::now();
+        file.write_all(&block).ok()?;
+        file.sync_data().ok()?;
+        Some(PROBE_BYTES as f64 / began.elapsed().as_secs_f64())
+    };
+    let trials: Option<Vec<f64>> = (0..TRIALS).map(|_| trial()).collect();
+    stats::median(&trials?)
+}
+
+/// A file that is removed when dropped.
+struct Probe {
+    path: PathBuf,
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        fs::remove_file(&self.path).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_measured_in_a_moment_and_nothing_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let speed = Speed::measure(&dir.path().join("not/there"));
+        assert!(speed.processor > 0.01 && speed.device > 0.001, "{speed:?}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn the_slower_part_counts_within_bounds() {
+        let whole = |processor, device| Speed { processor, device }.whole();
+        assert_eq!((whole(0.5, 2.0), whole(3.0, 2.0), whole(1.0, 0.01)), (0.5, 1.0, SLOWEST));
+    }
+}

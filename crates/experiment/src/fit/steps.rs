@@ -1,0 +1,121 @@
+//! The steps that make an experiment shorter, in the order in which least is lost.
+
+use model::experiment::Experiment;
+use model::levels::Levels;
+use model::units::Span;
+
+use super::{keep, replace, system, thin};
+
+/// Seconds of load of a run of fixed length that are never gone below.
+const MEASURE_S_MIN: u32 = 5;
+/// The same of the shorter ones of several lengths: the least that a plan takes.
+const MEASURE_LEVEL_S_MIN: u64 = 2;
+
+/// One way to make an experiment shorter.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Step {
+    /// No longer than this many seconds of ramp-up and measure.
+    Length(u32, u32),
+    /// No more levels of versions than this.
+    Versions(usize),
+    /// No more levels of clients than this.
+    Clients(usize),
+    /// No more levels of a setting than this.
+    Settings(usize),
+    /// No more levels of any other factor than this.
+    Others(usize),
+    /// No more transactions for each client than this.
+    Transactions(u64),
+    /// No more repeats than this.
+    Repeats(u32),
+}
+
+/// In the order in which least is lost.
+pub(super) const STEPS: [Step; 22] = [
+    Step::Length(30, 120),
+    Step::Length(10, 60),
+    Step::Versions(6),
+    Step::Clients(6),
+    Step::Length(5, 30),
+    Step::Others(4),
+    Step::Versions(4),
+    Step::Clients(4),
+    Step::Length(3, 15),
+    Step::Others(3),
+    Step::Length(2, 10),
+    Step::Length(1, MEASURE_S_MIN),
+    Step::Settings(1),
+    Step::Clients(3),
+    Step::Transactions(500),
+    Step::Clients(2),
+    Step::Others(2),
+    Step::Repeats(3),
+    Step::Transactions(100),
+    Step::Versions(2),
+    Step::Repeats(2),
+    Step::Others(1),
+];
+
+impl Step {
+    /// Takes it; what is short enough stays as it is.
+    pub(super) fn take(self, experiment: &mut Experiment) {
+        let workload = &mut experiment.workload;
+        match self {
+            Step::Length(ramp_up_s, measure_s) => {
+                let run = &mut experiment.run;
+                if workload.transactions.is_none() {
+                    shorten(&mut run.ramp_up, ramp_up_s, 0);
+                    shorten(&mut run.measure, measure_s, MEASURE_LEVEL_S_MIN);
+                }
+            }
+            Step::Versions(n) => {
+                if let Some(levels) = &mut experiment.server.version {
+                    thin(levels, n);
+                }
+            }
+            Step::Clients(n) => thin(&mut workload.clients, n),
+            Step::Settings(n) => {
+                experiment.server.settings.values_mut().for_each(|levels| thin(levels, n));
+            }
+            Step::Others(n) => {
+                thin(&mut workload.scale, n);
+                thin(&mut workload.protocol, n);
+                thin(&mut workload.pace, n);
+                thin(&mut workload.partitions, n);
+                system::thin(&mut experiment.os, n);
+                experiment.prepare.steps_mut().into_iter().for_each(|levels| thin(levels, n));
+                thin(&mut experiment.prepare.restore_by, n);
+                thin(&mut experiment.run.ramp_up, n);
+                thin(&mut experiment.run.measure, n);
+                thin(&mut experiment.run.wal, n);
+                if let Some(levels) = &mut workload.transactions {
+                    thin(levels, n);
+                }
+            }
+            Step::Transactions(n) => {
+                if let Some(levels) = &mut workload.transactions {
+                    keep(levels, |transactions| *transactions <= n, n);
+                }
+            }
+            Step::Repeats(n) => experiment.experiment.repeats = experiment.experiment.repeats.min(n),
+        }
+    }
+}
+
+/// No level longer than `longest_s`: all by the same factor, so that two lengths stay two; whole seconds.
+fn shorten(levels: &mut Levels<Span>, longest_s: u32, least_s: u64) {
+    let Some(longest) = levels.all().iter().max().copied() else { return };
+    let limit = Span::from_s(longest_s.into());
+    if longest <= limit {
+        return;
+    }
+    let mut shorter: Vec<Span> = Vec::new();
+    for level in levels.all() {
+        let scaled_s = (level.ms as f64 * limit.ms as f64 / longest.ms as f64 / 1000.0).floor() as u64;
+        let span = Span::from_s(scaled_s.max(least_s)).min(*level);
+        if !shorter.contains(&span) {
+            shorter.push(span);
+        }
+    }
+    replace(levels, shorter);
+}

@@ -1,0 +1,117 @@
+//! Which steps are taken, and what is told of them.
+
+use super::*;
+
+/// Two processors, all binaries at hand.
+pub(super) fn here() -> Limits {
+    Limits {
+        n_cpus: 2,
+        memory_bytes: 24 << 30,
+        free_bytes: 40 << 30,
+        budget_s: 900.0,
+        speed: Speed::default(),
+        fetched: ["9.6", "10", "11", "12", "13", "14", "15", "16", "17", "18"].map(String::from).into(),
+    }
+}
+
+fn study(name: &str) -> Experiment {
+    let text = crate::builtin::text(name, 2).unwrap();
+    crate::file::parse(name, &text, &[]).unwrap()
+}
+
+#[test]
+fn every_study_fits_a_quarter_of_an_hour_on_a_small_machine_and_stays_itself() {
+    for name in ["versions", "iops", "clouds", "low-variation", "numa-hugepages"] {
+        let mut experiment = study(name);
+        let factors = |e: &Experiment| {
+            let site = crate::expand::Site { memory_bytes: Some(24 << 30), n_cpus: 2, ..Default::default() };
+            crate::expand::plan(e, &site).unwrap().factors
+        };
+        let asked = factors(&experiment);
+        let changes = fit_without(&mut experiment, &here(), &[]);
+        assert!(!changes.is_empty(), "{name}");
+        assert!(estimated_s(&experiment, &here()) <= 900.0, "{name}: {changes:#?}");
+        // Each factor stays one, but for the setting in the study of versions, which has most of them.
+        let kept: Vec<String> = asked.into_iter().filter(|key| !key.ends_with("wal_compression")).collect();
+        assert_eq!(factors(&experiment), kept, "{name}: {changes:#?}");
+        assert!(experiment.experiment.repeats >= 3, "{name}");
+    }
+}
+
+#[test]
+fn on_one_numa_node_the_study_of_memory_is_one_of_huge_pages() {
+    let mut experiment = study("numa-hugepages");
+    let changes = fit_without(&mut experiment, &here(), &system::one_node());
+    let numa = Change {
+        key: "os.numa".to_string(),
+        from: "local, remote".to_string(),
+        to: "as it is".to_string(),
+        why: "this machine has one NUMA node".to_string(),
+    };
+    assert_eq!(changes[0], numa);
+    let site = crate::expand::Site { memory_bytes: Some(24 << 30), n_cpus: 2, ..Default::default() };
+    let plan = crate::expand::plan(&experiment, &site).unwrap();
+    assert_eq!((plan.factors, plan.cases.len(), plan.baseline), (vec!["os.huge_pages".to_string()], 2, 1));
+}
+
+#[test]
+fn the_study_of_versions_keeps_its_ends_and_what_lies_between() {
+    let mut experiment = study("versions");
+    fit(&mut experiment, &here());
+    let versions: Vec<String> =
+        experiment.server.version.as_ref().unwrap().all().iter().map(ToString::to_string).collect();
+    assert_eq!(versions, ["9.6", "12", "15", "18"]);
+    let clients = experiment.workload.clients.all();
+    assert_eq!((clients.first(), clients.last()), (Some(&1), Some(&64)));
+    assert!(clients.len() >= 3, "{clients:?}");
+}
+
+#[test]
+fn what_fits_is_not_touched() {
+    let text =
+        "[experiment]\nname = \"x\"\n[workload]\nscale = 10\nclients = [1, 4]\n[run]\nmeasure = \"10s\"\n";
+    let mut experiment = crate::file::parse("x", text, &[]).unwrap();
+    assert_eq!(fit(&mut experiment, &here()), []);
+}
+
+#[test]
+fn levels_are_thinned_evenly_with_both_ends() {
+    let check = |n_levels: u32, n: usize, expected: &[u32]| {
+        let mut levels = Levels::many((0..n_levels).collect()).unwrap();
+        thin(&mut levels, n);
+        assert_eq!(levels.all(), expected);
+    };
+    check(10, 4, &[0, 3, 6, 9]);
+    check(10, 2, &[0, 9]);
+    check(10, 1, &[0]);
+    check(7, 3, &[0, 3, 6]);
+    check(2, 4, &[0, 1]);
+}
+
+#[test]
+fn a_slow_machine_gets_a_smaller_experiment_that_takes_as_long() {
+    let fitted = |speed: Speed, fetched: Vec<String>| {
+        let mut experiment = study("versions");
+        let limits = Limits { speed, fetched, ..here() };
+        fit_without(&mut experiment, &limits, &[]);
+        assert!(estimated_s(&experiment, &limits) <= limits.budget_s);
+        (estimated_s(&experiment, &here()), experiment)
+    };
+    let slow = Speed { processor: 0.4, device: 0.7 };
+    let (usual_s, _) = fitted(Speed::default(), here().fetched);
+    let (slow_s, _) = fitted(slow, here().fetched);
+    let (fetching_s, _) = fitted(Speed::default(), Vec::new());
+    assert!(slow_s < 0.8 * usual_s, "{slow_s} s of {usual_s} s");
+    assert!(fetching_s < usual_s - 50.0, "{fetching_s} s of {usual_s} s: four releases are fetched");
+}
+
+#[test]
+fn several_lengths_of_the_measure_stay_several() {
+    let text = "[experiment]\nname = \"x\"\n[workload]\nscale = 1\nclients = [1, 2, 4, 8]\n[run]\nramp_up = \"0s\"\n\
+                measure = [\"10min\", \"30min\"]\n[prepare]\nprewarm = [true, false]\n";
+    let mut experiment = crate::file::parse("x", text, &[]).unwrap();
+    let changes = fit_without(&mut experiment, &here(), &[]);
+    let lengths: Vec<String> = experiment.run.measure.all().iter().map(ToString::to_string).collect();
+    assert_eq!(lengths, ["5s", "15s"], "{changes:?}");
+    assert_eq!(experiment.prepare.prewarm.all(), [true, false]);
+}

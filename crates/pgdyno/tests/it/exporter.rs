@@ -1,0 +1,107 @@
+//! A target whose machine is watched by an exporter: here a small HTTP server with counters that grow by the clock.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use model::reading::TickSource;
+
+use crate::pg::Pg;
+use crate::tool::Place;
+
+/// Answers each request with a text in the shape of node_exporter's, until dropped.
+struct Exporter {
+    port: u16,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Exporter {
+    fn start() -> Exporter {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let stop = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&stop);
+        let began = Instant::now();
+        let thread = std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 4096]);
+                let body = text(began.elapsed().as_secs_f64());
+                let head = format!("HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+                let _ = stream.write_all(format!("{head}{body}").as_bytes());
+            }
+        });
+        Exporter { port, stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Exporter {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        drop(std::net::TcpStream::connect(("127.0.0.1", self.port)));
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Two processors, half idle, a tenth of their time stolen; a disk that takes 10 MB/s, a network that sends 2 MB/s.
+fn text(t: f64) -> String {
+    let mut text = "# HELP node_cpu_seconds_total Seconds the CPUs spent in each mode.\n".to_string();
+    for cpu in 0..2 {
+        for (mode, share) in [("idle", 0.5), ("user", 0.3), ("system", 0.1), ("steal", 0.1)] {
+            text +=
+                &format!("node_cpu_seconds_total{{cpu=\"{cpu}\",mode=\"{mode}\"}} {}\n", 1000.0 + share * t);
+        }
+    }
+    text += &format!("node_disk_written_bytes_total{{device=\"nvme0n1\"}} {}\n", 5e9 + 10e6 * t);
+    text += &format!("node_network_transmit_bytes_total{{device=\"eth0\"}} {}\n", 2e6 * t);
+    text += "pg_up 1\n";
+    text
+}
+
+#[test]
+fn the_machine_of_a_target_is_seen_through_its_exporter() {
+    let (place, pg, exporter) = (Place::new(), Pg::shared(), Exporter::start());
+    let url = pg.admin_target(&pg.database());
+    let file = format!(
+        "[experiment]\nname = \"x\"\nrepeats = 1\n[[target]]\nname = \"far\"\nurl = \"{url}\"\ntelemetry = \
+         \"http://127.0.0.1:{}/metrics\"\n[workload]\nscale = 1\nkind = \"tpcb-select\"\n[run]\nramp_up = \"1s\"\n\
+         measure = \"3s\"\n[prepare]\nprewarm = false\nsettle = false\n",
+        exporter.port
+    );
+    let file = place.write("x.toml", &file);
+    let ended = place.run(&["run", file.to_str().unwrap(), "-o", "out", "--json"]).expect(0);
+    let run = place.first_run("out");
+    assert!(run.ticks.iter().filter(|tick| tick.source == TickSource::Remote).count() >= 3);
+    assert!(
+        !run.record.telemetry_unavailable.contains_key("remote"),
+        "{:?}",
+        run.record.telemetry_unavailable
+    );
+    let study: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+    let seen = |name: &str| study["runs"][0]["resources"]["remote"][name].as_f64().unwrap_or(f64::NAN);
+    // The exporter's clock is read a little before ours.
+    for (name, expected) in [
+        ("n_cpus", 2.0),
+        ("busy", 0.4),
+        ("idle", 0.5),
+        ("steal", 0.1),
+        ("disk_write_bytes_per_s", 10e6),
+        ("sent_bytes_per_s", 2e6),
+    ] {
+        assert!((seen(name) / expected - 1.0).abs() < 0.15, "{name}: {} is not {expected}", seen(name));
+    }
+    assert!(place.path("out/runs/0001/remote.prom.zst").metadata().unwrap().len() > 100);
+    assert!(!place.path("out/runs/0001/remote.prom").exists());
+    let page = std::fs::read_to_string(place.path("out/report.html")).unwrap();
+    assert!(page.contains("Remote steal"), "the report shows it as that of another machine");
+    place.expect_clean();
+}
