@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use model::capacity::Probing;
 use model::case::{
     Calls, Case, Layout, ServerSource, ServerSpec, Think, TpccSpec, WorkloadKind, WorkloadSpec,
 };
@@ -277,6 +278,12 @@ fn case(
         })
         .collect();
     let workload = workload_spec(&values, experiment, site)?;
+    if let Some(target) = workload.pace.target() {
+        Probing::of(target, window)?;
+        if workload.transactions.is_some() {
+            return Err(format!("workload.transactions is not for workload.pace = \"{}\"", workload.pace));
+        }
+    }
     let wal: WalPolicy = values["run.wal"].parse()?;
     if let Some(reason) = wal::contradiction(wal, window, &settings, site.url_keywords.is_none()) {
         return Err(reason);
@@ -569,6 +576,14 @@ mod tests {
         check("[run]\nmeasure = \"1500ms\"", "whole number of seconds");
         check("[run]\nmeasure = \"1s\"", "too short");
         check("[workload]\nthreads = 0", "threads: 0");
+        check(
+            "[workload]\npace = \"max with p99 <= 1ms\"\n[run]\nmeasure = \"10s\"",
+            "run.measure of 26s or more",
+        );
+        check(
+            "[workload]\npace = \"max with p99 <= 1ms\"\ntransactions = 9",
+            "transactions is not for workload.pace",
+        );
         check("[workload]\npartitions = 100000", "partitions: 100000 is not in 0..10000");
         check("[workload]\nload_streams = 0", "load_streams: not in 1..256");
         check("[workload]\nclients = [1, 2, 1]", "workload.clients: level 1 is given twice");
