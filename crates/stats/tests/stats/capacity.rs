@@ -1,5 +1,7 @@
 //! The search for the highest rate against queues whose answer is known.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
 use stats::random::Random;
 use stats::*;
 
