@@ -129,3 +129,95 @@ impl Search {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use model::drive::DriverLine;
+    use model::interval::Interval;
+    use model::reading::{Tick, TickSource};
+    use std::collections::BTreeMap;
+
+    const GO: u64 = 1_000_000_000_000;
+    const CAPACITY: f64 = 600.0;
+
+    /// A server with 1000 transactions per second in a closed loop, and 1 % late ones at its capacity.
+    fn counts(rate: Option<f64>) -> Counts {
+        let n = rate.unwrap_or(1000.0).min(1000.0);
+        let share = rate.map_or(1.0, |rate| (0.01 * (rate / CAPACITY).powi(12)).min(1.0));
+        let (n, late) = (n as u64, (n * share).round() as u64);
+        Counts { due: n, started: n, committed: n, late, ..Counts::default() }
+    }
+
+    /// Drives a search to its end; what was ordered, by the second at whose end it was, and what is kept.
+    fn searched(search: &mut Search, late_s: f64) -> Vec<(u32, f64)> {
+        let (mut rate, mut orders) = (None, Vec::new());
+        for t in 0..search.probing.end_t + 1 {
+            let now = GO + ((f64::from(t + 1) + late_s) * 1e9) as u64;
+            let interval = Interval { t, counts: counts(rate), ..Interval::default() };
+            let told = DriverLine::Interval { interval, histograms: Vec::new() };
+            assert_eq!(search.line(&told, now).unwrap(), None, "a second is not over before its tick");
+            let tick =
+                Tick { source: TickSource::Driver, end_unix_ns: now, length_ns: 1, values: BTreeMap::new() };
+            if let Some(ordered) = search.line(&DriverLine::Tick(tick), now).unwrap() {
+                orders.push((t, ordered));
+                rate = Some(ordered);
+            }
+        }
+        orders
+    }
+
+    fn new_search() -> Search {
+        let text =
+            "[workload]\npace = \"max with p99 <= 10ms\"\n[run]\nramp_up = \"5s\"\nmeasure = \"60s\"\n";
+        Search::of(&sample::case(text), GO).unwrap().unwrap()
+    }
+
+    #[test]
+    fn probes_follow_each_other_and_the_last_one_confirms_what_they_found() {
+        let mut search = new_search();
+        let orders = searched(&mut search, 0.05);
+        let record = search.into_record();
+        assert_eq!((orders[0].0, record.ceiling_per_s, record.probe_s), (4, 1000.0, 2));
+        assert_eq!(orders.len(), record.probes.len());
+        for (order, probe) in orders.iter().zip(&record.probes) {
+            assert_eq!((probe.from_t, probe.rate_per_s), (order.0 + 2, order.1), "a second settles");
+        }
+        for pair in record.probes.windows(2) {
+            assert!(pair[0].to_t < pair[1].from_t && !pair[0].confirms, "{pair:?}");
+        }
+        let last = record.probes.last().unwrap();
+        assert!(last.confirms && last.to_t == 65 && last.to_t - last.from_t >= 15, "{last:?}");
+        assert!((last.rate_per_s / CAPACITY - 1.0).abs() < 0.03, "{last:?}");
+    }
+
+    #[test]
+    fn an_order_that_comes_late_is_given_time_to_take_effect() {
+        let mut search = new_search();
+        let orders = searched(&mut search, 0.7);
+        let record = search.into_record();
+        assert_eq!(record.probes[0].from_t, orders[0].0 + 3);
+        assert!(record.probes.last().unwrap().confirms);
+    }
+
+    #[test]
+    fn a_load_that_commits_nothing_cannot_be_searched() {
+        let mut search = new_search();
+        let tick = Tick { source: TickSource::Driver, end_unix_ns: 0, length_ns: 1, values: BTreeMap::new() };
+        search.t = 4;
+        let error = search.line(&DriverLine::Tick(tick), GO).unwrap_err();
+        assert!(error.to_string().contains("committed nothing"), "{error}");
+        let closed = sample::case("[workload]\nclients = 4\n");
+        assert!(Search::of(&closed, GO).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_search_that_is_cut_short_keeps_what_it_has() {
+        let mut search = new_search();
+        search.probing.end_t = 20;
+        searched(&mut search, 0.05);
+        let record = search.into_record();
+        assert!(record.probes.len() >= 4 && record.probes.iter().all(|probe| probe.to_t > probe.from_t));
+    }
+}

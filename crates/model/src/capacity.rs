@@ -172,6 +172,7 @@ pub struct Probe {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::Pace;
 
     #[test]
     fn targets_are_read_and_written_alike() {
@@ -203,6 +204,22 @@ mod tests {
             ("p99", "not a latency target"),
         ] {
             let message = text.parse::<LatencyTarget>().unwrap_err();
+            assert!(message.contains(expected), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_pace_may_be_a_search() {
+        let pace: Pace = "max with p99.9 <= 5ms".parse().unwrap();
+        assert_eq!((pace.to_string().as_str(), pace.is_open()), ("max with p99.9 <= 5ms", true));
+        assert_eq!(pace.target().unwrap().limit_ns, 5_000_000);
+        for (text, expected) in [
+            ("max", "needs a latency target; example: max with p99 <= 10ms"),
+            ("max p99 <= 10ms", "needs a latency target"),
+            ("max with p101 <= 10ms", "`p101` is not in p50 to p99.9"),
+            ("maximum", "is not a pace"),
+        ] {
+            let message = text.parse::<Pace>().unwrap_err();
             assert!(message.contains(expected), "{text}: {message}");
         }
     }
