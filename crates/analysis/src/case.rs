@@ -3,6 +3,7 @@
 use model::case::Case;
 use model::plan::RunState;
 
+use crate::capacity;
 use crate::finding::{Finding, Grade};
 use crate::findings::{self, CaseContext};
 use crate::run::Explained;
@@ -42,6 +43,7 @@ pub(crate) fn summarize(
         scripts: sums.script_summaries(counting.iter().map(|run| run.summary.measured_s).sum()),
         statements: sums.statement_summaries(),
         tpcc: tpcc::summarize(case, &sums, tpcc::Known::of_runs(&summaries)),
+        capacity: capacity::of_case(&summaries),
         findings: Vec::new(),
         grade: Grade::Valid,
     };

@@ -236,8 +236,13 @@ fn compare_case(a: Side, b: Side, margin: f64) -> CaseComparison {
 
 /// The figure that decides: see [`CaseComparison::lead`].
 fn lead(a: Side) -> Figure {
-    let is_open = a.data.plan.case(a.case).is_some_and(|case| case.workload.pace.is_open());
-    if is_open { Figure::P99 } else { Figure::Throughput }
+    let pace = a.data.plan.case(a.case).map(|case| case.workload.pace);
+    // What a search finds is a rate.
+    if pace.is_some_and(|pace| pace.is_open() && pace.target().is_none()) {
+        Figure::P99
+    } else {
+        Figure::Throughput
+    }
 }
 
 /// What was paired, and how.

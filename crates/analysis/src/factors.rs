@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::summary::{CaseSummary, Study};
 
 /// The key along which throughput first grows and then falls.
-const CLIENTS: &str = "workload.clients";
+pub(crate) const CLIENTS: &str = "workload.clients";
 
 /// The case that others are compared with: the plan's, or the first that has a number.
 pub fn baseline(study: &Study) -> Option<&CaseSummary> {

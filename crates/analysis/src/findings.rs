@@ -3,6 +3,7 @@
 //! A rule is a row of [`CATALOGUE`] and a few lines in one of the files below. It looks at one run, one
 //! case or one experiment and says nothing, or says what is the case with the measured figure.
 
+mod capacity;
 mod cases;
 mod comparisons;
 mod host;
@@ -66,6 +67,9 @@ pub const CATALOGUE: &[Rule] = &[
     load::FEW_EFFECTIVE_SECONDS,
     load::UNFAIR_CLIENTS,
     load::TOOK_TURNS,
+    capacity::TARGET_UNREACHABLE,
+    capacity::TARGET_NOT_LIMITING,
+    capacity::CAPACITY_UNSURE,
     server::CONNECTION_LOST,
     server::SERVER_RESTARTED,
     server::SERVER_TROUBLE,
@@ -171,6 +175,9 @@ const RUN_RULES: &[RunRule] = &[
     load::few_effective_seconds,
     load::unfair_clients,
     load::took_turns,
+    capacity::target_unreachable,
+    capacity::target_not_limiting,
+    capacity::capacity_unsure,
     server::connection_lost,
     server::server_restarted,
     server::server_trouble,

@@ -4,6 +4,7 @@
 //! out, and `report` draws them. Numbers are computed in `run`, `seconds`, `resources` and `series`;
 //! whether they can be trusted is said in `findings`, one small file for each group of rules.
 
+pub mod capacity;
 mod case;
 pub mod comparison;
 pub mod factors;
@@ -14,6 +15,7 @@ pub mod history;
 pub mod marks;
 mod resources;
 mod run;
+pub mod scalability;
 mod seconds;
 mod series;
 mod study;

@@ -3,6 +3,7 @@
 use model::drive::Done;
 use model::run::RunData;
 
+use crate::capacity;
 use crate::finding::Grade;
 use crate::findings::{self, RunContext};
 use crate::marks;
@@ -37,6 +38,7 @@ pub(crate) fn explain(data: &RunData) -> Explained {
         driver_cpu: resources.driver_cpu,
         server_cpu: resources.server_cpu,
     };
+    let capacity = capacity::of_run(data);
     let mut summary = RunSummary {
         run: record.spec.run,
         block: record.spec.block,
@@ -47,7 +49,11 @@ pub(crate) fn explain(data: &RunData) -> Explained {
         counts: counted.measured,
         total: counted.total,
         errors: errors(data),
-        tps: (measured_s > 0.0).then(|| counted.measured.committed as f64 / measured_s),
+        tps: match &capacity {
+            Some(capacity) => capacity.rate.map(|rate| rate.point),
+            None => (measured_s > 0.0).then(|| counted.measured.committed as f64 / measured_s),
+        },
+        capacity,
         latency: counted.distributions.latency.summary(),
         service: counted.distributions.service.summary(),
         lag: counted.distributions.lag.summary(),

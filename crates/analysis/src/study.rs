@@ -6,7 +6,8 @@ use model::run::{ExperimentData, RunData};
 use crate::case;
 use crate::findings;
 use crate::run::{self, Explained};
-use crate::summary::Study;
+use crate::scalability;
+use crate::summary::{CaseSummary, Study};
 
 /// Explains an experiment. Any data will do: nothing completed, nothing begun, runs cut short.
 pub fn study(data: &ExperimentData) -> Study {
@@ -21,11 +22,12 @@ pub fn study(data: &ExperimentData) -> Study {
         let (planned, begun) = of_case(case.id);
         case::summarize(case, planned, &begun)
     });
-    let cases = cases.collect();
+    let cases: Vec<CaseSummary> = cases.collect();
     let partial = partial(data);
     Study {
         findings: findings::of_study(data, partial.as_deref()),
         plan: data.plan.clone(),
+        scalability: scalability::of_cases(&cases),
         cases,
         runs: runs.into_iter().map(|(_, run)| run.summary).collect(),
         partial,

@@ -7,7 +7,9 @@ use model::interval::Counts;
 use model::plan::{Plan, RunState};
 use serde::Serialize;
 
+use crate::capacity::{Capacity, CaseCapacity};
 use crate::finding::{Finding, Grade};
+use crate::scalability::Scalability;
 use crate::tpcc::TpccSummary;
 
 /// An experiment, explained.
@@ -19,6 +21,9 @@ pub struct Study {
     pub cases: Vec<CaseSummary>,
     /// Each run that was begun, in the order of execution.
     pub runs: Vec<RunSummary>,
+    /// How throughput goes with the number of clients, for each combination of the other factors.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub scalability: Vec<Scalability>,
     /// Findings about the experiment as a whole; those of a run or a case are with them.
     pub findings: Vec<Finding>,
     /// Why the experiment is not whole (`2 of 9 runs are missing: interrupted`), if it is not.
@@ -51,6 +56,9 @@ pub struct CaseSummary {
     /// TPC-C over all runs that count, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tpcc: Option<TpccSummary>,
+    /// The highest rate that holds a latency target, if that was searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<CaseCapacity>,
     /// Findings that belong to the case (such as the spread of its runs).
     pub findings: Vec<Finding>,
     /// The worst grade that `findings` and the counting runs' findings give.
@@ -78,8 +86,12 @@ pub struct RunSummary {
     pub total: Counts,
     /// Failed and unknown transactions of the whole load, by SQLSTATE, with one message each.
     pub errors: Vec<ErrorSummary>,
-    /// Committed transactions per second of the measure; `None` when nothing was measured.
+    /// Committed transactions per second of the measure; `None` when nothing was measured. Of a search, the highest rate
+    /// that holds the target.
     pub tps: Option<f64>,
+    /// What a search for that rate found, if it was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<Capacity>,
     /// Latency: end minus due.
     pub latency: Option<LatencySummary>,
     /// Service time: end minus sent.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
@@ -20,6 +20,32 @@ use crate::tally::{SqlState, Tally, sqlstate_text};
 const LOST_EVENTS_MAX: u32 = 20;
 /// How long a stop may stay unseen.
 const STOP_GRAIN: Duration = Duration::from_millis(50);
+
+/// What the parent has ordered, for every thread to see.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Orders<'a> {
+    /// See [`stop`].
+    pub(crate) stop: &'a AtomicU8,
+    /// The rate ordered last, transactions per second as bits of an `f64`; 0 before the first.
+    pub(crate) rate: &'a AtomicU64,
+}
+
+impl Orders<'_> {
+    /// Takes a command of a load that runs; says whether it was to stop.
+    fn take(self, command: DriveCommand) -> bool {
+        match command {
+            DriveCommand::Stop => {
+                self.stop.fetch_max(stop::GENTLY, Ordering::Relaxed);
+                return true;
+            }
+            DriveCommand::Rate(rate_per_s) if rate_per_s.is_finite() && rate_per_s > 0.0 => {
+                self.rate.store(rate_per_s.to_bits(), Ordering::Relaxed);
+            }
+            DriveCommand::Rate(_) | DriveCommand::Go(_) => {}
+        }
+        false
+    }
+}
 
 /// Gathers reports until every thread has finished.
 pub(crate) struct Collector<'a> {
@@ -86,12 +112,11 @@ impl<'a> Collector<'a> {
         &mut self,
         inbox: &Receiver<Report>,
         commands: &Receiver<DriveCommand>,
-        stop: &AtomicU8,
+        orders: Orders,
     ) -> Result<(), Failure> {
         while self.n_running > 0 {
-            if matches!(commands.try_recv(), Ok(DriveCommand::Stop)) {
-                self.stopped = true;
-                stop.fetch_max(stop::GENTLY, Ordering::Relaxed);
+            while let Ok(command) = commands.try_recv() {
+                self.stopped |= orders.take(command);
             }
             match inbox.recv_timeout(STOP_GRAIN) {
                 Ok(report) => self.take(report)?,

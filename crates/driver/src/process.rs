@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use model::drive::{DriveCommand, DriveOrder, DriverLine, Ready};
@@ -13,7 +13,7 @@ use workload::{Machine, Seeds, ThreadStreams};
 
 use crate::client::{Client, Parsed};
 use crate::clock::{self, Nanos, SECOND_NS, WallClock};
-use crate::collect::Collector;
+use crate::collect::{Collector, Orders};
 use crate::connect::{self, Connected};
 use crate::fetch::Fetched;
 use crate::log::Log;
@@ -226,12 +226,13 @@ impl Control<'_> {
     ) -> Result<(), Failure> {
         let (reports, inbox) = mpsc::channel();
         let stop = AtomicU8::new(stop::NOT);
+        let rate = AtomicU64::new(0);
         // Far enough to be never, near enough to be added to.
         let end = match self.load.window.measure_s {
             0 => u64::MAX / 2,
             _ => go + u64::from(self.load.window.load_s()) * SECOND_NS,
         };
-        let place = Place { n_threads: shares.len(), go, end, stop: &stop };
+        let place = Place { n_threads: shares.len(), go, end, stop: &stop, rate: &rate };
         let mut recycle = Vec::new();
         let mut workers = Vec::new();
         for (thread, share) in shares.into_iter().enumerate() {
@@ -245,7 +246,7 @@ impl Control<'_> {
                 scope.spawn(move || worker.run());
             }
             let mut collector = Collector::new(self, recycle, output);
-            let result = collector.collect(&inbox, commands, &stop);
+            let result = collector.collect(&inbox, commands, Orders { stop: &stop, rate: &rate });
             // Also when the output is gone: the threads must see it.
             stop.fetch_max(stop::AT_ONCE, Ordering::Relaxed);
             result
@@ -280,12 +281,15 @@ impl Control<'_> {
             poller,
             choose: streams.choose,
             turns: TurnClock::new(self.load, place.go)?,
+            share,
+            throttle: streams.throttle.clone(),
             schedule: Schedule::new(self.load.pace, share, streams.throttle, place.go, place.end),
             shape,
             log: Log::create(self.load, thread, streams.sample)?,
             go: place.go,
             end: place.end,
             stop: place.stop,
+            rate: place.rate,
             reports,
             spare,
         }))
@@ -298,6 +302,7 @@ struct Place<'a> {
     go: Nanos,
     end: Nanos,
     stop: &'a AtomicU8,
+    rate: &'a AtomicU64,
 }
 
 /// Cancels statements from a thread of its own: a server that hangs must not hold up the others.

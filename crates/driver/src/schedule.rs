@@ -38,7 +38,8 @@ impl Schedule {
     pub(crate) fn new(pace: Pace, share: Share, prng: Prng, start: Nanos, end: Nanos) -> Option<Schedule> {
         let mean_gap_ns = |rate_per_s: f64| share.n_threads as f64 * SECOND_NS as f64 / rate_per_s;
         let (gap, first) = match pace {
-            Pace::Closed => return None,
+            // Until the first order, a search for the highest rate is a closed loop.
+            Pace::Closed | Pace::Highest { .. } => return None,
             Pace::Constant { rate_per_s } => {
                 // Threads take turns, so that the whole load is evenly spaced.
                 let gap_ns = mean_gap_ns(rate_per_s);
@@ -64,6 +65,11 @@ impl Schedule {
         let due = self.next_due().filter(|&due| due <= now)?;
         self.advance();
         Some(due)
+    }
+
+    /// The stream of its gaps, where it stands.
+    pub(crate) fn into_prng(self) -> Prng {
+        self.prng
     }
 
     fn advance(&mut self) {

@@ -3,6 +3,7 @@
 mod failing;
 mod interval;
 mod line;
+mod pace;
 mod remarks;
 mod special;
 mod trace;
@@ -11,7 +12,7 @@ mod turn;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 use model::event::Event;
@@ -25,7 +26,7 @@ use crate::log::{Log, Outcome};
 use crate::notices::Budget;
 use crate::poller::{Piece, Poller, Signal};
 use crate::report::{Connects, Report};
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, Share};
 use crate::script::Scripts;
 use crate::stop;
 use crate::tally::{SqlState, Tally, TallyShape};
@@ -44,6 +45,9 @@ pub(crate) struct Setup<'a> {
     pub(crate) clients: Vec<Client>,
     /// Stream of script choices.
     pub(crate) choose: Prng,
+    /// The thread's part of rates that are ordered later, and the stream of their gaps.
+    pub(crate) share: Share,
+    pub(crate) throttle: Prng,
     pub(crate) schedule: Option<Schedule>,
     pub(crate) turns: Option<TurnClock>,
     pub(crate) shape: TallyShape,
@@ -53,6 +57,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) end: Nanos,
     /// See [`stop`].
     pub(crate) stop: &'a AtomicU8,
+    /// See [`crate::collect::Orders`].
+    pub(crate) rate: &'a AtomicU64,
     pub(crate) reports: Sender<Report>,
     /// Tallies that the control loop has emptied.
     pub(crate) spare: Receiver<Tally>,
@@ -67,6 +73,10 @@ pub(crate) struct Worker<'a> {
     /// Slots that were due and not yet taken when the last interval ended.
     backlog: u64,
     n_taken: u64,
+    /// The ordered rate that is offered, as in [`Setup::rate`].
+    rate: u64,
+    /// Transactions that take longer are late, nanoseconds.
+    late_ns: u64,
     /// The script of the next transaction, once it was chosen.
     chosen: Option<usize>,
     idle: VecDeque<usize>,
@@ -113,6 +123,8 @@ impl<'a> Worker<'a> {
             due_counter: setup.schedule.clone(),
             backlog: 0,
             n_taken: 0,
+            rate: 0,
+            late_ns: pace::late_ns(setup.load),
             chosen: None,
             idle: (0..setup.clients.len()).collect(),
             n_sleeping: 0,
@@ -158,6 +170,7 @@ impl<'a> Worker<'a> {
             if stop > self.stopped {
                 self.stop_at(now, stop);
             }
+            self.follow_rate(now);
             self.begin_due(now);
             self.wake_sleepers(now);
             self.tend_connections(now);

@@ -8,6 +8,7 @@ mod workload_spec;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use model::capacity::Probing;
 use model::case::{Case, ServerSource, ServerSpec};
 use model::experiment::{Experiment, Prepare};
 use model::load::Window;
@@ -151,6 +152,12 @@ fn case(
         .collect();
     let workload = workload_spec(&values, experiment, site)?;
     let window = window(&values)?;
+    if let Some(target) = workload.pace.target() {
+        Probing::of(target, window)?;
+        if workload.transactions.is_some() {
+            return Err(format!("workload.transactions is not for workload.pace = \"{}\"", workload.pace));
+        }
+    }
     let wal: WalPolicy = values["run.wal"].parse()?;
     if let Some(reason) = wal::contradiction(wal, window, &settings, site.url_keywords.is_none()) {
         return Err(reason);

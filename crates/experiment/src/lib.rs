@@ -29,6 +29,7 @@ mod room;
 #[cfg(test)]
 mod sample;
 pub mod scripts;
+mod search;
 pub mod session;
 pub mod stage;
 mod survey;

@@ -35,6 +35,7 @@ use crate::ending;
 use crate::progress::{Progress, Watch};
 use crate::room;
 use crate::scripts;
+use crate::search::Search;
 use crate::session;
 use crate::stage::{Site, Stage};
 use crate::survey;
@@ -247,7 +248,13 @@ impl OneRun<'_> {
         let mut keep = KeepWal { run: self, stage, meter: &telemetry.wal, go, detail: BTreeMap::new() };
         let sizing = record.server.as_ref().and_then(Sizing::of);
         let mut follow = Follow { writer, watch, window: self.case.window, t: 0, committed: 0 };
+        let (mut search, orders) = (Search::of(self.case, go)?, driver.orders());
         let mut on_line = |line: &DriverLine| {
+            if let Some(search) = &mut search
+                && let Some(rate_per_s) = search.line(line, unix_now())?
+            {
+                orders.rate(rate_per_s)?;
+            }
             if let Some(t) = follow.line(line)? {
                 keep.second(t, sizing)?;
             }
@@ -259,6 +266,7 @@ impl OneRun<'_> {
         observer.stop();
         let detail = keep.detail;
         let full = lock(&telemetry.wal).full.take();
+        record.search = search.map(Search::into_record);
         telemetry.into_record(record)?;
         self.conclude(record, done?, go, detail);
         if let Some(reason) = full.filter(|_| record.state == RunState::Partial) {

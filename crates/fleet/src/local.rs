@@ -111,6 +111,11 @@ impl LocalDriver {
         self.say(serde_json::to_vec(&DriveCommand::Go(unix_ns)))
     }
 
+    /// What gives the driver orders while its lines are listened to.
+    pub fn orders(&self) -> Orders {
+        Orders { lines: self.orders.clone() }
+    }
+
     /// Tells the driver to begin no more transactions and to end.
     pub fn stop(&self) -> Result<()> {
         self.say(serde_json::to_vec(&DriveCommand::Stop))
@@ -146,10 +151,7 @@ impl LocalDriver {
     }
 
     fn say(&self, json: serde_json::Result<Vec<u8>>) -> Result<()> {
-        let mut line = json.context("cannot write a line for the driver")?;
-        line.push(b'\n');
-        let _gone_driver_is_told_by_next = self.orders.send(line);
-        Ok(())
+        say_to(&self.orders, json)
     }
 
     fn receive(&mut self, timeout: Duration) -> Result<Option<DriverLine>> {
@@ -208,6 +210,19 @@ impl LocalDriver {
     }
 }
 
+/// Gives orders to a driver whose load runs. That a driver is gone is told by [`LocalDriver::next`].
+#[derive(Debug, Clone)]
+pub struct Orders {
+    lines: Sender<Vec<u8>>,
+}
+
+impl Orders {
+    /// Changes the rate of a search, transactions per second.
+    pub fn rate(&self, rate_per_s: f64) -> Result<()> {
+        say_to(&self.lines, serde_json::to_vec(&DriveCommand::Rate(rate_per_s)))
+    }
+}
+
 impl fmt::Debug for LocalDriver {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.debug_struct("LocalDriver").field("pid", &self.pid()).finish_non_exhaustive()
@@ -218,6 +233,13 @@ impl Drop for LocalDriver {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+fn say_to(orders: &Sender<Vec<u8>>, json: serde_json::Result<Vec<u8>>) -> Result<()> {
+    let mut line = json.context("cannot write a line for the driver")?;
+    line.push(b'\n');
+    let _gone_driver_is_told_by_next = orders.send(line);
+    Ok(())
 }
 
 fn start<A: AsRef<OsStr>>(program: &Path, args: impl IntoIterator<Item = A>) -> io::Result<Child> {

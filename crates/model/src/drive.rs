@@ -30,11 +30,14 @@ impl fmt::Debug for DriveOrder {
 }
 
 /// A later line to a driver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DriveCommand {
     /// Begin the load at this time, nanoseconds since the Unix epoch.
     Go(u64),
+    /// From now on, offer this many transactions per second with exponential gaps; slots that wait are skipped. Only where
+    /// the load's pace is [`crate::load::Pace::Highest`].
+    Rate(f64),
     /// Begin no more transactions, finish those in flight, report, end.
     Stop,
 }

@@ -3,6 +3,7 @@
 //! Every crate speaks in these types; none of them does anything. What a field means on disk is
 //! described in `FORMAT.md`, what a word means in the glossary of `METHODOLOGY.md`.
 
+pub mod capacity;
 pub mod case;
 pub mod drive;
 pub mod duet;

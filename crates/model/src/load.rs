@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::capacity::LatencyTarget;
 use crate::units::serde_by_text;
 use crate::words::words;
 
@@ -264,12 +265,26 @@ pub enum Pace {
         /// Mean transactions per second offered by all clients together.
         rate_per_s: f64,
     },
+    /// The highest rate that holds a latency target: a closed loop in the ramp-up, then open loops with exponential gaps
+    /// at the rates that the parent orders ([`crate::drive::DriveCommand::Rate`]).
+    Highest {
+        /// What is to be held.
+        target: LatencyTarget,
+    },
 }
 
 impl Pace {
     /// Whether a schedule, not the server, decides when transactions are due.
     pub fn is_open(self) -> bool {
         self != Pace::Closed
+    }
+
+    /// The latency target of a search for the highest rate.
+    pub fn target(self) -> Option<LatencyTarget> {
+        match self {
+            Pace::Highest { target } => Some(target),
+            Pace::Closed | Pace::Constant { .. } | Pace::Poisson { .. } => None,
+        }
     }
 }
 
@@ -281,6 +296,16 @@ impl FromStr for Pace {
         if text == "closed" {
             return Ok(Pace::Closed);
         }
+        if let Some(rest) =
+            text.strip_prefix("max").filter(|rest| rest.starts_with(char::is_whitespace) || rest.is_empty())
+        {
+            let target = rest
+                .trim()
+                .strip_prefix("with ")
+                .ok_or_else(|| format!("`{text}` needs a latency target; example: max with p99 <= 10ms"))?;
+            let target = target.parse().map_err(|error| format!("pace `{text}`: {error}"))?;
+            return Ok(Pace::Highest { target });
+        }
         let (constant, rest) = match text.strip_prefix("constant") {
             Some(rest) => (true, rest.trim()),
             None => (false, text.strip_prefix("poisson").unwrap_or(text).trim()),
@@ -291,7 +316,9 @@ impl FromStr for Pace {
                 Ok(if constant { Pace::Constant { rate_per_s } } else { Pace::Poisson { rate_per_s } })
             }
             Some(_) => Err(format!("the rate in pace `{text}` must be above 0 and at most 1e8")),
-            None => Err(format!("`{text}` is not a pace; examples: closed, 2000/s, constant 2000/s")),
+            None => Err(format!(
+                "`{text}` is not a pace; examples: closed, 2000/s, constant 2000/s, max with p99 <= 10ms"
+            )),
         }
     }
 }
@@ -302,6 +329,7 @@ impl fmt::Display for Pace {
             Pace::Closed => f.write_str("closed"),
             Pace::Constant { rate_per_s } => write!(f, "constant {rate_per_s}/s"),
             Pace::Poisson { rate_per_s } => write!(f, "{rate_per_s}/s"),
+            Pace::Highest { target } => write!(f, "max with {target}"),
         }
     }
 }

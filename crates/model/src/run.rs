@@ -53,6 +53,9 @@ pub struct RunRecord {
     /// What the driver said when it was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<Done>,
+    /// The course of a search for the highest rate, if it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<crate::capacity::SearchRecord>,
     /// Row counts that prove the data's state, by table, before the load.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rows_before: BTreeMap<String, u64>,
@@ -94,6 +97,7 @@ impl RunRecord {
             go_unix_ns: None,
             ready: None,
             done: None,
+            search: None,
             rows_before: BTreeMap::new(),
             fingerprint: None,
             rows_after: BTreeMap::new(),

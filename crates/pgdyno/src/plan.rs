@@ -8,6 +8,7 @@ use anyhow::Result;
 use experiment::obstacles::{self, Obstacle};
 use experiment::outlook::Outlook;
 use experiment::stage::{Site, data_words};
+use model::capacity::Probing;
 use model::case::{Case, ServerSource, WorkloadSpec};
 use model::plan::{Plan, RunOrder};
 use model::script::CaseData;
@@ -107,6 +108,9 @@ fn text(plan: &Plan) -> Result<String> {
             workload.pace,
             length(case),
         )?;
+        if let Some(words) = search(case) {
+            writeln!(out, "          {words}")?;
+        }
         for (name, value) in &workload.defines {
             writeln!(out, "          :{name} = {value}")?;
         }
@@ -180,6 +184,17 @@ pub(crate) fn order(plan: &Plan) -> String {
         RunOrder::Randomized => format!("{} randomized blocks", plan.repeats),
         RunOrder::Sequential => "sequence, case by case".to_string(),
     }
+}
+
+/// How the measure of a search for the highest rate is used.
+fn search(case: &Case) -> Option<String> {
+    let probing = Probing::of(case.workload.pace.target()?, case.window).ok()?;
+    Some(format!(
+        "searches in {} probes of {} s below the closed loop of its ramp-up, and confirms for {} s",
+        probing.n_probes,
+        probing.probe_s,
+        probing.end_t - probing.search_end_t
+    ))
 }
 
 /// How long a run's load is.

@@ -1,6 +1,6 @@
 // Draws the charts of the page from its data block. Words and tables are in the page already.
 //
-// The four files of the script (page.js, cases.js, factors.js, time.js) become one script element, in this order.
+// The files of the script (page.js, cases.js, factors.js, capacity.js, scalability.js, time.js) become one script element, in this order.
 'use strict';
 
 const problems = [];
@@ -90,6 +90,10 @@ function drawNamed(element, name) {
     place(element, barsOfLevel(Number(name.replace('multiple-', ''))));
   } else if (name.startsWith('spread-')) {
     place(element, poolBoxes(data.pools[Number(name.replace('spread-', ''))]));
+  } else if (name === 'usl') {
+    place(element, scalabilityCurves());
+  } else if (name.startsWith('probes-')) {
+    place(element, probesOfRun(Number(name.replace('probes-', ''))));
   } else {
     place(element, latencyByCase([name.replace('latency-', '')], true));
   }

@@ -32,6 +32,9 @@ pub(crate) fn sentence(study: &Study) -> String {
         };
     };
     let label = name(best);
+    if let Some(capacity) = crate::capacity::words(best) {
+        return format!("{label}: {capacity} - {}", best.grade.as_str());
+    }
     let lead = if study.cases.len() > 1 { format!("Highest throughput at {label}") } else { label };
     let tps = best.tps_median.map_or_else(|| "-".to_string(), format::tps);
     let mut spread = match best.n_runs {

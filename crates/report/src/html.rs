@@ -3,12 +3,14 @@
 //! Rust writes every word and table, so that the page can be read without its script; the script only draws charts
 //! from the data block. Nothing in the page may load anything: the policy names the hash of each script and style.
 
+mod capacity;
 mod data;
 mod disclosure;
 mod escape;
 mod factors;
 mod lead;
 mod panels;
+mod scalability;
 mod scripts;
 mod tables;
 mod timeline;
@@ -30,6 +32,10 @@ const SCRIPT: &str = concat!(
     include_str!("../assets/cases.js"),
     "\n",
     include_str!("../assets/factors.js"),
+    "\n",
+    include_str!("../assets/capacity.js"),
+    "\n",
+    include_str!("../assets/scalability.js"),
     "\n",
     include_str!("../assets/time.js")
 );
@@ -71,6 +77,7 @@ fn body(input: &Input, axis: &Axis) -> String {
     let mut sections = vec![
         Section { id: "findings", name: "Findings", body: lead::findings(study) },
         Section { id: "throughput", name: "Throughput", body: tables::throughput(study, axis) },
+        Section { id: "capacity", name: "Highest rate", body: capacity::section(study, axis) },
         Section { id: "factors", name: "Factors", body: factors::section(study, axis) },
         Section { id: "latency", name: "Latency", body: tables::latency(study, axis) },
         Section { id: "cases", name: "Cases", body: tables::cases(study, axis) },

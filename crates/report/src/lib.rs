@@ -4,6 +4,7 @@
 //! leaves out nothing that the analysis doubts.
 
 mod axis;
+mod capacity;
 mod comparison;
 mod condense;
 mod csv;
@@ -12,6 +13,7 @@ mod headline;
 mod html;
 mod markdown;
 mod sample;
+mod scalability;
 mod scripts;
 mod terminal;
 mod words;

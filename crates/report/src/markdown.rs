@@ -20,6 +20,9 @@ pub(crate) fn text(input: &Input) -> String {
     for line in terminal::tpcc(study) {
         text.push_str(&format!("\nTPC-C-like, {}\n", escape(&line)));
     }
+    for line in crate::capacity::lines(study).into_iter().chain(crate::scalability::lines(study)) {
+        text.push_str(&format!("\n{}\n", escape(&line)));
+    }
     text.push_str(&scripts_of_best(input));
     let groups = condense::findings(study);
     if !groups.is_empty() {

@@ -28,7 +28,9 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool) -> String {
     }
     text.push('\n');
     cases(&mut text, study, width, &paint);
-    for line in tpcc(study) {
+    for line in
+        tpcc(study).into_iter().chain(crate::capacity::lines(study)).chain(crate::scalability::lines(study))
+    {
         push_wrapped(&mut text, &paint, Style::Plain, &line, "", width);
     }
     if let Some(case) = scripts::of_best(study) {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use analysis::capacity::{Capacity, CaseCapacity, Outcome, ProbeSummary, ProbeVerdict, Rate};
 use analysis::finding::Grade;
 use analysis::summary::Study;
 use model::run::ExperimentData;
@@ -59,6 +60,49 @@ fn a_study_in_which_nothing_counts_is_drawn() {
     draws("void", &study, &data);
     study.runs.clear();
     draws("empty", &study, &data);
+}
+
+#[test]
+fn a_search_is_drawn_and_told() {
+    let (mut study, data) = synthetic::make(&Shape { clients: vec![8], ..Shape::default() });
+    for (i, run) in study.runs.iter_mut().enumerate() {
+        run.capacity = Some(search(if i == 1 { 0 } else { 5 }));
+    }
+    let rate = Rate { point: 2340.0, low: 2250.0, high: 2410.0 };
+    let target = "p99 <= 10ms".parse().unwrap();
+    study.cases[0].capacity = Some(CaseCapacity { target, rate, n_runs: 3, n_not_limiting: 0 });
+    draws("search", &study, &data);
+    let words = "highest rate with p99 <= 10ms: 2,340/s (interval 2,250 to 2,410, 3 runs)";
+    assert!(report::terminal_table(&study, 200, false).contains(words));
+    let commands = [];
+    let input = Input { study: &study, data: &data, commands: &commands, tool_version: "0.1.0" };
+    assert!(report::markdown(&input).contains("2,340/s"));
+    assert!(report::html(&input).contains("misses: transactions pile up"));
+}
+
+/// A search of so many probes.
+fn search(n_probes: u32) -> Capacity {
+    let probe = |i: u32| ProbeSummary {
+        from_s: f64::from(3 * i),
+        to_s: f64::from(3 * i + 2),
+        rate_per_s: 2000.0 + 100.0 * f64::from(i),
+        achieved_per_s: 2000.0,
+        late: 0.01,
+        latency_ns: Some(8_000_000 + 1_000_000 * u64::from(i)),
+        latency_low_ns: (i != 2).then_some(7_000_000),
+        latency_high_ns: (i != 2).then_some(19_000_000),
+        verdict: [ProbeVerdict::Holds, ProbeVerdict::Undecided, ProbeVerdict::Misses][i as usize % 3],
+        piles_up: i == 2,
+        confirms: i + 1 == n_probes,
+    };
+    let found = n_probes > 0;
+    Capacity {
+        target: "p99 <= 10ms".parse().unwrap(),
+        outcome: if found { Outcome::Found } else { Outcome::Unreachable },
+        rate: found.then_some(Rate { point: 2340.0, low: 2250.0, high: 2410.0 }),
+        ceiling_per_s: 4000.0,
+        probes: (0..n_probes).map(probe).collect(),
+    }
 }
 
 fn check(name: &str, shape: &Shape) {

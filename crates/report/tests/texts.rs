@@ -36,6 +36,9 @@ fn own_markup(page: &str) -> String {
     for source in [
         include_str!("../assets/page.js"),
         include_str!("../assets/cases.js"),
+        include_str!("../assets/factors.js"),
+        include_str!("../assets/capacity.js"),
+        include_str!("../assets/scalability.js"),
         include_str!("../assets/time.js"),
         include_str!("../assets/page.css"),
         include_str!("../assets/echarts/echarts.min.js"),

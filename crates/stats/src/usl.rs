@@ -1,6 +1,8 @@
 //! The universal scalability law: throughput over the number of clients.
 
-use crate::{finite, mean};
+use crate::bootstrap::Resampling;
+use crate::random::Random;
+use crate::{Estimate, finite, mean, median, quantile};
 
 /// The fitted law `X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1))`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -93,4 +95,79 @@ fn least_squares(rows: &[[f64; 3]], used: [bool; 3]) -> Option<[f64; 3]> {
         terms[columns[j]] = (basis[j].iter().sum::<f64>() - known) / triangle[j][j];
     }
     terms.iter().all(|term| term.is_finite()).then_some(terms)
+}
+
+/// Runs beyond one for each number of clients from which [`parameters_bootstrap`] resamples them.
+pub const BOOTSTRAP_MIN: usize = 8;
+
+/// What the law says, in figures or in their intervals.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Parameters<T> {
+    /// See [`Scalability::lambda`].
+    pub lambda: T,
+    /// See [`Scalability::sigma`].
+    pub sigma: T,
+    /// See [`Scalability::kappa`].
+    pub kappa: T,
+    /// Clients at the peak; `None` where not nearly all fits have one.
+    pub peak: Option<T>,
+    /// Throughput there.
+    pub peak_throughput: Option<T>,
+}
+
+/// Intervals of the law's parameters from numbers of clients with the throughput of their runs.
+///
+/// Bootstrap of residuals: Efron and Tibshirani, "An Introduction to the Bootstrap", 9.4. Each run is drawn anew around its
+/// level from the relative deviations of all runs from the means of theirs, widened by `sqrt(r / (r - 1))` for the mean
+/// that `r` runs gave; the law is fitted to the medians. This is the noise between runs: where the law itself is wrong,
+/// no interval tells. `None` with fewer than [`BOOTSTRAP_MIN`] runs beyond one for each level, or where the fit has no
+/// answer.
+pub fn parameters_bootstrap(
+    levels: &[(f64, &[f64])],
+    level: f64,
+    how: Resampling,
+) -> Option<Parameters<Estimate>> {
+    let spare: usize = levels.iter().map(|(_, runs)| runs.len().saturating_sub(1)).sum();
+    if spare < BOOTSTRAP_MIN || how.n == 0 {
+        return None;
+    }
+    let centres: Vec<f64> = levels
+        .iter()
+        .map(|(_, runs)| mean(&runs.iter().map(|x| x.ln()).collect::<Vec<f64>>()))
+        .collect::<Option<_>>()?;
+    let mut deviations = Vec::new();
+    for ((_, runs), centre) in levels.iter().zip(&centres).filter(|((_, runs), _)| runs.len() > 1) {
+        let r = runs.len() as f64;
+        deviations.extend(runs.iter().map(|x| (x.ln() - centre) * (r / (r - 1.0)).sqrt()));
+    }
+    let mut random = Random::new(how.seed);
+    let mut fits = Vec::with_capacity(how.n);
+    for _ in 0..how.n {
+        let mut draw = |((n, runs), centre): (&(f64, &[f64]), &f64)| {
+            let drawn: Vec<f64> =
+                runs.iter().map(|_| (centre + deviations[random.index(deviations.len())]).exp()).collect();
+            Some((*n, median(&drawn)?))
+        };
+        let points: Vec<(f64, f64)> = levels.iter().zip(&centres).map(&mut draw).collect::<Option<_>>()?;
+        fits.push(scalability(&points)?);
+    }
+    let points: Vec<(f64, f64)> =
+        levels.iter().map(|(n, runs)| Some((*n, median(runs)?))).collect::<Option<_>>()?;
+    let law = scalability(&points)?;
+    let tail = (1.0 - level) / 2.0;
+    // Where some fits have no peak, an interval of the others would be of those that happen to have one.
+    let estimate = |point: Option<f64>, of: &dyn Fn(&Scalability) -> Option<f64>| {
+        let values: Vec<f64> = fits.iter().filter_map(of).collect();
+        let most = values.len() as f64 >= (1.0 - tail) * fits.len() as f64;
+        let (low, high) = (quantile(&values, tail)?, quantile(&values, 1.0 - tail)?);
+        Some(Estimate { point: point?, low, high, level }).filter(|_| most)
+    };
+    let peak_throughput = |law: &Scalability| law.peak().map(|n| law.throughput(n));
+    Some(Parameters {
+        lambda: estimate(Some(law.lambda), &|law| Some(law.lambda))?,
+        sigma: estimate(Some(law.sigma), &|law| Some(law.sigma))?,
+        kappa: estimate(Some(law.kappa), &|law| Some(law.kappa))?,
+        peak: estimate(law.peak(), &Scalability::peak),
+        peak_throughput: estimate(peak_throughput(&law), &peak_throughput),
+    })
 }

@@ -124,6 +124,21 @@ pub const PAGES: &[Page] = &[
         "Its seconds are half of them idle, so that its throughput is about half of what its server can do.",
     ),
     page_of(
+        "target-unreachable",
+        "The probes of a search for the highest rate: share of transactions later than the target's limit at each rate.",
+        "There is no number: any load at all has more late transactions than the target allows.",
+    ),
+    page_of(
+        "target-not-limiting",
+        "The rate that was found, and the throughput of the closed loop before the first probe.",
+        "The number is the throughput that the clients reach at most; a shorter latency would hold as well.",
+    ),
+    page_of(
+        "capacity-unsure",
+        "The interval of the rate that was found, and the verdict of the probe that was to confirm it.",
+        "Another run would find another rate; differences that are smaller than the interval mean nothing.",
+    ),
+    page_of(
         "connection-lost",
         "Connections that ended before the load did, from the driver's events and totals.",
         "What remains is the throughput of fewer clients under the name of all of them.",

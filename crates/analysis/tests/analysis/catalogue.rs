@@ -15,8 +15,9 @@ fn every_rule_of_the_catalogue_is_tested_and_worded() {
         .map(|row| row.0)
         .chain(STUDY_TABLE.iter().map(|row| row.0))
         .chain(comparison::TABLE.iter().map(|row| row.0))
-        // In a test of its own there.
+        // In tests of their own there, and in `capacity.rs`.
         .chain(["not-interleaved", "took-turns", "turns-weigh"])
+        .chain(["target-unreachable", "target-not-limiting", "capacity-unsure"])
         .collect();
     let listed: BTreeSet<&str> = CATALOGUE.iter().map(|rule| rule.id).collect();
     assert_eq!(tested, listed);

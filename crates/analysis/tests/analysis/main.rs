@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop there")]
 
+mod capacity;
 mod catalogue;
 mod comparison;
 mod findings;
 mod history;
 mod numbers;
 mod quiet;
+mod scalability;
 mod tpcc;
 mod whole;

@@ -228,6 +228,7 @@ fn record(spec: RunSpec) -> RunRecord {
             ..Ready::default()
         }),
         done: None,
+        search: None,
         rows_before: BTreeMap::new(),
         fingerprint: None,
         rows_after: Default::default(),

@@ -56,7 +56,7 @@ impl Worker<'_> {
     }
 
     /// How many slots were due by `until` and are not taken.
-    fn count_backlog(&mut self, until: Nanos) {
+    pub(super) fn count_backlog(&mut self, until: Nanos) {
         let Some(counter) = &mut self.due_counter else { return };
         // A load that is stopped early has no slots after its stop.
         while counter.take(until.min(self.end)).is_some() {

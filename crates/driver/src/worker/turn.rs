@@ -311,7 +311,6 @@ impl Worker<'_> {
     }
 
     fn commit(&mut self, index: usize, now: Nanos) {
-        let limit_ns = self.setup.load.latency_limit_ns;
         let client = &mut self.setup.clients[index];
         let tally = &mut self.tally.scripts[client.script];
         let latency_ns = now - client.due;
@@ -320,9 +319,7 @@ impl Worker<'_> {
         tally.latency_moments.record(latency_ns);
         tally.service.record(now - client.started);
         client.machine.add_facts(&mut tally.facts);
-        if limit_ns.is_some_and(|limit_ns| latency_ns > limit_ns) {
-            tally.counts.late += 1;
-        }
+        tally.counts.late += u64::from(latency_ns > self.late_ns);
         if now >= self.measure.0 && now < self.measure.1 {
             client.measured += 1;
         }

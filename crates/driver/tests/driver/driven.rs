@@ -46,14 +46,25 @@ pub(crate) fn load(conninfo: &Conninfo, scripts: &[&str], n: u64) -> LoadSpec {
 /// # Errors
 /// The driver's own, if it fails.
 pub(crate) fn try_drive(load: LoadSpec) -> Result<Driven, String> {
+    try_drive_with(load, &[])
+}
+
+/// The same, with orders that follow, each so long after `go`.
+pub(crate) fn try_drive_with(load: LoadSpec, later: &[(Duration, DriveCommand)]) -> Result<Driven, String> {
     let (mut orders, input) = UnixStream::pair().unwrap();
     let order = serde_json::to_string(&DriveOrder { load, password: None }).unwrap();
     let go_unix_ns =
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + Duration::from_millis(20);
     let go = serde_json::to_string(&DriveCommand::Go(go_unix_ns.as_nanos() as u64)).unwrap();
     // The end of the input would mean to stop; so it stays open.
+    let later = later.to_vec();
     let writer = std::thread::spawn(move || {
         writeln!(orders, "{order}\n{go}").unwrap();
+        for (after, command) in later {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+            std::thread::sleep((go_unix_ns + after).saturating_sub(now));
+            writeln!(orders, "{}", serde_json::to_string(&command).unwrap()).unwrap();
+        }
         orders
     });
     let mut output = Vec::new();

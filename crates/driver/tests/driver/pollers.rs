@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use model::drive::DriveCommand;
 use model::event::EventKind;
 use model::load::{LoadSpec, OnDisconnect, PollerChoice, Protocol, Turns, Window};
 
 use crate::cluster::Cluster;
-use crate::driven::{Driven, drive, load, try_drive};
+use crate::driven::{Driven, drive, load, try_drive, try_drive_with};
 
 /// Runs the load with each poller. A kernel without io_uring must say so when it is asked for.
 fn with_each(spec: &LoadSpec, check: impl Fn(&Driven)) {
@@ -106,6 +107,26 @@ fn an_open_loop_is_on_time() {
         let lag: Duration = Duration::from_nanos(driven.latency().min as u64);
         assert!(lag < Duration::from_millis(50), "{lag:?}");
     });
+}
+
+/// A closed loop, a rate that the one client cannot keep, and one that it can: what waited for the second is skipped, so
+/// the third has nothing to catch up with.
+#[test]
+fn the_rate_of_a_search_follows_orders() {
+    let cluster = Cluster::shared();
+    let mut spec = load(&cluster.conninfo(), &["SELECT pg_sleep(0.01);"], 1);
+    spec.transactions_per_client = None;
+    spec.window = Window { ramp_up_s: 1, measure_s: 4, grace_s: 5 };
+    (spec.n_clients, spec.pace) = (1, "max with p95 <= 100ms".parse().unwrap());
+    let at = |ms: u64, rate: f64| (Duration::from_millis(ms), DriveCommand::Rate(rate));
+    let driven = try_drive_with(spec, &[at(1000, 1000.0), at(3000, 20.0)]).unwrap();
+    let counts = |t: u32| driven.intervals.iter().find(|interval| interval.t == t).unwrap().counts;
+    assert!(counts(0).committed > 20 && counts(0).late * 10 < counts(0).committed, "{:?}", counts(0));
+    assert!(counts(2).late * 10 > counts(2).committed * 9, "{:?}", counts(2));
+    let skipped = driven.done.counts.skipped;
+    assert!((1000..2500).contains(&skipped), "about 900 of each second at 1000/s: {skipped}");
+    // Five standard deviations of a Poisson count of 20.
+    assert!(counts(4).started < 45 && counts(4).late * 2 < counts(4).committed, "{:?}", counts(4));
 }
 
 #[test]

@@ -98,6 +98,11 @@ fn contradictions_are_refused() {
     check("[run]\nmeasure = \"1500ms\"", "whole number of seconds");
     check("[run]\nmeasure = \"1s\"", "too short");
     check("[workload]\nthreads = 0", "threads: 0");
+    check("[workload]\npace = \"max with p99 <= 1ms\"\n[run]\nmeasure = \"10s\"", "run.measure of 26s or more");
+    check(
+        "[workload]\npace = \"max with p99 <= 1ms\"\ntransactions = 9",
+        "transactions is not for workload.pace",
+    );
     check("[workload]\npartitions = 100000", "partitions: 100000 is not in 0..10000");
     check("[workload]\nload_streams = 0", "load_streams: not in 1..256");
     check("[workload]\nclients = [1, 2, 1]", "workload.clients: level 1 is given twice");

@@ -3,8 +3,10 @@
 use analysis::summary::{LatencySummary, Mark, RunSummary, Study};
 use serde::Serialize;
 
+use super::capacity::{self, ProbesData};
 use super::factors::{self, PoolData};
 use super::panels::{self, Panel};
+use super::scalability::{self, CurveData};
 use super::timeline;
 use crate::axis::Axis;
 use crate::sample::{self, Point};
@@ -33,6 +35,8 @@ pub(super) fn of(study: &Study, axis: &Axis) -> Data {
         runs: drawn.iter().map(|(run, panels)| RunData::of(study, axis, run, panels, limit)).collect(),
         first: timeline::first_choice(study),
         pools: factors::pools(study),
+        capacity: capacity::data(study),
+        scalability: scalability::data(study),
     }
 }
 
@@ -45,6 +49,8 @@ pub(super) struct Data {
     runs: Vec<RunData>,
     first: Option<u32>,
     pools: Vec<PoolData>,
+    capacity: Vec<ProbesData>,
+    scalability: Vec<CurveData>,
 }
 
 #[derive(Debug, Serialize)]

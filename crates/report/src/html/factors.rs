@@ -1,15 +1,15 @@
 //! The section of factors: cases in per cent of a baseline, bars by factor, one small chart for each level of the axis, growth
 //! and fall with clients, the spread over everything else, and what transactions cost.
 
-use analysis::factors::{self, Scaling};
+use analysis::factors;
 use analysis::summary::Study;
 use serde::Serialize;
 
 use super::escape::text;
 use super::tables::case_name;
-use super::{Figure, table};
+use super::{Figure, scalability, table};
 use crate::axis::{self, Axis};
-use crate::{format, words};
+use crate::format;
 
 /// More small charts than this are no overview.
 const MULTIPLES_MAX: usize = 12;
@@ -34,7 +34,7 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
     let mut html = percentages(study, axis);
     html.push_str(&bars(axis));
     html.push_str(&multiples(axis));
-    html.push_str(&scalability(study));
+    html.push_str(&scalability::panel(study));
     html.push_str(&spreads(study));
     html.push_str(&money(study, axis));
     html
@@ -107,34 +107,6 @@ fn multiples(axis: &Axis) -> String {
     }
     html.push_str("</div>\n");
     html
-}
-
-/// Growth to the peak and the fall after it.
-fn scalability(study: &Study) -> String {
-    let scaling = factors::scaling(study);
-    if scaling.is_empty() {
-        return String::new();
-    }
-    let heads =
-        ["Factors", "Fewest", "tps", "Peak", "tps", "Most", "tps", "Growth", "Drop factor after the peak"];
-    let rows: Vec<Vec<String>> = scaling.iter().map(scaling_row).collect();
-    format!(
-        "<h3>Scalability</h3><p class=\"quiet\">Growth: peak by the throughput of the fewest clients. Drop factor: peak by the \
-         throughput of the most clients; 1.00 when it never falls.</p>{}\n",
-        table("plain", &heads, &rows)
-    )
-}
-
-fn scaling_row(scaling: &Scaling) -> Vec<String> {
-    let level = |(key, level): (&String, &String)| format!("{} {level}", axis::factor_words(key));
-    let others: Vec<String> = scaling.others.iter().map(level).collect();
-    let others = if others.is_empty() { "all".to_string() } else { others.join(", ") };
-    let of = |(n_clients, tps): (u32, f64)| [words::plural(n_clients as usize, "client"), format::tps(tps)];
-    let mut row = vec![others];
-    row.extend([scaling.first, scaling.peak, scaling.last].map(of).into_iter().flatten());
-    row.push(format!("{:.2}", scaling.growth()));
-    row.push(format!("{:.2}", scaling.drop_factor()));
-    row.iter().map(|cell| text(cell)).collect()
 }
 
 /// The pools of each factor, when there are at least two to be pooled over.

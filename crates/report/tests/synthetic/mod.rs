@@ -62,7 +62,7 @@ pub(crate) fn make(shape: &Shape) -> (Study, ExperimentData) {
     if shape.troubled {
         trouble(&mut runs, &shape.title);
     }
-    let summaries = cases.iter().map(|case| summary(case, &runs)).collect();
+    let summaries: Vec<CaseSummary> = cases.iter().map(|case| summary(case, &runs)).collect();
     let data = records::of(shape, &plan, &runs);
     let findings = vec![note(
         "closed-loop",
@@ -70,7 +70,17 @@ pub(crate) fn make(shape: &Shape) -> (Study, ExperimentData) {
         "Offer a rate (pace = \"2000/s\") to see the latency that users would see.",
     )];
     let partial = shape.troubled.then(|| "1 of the runs was cut off: interrupted by SIGINT".to_string());
-    (Study { plan, cases: summaries, runs, findings, partial }, data)
+    (
+        Study {
+            plan,
+            scalability: analysis::scalability::of_cases(&summaries),
+            cases: summaries,
+            runs,
+            findings,
+            partial,
+        },
+        data,
+    )
 }
 
 fn cases(shape: &Shape) -> Vec<Case> {
@@ -203,6 +213,7 @@ fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSu
         scripts: Vec::new(),
         statements: statements(shape, service_ns, n, random),
         tpcc: None,
+        capacity: None,
         resources: resources(shape, tps, clients),
         series: series(shape, length_s, tps, checkpoint, random),
         seconds,
@@ -346,6 +357,7 @@ fn summary(case: &Case, runs: &[RunSummary]) -> CaseSummary {
         scripts: Vec::new(),
         statements: of_case.first().map(|run| run.statements.clone()).unwrap_or_default(),
         tpcc: None,
+        capacity: None,
         grade: if tps.is_empty() { Grade::Void } else { Grade::of(all) },
         findings,
         tps,

@@ -74,6 +74,7 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
         violations_before: Default::default(),
         violations_after: Default::default(),
         survey: None,
+        search: None,
         rows_before: [
             ("pgbench_accounts", 10_000_000),
             ("pgbench_tellers", 1000),

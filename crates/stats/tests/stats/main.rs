@@ -1,5 +1,6 @@
 //! The functions against figures computed with numpy and scipy (`vectors.py`), and on samples that are too small.
 
+mod capacity;
 mod inference;
 mod inference_vectors;
 mod simulation;

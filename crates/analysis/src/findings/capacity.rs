@@ -1,0 +1,80 @@
+//! Findings about the search for the highest rate that holds a latency target.
+
+use super::words::{figure, percent};
+use super::{Rule, RunContext};
+use crate::capacity::{Outcome, ProbeVerdict};
+use crate::finding::{Finding, Severity};
+
+pub(super) const TARGET_UNREACHABLE: Rule = Rule {
+    id: "target-unreachable",
+    title: "No rate held the latency target",
+    severity: "Void when the search ends below the lowest rate that it offers, 2 % of the closed loop's throughput",
+    source: "design: below so little load a rate says nothing about the server's capacity",
+    advice: "Ask for a longer latency or a lower percentile, and look at what makes single transactions slow.",
+};
+
+pub(super) fn target_unreachable(context: &RunContext) -> Option<Finding> {
+    let capacity = context.summary.capacity.as_ref().filter(|one| one.outcome == Outcome::Unreachable)?;
+    let lowest = capacity.probes.iter().min_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s))?;
+    let late = percent(lowest.late);
+    let rate = figure(lowest.rate_per_s);
+    let evidence =
+        format!("{} was missed at every rate; at {rate} per second {late} were late", capacity.target);
+    Some(TARGET_UNREACHABLE.finds(Severity::Void, evidence))
+}
+
+pub(super) const TARGET_NOT_LIMITING: Rule = Rule {
+    id: "target-not-limiting",
+    title: "Throughput is the limit, not the latency target",
+    severity: "Note when the rate that was found is 97 % or more of the closed loop's throughput",
+    source: "design: a closed loop of the same clients is the most that they can offer",
+    advice: "Ask for a shorter latency, or use more clients, if the server has room for them.",
+};
+
+pub(super) fn target_not_limiting(context: &RunContext) -> Option<Finding> {
+    let capacity = context.summary.capacity.as_ref().filter(|one| one.outcome == Outcome::NotLimiting)?;
+    let evidence = format!(
+        "{} holds at {} per second, and the closed loop reached no more than {}",
+        capacity.target,
+        figure(capacity.rate?.point),
+        figure(capacity.ceiling_per_s)
+    );
+    Some(TARGET_NOT_LIMITING.finds(Severity::Note, evidence))
+}
+
+/// Half of the interval, as a share of the rate, from which a rate is called unsure.
+const UNSURE_SHARE: f64 = 0.1;
+
+pub(super) const CAPACITY_UNSURE: Rule = Rule {
+    id: "capacity-unsure",
+    title: "The highest rate is not known well",
+    severity: "Doubt when half of its interval is more than 10 % of it, or the probe that was to confirm it missed the \
+               target beyond chance",
+    source: "Watson and Pelli 1983, Kontsevich and Tyler 1999: the interval is that of the search, see stats::Threshold; \
+             10 % is our convention",
+    advice: "Measure longer: probes become more and longer; and see to it that nothing else uses the machine.",
+};
+
+pub(super) fn capacity_unsure(context: &RunContext) -> Option<Finding> {
+    let capacity = context.summary.capacity.as_ref()?;
+    let rate = capacity.rate?;
+    let missed = capacity.probes.iter().find(|probe| probe.confirms && probe.verdict == ProbeVerdict::Misses);
+    let share = 0.5 * (rate.high - rate.low) / rate.point;
+    let evidence = match missed {
+        _ if share > UNSURE_SHARE => format!(
+            "the interval is {} to {} per second, {} of {} either way",
+            figure(rate.low),
+            figure(rate.high),
+            percent(share),
+            figure(rate.point)
+        ),
+        Some(probe) => format!(
+            "{:.0} s at {} per second were to confirm it and had {} late",
+            probe.to_s - probe.from_s,
+            figure(probe.rate_per_s),
+            percent(probe.late)
+        ),
+        None => return None,
+    };
+    Some(CAPACITY_UNSURE.finds(Severity::Doubt, evidence))
+}

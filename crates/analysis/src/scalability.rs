@@ -1,0 +1,183 @@
+//! The universal scalability law, fitted to how throughput goes with the number of clients.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use stats::bootstrap::Resampling;
+use stats::usl::{Parameters, parameters_bootstrap};
+use stats::{Estimate, scalability};
+
+use crate::factors::CLIENTS;
+use crate::summary::CaseSummary;
+
+/// Fewest numbers of clients: the law has three parameters, so it goes through any three points, and only a fourth can
+/// contradict it.
+pub const LEVELS_MIN: usize = 4;
+/// A fit that explains less of the variance than this is no description.
+const EXPLAINED_MIN: f64 = 0.8;
+/// A median that the law misses by more than this share is told.
+const OFF_TOLD: f64 = 0.1;
+/// Resampled fits, and the seed of their random numbers: a report says the same each time.
+const RESAMPLING: Resampling = Resampling { n: 1000, seed: 1 };
+/// Level of the intervals.
+const LEVEL: f64 = 0.95;
+/// Points of the drawn curve.
+const CURVE_POINTS: usize = 60;
+
+/// Throughput over clients, all other factors held, and the law through it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Scalability {
+    /// The levels of the other factors, by key.
+    pub others: BTreeMap<String, String>,
+    /// Clients and median throughput, per second.
+    pub points: Vec<(u32, f64)>,
+    /// The law, if it describes the points.
+    pub fit: Option<Fit>,
+    /// What the fit does not tell, or why there is none, in words.
+    pub remarks: Vec<String>,
+}
+
+/// The fitted law `X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1))`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Fit {
+    /// Throughput of one client, per second.
+    pub lambda: Figure,
+    /// Share of the work that is done one after the other.
+    pub sigma: Figure,
+    /// Cost of keeping clients in step.
+    pub kappa: Figure,
+    /// Clients at which throughput is highest; none where the law never falls.
+    pub peak_clients: Option<Figure>,
+    /// Throughput there, per second.
+    pub peak_tps: Option<Figure>,
+    /// Share of the variance of the medians that the law explains.
+    pub explained: f64,
+    /// The median that it misses by most: clients, and law over median minus one.
+    pub worst: (u32, f64),
+    /// Points of the curve: clients and throughput.
+    pub curve: Vec<(f64, f64)>,
+}
+
+/// A figure with the interval that holds the true one with 95 %, where there are runs enough for one.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Figure {
+    /// The figure.
+    pub point: f64,
+    /// Both ends of the interval.
+    pub interval: Option<(f64, f64)>,
+}
+
+/// The fits for each combination of the other factors, in the order of the plan; empty unless clients vary.
+pub fn of_cases(cases: &[CaseSummary]) -> Vec<Scalability> {
+    let mut groups: Vec<(BTreeMap<String, String>, Vec<&CaseSummary>)> = Vec::new();
+    for case in cases.iter().filter(|case| case.tps_median.is_some_and(|tps| tps > 0.0)) {
+        let mut others = case.case.levels.clone();
+        if others.remove(CLIENTS).is_none() {
+            continue;
+        }
+        match groups.iter_mut().find(|(known, _)| *known == others) {
+            Some((_, group)) => group.push(case),
+            None => groups.push((others, vec![case])),
+        }
+    }
+    groups
+        .into_iter()
+        .filter(|(_, group)| group.len() > 1)
+        .map(|(others, group)| of_group(others, group))
+        .collect()
+}
+
+fn of_group(others: BTreeMap<String, String>, mut group: Vec<&CaseSummary>) -> Scalability {
+    group.sort_by_key(|case| case.case.workload.n_clients);
+    let points: Vec<(u32, f64)> =
+        group.iter().filter_map(|case| Some((case.case.workload.n_clients, case.tps_median?))).collect();
+    let runs: Vec<(f64, &[f64])> =
+        group.iter().map(|case| (f64::from(case.case.workload.n_clients), case.tps.as_slice())).collect();
+    let (fit, remarks) = match fit(&points, &runs) {
+        Ok((fit, remarks)) => (Some(fit), remarks),
+        Err(reason) => (None, vec![reason]),
+    };
+    Scalability { others, points, fit, remarks }
+}
+
+/// The law through the medians, with what it does not tell.
+///
+/// # Errors
+/// In words, why there is none.
+fn fit(points: &[(u32, f64)], runs: &[(f64, &[f64])]) -> Result<(Fit, Vec<String>), String> {
+    if points.len() < LEVELS_MIN {
+        return Err(format!(
+            "no law fitted: {} numbers of clients, and any {} fit it; measure {LEVELS_MIN} or more",
+            points.len(),
+            LEVELS_MIN - 1
+        ));
+    }
+    let medians: Vec<(f64, f64)> = points.iter().map(|(n, tps)| (f64::from(*n), *tps)).collect();
+    let law = scalability(&medians).ok_or("no law fitted: the medians have none that is above zero")?;
+    let off = |(n, tps): &(u32, f64)| (*n, law.throughput(f64::from(*n)) / tps - 1.0);
+    let worst = points.iter().map(off).max_by(|a, b| a.1.abs().total_cmp(&b.1.abs())).unwrap_or((0, 0.0));
+    if law.explained < EXPLAINED_MIN {
+        return Err(format!(
+            "no law fitted: it would explain {:.0} % of the differences between the medians, and be {:.0} % off at {}",
+            100.0 * law.explained.max(0.0),
+            100.0 * worst.1.abs(),
+            clients(worst.0)
+        ));
+    }
+    let resampled = parameters_bootstrap(runs, LEVEL, RESAMPLING);
+    let figure = |point: f64, of: fn(&Parameters<Estimate>) -> Option<Estimate>| {
+        let interval = resampled.as_ref().and_then(of).map(|estimate| (estimate.low, estimate.high));
+        Figure { point, interval }
+    };
+    let (first, last) = (medians[0].0, medians[medians.len() - 1].0);
+    let peak = law.peak();
+    let fit = Fit {
+        lambda: figure(law.lambda, |all| Some(all.lambda)),
+        sigma: figure(law.sigma, |all| Some(all.sigma)),
+        kappa: figure(law.kappa, |all| Some(all.kappa)),
+        peak_clients: peak.map(|n| figure(n, |all| all.peak)),
+        peak_tps: peak.map(|n| figure(law.throughput(n), |all| all.peak_throughput)),
+        explained: law.explained,
+        worst,
+        curve: curve(&law, first, peak.map_or(last, |peak| last.max(peak.min(2.0 * last)))),
+    };
+    Ok((fit, remarks(&law, worst, last, resampled.is_some())))
+}
+
+fn remarks(law: &stats::Scalability, worst: (u32, f64), last: f64, has_intervals: bool) -> Vec<String> {
+    let mut remarks = Vec::new();
+    match law.peak() {
+        None => remarks.push(
+            "no peak: kappa is at its bound of 0, throughput does not fall within what was measured"
+                .to_string(),
+        ),
+        Some(peak) if peak > last => remarks
+            .push(format!("the peak lies beyond the {last:.0} clients that were measured: an extrapolation")),
+        Some(_) => {}
+    }
+    if worst.1.abs() > OFF_TOLD {
+        remarks.push(format!(
+            "the law is {:.0} % {} the median of {}: it does not describe that part",
+            100.0 * worst.1.abs(),
+            if worst.1 > 0.0 { "above" } else { "below" },
+            clients(worst.0)
+        ));
+    }
+    if !has_intervals {
+        remarks.push(format!(
+            "no intervals: fewer than {} runs beyond one for each number of clients",
+            stats::usl::BOOTSTRAP_MIN
+        ));
+    }
+    remarks
+}
+
+fn clients(n: u32) -> String {
+    if n == 1 { "1 client".to_string() } else { format!("{n} clients") }
+}
+
+/// Evenly spaced on a logarithmic axis.
+fn curve(law: &stats::Scalability, first: f64, last: f64) -> Vec<(f64, f64)> {
+    let step = (last / first).ln() / (CURVE_POINTS - 1) as f64;
+    (0..CURVE_POINTS).map(|i| first * (step * i as f64).exp()).map(|n| (n, law.throughput(n))).collect()
+}

@@ -1,0 +1,115 @@
+//! Searches for the highest rate: what is read out of their probes, and the findings about them.
+
+use analysis::capacity::{Outcome, ProbeVerdict};
+use analysis::finding::{Finding, Grade};
+use analysis::study;
+use analysis::summary::{RunSummary, Study};
+use model::capacity::{Probe, SearchRecord};
+use model::interval::Counts;
+use model::load::Pace;
+use model::run::RunData;
+
+use crate::quiet;
+
+/// A probe of three seconds: its rate, and the share of its transactions that was late.
+type Probed = (f64, f64);
+
+/// A run whose seconds from the ramp-up on are such probes, and then one of nine seconds that confirms.
+fn searched(number: u32, ceiling_per_s: f64, probes: &[Probed], confirming: Probed) -> RunData {
+    let mut data = quiet::run(number);
+    let pace: Pace = "max with p99 <= 10ms".parse().unwrap();
+    data.record.load.as_mut().unwrap().pace = pace;
+    data.record.case.workload.pace = pace;
+    let mut from_t = quiet::WINDOW.ramp_up_s;
+    let mut kept = Vec::new();
+    for (i, probed) in probes.iter().chain([&confirming]).enumerate() {
+        let confirms = i == probes.len();
+        let to_t = from_t + if confirms { 9 } else { 3 };
+        kept.push(Probe { rate_per_s: probed.0, from_t, to_t, confirms });
+        for interval in data.intervals.iter_mut().filter(|interval| (from_t..to_t).contains(&interval.t)) {
+            let n = probed.0 as u64;
+            let late = (probed.0 * probed.1).round() as u64;
+            interval.counts = Counts { due: n, started: n, committed: n, late, ..Counts::default() };
+        }
+        from_t = to_t;
+    }
+    let target = pace.target().unwrap();
+    data.record.search = Some(SearchRecord { target, ceiling_per_s, probe_s: 3, probes: kept });
+    quiet::finish(&mut data);
+    data
+}
+
+const STEEP: [Probed; 6] =
+    [(5000.0, 1.0), (2500.0, 0.0005), (3600.0, 0.2), (3000.0, 0.006), (3200.0, 0.02), (3050.0, 0.008)];
+
+fn explained(data: RunData) -> RunSummary {
+    study(&quiet::experiment(1, vec![data])).runs.into_iter().next().unwrap()
+}
+
+fn about_search(run: &RunSummary) -> Vec<&Finding> {
+    let ids = ["target-unreachable", "target-not-limiting", "capacity-unsure"];
+    run.findings.iter().filter(|finding| ids.contains(&finding.id)).collect()
+}
+
+#[test]
+fn the_rate_is_between_the_probes_that_held_and_those_that_missed() {
+    let run = explained(searched(1, 8000.0, &STEEP, (3080.0, 0.009)));
+    let capacity = run.capacity.as_ref().unwrap();
+    let rate = capacity.rate.unwrap();
+    assert_eq!(capacity.outcome, Outcome::Found);
+    assert!((3030.0..3200.0).contains(&rate.point), "{rate:?}");
+    assert!(
+        2700.0 < rate.low && rate.low < rate.point && rate.point < rate.high && rate.high < 3400.0,
+        "{rate:?}"
+    );
+    let verdicts: Vec<ProbeVerdict> = capacity.probes.iter().map(|probe| probe.verdict).collect();
+    use ProbeVerdict::{Holds, Misses, Undecided};
+    assert_eq!(verdicts, [Misses, Holds, Misses, Holds, Misses, Holds, Undecided]);
+    assert_eq!(run.tps, Some(rate.point), "the throughput of a search is the rate that it found");
+    assert_eq!((run.measured_s, run.counts.committed), (9.0, 9 * 3080), "only the confirming seconds count");
+    let first = &capacity.probes[0];
+    assert_eq!((first.from_s, first.to_s, first.late, first.achieved_per_s), (5.0, 8.0, 1.0, 5000.0));
+    assert!(first.latency_ns.unwrap() > 9_000_000, "{first:?}");
+    assert_eq!(about_search(&run), Vec::<&Finding>::new());
+}
+
+#[test]
+fn what_a_search_cannot_tell_is_a_finding() {
+    let id = |data: RunData| {
+        let run = explained(data);
+        about_search(&run).iter().map(|finding| finding.id).collect::<Vec<_>>().join(" ")
+    };
+    let never: Vec<Probed> = [4000.0, 1000.0, 400.0, 160.0, 160.0, 160.0].map(|rate| (rate, 0.5)).to_vec();
+    let run = explained(searched(1, 8000.0, &never, (160.0, 0.5)));
+    assert_eq!((run.tps, run.grade), (None, Grade::Void));
+    assert_eq!(about_search(&run)[0].id, "target-unreachable");
+    let always =
+        [(4000.0, 0.0), (6000.0, 0.0), (7500.0, 0.0), (7900.0, 0.006), (8200.0, 0.5), (8000.0, 0.008)];
+    assert_eq!(id(searched(1, 8000.0, &always, (7950.0, 0.008))), "target-not-limiting");
+    let vague = [(4000.0, 1.0), (1500.0, 0.0), (2500.0, 1.0), (1800.0, 0.06), (2200.0, 0.0), (1900.0, 1.0)];
+    assert_eq!(id(searched(1, 8000.0, &vague, (1900.0, 0.0))), "capacity-unsure");
+    let run = explained(searched(1, 8000.0, &STEEP, (3080.0, 0.02)));
+    let found = about_search(&run);
+    assert!(found[0].evidence.contains("were to confirm it and had 2.0 % late"), "{found:?}");
+}
+
+#[test]
+fn a_case_has_the_median_of_its_runs_with_an_interval() {
+    let of = |n: u32| -> Study {
+        let run = |i: u32| {
+            let scale = 1.0 + 0.01 * f64::from(i);
+            let scaled = STEEP.map(|(rate, late)| (rate * scale, late));
+            searched(i, 8000.0, &scaled, (3080.0 * scale, 0.009))
+        };
+        study(&quiet::experiment(n, (1..=n).map(run).collect()))
+    };
+    let three = of(3);
+    let capacity = three.cases[0].capacity.as_ref().unwrap();
+    let rates: Vec<_> = three.runs.iter().filter_map(|run| run.capacity.as_ref()?.rate).collect();
+    assert_eq!((capacity.n_runs, capacity.rate.point), (3, rates[1].point));
+    assert_eq!((capacity.rate.low, capacity.rate.high), (rates[0].low, rates[2].high));
+    let seven = of(7);
+    let capacity = seven.cases[0].capacity.as_ref().unwrap();
+    let ends: Vec<f64> = seven.cases[0].tps.clone();
+    assert!(ends[0] <= capacity.rate.low && capacity.rate.high <= ends[6], "{capacity:?} of {ends:?}");
+}

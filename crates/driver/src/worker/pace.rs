@@ -1,0 +1,51 @@
+//! The rate of a search, which the parent changes while the load runs.
+
+use std::sync::atomic::Ordering;
+
+use model::load::{LoadSpec, Pace};
+
+use super::Worker;
+use crate::clock::Nanos;
+use crate::schedule::Schedule;
+
+/// From which latency on transactions are late, nanoseconds: the limit of the load, or that of its target.
+pub(super) fn late_ns(load: &LoadSpec) -> Nanos {
+    load.latency_limit_ns.or(load.pace.target().map(|target| target.limit_ns)).unwrap_or(Nanos::MAX)
+}
+
+impl Worker<'_> {
+    /// Offers the rate that was ordered last from now on. The first order ends a closed loop: clients take slots when
+    /// their transactions have ended.
+    #[inline]
+    pub(super) fn follow_rate(&mut self, now: Nanos) {
+        let ordered = self.setup.rate.load(Ordering::Relaxed);
+        if ordered != self.rate {
+            self.change_rate(now, ordered);
+        }
+    }
+
+    fn change_rate(&mut self, now: Nanos, ordered: u64) {
+        self.rate = ordered;
+        self.skip_waiting(now);
+        let setup = &mut self.setup;
+        // Goes on where the last rate stopped: the same gaps again would not be independent of them.
+        let prng = match setup.schedule.take() {
+            Some(schedule) => schedule.into_prng(),
+            None => setup.throttle.clone(),
+        };
+        let pace = Pace::Poisson { rate_per_s: f64::from_bits(ordered) };
+        setup.schedule = Schedule::new(pace, setup.share, prng, now, setup.end);
+        self.due_counter = setup.schedule.clone();
+    }
+
+    /// Slots that wait belong to a rate that is no longer offered: what is offered next must not wait behind them. Which
+    /// script each would have run is not decided; the first one stands for them.
+    fn skip_waiting(&mut self, now: Nanos) {
+        self.count_backlog(now);
+        let counts = &mut self.tally.scripts[0].counts;
+        counts.due += self.backlog;
+        counts.skipped += self.backlog;
+        self.backlog = 0;
+        self.n_taken = 0;
+    }
+}

@@ -1,0 +1,149 @@
+//! The section on the search for the highest rate: what each case holds, and each probe of each run.
+
+use analysis::capacity::{Capacity, ProbeSummary, ProbeVerdict};
+use analysis::summary::{CaseSummary, RunSummary, Study};
+use serde::Serialize;
+
+use super::escape::text;
+use super::tables::case_name;
+use super::{Figure, table};
+use crate::axis::Axis;
+use crate::{capacity, format, words};
+
+/// The probes of one run, for its chart.
+#[derive(Debug, Serialize)]
+pub(super) struct ProbesData {
+    /// Number of the run.
+    run: u32,
+    /// Percentile that was judged: `p99`.
+    percentile: String,
+    /// Its limit, milliseconds.
+    limit_ms: f64,
+    /// Lower end, point and upper end of the rate that was found.
+    found: Option<[f64; 3]>,
+    probes: Vec<ProbeData>,
+}
+
+#[derive(Debug, Serialize)]
+struct ProbeData {
+    rate: f64,
+    ms: f64,
+    /// Interval of the percentile, milliseconds, where there is one.
+    range: Option<[f64; 2]>,
+    verdict: &'static str,
+    confirms: bool,
+}
+
+/// All searches of a study.
+pub(super) fn data(study: &Study) -> Vec<ProbesData> {
+    searched(study)
+        .map(|(run, capacity)| ProbesData {
+            run: run.run,
+            percentile: format!("p{}", capacity.target.percentile),
+            limit_ms: capacity.target.limit_ns as f64 / 1e6,
+            found: capacity.rate.map(|rate| [rate.low, rate.point, rate.high]),
+            probes: capacity.probes.iter().filter_map(ProbeData::of).collect(),
+        })
+        .collect()
+}
+
+impl ProbeData {
+    fn of(probe: &ProbeSummary) -> Option<ProbeData> {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        Some(ProbeData {
+            rate: probe.rate_per_s,
+            ms: ms(probe.latency_ns?),
+            range: probe.latency_low_ns.zip(probe.latency_high_ns).map(|(low, high)| [ms(low), ms(high)]),
+            verdict: probe.verdict.as_str(),
+            confirms: probe.confirms,
+        })
+    }
+}
+
+fn searched(study: &Study) -> impl Iterator<Item = (&RunSummary, &Capacity)> {
+    study.runs.iter().filter_map(|run| Some((run, run.capacity.as_ref()?)))
+}
+
+/// The section; empty where nothing was searched.
+pub(super) fn section(study: &Study, axis: &Axis) -> String {
+    if searched(study).next().is_none() {
+        return String::new();
+    }
+    let rows: Vec<Vec<String>> = study.cases.iter().map(|case| case_row(study, axis, case)).collect();
+    let heads = ["Case", "Target", "Highest rate", "Interval", "Runs", "Closed loop, at most"];
+    let mut html = format!(
+        "<p class=\"quiet\">Transactions per second, at random moments, of which the latency from when each was due keeps the \
+         target. The interval is that of 95 %.</p>{}\n",
+        table("plain", &heads, &rows)
+    );
+    for (run, capacity) in searched(study) {
+        html.push_str(&of_run(run, capacity));
+    }
+    html
+}
+
+fn case_row(study: &Study, axis: &Axis, case: &CaseSummary) -> Vec<String> {
+    let of_case: Vec<&Capacity> =
+        searched(study).filter(|(run, _)| run.case == case.case.id).map(|(_, capacity)| capacity).collect();
+    let target = of_case.first().map_or(String::new(), |capacity| capacity.target.to_string());
+    let ceiling = of_case.iter().map(|capacity| capacity.ceiling_per_s).reduce(f64::max);
+    let ceiling = ceiling.map_or("-".to_string(), |ceiling| format!("{}/s", format::tps(ceiling)));
+    let [rate, interval] = match &case.capacity {
+        Some(found) => [format!("{}/s", format::tps(found.rate.point)), capacity::interval(found)],
+        None => ["none".to_string(), "-".to_string()],
+    };
+    let rest = [target, rate, interval.replace("interval ", ""), case.n_runs.to_string(), ceiling];
+    std::iter::once(case_name(axis, case)).chain(rest.iter().map(|cell| text(cell))).collect()
+}
+
+fn of_run(run: &RunSummary, capacity: &Capacity) -> String {
+    let name = format!("p{}", capacity.target.percentile);
+    let heads = ["Seconds", "Offered", "Ended", "Late", name.as_str(), "Interval", "Verdict"];
+    let rows: Vec<Vec<String>> = capacity.probes.iter().map(probe_row).collect();
+    let title = format!("Run {}: {} probes", run.run, capacity.probes.len());
+    let found = match capacity.rate {
+        Some(rate) => format!(
+            "{}/s ({} to {}) of at most {}/s",
+            format::tps(rate.point),
+            format::tps(rate.low),
+            format::tps(rate.high),
+            format::tps(capacity.ceiling_per_s)
+        ),
+        None => "no rate holds the target".to_string(),
+    };
+    let note = format!(
+        "{name} in ms over the rate offered, log scale; ring: confirms; lines: {} and {found}",
+        capacity.target
+    );
+    if capacity.probes.iter().all(|probe| probe.latency_ns.is_none()) {
+        return format!("<p class=\"quiet\">{}: {}.</p>\n", text(&title), text(&found));
+    }
+    let id = format!("probes-{}", run.run);
+    Figure { id: &id, title: &title, note: &note, height: "mid", table: &table("plain", &heads, &rows) }
+        .html()
+}
+
+fn probe_row(probe: &ProbeSummary) -> Vec<String> {
+    let ms = |ns: Option<u64>| ns.map_or("-".to_string(), |ns| format!("{} ms", format::ms(ns as f64)));
+    let interval = match (probe.latency_low_ns, probe.latency_high_ns) {
+        (Some(low), Some(high)) => format!("{} to {}", format::ms(low as f64), ms(Some(high))),
+        _ => "-".to_string(),
+    };
+    let verdict = match probe.verdict {
+        ProbeVerdict::Misses if probe.piles_up => "misses: transactions pile up".to_string(),
+        verdict => verdict.as_str().to_string(),
+    };
+    let last = if probe.confirms { format!("{verdict} (confirms)") } else { verdict };
+    [
+        format!("{:.0} to {:.0}", probe.from_s, probe.to_s),
+        format!("{}/s", format::tps(probe.rate_per_s)),
+        format!("{}/s", format::tps(probe.achieved_per_s)),
+        format::percent(probe.late),
+        ms(probe.latency_ns),
+        interval,
+        words::one_line(&last),
+    ]
+    .iter()
+    .map(|cell| text(cell))
+    .collect()
+}

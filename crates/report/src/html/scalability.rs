@@ -1,0 +1,128 @@
+//! The scalability panel: growth to the peak and the fall after it, and the law that is fitted to them.
+
+use analysis::factors::{self, Scaling};
+use analysis::scalability::{Figure as Number, Fit, Scalability};
+use analysis::summary::Study;
+use serde::Serialize;
+
+use super::escape::text;
+use super::{Figure, table};
+use crate::scalability::others;
+use crate::{axis, format, sample, words};
+
+/// More curves than this are a tangle.
+const CURVES_MAX: usize = 8;
+
+/// One curve of the chart.
+#[derive(Debug, Serialize)]
+pub(super) struct CurveData {
+    name: String,
+    /// Clients and median throughput.
+    points: Vec<(u32, f64)>,
+    /// The law, if it was fitted.
+    curve: Vec<(f64, f64)>,
+    /// Clients and throughput at its peak.
+    peak: Option<(f64, f64)>,
+}
+
+/// The curves of a study.
+pub(super) fn data(study: &Study) -> Vec<CurveData> {
+    let drawn = study.scalability.iter().filter(|one| one.points.len() > 1).take(CURVES_MAX);
+    drawn
+        .map(|one| CurveData {
+            name: others(one),
+            points: one.points.clone(),
+            curve: one
+                .fit
+                .iter()
+                .flat_map(|fit| &fit.curve)
+                .map(|point| (point.0, rounded(point.1)))
+                .collect(),
+            peak: one.fit.as_ref().and_then(|fit| Some((fit.peak_clients?.point, fit.peak_tps?.point))),
+        })
+        .collect()
+}
+
+fn rounded(x: f64) -> f64 {
+    sample::rounded(x).unwrap_or(x)
+}
+
+/// The panel; empty unless clients vary.
+pub(super) fn panel(study: &Study) -> String {
+    let scaling = factors::scaling(study);
+    if scaling.is_empty() {
+        return String::new();
+    }
+    let heads =
+        ["Factors", "Fewest", "tps", "Peak", "tps", "Most", "tps", "Growth", "Drop factor after the peak"];
+    let rows: Vec<Vec<String>> = scaling.iter().map(scaling_row).collect();
+    format!(
+        "<h3>Scalability</h3><p class=\"quiet\">Growth: peak by the throughput of the fewest clients. Drop factor: peak by the \
+         throughput of the most clients; 1.00 when it never falls.</p>{}\n{}",
+        table("plain", &heads, &rows),
+        law(study)
+    )
+}
+
+fn scaling_row(scaling: &Scaling) -> Vec<String> {
+    let level = |(key, level): (&String, &String)| format!("{} {level}", axis::factor_words(key));
+    let others: Vec<String> = scaling.others.iter().map(level).collect();
+    let others = if others.is_empty() { "all".to_string() } else { others.join(", ") };
+    let of = |(n_clients, tps): (u32, f64)| [words::plural(n_clients as usize, "client"), format::tps(tps)];
+    let mut row = vec![others];
+    row.extend([scaling.first, scaling.peak, scaling.last].map(of).into_iter().flatten());
+    row.push(format!("{:.2}", scaling.growth()));
+    row.push(format!("{:.2}", scaling.drop_factor()));
+    row.iter().map(|cell| text(cell)).collect()
+}
+
+/// The fitted law: chart, table, and what it does not tell.
+fn law(study: &Study) -> String {
+    if study.scalability.iter().all(|one| one.points.len() < 2) {
+        return String::new();
+    }
+    let heads = ["Factors", "λ, tps", "σ", "κ", "Peak, clients", "Peak, tps", "Explained", "Worst miss"];
+    let rows: Vec<Vec<String>> =
+        study.scalability.iter().filter_map(|one| Some(fit_row(one, one.fit.as_ref()?))).collect();
+    let parameters = if rows.is_empty() { String::new() } else { table("plain", &heads, &rows) };
+    let remarks: String = study
+        .scalability
+        .iter()
+        .flat_map(|one| one.remarks.iter().map(move |remark| (one, remark)))
+        .map(|(one, remark)| format!("<li>{}: {}</li>", text(&others(one)), text(remark)))
+        .collect();
+    let note = "dots: medians; line: X(n) = λ n / (1 + σ (n − 1) + κ n (n − 1)), the universal scalability law; ring: its peak";
+    let figure = Figure {
+        id: "usl",
+        title: "Throughput by clients and the fitted law",
+        note,
+        height: "tall",
+        table: "",
+    };
+    let remarks = if remarks.is_empty() { remarks } else { format!("<ul class=\"quiet\">{remarks}</ul>\n") };
+    format!("{}{parameters}\n{remarks}", figure.html())
+}
+
+fn fit_row(one: &Scalability, fit: &Fit) -> Vec<String> {
+    let with = |number: &Number, words: fn(f64) -> String| match number.interval {
+        Some((low, high)) => format!("{} ({} to {})", words(number.point), words(low), words(high)),
+        None => words(number.point),
+    };
+    let of = |number: Option<Number>, words: fn(f64) -> String| {
+        number.map_or("none".to_string(), |number| with(&number, words))
+    };
+    let (n, off) = fit.worst;
+    [
+        others(one),
+        with(&fit.lambda, format::tps),
+        with(&fit.sigma, format::significant),
+        with(&fit.kappa, format::significant),
+        of(fit.peak_clients, format::significant),
+        of(fit.peak_tps, format::tps),
+        format::percent(fit.explained),
+        format!("{:+.1} % at {}", 100.0 * off, words::plural(n as usize, "client")),
+    ]
+    .iter()
+    .map(|cell| text(cell))
+    .collect()
+}
