@@ -5,6 +5,7 @@
 
 mod differences;
 mod duet;
+mod wording;
 
 use model::run::{ExperimentData, RunData};
 use serde::Serialize;

@@ -163,7 +163,7 @@ fn among_several_cases_a_difference_must_pass_holms_correction() {
 /// Finding, weight, words, and what must be disturbed in ten pairs for it.
 pub(crate) type Disturb = fn(&mut ExperimentData);
 pub(crate) const TABLE: &[(&str, Severity, &str, Disturb)] = &[
-    ("undeclared-difference", Severity::Void, "data checksums: false and true", |data| {
+    ("undeclared-difference", Severity::Void, "data checksums: off and on", |data| {
         each_b(data, |run| run.record.server.as_mut().unwrap().data_checksums = true);
     }),
     ("undeclared-difference", Severity::Void, "setting fsync: on and off", |data| {

@@ -72,6 +72,7 @@ pub(super) fn prepare(args: &CompareArgs, pairs: impl Fn(u32) -> Pairs) -> Resul
     let load_s = a.plan.cases.first().map_or(0, |case| case.window.load_s());
     let plan = pairs::plan((a.plan, changes(&args.a)?), (b.plan, changes(&args.b)?), pairs(load_s));
     let plan = plan.map_err(anyhow::Error::msg)?;
+    job::expect_possible(&plan, &servers)?;
     let job = Job::begin(plan, &experiment_toml, servers, args.output.as_deref())?;
     job::end_in_time(format!("what was measured is in {}", job.dir.path().display()));
     Ok(job)
