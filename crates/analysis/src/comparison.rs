@@ -5,6 +5,7 @@
 
 mod differences;
 mod duet;
+mod sample;
 mod wording;
 
 use model::run::{ExperimentData, RunData};
@@ -13,6 +14,7 @@ use stats::{Comparison, Design};
 
 pub use differences::Difference;
 pub use duet::compare_duet;
+pub use sample::Sample;
 
 use crate::case::counts;
 use crate::finding::{Finding, Grade};
@@ -118,6 +120,8 @@ pub struct FigureComparison {
     pub b_median: Option<f64>,
     /// The comparison; `None` with too few pairs.
     pub result: Option<Ratio>,
+    /// What it was made of.
+    pub sample: Sample,
 }
 
 /// A ratio with its interval, and what follows.
@@ -313,6 +317,10 @@ impl<'a> Samples<'a> {
             a_median: medians(&self.a),
             b_median: medians(&self.b),
             result: result.map(|(comparison, p)| ratio(figure, comparison, p)),
+            sample: match pairing {
+                Pairing::Blocks | Pairing::Slices => Sample::of_blocks(figure, &self.a, &self.b),
+                Pairing::None => Sample::of_runs(figure, &self.a, &self.b),
+            },
         }
     }
 

@@ -18,6 +18,7 @@ mod screen;
 mod secrets;
 mod server_cmd;
 mod setup;
+mod shell;
 mod signals;
 mod spot;
 

@@ -1,5 +1,7 @@
 //! The report for an issue or a chat: headline, table of cases, findings, host and server.
 
+pub(crate) mod comparison;
+
 use model::run::RunRecord;
 
 use crate::condense::{self, FindingGroup};

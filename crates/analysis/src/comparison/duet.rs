@@ -3,22 +3,24 @@
 use model::duet::{Duet, SlicePair};
 use stats::Design;
 
-use super::{CaseComparison, Figure, FigureComparison, Pairing, Pairs, Ratio, Side, assemble, ratio};
+use super::{
+    CaseComparison, Figure, FigureComparison, Pairing, Pairs, Ratio, Sample, Side, assemble, ratio, sample,
+};
 
 /// Compares B with A by the slices that each had; `margin` is a share ([`super::MARGIN`]).
 ///
 /// The order within each pair was drawn by lot, so that under equal servers B over A is as likely up as down by the same
 /// share, whatever happens to the machine: all that the signed rank test asks.
 pub fn compare_duet(a: Side, b: Side, duet: &Duet, margin: f64) -> CaseComparison {
-    let counted_s = f64::from(duet.slicing.slice_ms - duet.slicing.guard_ms) / 1000.0;
     let median = |of: fn(&SlicePair) -> u64| {
-        stats::median(&duet.pairs.iter().map(|pair| of(pair) as f64 / counted_s).collect::<Vec<f64>>())
+        stats::median(&duet.pairs.iter().map(|pair| sample::slice_tps(duet, of(pair))).collect::<Vec<f64>>())
     };
     let throughput = FigureComparison {
         figure: Figure::Throughput,
         a_median: median(|pair| pair.a),
         b_median: median(|pair| pair.b),
         result: of_logs(duet, SlicePair::log_ratio, margin),
+        sample: Sample::of_slices(duet),
     };
     let carry_over = of_logs(duet, SlicePair::log_second_over_first, margin);
     let n_pairs = duet.pairs.len();

@@ -3,6 +3,7 @@
 use analysis::summary::{LatencySummary, Mark, RunSummary, Study};
 use serde::Serialize;
 
+use super::comparison::RatioData;
 use super::factors::{self, PoolData};
 use super::panels::{self, Panel};
 use super::timeline;
@@ -16,7 +17,7 @@ const MAX_POINTS: usize = 2000;
 const MAX_POINTS_PAGE: usize = 400_000;
 
 /// The data of the page.
-pub(super) fn of(study: &Study, axis: &Axis) -> Data {
+pub(super) fn of(study: &Study, axis: &Axis, comparisons: Vec<RatioData>) -> Data {
     let drawn: Vec<(&RunSummary, Vec<Panel>)> =
         study.runs.iter().filter(|run| !run.seconds.is_empty()).map(|run| (run, panels::of(run))).collect();
     let n_lines: usize = drawn.iter().flat_map(|(_, panels)| panels).map(|panel| panel.lines.len()).sum();
@@ -33,6 +34,21 @@ pub(super) fn of(study: &Study, axis: &Axis) -> Data {
         runs: drawn.iter().map(|(run, panels)| RunData::of(study, axis, run, panels, limit)).collect(),
         first: timeline::first_choice(study),
         pools: factors::pools(study),
+        comparisons,
+    }
+}
+
+/// The data of a page that draws comparisons only.
+pub(super) fn of_ratios(comparisons: Vec<RatioData>) -> Data {
+    let axis = AxisData { title: String::new(), levels: Vec::new(), numeric: false, groups: Vec::new() };
+    Data {
+        axis,
+        cases: Vec::new(),
+        points: Vec::new(),
+        runs: Vec::new(),
+        first: None,
+        pools: Vec::new(),
+        comparisons,
     }
 }
 
@@ -45,6 +61,7 @@ pub(super) struct Data {
     runs: Vec<RunData>,
     first: Option<u32>,
     pools: Vec<PoolData>,
+    comparisons: Vec<RatioData>,
 }
 
 #[derive(Debug, Serialize)]

@@ -1,5 +1,6 @@
 //! Studies made up from a formula and a seed, for tests and for looking at the page. No number here was measured.
 
+mod compared;
 mod records;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use analysis::summary::{
     CaseSummary, ErrorSummary, LatencySummary, Mark, Resources, RunSummary, Second, Series, StatementSummary,
     Study,
 };
+pub(crate) use compared::comparisons;
 use model::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::experiment::Prepare;
 use model::interval::Counts;
