@@ -342,6 +342,7 @@ fn summary(case: &Case, runs: &[RunSummary]) -> CaseSummary {
         n_runs: of_case.len(),
         tps_median: stats::median(&tps),
         tps_cv: cv,
+        variation: Default::default(),
         latency: of_case.first().and_then(|run| run.latency),
         service: of_case.first().and_then(|run| run.service),
         scripts: Vec::new(),
