@@ -5,6 +5,8 @@ mod check;
 mod clean;
 mod cli;
 mod compare;
+#[cfg(test)]
+mod documents;
 mod explain;
 mod finding;
 mod history;

@@ -42,6 +42,7 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String 
     if let Some(floor) = floor {
         lines.push(noise_floor(floor));
     }
+    lines.extend(beside(case).into_iter().map(|(what, value)| format!("{what}: {value}")));
     if let Some(ratio) = &case.carry_over {
         lines.push(format!(
             "second slice of a pair against the first: {} ({}); near 0 unless a turn weighs on the next",
@@ -122,6 +123,27 @@ pub(crate) fn value(figure: Figure, value: Option<f64>) -> String {
         (Figure::Throughput, Some(tps)) => format!("{} tps", format::tps(tps)),
         (_, Some(ns)) => format!("{} ms", format::ms(ns)),
     }
+}
+
+/// What stands beside the verdict: its name, and the change with its interval.
+pub(crate) fn beside(case: &CaseComparison) -> Vec<(String, String)> {
+    let mut told = Vec::new();
+    if let Some(ratio) = &case.beside.per_cpu_s {
+        let change = format!("{} ({})", signed(ratio.ratio - 1.0), interval(ratio));
+        told.push(("transactions per CPU second of the server".to_string(), change));
+    }
+    if let Some(adjusted) = &case.beside.without_foreign_cpu {
+        let low = signed(adjusted.low - 1.0);
+        let change = format!(
+            "{} ({} to {}); not the verdict; foreign CPU explains {:.0} % of what varies between pairs",
+            signed(adjusted.ratio - 1.0),
+            low.trim_end_matches(" %"),
+            signed(adjusted.high - 1.0),
+            100.0 * adjusted.explained
+        );
+        told.push(("throughput, adjusted for foreign CPU (control variate)".to_string(), change));
+    }
+    told
 }
 
 /// The change with its interval, and the verdict in few words.
@@ -220,6 +242,7 @@ mod tests {
                 sample: analysis::comparison::Sample::default(),
             }],
             carry_over: None,
+            beside: Default::default(),
             declared: Vec::new(),
             undeclared: Vec::new(),
             findings: Vec::new(),

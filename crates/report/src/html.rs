@@ -14,6 +14,7 @@ mod scripts;
 mod tables;
 mod timeline;
 mod tpcc;
+mod variation;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -173,6 +174,7 @@ fn sections(input: &Input, axis: &Axis) -> Vec<Section> {
         Section { id: "factors", name: "Factors", body: factors::section(study, axis) },
         Section { id: "latency", name: "Latency", body: tables::latency(study, axis) },
         Section { id: "cases", name: "Cases", body: tables::cases(study, axis) },
+        Section { id: "variation", name: "Variation", body: variation::section(study, axis) },
         Section { id: "tpcc", name: "TPC-C", body: tpcc::section(study, axis) },
         Section { id: "time", name: "Over time", body: timeline::section(study, axis) },
         Section { id: "scripts", name: "Scripts", body: scripts::section(study, axis) },

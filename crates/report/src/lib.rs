@@ -14,6 +14,7 @@ mod markdown;
 mod sample;
 mod scripts;
 mod terminal;
+mod variation;
 mod words;
 
 use analysis::comparison::CaseComparison;

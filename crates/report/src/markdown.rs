@@ -5,7 +5,7 @@ pub(crate) mod comparison;
 use model::run::RunRecord;
 
 use crate::condense::{self, FindingGroup};
-use crate::{Input, format, headline, scripts, terminal, words};
+use crate::{Input, format, headline, scripts, terminal, variation, words};
 
 /// The whole text.
 pub(crate) fn text(input: &Input) -> String {
@@ -21,6 +21,11 @@ pub(crate) fn text(input: &Input) -> String {
     text.push_str(&cases(input));
     for line in terminal::tpcc(study) {
         text.push_str(&format!("\nTPC-C-like, {}\n", escape(&line)));
+    }
+    let spreads = variation::lines(&study.cases);
+    if !spreads.is_empty() {
+        text.push_str("\n### Variation\n\n");
+        spreads.iter().for_each(|line| text.push_str(&format!("- {}\n", escape(line))));
     }
     text.push_str(&scripts_of_best(input));
     let groups = condense::findings(study);

@@ -4,7 +4,8 @@ use model::duet::{Duet, SlicePair};
 use stats::Design;
 
 use super::{
-    CaseComparison, Figure, FigureComparison, Pairing, Pairs, Ratio, Sample, Side, assemble, ratio, sample,
+    Beside, CaseComparison, Figure, FigureComparison, Pairing, Pairs, Ratio, Sample, Side, assemble, ratio,
+    sample,
 };
 
 /// Compares B with A by the slices that each had; `margin` is a share ([`super::MARGIN`]).
@@ -24,7 +25,14 @@ pub fn compare_duet(a: Side, b: Side, duet: &Duet, margin: f64) -> CaseCompariso
     };
     let carry_over = of_logs(duet, SlicePair::log_second_over_first, margin);
     let n_pairs = duet.pairs.len();
-    let design = Pairs { pairing: Pairing::Slices, n_pairs, without_figure: Vec::new(), margin, carry_over };
+    let design = Pairs {
+        pairing: Pairing::Slices,
+        n_pairs,
+        without_figure: Vec::new(),
+        margin,
+        carry_over,
+        beside: Beside::default(),
+    };
     assemble(a, b, design, vec![throughput])
 }
 

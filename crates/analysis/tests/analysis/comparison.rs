@@ -17,7 +17,7 @@ use model::server::Setting;
 use crate::quiet::{self, event, set_committed};
 
 /// Two cases in so many blocks; runs of case 2 commit `effect` times as much.
-fn pairs(n: u32, effect: f64) -> ExperimentData {
+pub(crate) fn pairs(n: u32, effect: f64) -> ExperimentData {
     let mut data = quiet::experiment(n, Vec::new());
     let other = |name: &str, id: u32| Case {
         levels: [("server.settings.wal_compression".to_string(), name.to_string())].into(),

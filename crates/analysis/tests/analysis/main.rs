@@ -9,4 +9,5 @@ mod history;
 mod numbers;
 mod quiet;
 mod tpcc;
+mod variation;
 mod whole;

@@ -100,6 +100,10 @@ pub(super) fn pairs(input: &ComparisonInput) -> String {
             html.push_str(&format!("<h3>{}</h3>", text(&words::one_line(&case.a))));
         }
         html.push_str(&figures_table(case));
+        for (what, value) in comparison::beside(case) {
+            let line = format!("Beside the verdict: {what}: {value}.");
+            html.push_str(&format!("<p class=\"quiet\">{}</p>\n", text(&line)));
+        }
         let drawn: Vec<&FigureComparison> =
             case.figures.iter().filter(|figure| is_drawn(case, figure)).collect();
         let (leading, others): (Vec<&FigureComparison>, Vec<_>) =

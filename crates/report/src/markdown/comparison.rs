@@ -56,6 +56,9 @@ fn of_case(case: &CaseComparison) -> String {
         let seen = comparison::percent(detectable);
         text.push_str(&format!("- Smallest difference that this would have seen: {seen}\n"));
     }
+    for (what, value) in comparison::beside(case) {
+        text.push_str(&format!("- {}: {value}\n", words::capital(&what)));
+    }
     let listed = |word: &str, list: &[Difference]| {
         let line = |d: &Difference| {
             let [what, a, b] = [&d.what, &d.a, &d.b].map(|part| escape(&words::one_line(part)));
