@@ -9,7 +9,7 @@ use crate::findings::{self, CaseContext};
 use crate::run::Explained;
 use crate::seconds::Distributions;
 use crate::summary::{CaseSummary, RunSummary};
-use crate::tpcc;
+use crate::{tpcc, variation};
 
 /// Whether a run counts in its case: it went to its planned end, and no finding voids it.
 pub(crate) fn counts(run: &RunSummary) -> bool {
@@ -38,6 +38,7 @@ pub(crate) fn summarize(
         tps_median: stats::median(&tps),
         tps_cv: stats::cv(&tps),
         tps,
+        variation: variation::of_case(runs),
         latency: sums.latency.summary(),
         service: sums.service.summary(),
         scripts: sums.script_summaries(counting.iter().map(|run| run.summary.measured_s).sum()),

@@ -3,15 +3,20 @@
 //! Runs of one experiment are paired by block. The verdict is that of `stats::compare_pairs`; what else differs between
 //! A and B is in `differences`, and what casts doubt on the comparison is a finding like any other.
 
+mod beside;
 mod differences;
 mod duet;
+mod sample;
+mod wording;
 
 use model::run::{ExperimentData, RunData};
 use serde::Serialize;
 use stats::{Comparison, Design};
 
+pub use beside::{Adjusted, Beside};
 pub use differences::Difference;
 pub use duet::compare_duet;
+pub use sample::Sample;
 
 use crate::case::counts;
 use crate::finding::{Finding, Grade};
@@ -117,6 +122,8 @@ pub struct FigureComparison {
     pub b_median: Option<f64>,
     /// The comparison; `None` with too few pairs.
     pub result: Option<Ratio>,
+    /// What it was made of.
+    pub sample: Sample,
 }
 
 /// A ratio with its interval, and what follows.
@@ -176,6 +183,8 @@ pub struct CaseComparison {
     /// Of a duet: the second slice of a pair over the first, which is 1 unless one side's turn weighs on the next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carry_over: Option<Ratio>,
+    /// What stands beside the verdict.
+    pub beside: Beside,
     /// Differences that the experiment asked for.
     pub declared: Vec<Difference>,
     /// Other differences.
@@ -229,8 +238,12 @@ fn compare_case(a: Side, b: Side, margin: f64) -> CaseComparison {
     let figures = Figure::ALL.map(|figure| samples.compare(figure, pairing, design, margin));
     let (of_a, of_b) = samples.logs(lead(a), pairing);
     let n_pairs = of_a.len().min(of_b.len());
-    let pairs =
-        Pairs { pairing, n_pairs, without_figure: samples.without_figure(), margin, carry_over: None };
+    let beside = match pairing {
+        Pairing::Blocks => beside::beside(&samples.a, &samples.b, margin, design),
+        Pairing::Slices | Pairing::Rounds | Pairing::None => Beside::default(),
+    };
+    let without_figure = samples.without_figure();
+    let pairs = Pairs { pairing, n_pairs, without_figure, margin, carry_over: None, beside };
     assemble(a, b, pairs, figures.to_vec())
 }
 
@@ -254,11 +267,12 @@ struct Pairs {
     margin: f64,
     /// See [`CaseComparison::carry_over`].
     carry_over: Option<Ratio>,
+    beside: Beside,
 }
 
 /// A comparison of these figures, with what else differs and what that means.
 fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureComparison>) -> CaseComparison {
-    let Pairs { pairing, n_pairs, without_figure, margin, carry_over } = pairs;
+    let Pairs { pairing, n_pairs, without_figure, margin, carry_over, beside } = pairs;
     let (declared, undeclared) = differences::between(a, b);
     let context = ComparisonContext {
         a,
@@ -280,6 +294,7 @@ fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureComparison>) -> C
         lead: lead(a),
         figures,
         carry_over,
+        beside,
         declared,
         undeclared,
         grade: Grade::of(&findings),
@@ -319,6 +334,10 @@ impl<'a> Samples<'a> {
             a_median: medians(&self.a),
             b_median: medians(&self.b),
             result: result.map(|(comparison, p)| ratio(figure, comparison, p)),
+            sample: match pairing {
+                Pairing::Blocks | Pairing::Slices | Pairing::Rounds => Sample::of_blocks(figure, &self.a, &self.b),
+                Pairing::None => Sample::of_runs(figure, &self.a, &self.b),
+            },
         }
     }
 

@@ -23,6 +23,7 @@ pub mod summary;
 mod timeline;
 pub mod tpcc;
 mod usage;
+pub mod variation;
 
 pub use histogram::HistogramSum;
 pub use study::study;

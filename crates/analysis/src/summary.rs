@@ -11,6 +11,7 @@ use crate::capacity::{Capacity, CaseCapacity};
 use crate::finding::{Finding, Grade};
 use crate::scalability::Scalability;
 use crate::tpcc::TpccSummary;
+use crate::variation::Variation;
 
 /// An experiment, explained.
 #[derive(Debug, Clone, Serialize)]
@@ -45,6 +46,8 @@ pub struct CaseSummary {
     pub tps_median: Option<f64>,
     /// Coefficient of variation of `tps` (standard deviation over mean); `None` below two runs.
     pub tps_cv: Option<f64>,
+    /// How much `tps` varies, and where that comes from.
+    pub variation: Variation,
     /// Latency over all runs that count, from added histograms.
     pub latency: Option<LatencySummary>,
     /// Service time likewise.

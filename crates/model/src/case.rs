@@ -98,6 +98,24 @@ impl ServerSource {
     }
 }
 
+impl fmt::Display for ServerSource {
+    /// As people say it. Of a server by URL only who connects to what, not how.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            ServerSource::Version(version) => write!(f, "PostgreSQL {version}"),
+            ServerSource::BinDir(dir) => write!(f, "binaries in {}", dir.display()),
+            ServerSource::Source { tree, revision: Some(revision) } => {
+                write!(f, "built from `{tree}` at {revision}")
+            }
+            ServerSource::Source { tree, revision: None } => write!(f, "built from `{tree}`"),
+            ServerSource::Url(keywords) => {
+                let of = |key: &str| keywords.get(key).map(String::as_str).unwrap_or_default();
+                write!(f, "{}@{}:{}/{}", of("user"), of("host"), of("port"), of("dbname"))
+            }
+        }
+    }
+}
+
 /// The load of a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadSpec {

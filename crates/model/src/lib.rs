@@ -5,6 +5,7 @@
 
 pub mod capacity;
 pub mod case;
+pub mod comparison;
 pub mod drive;
 pub mod duet;
 pub mod event;

@@ -287,6 +287,10 @@ pub(crate) struct CompareArgs {
     /// Directory of the results, new or empty [default: results/DATE-compare-XXXX].
     #[arg(short, long, value_name = "DIR", conflicts_with = "results")]
     pub(crate) output: Option<PathBuf>,
+    /// Where the page of a comparison of results goes: a directory (report.html and report.md), or a file that ends in
+    /// .html or .md. What is measured now has its page with its results.
+    #[arg(long, value_name = "DIR|FILE", requires = "results")]
+    pub(crate) report: Option<PathBuf>,
     /// Drop tables of the same names that pgdyno did not make, and data of another scale.
     #[arg(long, conflicts_with = "results")]
     pub(crate) replace: bool,
@@ -297,7 +301,7 @@ pub(crate) struct CompareArgs {
 
 const COMPARE_HELP: &str = "\
 Examples:
-  pgdyno compare results/monday results/tuesday
+  pgdyno compare results/monday results/tuesday --report monday-tuesday.html
   pgdyno compare results/versions:1 results/versions:3
   pgdyno compare --a server.version=15 --b server.version=18 --time 20min
   pgdyno compare --b server.settings.wal_compression=on --fail-on slower

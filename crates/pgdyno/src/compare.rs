@@ -3,15 +3,15 @@
 mod duet;
 mod floor;
 mod measure;
+pub(crate) mod page;
 
 use std::path::{Path, PathBuf};
 
-use analysis::comparison::{self, CaseComparison, Pairing, Side, Verdict};
+use analysis::comparison::{self, CaseComparison, Side, Verdict};
 use analysis::finding::Grade;
 use analysis::summary::Study;
 use anyhow::{Context, Result, bail};
 use model::run::ExperimentData;
-use server::Cache;
 
 use crate::cli::{CompareArgs, FailOn};
 use crate::{Exit, print, say};
@@ -26,13 +26,14 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Exit> {
 }
 
 /// An experiment, read and explained.
+#[derive(Clone)]
 pub(crate) struct Explained {
     pub(crate) data: ExperimentData,
     pub(crate) study: Study,
 }
 
 impl Explained {
-    fn read(dir: &Path) -> Result<Explained> {
+    pub(crate) fn read(dir: &Path) -> Result<Explained> {
         let data = store::load_experiment(dir)?;
         let study = analysis::study(&data);
         Ok(Explained { data, study })
@@ -49,20 +50,28 @@ fn stored(results: &[String], args: &CompareArgs) -> Result<Exit> {
     let first = Explained::read(&targets[0].dir)?;
     if let ([only], Some(duet)) = (&targets[..], store::read_duet(&targets[0].dir)?) {
         let (a, b) = of_one(&first, only)?;
-        return finish(&[comparison::compare_duet(a, b, &duet, args.margin)], &first.data, args);
+        let comparisons = [comparison::compare_duet(a, b, &duet, args.margin)];
+        page::write_asked(args, &comparisons, &[page::Source::of(&first, only)])?;
+        return finish(&comparisons, &first.data, args);
     }
     let is_same = |target: &Target| target.dir.canonicalize().ok() == targets[0].dir.canonicalize().ok();
-    let comparisons = match targets.get(1) {
-        None => compare_sides(&[of_one(&first, &targets[0])?], args),
+    let of_first = page::Source::of(&first, &targets[0]);
+    let sides = match targets.get(1) {
+        None => of_one(&first, &targets[0])?,
         Some(second) if is_same(second) => {
             let [a, b] = [&targets[0], second].map(|target| target.case_of(&first.data));
-            compare_sides(&[(first.side(a?), first.side(b?))], args)
+            (first.side(a?), first.side(b?))
         }
         Some(second) => {
             let other = Explained::read(&second.dir)?;
-            compare_sides(&of_two((&first, &targets[0]), (&other, second))?, args)
+            let comparisons = compare_sides(&of_two((&first, &targets[0]), (&other, second))?, args);
+            page::write_asked(args, &comparisons, &[of_first, page::Source::of(&other, second)])?;
+            return finish(&comparisons, &first.data, args);
         }
     };
+    let comparisons = compare_sides(&[sides], args);
+    let cases = [sides.0.case, sides.1.case];
+    page::write_asked(args, &comparisons, &[page::Source { cases: Some(cases), ..of_first }])?;
     finish(&comparisons, &first.data, args)
 }
 
@@ -76,10 +85,7 @@ pub(crate) fn finish(
     data: &ExperimentData,
     args: &CompareArgs,
 ) -> Result<Exit> {
-    // That of whole runs says nothing of slices.
-    let is_duet = comparisons.iter().any(|case| matches!(case.pairing, Pairing::Slices | Pairing::Rounds));
-    let cache = Cache::default_location()?;
-    let floor = if is_duet { None } else { floor::last(&cache, data) };
+    let floor = floor::of_host(comparisons, data)?;
     if args.json {
         let value = serde_json::json!({ "comparisons": comparisons, "noise_floor": floor });
         print(&format!("{}\n", serde_json::to_string_pretty(&value)?))?;

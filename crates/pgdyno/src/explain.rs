@@ -10,7 +10,13 @@ use model::run::ExperimentData;
 use report::Input;
 
 use crate::cli::ReportArgs;
-use crate::{Exit, print, say};
+use crate::compare::{self, Explained};
+use crate::{Exit, print, say, shell};
+
+/// The page of a report.
+pub(crate) const HTML: &str = "report.html";
+/// Its short form.
+pub(crate) const MARKDOWN: &str = "report.md";
 
 /// Explains each directory.
 pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
@@ -28,14 +34,24 @@ pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
 pub(crate) fn write_reports(dir: &Path) -> Result<(ExperimentData, Study, PathBuf)> {
     let data = store::load_experiment(dir)?;
     let study = analysis::study(&data);
-    let commands = [format!("pgdyno run {}", dir.join(store::names::EXPERIMENT).display())];
+    let html = dir.join(HTML);
+    store::write_whole(&dir.join("runs.csv"), report::runs_csv(&study).as_bytes())?;
+    if data.plan.is_comparison {
+        let explained = Explained { data, study };
+        compare::page::write_own(dir, &explained)?;
+        return Ok((explained.data, explained.study, html));
+    }
+    let commands = [run_again(dir)];
     let input =
         Input { study: &study, data: &data, commands: &commands, tool_version: env!("CARGO_PKG_VERSION") };
-    let html = dir.join("report.html");
     store::write_whole(&html, report::html(&input).as_bytes())?;
-    store::write_whole(&dir.join("report.md"), report::markdown(&input).as_bytes())?;
-    store::write_whole(&dir.join("runs.csv"), report::runs_csv(&study).as_bytes())?;
+    store::write_whole(&dir.join(MARKDOWN), report::markdown(&input).as_bytes())?;
     Ok((data, study, html))
+}
+
+/// The command that makes the experiment of a directory again.
+pub(crate) fn run_again(dir: &Path) -> String {
+    shell::command(&["pgdyno".into(), "run".into(), dir.join(store::names::EXPERIMENT).display().to_string()])
 }
 
 /// Writes the report of one directory and prints its table, or its study as JSON.

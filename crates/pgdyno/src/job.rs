@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use experiment::conduct::Order;
 use experiment::copies;
 use experiment::progress::Watch;
@@ -97,6 +97,23 @@ impl Job {
         screen.close();
         Ok(result)
     }
+}
+
+/// Nothing is begun that is known to fail later.
+///
+/// # Errors
+/// With all that is known, and what to do.
+pub(crate) fn expect_possible(plan: &Plan, servers: &[Conninfo]) -> Result<()> {
+    // A single server by URL is looked at when it is taken over, before anything is changed there.
+    let is_one_by_url = plan.cases.windows(2).all(|pair| pair[0].server.source == pair[1].server.source)
+        && plan.cases.iter().all(|case| case.server.target.is_none() && !case.server.source.is_embedded());
+    if is_one_by_url {
+        return Ok(());
+    }
+    let obstacles = plan::obstacles(plan, servers)?;
+    let problems: Vec<String> = obstacles.iter().map(|obstacle| plan::words(plan, obstacle)).collect();
+    ensure!(problems.is_empty(), "{}", problems.join("\npgdyno: error: "));
+    Ok(())
 }
 
 /// Sees to it that a process which was asked to stop ends within half a minute. Values of the operating system are put

@@ -5,6 +5,8 @@ mod check;
 mod clean;
 mod cli;
 mod compare;
+#[cfg(test)]
+mod documents;
 mod explain;
 mod finding;
 mod history;
@@ -18,6 +20,7 @@ mod screen;
 mod secrets;
 mod server_cmd;
 mod setup;
+mod shell;
 mod signals;
 mod spot;
 

@@ -9,11 +9,10 @@ use experiment::obstacles::{self, Obstacle};
 use experiment::outlook::Outlook;
 use experiment::stage::{Site, data_words};
 use model::capacity::Probing;
-use model::case::{Case, ServerSource, WorkloadSpec};
+use model::case::{Case, WorkloadSpec};
 use model::plan::{Plan, RunOrder};
 use model::script::CaseData;
 use server::Cache;
-use server::build::Source;
 use wire::Conninfo;
 use workload::Program;
 
@@ -67,6 +66,9 @@ pub(crate) fn most_clients(plan: &Plan) -> u32 {
 pub(crate) fn words(plan: &Plan, obstacle: &Obstacle) -> String {
     match obstacle.cases.as_slice() {
         cases if cases.len() == plan.cases.len() => obstacle.reason.clone(),
+        [case] if plan.is_comparison => {
+            format!("{}: {}", if *case == 1 { "A" } else { "B" }, obstacle.reason)
+        }
         [case] => format!("case {case}: {}", obstacle.reason),
         cases => {
             let numbers: Vec<String> = cases.iter().map(u32::to_string).collect();
@@ -240,20 +242,10 @@ fn data(workload: &WorkloadSpec) -> String {
 }
 
 fn server(case: &Case) -> String {
-    let place = match &case.server.source {
-        ServerSource::Version(version) => format!("PostgreSQL {version}"),
-        ServerSource::BinDir(dir) => format!("binaries in {}", dir.display()),
-        ServerSource::Source { tree, revision } => {
-            format!("built from {}", server::build::words(&Source { tree, revision: revision.as_deref() }))
-        }
-        ServerSource::Url(keywords) => {
-            let of = |key: &str| keywords.get(key).map(String::as_str).unwrap_or_default();
-            format!("{}@{}:{}/{}", of("user"), of("host"), of("port"), of("dbname"))
-        }
-    };
+    let place = &case.server.source;
     match &case.server.target {
         Some(target) => format!("{}: {place}", target.name),
-        None => place,
+        None => place.to_string(),
     }
 }
 

@@ -9,7 +9,6 @@ use store::ExperimentDir;
 
 use crate::cli::RunArgs;
 use crate::job::{self, Job, Terms};
-use crate::setup::Asked;
 use crate::{Exit, explain, plan, print, say, setup, signals, spot};
 
 /// Runs the experiment that `args` ask for.
@@ -37,24 +36,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
 
 fn begun(args: &RunArgs) -> Result<Job> {
     let asked = setup::ask(&args.experiment)?;
-    expect_possible(args, &asked)?;
-    Job::begin(asked.plan, &asked.experiment_toml, asked.servers, args.output.as_deref())
-}
-
-/// Nothing is begun that needs consent, or that is known to fail later.
-fn expect_possible(args: &RunArgs, asked: &Asked) -> Result<()> {
-    let plan = &asked.plan;
-    if let Some(why) = plan::outlook(plan).asks_consent(plan.runs.len()).filter(|_| !args.yes) {
+    if let Some(why) = plan::outlook(&asked.plan).asks_consent(asked.plan.runs.len()).filter(|_| !args.yes) {
         bail!("{why}; look at it with pgdyno plan, and give --yes if it is meant");
     }
-    // A single server by URL is looked at when it is taken over, before anything is changed there.
-    if !asked.servers.is_empty() && plan.cases.iter().all(|case| case.server.target.is_none()) {
-        return Ok(());
-    }
-    let obstacles = plan::obstacles(plan, &asked.servers)?;
-    let problems: Vec<String> = obstacles.iter().map(|obstacle| plan::words(plan, obstacle)).collect();
-    ensure!(problems.is_empty(), "{}", problems.join("\npgdyno: error: "));
-    Ok(())
+    job::expect_possible(&asked.plan, &asked.servers)?;
+    Job::begin(asked.plan, &asked.experiment_toml, asked.servers, args.output.as_deref())
 }
 
 /// An experiment that was cut off, with its plan, order and seeds as they were.

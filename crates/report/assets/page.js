@@ -1,6 +1,7 @@
 // Draws the charts of the page from its data block. Words and tables are in the page already.
 //
-// The files of the script (page.js, cases.js, factors.js, capacity.js, scalability.js, time.js) become one script element, in this order.
+// The files of the script (page.js, cases.js, factors.js, capacity.js, scalability.js, time.js, compare.js) become one script element,
+// in this order.
 'use strict';
 
 const problems = [];
@@ -88,6 +89,8 @@ function drawNamed(element, name) {
     place(element, barsByLevel());
   } else if (name.startsWith('multiple-')) {
     place(element, barsOfLevel(Number(name.replace('multiple-', ''))));
+  } else if (name.startsWith('ratio-')) {
+    place(element, ratioPlot(name));
   } else if (name.startsWith('spread-')) {
     place(element, poolBoxes(data.pools[Number(name.replace('spread-', ''))]));
   } else if (name === 'usl') {

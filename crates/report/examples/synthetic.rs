@@ -44,6 +44,18 @@ fn main() -> std::io::Result<()> {
             },
         ),
     ];
+    let compared = Shape {
+        versions: strings(&["15", "18"]),
+        clients: vec![8],
+        repeats: 12,
+        window: (5, 20),
+        title: "version 18 against version 15".to_string(),
+        ..Shape::default()
+    };
+    let (study, data) = synthetic::make(&compared);
+    for (name, page) in synthetic::comparisons(&study, &data) {
+        std::fs::write(directory.join(format!("{name}.html")), page)?;
+    }
     for (name, shape) in shapes {
         let (study, data) = synthetic::make(&shape);
         let commands = strings(&["pgdyno run synthetic.toml --seed 7340125"]);

@@ -3,7 +3,7 @@
 use analysis::comparison::{CaseComparison, Figure, FigureComparison, Pairing, Ratio, Verdict};
 use analysis::finding::Severity;
 
-use crate::{format, words};
+use crate::{ComparisonInput, format, words};
 
 /// What an A/A comparison on this host could see.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -42,6 +42,7 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String 
     if let Some(floor) = floor {
         lines.push(noise_floor(floor));
     }
+    lines.extend(beside(case).into_iter().map(|(what, value)| format!("{what}: {value}")));
     if let Some(ratio) = &case.carry_over {
         lines.push(format!(
             "second slice of a pair against the first: {} ({}); near 0 unless a turn weighs on the next",
@@ -70,7 +71,7 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String 
 }
 
 /// The verdict in one line.
-fn verdict(case: &CaseComparison) -> String {
+pub(crate) fn verdict(case: &CaseComparison) -> String {
     let noun = match case.pairing {
         Pairing::None => "run",
         Pairing::Rounds => "round",
@@ -110,28 +111,78 @@ fn verdict(case: &CaseComparison) -> String {
 }
 
 fn row(figure: &FigureComparison, case: &CaseComparison) -> String {
-    let value = |value: Option<f64>| match (figure.figure, value) {
+    let change = match change(figure, case.margin) {
+        [_, word] if figure.result.is_none() => word,
+        [change, word] => format!("{change}  {word}"),
+    };
+    let name = figure.figure.as_str();
+    let [a, b] = [figure.a_median, figure.b_median].map(|median| value(figure.figure, median));
+    format!("{name:<12}{a:>14}{b:>14}   {change}")
+}
+
+/// A figure with its unit.
+pub(crate) fn value(figure: Figure, value: Option<f64>) -> String {
+    match (figure, value) {
         (_, None) => "-".to_string(),
         (Figure::Throughput, Some(tps)) => format!("{} tps", format::tps(tps)),
         (_, Some(ns)) => format!("{} ms", format::ms(ns)),
-    };
-    let change = match &figure.result {
-        None => "no verdict".to_string(),
-        Some(ratio) => {
-            let word = match (ratio.verdict, figure.figure) {
-                (Verdict::Same, _) => format!("no difference larger than {}", percent(case.margin)),
-                (Verdict::Unsure, _) => "undecided".to_string(),
-                (Verdict::Faster, _) => "faster".to_string(),
-                (Verdict::Slower, _) => "slower".to_string(),
-            };
-            format!("{} ({})  {word}", signed(ratio.ratio - 1.0), interval(ratio))
-        }
-    };
-    let name = figure.figure.as_str();
-    format!("{name:<12}{:>14}{:>14}   {change}", value(figure.a_median), value(figure.b_median))
+    }
 }
 
-fn noise_floor(floor: &NoiseFloor) -> String {
+/// What stands beside the verdict: its name, and the change with its interval.
+pub(crate) fn beside(case: &CaseComparison) -> Vec<(String, String)> {
+    let mut told = Vec::new();
+    if let Some(ratio) = &case.beside.per_cpu_s {
+        let change = format!("{} ({})", signed(ratio.ratio - 1.0), interval(ratio));
+        told.push(("transactions per CPU second of the server".to_string(), change));
+    }
+    if let Some(adjusted) = &case.beside.without_foreign_cpu {
+        let low = signed(adjusted.low - 1.0);
+        let change = format!(
+            "{} ({} to {}); not the verdict; foreign CPU explains {:.0} % of what varies between pairs",
+            signed(adjusted.ratio - 1.0),
+            low.trim_end_matches(" %"),
+            signed(adjusted.high - 1.0),
+            100.0 * adjusted.explained
+        );
+        told.push(("throughput, adjusted for foreign CPU (control variate)".to_string(), change));
+    }
+    told
+}
+
+/// The change with its interval, and the verdict in few words.
+pub(crate) fn change(figure: &FigureComparison, margin: f64) -> [String; 2] {
+    match &figure.result {
+        None => ["-".to_string(), "no verdict".to_string()],
+        Some(ratio) => {
+            [format!("{} ({})", signed(ratio.ratio - 1.0), interval(ratio)), word(ratio.verdict, margin)]
+        }
+    }
+}
+
+fn word(verdict: Verdict, margin: f64) -> String {
+    match verdict {
+        Verdict::Same => format!("no difference larger than {}", percent(margin)),
+        Verdict::Unsure => "undecided".to_string(),
+        Verdict::Faster => "faster".to_string(),
+        Verdict::Slower => "slower".to_string(),
+    }
+}
+
+/// What a comparison is called: `B against A`.
+pub(crate) fn title(input: &ComparisonInput) -> String {
+    let title = match (input.experiments, input.cases) {
+        ([one], [case]) if one.study.plan.title.is_empty() || !one.study.plan.is_comparison => {
+            format!("{} against {}", case.b, case.a)
+        }
+        ([one], _) => one.study.plan.title.clone(),
+        ([a, b, ..], _) => format!("{} against {}", b.name, a.name),
+        ([], _) => "B against A".to_string(),
+    };
+    words::one_line(&title)
+}
+
+pub(crate) fn noise_floor(floor: &NoiseFloor) -> String {
     format!(
         "noise floor of {}, measured {}: ±{} over {} ({}, {} clients)",
         words::one_line(&floor.hostname),
@@ -144,19 +195,19 @@ fn noise_floor(floor: &NoiseFloor) -> String {
 }
 
 /// `+2.9 to +5.3 %`.
-fn interval(ratio: &Ratio) -> String {
+pub(crate) fn interval(ratio: &Ratio) -> String {
     let low = signed(ratio.low - 1.0);
     format!("{} to {}", low.trim_end_matches(" %"), signed(ratio.high - 1.0))
 }
 
 /// A change as a percentage with its sign and one decimal, two below 1 %: `+4.1 %`.
-fn signed(share: f64) -> String {
+pub(crate) fn signed(share: f64) -> String {
     let percent = 100.0 * share;
     if percent.abs() < 0.995 { format!("{percent:+.2} %") } else { format!("{percent:+.1} %") }
 }
 
 /// A share as a percentage with as few digits as it needs: `2 %`, `4.1 %`, `0.35 %`.
-fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     let percent = 100.0 * share;
     let text = if percent < 0.995 { format!("{percent:.2}") } else { format!("{percent:.1}") };
     format!("{} %", text.strip_suffix(".0").unwrap_or(&text))
@@ -192,8 +243,10 @@ mod tests {
                 a_median: Some(1000.0),
                 b_median: Some(1041.0),
                 result: Some(ratio),
+                sample: analysis::comparison::Sample::default(),
             }],
             carry_over: None,
+            beside: Default::default(),
             declared: Vec::new(),
             undeclared: Vec::new(),
             findings: Vec::new(),

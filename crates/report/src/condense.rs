@@ -32,6 +32,8 @@ pub(crate) enum About<'a> {
     Experiment,
     /// A case over its runs.
     Case(&'a CaseSummary),
+    /// The comparison.
+    Comparison,
     /// A single run: its number and the label of its case.
     Run(u32, String),
 }
@@ -41,6 +43,7 @@ impl About<'_> {
     pub(crate) fn words(&self) -> String {
         match self {
             About::Experiment => "the experiment".to_string(),
+            About::Comparison => "the comparison".to_string(),
             About::Case(case) => case.label.clone(),
             About::Run(run, label) => format!("run {run} ({label})"),
         }
@@ -99,7 +102,7 @@ impl FindingGroup<'_> {
         }
         let n_cases = self.found.iter().filter(|found| matches!(found.about, About::Case(_))).count();
         match n_cases {
-            0 => "the experiment".to_string(),
+            0 => self.example().about.words(),
             1 => self.example().about.words(),
             n => words::plural(n, "case"),
         }

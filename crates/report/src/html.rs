@@ -4,6 +4,7 @@
 //! from the data block. Nothing in the page may load anything: the policy names the hash of each script and style.
 
 mod capacity;
+mod comparison;
 mod data;
 mod disclosure;
 mod escape;
@@ -15,13 +16,14 @@ mod scripts;
 mod tables;
 mod timeline;
 mod tpcc;
+mod variation;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 use crate::axis::Axis;
-use crate::{Input, axis, format, headline};
+use crate::{ComparisonInput, Input, axis, format, headline};
 pub(crate) use disclosure::not_default;
 use escape::text;
 
@@ -37,82 +39,156 @@ const SCRIPT: &str = concat!(
     "\n",
     include_str!("../assets/scalability.js"),
     "\n",
-    include_str!("../assets/time.js")
+    include_str!("../assets/time.js"),
+    "\n",
+    include_str!("../assets/compare.js")
 );
 const ECHARTS: &str = include_str!("../assets/echarts/echarts.min.js");
 
-/// The whole page.
+/// The whole page of an experiment.
 pub(crate) fn page(input: &Input) -> String {
     let axis = axis::arrange(input.study);
-    let title = headline::title(input.study);
-    let policy = format!(
-        "default-src 'none'; script-src '{}' '{}'; style-src '{}'; base-uri 'none'; form-action 'none'",
-        hash(SCRIPT),
-        hash(ECHARTS),
-        hash(STYLE)
-    );
-    let mut page = String::with_capacity(ECHARTS.len() + 1_000_000);
-    // The page's script comes first, so that it sees every error and violation; it waits for the document.
-    page.push_str(&format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta name=\"generator\" content=\"pgdyno {}\">\n\
-         <title>{}</title>\n<script>{SCRIPT}</script>\n<style>{STYLE}</style>\n</head>\n<body>\n",
-        text(input.tool_version),
-        text(&title)
-    ));
-    page.push_str(&body(input, &axis));
-    page.push_str("<script type=\"application/json\" id=\"data\">");
-    page.push_str(&escape::json(&data::of(input.study, &axis)));
-    page.push_str("</script>\n<script>");
-    page.push_str(ECHARTS);
-    page.push_str("</script>\n</body>\n</html>\n");
-    page
+    let document = Document {
+        title: headline::title(input.study),
+        head: lead::head(input),
+        sections: sections(input, &axis),
+        data: data::of(input.study, &axis, Vec::new()),
+        made: format::utc(input.study.plan.made_unix_ns),
+        tool_version: input.tool_version,
+    };
+    document.html()
 }
 
-fn body(input: &Input, axis: &Axis) -> String {
-    let study = input.study;
+/// The whole page of a comparison: of one experiment with all that belongs to it, of two with what concerns both.
+pub(crate) fn comparison_page(input: &ComparisonInput) -> String {
     let mut sections = vec![
+        Section { id: "pairs", name: "A and B", body: comparison::pairs(input) },
+        Section { id: "differences", name: "Differences", body: comparison::differences(input) },
+    ];
+    let ratios = comparison::data(input.cases);
+    let data = match input.experiments {
+        [one] => {
+            let axis = axis::arrange(one.study);
+            // The case that is highest, and per cent of a baseline, are not judged by pairs.
+            let more = self::sections(&one.input(input.tool_version), &axis);
+            sections.extend(more.into_iter().filter(|section| section.id != "factors"));
+            data::of(one.study, &axis, ratios)
+        }
+        several => {
+            for (one, (findings, disclosure)) in several.iter().zip([
+                (("findings-a", "Findings of A"), ("disclosure-a", "Disclosure of A")),
+                (("findings-b", "Findings of B"), ("disclosure-b", "Disclosure of B")),
+            ]) {
+                let of_one = one.input(input.tool_version);
+                let (id, name) = findings;
+                sections.push(Section { id, name, body: lead::findings(one.study) });
+                let (id, name) = disclosure;
+                sections.push(Section { id, name, body: disclosure::section(&of_one) });
+            }
+            sections.sort_by_key(|section| section.id.starts_with("disclosure"));
+            data::of_ratios(ratios)
+        }
+    };
+    if !input.commands.is_empty() {
+        let body = format!("<pre>{}</pre>\n", text(&input.commands.join("\n")));
+        sections.push(Section { id: "again", name: "To compare again", body });
+    }
+    let document = Document {
+        title: crate::comparison::title(input),
+        head: lead::comparison_head(input),
+        sections,
+        data,
+        made: comparison::made(input),
+        tool_version: input.tool_version,
+    };
+    document.html()
+}
+
+/// What a page is made of.
+struct Document<'a> {
+    title: String,
+    head: String,
+    sections: Vec<Section>,
+    data: data::Data,
+    /// When what it shows was measured.
+    made: String,
+    tool_version: &'a str,
+}
+
+impl Document<'_> {
+    fn html(self) -> String {
+        let policy = format!(
+            "default-src 'none'; script-src '{}' '{}'; style-src '{}'; base-uri 'none'; form-action 'none'",
+            hash(SCRIPT),
+            hash(ECHARTS),
+            hash(STYLE)
+        );
+        let mut page = String::with_capacity(ECHARTS.len() + 1_000_000);
+        // The page's script comes first, so that it sees every error and violation; it waits for the document.
+        page.push_str(&format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n\
+             <meta name=\"generator\" content=\"pgdyno {}\">\n\
+             <title>{}</title>\n<script>{SCRIPT}</script>\n<style>{STYLE}</style>\n</head>\n<body>\n",
+            text(self.tool_version),
+            text(&self.title)
+        ));
+        page.push_str(&self.body());
+        page.push_str("<script type=\"application/json\" id=\"data\">");
+        page.push_str(&escape::json(&self.data));
+        page.push_str("</script>\n<script>");
+        page.push_str(ECHARTS);
+        page.push_str("</script>\n</body>\n</html>\n");
+        page
+    }
+
+    fn body(&self) -> String {
+        let shown = || self.sections.iter().filter(|section| !section.body.is_empty());
+        let links: String = shown().map(|s| format!("<a href=\"#{}\">{}</a>", s.id, text(s.name))).collect();
+        let mut body = format!(
+            "<nav class=\"bar\" aria-label=\"Sections\"><a class=\"brand\" href=\"#top\">pgdyno</a>\
+             <div class=\"links\">{links}</div>\
+             <button type=\"button\" id=\"theme\" aria-label=\"Switch between light and dark\">\
+             <svg viewBox=\"0 0 16 16\" aria-hidden=\"true\"><circle cx=\"8\" cy=\"8\" r=\"6.5\"/><path d=\"M8 1.5a6.5 6.5 0 0 1 0 13z\"/></svg>\
+             </button></nav>\n<main id=\"top\">\n{}",
+            self.head
+        );
+        for section in shown() {
+            body.push_str(&format!(
+                "<section id=\"{0}\" aria-labelledby=\"{0}-h\">\n<h2 id=\"{0}-h\">{1}</h2>\n{2}</section>\n",
+                section.id,
+                text(section.name),
+                section.body
+            ));
+        }
+        body.push_str(&format!(
+            "</main>\n<footer>Drawn by pgdyno {} from the records of {}. Numbers in <code>runs.csv</code> are unrounded.</footer>\n",
+            text(self.tool_version),
+            text(&self.made)
+        ));
+        body
+    }
+}
+
+fn sections(input: &Input, axis: &Axis) -> Vec<Section> {
+    let study = input.study;
+    vec![
         Section { id: "findings", name: "Findings", body: lead::findings(study) },
         Section { id: "throughput", name: "Throughput", body: tables::throughput(study, axis) },
         Section { id: "capacity", name: "Highest rate", body: capacity::section(study, axis) },
         Section { id: "factors", name: "Factors", body: factors::section(study, axis) },
         Section { id: "latency", name: "Latency", body: tables::latency(study, axis) },
         Section { id: "cases", name: "Cases", body: tables::cases(study, axis) },
+        Section { id: "variation", name: "Variation", body: variation::section(study, axis) },
         Section { id: "tpcc", name: "TPC-C", body: tpcc::section(study, axis) },
         Section { id: "time", name: "Over time", body: timeline::section(study, axis) },
         Section { id: "scripts", name: "Scripts", body: scripts::section(study, axis) },
         Section { id: "statements", name: "Statements", body: tables::statements(study, axis) },
         Section { id: "runs", name: "Runs", body: tables::runs(study, axis) },
         Section { id: "disclosure", name: "Disclosure", body: disclosure::section(input) },
-    ];
-    sections.retain(|section| !section.body.is_empty());
-    let links: String =
-        sections.iter().map(|s| format!("<a href=\"#{}\">{}</a>", s.id, text(s.name))).collect();
-    let mut body = format!(
-        "<nav class=\"bar\" aria-label=\"Sections\"><a class=\"brand\" href=\"#top\">pgdyno</a>\
-         <div class=\"links\">{links}</div>\
-         <button type=\"button\" id=\"theme\" aria-label=\"Switch between light and dark\">\
-         <svg viewBox=\"0 0 16 16\" aria-hidden=\"true\"><circle cx=\"8\" cy=\"8\" r=\"6.5\"/><path d=\"M8 1.5a6.5 6.5 0 0 1 0 13z\"/></svg>\
-         </button></nav>\n<main id=\"top\">\n{}",
-        lead::head(input)
-    );
-    for section in &sections {
-        body.push_str(&format!(
-            "<section id=\"{0}\" aria-labelledby=\"{0}-h\">\n<h2 id=\"{0}-h\">{1}</h2>\n{2}</section>\n",
-            section.id,
-            text(section.name),
-            section.body
-        ));
-    }
-    body.push_str(&format!(
-        "</main>\n<footer>Drawn by pgdyno {} from the records of {}. Numbers in <code>runs.csv</code> are unrounded.</footer>\n",
-        text(input.tool_version),
-        format::utc(study.plan.made_unix_ns)
-    ));
-    body
+    ]
 }
 
 /// A section of the page; left out when its body is empty.

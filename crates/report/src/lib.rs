@@ -16,6 +16,7 @@ mod sample;
 mod scalability;
 mod scripts;
 mod terminal;
+mod variation;
 mod words;
 
 use analysis::comparison::CaseComparison;
@@ -62,6 +63,50 @@ pub fn json(study: &Study) -> String {
         serde_json::to_string(study).expect("paths and keys came from text files, so they are text");
     text.push('\n');
     text
+}
+
+/// An experiment that is compared.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured<'a> {
+    /// What people call it: its directory.
+    pub name: &'a str,
+    /// What it means.
+    pub study: &'a Study,
+    /// What was recorded.
+    pub data: &'a ExperimentData,
+    /// The commands that make it again, if that means something by itself.
+    pub commands: &'a [String],
+}
+
+impl<'a> Measured<'a> {
+    fn input(&self, tool_version: &'a str) -> Input<'a> {
+        Input { study: self.study, data: self.data, commands: self.commands, tool_version }
+    }
+}
+
+/// What the page of a comparison is drawn from.
+#[derive(Debug, Clone, Copy)]
+pub struct ComparisonInput<'a> {
+    /// The comparisons; several where two experiments have several cases.
+    pub cases: &'a [CaseComparison],
+    /// The noise floor of the host, if it is known.
+    pub floor: Option<&'a NoiseFloor>,
+    /// The experiment of both sides, or that of A and that of B.
+    pub experiments: &'a [Measured<'a>],
+    /// The commands that make the comparison again, one per line.
+    pub commands: &'a [String],
+    /// Version of pgdyno that draws.
+    pub tool_version: &'a str,
+}
+
+/// A comparison as one HTML page that needs nothing else, as [`html`].
+pub fn comparison_html(input: &ComparisonInput) -> String {
+    html::comparison_page(input)
+}
+
+/// The short report of a comparison for an issue or a chat.
+pub fn comparison_markdown(input: &ComparisonInput) -> String {
+    markdown::comparison::text(input)
 }
 
 /// A comparison as text for the terminal, with the host's noise floor if it is known.

@@ -1,9 +1,11 @@
 //! The report for an issue or a chat: headline, table of cases, findings, host and server.
 
+pub(crate) mod comparison;
+
 use model::run::RunRecord;
 
 use crate::condense::{self, FindingGroup};
-use crate::{Input, format, headline, scripts, terminal, words};
+use crate::{Input, format, headline, scripts, terminal, variation, words};
 
 /// The whole text.
 pub(crate) fn text(input: &Input) -> String {
@@ -22,6 +24,11 @@ pub(crate) fn text(input: &Input) -> String {
     }
     for line in crate::capacity::lines(study).into_iter().chain(crate::scalability::lines(study)) {
         text.push_str(&format!("\n{}\n", escape(&line)));
+    }
+    let spreads = variation::lines(&study.cases);
+    if !spreads.is_empty() {
+        text.push_str("\n### Variation\n\n");
+        spreads.iter().for_each(|line| text.push_str(&format!("- {}\n", escape(line))));
     }
     text.push_str(&scripts_of_best(input));
     let groups = condense::findings(study);

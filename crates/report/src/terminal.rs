@@ -4,12 +4,14 @@ use analysis::finding::{Grade, Severity};
 use analysis::summary::{CaseSummary, Study};
 
 use crate::condense::{self, FindingGroup};
-use crate::{format, headline, scripts, words};
+use crate::{format, headline, scripts, variation, words};
 
 /// Narrower than this, lines are left to the terminal to wrap.
 const MIN_WIDTH: usize = 60;
 /// Longest case label before it is cut.
 const MAX_LABEL: usize = 40;
+/// More cases than these have their variation in the page alone.
+const MAX_SPREADS: usize = 8;
 /// Space between columns.
 const GAP: &str = "  ";
 /// Column heads; all but the first and the last are set right.
@@ -32,6 +34,11 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool) -> String {
         tpcc(study).into_iter().chain(crate::capacity::lines(study)).chain(crate::scalability::lines(study))
     {
         push_wrapped(&mut text, &paint, Style::Plain, &line, "", width);
+    }
+    let spreads = variation::lines(&study.cases);
+    if (1..=MAX_SPREADS).contains(&spreads.len()) {
+        text.push_str(&format!("\n{}\n", paint.on("variation", Style::Bold)));
+        spreads.iter().for_each(|line| push_wrapped(&mut text, &paint, Style::Plain, line, "", width));
     }
     if let Some(case) = scripts::of_best(study) {
         text.push('\n');

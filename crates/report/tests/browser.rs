@@ -105,6 +105,19 @@ fn search(n_probes: u32) -> Capacity {
     }
 }
 
+#[test]
+fn a_comparison_is_drawn() {
+    let versions = ["15", "18"].map(str::to_string).to_vec();
+    let shape = Shape { versions, clients: vec![8], repeats: 12, window: (5, 20), ..Shape::default() };
+    let (study, data) = synthetic::make(&shape);
+    let pages = synthetic::comparisons(&study, &data);
+    for (name, page) in &pages {
+        assert!(page.contains("<p class=\"verdict "), "{name}");
+        drawn(name, page);
+    }
+    assert_eq!(pages.len(), 3);
+}
+
 fn check(name: &str, shape: &Shape) {
     let (study, data) = synthetic::make(shape);
     draws(name, &study, &data);
@@ -112,11 +125,15 @@ fn check(name: &str, shape: &Shape) {
 
 fn draws(name: &str, study: &Study, data: &ExperimentData) {
     let commands = ["pgdyno run synthetic.toml".to_string()];
-    let page = report::html(&Input { study, data, commands: &commands, tool_version: "0.1.0" });
-    let expected = n_charts(&page);
+    drawn(name, &report::html(&Input { study, data, commands: &commands, tool_version: "0.1.0" }));
+}
+
+/// Every chart of a page is drawn, without an error.
+fn drawn(name: &str, page: &str) {
+    let expected = n_charts(page);
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join(format!("{name}.html"));
-    std::fs::write(&file, &page).unwrap();
+    std::fs::write(&file, page).unwrap();
     let document = open(&file, directory.path());
     let body = document.split("<body").nth(1).unwrap_or_else(|| panic!("{name}: no body in\n{document}"));
     let attributes = body.split('>').next().unwrap();

@@ -287,3 +287,18 @@ fn an_experiment_without_a_run_is_said_to_have_none() {
     assert_eq!(fields(&report::runs_csv(&study)).len(), 1);
     assert!(report::json(&study).ends_with("}\n"));
 }
+
+#[test]
+fn comparisons_name_both_sides_and_what_repeats_them() {
+    let versions = ["15", "18"].map(str::to_string).to_vec();
+    let shape = Shape { versions, clients: vec![8], repeats: 12, window: (5, 20), ..Shape::default() };
+    let (study, data) = synthetic::make(&shape);
+    for (name, page) in synthetic::comparisons(&study, &data) {
+        for expected in ["<dt class=\"c0\">A</dt><dd>version 15", "pgdyno compare --a server.version=15"] {
+            assert!(page.contains(expected), "{name}: {expected}");
+        }
+        assert!(!page.contains("<monday>") && !page.contains("pgdyno run"), "{name}");
+        assert_eq!(page.contains("Noise floor of bench1"), name != "duet", "{name}");
+        assert_eq!(page.contains("results/&lt;monday&gt;"), name == "apart", "{name}");
+    }
+}

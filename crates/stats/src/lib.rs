@@ -34,7 +34,7 @@ pub use change_points::{ChangePoint, ChangeRule, change_points};
 pub use comparison::{
     Comparison, Design, PAIRS_MIN, Precision, UNPAIRED_MIN, Verdict, compare_pairs, compare_unpaired,
 };
-pub use covariate::{Adjusted, control_variate};
+pub use covariate::{Adjusted, control_variate, narrowed};
 pub use describe::{cv, cv_interval, jain, mean, sd};
 pub use distribution::{
     binomial_cdf, chi_squared_quantile, normal_cdf, normal_quantile, normal_two_sided_p, student_t_cdf,
@@ -53,7 +53,7 @@ pub use signed_rank::{centre, signed_rank_p};
 pub use threshold::Threshold;
 pub use trend::{MannKendall, Steadiness, mann_kendall, steadiness, t_test_p};
 pub use usl::{Scalability, scalability};
-pub use variance::nested_variance;
+pub use variance::{nested_variance, variance_of_runs};
 
 /// The value, if it is a finite number.
 pub(crate) fn finite(x: f64) -> Option<f64> {

@@ -25,6 +25,15 @@ pub fn nested_variance(restarts: &[Vec<Vec<f64>>]) -> Option<[f64; 3]> {
     ])
 }
 
+/// Variance that runs add of their own, and that of the spans within them, given values as runs of spans: the two inner
+/// levels of [`nested_variance`] where there is no outer one. `None` unless there are two runs, and somewhere two spans.
+pub fn variance_of_runs(runs: &[Vec<f64>]) -> Option<[f64; 2]> {
+    let of_spans = pooled(&runs.iter().collect::<Vec<_>>())?;
+    let of_runs = pooled(&[&means(runs)])?;
+    let spans_per_run = harmonic(runs.iter().map(Vec::len));
+    Some([(of_runs - of_spans / spans_per_run).max(0.0), of_spans])
+}
+
 fn means(groups: &[Vec<f64>]) -> Vec<f64> {
     groups.iter().filter_map(|group| mean(group)).collect()
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
+use model::comparison::ComparisonRequest;
 use model::duet::Duet;
 use model::plan::{Plan, StateLine};
 use model::run::RunRecord;
@@ -113,6 +114,16 @@ impl ExperimentDir {
     pub fn write_duet(&self, duet: &Duet) -> Result<()> {
         let text = serde_json::to_vec_pretty(duet).context("cannot write the duet")?;
         write_whole(&self.path.join(names::DUET), &text)
+    }
+
+    /// Writes how a comparison was asked for.
+    ///
+    /// # Errors
+    /// When the directory cannot be written.
+    pub fn write_comparison(&self, request: &ComparisonRequest) -> Result<()> {
+        let text =
+            serde_json::to_vec_pretty(request).context("cannot write how the comparison was asked for")?;
+        write_whole(&self.path.join(names::COMPARISON), &text)
     }
 
     /// Makes the directory of a run and its files. What an earlier attempt at the same run left is

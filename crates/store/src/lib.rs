@@ -17,7 +17,8 @@ pub use create::{ExperimentDir, default_path};
 pub use files::write_whole;
 pub use list::{Listing, list};
 pub use load::{
-    LoadError, is_experiment_dir, load_experiment, read_duet, read_plan, read_records, read_state,
+    LoadError, is_experiment_dir, load_experiment, read_comparison, read_duet, read_plan, read_records,
+    read_state,
 };
 pub use run_writer::RunWriter;
 
@@ -27,6 +28,8 @@ pub mod names {
     pub const EXPERIMENT: &str = "experiment.toml";
     /// The ordered runs. Its presence makes a directory the directory of an experiment.
     pub const PLAN: &str = "plan.json";
+    /// How a comparison was asked for.
+    pub const COMPARISON: &str = "comparison.json";
     /// What the two sides of a duet committed in their slices.
     pub const DUET: &str = "duet.json";
     /// What became of each run, one line per step.

@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use model::comparison::ComparisonRequest;
 use model::duet::Duet;
 use model::plan::{Plan, RunState, StateLine};
 use model::run::{ExperimentData, RunData, RunRecord, StampedHistogram};
@@ -85,16 +86,27 @@ pub fn load_experiment(path: &Path) -> Result<ExperimentData, LoadError> {
 /// # Errors
 /// When it is damaged, or of a newer format.
 pub fn read_duet(path: &Path) -> Result<Option<Duet>, LoadError> {
-    let duet = path.join(names::DUET);
-    let bytes = match fs::read(&duet) {
+    read_optional(path.join(names::DUET))
+}
+
+/// Reads `comparison.json`; `None` where the experiment is no comparison, or one of an earlier version.
+///
+/// # Errors
+/// When it is damaged, or of a newer format.
+pub fn read_comparison(path: &Path) -> Result<Option<ComparisonRequest>, LoadError> {
+    read_optional(path.join(names::COMPARISON))
+}
+
+fn read_optional<T: DeserializeOwned>(path: PathBuf) -> Result<Option<T>, LoadError> {
+    let bytes = match fs::read(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(LoadError::Unreadable { path: duet, source }),
+        Err(source) => return Err(LoadError::Unreadable { path, source }),
     };
-    refuse_newer(&duet, &bytes)?;
+    refuse_newer(&path, &bytes)?;
     serde_json::from_slice(&bytes)
         .map(Some)
-        .map_err(|error| LoadError::Damaged { path: duet, reason: error.to_string() })
+        .map_err(|error| LoadError::Damaged { path, reason: error.to_string() })
 }
 
 /// Reads `plan.json` alone.

@@ -4,16 +4,15 @@
 //! experiment varies is declared; everything else that is recorded is compared here, and weighed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
 
-use model::case::Case;
+use model::case::{Case, WorkloadSpec};
 use model::host::HostRecord;
 use model::os::WalPolicy;
 use model::run::RunRecord;
 use model::server::ServerRecord;
 use serde::Serialize;
 
-use super::Side;
+use super::{Side, wording};
 use crate::finding::Severity;
 
 /// One thing that differs.
@@ -139,15 +138,17 @@ impl List {
         list.push(Difference { what: what.to_string(), a: a.to_string(), b: b.to_string(), severity });
     }
 
-    fn debug(&mut self, is_declared: bool, severity: Severity, what: &str, a: &impl Debug, b: &impl Debug) {
-        self.note(is_declared, severity, what, &format!("{a:?}"), &format!("{b:?}"));
+    fn number(&mut self, is_declared: bool, severity: Severity, what: &str, a: u32, b: u32) {
+        self.note(is_declared, severity, what, &a.to_string(), &b.to_string());
     }
 
     /// What was asked for: servers and settings may differ, the load only as a factor of one experiment.
     fn cases(&mut self, a: &Case, b: &Case, is_one_experiment: bool) {
         self.is_other_server = a.server.source != b.server.source;
-        self.debug(true, Severity::Note, "server", &a.server.source, &b.server.source);
-        self.debug(true, Severity::Note, "WAL directory", &a.server.wal_directory, &b.server.wal_directory);
+        let [of_a, of_b] = wording::servers(&a.server.source, &b.server.source);
+        self.note(true, Severity::Note, "server", &of_a, &of_b);
+        let wal = |case: &Case| wording::wal_directory(case.server.wal_directory.as_deref());
+        self.note(true, Severity::Note, "WAL directory", &wal(a), &wal(b));
         let names: BTreeSet<&String> = a.server.settings.keys().chain(b.server.settings.keys()).collect();
         for name in names {
             let value =
@@ -186,38 +187,39 @@ impl List {
         let (x, y) = (&a.workload, &b.workload);
         self.is_other_poller = asked && x.poller != y.poller;
         self.note(asked, Severity::Void, "workload", x.kind.as_str(), y.kind.as_str());
-        self.debug(asked, Severity::Void, "scale", &x.scale, &y.scale);
-        self.debug(asked, Severity::Void, "clients", &x.n_clients, &y.n_clients);
+        self.number(asked, Severity::Void, "scale", x.scale, y.scale);
+        self.number(asked, Severity::Void, "clients", x.n_clients, y.n_clients);
         self.note(asked, Severity::Void, "pace", &x.pace.to_string(), &y.pace.to_string());
         self.note(asked, Severity::Void, "protocol", x.protocol.as_str(), y.protocol.as_str());
         self.note(asked, Severity::Void, "layout", &x.layout.to_string(), &y.layout.to_string());
-        let scripts = |case: &Case| {
-            let brief = |script: &model::script::CaseScript| {
-                (script.name.clone(), script.weight, script.sha256.clone())
-            };
-            case.workload.scripts.iter().map(brief).collect::<Vec<_>>()
-        };
-        self.debug(asked, Severity::Void, "scripts", &scripts(a), &scripts(b));
-        self.debug(asked, Severity::Void, "variables", &x.defines, &y.defines);
-        self.debug(asked, Severity::Void, "data", &x.data, &y.data);
-        self.debug(asked, Severity::Void, "TPC-C", &(x.tpcc, x.all_warehouses), &(y.tpcc, y.all_warehouses));
+        let worded: [(&str, fn(&WorkloadSpec) -> String); 4] = [
+            ("scripts", wording::scripts),
+            ("variables", wording::variables),
+            ("data", wording::data),
+            ("TPC-C", wording::tpcc),
+        ];
+        for (what, words) in worded {
+            self.note(asked, Severity::Void, what, &words(x), &words(y));
+        }
         let calls = |procedures: bool| if procedures { "procedures" } else { "functions" };
         self.note(asked, Severity::Void, "calls of TPROC-C", calls(x.procedures), calls(y.procedures));
         let transactions =
             |number: Option<u64>| number.map_or("until time is up".to_string(), |n| n.to_string());
         let (of_a, of_b) = (transactions(x.transactions), transactions(y.transactions));
         self.note(asked, Severity::Void, "transactions of a client", &of_a, &of_b);
-        self.debug(asked, Severity::Doubt, "driver threads", &x.n_threads, &y.n_threads);
-        self.debug(asked, Severity::Doubt, "busy polling, microseconds", &x.busy_poll_us, &y.busy_poll_us);
-        self.debug(asked, Severity::Doubt, "lengths of a run", &a.window, &b.window);
-        self.debug(asked, Severity::Doubt, "preparation", &a.prepare, &b.prepare);
+        self.number(asked, Severity::Doubt, "driver threads", x.n_threads, y.n_threads);
+        self.number(asked, Severity::Doubt, "busy polling, microseconds", x.busy_poll_us, y.busy_poll_us);
+        let windows = [a, b].map(|case| wording::window(case.window));
+        self.note(asked, Severity::Doubt, "lengths of a run", &windows[0], &windows[1]);
+        let steps = [a, b].map(|case| wording::preparation(&case.prepare));
+        self.note(asked, Severity::Doubt, "preparation", &steps[0], &steps[1]);
     }
 
     /// What was found on the machines.
     fn records(&mut self, a: &RunRecord, b: &RunRecord) {
         self.note(false, Severity::Doubt, "version of pgdyno", &a.tool_version, &b.tool_version);
-        let poller = |record: &RunRecord| record.ready.as_ref().map(|ready| format!("{:?}", ready.poller));
-        self.debug(self.is_other_poller, Severity::Doubt, "poller", &poller(a), &poller(b));
+        let pollers = [a, b].map(wording::poller);
+        self.note(self.is_other_poller, Severity::Doubt, "poller", &pollers[0], &pollers[1]);
         if let (Some(a), Some(b)) = (&a.server, &b.server) {
             self.servers(a, b);
         }
@@ -231,8 +233,11 @@ impl List {
         self.note(other, Severity::Doubt, "release", &a.release(), &b.release());
         let unless_other = |severity| if other { Severity::Doubt } else { severity };
         let checksums = unless_other(Severity::Void);
-        self.debug(false, checksums, "data checksums", &a.data_checksums, &b.data_checksums);
-        self.debug(false, Severity::Void, "standby", &a.in_recovery, &b.in_recovery);
+        let switches = |of: fn(&ServerRecord) -> bool| [a, b].map(|server| wording::switch(of(server)));
+        let [of_a, of_b] = switches(|server| server.data_checksums);
+        self.note(false, checksums, "data checksums", &of_a, &of_b);
+        let [of_a, of_b] = switches(|server| server.in_recovery);
+        self.note(false, Severity::Void, "standby", &of_a, &of_b);
         let assertions =
             |server: &ServerRecord| server.setting("debug_assertions").unwrap_or("off").to_string();
         self.note(false, Severity::Void, "assertions", &assertions(a), &assertions(b));
@@ -276,7 +281,7 @@ impl List {
     fn hosts(&mut self, a: &HostRecord, b: &HostRecord) {
         self.note(false, Severity::Void, "host", &a.hostname, &b.hostname);
         self.note(false, Severity::Void, "processor", &a.cpu_model, &b.cpu_model);
-        self.debug(false, Severity::Void, "processors", &a.n_cpus, &b.n_cpus);
+        self.number(false, Severity::Void, "processors", a.n_cpus, b.n_cpus);
         let gib = |host: &HostRecord| format!("{:.0} GiB", host.memory_bytes as f64 / f64::from(1 << 30));
         self.note(false, Severity::Void, "memory", &gib(a), &gib(b));
         self.note(false, Severity::Doubt, "kernel", &a.kernel, &b.kernel);

@@ -3,7 +3,10 @@
 use model::duet::{Duet, SlicePair};
 use stats::{Design, PAIRS_MIN};
 
-use super::{CaseComparison, Figure, FigureComparison, Pairing, Pairs, Side, assemble, ratio};
+use super::{
+    Beside, CaseComparison, Figure, FigureComparison, Pairing, Pairs, Sample, Side, assemble, ratio,
+    sample,
+};
 
 /// Compares B with A by the slices that each had; `margin` is a share ([`super::MARGIN`]).
 ///
@@ -14,9 +17,8 @@ use super::{CaseComparison, Figure, FigureComparison, Pairing, Pairs, Side, asse
 /// and Jones 2013, 6: the interval comes from the highest level that varies). With too few rounds for that, slices decide,
 /// and what lasts as long as a server is part of the difference.
 pub fn compare_duet(a: Side, b: Side, duet: &Duet, margin: f64) -> CaseComparison {
-    let counted_s = f64::from(duet.slicing.slice_ms - duet.slicing.guard_ms) / 1000.0;
     let median = |of: fn(&SlicePair) -> u64| {
-        stats::median(&duet.pairs.iter().map(|pair| of(pair) as f64 / counted_s).collect::<Vec<f64>>())
+        stats::median(&duet.pairs.iter().map(|pair| sample::slice_tps(duet, of(pair))).collect::<Vec<f64>>())
     };
     let rounds = duet.by_round();
     let pairing = if rounds.len() >= PAIRS_MIN { Pairing::Rounds } else { Pairing::Slices };
@@ -36,9 +38,15 @@ pub fn compare_duet(a: Side, b: Side, duet: &Duet, margin: f64) -> CaseCompariso
         a_median: median(|pair| pair.a),
         b_median: median(|pair| pair.b),
         result: of_logs(&ratios),
+        sample: match pairing {
+            Pairing::Rounds => Sample::of_rounds(duet, &ratios),
+            _ => Sample::of_slices(duet),
+        },
     };
     let carry_over = of_logs(&logs(SlicePair::log_second_over_first));
-    let design = Pairs { pairing, n_pairs: ratios.len(), without_figure: Vec::new(), margin, carry_over };
+    let n_pairs = ratios.len();
+    let design =
+        Pairs { pairing, n_pairs, without_figure: Vec::new(), margin, carry_over, beside: Beside::default() };
     assemble(a, b, design, vec![throughput])
 }
 

@@ -83,30 +83,19 @@ pub(super) const SPREAD_ORIGIN: Rule = Rule {
     advice: "Repeat runs if most of the variance lies between them, measure longer if it lies within them.",
 };
 
-/// Measured seconds of a run from which its variance is split.
-const SPLIT_SECONDS_MIN: usize = 20;
-/// Batches of a run whose means stand for its seconds.
-const SPLIT_BATCHES: usize = 10;
-
 pub(super) fn spread_origin(context: &CaseContext) -> Option<Finding> {
-    let cv = context.summary.tps_cv.filter(|cv| context.summary.n_runs >= MIN_RUNS && *cv > SPREAD_MAX)?;
-    let mut within = Vec::new();
-    for (_, run) in context.runs.iter().filter(|(_, run)| counts(&run.summary)) {
-        let seconds = run.summary.seconds.iter().filter(|second| second.measured);
-        let tps: Vec<f64> = seconds.map(|second| second.tps).collect();
-        if tps.len() < SPLIT_SECONDS_MIN {
-            return None;
-        }
-        within.push(stats::sd(&stats::batch_means(&tps, SPLIT_BATCHES)?)?.powi(2) / SPLIT_BATCHES as f64);
-    }
-    let of_means = stats::sd(&context.summary.tps)?.powi(2);
-    let between = (1.0 - stats::mean(&within)? / of_means).clamp(0.0, 1.0);
-    let needed = stats::n_for_half_width(cv, 0.01, 0.95);
-    let needed = needed.map_or(String::new(), |n| {
+    context.summary.tps_cv.filter(|cv| context.summary.n_runs >= MIN_RUNS && *cv > SPREAD_MAX)?;
+    let variation = &context.summary.variation;
+    let origin = variation.origin?;
+    let needed = variation.runs_for_one_percent.map_or(String::new(), |n| {
         format!("; about {} would give the mean within 1 %", plural(n as u64, "run"))
     });
+    let restarts = origin
+        .restarts
+        .map_or(String::new(), |share| format!("{} of the variance lies between restarts, ", percent(share)));
+    let of = if restarts.is_empty() { " of the variance lies" } else { "" };
     let evidence =
-        format!("{} of the variance lies between runs, the rest within them{needed}", percent(between));
+        format!("{restarts}{}{of} between runs, the rest within them{needed}", percent(origin.runs));
     Some(SPREAD_ORIGIN.finds(Severity::Note, evidence))
 }
 

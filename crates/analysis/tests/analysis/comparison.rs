@@ -17,7 +17,7 @@ use model::server::Setting;
 use crate::quiet::{self, event, set_committed};
 
 /// Two cases in so many blocks; runs of case 2 commit `effect` times as much.
-fn pairs(n: u32, effect: f64) -> ExperimentData {
+pub(crate) fn pairs(n: u32, effect: f64) -> ExperimentData {
     let mut data = quiet::experiment(n, Vec::new());
     let other = |name: &str, id: u32| Case {
         levels: [("server.settings.wal_compression".to_string(), name.to_string())].into(),
@@ -200,7 +200,7 @@ fn among_several_cases_a_difference_must_pass_holms_correction() {
 /// Finding, weight, words, and what must be disturbed in ten pairs for it.
 pub(crate) type Disturb = fn(&mut ExperimentData);
 pub(crate) const TABLE: &[(&str, Severity, &str, Disturb)] = &[
-    ("undeclared-difference", Severity::Void, "data checksums: false and true", |data| {
+    ("undeclared-difference", Severity::Void, "data checksums: off and on", |data| {
         each_b(data, |run| run.record.server.as_mut().unwrap().data_checksums = true);
     }),
     ("undeclared-difference", Severity::Void, "setting fsync: on and off", |data| {

@@ -11,4 +11,5 @@ mod numbers;
 mod quiet;
 mod scalability;
 mod tpcc;
+mod variation;
 mod whole;

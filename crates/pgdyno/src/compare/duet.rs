@@ -9,7 +9,7 @@ use super::measure::prepare;
 use super::{Explained, finish};
 use crate::cli::CompareArgs;
 use crate::job::Terms;
-use crate::{Exit, say};
+use crate::{Exit, explain, say};
 
 /// Measures A and B in turns and compares them.
 pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
@@ -35,7 +35,8 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     drop(dir);
     let explained = Explained::read(&path)?;
     let comparison = compare_duet(explained.side(1), explained.side(2), &duet, args.margin);
-    let exit = finish(&[comparison], &explained.data, args)?;
-    say(&format!("results: {}", path.display()));
-    Ok(exit)
+    let (_, _, html) = explain::write_reports(&path)?;
+    let exit = finish(&[comparison], &explained.data, args);
+    say(&format!("report: {}", html.display()));
+    exit
 }

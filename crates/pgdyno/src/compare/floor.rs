@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
 
-use analysis::comparison::CaseComparison;
+use analysis::comparison::{CaseComparison, Pairing};
 use anyhow::{Context, Result};
 use model::run::{ExperimentData, RunRecord};
 use report::NoiseFloor;
@@ -40,7 +40,7 @@ pub(super) fn keep(cache: &Cache, floor: &NoiseFloor) -> Result<()> {
 }
 
 /// The newest that was measured on the host of these runs, of the same workload if there is one.
-pub(super) fn last(cache: &Cache, data: &ExperimentData) -> Option<NoiseFloor> {
+fn last(cache: &Cache, data: &ExperimentData) -> Option<NoiseFloor> {
     let run = &data.runs.first()?.record;
     let text = fs::read_to_string(path(cache)).ok()?;
     // A line that a later version wrote otherwise is none of ours.
@@ -51,6 +51,13 @@ pub(super) fn last(cache: &Cache, data: &ExperimentData) -> Option<NoiseFloor> {
         .collect();
     let workload = run.case.workload.kind.as_str();
     kept.iter().rev().find(|floor| floor.workload == workload).or(kept.last()).cloned()
+}
+
+/// The noise floor that a comparison is to be seen against, if there is one.
+pub(super) fn of_host(comparisons: &[CaseComparison], data: &ExperimentData) -> Result<Option<NoiseFloor>> {
+    // That of whole runs says nothing of slices.
+    let is_duet = comparisons.iter().any(|case| matches!(case.pairing, Pairing::Slices | Pairing::Rounds));
+    Ok(if is_duet { None } else { last(&Cache::default_location()?, data) })
 }
 
 fn hostname(run: &RunRecord) -> &str {

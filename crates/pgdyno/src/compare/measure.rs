@@ -14,7 +14,7 @@ use model::run::RunRecord;
 use server::Cache;
 use stats::Precision;
 
-use super::{Explained, finish, floor};
+use super::{Explained, finish, floor, page};
 use crate::cli::{CompareArgs, ExperimentArgs};
 use crate::job::{self, Job, Terms};
 use crate::setup::{self, Asked};
@@ -48,16 +48,18 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         return Ok(Exit::Partial);
     }
     drop(dir);
-    let (data, study, html) = explain::write_reports(&path)?;
-    let explained = Explained { data, study };
+    let explained = Explained::read(&path)?;
     let comparisons = analysis::comparison::compare(&[(explained.side(1), explained.side(2))], args.margin);
     if args.aa
         && let Some(found) = comparisons.first().and_then(|case| floor::of(case, &explained.data))
     {
         floor::keep(&Cache::default_location()?, &found)?;
     }
-    let exit = finish(&comparisons, &explained.data, args)?;
+    // After the noise floor, which it shows.
+    let (_, _, html) = explain::write_reports(&path)?;
+    let exit = finish(&comparisons, &explained.data, args);
     say(&format!("report: {}", html.display()));
+    let exit = exit?;
     if let Err(error) = result {
         say(&format!("pgdyno: error: {error:#}"));
         return Ok(Exit::Partial);
@@ -74,7 +76,10 @@ pub(super) fn prepare(args: &CompareArgs, pairs: impl Fn(u32) -> Pairs) -> Resul
     let load_s = a.plan.cases.first().map_or(0, |case| case.window.load_s());
     let plan = pairs::plan((a.plan, changes(&args.a)?), (b.plan, changes(&args.b)?), pairs(load_s));
     let plan = plan.map_err(anyhow::Error::msg)?;
+    job::expect_possible(&plan, &servers)?;
+    let request = page::request(args, plan.seed);
     let job = Job::begin(plan, &experiment_toml, servers, args.output.as_deref())?;
+    job.dir.write_comparison(&request)?;
     job::end_in_time(format!("what was measured is in {}", job.dir.path().display()));
     Ok(job)
 }

@@ -128,7 +128,7 @@ fn two_servers_take_turns_in_a_duet() {
 
 #[test]
 fn what_cannot_be_compared_is_told() {
-    let place = Place::new();
+    let place = Place::with_binaries(&["18"]);
     let check = |args: &[&str], expected: &str| {
         let ended = place.run(&[&["compare"], args].concat()).expect(1);
         assert!(ended.stderr.contains(expected), "{}", ended.stderr);
@@ -141,4 +141,7 @@ fn what_cannot_be_compared_is_told() {
     check(&["--aa", "--slice", "100"], "--duet");
     check(&["--b", "workload.clients=[1, 2]"], "B has several cases (workload.clients)");
     check(&["--aa", "--b", "server.version=17"], "cannot be used with");
+    // What would fail later is told before anything is begun.
+    check(&["--b", "server.settings.no_such=1", "-o", "out"], "B: PostgreSQL 18");
+    assert!(!place.path("out").exists());
 }

@@ -4,6 +4,7 @@ use analysis::summary::{LatencySummary, Mark, RunSummary, Study};
 use serde::Serialize;
 
 use super::capacity::{self, ProbesData};
+use super::comparison::RatioData;
 use super::factors::{self, PoolData};
 use super::panels::{self, Panel};
 use super::scalability::{self, CurveData};
@@ -18,7 +19,7 @@ const MAX_POINTS: usize = 2000;
 const MAX_POINTS_PAGE: usize = 400_000;
 
 /// The data of the page.
-pub(super) fn of(study: &Study, axis: &Axis) -> Data {
+pub(super) fn of(study: &Study, axis: &Axis, comparisons: Vec<RatioData>) -> Data {
     let drawn: Vec<(&RunSummary, Vec<Panel>)> =
         study.runs.iter().filter(|run| !run.seconds.is_empty()).map(|run| (run, panels::of(run))).collect();
     let n_lines: usize = drawn.iter().flat_map(|(_, panels)| panels).map(|panel| panel.lines.len()).sum();
@@ -37,6 +38,23 @@ pub(super) fn of(study: &Study, axis: &Axis) -> Data {
         pools: factors::pools(study),
         capacity: capacity::data(study),
         scalability: scalability::data(study),
+        comparisons,
+    }
+}
+
+/// The data of a page that draws comparisons only.
+pub(super) fn of_ratios(comparisons: Vec<RatioData>) -> Data {
+    let axis = AxisData { title: String::new(), levels: Vec::new(), numeric: false, groups: Vec::new() };
+    Data {
+        axis,
+        cases: Vec::new(),
+        points: Vec::new(),
+        runs: Vec::new(),
+        first: None,
+        pools: Vec::new(),
+        capacity: Vec::new(),
+        scalability: Vec::new(),
+        comparisons,
     }
 }
 
@@ -51,6 +69,7 @@ pub(super) struct Data {
     pools: Vec<PoolData>,
     capacity: Vec<ProbesData>,
     scalability: Vec<CurveData>,
+    comparisons: Vec<RatioData>,
 }
 
 #[derive(Debug, Serialize)]

@@ -4,42 +4,63 @@ use std::collections::BTreeMap;
 
 use analysis::finding::{Grade, Severity};
 use analysis::summary::{LatencySummary, Study};
+use model::run::ExperimentData;
 
+use super::comparison;
 use super::escape::{text, unbroken};
 use crate::condense::{self, FindingGroup};
-use crate::{Input, format, headline, terminal, words};
+use crate::{ComparisonInput, Input, format, headline, terminal, words};
 
 /// Title, the answer in a sentence, key figures of the best case, and why the study is partial.
 pub(super) fn head(input: &Input) -> String {
     let study = input.study;
-    let mut html = format!("<header>\n<p class=\"over\">{}</p>\n", context(input));
+    let mut html = format!(
+        "<header>\n<p class=\"over\">{}</p>\n",
+        context(format::utc(study.plan.made_unix_ns), &[input.data])
+    );
     html.push_str(&format!("<h1>{}</h1>\n", text(&headline::title(study))));
     if !study.plan.description.trim().is_empty() {
         html.push_str(&format!("<p class=\"question\">{}</p>\n", text(&study.plan.description)));
     }
     html.push_str(&answer(study));
     if let Some(why) = &study.partial {
-        html.push_str(&format!(
-            "<p class=\"banner\" role=\"status\"><strong>Partial.</strong> {}</p>\n",
-            text(why)
-        ));
+        html.push_str(&partial(why));
     }
     html.push_str(&figures(study));
     html.push_str("</header>\n");
     html
 }
 
+/// Title, verdict, both sides, and why an experiment is not whole.
+pub(super) fn comparison_head(input: &ComparisonInput) -> String {
+    let made = comparison::made(input);
+    let data: Vec<&ExperimentData> = input.experiments.iter().map(|one| one.data).collect();
+    let mut html = format!("<header>\n<p class=\"over\">{}</p>\n", context(made, &data));
+    html.push_str(&format!("<h1>{}</h1>\n", text(&crate::comparison::title(input))));
+    html.push_str(&comparison::head(input));
+    for why in input.experiments.iter().filter_map(|one| one.study.partial.as_ref()) {
+        html.push_str(&partial(why));
+    }
+    html.push_str("</header>\n");
+    html
+}
+
+fn partial(why: &str) -> String {
+    format!("<p class=\"banner\" role=\"status\"><strong>Partial.</strong> {}</p>\n", text(why))
+}
+
 /// When, what server, what machine, in one line.
-fn context(input: &Input) -> String {
-    let mut parts = vec![format::utc(input.study.plan.made_unix_ns)];
-    let servers = input.data.runs.iter().filter_map(|run| run.record.server.as_ref());
+fn context(made: String, data: &[&ExperimentData]) -> String {
+    let mut parts = vec![made];
+    let records = || data.iter().flat_map(|data| &data.runs).map(|run| &run.record);
+    let servers = records().filter_map(|record| record.server.as_ref());
     let releases: BTreeMap<u32, String> =
         servers.map(|server| (server.version_num, server.release())).collect();
     let releases: Vec<String> = releases.into_values().collect();
     if !releases.is_empty() {
         parts.push(format!("PostgreSQL {}", releases.join(", ")));
     }
-    if let Some(host) = input.data.runs.iter().find_map(|run| run.record.host.as_ref()) {
+    if let Some(host) = records().find_map(|record| record.host.as_ref()) {
         let processors = words::plural(host.n_cpus as usize, "processor");
         parts.push(format!("{processors}, {} memory", format::bytes(host.memory_bytes as f64)));
     }
@@ -82,26 +103,28 @@ fn figures(study: &Study) -> String {
     let Some(best) = headline::best(study) else { return String::new() };
     let ms = |of: fn(&LatencySummary) -> u64| best.latency.as_ref().map(|l| format::ms(of(l) as f64));
     let completed = study.runs.iter().filter(|run| words::run_counts(run)).count();
-    let tiles = [
+    let of_runs = format!("of {}", study.plan.runs.len());
+    let figures = [
         (best.tps_median.map(format::tps), "tps", "median throughput"),
         (ms(|l| l.p50_ns), "ms", "p50 latency"),
         (ms(|l| l.p95_ns), "ms", "p95 latency"),
         (ms(|l| l.p99_ns), "ms", "p99 latency"),
         (best.tps_cv.map(|cv| format::percent(cv).replace(" %", "")), "%", "spread of runs (CV)"),
-        (Some(completed.to_string()), "", "runs that count"),
+        (Some(completed.to_string()), of_runs.as_str(), "runs that count"),
     ];
+    let shown = figures.into_iter().filter_map(|(value, unit, name)| Some((value?, unit, name)));
+    tiles(shown)
+}
+
+/// Values, units and names, large.
+pub(super) fn tiles<'a>(tiles: impl Iterator<Item = (String, &'a str, &'a str)>) -> String {
     let mut html = String::from("<dl class=\"tiles\">");
     for (value, unit, name) in tiles {
-        let Some(value) = value else { continue };
-        let unit = match name {
-            "runs that count" => format!("of {}", study.plan.runs.len()),
-            _ => unit.to_string(),
-        };
         html.push_str(&format!(
             "<div><dt>{}</dt><dd>{}<small>{}</small></dd></div>",
             text(name),
             text(&value),
-            text(&unit)
+            text(unit)
         ));
     }
     html.push_str("</dl>\n");
@@ -122,7 +145,7 @@ pub(super) fn findings(study: &Study) -> String {
     html
 }
 
-fn finding(group: &FindingGroup, n_runs: usize) -> String {
+pub(super) fn finding(group: &FindingGroup, n_runs: usize) -> String {
     let (class, mark) = match group.severity {
         Severity::Note => ("note", "i"),
         Severity::Doubt => ("doubt", "▲"),

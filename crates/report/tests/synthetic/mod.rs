@@ -1,5 +1,6 @@
 //! Studies made up from a formula and a seed, for tests and for looking at the page. No number here was measured.
 
+mod compared;
 mod records;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,8 @@ use analysis::summary::{
     CaseSummary, ErrorSummary, LatencySummary, Mark, Resources, RunSummary, Second, Series, StatementSummary,
     Study,
 };
+use analysis::variation::{Origin, Spread, Variation};
+pub(crate) use compared::comparisons;
 use model::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::experiment::Prepare;
 use model::interval::Counts;
@@ -352,6 +355,13 @@ fn summary(case: &Case, runs: &[RunSummary]) -> CaseSummary {
         n_runs: of_case.len(),
         tps_median: stats::median(&tps),
         tps_cv: cv,
+        variation: Variation {
+            tps: cv.map(|cv| Spread { cv, interval: Some([0.5 * cv, 2.1 * cv]) }),
+            per_cpu_s: Some(2_400.0),
+            per_cpu_s_spread: Some(Spread { cv: 0.004, interval: Some([0.003, 0.009]) }),
+            origin: Some(Origin { restarts: None, runs: 0.81, within: 0.19, is_each_restarted: true }),
+            runs_for_one_percent: Some(9),
+        },
         latency: of_case.first().and_then(|run| run.latency),
         service: of_case.first().and_then(|run| run.service),
         scripts: Vec::new(),

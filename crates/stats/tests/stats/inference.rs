@@ -157,6 +157,13 @@ fn variance_is_split_between_levels() {
         }
     }
     assert_eq!(nested_variance(&[vec![vec![1.0, 2.0], vec![2.0, 3.0]]]), None);
+    // One restart has no level above its runs: means 1 and 3, variance 2, of which 0.5 / 2 is chance.
+    let [of_runs, of_spans] = variance_of_runs(&[vec![0.5, 1.5], vec![2.5, 3.5]]).unwrap();
+    assert!((of_runs - 1.75).abs() < 1e-12 && (of_spans - 0.5).abs() < 1e-12);
+    // Runs whose means agree better than chance add nothing.
+    assert_eq!(variance_of_runs(&[vec![0.0, 2.0], vec![2.0, 0.0]]), Some([0.0, 2.0]));
+    assert_eq!(variance_of_runs(&[vec![1.0, 2.0]]), None);
+    assert_eq!(variance_of_runs(&[vec![1.0], vec![2.0]]), None);
 }
 
 #[test]

@@ -281,6 +281,55 @@ fn a_control_variate_narrows_the_interval_and_keeps_its_coverage() {
     assert!(adjusted(1).half_width() < 0.4 * plain.half_width());
 }
 
+/// Pairs with the difference of foreign CPU that goes with each, as shares of the machine: it shows the neighbour, and is
+/// noise where nothing of the world comes from neighbours.
+fn pairs_with_foreign(world: World, seed: u64, effect: f64) -> (Vec<f64>, Vec<f64>) {
+    let mut runs = Runs::new(world, seed);
+    let mut meter = Random::new(seed ^ 0x00f0_0d5e);
+    let mut pair = || {
+        let is_b_first = runs.random.bits() & 1 == 1;
+        let mut run = || (runs.next(), runs.neighbour + 0.004 * meter.normal().abs());
+        let (first, second) = (run(), run());
+        let (a, b) = if is_b_first { (second, first) } else { (first, second) };
+        (effect + b.0 - a.0, b.1 - a.1)
+    };
+    (0..PAIRS).map(|_| pair()).unzip()
+}
+
+#[test]
+fn what_foreign_cpu_explains_may_be_taken_out_in_any_world() {
+    // Always, and as the product shows it: where it narrows the interval, the plain one elsewhere.
+    let always = |logs: &[f64], foreign: &[f64]| control_variate(logs, foreign, 0.95).unwrap().estimate;
+    let shown = |logs: &[f64], foreign: &[f64]| match narrowed(logs, foreign, 0.95) {
+        Some(adjusted) => adjusted.estimate,
+        None => compare_pairs(logs, MARGIN, Design::Fixed).unwrap().ratio.map(f64::ln),
+    };
+    for world in WORLDS {
+        for effect in [0.0, 0.03] {
+            for (name, rule) in
+                [("always", &always as &dyn Fn(&[f64], &[f64]) -> Estimate), ("shown", &shown)]
+            {
+                let estimates = (0..EXPERIMENTS).map(|seed| {
+                    let (logs, foreign) = pairs_with_foreign(world, seed, effect);
+                    rule(&logs, &foreign)
+                });
+                let fares = fares(effect, estimates);
+                assert!(fares.covers >= 0.94, "{} {name} {effect}: {fares:?}", world.name);
+                assert!(effect != 0.0 || fares.different <= 0.06, "{} {name}: {fares:?}", world.name);
+            }
+        }
+    }
+    // It is worth it where a neighbour disturbs, and shown by chance only where none does.
+    let seen = |name: &str| {
+        let is_shown = |seed: &u64| {
+            let (logs, foreign) = pairs_with_foreign(world(name), *seed, 0.0);
+            narrowed(&logs, &foreign, 0.95).is_some()
+        };
+        (0..EXPERIMENTS).filter(is_shown).count() as f64 / EXPERIMENTS as f64
+    };
+    assert!(seen("neighbour") > 0.4 && seen("quiet") < 0.015, "{} {}", seen("neighbour"), seen("quiet"));
+}
+
 #[test]
 fn steady_histories_have_no_change_points() {
     let found = |seed: u64| {

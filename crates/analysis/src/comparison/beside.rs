@@ -1,0 +1,64 @@
+//! What is shown beside the verdict and never decides it: throughput with what neighbours explain taken out, and
+//! throughput for each CPU second of the server.
+
+use serde::Serialize;
+use stats::Design;
+
+use super::{Figure, Ratio, ratio};
+use crate::summary::{Resources, RunSummary};
+
+/// Level of the interval.
+const LEVEL: f64 = 0.95;
+
+/// Ratios that stand beside the verdict.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Beside {
+    /// Throughput with foreign CPU as a control variate, where that narrows its interval honestly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub without_foreign_cpu: Option<Adjusted>,
+    /// Transactions for each CPU second of the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_cpu_s: Option<Ratio>,
+}
+
+/// B over A where the covariate is the same on both sides.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Adjusted {
+    /// B over A.
+    pub ratio: f64,
+    /// Lower end of its 95 % interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Share of the variance between pairs that the covariate explains.
+    pub explained: f64,
+}
+
+/// Of runs that are paired by their place in both lists.
+pub(super) fn beside(a: &[&RunSummary], b: &[&RunSummary], margin: f64, design: Design) -> Beside {
+    Beside { without_foreign_cpu: without_foreign_cpu(a, b), per_cpu_s: per_cpu_s(a, b, margin, design) }
+}
+
+fn without_foreign_cpu(a: &[&RunSummary], b: &[&RunSummary]) -> Option<Adjusted> {
+    let logs = differences(a, b, |run| run.tps.filter(|tps| *tps > 0.0).map(f64::ln))?;
+    let foreign = differences(a, b, |run| run.resources.foreign_cpu)?;
+    let found = stats::narrowed(&logs, &foreign, LEVEL).filter(|_| logs.len() >= stats::PAIRS_MIN)?;
+    let of = found.estimate.map(f64::exp);
+    Some(Adjusted { ratio: of.point, low: of.low, high: of.high, explained: found.explained })
+}
+
+fn per_cpu_s(a: &[&RunSummary], b: &[&RunSummary], margin: f64, design: Design) -> Option<Ratio> {
+    let us = |resources: &Resources| resources.server_cpu_us_per_transaction.filter(|us| *us > 0.0);
+    let logs = differences(a, b, |run| us(&run.resources).map(|us| -us.ln()))?;
+    let comparison = stats::compare_pairs(&logs, margin, design)?;
+    Some(ratio(Figure::Throughput, comparison, stats::signed_rank_p(&logs)?))
+}
+
+/// B minus A of each pair; `None` when one run lacks it, since pairs that were chosen by what was seen are no sample.
+fn differences(
+    a: &[&RunSummary],
+    b: &[&RunSummary],
+    of: impl Fn(&RunSummary) -> Option<f64>,
+) -> Option<Vec<f64>> {
+    a.iter().zip(b).map(|(a, b)| Some(of(b)? - of(a)?)).collect()
+}

@@ -1,0 +1,161 @@
+//! What is compared, as people say it: texts that differ exactly where the values do.
+
+use std::path::Path;
+
+use model::case::{ServerSource, WorkloadSpec};
+use model::experiment::Prepare;
+use model::load::Window;
+use model::run::RunRecord;
+use model::script::CaseData;
+
+/// Digits of a SHA-256 that tell two files of one name apart.
+const SHA_DIGITS: usize = 12;
+
+/// `on` or `off`.
+pub(super) fn switch(on: bool) -> String {
+    if on { "on" } else { "off" }.to_string()
+}
+
+/// Where servers come from. Two that are named alike are told apart by how they are connected to.
+pub(super) fn servers(a: &ServerSource, b: &ServerSource) -> [String; 2] {
+    let is_alike = a.to_string() == b.to_string() && a != b;
+    [a, b].map(|source| match source {
+        ServerSource::Url(keywords) if is_alike => {
+            let pairs: Vec<String> = keywords.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            pairs.join(" ")
+        }
+        _ => source.to_string(),
+    })
+}
+
+/// A directory of its own for the WAL, if there is one.
+pub(super) fn wal_directory(directory: Option<&Path>) -> String {
+    directory.map_or("with the data".to_string(), |path| path.display().to_string())
+}
+
+/// The scripts with their weights.
+pub(super) fn scripts(workload: &WorkloadSpec) -> String {
+    let scripts = workload
+        .scripts
+        .iter()
+        .map(|script| format!("{} (weight {}, {})", script.name, script.weight, brief(&script.sha256)));
+    or_none(scripts.collect())
+}
+
+/// The variables given to scripts.
+pub(super) fn variables(workload: &WorkloadSpec) -> String {
+    or_none(workload.defines.iter().map(|(name, value)| format!("{name} = {value}")).collect())
+}
+
+/// What the workload runs on.
+pub(super) fn data(workload: &WorkloadSpec) -> String {
+    match &workload.data {
+        CaseData::Tpcb => "TPC-B-like tables".to_string(),
+        CaseData::Tpcc => "TPC-C tables".to_string(),
+        CaseData::TprocC => "HammerDB's TPC-C tables".to_string(),
+        CaseData::None => "the database as it is".to_string(),
+        CaseData::Files(files) => {
+            or_none(files.iter().map(|file| format!("{} ({})", file.name, brief(&file.sha256))).collect())
+        }
+    }
+}
+
+/// How TPC-C is run.
+pub(super) fn tpcc(workload: &WorkloadSpec) -> String {
+    let warehouses = if workload.all_warehouses { "all warehouses" } else { "own warehouses" };
+    match &workload.tpcc {
+        None => warehouses.to_string(),
+        Some(spec) => format!(
+            "calls by {}, think time {}, {}, {warehouses}",
+            spec.calls.as_str(),
+            spec.think.as_str(),
+            spec.isolation.as_str()
+        ),
+    }
+}
+
+/// The lengths of a run's parts.
+pub(super) fn window(window: Window) -> String {
+    let measure = match window.measure_s {
+        0 => "measured to the last transaction".to_string(),
+        s => format!("{s} s measured"),
+    };
+    format!("{} s ramp-up, {measure}, {} s grace", window.ramp_up_s, window.grace_s)
+}
+
+/// The steps before a load.
+pub(super) fn preparation(prepare: &Prepare) -> String {
+    let restore = match prepare.restore_by.is_auto() {
+        true => "restore".to_string(),
+        false => format!("restore by {}", prepare.restore_by.as_str()),
+    };
+    let steps = [
+        (prepare.restore, restore.as_str()),
+        (prepare.checksums, "checksums"),
+        (prepare.vacuum, "vacuum"),
+        (prepare.analyze, "analyze"),
+        (prepare.prewarm, "prewarm"),
+        (prepare.checkpoint, "checkpoint"),
+        (prepare.settle, "settle"),
+    ];
+    or_none(steps.iter().filter(|(done, _)| *done).map(|(_, name)| name.to_string()).collect())
+}
+
+/// How the driver waited for its connections.
+pub(super) fn poller(record: &RunRecord) -> String {
+    record.ready.as_ref().map_or("not known".to_string(), |ready| ready.poller.clone())
+}
+
+fn brief(sha256: &str) -> &str {
+    sha256.get(..SHA_DIGITS).unwrap_or(sha256)
+}
+
+fn or_none(parts: Vec<String>) -> String {
+    if parts.is_empty() { "none".to_string() } else { parts.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::case::WorkloadKind;
+
+    use super::*;
+
+    #[test]
+    fn a_source_is_named_by_what_the_user_wrote() {
+        let source = |revision: Option<&str>| ServerSource::Source {
+            tree: "/src/postgresql".to_string(),
+            revision: revision.map(str::to_string),
+        };
+        assert_eq!(
+            servers(&source(Some("master")), &source(None)),
+            ["built from `/src/postgresql` at master", "built from `/src/postgresql`"]
+        );
+        let url = |mode: &str| {
+            let keywords =
+                [("user", "u"), ("host", "h"), ("port", "5432"), ("dbname", "d"), ("sslmode", mode)];
+            ServerSource::Url(keywords.map(|(key, value)| (key.to_string(), value.to_string())).into())
+        };
+        assert_eq!(servers(&url("disable"), &url("disable")), ["u@h:5432/d", "u@h:5432/d"]);
+        let [a, b] = servers(&url("disable"), &url("require"));
+        assert!(a.contains("sslmode=disable") && b.contains("sslmode=require"), "{a} | {b}");
+    }
+
+    #[test]
+    fn values_that_differ_have_words_that_differ() {
+        let plain = WorkloadSpec::of(WorkloadKind::Tpcc, 1);
+        let mut other = plain.clone();
+        other.all_warehouses = true;
+        other.data = CaseData::None;
+        other.defines.insert("delay".to_string(), "3".to_string());
+        for words in [tpcc, data, variables] {
+            assert_ne!(words(&plain), words(&other));
+        }
+        assert_eq!(variables(&other), "delay = 3");
+        let all = Prepare::default();
+        assert_eq!(preparation(&all), "restore, vacuum, analyze, prewarm, checkpoint, settle");
+        assert_eq!(
+            preparation(&Prepare { settle: false, checksums: true, ..all }),
+            "restore, checksums, vacuum, analyze, prewarm, checkpoint"
+        );
+    }
+}

@@ -1,0 +1,184 @@
+//! How much the runs of a case vary, where that comes from, and what would lower it.
+
+use model::run::RunData;
+use serde::Serialize;
+
+use crate::case::counts;
+use crate::run::Explained;
+use crate::summary::RunSummary;
+
+/// Runs below which a spread says nothing.
+pub(crate) const RUNS_MIN: usize = 3;
+/// Measured seconds of a run from which its variance is split.
+const SECONDS_MIN: usize = 20;
+/// Batches of a run whose means stand for its seconds, which resemble their neighbours.
+const BATCHES: usize = 10;
+/// Level of the intervals.
+const LEVEL: f64 = 0.95;
+/// Half width of the mean's interval for which the number of runs is told, as a share.
+const PRECISION: f64 = 0.01;
+
+/// The variation of a case's runs that count; empty below three of them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Variation {
+    /// Of throughput.
+    pub tps: Option<Spread>,
+    /// Transactions for each CPU second of the server, median of the runs: what neighbours on the machine disturb least.
+    pub per_cpu_s: Option<f64>,
+    /// Its variation.
+    pub per_cpu_s_spread: Option<Spread>,
+    /// Where the variance of throughput comes from; `None` for runs of less than 20 measured seconds.
+    pub origin: Option<Origin>,
+    /// About how many runs give the mean within 1 %, at 95 %.
+    pub runs_for_one_percent: Option<usize>,
+}
+
+/// A coefficient of variation: standard deviation over mean.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Spread {
+    /// The coefficient, as a share.
+    pub cv: f64,
+    /// Its interval of 95 % (Vangel 1996); `None` where the spread is too large for the formula.
+    pub interval: Option<[f64; 2]>,
+}
+
+impl Spread {
+    fn of(sample: &[f64]) -> Option<Spread> {
+        let interval = stats::cv_interval(sample, LEVEL).map(|cv| [cv.low, cv.high]);
+        (sample.len() >= RUNS_MIN).then(|| Some(Spread { cv: stats::cv(sample)?, interval }))?
+    }
+}
+
+/// Shares of the variance of a run's throughput, together 1; a level that adds less than chance would is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Origin {
+    /// Between restarts of the server, where several runs shared some; `None` where that cannot be told from the runs.
+    pub restarts: Option<f64>,
+    /// Between runs.
+    pub runs: f64,
+    /// Within runs: from second to second.
+    pub within: f64,
+    /// Each run began with a restart of its own, which is part of what lies between runs.
+    pub is_each_restarted: bool,
+}
+
+/// The level of repetition from which most of the variance comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Restarts of the server.
+    Restart,
+    /// Runs.
+    Run,
+    /// Seconds.
+    Second,
+}
+
+impl Origin {
+    /// Where most of the variance comes from.
+    pub fn most(&self) -> Level {
+        let restarts = self.restarts.unwrap_or(0.0);
+        if self.within >= self.runs.max(restarts) {
+            Level::Second
+        } else if restarts > self.runs {
+            Level::Restart
+        } else {
+            Level::Run
+        }
+    }
+
+    /// What to repeat: "repetition is most needed where most uncertainty arises" (Kalibera and Jones 2013).
+    pub fn advice(&self) -> &'static str {
+        match (self.most(), self.is_each_restarted) {
+            (Level::Second, _) => {
+                "measure longer: most of it is within runs, and more of them cost a preparation each"
+            }
+            (Level::Restart, _) => "repeat restarts, not runs or seconds: most of it is between restarts",
+            (Level::Run, true) => {
+                "repeat runs, each with its restart, not seconds: longer runs would not lower what is between them"
+            }
+            (Level::Run, false) => {
+                "repeat runs, not seconds: longer runs would not lower what is between them"
+            }
+        }
+    }
+}
+
+/// The variation of a case's runs.
+pub(crate) fn of_case(runs: &[(&RunData, &Explained)]) -> Variation {
+    let counting: Vec<(&RunData, &RunSummary)> =
+        runs.iter().map(|(data, run)| (*data, &run.summary)).filter(|(_, run)| counts(run)).collect();
+    if counting.len() < RUNS_MIN {
+        return Variation::default();
+    }
+    let tps: Vec<f64> = counting.iter().filter_map(|(_, run)| run.tps).collect();
+    let per_cpu_s = |run: &RunSummary| {
+        let us = run.resources.server_cpu_us_per_transaction.filter(|us| *us > 0.0)?;
+        Some(1e6 / us)
+    };
+    // A run without it would make the others stand for all.
+    let per_cpu_s: Option<Vec<f64>> = counting.iter().map(|(_, run)| per_cpu_s(run)).collect();
+    let spread = Spread::of(&tps);
+    Variation {
+        tps: spread,
+        per_cpu_s: per_cpu_s.as_deref().and_then(stats::median),
+        per_cpu_s_spread: per_cpu_s.as_deref().and_then(Spread::of),
+        origin: origin(&counting),
+        runs_for_one_percent: spread.and_then(|spread| stats::n_for_half_width(spread.cv, PRECISION, LEVEL)),
+    }
+}
+
+/// The nested analysis of variance over restarts, runs, and batches of seconds.
+fn origin(counting: &[(&RunData, &RunSummary)]) -> Option<Origin> {
+    let mut restarts: Vec<(&str, Vec<Vec<f64>>)> = Vec::new();
+    for (data, run) in counting {
+        let start = data.record.server.as_ref().map_or("", |server| server.postmaster_start.as_str());
+        let batches = batches(run)?;
+        match restarts.iter_mut().find(|(known, _)| *known == start) {
+            Some((_, runs)) => runs.push(batches),
+            None => restarts.push((start, vec![batches])),
+        }
+    }
+    let is_each_restarted = restarts.len() == counting.len();
+    let restarts: Vec<Vec<Vec<f64>>> = restarts.into_iter().map(|(_, runs)| runs).collect();
+    let (of_restarts, of_runs, of_batches) = match stats::nested_variance(&restarts) {
+        Some([of_restarts, of_runs, of_batches]) => (Some(of_restarts), of_runs, of_batches),
+        None => {
+            let runs: Vec<Vec<f64>> = restarts.into_iter().flatten().collect();
+            let [of_runs, of_batches] = stats::variance_of_runs(&runs)?;
+            (None, of_runs, of_batches)
+        }
+    };
+    let within = of_batches / BATCHES as f64;
+    let all = of_restarts.unwrap_or(0.0) + of_runs + within;
+    (all > 0.0).then(|| Origin {
+        restarts: of_restarts.map(|part| part / all),
+        runs: of_runs / all,
+        within: within / all,
+        is_each_restarted,
+    })
+}
+
+fn batches(run: &RunSummary) -> Option<Vec<f64>> {
+    let tps: Vec<f64> =
+        run.seconds.iter().filter(|second| second.measured).map(|second| second.tps).collect();
+    (tps.len() >= SECONDS_MIN).then(|| stats::batch_means(&tps, BATCHES))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_advice_is_about_the_level_that_varies_most() {
+        let check = |restarts, runs, within, is_each_restarted, level, words: &str| {
+            let origin = Origin { restarts, runs, within, is_each_restarted };
+            assert_eq!(origin.most(), level, "{origin:?}");
+            assert!(origin.advice().starts_with(words), "{}", origin.advice());
+        };
+        check(Some(0.81), 0.1, 0.09, false, Level::Restart, "repeat restarts, not runs or seconds");
+        check(Some(0.1), 0.81, 0.09, false, Level::Run, "repeat runs, not seconds");
+        check(None, 0.81, 0.19, true, Level::Run, "repeat runs, each with its restart");
+        check(None, 0.2, 0.8, true, Level::Second, "measure longer");
+    }
+}

@@ -1,0 +1,276 @@
+//! The part of the page that compares: the verdict, the pairs, and what differs between A and B.
+
+use analysis::comparison::{CaseComparison, Difference, Figure, FigureComparison, Pairing, Sample, Verdict};
+use analysis::finding::Severity;
+use serde::Serialize;
+
+use super::escape::text;
+use super::{Figure as Drawing, lead, table};
+use crate::condense::{About, FindingGroup, Found};
+use crate::{ComparisonInput, comparison, format, sample, words};
+
+/// With more comparisons than these only the figure that decides is drawn.
+const ALL_FIGURES_MAX: usize = 6;
+
+/// Verdict, both sides by name, and the numbers that say how much it can be trusted.
+pub(super) fn head(input: &ComparisonInput) -> String {
+    let mut html = String::new();
+    for case in input.cases {
+        html.push_str(&format!(
+            "<p class=\"verdict {}\">{} {}</p>\n",
+            class(case.verdict()),
+            text(&words::capital(&comparison::verdict(case))),
+            lead::badge(case.grade)
+        ));
+        html.push_str(&sides(input, case));
+    }
+    if let [case] = input.cases {
+        html.push_str(&tiles(input, case));
+    }
+    if let Some(floor) = input.floor {
+        html.push_str(&format!(
+            "<p class=\"quiet\">{}</p>\n",
+            text(&words::capital(&comparison::noise_floor(floor)))
+        ));
+    }
+    html
+}
+
+fn class(verdict: Option<Verdict>) -> &'static str {
+    match verdict {
+        Some(Verdict::Faster) => "faster",
+        Some(Verdict::Slower) => "slower",
+        Some(Verdict::Same) => "same",
+        Some(Verdict::Unsure) | None => "unsure",
+    }
+}
+
+fn sides(input: &ComparisonInput, case: &CaseComparison) -> String {
+    let names = |side: usize, label: &str| match input.experiments {
+        [_] => text(&words::one_line(label)),
+        [a, b, ..] => {
+            let name = if side == 0 { &a.name } else { &b.name };
+            format!("{} <span class=\"why\">{}</span>", text(&words::one_line(label)), text(name))
+        }
+        [] => String::new(),
+    };
+    format!(
+        "<dl class=\"sides\"><dt class=\"c0\">A</dt><dd>{}</dd><dt class=\"c1\">B</dt><dd>{}</dd></dl>\n",
+        names(0, &case.a),
+        names(1, &case.b)
+    )
+}
+
+fn tiles(input: &ComparisonInput, case: &CaseComparison) -> String {
+    let ratio = case.leading();
+    let bare = |text: String| text.replace(" %", "");
+    let what = format!("B against A, {}", case.lead.as_str());
+    let pairs = match case.pairing {
+        Pairing::Blocks => "pairs of runs",
+        Pairing::Slices => "pairs of slices",
+        Pairing::Rounds => "rounds",
+        Pairing::None => "runs of each side, not paired",
+    };
+    let tiles = [
+        (ratio.map(|ratio| bare(comparison::signed(ratio.ratio - 1.0))), "%", what.as_str()),
+        (ratio.map(|ratio| bare(comparison::interval(ratio))), "%", "95 % interval"),
+        (Some(case.n_pairs.to_string()), "", pairs),
+        (
+            ratio.and_then(|ratio| ratio.detectable).map(|share| bare(comparison::percent(share))),
+            "%",
+            "smallest difference it would have seen",
+        ),
+        (Some(bare(comparison::percent(case.margin))), "%", "difference that does not matter"),
+        (
+            input.floor.map(|floor| format!("±{}", bare(comparison::percent(floor.half_width)))),
+            "%",
+            "noise floor of the host (A/A)",
+        ),
+    ];
+    lead::tiles(tiles.into_iter().filter_map(|(value, unit, name)| Some((value?, unit, name))))
+}
+
+/// The drawn pairs and the table of figures of each comparison.
+pub(super) fn pairs(input: &ComparisonInput) -> String {
+    let mut html = String::new();
+    let is_drawn = |case: &CaseComparison, figure: &FigureComparison| {
+        !figure.sample.a.is_empty() && (input.cases.len() <= ALL_FIGURES_MAX || figure.figure == case.lead)
+    };
+    for (n, case) in input.cases.iter().enumerate() {
+        if input.cases.len() > 1 {
+            html.push_str(&format!("<h3>{}</h3>", text(&words::one_line(&case.a))));
+        }
+        html.push_str(&figures_table(case));
+        for (what, value) in comparison::beside(case) {
+            let line = format!("Beside the verdict: {what}: {value}.");
+            html.push_str(&format!("<p class=\"quiet\">{}</p>\n", text(&line)));
+        }
+        let drawn: Vec<&FigureComparison> =
+            case.figures.iter().filter(|figure| is_drawn(case, figure)).collect();
+        let (leading, others): (Vec<&FigureComparison>, Vec<_>) =
+            drawn.into_iter().partition(|figure| figure.figure == case.lead);
+        leading.iter().for_each(|figure| html.push_str(&drawing(n, case, figure, "mid")));
+        html.push_str("<div class=\"trio\">");
+        others.iter().for_each(|figure| html.push_str(&drawing(n, case, figure, "mid")));
+        html.push_str("</div>\n");
+    }
+    html
+}
+
+fn figures_table(case: &CaseComparison) -> String {
+    let rows: Vec<Vec<String>> = case
+        .figures
+        .iter()
+        .map(|figure| {
+            let [change, verdict] = comparison::change(figure, case.margin);
+            let values = [figure.a_median, figure.b_median].map(|v| comparison::value(figure.figure, v));
+            vec![
+                figure.figure.as_str().to_string(),
+                text(&values[0]),
+                text(&values[1]),
+                text(&change),
+                text(&verdict),
+            ]
+        })
+        .collect();
+    table("figures", &["Figure", "A, median", "B, median", "B against A (95 % interval)", "Verdict"], &rows)
+}
+
+fn drawing(n: usize, case: &CaseComparison, figure: &FigureComparison, height: &str) -> String {
+    let sample = &figure.sample;
+    let number = |value: f64| text(&comparison::value(figure.figure, Some(value)));
+    let (heads, rows): (&[&str], Vec<Vec<String>>) = if case.pairing == Pairing::None {
+        let longest = sample.a.len().max(sample.b.len());
+        let at = |list: &[f64], i: usize| list.get(i).map_or(String::new(), |value| number(*value));
+        let row = |i: usize| vec![(i + 1).to_string(), at(&sample.a, i), at(&sample.b, i)];
+        (&["Run", "A", "B"], (0..longest).map(row).collect())
+    } else {
+        let row = |i: usize| {
+            let change = comparison::signed(sample.ratios[i] - 1.0);
+            vec![sample.pairs[i].to_string(), number(sample.a[i]), number(sample.b[i]), text(&change)]
+        };
+        (&["Pair", "A", "B", "B against A"], (0..sample.pairs.len()).map(row).collect())
+    };
+    let note = match case.pairing {
+        Pairing::None => "each run against the median of A; band: 95 % interval; grey: the margin",
+        _ => "B against A in each pair, in order; band: 95 % interval; grey: the margin",
+    };
+    let title = match figure.figure {
+        Figure::Throughput => "Throughput".to_string(),
+        latency => format!("Latency, {}", latency.as_str()),
+    };
+    Drawing {
+        id: &chart_id(n, figure.figure),
+        title: &title,
+        note,
+        height,
+        table: &table("plain", heads, &rows),
+    }
+    .html()
+}
+
+fn chart_id(n: usize, figure: Figure) -> String {
+    format!("ratio-{n}-{}", figure.as_str())
+}
+
+/// What differs, and what was found about the comparison itself.
+pub(super) fn differences(input: &ComparisonInput) -> String {
+    let mut html = String::new();
+    for case in input.cases {
+        if input.cases.len() > 1 {
+            html.push_str(&format!("<h3>{}</h3>", text(&words::one_line(&case.a))));
+        }
+        html.push_str(&difference_table(case));
+        if !case.findings.is_empty() {
+            html.push_str("<ul class=\"findings\">\n");
+            for found in &case.findings {
+                let group = FindingGroup {
+                    id: found.id,
+                    severity: found.severity,
+                    found: vec![Found { about: About::Comparison, finding: found }],
+                };
+                html.push_str(&lead::finding(&group, 0));
+            }
+            html.push_str("</ul>\n");
+        }
+    }
+    html
+}
+
+fn difference_table(case: &CaseComparison) -> String {
+    let row = |difference: &Difference, is_declared: bool| {
+        let weight = match (is_declared, difference.severity) {
+            (true, _) => "declared",
+            (false, Severity::Note) => "not declared: note",
+            (false, Severity::Doubt) => "not declared: doubt",
+            (false, Severity::Void) => "not declared: void",
+        };
+        let cells = [&difference.what, &difference.a, &difference.b];
+        let mut cells: Vec<String> = cells.map(|cell| text(&words::one_line(cell))).to_vec();
+        cells.push(weight.to_string());
+        cells
+    };
+    let mut rows: Vec<Vec<String>> = case.undeclared.iter().map(|d| row(d, false)).collect();
+    rows.extend(case.declared.iter().map(|d| row(d, true)));
+    if rows.is_empty() {
+        return "<p class=\"quiet\">Nothing that was recorded differs between A and B.</p>\n".to_string();
+    }
+    table("text", &["What", "A", "B", "Asked for"], &rows)
+}
+
+/// What the script draws of one figure of one comparison.
+#[derive(Debug, Serialize)]
+pub(super) struct RatioData {
+    id: String,
+    title: String,
+    unit: &'static str,
+    /// Numbers of the pairs; empty where runs are not paired.
+    pairs: Vec<u32>,
+    a: Vec<f64>,
+    b: Vec<f64>,
+    /// B against A in per cent for each pair; of runs that are not paired, each of B's against the median of A.
+    percent: Vec<f64>,
+    /// A's runs against their median, in per cent, where runs are not paired.
+    of_a: Vec<f64>,
+    /// Low end, estimate and high end in per cent.
+    interval: Option<[f64; 3]>,
+    /// What does not matter, in per cent.
+    margin: [f64; 2],
+}
+
+/// The data of all comparisons.
+pub(super) fn data(cases: &[CaseComparison]) -> Vec<RatioData> {
+    let of_case = |(n, case): (usize, &CaseComparison)| {
+        case.figures.iter().map(move |figure| ratio_data(n, case, figure)).collect::<Vec<_>>()
+    };
+    cases.iter().enumerate().flat_map(of_case).collect()
+}
+
+fn ratio_data(n: usize, case: &CaseComparison, figure: &FigureComparison) -> RatioData {
+    let Sample { pairs, a, b, ratios } = &figure.sample;
+    let percent = |ratio: f64| sample::rounded(100.0 * (ratio - 1.0)).unwrap_or(0.0);
+    let (unit, scale) = if figure.figure == Figure::Throughput { ("tps", 1.0) } else { ("ms", 1e-6) };
+    let values = |list: &[f64]| list.iter().filter_map(|v| sample::rounded(scale * v)).collect();
+    let of_median = |list: &[f64]| match figure.a_median.filter(|_| pairs.is_empty()) {
+        Some(median) => list.iter().map(|value| percent(value / median)).collect(),
+        None => Vec::new(),
+    };
+    RatioData {
+        id: chart_id(n, figure.figure),
+        title: figure.figure.as_str().to_string(),
+        unit,
+        pairs: pairs.clone(),
+        a: values(a),
+        b: values(b),
+        percent: if pairs.is_empty() { of_median(b) } else { ratios.iter().map(|r| percent(*r)).collect() },
+        of_a: of_median(a),
+        interval: figure.result.map(|ratio| [ratio.low, ratio.ratio, ratio.high].map(percent)),
+        margin: [percent(1.0 / (1.0 + case.margin)), percent(1.0 + case.margin)],
+    }
+}
+
+/// When the runs of a comparison were planned, for the head.
+pub(super) fn made(input: &ComparisonInput) -> String {
+    let moments = input.experiments.iter().map(|one| format::utc(one.study.plan.made_unix_ns));
+    moments.collect::<Vec<_>>().join(" and ")
+}

@@ -1,0 +1,85 @@
+//! A comparison for an issue or a chat: the verdict, the figures, what differs, and how to repeat it.
+
+use analysis::comparison::{CaseComparison, Difference};
+use analysis::summary::Study;
+
+use super::escape;
+use crate::{ComparisonInput, comparison, condense, terminal, words};
+
+/// The whole text.
+pub(crate) fn text(input: &ComparisonInput) -> String {
+    let mut text = format!("## {}\n\n", escape(&comparison::title(input)));
+    for case in input.cases {
+        text.push_str(&of_case(case));
+    }
+    if let Some(floor) = input.floor {
+        text.push_str(&format!("- {}\n", escape(&words::capital(&comparison::noise_floor(floor)))));
+    }
+    for (n, one) in input.experiments.iter().enumerate() {
+        let findings = findings(one.study);
+        if !findings.is_empty() {
+            text.push_str(&format!("\n### Findings of {}\n\n{findings}", escape(&name(input, n))));
+        }
+    }
+    if !input.commands.is_empty() {
+        text.push_str(&format!("\n### To compare again\n\n```sh\n{}\n```\n", input.commands.join("\n")));
+    }
+    let servers = input
+        .experiments
+        .iter()
+        .filter_map(|one| one.data.runs.iter().map(|run| &run.record).find(|record| record.server.is_some()));
+    servers.for_each(|record| text.push_str(&super::setting(record)));
+    text.push_str(&format!("\nMade by pgdyno {}.\n", escape(input.tool_version)));
+    text
+}
+
+/// Whose findings they are.
+fn name(input: &ComparisonInput, n: usize) -> String {
+    match input.experiments {
+        [_] => "the runs".to_string(),
+        several => format!("{} ({})", if n == 0 { "A" } else { "B" }, several[n].name),
+    }
+}
+
+fn of_case(case: &CaseComparison) -> String {
+    let [a, b] = [&case.a, &case.b].map(|side| escape(&words::one_line(side)));
+    let verdict = escape(&words::capital(&comparison::verdict(case)));
+    let mut text = format!("**{verdict}**\n\nA: {a}; B: {b}\n\n");
+    text.push_str("| figure | A | B | B against A (95 % interval) | verdict |\n|:--|--:|--:|--:|:--|\n");
+    for figure in &case.figures {
+        let [a, b] = [figure.a_median, figure.b_median].map(|v| comparison::value(figure.figure, v));
+        let [change, word] = comparison::change(figure, case.margin);
+        text.push_str(&format!("| {} | {a} | {b} | {change} | {word} |\n", figure.figure.as_str()));
+    }
+    text.push('\n');
+    if let Some(detectable) = case.leading().and_then(|ratio| ratio.detectable) {
+        let seen = comparison::percent(detectable);
+        text.push_str(&format!("- Smallest difference that this would have seen: {seen}\n"));
+    }
+    for (what, value) in comparison::beside(case) {
+        text.push_str(&format!("- {}: {value}\n", words::capital(&what)));
+    }
+    let listed = |word: &str, list: &[Difference]| {
+        let line = |d: &Difference| {
+            let [what, a, b] = [&d.what, &d.a, &d.b].map(|part| escape(&words::one_line(part)));
+            format!("- {word}: {what}: {a} and {b}\n")
+        };
+        list.iter().map(line).collect::<String>()
+    };
+    text.push_str(&listed("Declared", &case.declared));
+    text.push_str(&listed("Not declared", &case.undeclared));
+    for finding in &case.findings {
+        text.push_str(&format!(
+            "- **{}: {}**: {}. _{}_\n",
+            words::capital(terminal::severity_word(finding.severity)),
+            escape(&words::of_id(finding.id)),
+            escape(&words::one_line(&finding.evidence)),
+            escape(&words::one_line(&finding.advice))
+        ));
+    }
+    text
+}
+
+fn findings(study: &Study) -> String {
+    condense::findings(study).iter().map(|group| super::finding(group, study.runs.len())).collect()
+}
