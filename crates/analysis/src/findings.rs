@@ -14,6 +14,7 @@ mod server;
 mod state;
 mod studies;
 mod tpcc;
+mod window;
 mod words;
 
 use model::case::Case;
@@ -62,6 +63,8 @@ pub const CATALOGUE: &[Rule] = &[
     load::OFFERED_NOT_ACHIEVED,
     load::STALL,
     load::NOT_STEADY,
+    window::RAMP_UP_NOT_STEADY,
+    window::MEASURE_EXTENDED,
     load::TOO_SHORT_TO_JUDGE,
     load::FEW_EFFECTIVE_SECONDS,
     load::UNFAIR_CLIENTS,
@@ -167,6 +170,8 @@ const RUN_RULES: &[RunRule] = &[
     load::offered_not_achieved,
     load::stall,
     load::not_steady,
+    window::ramp_up_not_steady,
+    window::measure_extended,
     load::too_short_to_judge,
     load::few_effective_seconds,
     load::unfair_clients,

@@ -43,6 +43,7 @@ pub(crate) fn explain(data: &RunData) -> Explained {
         case: record.spec.case,
         state: record.state,
         reason: record.reason.clone(),
+        course: record.course,
         measured_s,
         counts: counted.measured,
         total: counted.total,

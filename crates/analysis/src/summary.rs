@@ -3,6 +3,7 @@
 //! Only types; `study.rs` computes them. Latencies are in nanoseconds, times in seconds since `go`.
 
 use model::case::Case;
+use model::course::Course;
 use model::interval::Counts;
 use model::plan::{Plan, RunState};
 use serde::Serialize;
@@ -70,6 +71,9 @@ pub struct RunSummary {
     pub state: RunState,
     /// Why it did not complete, if so.
     pub reason: String,
+    /// The window as it became, where its ends were found while the load ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub course: Option<Course>,
     /// Seconds that were measured.
     pub measured_s: f64,
     /// Counts within the measure.

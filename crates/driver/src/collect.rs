@@ -1,4 +1,4 @@
-//! The control loop of a running load: gathers the threads' reports and passes on the parent's stop.
+//! The control loop of a running load: gathers the threads' reports and passes on what the parent asks.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -9,7 +9,8 @@ use std::time::Duration;
 use model::drive::{Done, DriveCommand, DriverLine, Ending};
 use model::event::{Event, EventKind};
 
-use crate::clock::Nanos;
+use crate::clock::{self, Nanos};
+use crate::frame::Frame;
 use crate::merge::Merger;
 use crate::process::{Control, Failure, say};
 use crate::report::{Finished, Report};
@@ -20,6 +21,13 @@ use crate::tally::{SqlState, Tally, sqlstate_text};
 const LOST_EVENTS_MAX: u32 = 20;
 /// How long a stop may stay unseen.
 const STOP_GRAIN: Duration = Duration::from_millis(50);
+
+/// What the parent's commands move.
+pub(crate) struct Hold<'a> {
+    /// See [`stop`].
+    pub(crate) stop: &'a AtomicU8,
+    pub(crate) frame: &'a Frame,
+}
 
 /// Gathers reports until every thread has finished.
 pub(crate) struct Collector<'a> {
@@ -86,12 +94,20 @@ impl<'a> Collector<'a> {
         &mut self,
         inbox: &Receiver<Report>,
         commands: &Receiver<DriveCommand>,
-        stop: &AtomicU8,
+        hold: &Hold,
     ) -> Result<(), Failure> {
         while self.n_running > 0 {
-            if matches!(commands.try_recv(), Ok(DriveCommand::Stop)) {
-                self.stopped = true;
-                stop.fetch_max(stop::GENTLY, Ordering::Relaxed);
+            match commands.try_recv() {
+                Ok(DriveCommand::Stop) => {
+                    self.stopped = true;
+                    hold.stop.fetch_max(stop::GENTLY, Ordering::Relaxed);
+                }
+                Ok(DriveCommand::Window(window))
+                    if !self.stopped && hold.frame.change(window, clock::now()) =>
+                {
+                    say(self.output, &DriverLine::Window(window))?;
+                }
+                _ => {}
             }
             match inbox.recv_timeout(STOP_GRAIN) {
                 Ok(report) => self.take(report)?,

@@ -12,10 +12,11 @@ use wire::{CancelHandle, Conninfo, Secret};
 use workload::{Machine, Seeds, ThreadStreams};
 
 use crate::client::{Client, Parsed};
-use crate::clock::{self, Nanos, SECOND_NS, WallClock};
-use crate::collect::Collector;
+use crate::clock::{self, Nanos, WallClock};
+use crate::collect::{Collector, Hold};
 use crate::connect::{self, Connected};
 use crate::fetch::Fetched;
+use crate::frame::Frame;
 use crate::log::Log;
 use crate::poller::Poller;
 use crate::report::Report;
@@ -226,12 +227,8 @@ impl Control<'_> {
     ) -> Result<(), Failure> {
         let (reports, inbox) = mpsc::channel();
         let stop = AtomicU8::new(stop::NOT);
-        // Far enough to be never, near enough to be added to.
-        let end = match self.load.window.measure_s {
-            0 => u64::MAX / 2,
-            _ => go + u64::from(self.load.window.load_s()) * SECOND_NS,
-        };
-        let place = Place { n_threads: shares.len(), go, end, stop: &stop };
+        let frame = Frame::new(self.load.window, go);
+        let place = Place { n_threads: shares.len(), go, frame: &frame, stop: &stop };
         let mut recycle = Vec::new();
         let mut workers = Vec::new();
         for (thread, share) in shares.into_iter().enumerate() {
@@ -245,7 +242,7 @@ impl Control<'_> {
                 scope.spawn(move || worker.run());
             }
             let mut collector = Collector::new(self, recycle, output);
-            let result = collector.collect(&inbox, commands, &stop);
+            let result = collector.collect(&inbox, commands, &Hold { stop: &stop, frame: &frame });
             // Also when the output is gone: the threads must see it.
             stop.fetch_max(stop::AT_ONCE, Ordering::Relaxed);
             result
@@ -280,11 +277,17 @@ impl Control<'_> {
             poller,
             choose: streams.choose,
             turns: TurnClock::new(self.load, place.go)?,
-            schedule: Schedule::new(self.load.pace, share, streams.throttle, place.go, place.end),
+            schedule: Schedule::new(
+                self.load.pace,
+                share,
+                streams.throttle,
+                place.go,
+                place.frame.seen().end,
+            ),
             shape,
             log: Log::create(self.load, thread, streams.sample)?,
             go: place.go,
-            end: place.end,
+            frame: place.frame,
             stop: place.stop,
             reports,
             spare,
@@ -296,7 +299,7 @@ impl Control<'_> {
 struct Place<'a> {
     n_threads: usize,
     go: Nanos,
-    end: Nanos,
+    frame: &'a Frame,
     stop: &'a AtomicU8,
 }
 

@@ -46,6 +46,10 @@ pub fn check(plan: &Plan, slicing: Slicing) -> Result<()> {
             "both sides of a duet share the machine: leave [os] and run.wal out"
         );
         ensure!(
+            case.adapt.is_none(),
+            "the slices of a duet are drawn before it begins: give run.ramp_up a length, and leave run.extend out"
+        );
+        ensure!(
             case.workload.pace == Pace::Closed,
             "a duet needs a closed loop (workload.pace = \"closed\")"
         );

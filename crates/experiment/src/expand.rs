@@ -18,7 +18,7 @@ use model::units::Scale;
 
 use crate::dataset::Dataset;
 use crate::design::{self, Combine, Dimension};
-use crate::{scripts, targets, wal};
+use crate::{lengths, scripts, targets, wal};
 
 /// What the plan is made for.
 #[derive(Debug, Clone, Default)]
@@ -54,7 +54,7 @@ pub fn plan(experiment: &Experiment, site: &Site) -> Result<Plan, String> {
         return Err(format!("experiment.repeats: {} is not in 1..1000", header.repeats));
     }
     check_name(&header.name)?;
-    let window = window(experiment)?;
+    let window = lengths::window(&experiment.run)?;
     let grid = Grid::of(experiment, site)?;
     let combine = Combine { design: header.design, zip: &header.zip, exclude: &header.exclude };
     let combinations = combine.combinations(&grid.dimensions)?;
@@ -104,21 +104,6 @@ fn check_name(name: &str) -> Result<(), String> {
     Err(format!(
         "experiment.name: `{name}` must be 1 to 64 letters, digits, `-`, `_` or `.`: it names a directory"
     ))
-}
-
-fn window(experiment: &Experiment) -> Result<Window, String> {
-    let whole = |key: &str, span: model::units::Span| {
-        span.whole_s().ok_or_else(|| format!("run.{key}: {span} is not a whole number of seconds"))
-    };
-    let window = Window {
-        ramp_up_s: whole("ramp_up", experiment.run.ramp_up)?,
-        measure_s: whole("measure", experiment.run.measure)?,
-        grace_s: whole("grace", experiment.run.grace)?,
-    };
-    if window.measure_s < 2 {
-        return Err(format!("run.measure: {} is too short; measure at least 2s", experiment.run.measure));
-    }
-    Ok(window)
 }
 
 /// What the keys of the operating system begin with.
@@ -281,6 +266,7 @@ fn case(
     if let Some(reason) = wal::contradiction(wal, window, &settings, site.url_keywords.is_none()) {
         return Err(reason);
     }
+    let adapt = lengths::adapt(&experiment.run, window, &workload, wal)?;
     let os =
         values.iter().filter_map(|(key, value)| Some((key.strip_prefix(OS)?.to_string(), value.to_string())));
     Ok(Case {
@@ -298,6 +284,7 @@ fn case(
         prepare: experiment.prepare,
         os: os.collect(),
         wal,
+        adapt,
     })
 }
 

@@ -6,12 +6,14 @@
 
 mod system;
 
-use model::experiment::Experiment;
+use model::course::RampUp;
+use model::experiment::{Experiment, RunSection};
 use model::levels::Levels;
 use model::selector::{Selector, names};
 use model::units::{PgVersion, Scale, SettingValue, Span};
 
 use crate::dataset::Dataset;
+use crate::lengths::RAMP_UP_AUTO_S_MIN;
 use crate::os::Refusal;
 use crate::outlook::{AROUND_LOAD_S, START_S};
 
@@ -239,7 +241,7 @@ impl Step {
             Step::Length(ramp_up_s, measure_s) => {
                 let run = &mut experiment.run;
                 if workload.transactions.is_none() {
-                    run.ramp_up = run.ramp_up.min(Span::from_s(ramp_up_s.into()));
+                    shorten_ramp_up(run, Span::from_s(ramp_up_s.into()));
                     run.measure = run.measure.min(Span::from_s(measure_s.into()));
                 }
             }
@@ -272,6 +274,17 @@ impl Step {
     }
 }
 
+/// A ramp-up of a fixed length has at most `longest`; one that is found is waited for less long.
+fn shorten_ramp_up(run: &mut RunSection, longest: Span) {
+    match run.ramp_up {
+        RampUp::For(span) => run.ramp_up = RampUp::For(span.min(longest)),
+        RampUp::Auto => {
+            run.ramp_up_max =
+                Some(run.ramp_up_longest().min(longest.max(Span::from_s(RAMP_UP_AUTO_S_MIN.into()))))
+        }
+    }
+}
+
 /// Seconds that the experiment takes, loading included.
 fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
     let workload = &experiment.workload;
@@ -289,7 +302,10 @@ fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
     let load_s = match &workload.transactions {
         None => {
             let n_cases = n_runs * n_clients;
-            n_cases * (experiment.run.ramp_up.ms + experiment.run.measure.ms) as f64 / 1000.0
+            n_cases
+                * (experiment.run.ramp_up_longest().ms + experiment.run.measure.ms + experiment.run.extend.ms)
+                    as f64
+                / 1000.0
         }
         Some(transactions) => {
             let all: u64 = transactions.all().iter().sum();

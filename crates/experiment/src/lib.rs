@@ -1,6 +1,7 @@
 //! Conducts experiments: from a file to a plan, from a plan to runs, each through its phases, written as it goes.
 
 pub mod acid;
+mod adapt;
 pub mod adopted;
 pub mod builtin;
 pub mod check;
@@ -14,8 +15,10 @@ mod ending;
 pub mod expand;
 pub mod file;
 pub mod fit;
+mod follow;
 pub mod hold;
 pub mod kept;
+mod lengths;
 pub mod load;
 pub mod obstacles;
 pub mod one_run;

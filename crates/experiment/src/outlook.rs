@@ -83,7 +83,7 @@ impl Outlook {
 
 /// Seconds of a case's load: its window, or what its number of transactions takes, if that is less.
 fn load_s(case: &Case) -> f64 {
-    let window_s = f64::from(case.window.load_s());
+    let window_s = f64::from(case.adapt.longest(case.window).load_s());
     let all = case.workload.transactions.map(|n| n as f64 * f64::from(case.workload.n_clients));
     all.map_or(window_s, |all| window_s.min(all / COUNTED_TPS))
 }

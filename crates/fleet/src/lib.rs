@@ -10,4 +10,4 @@ mod pipes;
 mod tests;
 
 pub use conduct::conduct;
-pub use local::LocalDriver;
+pub use local::{LocalDriver, WindowKnob};

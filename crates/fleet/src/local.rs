@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use model::drive::{DriveCommand, DriveOrder, DriverLine, Ready};
+use model::load::Window;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, getpid, getppid};
@@ -96,7 +97,7 @@ impl LocalDriver {
                     }
                     self.early.push_back(line);
                 }
-                Some(DriverLine::Interval { .. } | DriverLine::Done(_)) => {
+                Some(DriverLine::Interval { .. } | DriverLine::Window(_) | DriverLine::Done(_)) => {
                     bail!("the driver reported a load before it was ready");
                 }
             }
@@ -109,6 +110,11 @@ impl LocalDriver {
     /// by `next`, here as in `stop`.
     pub fn go(&self, unix_ns: u64) -> Result<()> {
         self.say(serde_json::to_vec(&DriveCommand::Go(unix_ns)))
+    }
+
+    /// What asks the driver to move the window of its load, from anywhere while it runs.
+    pub fn window_knob(&self) -> WindowKnob {
+        WindowKnob(self.orders.clone())
     }
 
     /// Tells the driver to begin no more transactions and to end.
@@ -146,10 +152,7 @@ impl LocalDriver {
     }
 
     fn say(&self, json: serde_json::Result<Vec<u8>>) -> Result<()> {
-        let mut line = json.context("cannot write a line for the driver")?;
-        line.push(b'\n');
-        let _gone_driver_is_told_by_next = self.orders.send(line);
-        Ok(())
+        say(&self.orders, json)
     }
 
     fn receive(&mut self, timeout: Duration) -> Result<Option<DriverLine>> {
@@ -206,6 +209,25 @@ impl LocalDriver {
             pause = (pause * 2).min(Duration::from_millis(20));
         }
     }
+}
+
+/// Asks a driver to move the window of its load.
+#[derive(Debug, Clone)]
+pub struct WindowKnob(Sender<Vec<u8>>);
+
+impl WindowKnob {
+    /// Asks for another window. A driver that moves it says so with a line; one that has passed what is to move does
+    /// nothing.
+    pub fn ask(&self, window: Window) -> Result<()> {
+        say(&self.0, serde_json::to_vec(&DriveCommand::Window(window)))
+    }
+}
+
+fn say(orders: &Sender<Vec<u8>>, json: serde_json::Result<Vec<u8>>) -> Result<()> {
+    let mut line = json.context("cannot write a line for the driver")?;
+    line.push(b'\n');
+    let _gone_driver_is_told_by_next = orders.send(line);
+    Ok(())
 }
 
 impl fmt::Debug for LocalDriver {

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::case::{Calls, Isolation, PartitionMethod, Think, WorkloadKind};
+use crate::course::RampUp;
 use crate::levels::Levels;
 use crate::load::{Pace, PollerChoice, Protocol};
 use crate::os::{OsSection, WalPolicy};
@@ -194,10 +195,16 @@ impl Default for WorkloadSection {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RunSection {
-    /// Load that does not count, in whole seconds.
-    pub ramp_up: Span,
+    /// Load that does not count, in whole seconds, or `auto`: until it is steady.
+    pub ramp_up: RampUp,
+    /// The longest that a ramp-up of `auto` takes; by default two minutes, or the measure where that is longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ramp_up_max: Option<Span>,
     /// Load that counts, in whole seconds; with `workload.transactions`, the longest it may take.
     pub measure: Span,
+    /// By how much the measure may grow while the load is not steady in it, in whole seconds.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub extend: Span,
     /// Time given to transactions in flight at the end.
     pub grace: Span,
     /// Which checkpoints a run is to have.
@@ -207,12 +214,32 @@ pub struct RunSection {
 impl Default for RunSection {
     fn default() -> RunSection {
         RunSection {
-            ramp_up: Span::from_s(10),
+            ramp_up: RampUp::For(Span::from_s(10)),
+            ramp_up_max: None,
             measure: Span::from_s(60),
+            extend: Span::from_s(0),
             grace: Span::from_s(10),
             wal: Levels::one(WalPolicy::AsIs),
         }
     }
+}
+
+impl RunSection {
+    /// The longest that the ramp-up takes.
+    pub fn ramp_up_longest(&self) -> Span {
+        match self.ramp_up {
+            RampUp::For(span) => span,
+            RampUp::Auto => self.ramp_up_max.unwrap_or(RAMP_UP_MAX.max(self.measure)),
+        }
+    }
+}
+
+/// How long `auto` waits for a steady load unless it is told: longer than most caches take to fill, short enough to be
+/// waited for in every run.
+const RAMP_UP_MAX: Span = Span::from_s(120);
+
+fn is_zero(span: &Span) -> bool {
+    span.ms == 0
 }
 
 /// `[prepare]`: what is done before each run. Every step is recorded, also when it is left out.

@@ -4,6 +4,7 @@
 //! described in `FORMAT.md`, what a word means in the glossary of `METHODOLOGY.md`.
 
 pub mod case;
+pub mod course;
 pub mod drive;
 pub mod duet;
 pub mod event;

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::case::Case;
+use crate::course::Course;
 use crate::drive::{Done, Ready};
 use crate::fingerprint::Fingerprint;
 use crate::host::HostRecord;
-use crate::load::LoadSpec;
+use crate::load::{LoadSpec, Window};
 use crate::phase::{Phase, PhaseRecord};
 use crate::plan::{RunSpec, RunState};
 use crate::script::ScriptSurvey;
@@ -53,6 +54,9 @@ pub struct RunRecord {
     /// What the driver said when it was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<Done>,
+    /// The window as it became, where its ends were found while the load ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub course: Option<Course>,
     /// Row counts that prove the data's state, by table, before the load.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rows_before: BTreeMap<String, u64>,
@@ -94,6 +98,7 @@ impl RunRecord {
             go_unix_ns: None,
             ready: None,
             done: None,
+            course: None,
             rows_before: BTreeMap::new(),
             fingerprint: None,
             rows_after: BTreeMap::new(),
@@ -102,6 +107,12 @@ impl RunRecord {
             survey: None,
             telemetry_unavailable: BTreeMap::new(),
         }
+    }
+
+    /// The window of the load: as it became, as the driver was given it, or as it was planned.
+    pub fn window(&self) -> Window {
+        let course = self.course.map(|course| course.window);
+        course.or(self.load.as_ref().map(|load| load.window)).unwrap_or(self.case.window)
     }
 
     /// The record of a phase, if the run got there.

@@ -9,6 +9,7 @@ use experiment::obstacles::{self, Obstacle};
 use experiment::outlook::Outlook;
 use experiment::stage::{Site, data_words};
 use model::case::{Case, ServerSource, WorkloadSpec};
+use model::load::Window;
 use model::plan::{Plan, RunOrder};
 use model::script::CaseData;
 use server::Cache;
@@ -186,7 +187,15 @@ pub(crate) fn order(plan: &Plan) -> String {
 fn length(case: &Case) -> String {
     match case.workload.transactions {
         Some(n) => format!("{n} transactions per client, {} s at most", case.window.measure_s),
-        None => format!("ramp-up {} s, measure {} s", case.window.ramp_up_s, case.window.measure_s),
+        None => {
+            let at_most = if case.adapt.ramp_up { " at most" } else { "" };
+            let extension = match case.adapt.extend_s {
+                0 => String::new(),
+                s => format!(", {s} s more while unsteady"),
+            };
+            let Window { ramp_up_s, measure_s, .. } = case.window;
+            format!("ramp-up {ramp_up_s} s{at_most}, measure {measure_s} s{extension}")
+        }
     }
 }
 

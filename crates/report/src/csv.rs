@@ -38,6 +38,11 @@ fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, Strin
     put("reason", run.reason.clone());
     put("grade", run.grade.as_str().to_string());
     put("findings", run.findings.iter().map(|f| f.id).collect::<Vec<_>>().join(" "));
+    if study.runs.iter().any(|run| run.course.is_some()) {
+        let end = run.course.and_then(|course| course.ramp_up_end);
+        put("ramp_up_end", end.map(|end| end.as_str().to_string()).unwrap_or_default());
+        put("extended_s", run.course.map(|course| course.extended_s.to_string()).unwrap_or_default());
+    }
     put("measured_s", run.measured_s.to_string());
     put("tps", number(run.tps));
     if study.runs.iter().any(|run| run.tpcc.is_some()) {

@@ -69,7 +69,7 @@ pub(super) fn prepare(args: &CompareArgs, pairs: impl Fn(u32) -> Pairs) -> Resul
     let b = setup::ask(&experiment_args(args, &args.b))?;
     let experiment_toml = both_tomls(&a, &b);
     let servers = [a.servers, b.servers].concat();
-    let load_s = a.plan.cases.first().map_or(0, |case| case.window.load_s());
+    let load_s = a.plan.cases.first().map_or(0, |case| case.adapt.longest(case.window).load_s());
     let plan = pairs::plan((a.plan, changes(&args.a)?), (b.plan, changes(&args.b)?), pairs(load_s));
     let plan = plan.map_err(anyhow::Error::msg)?;
     let job = Job::begin(plan, &experiment_toml, servers, args.output.as_deref())?;

@@ -98,6 +98,7 @@ fn cases(shape: &Shape) -> Vec<Case> {
                 prepare: Prepare { prewarm: false, ..Prepare::default() },
                 os: Default::default(),
                 wal: Default::default(),
+                adapt: Default::default(),
             });
         }
     }
@@ -192,6 +193,7 @@ fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSu
         case: case.id,
         state: RunState::Completed,
         reason: String::new(),
+        course: None,
         measured_s: f64::from(shape.window.1),
         counts,
         total: counts,
