@@ -91,6 +91,7 @@ pub const CATALOGUE: &[Rule] = &[
     tpcc::TPCC_RESPONSE,
     cases::NOTHING_COUNTS,
     cases::RUNS_EXCLUDED,
+    cases::RUNS_REPEATED,
     cases::SPREAD,
     cases::SPREAD_ORIGIN,
     cases::OUTLIER_RUN,
@@ -201,6 +202,7 @@ const RUN_RULES: &[RunRule] = &[
 const CASE_RULES: &[CaseRule] = &[
     cases::nothing_counts,
     cases::runs_excluded,
+    cases::runs_repeated,
     cases::spread,
     cases::spread_origin,
     cases::outlier_run,
@@ -209,6 +211,18 @@ const CASE_RULES: &[CaseRule] = &[
     cases::no_checkpoint,
     cases::row_contention,
     tpcc::tpcc_like,
+];
+
+/// By how many times what a rule looks at exceeds its threshold.
+type Excess = fn(&RunContext) -> Option<f64>;
+
+/// The rules that tell of something else on the machine, for which a run is repeated. Pressure on processors and devices
+/// is none of them: the load itself is what waits for them.
+pub(crate) const DISTURBANCES: &[(&str, Excess)] = &[
+    (host::FOREIGN_CPU.id, host::foreign_excess),
+    (host::STEAL.id, host::steal_excess),
+    (host::DRIVER_PAUSED.id, host::pause_excess),
+    (machine::MEMORY_PRESSURE_FOUND.id, machine::memory_excess),
 ];
 
 /// Findings of a run, the heaviest first.

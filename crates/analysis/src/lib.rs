@@ -6,6 +6,7 @@
 
 mod case;
 pub mod comparison;
+pub mod disturbance;
 pub mod factors;
 pub mod finding;
 pub mod findings;

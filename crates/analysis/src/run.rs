@@ -3,6 +3,7 @@
 use model::drive::Done;
 use model::run::RunData;
 
+use crate::disturbance;
 use crate::finding::Grade;
 use crate::findings::{self, RunContext};
 use crate::marks;
@@ -41,6 +42,9 @@ pub(crate) fn explain(data: &RunData) -> Explained {
         run: record.spec.run,
         block: record.spec.block,
         case: record.spec.case,
+        repeat: record.repeat,
+        disturbance: None,
+        replaced_by: None,
         state: record.state,
         reason: record.reason.clone(),
         course: record.course,
@@ -66,7 +70,10 @@ pub(crate) fn explain(data: &RunData) -> Explained {
     };
     let context =
         RunContext { data, line: &line, usage: &usage, summary: &summary, unreadable: &counted.unreadable };
-    summary.findings = findings::of_run(&context);
+    let found = findings::of_run(&context);
+    let disturbance = disturbance::of(&context, &found);
+    summary.findings = found;
+    summary.disturbance = disturbance;
     summary.grade = Grade::of(&summary.findings);
     Explained { summary, distributions: counted.distributions }
 }

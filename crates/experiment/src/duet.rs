@@ -157,7 +157,7 @@ fn run_side(
     let case = plan.case(case).context("the plan has the case")?;
     let meeting = side.meeting;
     let results_dir = dir.path().to_path_buf();
-    let run = OneRun { spec, case, site, program, results_dir, tool_version, side: Some(side) };
+    let run = OneRun { spec, repeat: None, case, site, program, results_dir, tool_version, side: Some(side) };
     let mut watch = |progress| {
         if let Some(sender) = &sender {
             sender.send(progress).ok();

@@ -83,6 +83,7 @@ pub fn plan(experiment: &Experiment, site: &Site) -> Result<Plan, String> {
         made_unix_ns: site.now_unix_ns,
         precision: None,
         is_comparison: false,
+        repeat_disturbed: lengths::repeat_disturbed(&experiment.run)?,
         factors: grid.dimensions.iter().filter(|d| d.is_factor()).map(|d| d.key.clone()).collect(),
         runs: design::runs(cases.len() as u32, header.repeats, seed, header.order),
         order: header.order,

@@ -25,6 +25,17 @@ pub(crate) fn window(run: &RunSection) -> Result<Window, String> {
 /// Fewest seconds in which [`stats::is_warm`] can tell that a load is steady.
 pub(crate) const RAMP_UP_AUTO_S_MIN: u32 = 20;
 
+/// More repeats of one run than this tell that the machine is not fit, and no more.
+const REPEAT_DISTURBED_MAX: u32 = 10;
+
+/// How often a run that was disturbed is made again.
+pub(crate) fn repeat_disturbed(run: &RunSection) -> Result<u32, String> {
+    match run.repeat_disturbed {
+        n if n <= REPEAT_DISTURBED_MAX => Ok(n),
+        n => Err(format!("run.repeat_disturbed: {n} is not in 0..{REPEAT_DISTURBED_MAX}")),
+    }
+}
+
 /// What of the window is found while the load runs.
 pub(crate) fn adapt(
     run: &RunSection,
@@ -91,6 +102,7 @@ mod tests {
         check("[run]\nramp_up = \"automatic\"", "or \"auto\"");
         check("[run]\nramp_up_max = \"1min\"", "run.ramp_up_max is for run.ramp_up = \"auto\"");
         check("[run]\nramp_up = \"auto\"\nramp_up_max = \"10s\"", "give at least 20s");
+        check("[run]\nrepeat_disturbed = 11", "run.repeat_disturbed: 11 is not in 0..10");
         check("[run]\nextend = \"500ms\"", "run.extend: 500ms is not a whole number");
         check("[run]\nextend = \"10s\"\n[workload]\ntransactions = 5", "ends the load by number");
         check("[run]\nextend = \"10s\"\nwal = \"two-checkpoints\"", "remove run.extend");

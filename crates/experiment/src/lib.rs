@@ -3,6 +3,7 @@
 pub mod acid;
 mod adapt;
 pub mod adopted;
+pub mod agenda;
 pub mod builtin;
 pub mod check;
 pub mod conduct;

@@ -12,6 +12,7 @@ use model::drive::{Done, DriveOrder, DriverLine};
 use model::load::{LoadSpec, Profiles, ScriptSpec};
 use model::phase::{Phase, PhaseRecord};
 use model::plan::{RunSpec, RunState};
+use model::repeat::Repeat;
 use model::run::RunRecord;
 use model::script::CaseData;
 use observe::{ObserveSpec, Observer};
@@ -47,6 +48,8 @@ const SETTLE_MAX: Duration = Duration::from_secs(10);
 /// What a run is made of.
 pub(crate) struct OneRun<'a> {
     pub(crate) spec: &'a RunSpec,
+    /// Which planned run it repeats.
+    pub(crate) repeat: Option<Repeat>,
     pub(crate) case: &'a Case,
     pub(crate) site: &'a Site<'a>,
     /// The program that `drive` is given to: pgdyno itself.
@@ -66,6 +69,7 @@ impl OneRun<'_> {
     /// Takes the run through all phases. What there is, is on disk also when it fails.
     pub(crate) fn conduct(&self, stage: &mut Stage, writer: &RunWriter, watch: &mut Watch) -> RunRecord {
         let mut record = RunRecord::new(self.spec.clone(), self.case.clone(), self.tool_version);
+        record.repeat = self.repeat;
         let result = self.phases(stage, writer, &mut record, watch);
         match result {
             Ok(()) => {}

@@ -207,6 +207,8 @@ pub struct RunSection {
     pub extend: Span,
     /// Time given to transactions in flight at the end.
     pub grace: Span,
+    /// How often a run is made again that something else on the machine disturbed; 0: never.
+    pub repeat_disturbed: u32,
     /// Which checkpoints a run is to have.
     pub wal: Levels<WalPolicy>,
 }
@@ -219,6 +221,7 @@ impl Default for RunSection {
             measure: Span::from_s(60),
             extend: Span::from_s(0),
             grace: Span::from_s(10),
+            repeat_disturbed: 2,
             wal: Levels::one(WalPolicy::AsIs),
         }
     }

@@ -19,6 +19,7 @@ pub mod os;
 pub mod phase;
 pub mod plan;
 pub mod reading;
+pub mod repeat;
 pub mod run;
 pub mod script;
 pub mod selector;

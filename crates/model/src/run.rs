@@ -12,6 +12,7 @@ use crate::host::HostRecord;
 use crate::load::{LoadSpec, Window};
 use crate::phase::{Phase, PhaseRecord};
 use crate::plan::{RunSpec, RunState};
+use crate::repeat::Repeat;
 use crate::script::ScriptSurvey;
 use crate::server::ServerRecord;
 
@@ -24,6 +25,9 @@ pub struct RunRecord {
     pub tool_version: String,
     /// Number, block, case, seed.
     pub spec: RunSpec,
+    /// Which planned run it repeats; `None` for a planned one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<Repeat>,
     /// The case, resolved.
     pub case: Case,
     /// How far it got.
@@ -87,6 +91,7 @@ impl RunRecord {
             format: crate::FORMAT,
             tool_version: tool_version.to_string(),
             spec,
+            repeat: None,
             case,
             state: RunState::Started,
             reason: String::new(),

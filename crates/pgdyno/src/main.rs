@@ -13,6 +13,7 @@ mod job;
 mod list;
 mod pgbench;
 mod plan;
+mod referee;
 mod run;
 mod screen;
 mod secrets;

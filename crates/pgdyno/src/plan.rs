@@ -52,6 +52,7 @@ pub(crate) fn obstacles(plan: &Plan, servers: &[Conninfo]) -> Result<Vec<Obstacl
         stop: signals::stop_flag(),
         now: &String::new,
         is_enough: None,
+        referee: None,
     };
     let found = obstacles::find(plan, &site, &mut |progress| screen.show(progress));
     screen.close();
@@ -141,6 +142,14 @@ fn needs(out: &mut String, plan: &Plan) -> Result<()> {
         duration(outlook.runs_s),
         duration(outlook.loading_s)
     )?;
+    if outlook.repeats_s > 0.0 {
+        let (what, n) = (if plan.is_comparison { "pairs" } else { "runs" }, plan.repeats_max());
+        writeln!(
+            out,
+            "repeats up to {n} {what} more, about {} at most, if something disturbs them (run.repeat_disturbed)",
+            duration(outlook.repeats_s)
+        )?;
+    }
     if outlook.n_starts > 0 {
         let for_data = match outlook.n_starts_for_data {
             0 => String::new(),

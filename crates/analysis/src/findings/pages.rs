@@ -244,6 +244,11 @@ pub const PAGES: &[Page] = &[
         "The number is that of the others; if what befell these is no accident, it is too good.",
     ),
     page_of(
+        "runs-repeated",
+        "Runs whose record says that they repeat another, with the findings that tell of a disturbance and how much it exceeded their thresholds.",
+        "A number that was chosen among several would be the best of them; here the disturbance decides, and all are shown.",
+    ),
+    page_of(
         "spread",
         "The coefficient of variation of the runs' throughput.",
         "Differences between cases that are smaller than the spread within one mean nothing.",

@@ -231,6 +231,7 @@ fn record(spec: RunSpec) -> RunRecord {
         }),
         done: None,
         course: None,
+        repeat: None,
         rows_before: BTreeMap::new(),
         fingerprint: None,
         rows_after: Default::default(),

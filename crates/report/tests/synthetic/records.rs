@@ -69,6 +69,7 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
             statements: Vec::new(),
         }),
         course: None,
+        repeat: None,
         done: None,
         fingerprint: None,
         rows_after: Default::default(),
