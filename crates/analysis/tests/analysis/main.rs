@@ -8,5 +8,6 @@ mod findings;
 mod history;
 mod numbers;
 mod quiet;
+mod repeats;
 mod tpcc;
 mod whole;

@@ -18,6 +18,7 @@ mod matrix;
 mod os;
 mod pace;
 mod pg;
+mod repeats;
 mod restore;
 mod resume;
 mod scripts;
