@@ -11,8 +11,13 @@ use crate::seconds::Distributions;
 use crate::summary::{CaseSummary, RunSummary};
 use crate::{tpcc, variation};
 
-/// Whether a run counts in its case: it went to its planned end, and no finding voids it.
+/// Whether a run counts in its case: it could, and no other attempt at it does so in its place.
 pub(crate) fn counts(run: &RunSummary) -> bool {
+    completed(run) && run.replaced_by.is_none()
+}
+
+/// Whether a run went to its planned end, and no finding voids it.
+pub(crate) fn completed(run: &RunSummary) -> bool {
     run.state == RunState::Completed && run.grade != Grade::Void && run.tps.is_some()
 }
 

@@ -15,6 +15,7 @@ mod server;
 mod state;
 mod studies;
 mod tpcc;
+mod window;
 mod words;
 
 use model::case::Case;
@@ -63,6 +64,8 @@ pub const CATALOGUE: &[Rule] = &[
     load::OFFERED_NOT_ACHIEVED,
     load::STALL,
     load::NOT_STEADY,
+    window::RAMP_UP_NOT_STEADY,
+    window::MEASURE_EXTENDED,
     load::TOO_SHORT_TO_JUDGE,
     load::FEW_EFFECTIVE_SECONDS,
     load::UNFAIR_CLIENTS,
@@ -92,6 +95,7 @@ pub const CATALOGUE: &[Rule] = &[
     tpcc::TPCC_RESPONSE,
     cases::NOTHING_COUNTS,
     cases::RUNS_EXCLUDED,
+    cases::RUNS_REPEATED,
     cases::SPREAD,
     cases::SPREAD_ORIGIN,
     cases::OUTLIER_RUN,
@@ -171,6 +175,8 @@ const RUN_RULES: &[RunRule] = &[
     load::offered_not_achieved,
     load::stall,
     load::not_steady,
+    window::ramp_up_not_steady,
+    window::measure_extended,
     load::too_short_to_judge,
     load::few_effective_seconds,
     load::unfair_clients,
@@ -203,6 +209,7 @@ const RUN_RULES: &[RunRule] = &[
 const CASE_RULES: &[CaseRule] = &[
     cases::nothing_counts,
     cases::runs_excluded,
+    cases::runs_repeated,
     cases::spread,
     cases::spread_origin,
     cases::outlier_run,
@@ -211,6 +218,18 @@ const CASE_RULES: &[CaseRule] = &[
     cases::no_checkpoint,
     cases::row_contention,
     tpcc::tpcc_like,
+];
+
+/// By how many times what a rule looks at exceeds its threshold.
+type Excess = fn(&RunContext) -> Option<f64>;
+
+/// The rules that tell of something else on the machine, for which a run is repeated. Pressure on processors and devices
+/// is none of them: the load itself is what waits for them.
+pub(crate) const DISTURBANCES: &[(&str, Excess)] = &[
+    (host::FOREIGN_CPU.id, host::foreign_excess),
+    (host::STEAL.id, host::steal_excess),
+    (host::DRIVER_PAUSED.id, host::pause_excess),
+    (machine::MEMORY_PRESSURE_FOUND.id, machine::memory_excess),
 ];
 
 /// Findings of a run, the heaviest first.

@@ -7,6 +7,7 @@
 pub mod capacity;
 mod case;
 pub mod comparison;
+pub mod disturbance;
 pub mod factors;
 pub mod finding;
 pub mod findings;

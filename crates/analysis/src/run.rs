@@ -4,6 +4,7 @@ use model::drive::Done;
 use model::run::RunData;
 
 use crate::capacity;
+use crate::disturbance;
 use crate::finding::Grade;
 use crate::findings::{self, RunContext};
 use crate::marks;
@@ -43,8 +44,12 @@ pub(crate) fn explain(data: &RunData) -> Explained {
         run: record.spec.run,
         block: record.spec.block,
         case: record.spec.case,
+        repeat: record.repeat,
+        disturbance: None,
+        replaced_by: None,
         state: record.state,
         reason: record.reason.clone(),
+        course: record.course,
         measured_s,
         counts: counted.measured,
         total: counted.total,
@@ -71,7 +76,10 @@ pub(crate) fn explain(data: &RunData) -> Explained {
     };
     let context =
         RunContext { data, line: &line, usage: &usage, summary: &summary, unreadable: &counted.unreadable };
-    summary.findings = findings::of_run(&context);
+    let found = findings::of_run(&context);
+    let disturbance = disturbance::of(&context, &found);
+    summary.findings = found;
+    summary.disturbance = disturbance;
     summary.grade = Grade::of(&summary.findings);
     Explained { summary, distributions: counted.distributions }
 }

@@ -4,6 +4,7 @@ use model::plan::RunState;
 use model::run::{ExperimentData, RunData};
 
 use crate::case;
+use crate::disturbance;
 use crate::findings;
 use crate::run::{self, Explained};
 use crate::scalability;
@@ -11,7 +12,8 @@ use crate::summary::{CaseSummary, Study};
 
 /// Explains an experiment. Any data will do: nothing completed, nothing begun, runs cut short.
 pub fn study(data: &ExperimentData) -> Study {
-    let runs: Vec<(&RunData, Explained)> = data.runs.iter().map(|run| (run, run::explain(run))).collect();
+    let mut runs: Vec<(&RunData, Explained)> = data.runs.iter().map(|run| (run, run::explain(run))).collect();
+    disturbance::settle(&data.plan, &mut runs);
     let of_case = |id: u32| {
         let planned = data.plan.runs.iter().filter(|spec| spec.case == id).count();
         let begun: Vec<(&RunData, &Explained)> =

@@ -3,8 +3,10 @@
 //! Only types; `study.rs` computes them. Latencies are in nanoseconds, times in seconds since `go`.
 
 use model::case::Case;
+use model::course::Course;
 use model::interval::Counts;
 use model::plan::{Plan, RunState};
+use model::repeat::Repeat;
 use serde::Serialize;
 
 use crate::capacity::{Capacity, CaseCapacity};
@@ -77,10 +79,22 @@ pub struct RunSummary {
     pub block: u32,
     /// Number of its case.
     pub case: u32,
+    /// Which planned run it repeats; `None` for a planned one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<Repeat>,
+    /// What else on the machine disturbed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disturbance: Option<Disturbance>,
+    /// The run that counts in its place, because that one was disturbed less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<u32>,
     /// How far it got.
     pub state: RunState,
     /// Why it did not complete, if so.
     pub reason: String,
+    /// The window as it became, where its ends were found while the load ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub course: Option<Course>,
     /// Seconds that were measured.
     pub measured_s: f64,
     /// Counts within the measure.
@@ -124,6 +138,17 @@ pub struct RunSummary {
     pub findings: Vec<Finding>,
     /// The worst grade that the findings give.
     pub grade: Grade,
+}
+
+/// What else on the machine disturbed a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Disturbance {
+    /// The largest excess over the threshold of a rule: 2 is twice as much as the rule allows.
+    pub score: f64,
+    /// The rules that found it.
+    pub rules: Vec<&'static str>,
+    /// Their evidence.
+    pub evidence: String,
 }
 
 /// Errors of one SQLSTATE.

@@ -100,9 +100,9 @@ impl Timeline {
     }
 }
 
-/// The window of the load, as the driver was given it.
+/// The window of the load.
 pub(crate) fn window(data: &RunData) -> Window {
-    data.record.load.as_ref().map_or(data.record.case.window, |load| load.window)
+    data.record.window()
 }
 
 /// The whole seconds within the window; of a run that was cut short, those before the cut.

@@ -1,4 +1,4 @@
-//! The control loop of a running load: gathers the threads' reports and passes on the parent's stop.
+//! The control loop of a running load: gathers the threads' reports and passes on what the parent asks.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -9,7 +9,8 @@ use std::time::Duration;
 use model::drive::{Done, DriveCommand, DriverLine, Ending};
 use model::event::{Event, EventKind};
 
-use crate::clock::Nanos;
+use crate::clock::{self, Nanos};
+use crate::frame::Frame;
 use crate::merge::Merger;
 use crate::process::{Control, Failure, say};
 use crate::report::{Finished, Report};
@@ -21,30 +22,14 @@ const LOST_EVENTS_MAX: u32 = 20;
 /// How long a stop may stay unseen.
 const STOP_GRAIN: Duration = Duration::from_millis(50);
 
-/// What the parent has ordered, for every thread to see.
+/// What the parent's commands move, for every thread to see.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Orders<'a> {
     /// See [`stop`].
     pub(crate) stop: &'a AtomicU8,
     /// The rate ordered last, transactions per second as bits of an `f64`; 0 before the first.
     pub(crate) rate: &'a AtomicU64,
-}
-
-impl Orders<'_> {
-    /// Takes a command of a load that runs; says whether it was to stop.
-    fn take(self, command: DriveCommand) -> bool {
-        match command {
-            DriveCommand::Stop => {
-                self.stop.fetch_max(stop::GENTLY, Ordering::Relaxed);
-                return true;
-            }
-            DriveCommand::Rate(rate_per_s) if rate_per_s.is_finite() && rate_per_s > 0.0 => {
-                self.rate.store(rate_per_s.to_bits(), Ordering::Relaxed);
-            }
-            DriveCommand::Rate(_) | DriveCommand::Go(_) => {}
-        }
-        false
-    }
+    pub(crate) frame: &'a Frame,
 }
 
 /// Gathers reports until every thread has finished.
@@ -116,7 +101,7 @@ impl<'a> Collector<'a> {
     ) -> Result<(), Failure> {
         while self.n_running > 0 {
             while let Ok(command) = commands.try_recv() {
-                self.stopped |= orders.take(command);
+                self.take_command(command, orders)?;
             }
             match inbox.recv_timeout(STOP_GRAIN) {
                 Ok(report) => self.take(report)?,
@@ -127,6 +112,24 @@ impl<'a> Collector<'a> {
             }
         }
         self.write_done()
+    }
+
+    /// A command to a load that runs. A window that is moved is answered with a line, so that the parent knows that it was.
+    fn take_command(&mut self, command: DriveCommand, orders: Orders) -> Result<(), Failure> {
+        match command {
+            DriveCommand::Stop => {
+                self.stopped = true;
+                orders.stop.fetch_max(stop::GENTLY, Ordering::Relaxed);
+            }
+            DriveCommand::Rate(rate_per_s) if rate_per_s.is_finite() && rate_per_s > 0.0 => {
+                orders.rate.store(rate_per_s.to_bits(), Ordering::Relaxed);
+            }
+            DriveCommand::Window(window) if !self.stopped && orders.frame.change(window, clock::now()) => {
+                say(self.output, &DriverLine::Window(window))?;
+            }
+            DriveCommand::Rate(_) | DriveCommand::Window(_) | DriveCommand::Go(_) => {}
+        }
+        Ok(())
     }
 
     fn take(&mut self, report: Report) -> Result<(), Failure> {

@@ -11,6 +11,7 @@ mod clock;
 mod collect;
 mod connect;
 mod fetch;
+mod frame;
 mod log;
 mod merge;
 mod notices;

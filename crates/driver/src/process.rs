@@ -12,10 +12,11 @@ use wire::{CancelHandle, Conninfo, Secret};
 use workload::{Machine, Seeds, ThreadStreams};
 
 use crate::client::{Client, Parsed};
-use crate::clock::{self, Nanos, SECOND_NS, WallClock};
+use crate::clock::{self, Nanos, WallClock};
 use crate::collect::{Collector, Orders};
 use crate::connect::{self, Connected};
 use crate::fetch::Fetched;
+use crate::frame::Frame;
 use crate::log::Log;
 use crate::poller::Poller;
 use crate::report::Report;
@@ -227,12 +228,8 @@ impl Control<'_> {
         let (reports, inbox) = mpsc::channel();
         let stop = AtomicU8::new(stop::NOT);
         let rate = AtomicU64::new(0);
-        // Far enough to be never, near enough to be added to.
-        let end = match self.load.window.measure_s {
-            0 => u64::MAX / 2,
-            _ => go + u64::from(self.load.window.load_s()) * SECOND_NS,
-        };
-        let place = Place { n_threads: shares.len(), go, end, stop: &stop, rate: &rate };
+        let frame = Frame::new(self.load.window, go);
+        let place = Place { n_threads: shares.len(), go, frame: &frame, stop: &stop, rate: &rate };
         let mut recycle = Vec::new();
         let mut workers = Vec::new();
         for (thread, share) in shares.into_iter().enumerate() {
@@ -246,7 +243,8 @@ impl Control<'_> {
                 scope.spawn(move || worker.run());
             }
             let mut collector = Collector::new(self, recycle, output);
-            let result = collector.collect(&inbox, commands, Orders { stop: &stop, rate: &rate });
+            let orders = Orders { stop: &stop, rate: &rate, frame: &frame };
+            let result = collector.collect(&inbox, commands, orders);
             // Also when the output is gone: the threads must see it.
             stop.fetch_max(stop::AT_ONCE, Ordering::Relaxed);
             result
@@ -283,11 +281,17 @@ impl Control<'_> {
             turns: TurnClock::new(self.load, place.go)?,
             share,
             throttle: streams.throttle.clone(),
-            schedule: Schedule::new(self.load.pace, share, streams.throttle, place.go, place.end),
+            schedule: Schedule::new(
+                self.load.pace,
+                share,
+                streams.throttle,
+                place.go,
+                place.frame.seen().end,
+            ),
             shape,
             log: Log::create(self.load, thread, streams.sample)?,
             go: place.go,
-            end: place.end,
+            frame: place.frame,
             stop: place.stop,
             rate: place.rate,
             reports,
@@ -300,7 +304,7 @@ impl Control<'_> {
 struct Place<'a> {
     n_threads: usize,
     go: Nanos,
-    end: Nanos,
+    frame: &'a Frame,
     stop: &'a AtomicU8,
     rate: &'a AtomicU64,
 }

@@ -55,6 +55,11 @@ impl Schedule {
         Some(schedule)
     }
 
+    /// The load ends then instead. Slots are made on demand, so that this changes none before the end.
+    pub(crate) fn end_at(&mut self, end: Nanos) {
+        self.end = end;
+    }
+
     /// When the next slot is due; `None` after the end of the load.
     pub(crate) fn next_due(&self) -> Option<Nanos> {
         (self.next_due < self.end).then_some(self.next_due)

@@ -22,6 +22,7 @@ use workload::Prng;
 
 use crate::client::{Client, Received, State};
 use crate::clock::{self, Nanos, SECOND_NS, WallClock};
+use crate::frame::{Frame, Seen};
 use crate::log::{Log, Outcome};
 use crate::notices::Budget;
 use crate::poller::{Piece, Poller, Signal};
@@ -53,8 +54,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) shape: TallyShape,
     pub(crate) log: Option<Log>,
     pub(crate) go: Nanos,
-    /// No transaction begins from here on.
-    pub(crate) end: Nanos,
+    /// When it counts, and when it ends.
+    pub(crate) frame: &'a Frame,
     /// See [`stop`].
     pub(crate) stop: &'a AtomicU8,
     /// See [`crate::collect::Orders`].
@@ -92,6 +93,8 @@ pub(crate) struct Worker<'a> {
     t: u32,
     interval_start: Nanos,
     boundary: Nanos,
+    /// The frame as this thread has seen it.
+    seen: Seen,
     measure: (Nanos, Nanos),
     /// No transaction begins from here on.
     end: Nanos,
@@ -117,7 +120,7 @@ const BUFFER_BYTES: usize = 16 * 1024;
 impl<'a> Worker<'a> {
     pub(crate) fn new(setup: Setup<'a>) -> Worker<'a> {
         let second = |s: u32| setup.go + u64::from(s) * SECOND_NS;
-        let window = setup.load.window;
+        let seen = setup.frame.seen();
         Worker {
             tally: Tally::new(&setup.shape),
             due_counter: setup.schedule.clone(),
@@ -137,9 +140,10 @@ impl<'a> Worker<'a> {
             t: 0,
             interval_start: setup.go,
             boundary: second(1),
-            measure: (second(window.ramp_up_s), setup.end),
-            end: setup.end,
-            deadline: setup.end + u64::from(window.grace_s) * SECOND_NS,
+            seen,
+            measure: (seen.from, seen.end),
+            end: seen.end,
+            deadline: seen.end + u64::from(setup.load.window.grace_s) * SECOND_NS,
             stopped: stop::NOT,
             thread_cpu_at_start: 0,
             loop_max_ns: 0,
@@ -170,6 +174,7 @@ impl<'a> Worker<'a> {
             if stop > self.stopped {
                 self.stop_at(now, stop);
             }
+            self.follow_frame();
             self.follow_rate(now);
             self.begin_due(now);
             self.wake_sleepers(now);
@@ -206,6 +211,20 @@ impl<'a> Worker<'a> {
         let Setup { poller, clients, .. } = &mut self.setup;
         poller.enter_thread()?;
         clients.iter_mut().enumerate().try_for_each(|(index, client)| poller.watch(client, index))
+    }
+
+    /// Beginning and end of the measure are where the parent has moved them; of a load that was stopped, they stay.
+    #[inline]
+    fn follow_frame(&mut self) {
+        let Some(seen) = self.setup.frame.moved(self.seen) else { return };
+        self.seen = seen;
+        if self.stopped == stop::NOT {
+            self.measure = (seen.from, seen.end);
+            self.end = seen.end;
+            self.deadline = seen.end + u64::from(self.setup.load.window.grace_s) * SECOND_NS;
+            let schedules = self.setup.schedule.iter_mut().chain(&mut self.due_counter);
+            schedules.for_each(|schedule| schedule.end_at(seen.end));
+        }
     }
 
     /// The load ends now instead of at the end of its window.

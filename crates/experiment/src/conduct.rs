@@ -11,6 +11,7 @@ use model::plan::{Plan, RunState, StateLine};
 use model::run::RunRecord;
 use store::{ExperimentDir, RunWriter};
 
+use crate::agenda::{After, Agenda, Judged, Next, Referee};
 use crate::one_run::{OneRun, unix_now};
 use crate::os;
 use crate::progress::{Progress, Watch};
@@ -91,21 +92,27 @@ fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch:
     let Order { plan, dir, site, program, done, tool_version } = *order;
     let n_runs = plan.runs.len() as u32;
     let (mut n_made, mut n_failed_in_row, mut spent_s) = (0, 0, 0.0);
-    let mut to_make = plan.runs.iter().filter(|spec| !done.contains(&spec.run)).peekable();
-    while let Some(spec) = to_make.next() {
+    let made_before = store::read_records(dir.path())?;
+    let mut agenda = Agenda::new(plan, done, &made_before);
+    while let Some(Next { spec, repeat }) = agenda.take() {
         let case = plan.case(spec.case).with_context(|| format!("the plan has no case {}", spec.case))?;
         let stage = match stages.for_case(case, site, watch) {
             Err(_) if site.stop.load(Ordering::Relaxed) => break,
             other => other?,
         };
         let begun = Instant::now();
-        watch(Progress::RunBegins { run: spec.run, n_runs, label: case.label() });
+        let label = repeat.map_or(case.label(), |of| format!("{}, run {} again", case.label(), of.of));
+        watch(Progress::RunBegins { run: spec.run, n_runs: n_runs.max(spec.run), label });
         let results_dir = dir.path().to_path_buf();
-        let run = OneRun { spec, case, site, program, results_dir, tool_version, side: None };
+        let run = OneRun { spec: &spec, repeat, case, site, program, results_dir, tool_version, side: None };
         let record = make_run(run.spec.run, dir, |writer| run.conduct(stage, writer, watch))?;
         let is_well = record.state == RunState::Completed || site.stop.load(Ordering::Relaxed);
+        let judged = judge(site, dir, &record, watch);
+        let is_stopped = site.stop.load(Ordering::Relaxed);
+        let has_time = || !is_stopped && site.referee.is_some_and(Referee::has_time);
+        let after = agenda.made(&record, judged, has_time);
         // Told below: a server that does not stop takes nothing from the run that it has served.
-        let next = to_make.peek().and_then(|spec| plan.case(spec.case));
+        let next = agenda.peek().and_then(|spec| plan.case(spec.case));
         let runs_on = is_well && next.is_some_and(|next| !needs_restart(case, next));
         let stopped = match (runs_on, is_well) {
             (true, _) => Ok(()),
@@ -120,18 +127,20 @@ fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch:
         }
         spent_s += begun.elapsed().as_secs_f64();
         n_made += 1;
-        outcome.missing -= 1;
+        // A repeat that fails takes nothing from the planned run that it was to replace.
+        let counted = u32::from(repeat.is_none());
+        outcome.missing -= counted;
         let left_s = spent_s / f64::from(n_made) * f64::from(outcome.missing);
         if record.state == RunState::Completed {
-            outcome.completed += 1;
+            outcome.completed += counted;
             n_failed_in_row = 0;
         } else {
-            outcome.incomplete += 1;
+            outcome.incomplete += counted;
             n_failed_in_row += 1;
         }
         watch(Progress::RunEnds {
             run: spec.run,
-            n_runs,
+            n_runs: n_runs.max(spec.run),
             state: record.state,
             tps: measured_tps(&record),
             reason: record.reason.clone(),
@@ -139,13 +148,31 @@ fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch:
         });
         stopped.context("the server does not stop")?;
         put_back?;
-        outcome.is_enough = site.is_enough.is_some_and(|is_enough| is_enough(&record));
+        match after {
+            After::Within => {}
+            After::Again(reason) => watch(Progress::RunRepeats { run: spec.run, n: agenda.n_left(), reason }),
+            After::Over(records) => {
+                let enough = |is_enough: &dyn Fn(&RunRecord) -> bool| records.iter().any(is_enough);
+                outcome.is_enough = site.is_enough.is_some_and(|is_enough| enough(is_enough));
+            }
+        }
         let is_hopeless = n_failed_in_row >= FAILURES_MAX;
         if outcome.is_enough || is_hopeless || site.stop.load(Ordering::Relaxed) {
             break;
         }
     }
     Ok(())
+}
+
+/// What a run was like, if it is to be known: that nobody can tell costs a repeat, not the experiment.
+fn judge(site: &Site, dir: &ExperimentDir, record: &RunRecord, watch: &mut Watch) -> Judged {
+    let Some(referee) = site.referee.filter(|_| record.state == RunState::Completed) else {
+        return Judged::default();
+    };
+    referee.judge(dir.path(), record).unwrap_or_else(|error| {
+        watch(Progress::Note(format!("run {} cannot be judged: {error:#}", record.spec.run)));
+        Judged::default()
+    })
 }
 
 /// One run, its state written before and after. Its record is whole before anything else can fail.

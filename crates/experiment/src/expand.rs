@@ -15,14 +15,13 @@ use model::load::Window;
 use model::os::WalPolicy;
 use model::plan::Plan;
 use model::target::TargetSection;
-use model::units::Span;
 
 use self::grid::{Grid, OS, PREPARE, RESTORE_BY};
 use self::workload_spec::workload_spec;
 pub use self::workload_spec::{LOAD_STREAMS_MAX, PARTITIONS_MAX};
 use crate::dataset::Dataset;
 use crate::design::{self, Combine, Dimension};
-use crate::wal;
+use crate::{lengths, wal};
 
 /// What the plan is made for.
 #[derive(Debug, Clone, Default)]
@@ -86,6 +85,7 @@ pub fn plan(experiment: &Experiment, site: &Site) -> Result<Plan, String> {
         made_unix_ns: site.now_unix_ns,
         precision: None,
         is_comparison: false,
+        repeat_disturbed: lengths::repeat_disturbed(&experiment.run)?,
         factors: grid.dimensions.iter().filter(|d| d.is_factor()).map(|d| d.key.clone()).collect(),
         runs: design::runs(cases.len() as u32, header.repeats, seed, header.order),
         order: header.order,
@@ -151,7 +151,7 @@ fn case(
         })
         .collect();
     let workload = workload_spec(&values, experiment, site)?;
-    let window = window(&values)?;
+    let window = lengths::window(&values, &experiment.run)?;
     if let Some(target) = workload.pace.target() {
         Probing::of(target, window)?;
         if workload.transactions.is_some() {
@@ -162,6 +162,7 @@ fn case(
     if let Some(reason) = wal::contradiction(wal, window, &settings, site.url_keywords.is_none()) {
         return Err(reason);
     }
+    let adapt = lengths::adapt(&values, &experiment.run, window, &workload, wal)?;
     let os =
         values.iter().filter_map(|(key, value)| Some((key.strip_prefix(OS)?.to_string(), value.to_string())));
     Ok(Case {
@@ -179,24 +180,8 @@ fn case(
         prepare: prepare(&values)?,
         os: os.collect(),
         wal,
+        adapt,
     })
-}
-
-/// The lengths of the phases.
-fn window(values: &BTreeMap<&str, &str>) -> Result<Window, String> {
-    let whole = |key: &str| {
-        let span: Span = values[key].parse().map_err(|error| format!("{key}: {error}"))?;
-        span.whole_s().ok_or_else(|| format!("{key}: {span} is not a whole number of seconds"))
-    };
-    let window = Window {
-        ramp_up_s: whole("run.ramp_up")?,
-        measure_s: whole("run.measure")?,
-        grace_s: whole("run.grace")?,
-    };
-    if window.measure_s < 2 {
-        return Err(format!("run.measure: {}s is too short; measure at least 2s", window.measure_s));
-    }
-    Ok(window)
 }
 
 /// What is done before the run.

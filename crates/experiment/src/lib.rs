@@ -1,7 +1,9 @@
 //! Conducts experiments: from a file to a plan, from a plan to runs, each through its phases, written as it goes.
 
 pub mod acid;
+mod adapt;
 pub mod adopted;
+pub mod agenda;
 pub mod builtin;
 pub mod check;
 pub mod conduct;
@@ -14,8 +16,10 @@ mod ending;
 pub mod expand;
 pub mod file;
 pub mod fit;
+mod follow;
 pub mod hold;
 pub mod kept;
+mod lengths;
 pub mod load;
 pub mod obstacles;
 pub mod one_run;
@@ -34,5 +38,6 @@ pub mod session;
 pub mod stage;
 mod survey;
 mod targets;
+mod telemetry;
 pub mod tpcc;
 mod wal;

@@ -1,10 +1,7 @@
 //! One run through its phases, every finding of a fact written to its directory at once.
 
-mod telemetry;
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,9 +10,9 @@ use fleet::LocalDriver;
 use model::case::{Case, WorkloadKind, WorkloadSpec};
 use model::drive::{Done, DriveOrder, DriverLine};
 use model::load::{LoadSpec, Profiles, ScriptSpec};
-use model::os::WalPolicy;
 use model::phase::{Phase, PhaseRecord};
 use model::plan::{RunSpec, RunState};
+use model::repeat::Repeat;
 use model::run::RunRecord;
 use model::script::CaseData;
 use observe::http::Address;
@@ -26,12 +23,13 @@ use wire::Conninfo;
 use wire::session::Session;
 use workload::Builtins;
 
-use self::telemetry::{Telemetry, lock};
+use crate::adapt::Judge;
 use crate::conduct::STOPPED;
 use crate::data::{self, DataState};
 use crate::dataset::Dataset;
 use crate::duet::Side;
 use crate::ending;
+use crate::follow::{Follow, KeepWal};
 use crate::progress::{Progress, Watch};
 use crate::room;
 use crate::scripts;
@@ -39,8 +37,9 @@ use crate::search::Search;
 use crate::session;
 use crate::stage::{Site, Stage};
 use crate::survey;
+use crate::telemetry::{Telemetry, lock};
 use crate::tpcc;
-use crate::wal::{Meter, Sizing};
+use crate::wal::Sizing;
 
 /// Time between the order to go and the start of the load: enough for every thread to be there.
 pub(crate) const GO_DELAY: Duration = Duration::from_millis(200);
@@ -52,6 +51,8 @@ const SETTLE_MAX: Duration = Duration::from_secs(10);
 /// What a run is made of.
 pub(crate) struct OneRun<'a> {
     pub(crate) spec: &'a RunSpec,
+    /// Which planned run it repeats.
+    pub(crate) repeat: Option<Repeat>,
     pub(crate) case: &'a Case,
     pub(crate) site: &'a Site<'a>,
     /// The program that `drive` is given to: pgdyno itself.
@@ -71,6 +72,7 @@ impl OneRun<'_> {
     /// Takes the run through all phases. What there is, is on disk also when it fails.
     pub(crate) fn conduct(&self, stage: &mut Stage, writer: &RunWriter, watch: &mut Watch) -> RunRecord {
         let mut record = RunRecord::new(self.spec.clone(), self.case.clone(), self.tool_version);
+        record.repeat = self.repeat;
         let result = self.phases(stage, writer, &mut record, watch);
         match result {
             Ok(()) => {}
@@ -245,9 +247,11 @@ impl OneRun<'_> {
         let observer = Observer::start(spec, telemetry.sink(writer.clone()))?;
         watch(Progress::PhaseBegins(Phase::RampUp));
         let end = AtomicBool::new(false);
-        let mut keep = KeepWal { run: self, stage, meter: &telemetry.wal, go, detail: BTreeMap::new() };
         let sizing = record.server.as_ref().and_then(Sizing::of);
-        let mut follow = Follow { writer, watch, window: self.case.window, t: 0, committed: 0 };
+        let mut keep = KeepWal::new(self.case, stage, &telemetry.wal, go, sizing);
+        let Case { adapt, window, .. } = self.case;
+        let judge = Judge::new(*adapt, *window, self.case.workload.pace.is_open());
+        let mut follow = Follow::new(writer, watch, judge, driver.orders());
         let (mut search, orders) = (Search::of(self.case, go)?, driver.orders());
         let mut on_line = |line: &DriverLine| {
             if let Some(search) = &mut search
@@ -256,14 +260,15 @@ impl OneRun<'_> {
                 orders.rate(rate_per_s)?;
             }
             if let Some(t) = follow.line(line)? {
-                keep.second(t, sizing)?;
+                keep.second(t, follow.judge.window())?;
             }
             let is_over = self.site.stop.load(Ordering::Relaxed) || lock(&telemetry.wal).full.is_some();
             end.store(is_over, Ordering::Relaxed);
             Ok(())
         };
-        let done = fleet::conduct(&mut driver, go, self.case.window, &mut on_line, &end);
+        let done = fleet::conduct(&mut driver, go, adapt.longest(*window), &mut on_line, &end);
         observer.stop();
+        record.course = follow.judge.course();
         let detail = keep.detail;
         let full = lock(&telemetry.wal).full.take();
         record.search = search.map(Search::into_record);
@@ -276,7 +281,7 @@ impl OneRun<'_> {
     }
 
     fn conclude(&self, record: &mut RunRecord, done: Done, go: u64, wal: BTreeMap<String, String>) {
-        let window = self.case.window;
+        let window = record.window();
         let second = |s: u32| go + u64::from(s) * 1_000_000_000;
         let load_end = second(window.load_s()).min(done.end_unix_ns);
         push_phase(record, Phase::RampUp, go, second(window.ramp_up_s).min(load_end));
@@ -478,85 +483,5 @@ impl Phases<'_, '_> {
         let detail = step(self.watch).with_context(|| format!("phase `{}`", phase.as_str()))?;
         self.record.phases.push(PhaseRecord { phase, start_unix_ns, end_unix_ns: unix_now(), detail });
         Ok(())
-    }
-}
-
-/// Sees to the checkpoints that the case asks for, when the ramp-up has shown how much WAL the load writes.
-struct KeepWal<'a> {
-    run: &'a OneRun<'a>,
-    stage: &'a mut Stage,
-    meter: &'a Mutex<Meter>,
-    go: u64,
-    /// For the record.
-    detail: BTreeMap<String, String>,
-}
-
-impl KeepWal<'_> {
-    /// Second `t` of the load has ended.
-    fn second(&mut self, t: u32, sizing: Option<Sizing>) -> Result<()> {
-        let OneRun { case, .. } = self.run;
-        let ramp_up_s = case.window.ramp_up_s;
-        if t + 1 != ramp_up_s {
-            return Ok(());
-        }
-        let now = unix_now();
-        // The beginning has more full-page images than the rest; where too little counts, it does.
-        let late = self.go + u64::from(ramp_up_s) * 2 / 3 * 1_000_000_000;
-        let from = if case.wal == WalPolicy::TwoCheckpoints { late } else { self.go };
-        let (Some(sizing), Some(rate)) = (sizing, lock(self.meter).rate(from, now)) else { return Ok(()) };
-        self.detail = sizing.told(case.window, rate);
-        if let Some(bytes) = sizing.wanted_bytes(case.wal, case.window, rate)
-            && let Some(changed) = self.stage.resize_wal(bytes)?
-        {
-            self.detail.insert("changed".to_string(), changed);
-        }
-        Ok(())
-    }
-}
-
-/// Writes the driver's lines and tells of each second.
-struct Follow<'a, 'w> {
-    writer: &'a RunWriter,
-    watch: &'a mut Watch<'w>,
-    window: model::load::Window,
-    t: u32,
-    committed: u64,
-}
-
-impl Follow<'_, '_> {
-    /// Returns the second that has ended with this line.
-    fn line(&mut self, line: &DriverLine) -> Result<Option<u32>> {
-        match line {
-            DriverLine::Interval { interval, histograms } => {
-                self.writer.interval(interval)?;
-                self.writer.histograms(interval.t, interval.start_unix_ns, interval.length_ns, histograms)?;
-                self.t = interval.t;
-                self.committed += interval.counts.committed;
-            }
-            DriverLine::Tick(tick) => {
-                // The tick follows the intervals of its second.
-                self.writer.tick(tick)?;
-                self.tell_second();
-                return Ok(Some(self.t));
-            }
-            DriverLine::Event(event) => self.writer.event(event)?,
-            DriverLine::Ready(_) | DriverLine::Done(_) | DriverLine::Failed { .. } => {}
-        }
-        Ok(None)
-    }
-
-    fn tell_second(&mut self) {
-        if self.t + 1 == self.window.ramp_up_s {
-            (self.watch)(Progress::PhaseBegins(Phase::Measure));
-        }
-        if self.t < self.window.load_s() {
-            (self.watch)(Progress::Second {
-                t: self.t + 1,
-                n: self.window.load_s(),
-                committed: self.committed,
-                is_measured: self.window.measures(self.t),
-            });
-        }
-        self.committed = 0;
     }
 }

@@ -3,7 +3,7 @@
 //! Pure: what would make a run fail is asked of servers and binaries by `obstacles.rs`.
 
 use model::case::{Case, ServerSource};
-use model::plan::Plan;
+use model::plan::{Plan, RunSpec};
 
 use crate::stage::{StageKey, data_bytes, needs_restart};
 
@@ -29,6 +29,8 @@ pub const LENGTH_S_MAX: f64 = 86_400.0;
 pub struct Outlook {
     /// Seconds of all runs.
     pub runs_s: f64,
+    /// Seconds that repeats of disturbed runs may add, at most.
+    pub repeats_s: f64,
     /// Seconds of loading, where data is not there from earlier.
     pub loading_s: f64,
     /// How often a server of ours is started for a run.
@@ -56,6 +58,7 @@ impl Outlook {
         Outlook {
             runs_s: runs.iter().map(|case| load_s(case) + AROUND_LOAD_S).sum::<f64>()
                 + starts.n_all as f64 * START_S,
+            repeats_s: repeats_s(plan),
             loading_s: loading as f64 / LOADED_BYTES_PER_S,
             n_starts: starts.n_all,
             n_starts_for_data: starts.n_for_data,
@@ -83,9 +86,21 @@ impl Outlook {
 
 /// Seconds of a case's load: its window, or what its number of transactions takes, if that is less.
 fn load_s(case: &Case) -> f64 {
-    let window_s = f64::from(case.window.load_s());
+    let window_s = f64::from(case.adapt.longest(case.window).load_s());
     let all = case.workload.transactions.map(|n| n as f64 * f64::from(case.workload.n_clients));
     all.map_or(window_s, |all| window_s.min(all / COUNTED_TPS))
+}
+
+/// Every repeat that there may be, of the longest turns.
+fn repeats_s(plan: &Plan) -> f64 {
+    let of_run = |case: &Case| load_s(case) + AROUND_LOAD_S + START_S;
+    let of_turn = |turn: &Vec<RunSpec>| -> f64 {
+        turn.iter().filter_map(|spec| plan.case(spec.case)).map(of_run).sum()
+    };
+    let mut turns: Vec<f64> = plan.turns().iter().map(of_turn).collect();
+    turns.sort_by(|a, b| b.total_cmp(a));
+    let of_turn = plan.repeat_disturbed as usize;
+    turns.iter().flat_map(|s| std::iter::repeat_n(s, of_turn)).take(plan.repeats_max()).sum()
 }
 
 struct Starts {
@@ -186,6 +201,16 @@ mod tests {
     fn starts_for_data() -> usize {
         let plan = sample::plan("[server]\nsettings.jit = [\"on\", \"off\"]\n[workload]\nscale = [1, 2]\n");
         plan.runs.windows(2).filter(|pair| pair[0].case == pair[1].case).count()
+    }
+
+    #[test]
+    fn repeats_take_a_quarter_more_at_most() {
+        let of = |text: &str| Outlook::of(&sample::plan(text), MEMORY).repeats_s;
+        let load = "[workload]\nscale = 1\nclients = [1, 2]\n[run]\nramp_up = \"1s\"\nmeasure = \"9s\"\n";
+        let of_run_s = 10.0 + AROUND_LOAD_S + START_S;
+        assert_eq!(of(load), 2.0 * of_run_s, "six runs: as many as one run may have");
+        assert_eq!(of(&format!("repeats = 8\n{load}")), 4.0 * of_run_s);
+        assert_eq!(of(&format!("{load}repeat_disturbed = 0\n")), 0.0);
     }
 
     #[test]

@@ -39,6 +39,15 @@ pub enum Progress {
         /// Whether it counts.
         is_measured: bool,
     },
+    /// The run that has ended was disturbed, and is made again, with those of its pair.
+    RunRepeats {
+        /// Its number.
+        run: u32,
+        /// Runs that this adds.
+        n: u32,
+        /// What disturbed it.
+        reason: String,
+    },
     /// A run ended.
     RunEnds {
         /// Its number.

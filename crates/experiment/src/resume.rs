@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, ensure};
-use model::plan::{Plan, RunState, StateLine};
+use model::plan::{Plan, RunSpec, RunState, StateLine};
 use model::run::RunRecord;
 use store::ExperimentDir;
 
@@ -73,11 +73,16 @@ fn check_same(plan: &Plan, records: &[RunRecord]) -> Result<()> {
     for record in records {
         let run = record.spec.run;
         ensure!(
-            plan.runs.contains(&record.spec) && plan.case(record.spec.case) == Some(&record.case),
+            plan.runs.contains(&planned(record)) && plan.case(record.spec.case) == Some(&record.case),
             "run {run} in the directory is not run {run} of its plan.json; give the directory as pgdyno left it"
         );
     }
     Ok(())
+}
+
+/// What the plan has of a run; a repeat has a number of its own, and all else of the run that it repeats.
+fn planned(record: &RunRecord) -> RunSpec {
+    RunSpec { run: record.repeat.map_or(record.spec.run, |repeat| repeat.of), ..record.spec.clone() }
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use wire::session::Session;
 
 pub use self::embedded::Embedded;
 use crate::adopted::Adopted;
+use crate::agenda::Referee;
 use crate::conduct::STOPPED;
 use crate::data;
 use crate::dataset::Dataset;
@@ -51,6 +52,8 @@ pub struct Site<'a> {
     pub now: &'a (dyn Fn() -> String + Sync),
     /// Asked after each run: whether the runs so far suffice, so that the experiment is complete before its last one.
     pub is_enough: Option<&'a (dyn Fn(&RunRecord) -> bool + Sync)>,
+    /// Tells what a run that has ended was like; without it none is repeated.
+    pub referee: Option<&'a (dyn Referee + Sync)>,
 }
 
 impl Site<'_> {

@@ -135,7 +135,10 @@ fn take(line: DriverLine, on_line: &mut dyn FnMut(&DriverLine) -> Result<()>) ->
         DriverLine::Done(done) => Ok(Some(*done)),
         DriverLine::Failed { message } => Err(anyhow!(message)),
         DriverLine::Ready(_) => bail!("the driver was ready twice"),
-        line @ (DriverLine::Interval { .. } | DriverLine::Tick(_) | DriverLine::Event(_)) => {
+        line @ (DriverLine::Interval { .. }
+        | DriverLine::Tick(_)
+        | DriverLine::Event(_)
+        | DriverLine::Window(_)) => {
             on_line(&line)?;
             Ok(None)
         }

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
 use model::drive::{DriveCommand, DriveOrder, DriverLine, Ready};
+use model::load::Window;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, getpid, getppid};
@@ -96,7 +97,7 @@ impl LocalDriver {
                     }
                     self.early.push_back(line);
                 }
-                Some(DriverLine::Interval { .. } | DriverLine::Done(_)) => {
+                Some(DriverLine::Interval { .. } | DriverLine::Window(_) | DriverLine::Done(_)) => {
                     bail!("the driver reported a load before it was ready");
                 }
             }
@@ -220,6 +221,12 @@ impl Orders {
     /// Changes the rate of a search, transactions per second.
     pub fn rate(&self, rate_per_s: f64) -> Result<()> {
         say_to(&self.lines, serde_json::to_vec(&DriveCommand::Rate(rate_per_s)))
+    }
+
+    /// Asks for another window. A driver that moves it says so with a line; one that has passed what is to move does
+    /// nothing.
+    pub fn window(&self, window: Window) -> Result<()> {
+        say_to(&self.lines, serde_json::to_vec(&DriveCommand::Window(window)))
     }
 }
 

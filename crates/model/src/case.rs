@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::course::Adapt;
 use crate::experiment::Prepare;
 use crate::load::{Pace, PollerChoice, Protocol, Window};
 use crate::os::{OsSpec, WalPolicy};
@@ -36,6 +37,9 @@ pub struct Case {
     /// Which checkpoints the run is to have.
     #[serde(default, skip_serializing_if = "WalPolicy::is_as_is")]
     pub wal: WalPolicy,
+    /// Which ends of the window are found while the load runs.
+    #[serde(default, skip_serializing_if = "Adapt::is_none")]
+    pub adapt: Adapt,
 }
 
 impl Case {

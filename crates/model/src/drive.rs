@@ -1,6 +1,6 @@
 //! What a driver process and its parent say to each other, one JSON value per line.
 //!
-//! Parent to driver: a [`DriveOrder`], later `{"go": unix_ns}`, perhaps `"stop"`. Driver to parent: [`DriverLine`]s.
+//! Parent to driver: a [`DriveOrder`], later `{"go": unix_ns}`, perhaps `{"window": …}` or `"stop"`. Driver to parent: [`DriverLine`]s.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Event;
 use crate::interval::{Counts, HistogramLine, Interval};
-use crate::load::LoadSpec;
+use crate::load::{LoadSpec, Window};
 use crate::reading::Tick;
 
 /// The first line to a driver: the load, and the password that is nowhere else.
@@ -38,6 +38,8 @@ pub enum DriveCommand {
     /// From now on, offer this many transactions per second with exponential gaps; slots that wait are skipped. Only where
     /// the load's pace is [`crate::load::Pace::Highest`].
     Rate(f64),
+    /// The load has this window from now on. What of it has passed cannot be moved: such a change is not made.
+    Window(Window),
     /// Begin no more transactions, finish those in flight, report, end.
     Stop,
 }
@@ -59,6 +61,8 @@ pub enum DriverLine {
     Tick(Tick),
     /// Something that happened to the driver or its connections.
     Event(Event),
+    /// The window is now this one, as the parent asked.
+    Window(Window),
     /// The load is over; nothing follows.
     Done(Box<Done>),
     /// The load could not begin; nothing follows.

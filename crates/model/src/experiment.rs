@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::case::{Calls, Isolation, PartitionMethod, Think, WorkloadKind};
+use crate::course::RampUp;
 use crate::levels::Levels;
 use crate::load::{Pace, PollerChoice, Protocol};
 use crate::os::{OsSection, WalPolicy};
@@ -192,12 +193,20 @@ impl Default for WorkloadSection {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RunSection {
-    /// Load that does not count, in whole seconds.
-    pub ramp_up: Levels<Span>,
+    /// Load that does not count, in whole seconds, or `auto`: until it is steady.
+    pub ramp_up: Levels<RampUp>,
+    /// The longest that a ramp-up of `auto` takes; by default two minutes, or the measure where that is longer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ramp_up_max: Option<Span>,
     /// Load that counts, in whole seconds; with `workload.transactions`, the longest it may take.
     pub measure: Levels<Span>,
+    /// By how much the measure may grow while the load is not steady in it, in whole seconds.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub extend: Span,
     /// Time given to transactions in flight at the end.
     pub grace: Levels<Span>,
+    /// How often a run is made again that something else on the machine disturbed; 0: never.
+    pub repeat_disturbed: u32,
     /// Which checkpoints a run is to have.
     pub wal: Levels<WalPolicy>,
 }
@@ -205,10 +214,31 @@ pub struct RunSection {
 impl Default for RunSection {
     fn default() -> RunSection {
         RunSection {
-            ramp_up: Levels::one(Span::from_s(10)),
+            ramp_up: Levels::one(RampUp::For(Span::from_s(10))),
+            ramp_up_max: None,
             measure: Levels::one(Span::from_s(60)),
+            extend: Span::from_s(0),
             grace: Levels::one(Span::from_s(10)),
+            repeat_disturbed: 2,
             wal: Levels::one(WalPolicy::AsIs),
         }
     }
+}
+
+impl RunSection {
+    /// The longest that a ramp-up takes before a measure of this length.
+    pub fn ramp_up_longest(&self, ramp_up: RampUp, measure: Span) -> Span {
+        match ramp_up {
+            RampUp::For(span) => span,
+            RampUp::Auto => self.ramp_up_max.unwrap_or(RAMP_UP_MAX.max(measure)),
+        }
+    }
+}
+
+/// How long `auto` waits for a steady load unless it is told: longer than most caches take to fill, short enough to be
+/// waited for in every run.
+const RAMP_UP_MAX: Span = Span::from_s(120);
+
+fn is_zero(span: &Span) -> bool {
+    span.ms == 0
 }

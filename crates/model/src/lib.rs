@@ -6,6 +6,7 @@
 pub mod capacity;
 pub mod case;
 pub mod comparison;
+pub mod course;
 pub mod drive;
 pub mod duet;
 pub mod event;
@@ -21,6 +22,7 @@ pub mod phase;
 pub mod plan;
 pub mod prepare;
 pub mod reading;
+pub mod repeat;
 pub mod run;
 pub mod script;
 pub mod selector;

@@ -66,12 +66,19 @@ pub struct Plan {
     /// Its two cases are the sides of a comparison, whose runs belong together in time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_comparison: bool,
+    /// How often a run that was disturbed is made again; see [`crate::repeat`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repeat_disturbed: u32,
     /// Keys of the experiment file that vary, in file order.
     pub factors: Vec<String>,
     /// Every combination of levels.
     pub cases: Vec<Case>,
     /// The runs in the order in which they are made.
     pub runs: Vec<RunSpec>,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 impl Plan {

@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::case::Case;
+use crate::course::Course;
 use crate::drive::{Done, Ready};
 use crate::fingerprint::Fingerprint;
 use crate::host::HostRecord;
-use crate::load::LoadSpec;
+use crate::load::{LoadSpec, Window};
 use crate::phase::{Phase, PhaseRecord};
 use crate::plan::{RunSpec, RunState};
+use crate::repeat::Repeat;
 use crate::script::ScriptSurvey;
 use crate::server::ServerRecord;
 
@@ -23,6 +25,9 @@ pub struct RunRecord {
     pub tool_version: String,
     /// Number, block, case, seed.
     pub spec: RunSpec,
+    /// Which planned run it repeats; `None` for a planned one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<Repeat>,
     /// The case, resolved.
     pub case: Case,
     /// How far it got.
@@ -56,6 +61,9 @@ pub struct RunRecord {
     /// The course of a search for the highest rate, if it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<crate::capacity::SearchRecord>,
+    /// The window as it became, where its ends were found while the load ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub course: Option<Course>,
     /// Row counts that prove the data's state, by table, before the load.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rows_before: BTreeMap<String, u64>,
@@ -86,6 +94,7 @@ impl RunRecord {
             format: crate::FORMAT,
             tool_version: tool_version.to_string(),
             spec,
+            repeat: None,
             case,
             state: RunState::Started,
             reason: String::new(),
@@ -98,6 +107,7 @@ impl RunRecord {
             ready: None,
             done: None,
             search: None,
+            course: None,
             rows_before: BTreeMap::new(),
             fingerprint: None,
             rows_after: BTreeMap::new(),
@@ -106,6 +116,12 @@ impl RunRecord {
             survey: None,
             telemetry_unavailable: BTreeMap::new(),
         }
+    }
+
+    /// The window of the load: as it became, as the driver was given it, or as it was planned.
+    pub fn window(&self) -> Window {
+        let course = self.course.map(|course| course.window);
+        course.or(self.load.as_ref().map(|load| load.window)).unwrap_or(self.case.window)
     }
 
     /// The record of a phase, if the run got there.

@@ -86,6 +86,7 @@ pub(crate) fn embedded_case(
         prepare: Default::default(),
         os: Default::default(),
         wal: Default::default(),
+        adapt: Default::default(),
     })
 }
 

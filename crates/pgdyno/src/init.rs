@@ -73,6 +73,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         stop,
         now: &now,
         is_enough: None,
+        referee: None,
     };
     let case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
     let mut watch = |progress| screen.show(progress);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::{Context, Result, ensure};
+use experiment::agenda::Referee;
 use experiment::conduct::Order;
 use experiment::copies;
 use experiment::progress::Watch;
@@ -40,6 +41,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) n_servers: u64,
     /// See [`Site::is_enough`].
     pub(crate) is_enough: Option<&'a (dyn Fn(&RunRecord) -> bool + Sync)>,
+    /// See [`Site::referee`].
+    pub(crate) referee: Option<&'a (dyn Referee + Sync)>,
 }
 
 impl Job {
@@ -82,6 +85,7 @@ impl Job {
             stop: signals::stop_flag(),
             now: &now,
             is_enough: terms.is_enough,
+            referee: terms.referee,
         };
         let program = std::env::current_exe().context("find the program of this process")?;
         let order = Order {

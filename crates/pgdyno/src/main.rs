@@ -15,6 +15,7 @@ mod job;
 mod list;
 mod pgbench;
 mod plan;
+mod referee;
 mod run;
 mod screen;
 mod secrets;

@@ -10,6 +10,7 @@ use experiment::outlook::Outlook;
 use experiment::stage::{Site, data_words};
 use model::capacity::Probing;
 use model::case::{Case, WorkloadSpec};
+use model::load::Window;
 use model::plan::{Plan, RunOrder};
 use model::script::CaseData;
 use server::Cache;
@@ -51,6 +52,7 @@ pub(crate) fn obstacles(plan: &Plan, servers: &[Conninfo]) -> Result<Vec<Obstacl
         stop: signals::stop_flag(),
         now: &String::new,
         is_enough: None,
+        referee: None,
     };
     let found = obstacles::find(plan, &site, &mut |progress| screen.show(progress));
     screen.close();
@@ -146,6 +148,14 @@ fn needs(out: &mut String, plan: &Plan) -> Result<()> {
         duration(outlook.runs_s),
         duration(outlook.loading_s)
     )?;
+    if outlook.repeats_s > 0.0 {
+        let (what, n) = (if plan.is_comparison { "pairs" } else { "runs" }, plan.repeats_max());
+        writeln!(
+            out,
+            "repeats up to {n} {what} more, about {} at most, if something disturbs them (run.repeat_disturbed)",
+            duration(outlook.repeats_s)
+        )?;
+    }
     if outlook.n_starts > 0 {
         let for_data = match outlook.n_starts_for_data {
             0 => String::new(),
@@ -203,7 +213,15 @@ fn search(case: &Case) -> Option<String> {
 fn length(case: &Case) -> String {
     match case.workload.transactions {
         Some(n) => format!("{n} transactions per client, {} s at most", case.window.measure_s),
-        None => format!("ramp-up {} s, measure {} s", case.window.ramp_up_s, case.window.measure_s),
+        None => {
+            let at_most = if case.adapt.ramp_up { " at most" } else { "" };
+            let extension = match case.adapt.extend_s {
+                0 => String::new(),
+                s => format!(", {s} s more while unsteady"),
+            };
+            let Window { ramp_up_s, measure_s, .. } = case.window;
+            format!("ramp-up {ramp_up_s} s{at_most}, measure {measure_s} s{extension}")
+        }
     }
 }
 

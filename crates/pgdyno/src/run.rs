@@ -9,6 +9,7 @@ use store::ExperimentDir;
 
 use crate::cli::RunArgs;
 use crate::job::{self, Job, Terms};
+use crate::referee::ByFindings;
 use crate::{Exit, explain, plan, print, say, setup, signals, spot};
 
 /// Runs the experiment that `args` ask for.
@@ -29,7 +30,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         None => begun(args)?,
     };
     job::end_in_time(format!("go on with: pgdyno run --resume {}", job.dir.path().display()));
-    let terms = Terms { replace: args.replace, n_servers: 1, is_enough: None };
+    let terms = Terms { replace: args.replace, n_servers: 1, is_enough: None, referee: Some(&ByFindings) };
     let (outcome, result) = job.conduct(terms, conduct::conduct)?;
     finish(args, job.dir, outcome, result)
 }

@@ -80,6 +80,12 @@ impl Screen {
                 let phase = if is_measured { "measure" } else { "ramp-up" };
                 self.doing(format!("{phase} {t}/{n} s, {committed} tps"));
             }
+            Progress::RunRepeats { run, n, reason } => {
+                self.line(&format!("run {run} was disturbed and is repeated: {reason}"));
+                if let Some(bar) = &self.bar {
+                    bar.inc_length(n.into());
+                }
+            }
             Progress::RunEnds { run, n_runs, state, tps, reason, left_s } => {
                 self.left_s = left_s;
                 self.left_said = Instant::now();

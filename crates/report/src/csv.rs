@@ -23,7 +23,7 @@ pub(crate) fn runs(study: &Study) -> String {
 /// Name and value of every column of a run; the names are the same for every run.
 fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, String)> {
     let summary = study.cases.iter().find(|summary| summary.case.id == run.case);
-    let spec = study.plan.runs.iter().find(|spec| spec.run == run.run);
+    let spec = study.plan.runs.iter().find(|spec| spec.run == words::planned(run));
     let mut row: Vec<(String, String)> = Vec::new();
     let mut put = |name: &str, value: String| row.push((name.to_string(), value));
     put("run", run.run.to_string());
@@ -38,6 +38,17 @@ fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, Strin
     put("reason", run.reason.clone());
     put("grade", run.grade.as_str().to_string());
     put("findings", run.findings.iter().map(|f| f.id).collect::<Vec<_>>().join(" "));
+    if study.runs.iter().any(|run| run.course.is_some()) {
+        let end = run.course.and_then(|course| course.ramp_up_end);
+        put("ramp_up_end", end.map(|end| end.as_str().to_string()).unwrap_or_default());
+        put("extended_s", run.course.map(|course| course.extended_s.to_string()).unwrap_or_default());
+    }
+    if study.runs.iter().any(|run| run.repeat.is_some()) {
+        let text = |n: Option<u32>| n.map(|n| n.to_string()).unwrap_or_default();
+        put("repeats", text(run.repeat.map(|repeat| repeat.of)));
+        put("replaced_by", text(run.replaced_by));
+    }
+    put("disturbance", number(Some(run.disturbance.as_ref().map_or(0.0, |found| found.score))));
     put("measured_s", run.measured_s.to_string());
     put("tps", number(run.tps));
     if study.runs.iter().any(|run| run.tpcc.is_some()) {

@@ -60,11 +60,32 @@ pub(crate) fn ranges(numbers: &[u32]) -> String {
 
 /// Whether the run is part of its case's numbers: only completed runs that nothing voids are.
 pub(crate) fn run_counts(run: &RunSummary) -> bool {
-    run.state == RunState::Completed && run.grade != Grade::Void && run.tps.is_some()
+    let completed = run.state == RunState::Completed && run.grade != Grade::Void && run.tps.is_some();
+    completed && run.replaced_by.is_none()
+}
+
+/// Which run counts in place of one that was disturbed.
+pub(crate) fn replaced(run: &RunSummary) -> Option<String> {
+    let by = run.replaced_by?;
+    Some(match &run.disturbance {
+        Some(found) => {
+            let rules: Vec<String> = found.rules.iter().map(|id| of_id(id)).collect();
+            format!("disturbed ({}), run {by} counts", rules.join(", "))
+        }
+        None => format!("run {by} counts in its place"),
+    })
+}
+
+/// The planned run that a run is an attempt at.
+pub(crate) fn planned(run: &RunSummary) -> u32 {
+    run.repeat.map_or(run.run, |repeat| repeat.of)
 }
 
 /// Why a run does not count, in few words.
 pub(crate) fn why_not(run: &RunSummary) -> String {
+    if let Some(replaced) = replaced(run) {
+        return replaced;
+    }
     if run.state != RunState::Completed {
         return match run.reason.as_str() {
             "" => of_state(run.state).to_string(),

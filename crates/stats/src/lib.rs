@@ -27,6 +27,7 @@ pub mod threshold;
 pub mod trend;
 pub mod usl;
 pub mod variance;
+pub mod warm_up;
 
 pub use autocorrelated::{batch_means_interval, block_bootstrap, block_length, effective_sample_size};
 pub use bootstrap::{BCA_MIN, bca};
@@ -51,9 +52,10 @@ pub use repetitions::repetitions;
 pub use series::{autocorrelation_lag_1, batch_means};
 pub use signed_rank::{centre, signed_rank_p};
 pub use threshold::Threshold;
-pub use trend::{MannKendall, Steadiness, mann_kendall, steadiness, t_test_p};
+pub use trend::{MannKendall, STEADINESS_MIN, Steadiness, mann_kendall, steadiness, t_test_p};
 pub use usl::{Scalability, scalability};
 pub use variance::{nested_variance, variance_of_runs};
+pub use warm_up::{WarmUpRule, is_warm, mser_cut};
 
 /// The value, if it is a finite number.
 pub(crate) fn finite(x: f64) -> Option<f64> {

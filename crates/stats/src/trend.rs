@@ -7,9 +7,9 @@ pub const STEADINESS_MIN: usize = 8;
 /// Smallest change, as a share of the mean, that [`steadiness`] reports.
 pub const STEADINESS_FLOOR: f64 = 0.03;
 /// Batches for the trend test.
-const TREND_BATCHES: usize = 12;
+pub(crate) const TREND_BATCHES: usize = 12;
 /// Batches for the t test between halves.
-const HALVES_BATCHES: usize = 10;
+pub(crate) const HALVES_BATCHES: usize = 10;
 /// Level of the t test between halves.
 const HALVES_LEVEL: f64 = 0.01;
 
@@ -102,20 +102,16 @@ pub fn steadiness(series: &[f64]) -> Option<Steadiness> {
     let trend_level = if series.len() < 2 * TREND_BATCHES { 0.01 } else { 0.05 };
     let trend_p = mann_kendall(&batch_means(series, series.len().min(TREND_BATCHES))?)?.p;
     let batches = batch_means(series, series.len().min(HALVES_BATCHES))?;
-    let halves_p = t_test_p(first_half(&batches), second_half(&batches))?;
-    let (first, second) = (mean(first_half(series))?, mean(second_half(series))?);
+    let halves_p = t_test_p(halves(&batches).0, halves(&batches).1)?;
+    let (first, second) = (mean(halves(series).0)?, mean(halves(series).1)?);
     let large = (second - first).abs() / whole > STEADINESS_FLOOR;
     let significant = trend_p < trend_level || halves_p < HALVES_LEVEL;
     let change = finite(second / first - 1.0).unwrap_or(second / whole);
     Some(Steadiness { steady: !(large && significant), change, trend_p, halves_p })
 }
 
-/// The first half; an odd middle value belongs to neither.
-fn first_half(series: &[f64]) -> &[f64] {
-    &series[..series.len() / 2]
-}
-
-/// The second half; an odd middle value belongs to neither.
-fn second_half(series: &[f64]) -> &[f64] {
-    &series[series.len() - series.len() / 2..]
+/// Both halves; an odd middle value belongs to neither.
+pub(crate) fn halves(series: &[f64]) -> (&[f64], &[f64]) {
+    let half = series.len() / 2;
+    (&series[..half], &series[series.len() - half..])
 }

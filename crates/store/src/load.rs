@@ -81,6 +81,17 @@ pub fn load_experiment(path: &Path) -> Result<ExperimentData, LoadError> {
     })
 }
 
+/// Reads all that is stored of one run of an experiment.
+///
+/// # Errors
+/// As [`load_experiment`], and when there is no such run.
+pub fn load_one(path: &Path, run: u32) -> Result<RunData, LoadError> {
+    let plan = read_plan(path)?;
+    let dir = path.join(names::RUNS).join(names::run_dir(run));
+    let found = load_run(&plan, run, &dir)?;
+    found.ok_or_else(|| LoadError::Damaged { path: dir, reason: "it has no record".to_string() })
+}
+
 /// Reads `duet.json`; `None` where the experiment is no duet, or did not come to its end.
 ///
 /// # Errors

@@ -31,6 +31,7 @@ pub(crate) fn case() -> Case {
         prepare: Prepare::default(),
         os: Default::default(),
         wal: Default::default(),
+        adapt: Default::default(),
     }
 }
 

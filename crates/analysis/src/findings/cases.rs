@@ -8,9 +8,10 @@ use model::server::ServerRecord;
 use super::server::writes;
 use super::words::{bytes, list, percent, plural};
 use super::{CaseContext, Rule};
-use crate::case::counts;
+use crate::case::{completed, counts};
 use crate::finding::{Finding, Severity};
 use crate::marks;
+use crate::summary::RunSummary;
 
 /// Runs below which a spread says nothing.
 const MIN_RUNS: usize = 3;
@@ -42,7 +43,7 @@ pub(super) const RUNS_EXCLUDED: Rule = Rule {
 };
 
 pub(super) fn runs_excluded(context: &CaseContext) -> Option<Finding> {
-    let excluded = context.runs.iter().map(|(_, run)| &run.summary).filter(|run| !counts(run));
+    let excluded = context.runs.iter().map(|(_, run)| &run.summary).filter(|run| !completed(run));
     let excluded: Vec<String> = excluded
         .map(|run| {
             let why: Vec<&str> =
@@ -52,6 +53,40 @@ pub(super) fn runs_excluded(context: &CaseContext) -> Option<Finding> {
         .collect();
     let some = context.summary.n_runs > 0 && !excluded.is_empty();
     some.then(|| RUNS_EXCLUDED.finds(Severity::Note, format!("does not count: {}", list(&excluded, 5))))
+}
+
+pub(super) const RUNS_REPEATED: Rule = Rule {
+    id: "runs-repeated",
+    title: "Runs were repeated because they were disturbed",
+    severity: "Note when a run was repeated; which attempt counts is decided by how much each was disturbed, never by what \
+               it measured",
+    source: "validity of noisy hosts: foreign CPU, steal, memory pressure and pauses explain most outliers; both are kept \
+             and shown (design)",
+    advice: "Compare the attempts in runs.csv; if most runs are disturbed, stop other work on the machine or use another.",
+};
+
+pub(super) fn runs_repeated(context: &CaseContext) -> Option<Finding> {
+    let runs = || context.runs.iter().map(|(_, run)| &run.summary);
+    let why = |run: &RunSummary| {
+        run.disturbance.as_ref().map_or("with its pair".to_string(), |found| found.rules.join(", "))
+    };
+    let told: Vec<String> = runs()
+        .filter_map(|run| Some((run, run.replaced_by?)))
+        .map(|(run, by)| format!("run {} ({}), for which run {by} counts", run.run, why(run)))
+        .collect();
+    let n = runs().filter(|run| run.repeat.is_some()).count();
+    let least = runs().filter(|run| counts(run) && run.disturbance.is_some());
+    let least =
+        least.filter(|run| told.iter().any(|text| text.ends_with(&format!("run {} counts", run.run))));
+    let least: Vec<String> = least.map(|run| run.run.to_string()).collect();
+    let but = match least.is_empty() {
+        true => String::new(),
+        false => {
+            format!("; of run {} no attempt was undisturbed, the least disturbed counts", list(&least, 5))
+        }
+    };
+    let evidence = || format!("{} made again: {}{but}", plural(n as u64, "run"), list(&told, 5));
+    (n > 0).then(|| RUNS_REPEATED.finds(Severity::Note, evidence()))
 }
 
 pub(super) const SPREAD: Rule = Rule {

@@ -76,7 +76,8 @@ pub(super) const PAIRS_EXCLUDED: Rule = Rule {
 
 pub(super) fn pairs_excluded(context: &ComparisonContext) -> Option<Finding> {
     let lost = |side: Side| {
-        let begun: Vec<u32> = side.runs().map(|run| run.run).collect();
+        let begun: Vec<u32> =
+            side.runs().filter(|run| run.replaced_by.is_none()).map(|run| run.run).collect();
         let counting: Vec<u32> = side.counting().map(|run| run.run).collect();
         begun.into_iter().filter(move |run| !counting.contains(run)).map(|run| run.to_string())
     };

@@ -20,6 +20,8 @@ const FOREIGN_STRETCH: f64 = 0.10;
 const FOREIGN_MEAN_FLOOR: f64 = 0.1;
 /// Steal over a stretch, as a share of all processors.
 const STEAL_STRETCH: f64 = 0.01;
+/// Shorter pauses of the driver are not told of by it.
+const PAUSE_S_MIN: f64 = 0.1;
 /// A driver thread this busy limits the load.
 const THREAD_BUSY: f64 = 0.85;
 /// The same in an open loop whose lag already shows in the latency.
@@ -35,16 +37,23 @@ pub(super) const FOREIGN_CPU: Rule = Rule {
     advice: "Stop other work on the machine, or move to one that is not shared, and repeat.",
 };
 
+/// By how many times foreign CPU exceeds what is allowed, on average or in the worst stretch.
+pub(super) fn foreign_excess(context: &RunContext) -> Option<f64> {
+    let n_cpus = f64::from(context.summary.resources.n_cpus?);
+    let mean = context.summary.resources.foreign_cpu? / (FOREIGN_MEAN * n_cpus).max(FOREIGN_MEAN_FLOOR);
+    let worst = worst_foreign(context).map_or(0.0, |(foreign, _)| foreign / (FOREIGN_STRETCH * n_cpus));
+    Some(mean.max(worst))
+}
+
+fn worst_foreign(context: &RunContext) -> Option<(f64, f64)> {
+    context.usage.worst_stretch(context.line.measured_span()?, STRETCH_S, |cpu| cpu.foreign)
+}
+
 pub(super) fn foreign_cpu(context: &RunContext) -> Option<Finding> {
-    let span = context.line.measured_span()?;
     let n_cpus = f64::from(context.summary.resources.n_cpus?);
     let mean = context.summary.resources.foreign_cpu?;
-    let worst = context.usage.worst_stretch(span, STRETCH_S, |cpu| cpu.foreign);
-    let high_mean = mean > (FOREIGN_MEAN * n_cpus).max(FOREIGN_MEAN_FLOOR);
-    let high_stretch = worst.filter(|(foreign, _)| *foreign > FOREIGN_STRETCH * n_cpus);
-    if !high_mean && high_stretch.is_none() {
-        return None;
-    }
+    let worst = worst_foreign(context);
+    foreign_excess(context).filter(|excess| *excess > 1.0)?;
     let stretch = worst.map_or(String::new(), |(foreign, from_s)| {
         format!(", at worst {} from {from_s:.0} s to {:.0} s", percent(foreign / n_cpus), from_s + STRETCH_S)
     });
@@ -67,10 +76,20 @@ pub(super) const STEAL: Rule = Rule {
     advice: "Use a machine with dedicated processors, or interleave more runs.",
 };
 
-pub(super) fn steal(context: &RunContext) -> Option<Finding> {
-    let span = context.line.measured_span()?;
+/// By how many times steal exceeds what is allowed.
+pub(super) fn steal_excess(context: &RunContext) -> Option<f64> {
     let n_cpus = f64::from(context.summary.resources.n_cpus?);
-    let (worst, from_s) = context.usage.worst_stretch(span, STRETCH_S, |cpu| Some(cpu.steal))?;
+    Some(worst_steal(context)?.0 / (STEAL_STRETCH * n_cpus))
+}
+
+fn worst_steal(context: &RunContext) -> Option<(f64, f64)> {
+    context.usage.worst_stretch(context.line.measured_span()?, STRETCH_S, |cpu| Some(cpu.steal))
+}
+
+pub(super) fn steal(context: &RunContext) -> Option<Finding> {
+    let n_cpus = f64::from(context.summary.resources.n_cpus?);
+    let (worst, from_s) = worst_steal(context)?;
+    let excess = steal_excess(context)?;
     let mean = context.summary.resources.steal.unwrap_or(0.0);
     let evidence = format!(
         "{} of processor time was stolen from {from_s:.0} s to {:.0} s, {} on average",
@@ -78,7 +97,7 @@ pub(super) fn steal(context: &RunContext) -> Option<Finding> {
         from_s + STRETCH_S,
         percent(mean)
     );
-    (worst > STEAL_STRETCH * n_cpus).then(|| STEAL.finds(Severity::Doubt, evidence))
+    (excess > 1.0).then(|| STEAL.finds(Severity::Doubt, evidence))
 }
 
 pub(super) const DRIVER_SATURATED: Rule = Rule {
@@ -129,14 +148,23 @@ pub(super) const DRIVER_PAUSED: Rule = Rule {
     advice: "Look for suspended or overcommitted machines, and repeat.",
 };
 
-pub(super) fn driver_paused(context: &RunContext) -> Option<Finding> {
+/// How long the driver paused within the measure, in units of the shortest pause that is told of.
+pub(super) fn pause_excess(context: &RunContext) -> Option<f64> {
+    Some(pauses(context)?.0 / PAUSE_S_MIN)
+}
+
+/// Seconds of all pauses, and where the first one began.
+fn pauses(context: &RunContext) -> Option<(f64, f64)> {
     let span = context.line.measured_span()?;
     let marks = context.summary.marks.iter();
     let pauses: Vec<_> =
         marks.filter(|mark| mark.kind == marks::PAUSE && marks::touches(mark, span)).collect();
-    let first = pauses.first()?;
-    let total_s: f64 = pauses.iter().map(|mark| mark.to_s - mark.from_s).sum();
-    let evidence = format!("paused for {} s in all, first at {:.0} s", figure(total_s), first.from_s);
+    Some((pauses.iter().map(|mark| mark.to_s - mark.from_s).sum(), pauses.first()?.from_s))
+}
+
+pub(super) fn driver_paused(context: &RunContext) -> Option<Finding> {
+    let (total_s, first_s) = pauses(context)?;
+    let evidence = format!("paused for {} s in all, first at {:.0} s", figure(total_s), first_s);
     Some(DRIVER_PAUSED.finds(Severity::Doubt, evidence))
 }
 

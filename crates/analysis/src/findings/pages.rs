@@ -104,6 +104,16 @@ pub const PAGES: &[Page] = &[
         "The mean of a run that still warms up or slows down depends on how long it was, and not only on the server.",
     ),
     page_of(
+        "ramp-up-not-steady",
+        "Why and after how many seconds the ramp-up ended, from run.json; its values are the intervals before the measure.",
+        "What is measured then still holds a part of the warm-up, or of something that never ends.",
+    ),
+    page_of(
+        "measure-extended",
+        "Seconds of the measure as planned and as they became, from run.json.",
+        "A run that was looked at longer than its neighbours saw more of what comes and goes; its mean is better known than theirs.",
+    ),
+    page_of(
         "too-short-to-judge",
         "The number of measured seconds.",
         "Whether a few seconds show a level or the way to it cannot be told.",
@@ -247,6 +257,11 @@ pub const PAGES: &[Page] = &[
         "runs-excluded",
         "Runs of the case that do not count, with the findings that void them.",
         "The number is that of the others; if what befell these is no accident, it is too good.",
+    ),
+    page_of(
+        "runs-repeated",
+        "Runs whose record says that they repeat another, with the findings that tell of a disturbance and how much it exceeded their thresholds.",
+        "A number that was chosen among several would be the best of them; here the disturbance decides, and all are shown.",
     ),
     page_of(
         "spread",

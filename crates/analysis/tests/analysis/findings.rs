@@ -4,6 +4,7 @@ use analysis::finding::{Finding, Grade, Severity};
 use analysis::findings::rule;
 use analysis::study;
 use analysis::summary::Study;
+use model::course::RampUpEnd;
 use model::drive::Ending;
 use model::event::EventKind;
 use model::fingerprint::{Fingerprint, RelationPrint};
@@ -145,6 +146,12 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     }),
     ("not-steady", Severity::Doubt, "above the first", |data| {
         set_committed(data, 5..35, |t| if t < 20 { tps(t) } else { tps(t) + 100 });
+    }),
+    ("ramp-up-not-steady", Severity::Doubt, "still not steady after 5 s", |data| {
+        quiet::found(data, RampUpEnd::Bound, 0);
+    }),
+    ("measure-extended", Severity::Note, "30 s in place of 20 s", |data| {
+        quiet::found(data, RampUpEnd::Steady, 10);
     }),
     ("too-short-to-judge", Severity::Note, "5 s were measured", |data| {
         data.record.load.as_mut().unwrap().window.measure_s = 5;

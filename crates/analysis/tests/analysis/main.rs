@@ -9,6 +9,7 @@ mod findings;
 mod history;
 mod numbers;
 mod quiet;
+mod repeats;
 mod scalability;
 mod tpcc;
 mod variation;

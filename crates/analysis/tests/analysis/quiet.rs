@@ -6,6 +6,7 @@ use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use model::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
+use model::course::{Course, RampUpEnd};
 use model::drive::{Done, Ending, Ready};
 use model::event::{Event, EventKind};
 use model::experiment::Prepare;
@@ -50,6 +51,7 @@ pub(crate) fn case(id: u32) -> Case {
         prepare: Prepare::default(),
         os: Default::default(),
         wal: Default::default(),
+        adapt: Default::default(),
     }
 }
 
@@ -229,6 +231,8 @@ fn record(spec: RunSpec) -> RunRecord {
         }),
         done: None,
         search: None,
+        course: None,
+        repeat: None,
         rows_before: BTreeMap::new(),
         fingerprint: None,
         rows_after: Default::default(),
@@ -284,6 +288,11 @@ pub(crate) fn finish(data: &mut RunData) {
         unanswered: 0,
         unanswered_ns: 0,
     });
+}
+
+/// The ends of the run's window were found while it ran.
+pub(crate) fn found(data: &mut RunData, ramp_up_end: RampUpEnd, extended_s: u32) {
+    data.record.course = Some(Course { window: WINDOW, ramp_up_end: Some(ramp_up_end), extended_s });
 }
 
 /// Changes a metric's value in all ticks that end between two times.

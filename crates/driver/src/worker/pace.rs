@@ -34,7 +34,7 @@ impl Worker<'_> {
             None => setup.throttle.clone(),
         };
         let pace = Pace::Poisson { rate_per_s: f64::from_bits(ordered) };
-        setup.schedule = Schedule::new(pace, setup.share, prng, now, setup.end);
+        setup.schedule = Schedule::new(pace, setup.share, prng, now, self.end);
         self.due_counter = setup.schedule.clone();
     }
 

@@ -82,6 +82,7 @@ pub(crate) fn try_drive_with(load: LoadSpec, later: &[(Duration, DriveCommand)])
             DriverLine::Event(event) => events.push(event),
             DriverLine::Tick(tick) => ticks.push(tick),
             DriverLine::Done(word) => done = Some(*word),
+            DriverLine::Window(window) => panic!("nobody asked for {window:?}"),
             DriverLine::Failed { message } => return Err(message),
         }
     }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use model::drive::{DriveCommand, Ending};
+use model::load::Window;
 
 use crate::order::{Driving, drive, load};
 use crate::pg::Pg;
@@ -77,4 +78,30 @@ fn a_stop_before_the_load_is_no_load() {
     driving.hang_up();
     let message = driving.failure();
     assert!(message.contains("told to stop before the load began"), "{message}");
+}
+
+#[test]
+fn a_window_is_moved_while_the_load_runs_and_what_has_passed_is_not() {
+    let pg = Pg::shared();
+    let mut load = load(&pg.socket("postgres"), "select 1;");
+    (load.n_clients, load.n_threads) = (4, 2);
+    load.pace = "constant 500/s".parse().unwrap();
+    load.window = Window { ramp_up_s: 60, measure_s: 60, grace_s: 1 };
+    let mut driving = Driving::start(load);
+    driving.go();
+    let first = driving.wait_for_interval();
+    // The first of these has passed: it is not made, and nothing is said of it.
+    for ramp_up_s in [1, 3] {
+        driving.command(DriveCommand::Window(Window { ramp_up_s, measure_s: 2, grace_s: 1 }));
+    }
+    let (window, mut intervals) = driving.wait_for_window();
+    assert_eq!((window.ramp_up_s, window.measure_s), (3, 2));
+    intervals.insert(0, first);
+    let story = driving.story(intervals);
+    assert_eq!(story.done.ending, Ending::Completed);
+    assert_eq!(story.done.counts.due, 2500, "five seconds of the schedule, and no slot more");
+    let of_measure = story.intervals.iter().filter(|interval| window.measures(interval.t));
+    let committed: u64 = of_measure.map(|interval| interval.counts.committed).sum();
+    assert_eq!(story.done.measured_by_client.iter().sum::<u64>(), committed);
+    assert!(committed.abs_diff(1000) < 200, "{committed} in two seconds");
 }

@@ -110,6 +110,19 @@ impl Driving {
         }
     }
 
+    /// Waits until it has moved its window; the intervals before are not part of the story any more.
+    #[track_caller]
+    pub(crate) fn wait_for_window(&mut self) -> (Window, Vec<Interval>) {
+        let mut intervals = Vec::new();
+        loop {
+            match self.next() {
+                DriverLine::Window(window) => return (window, intervals),
+                DriverLine::Interval { interval, .. } => intervals.push(interval),
+                _ => {}
+            }
+        }
+    }
+
     /// Why the load could not begin.
     #[track_caller]
     pub(crate) fn failure(self) -> String {

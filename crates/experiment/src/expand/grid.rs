@@ -70,10 +70,10 @@ impl Grid {
             grid.add(&format!("{DEFINES}{name}"), levels.all());
         }
         grid.add_tpcc(workload)?;
-        let RunSection { ramp_up, measure, grace, wal } = &experiment.run;
-        for (key, levels) in [("ramp_up", ramp_up), ("measure", measure), ("grace", grace)] {
-            grid.add(&format!("run.{key}"), levels.all());
-        }
+        let RunSection { ramp_up, measure, grace, wal, .. } = &experiment.run;
+        grid.add("run.ramp_up", ramp_up.all());
+        grid.add("run.measure", measure.all());
+        grid.add("run.grace", grace.all());
         grid.add("run.wal", wal.all());
         for (key, levels) in experiment.prepare.steps() {
             grid.add(&format!("{PREPARE}{key}"), levels.all());

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::experiment::Experiment;
+use model::course::RampUp;
+use model::experiment::{Experiment, RunSection};
 use model::units::{Scale, Span};
 
 use super::{Limits, dataset_of, scale_units};
@@ -28,7 +29,7 @@ pub(super) fn loaded_bytes_per_s(limits: &Limits) -> f64 {
 pub(super) fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
     let cases = cases(experiment);
     let around_s = (AROUND_LOAD_S + START_S) / limits.speed.whole();
-    let runs_s: f64 = cases.iter().map(|case| case.load_s(limits) + around_s).sum();
+    let runs_s: f64 = cases.iter().map(|case| case.load_s(&experiment.run, limits) + around_s).sum();
     let distinct = |keys: &[&str]| -> BTreeSet<Vec<String>> {
         cases.iter().map(|case| keys.iter().map(|key| case.text(key).to_string()).collect()).collect()
     };
@@ -97,15 +98,22 @@ impl Sketch {
         self.0.get(key).map_or("", String::as_str)
     }
 
-    fn load_s(&self, limits: &Limits) -> f64 {
+    /// Seconds of load, at most.
+    fn load_s(&self, run: &RunSection, limits: &Limits) -> f64 {
         let seconds = |key: &str| self.text(key).parse().map_or(0.0, |span: Span| span.ms as f64 / 1000.0);
         let number = |key: &str| self.text(key).parse::<f64>().ok();
         match number("workload.transactions") {
-            None => seconds("run.ramp_up") + seconds("run.measure"),
+            None => self.ramp_up_s(run) + seconds("run.measure") + run.extend.ms as f64 / 1000.0,
             Some(n) => {
                 let tps = TPS_PER_CPU * f64::from(limits.n_cpus) * limits.speed.whole();
                 n * number("workload.clients").unwrap_or(1.0) / tps
             }
         }
+    }
+
+    fn ramp_up_s(&self, run: &RunSection) -> f64 {
+        let ramp_up = self.text("run.ramp_up").parse().unwrap_or(RampUp::For(Span::from_s(0)));
+        let measure = self.text("run.measure").parse().unwrap_or(Span::from_s(0));
+        run.ramp_up_longest(ramp_up, measure).ms as f64 / 1000.0
     }
 }

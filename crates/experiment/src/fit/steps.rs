@@ -1,10 +1,12 @@
 //! The steps that make an experiment shorter, in the order in which least is lost.
 
-use model::experiment::Experiment;
+use model::course::RampUp;
+use model::experiment::{Experiment, RunSection};
 use model::levels::Levels;
 use model::units::Span;
 
 use super::{keep, replace, system, thin};
+use crate::lengths::RAMP_UP_AUTO_S_MIN;
 
 /// Seconds of load of a run of fixed length that are never gone below.
 const MEASURE_S_MIN: u32 = 5;
@@ -64,7 +66,7 @@ impl Step {
             Step::Length(ramp_up_s, measure_s) => {
                 let run = &mut experiment.run;
                 if workload.transactions.is_none() {
-                    shorten(&mut run.ramp_up, ramp_up_s, 0);
+                    shorten_ramp_up(run, ramp_up_s);
                     shorten(&mut run.measure, measure_s, MEASURE_LEVEL_S_MIN);
                 }
             }
@@ -102,20 +104,44 @@ impl Step {
     }
 }
 
-/// No level longer than `longest_s`: all by the same factor, so that two lengths stay two; whole seconds.
+/// A ramp-up of a given length has at most `longest_s`; one that is found is waited for less long.
+fn shorten_ramp_up(run: &mut RunSection, longest_s: u32) {
+    if run.ramp_up.all().contains(&RampUp::Auto) {
+        let measure = run.measure.all().iter().max().copied().unwrap_or(Span::from_s(0));
+        let bound = Span::from_s(longest_s.max(RAMP_UP_AUTO_S_MIN).into());
+        run.ramp_up_max = Some(run.ramp_up_longest(RampUp::Auto, measure).min(bound));
+    }
+    let given = |ramp_up: &RampUp| match ramp_up {
+        RampUp::For(span) => Some(*span),
+        RampUp::Auto => None,
+    };
+    let spans: Vec<Span> = run.ramp_up.all().iter().filter_map(given).collect();
+    let Some(shorter) = shortened(&spans, longest_s, 0) else { return };
+    let others = run.ramp_up.all().iter().filter(|ramp_up| **ramp_up == RampUp::Auto).copied();
+    let levels = shorter.into_iter().map(RampUp::For).chain(others).collect();
+    replace(&mut run.ramp_up, levels);
+}
+
 fn shorten(levels: &mut Levels<Span>, longest_s: u32, least_s: u64) {
-    let Some(longest) = levels.all().iter().max().copied() else { return };
+    if let Some(shorter) = shortened(levels.all(), longest_s, least_s) {
+        replace(levels, shorter);
+    }
+}
+
+/// No span longer than `longest_s`: all by the same factor, so that two lengths stay two; whole seconds. `None` if none is.
+fn shortened(spans: &[Span], longest_s: u32, least_s: u64) -> Option<Vec<Span>> {
+    let longest = spans.iter().max().copied()?;
     let limit = Span::from_s(longest_s.into());
     if longest <= limit {
-        return;
+        return None;
     }
     let mut shorter: Vec<Span> = Vec::new();
-    for level in levels.all() {
-        let scaled_s = (level.ms as f64 * limit.ms as f64 / longest.ms as f64 / 1000.0).floor() as u64;
-        let span = Span::from_s(scaled_s.max(least_s)).min(*level);
-        if !shorter.contains(&span) {
-            shorter.push(span);
+    for span in spans {
+        let scaled_s = (span.ms as f64 * limit.ms as f64 / longest.ms as f64 / 1000.0).floor() as u64;
+        let scaled = Span::from_s(scaled_s.max(least_s)).min(*span);
+        if !shorter.contains(&scaled) {
+            shorter.push(scaled);
         }
     }
-    replace(levels, shorter);
+    Some(shorter)
 }

@@ -46,6 +46,7 @@ fn cases_with_each_value(experiment: &Experiment) -> Vec<Case> {
                 prepare: Prepare::default(),
                 os: [(key.to_string(), level.clone())].into(),
                 wal: WalPolicy::AsIs,
+                adapt: Default::default(),
             });
         }
     }

@@ -1,10 +1,12 @@
 //! The measuring form of `pgdyno compare`: two cases in pairs of runs, until the interval is narrow or the time is over.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use experiment::agenda::{Judged, Referee};
 use experiment::conduct::{self, measured_tps};
 use experiment::file::Override;
 use experiment::outlook::AROUND_LOAD_S;
@@ -17,6 +19,7 @@ use stats::Precision;
 use super::{Explained, finish, floor, page};
 use crate::cli::{CompareArgs, ExperimentArgs};
 use crate::job::{self, Job, Terms};
+use crate::referee::ByFindings;
 use crate::setup::{self, Asked};
 use crate::{Exit, explain, say};
 
@@ -37,7 +40,8 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let mut job = prepare(args, |load_s| wanted(args, load_s))?;
     let gauge = Gauge::new(args, &job.plan);
     let is_enough = |record: &RunRecord| gauge.is_enough(record);
-    let terms = Terms { replace: args.replace, n_servers: 1, is_enough: Some(&is_enough) };
+    let terms =
+        Terms { replace: args.replace, n_servers: 1, is_enough: Some(&is_enough), referee: Some(&gauge) };
     let (outcome, result) = job.conduct(terms, conduct::conduct)?;
     let dir = job.dir;
     let path = dir.path().to_path_buf();
@@ -73,7 +77,7 @@ pub(super) fn prepare(args: &CompareArgs, pairs: impl Fn(u32) -> Pairs) -> Resul
     let b = setup::ask(&experiment_args(args, &args.b))?;
     let experiment_toml = both_tomls(&a, &b);
     let servers = [a.servers, b.servers].concat();
-    let load_s = a.plan.cases.first().map_or(0, |case| case.window.load_s());
+    let load_s = a.plan.cases.first().map_or(0, |case| case.adapt.longest(case.window).load_s());
     let plan = pairs::plan((a.plan, changes(&args.a)?), (b.plan, changes(&args.b)?), pairs(load_s));
     let plan = plan.map_err(anyhow::Error::msg)?;
     job::expect_possible(&plan, &servers)?;
@@ -147,7 +151,7 @@ fn wanted(args: &CompareArgs, load_s: u32) -> Pairs {
     }
 }
 
-/// Decides after each pair whether another one is needed.
+/// Decides after each pair whether another one is needed, and whether there is time to repeat it.
 struct Gauge {
     precision: Option<Precision>,
     time: Duration,
@@ -159,8 +163,34 @@ struct Gauge {
 struct Made {
     /// When the first run was over: what came before it was loading too.
     first_end: Option<Instant>,
-    /// Throughput of A and B by block.
+    /// Runs since then.
+    n_since: u32,
+    /// Throughput of A and B by block, of the runs that count.
     tps: BTreeMap<u32, [Option<f64>; 2]>,
+}
+
+impl Made {
+    /// Time since the first run, when another pair will be over.
+    fn after_next_pair(&self) -> Duration {
+        let spent = self.first_end.map_or(Duration::ZERO, |end| end.elapsed());
+        spent + 2 * spent / self.n_since.max(1)
+    }
+}
+
+impl Referee for Gauge {
+    fn judge(&self, experiment: &Path, record: &RunRecord) -> Result<Judged> {
+        let mut made = self.made();
+        match made.first_end {
+            None => made.first_end = Some(Instant::now()),
+            Some(_) => made.n_since += 1,
+        }
+        drop(made);
+        ByFindings.judge(experiment, record)
+    }
+
+    fn has_time(&self) -> bool {
+        self.precision.is_none() || self.made().after_next_pair() <= self.time
+    }
 }
 
 impl Gauge {
@@ -175,22 +205,22 @@ impl Gauge {
         }
     }
 
+    fn made(&self) -> MutexGuard<'_, Made> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asked for each run that counts, when its pair is over.
     fn is_enough(&self, record: &RunRecord) -> bool {
         let Some(precision) = self.precision else { return false };
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        let Made { first_end, tps } = &mut *made;
-        let first_end = *first_end.get_or_insert_with(Instant::now);
-        let sides = tps.entry(record.spec.block).or_default();
+        let mut made = self.made();
+        let sides = made.tps.entry(record.spec.block).or_default();
         let of_run = measured_tps(record).filter(|_| record.state == RunState::Completed);
         sides[usize::from(record.spec.case != 1)] = Some(of_run.unwrap_or(0.0));
         if sides.iter().any(Option::is_none) {
             return false;
         }
         let log = |sides: &[Option<f64>; 2]| Some((sides[1]? / sides[0]?).ln()).filter(|log| log.is_finite());
-        let logs: Vec<f64> = tps.values().filter_map(log).collect();
-        // Since then one run less than two for each pair; would another pair end in time?
-        let of_run = first_end.elapsed() / (2 * tps.len() as u32 - 1);
-        let next = of_run * 2 * (tps.len() as u32 + 1);
-        precision.is_reached(&logs) || next > self.time
+        let logs: Vec<f64> = made.tps.values().filter_map(log).collect();
+        precision.is_reached(&logs) || made.after_next_pair() > self.time
     }
 }

@@ -81,7 +81,11 @@ impl Follower<'_> {
         match line {
             DriverLine::Interval { interval, histograms } => self.interval(interval, histograms),
             DriverLine::Event(event) => self.event(event)?,
-            DriverLine::Tick(_) | DriverLine::Ready(_) | DriverLine::Done(_) | DriverLine::Failed { .. } => {}
+            DriverLine::Tick(_)
+            | DriverLine::Window(_)
+            | DriverLine::Ready(_)
+            | DriverLine::Done(_)
+            | DriverLine::Failed { .. } => {}
         }
         Ok(())
     }

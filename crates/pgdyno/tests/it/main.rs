@@ -19,6 +19,7 @@ mod matrix;
 mod os;
 mod pace;
 mod pg;
+mod repeats;
 mod restore;
 mod resume;
 mod scripts;

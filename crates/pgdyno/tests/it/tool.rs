@@ -98,6 +98,10 @@ impl Place {
             }
         }
         command.args(args).current_dir(self.dir.path());
+        // Tests count runs, to which the machine's neighbours must not add any.
+        if measures_alone(args) {
+            command.args(["--set", "run.repeat_disturbed=0"]);
+        }
         command.env("HOME", self.path("home")).env("TMPDIR", self.path("tmp"));
         command.env("PGDYNO_CACHE", self.path("cache"));
         command
@@ -348,4 +352,17 @@ pub(crate) fn history_growth(run: &RunData) -> u64 {
 /// A line for who runs a test with `--nocapture`.
 pub(crate) fn tell(line: &str) {
     std::io::stderr().write_all(format!("{line}\n").as_bytes()).unwrap();
+}
+
+/// Whether these arguments plan runs, and say nothing of repeats.
+fn measures_alone(args: &[&str]) -> bool {
+    let has = |words: &[&str]| args.iter().any(|arg| words.iter().any(|word| arg.contains(word)));
+    match args.first() {
+        Some(&("run" | "plan")) => !has(&["--resume", "--list", "repeat_disturbed"]),
+        Some(&"compare") => {
+            (args.contains(&"--a") || args.contains(&"--b") || args.contains(&"--aa"))
+                && !has(&["repeat_disturbed"])
+        }
+        _ => false,
+    }
 }

@@ -154,7 +154,7 @@ fn drive(mut command: Command, load: LoadSpec) -> Seen {
             }
             DriverLine::Done(word) => done = Some(*word),
             DriverLine::Failed { message } => panic!("{message}"),
-            DriverLine::Event(_) | DriverLine::Tick(_) => {}
+            DriverLine::Event(_) | DriverLine::Tick(_) | DriverLine::Window(_) => {}
         }
     }
     drop(orders);

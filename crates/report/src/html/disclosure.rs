@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use model::course::RampUpEnd;
 use model::experiment::Prepare;
 use model::host::HostRecord;
+use model::load::Window;
 use model::phase::Phase;
 use model::run::RunRecord;
 use model::server::{ServerRecord, Setting};
@@ -180,6 +182,19 @@ fn data(html: &mut String, records: &[&RunRecord]) {
     }
 }
 
+/// What counted, and how its ends were found where they were not given.
+fn window(record: &RunRecord) -> String {
+    let Window { ramp_up_s, measure_s, grace_s } = record.window();
+    let end = record.course.and_then(|course| course.ramp_up_end).map_or(String::new(), |end| match end {
+        RampUpEnd::Steady => " until it was steady".to_string(),
+        RampUpEnd::Bound => " without becoming steady".to_string(),
+    });
+    let extended = record.course.filter(|course| course.extended_s > 0);
+    let extended =
+        extended.map_or(String::new(), |course| format!(" ({} s more than planned)", course.extended_s));
+    format!("{ramp_up_s} s ramp-up{end}, {measure_s} s measured{extended}, {grace_s} s grace")
+}
+
 fn driver(html: &mut String, records: &[&RunRecord]) {
     let mut pairs: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     let mut put = |name: &'static str, value: String| {
@@ -190,14 +205,7 @@ fn driver(html: &mut String, records: &[&RunRecord]) {
         put("Threads", workload.n_threads.to_string());
         put("Protocol", workload.protocol.as_str().to_string());
         put("Pace", workload.pace.to_string());
-        let window = record.case.window;
-        put(
-            "Window",
-            format!(
-                "{} s ramp-up, {} s measured, {} s grace",
-                window.ramp_up_s, window.measure_s, window.grace_s
-            ),
-        );
+        put("Window", window(record));
         if let Some(ready) = &record.ready {
             put("Poller", ready.poller.clone());
             put("TLS", ready.tls.clone().unwrap_or_else(|| "none".to_string()));

@@ -232,7 +232,7 @@ pub(super) fn runs(study: &Study, axis: &Axis) -> String {
 
 fn run_row(study: &Study, axis: &Axis, run: &RunSummary, phases: &[String]) -> Vec<String> {
     let case = study.cases.iter().find(|case| case.case.id == run.case);
-    let seed = study.plan.runs.iter().find(|spec| spec.run == run.run).map(|spec| spec.seed);
+    let seed = study.plan.runs.iter().find(|spec| spec.run == words::planned(run)).map(|spec| spec.seed);
     let errors = run.total.failed + run.total.unknown;
     let mut row = vec![
         run.run.to_string(),
@@ -251,7 +251,9 @@ fn run_row(study: &Study, axis: &Axis, run: &RunSummary, phases: &[String]) -> V
 }
 
 fn run_verdict(run: &RunSummary) -> String {
-    let mut why: Vec<String> = Vec::new();
+    let mut why: Vec<String> =
+        run.repeat.map(|repeat| format!("repeats run {}", repeat.of)).into_iter().collect();
+    why.extend(words::replaced(run));
     if run.state != model::plan::RunState::Completed {
         why.push(match run.reason.as_str() {
             "" => words::of_state(run.state).to_string(),

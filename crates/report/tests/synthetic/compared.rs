@@ -48,10 +48,11 @@ fn duet() -> Duet {
         let level = 500.0 * (1.0 + 0.4 * random.next());
         let of_side = |random: &mut Random, share: f64| (share * level * random.around(1.0, 0.03)) as u64;
         SlicePair {
+            round: 1,
             is_a_first: random.next() < 0.5,
             a: of_side(&mut random, 1.0),
             b: of_side(&mut random, 0.975),
         }
     };
-    Duet { format: FORMAT, slicing: Slicing::default(), pairs: (0..120).map(pair).collect() }
+    Duet { format: FORMAT, slicing: Slicing::default(), rounds: Vec::new(), pairs: (0..120).map(pair).collect() }
 }

@@ -111,6 +111,7 @@ fn cases(shape: &Shape) -> Vec<Case> {
                 prepare: Prepare { prewarm: false, ..Prepare::default() },
                 os: Default::default(),
                 wal: Default::default(),
+                adapt: Default::default(),
             });
         }
     }
@@ -205,6 +206,10 @@ fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSu
         case: case.id,
         state: RunState::Completed,
         reason: String::new(),
+        repeat: None,
+        disturbance: None,
+        replaced_by: None,
+        course: None,
         measured_s: f64::from(shape.window.1),
         counts,
         total: counts,

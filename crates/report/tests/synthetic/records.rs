@@ -68,6 +68,8 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
             tls: None,
             statements: Vec::new(),
         }),
+        course: None,
+        repeat: None,
         done: None,
         fingerprint: None,
         rows_after: Default::default(),

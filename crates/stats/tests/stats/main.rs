@@ -5,6 +5,7 @@ mod inference;
 mod inference_vectors;
 mod simulation;
 mod vectors;
+mod warm_up;
 
 use stats::*;
 use vectors::{DESCRIBE, NORMAL, STUDENT_T, T_TEST, TPS, TREND};

@@ -12,15 +12,15 @@ use crate::wal::Meter;
 
 /// What the observer's threads leave behind.
 #[derive(Default, Clone)]
-pub(super) struct Telemetry {
+pub(crate) struct Telemetry {
     unavailable: Arc<Mutex<BTreeMap<String, String>>>,
     failure: Arc<Mutex<Option<String>>>,
-    pub(super) wal: Arc<Mutex<Meter>>,
+    pub(crate) wal: Arc<Mutex<Meter>>,
 }
 
 impl Telemetry {
     /// Takes the samples, to the run's files.
-    pub(super) fn sink(&self, writer: RunWriter) -> Box<dyn FnMut(Sample) + Send> {
+    pub(crate) fn sink(&self, writer: RunWriter) -> Box<dyn FnMut(Sample) + Send> {
         let Telemetry { unavailable, failure, wal } = self.clone();
         Box::new(move |sample| {
             let written = match sample {
@@ -42,7 +42,7 @@ impl Telemetry {
     }
 
     /// Telemetry that could not be written makes the run fail: its record would look whole and not be.
-    pub(super) fn into_record(self, record: &mut RunRecord) -> Result<()> {
+    pub(crate) fn into_record(self, record: &mut RunRecord) -> Result<()> {
         record.telemetry_unavailable.append(&mut lock(&self.unavailable));
         match lock(&self.failure).take() {
             Some(failure) => anyhow::bail!("telemetry could not be written: {failure}"),
@@ -52,6 +52,6 @@ impl Telemetry {
 }
 
 /// A thread that panicked left nothing half done here.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

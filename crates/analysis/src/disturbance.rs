@@ -1,0 +1,76 @@
+//! What disturbed a run, by how much, and which of several attempts at a run counts.
+
+use std::collections::BTreeMap;
+
+use model::plan::Plan;
+use model::repeat::that_counts;
+use model::run::RunData;
+
+use crate::case::completed;
+use crate::finding::Finding;
+use crate::findings::{self, RunContext};
+use crate::run::{self, Explained};
+use crate::summary::{Disturbance, RunSummary};
+
+/// Whether a run was disturbed, as `model::repeat` scores it, with the evidence in words.
+pub fn judge(data: &RunData) -> (f64, Option<String>) {
+    let run = run::explain(data).summary;
+    (score(&run), run.disturbance.map(|disturbance| disturbance.evidence))
+}
+
+fn score(run: &RunSummary) -> f64 {
+    if completed(run) { run.disturbance.as_ref().map_or(0.0, |found| found.score) } else { f64::INFINITY }
+}
+
+/// The disturbance that the findings of a run tell of.
+pub(crate) fn of(context: &RunContext, found: &[Finding]) -> Option<Disturbance> {
+    let told = found.iter().filter_map(|finding| {
+        let (_, excess) = findings::DISTURBANCES.iter().find(|(id, _)| *id == finding.id)?;
+        // Beyond its threshold, or it would not have been found.
+        Some((finding, excess(context).unwrap_or(1.0).max(1.0)))
+    });
+    let told: Vec<_> = told.collect();
+    let score = told.iter().map(|(_, excess)| *excess).max_by(f64::total_cmp)?;
+    let evidence: Vec<&str> = told.iter().map(|(finding, _)| finding.evidence.as_str()).collect();
+    let rules = told.iter().map(|(finding, _)| finding.id).collect();
+    Some(Disturbance { score, rules, evidence: evidence.join("; ") })
+}
+
+/// Puts runs in the order in which they were made, and leaves out of the numbers all attempts but the one that counts.
+pub(crate) fn settle(plan: &Plan, runs: &mut [(&RunData, Explained)]) {
+    let planned = |data: &RunData| data.record.repeat.map_or(data.record.spec.run, |repeat| repeat.of);
+    // A pair is repeated as a whole, before the next one.
+    let turn = |data: &RunData| if plan.is_comparison { data.record.spec.block } else { planned(data) };
+    let attempt = |data: &RunData| data.record.repeat.map_or(0, |repeat| repeat.attempt);
+    runs.sort_by_key(|(data, _)| (turn(data), attempt(data), data.record.spec.run));
+    let mut n_planned: BTreeMap<u32, usize> = BTreeMap::new();
+    for spec in &plan.runs {
+        *n_planned.entry(if plan.is_comparison { spec.block } else { spec.run }).or_default() += 1;
+    }
+    for attempts in runs.chunk_by_mut(|(a, _), (b, _)| turn(a) == turn(b)) {
+        let n_of_turn = n_planned.get(&turn(attempts[0].0)).copied().unwrap_or(1);
+        leave_out(attempts, n_of_turn, attempt);
+    }
+}
+
+fn leave_out(runs: &mut [(&RunData, Explained)], n_of_turn: usize, attempt: impl Fn(&RunData) -> u32) {
+    let last = runs.iter().map(|(data, _)| attempt(data)).max().unwrap_or(0);
+    let scores: Vec<f64> = (0..=last)
+        .map(|n| {
+            let of_attempt = runs.iter().filter(|(data, _)| attempt(data) == n);
+            let scores: Vec<f64> = of_attempt.map(|(_, run)| score(&run.summary)).collect();
+            // One that was cut off within its pair is none.
+            if scores.len() < n_of_turn { f64::INFINITY } else { scores.into_iter().fold(0.0, f64::max) }
+        })
+        .collect();
+    let Some(chosen) = that_counts(&scores).filter(|_| last > 0) else { return };
+    let is_chosen = |data: &RunData| attempt(data) as usize == chosen;
+    let counting: BTreeMap<u32, u32> = runs
+        .iter()
+        .filter(|(data, _)| is_chosen(data))
+        .map(|(_, run)| (run.summary.case, run.summary.run))
+        .collect();
+    for (_, run) in runs.iter_mut().filter(|(data, _)| !is_chosen(data)) {
+        run.summary.replaced_by = counting.get(&run.summary.case).copied();
+    }
+}

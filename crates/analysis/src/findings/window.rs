@@ -1,0 +1,39 @@
+//! Findings about the window of a run, where its ends were found while the load ran.
+
+use model::course::RampUpEnd;
+
+use super::{Rule, RunContext};
+use crate::finding::{Finding, Severity};
+
+pub(super) const RAMP_UP_NOT_STEADY: Rule = Rule {
+    id: "ramp-up-not-steady",
+    title: "The load never became steady in the ramp-up",
+    severity: "Doubt when a ramp-up of `auto` reached its bound before MSER's cut lay before its last 40 % and these kept \
+               their level (3 %, or 10 % of the mean latency in an open loop) in five judgements in a row",
+    source: "White 1997 and Hoad, Robinson and Davies 2010 on MSER in sequence; Barrett et al. 2017: many programs never \
+             reach a steady state; chosen by simulation, see stats::is_warm",
+    advice: "Raise run.ramp_up_max, or look for what keeps changing (caches, table growth, other work on the machine).",
+};
+
+pub(super) fn ramp_up_not_steady(context: &RunContext) -> Option<Finding> {
+    let course = context.summary.course.filter(|course| course.ramp_up_end == Some(RampUpEnd::Bound))?;
+    let evidence =
+        format!("still not steady after {} s, the longest that was allowed", course.window.ramp_up_s);
+    Some(RAMP_UP_NOT_STEADY.finds(Severity::Doubt, evidence))
+}
+
+pub(super) const MEASURE_EXTENDED: Rule = Rule {
+    id: "measure-extended",
+    title: "The measure was made longer",
+    severity: "Note when run.extend lengthened the measure because it was not steady at its planned end",
+    source: "design: more of an unsteady load tells its mean better; all seconds count, and whether the longer measure is \
+             steady is judged anew (not-steady)",
+    advice: "Plan a longer measure if most runs need it, so that all of them have the same length.",
+};
+
+pub(super) fn measure_extended(context: &RunContext) -> Option<Finding> {
+    let course = context.summary.course.filter(|course| course.extended_s > 0)?;
+    let planned_s = course.window.measure_s.saturating_sub(course.extended_s);
+    let evidence = format!("{} s in place of {planned_s} s", course.window.measure_s);
+    Some(MEASURE_EXTENDED.finds(Severity::Note, evidence))
+}

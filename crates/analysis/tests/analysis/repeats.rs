@@ -1,0 +1,102 @@
+//! Which attempt at a run counts, and how the others are shown.
+
+use analysis::summary::Study;
+use analysis::{disturbance, study};
+use model::plan::RunSpec;
+use model::repeat::Repeat;
+use model::run::{ExperimentData, RunData};
+
+use crate::quiet::{self, set_committed, set_metric};
+
+/// A run of block 1 that is an attempt at run `of`; something else used this many processors meanwhile.
+fn attempt(spec: RunSpec, repeat: Option<Repeat>, foreign: f64) -> RunData {
+    let mut data = quiet::run_of(spec);
+    data.record.repeat = repeat;
+    // Four processors, each half busy with the server and the driver.
+    set_metric(&mut data, "host.cpu.user", -3.0, 40.0, 0.30 + foreign / 4.0);
+    data
+}
+
+fn spec(run: u32, case: u32) -> RunSpec {
+    RunSpec { run, block: 1, case, seed: 42 }
+}
+
+fn repeats(of: u32, attempt: u32) -> Option<Repeat> {
+    Some(Repeat { of, attempt })
+}
+
+fn counting(study: &Study) -> Vec<u32> {
+    study.runs.iter().filter(|run| run.replaced_by.is_none()).map(|run| run.run).collect()
+}
+
+/// One planned run, and repeats of it whose foreign CPU is given.
+fn one(foreign: &[f64]) -> ExperimentData {
+    let of = |n: usize| (n > 0).then_some(Repeat { of: 1, attempt: n as u32 });
+    let runs = foreign.iter().enumerate().map(|(n, foreign)| attempt(spec(n as u32 + 1, 1), of(n), *foreign));
+    quiet::experiment(1, runs.collect())
+}
+
+#[test]
+fn a_run_is_judged_by_its_findings_on_the_machine() {
+    assert_eq!(disturbance::judge(&attempt(spec(1, 1), None, 0.0)), (0.0, None));
+    let (score, evidence) = disturbance::judge(&attempt(spec(1, 1), None, 0.8));
+    // A tenth of one processor is allowed on average, which is more than 2 % of four; 0.8 are ten times that.
+    assert!((7.0..13.0).contains(&score), "{score}");
+    assert!(evidence.unwrap().contains("other processes used"));
+    let mut void = attempt(spec(1, 1), None, 0.8);
+    set_committed(&mut void, 0..35, |_| 1);
+    assert_eq!(disturbance::judge(&void).0, f64::INFINITY, "it cannot count");
+}
+
+#[test]
+fn the_first_undisturbed_attempt_counts_whatever_it_measured() {
+    let mut data = one(&[0.8, 0.0, 0.0]);
+    // The disturbed one is the fastest, the last one the slowest.
+    set_committed(&mut data.runs[0], 0..35, |_| 9_000);
+    set_committed(&mut data.runs[2], 0..35, |_| 500);
+    let study = study(&data);
+    assert_eq!(counting(&study), [2]);
+    assert_eq!(study.runs.iter().map(|run| run.replaced_by).collect::<Vec<_>>(), [Some(2), None, Some(2)]);
+    assert_eq!((study.cases[0].n_runs, study.cases[0].tps.len(), study.runs.len()), (1, 1, 3));
+    assert_eq!(study.partial, None);
+    let finding = study.cases[0].findings.iter().find(|finding| finding.id == "runs-repeated").unwrap();
+    assert!(finding.evidence.contains("run 1 (foreign-cpu), for which run 2 counts"), "{}", finding.evidence);
+    assert!(!study.cases[0].findings.iter().any(|finding| finding.id == "runs-excluded"));
+}
+
+#[test]
+fn the_least_disturbed_attempt_counts_and_stays_doubtful() {
+    let study = study(&one(&[0.8, 0.5, 0.6]));
+    assert_eq!(counting(&study), [2]);
+    assert_eq!(study.runs[1].grade, analysis::finding::Grade::Doubtful);
+    let finding = study.cases[0].findings.iter().find(|finding| finding.id == "runs-repeated").unwrap();
+    assert!(finding.evidence.contains("of run 2 no attempt was undisturbed"), "{}", finding.evidence);
+}
+
+#[test]
+fn a_run_that_was_not_repeated_stands_alone() {
+    for data in [one(&[0.0]), one(&[0.8])] {
+        let study = study(&data);
+        assert_eq!(counting(&study), [1]);
+        assert!(!study.cases[0].findings.iter().any(|finding| finding.id == "runs-repeated"));
+    }
+}
+
+#[test]
+fn a_pair_counts_as_a_whole_and_a_half_of_one_not_at_all() {
+    let pair = |with_last: bool| {
+        let mut data = one(&[]);
+        data.plan.is_comparison = true;
+        data.plan.cases.push(quiet::case(2));
+        data.plan.runs = vec![spec(1, 1), spec(2, 2)];
+        data.runs = vec![
+            attempt(spec(1, 1), None, 0.0),
+            attempt(spec(2, 2), None, 0.8),
+            attempt(spec(3, 1), repeats(1, 1), 0.0),
+        ];
+        data.runs.extend(with_last.then(|| attempt(spec(4, 2), repeats(2, 1), 0.0)));
+        study(&data)
+    };
+    assert_eq!(counting(&pair(true)), [3, 4]);
+    assert_eq!(counting(&pair(false)), [1, 2], "the repeat of its partner was cut off");
+}

@@ -1,0 +1,18 @@
+//! Tells the conductor whether a run was disturbed: by the findings that a report would have.
+
+use std::path::Path;
+
+use anyhow::Result;
+use experiment::agenda::{Judged, Referee};
+use model::run::RunRecord;
+
+/// Judges by the rules of the catalogue.
+pub(crate) struct ByFindings;
+
+impl Referee for ByFindings {
+    fn judge(&self, experiment: &Path, record: &RunRecord) -> Result<Judged> {
+        let data = store::load_one(experiment, record.spec.run)?;
+        let (score, disturbance) = analysis::disturbance::judge(&data);
+        Ok(Judged { score, disturbance })
+    }
+}

@@ -1,0 +1,47 @@
+//! A run beside which something else uses the processors is made again.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::pg::bin_dir;
+use crate::tool::Place;
+
+#[test]
+fn a_disturbed_run_is_repeated_once_and_both_are_shown() {
+    let place = Place::new();
+    let bin_dir = bin_dir().display().to_string();
+    let set = ["--set", "run.repeat_disturbed=1", "--set", "prepare.prewarm=false"];
+    let args = ["run", "--bin-dir", &bin_dir, "--scale", "1", "-c", "2", "--repeats", "1", "-o", "out"];
+    let lengths = ["--ramp-up", "1s", "--measure", "3s"];
+    let is_over = AtomicBool::new(false);
+    let ended = std::thread::scope(|scope| {
+        // More than the 2 % of all processors that are allowed, whatever the machine.
+        let n = std::thread::available_parallelism().map_or(1, |n| n.get().div_ceil(4));
+        for _ in 0..n {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let running = place.start(place.command(&[&args[..], &lengths, &set].concat()));
+        let ended = running.wait();
+        is_over.store(true, Ordering::Relaxed);
+        ended
+    });
+    let ended = ended.expect(0);
+    assert!(
+        ended.stderr.contains("run 1 was disturbed and is repeated: other processes used"),
+        "{}",
+        ended.stderr
+    );
+    let data = place.results("out");
+    let repeats: Vec<_> =
+        data.runs.iter().map(|run| run.record.repeat.map(|repeat| (repeat.of, repeat.attempt))).collect();
+    assert_eq!(repeats, [None, Some((1, 1))]);
+    assert_eq!(data.runs[1].record.spec.seed, data.runs[0].record.spec.seed);
+    let study = analysis::study(&data);
+    assert_eq!((study.runs.len(), study.cases[0].n_runs), (2, 1));
+    assert_eq!(study.runs.iter().filter(|run| run.replaced_by.is_some()).count(), 1);
+    let csv = std::fs::read_to_string(place.path("out/runs.csv")).unwrap();
+    assert!(csv.lines().next().unwrap().contains(",repeats,replaced_by,disturbance,"), "{csv}");
+}
