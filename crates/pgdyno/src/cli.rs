@@ -289,7 +289,8 @@ pub(crate) struct CompareArgs {
     pub(crate) output: Option<PathBuf>,
     /// Where the page of a comparison of results goes: a directory (report.html and report.md), or a file that ends in
     /// .html or .md. What is measured now has its page with its results.
-    #[arg(long, value_name = "DIR|FILE", requires = "results")]
+    // clap forgets `requires` where what is required conflicts with something else that is given.
+    #[arg(long, value_name = "DIR|FILE", requires = "results", conflicts_with_all = ["a", "b", "aa", "duet"])]
     pub(crate) report: Option<PathBuf>,
     /// Drop tables of the same names that pgdyno did not make, and data of another scale.
     #[arg(long, conflicts_with = "results")]

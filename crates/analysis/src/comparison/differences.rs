@@ -192,15 +192,13 @@ impl List {
         self.note(asked, Severity::Void, "pace", &x.pace.to_string(), &y.pace.to_string());
         self.note(asked, Severity::Void, "protocol", x.protocol.as_str(), y.protocol.as_str());
         self.note(asked, Severity::Void, "layout", &x.layout.to_string(), &y.layout.to_string());
-        let worded: [(&str, fn(&WorkloadSpec) -> String); 4] = [
-            ("scripts", wording::scripts),
-            ("variables", wording::variables),
-            ("data", wording::data),
-            ("TPC-C", wording::tpcc),
-        ];
-        for (what, words) in worded {
+        let mut worded = |what: &str, words: fn(&WorkloadSpec) -> String| {
             self.note(asked, Severity::Void, what, &words(x), &words(y));
-        }
+        };
+        worded("scripts", wording::scripts);
+        worded("variables", wording::variables);
+        worded("data", wording::data);
+        worded("TPC-C", wording::tpcc);
         let calls = |procedures: bool| if procedures { "procedures" } else { "functions" };
         self.note(asked, Severity::Void, "calls of TPROC-C", calls(x.procedures), calls(y.procedures));
         let transactions =

@@ -56,6 +56,18 @@ fn a_slower_server_fails_the_comparison_now_and_later() {
 
     let again = place.run(&["compare", "out", "--json"]).expect(0);
     assert_eq!(json(&again.stdout)["comparisons"][0], *case, "the same numbers from the directory");
+    // The page says the verdict, and the command that makes both sides again.
+    let read = |name: &str| std::fs::read_to_string(place.path(name)).unwrap();
+    let page = read("out/report.html");
+    assert!(page.contains("<p class=\"verdict slower\">") && page.contains("To compare again"));
+    let command = "--b workload.defines.delay=12 --pairs 6 --fail-on slower --json --set experiment.seed=";
+    for report in [&page, &read("out/report.md")] {
+        assert!(report.contains(command) && !report.contains("pgdyno run "), "{report:.4000}");
+    }
+    place.run(&["compare", "out:2", "out:1", "--report", "back.html"]).expect(0);
+    assert!(read("back.html").contains("<p class=\"verdict faster\">"));
+    let own = place.run(&["compare", "out", "--report", "out"]).expect(1);
+    assert!(own.stderr.contains("has an experiment with a report of its own"), "{}", own.stderr);
     let text = place.run(&["compare", "out:1", "out:2"]).expect(0).stdout;
     assert!(text.contains("slower (95 % interval -") && text.contains("smallest difference"), "{text}");
     // The other way round, the other end of the interval.
@@ -141,6 +153,7 @@ fn what_cannot_be_compared_is_told() {
     check(&["--aa", "--slice", "100"], "--duet");
     check(&["--b", "workload.clients=[1, 2]"], "B has several cases (workload.clients)");
     check(&["--aa", "--b", "server.version=17"], "cannot be used with");
+    check(&["--aa", "--report", "x.html"], "cannot be used with");
     // What would fail later is told before anything is begun.
     check(&["--b", "server.settings.no_such=1", "-o", "out"], "B: PostgreSQL 18");
     assert!(!place.path("out").exists());
