@@ -335,7 +335,9 @@ impl<'a> Samples<'a> {
             b_median: medians(&self.b),
             result: result.map(|(comparison, p)| ratio(figure, comparison, p)),
             sample: match pairing {
-                Pairing::Blocks | Pairing::Slices | Pairing::Rounds => Sample::of_blocks(figure, &self.a, &self.b),
+                Pairing::Blocks | Pairing::Slices | Pairing::Rounds => {
+                    Sample::of_blocks(figure, &self.a, &self.b)
+                }
                 Pairing::None => Sample::of_runs(figure, &self.a, &self.b),
             },
         }

@@ -4,8 +4,7 @@ use model::duet::{Duet, SlicePair};
 use stats::{Design, PAIRS_MIN};
 
 use super::{
-    Beside, CaseComparison, Figure, FigureComparison, Pairing, Pairs, Sample, Side, assemble, ratio,
-    sample,
+    Beside, CaseComparison, Figure, FigureComparison, Pairing, Pairs, Sample, Side, assemble, ratio, sample,
 };
 
 /// Compares B with A by the slices that each had; `margin` is a share ([`super::MARGIN`]).

@@ -98,7 +98,10 @@ fn contradictions_are_refused() {
     check("[run]\nmeasure = \"1500ms\"", "whole number of seconds");
     check("[run]\nmeasure = \"1s\"", "too short");
     check("[workload]\nthreads = 0", "threads: 0");
-    check("[workload]\npace = \"max with p99 <= 1ms\"\n[run]\nmeasure = \"10s\"", "run.measure of 26s or more");
+    check(
+        "[workload]\npace = \"max with p99 <= 1ms\"\n[run]\nmeasure = \"10s\"",
+        "run.measure of 26s or more",
+    );
     check(
         "[workload]\npace = \"max with p99 <= 1ms\"\ntransactions = 9",
         "transactions is not for workload.pace",

@@ -54,5 +54,10 @@ fn duet() -> Duet {
             b: of_side(&mut random, 0.975),
         }
     };
-    Duet { format: FORMAT, slicing: Slicing::default(), rounds: Vec::new(), pairs: (0..120).map(pair).collect() }
+    Duet {
+        format: FORMAT,
+        slicing: Slicing::default(),
+        rounds: Vec::new(),
+        pairs: (0..120).map(pair).collect(),
+    }
 }
