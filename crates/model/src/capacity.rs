@@ -114,33 +114,45 @@ pub struct Probing {
 }
 
 impl Probing {
+    /// Seconds of the shortest ramp-up and of the shortest measure in which a search finds anything.
+    pub fn shortest(target: LatencyTarget) -> (u32, u32) {
+        let needed_s = f64::from(PROBES_MIN * (shortest_probe_s(target) + SETTLE_S)) / SEARCH_SHARE;
+        (RAMP_UP_S_MIN, needed_s.ceil() as u32)
+    }
+
     /// The probes that fit into a window.
     ///
     /// # Errors
     /// When they are too few to find anything, with the measure that would do.
     pub fn of(target: LatencyTarget, window: Window) -> Result<Probing, String> {
-        let shortest = PROBE_S_MIN.max((target.limit_ns as f64 * PROBE_LIMITS / 1e9).ceil() as u32);
-        if window.ramp_up_s < 2 {
-            return Err(
-                "a search for the highest rate needs run.ramp_up of 2s or more: its closed loop shows \
-                        where to search"
-                    .to_string(),
-            );
+        let shortest = shortest_probe_s(target);
+        if window.ramp_up_s < RAMP_UP_S_MIN {
+            return Err(format!(
+                "a search for the highest rate needs run.ramp_up of {RAMP_UP_S_MIN}s or more: its closed loop shows \
+                 where to search"
+            ));
         }
         let search_s = (f64::from(window.measure_s) * SEARCH_SHARE) as u32;
         let probe_s = shortest.max((search_s / PROBES_MAX).saturating_sub(SETTLE_S));
         let n_probes = search_s / (probe_s + SETTLE_S);
         if n_probes < PROBES_MIN {
-            let needed_s = f64::from(PROBES_MIN * (shortest + SETTLE_S)) / SEARCH_SHARE;
+            let (_, needed_s) = Probing::shortest(target);
             return Err(format!(
-                "a search for the highest rate with {target} needs run.measure of {}s or more: {PROBES_MIN} probes \
-                 of {shortest} s, and time to confirm what they find",
-                needed_s.ceil()
+                "a search for the highest rate with {target} needs run.measure of {needed_s}s or more: {PROBES_MIN} \
+                 probes of {shortest} s, and time to confirm what they find"
             ));
         }
         Ok(Probing { probe_s, n_probes, search_end_t: window.ramp_up_s + search_s, end_t: window.load_s() })
     }
 }
+
+/// Seconds in which enough transactions of the limit's length pass one after the other.
+fn shortest_probe_s(target: LatencyTarget) -> u32 {
+    PROBE_S_MIN.max((target.limit_ns as f64 * PROBE_LIMITS / 1e9).ceil() as u32)
+}
+
+/// The closed loop before a search: its first second is like no other.
+const RAMP_UP_S_MIN: u32 = 2;
 
 /// The course of a search: which rates were offered when. What came of them is in the run's intervals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,7 +1,8 @@
 //! The steps that make an experiment shorter, in the order in which least is lost.
 
+use model::capacity::Probing;
 use model::course::RampUp;
-use model::experiment::{Experiment, RunSection};
+use model::experiment::{Experiment, RunSection, WorkloadSection};
 use model::levels::Levels;
 use model::units::Span;
 
@@ -66,8 +67,9 @@ impl Step {
             Step::Length(ramp_up_s, measure_s) => {
                 let run = &mut experiment.run;
                 if workload.transactions.is_none() {
-                    shorten_ramp_up(run, ramp_up_s);
-                    shorten(&mut run.measure, measure_s, MEASURE_LEVEL_S_MIN);
+                    let (least_ramp_up_s, least_measure_s) = least_s(workload);
+                    shorten_ramp_up(run, ramp_up_s.max(least_ramp_up_s));
+                    shorten(&mut run.measure, measure_s.max(least_measure_s), MEASURE_LEVEL_S_MIN);
                 }
             }
             Step::Versions(n) => {
@@ -102,6 +104,12 @@ impl Step {
             Step::Repeats(n) => experiment.experiment.repeats = experiment.experiment.repeats.min(n),
         }
     }
+}
+
+/// Seconds of ramp-up and measure that a search for the highest rate needs, if there is one.
+fn least_s(workload: &WorkloadSection) -> (u32, u32) {
+    let targets = workload.pace.all().iter().filter_map(|pace| pace.target());
+    targets.map(Probing::shortest).fold((0, 0), |least, each| (least.0.max(each.0), least.1.max(each.1)))
 }
 
 /// A ramp-up of a given length has at most `longest_s`; one that is found is waited for less long.

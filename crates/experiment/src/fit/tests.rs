@@ -115,3 +115,13 @@ fn several_lengths_of_the_measure_stay_several() {
     assert_eq!(lengths, ["5s", "15s"], "{changes:?}");
     assert_eq!(experiment.prepare.prewarm.all(), [true, false]);
 }
+
+#[test]
+fn a_search_keeps_the_time_that_it_needs() {
+    let text = "[experiment]\nname = \"x\"\n[workload]\nscale = 1\nclients = [1, 2, 4, 8, 16]\n\
+                pace = \"max with p99 <= 10ms\"\n[run]\nmeasure = \"10min\"\n";
+    let mut experiment = crate::file::parse("x", text, &[]).unwrap();
+    fit_without(&mut experiment, &Limits { budget_s: 60.0, ..here() }, &[]);
+    let site = crate::expand::Site { memory_bytes: Some(24 << 30), n_cpus: 2, ..Default::default() };
+    assert!(crate::expand::plan(&experiment, &site).is_ok(), "{:?}", experiment.run);
+}
