@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use crate::clock::{self, Nanos};
 use crate::frame::Frame;
 use crate::merge::Merger;
 use crate::process::{Control, Failure, say};
+use crate::rate::Rate;
 use crate::report::{Finished, Report};
 use crate::stop;
 use crate::tally::{SqlState, Tally, sqlstate_text};
@@ -27,8 +28,7 @@ const STOP_GRAIN: Duration = Duration::from_millis(50);
 pub(crate) struct Orders<'a> {
     /// See [`stop`].
     pub(crate) stop: &'a AtomicU8,
-    /// The rate ordered last, transactions per second as bits of an `f64`; 0 before the first.
-    pub(crate) rate: &'a AtomicU64,
+    pub(crate) rate: &'a Rate,
     pub(crate) frame: &'a Frame,
 }
 
@@ -122,7 +122,7 @@ impl<'a> Collector<'a> {
                 orders.stop.fetch_max(stop::GENTLY, Ordering::Relaxed);
             }
             DriveCommand::Rate(rate_per_s) if rate_per_s.is_finite() && rate_per_s > 0.0 => {
-                orders.rate.store(rate_per_s.to_bits(), Ordering::Relaxed);
+                orders.rate.order(rate_per_s);
             }
             DriveCommand::Window(window) if !self.stopped && orders.frame.change(window, clock::now()) => {
                 say(self.output, &DriverLine::Window(window))?;

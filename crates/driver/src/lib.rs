@@ -18,6 +18,7 @@ mod notices;
 mod pipeline;
 mod poller;
 mod process;
+mod rate;
 mod report;
 mod schedule;
 mod script;

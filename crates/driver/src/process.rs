@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use model::drive::{DriveCommand, DriveOrder, DriverLine, Ready};
@@ -19,6 +19,7 @@ use crate::fetch::Fetched;
 use crate::frame::Frame;
 use crate::log::Log;
 use crate::poller::Poller;
+use crate::rate::Rate;
 use crate::report::Report;
 use crate::schedule::{Schedule, Share};
 use crate::script::Scripts;
@@ -227,7 +228,7 @@ impl Control<'_> {
     ) -> Result<(), Failure> {
         let (reports, inbox) = mpsc::channel();
         let stop = AtomicU8::new(stop::NOT);
-        let rate = AtomicU64::new(0);
+        let rate = Rate::default();
         let frame = Frame::new(self.load.window, go);
         let place = Place { n_threads: shares.len(), go, frame: &frame, stop: &stop, rate: &rate };
         let mut recycle = Vec::new();
@@ -306,7 +307,7 @@ struct Place<'a> {
     go: Nanos,
     frame: &'a Frame,
     stop: &'a AtomicU8,
-    rate: &'a AtomicU64,
+    rate: &'a Rate,
 }
 
 /// Cancels statements from a thread of its own: a server that hangs must not hold up the others.

@@ -12,7 +12,7 @@ mod turn;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
 use model::event::Event;
@@ -26,6 +26,7 @@ use crate::frame::{Frame, Seen};
 use crate::log::{Log, Outcome};
 use crate::notices::Budget;
 use crate::poller::{Piece, Poller, Signal};
+use crate::rate::Rate;
 use crate::report::{Connects, Report};
 use crate::schedule::{Schedule, Share};
 use crate::script::Scripts;
@@ -58,8 +59,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) frame: &'a Frame,
     /// See [`stop`].
     pub(crate) stop: &'a AtomicU8,
-    /// See [`crate::collect::Orders`].
-    pub(crate) rate: &'a AtomicU64,
+    /// What is offered instead, once it was ordered.
+    pub(crate) rate: &'a Rate,
     pub(crate) reports: Sender<Report>,
     /// Tallies that the control loop has emptied.
     pub(crate) spare: Receiver<Tally>,
@@ -74,8 +75,8 @@ pub(crate) struct Worker<'a> {
     /// Slots that were due and not yet taken when the last interval ended.
     backlog: u64,
     n_taken: u64,
-    /// The ordered rate that is offered, as in [`Setup::rate`].
-    rate: u64,
+    /// The number of the order of a rate that is followed.
+    rate_order: u32,
     /// Transactions that take longer are late, nanoseconds.
     late_ns: u64,
     /// The script of the next transaction, once it was chosen.
@@ -126,7 +127,7 @@ impl<'a> Worker<'a> {
             due_counter: setup.schedule.clone(),
             backlog: 0,
             n_taken: 0,
-            rate: 0,
+            rate_order: 0,
             late_ns: pace::late_ns(setup.load),
             chosen: None,
             idle: (0..setup.clients.len()).collect(),

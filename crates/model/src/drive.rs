@@ -1,6 +1,7 @@
 //! What a driver process and its parent say to each other, one JSON value per line.
 //!
-//! Parent to driver: a [`DriveOrder`], later `{"go": unix_ns}`, perhaps `{"window": …}` or `"stop"`. Driver to parent: [`DriverLine`]s.
+//! Parent to driver: a [`DriveOrder`], later `{"go": unix_ns}`, perhaps `{"rate": …}`, `{"window": …}` or `"stop"`.
+//! Driver to parent: [`DriverLine`]s.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,7 +1,5 @@
 //! The rate of a search, which the parent changes while the load runs.
 
-use std::sync::atomic::Ordering;
-
 use model::load::{LoadSpec, Pace};
 
 use super::Worker;
@@ -18,14 +16,13 @@ impl Worker<'_> {
     /// their transactions have ended.
     #[inline]
     pub(super) fn follow_rate(&mut self, now: Nanos) {
-        let ordered = self.setup.rate.load(Ordering::Relaxed);
-        if ordered != self.rate {
-            self.change_rate(now, ordered);
+        if let Some((order, rate_per_s)) = self.setup.rate.after(self.rate_order) {
+            self.rate_order = order;
+            self.change_rate(now, rate_per_s);
         }
     }
 
-    fn change_rate(&mut self, now: Nanos, ordered: u64) {
-        self.rate = ordered;
+    fn change_rate(&mut self, now: Nanos, rate_per_s: f64) {
         self.skip_waiting(now);
         let setup = &mut self.setup;
         // Goes on where the last rate stopped: the same gaps again would not be independent of them.
@@ -33,7 +30,7 @@ impl Worker<'_> {
             Some(schedule) => schedule.into_prng(),
             None => setup.throttle.clone(),
         };
-        let pace = Pace::Poisson { rate_per_s: f64::from_bits(ordered) };
+        let pace = Pace::Poisson { rate_per_s };
         setup.schedule = Schedule::new(pace, setup.share, prng, now, self.end);
         self.due_counter = setup.schedule.clone();
     }
