@@ -26,6 +26,12 @@ pub(crate) fn check(experiment: &Experiment) -> Result<bool, String> {
             ));
         }
         if let Some(address) = &target.telemetry {
+            if address.contains('?') {
+                // Without the text: a query may hold a token.
+                return Err(format!(
+                    "target `{name}`: telemetry: the address has a query, which would be recorded; leave it out"
+                ));
+            }
             observe::http::Address::parse(address)
                 .map_err(|error| format!("target `{name}`: telemetry: {error:#}"))?;
         }

@@ -35,10 +35,10 @@ impl Address {
     /// When it is something else, or has a user or a password: the message does not repeat those.
     pub fn parse(url: &str) -> Result<Address> {
         // Before anything that would show the text.
-        let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
-        let authority = &authority[..authority.find(['/', '?', '#']).unwrap_or(authority.len())];
+        let before_query = url.split(['?', '#']).next().unwrap_or(url);
+        // Also behind a slash: where a password ends is not known, and a path seldom has the sign.
         ensure!(
-            !authority.contains('@'),
+            !before_query.contains('@'),
             "the address has a user or a password, which would be recorded; leave them out"
         );
         let rest = url.strip_prefix("http://");
@@ -57,16 +57,16 @@ impl Address {
         })
     }
 
-    /// Asks for `path` by `method`; `header` is whole lines. Takes at most `bytes_max` bytes of the answer.
+    /// Asks for `path` by `method`; `header` is whole lines.
     ///
     /// # Errors
-    /// When nobody is there, the answer does not come in time, or it is not HTTP.
+    /// When nobody is there, the answer does not come in time, is longer than `bytes_max`, or is not HTTP.
     pub fn request(&self, method: &str, path: &str, header: &str, bytes_max: u64) -> Result<Answer> {
         let host = &self.host;
-        let place = host.to_socket_addrs().ok().and_then(|mut found| found.next());
-        let place = place.with_context(|| format!("the host of `{host}` is not known"))?;
-        let mut stream = TcpStream::connect_timeout(&place, TIMEOUT)
-            .with_context(|| format!("cannot connect to `{host}`"))?;
+        let places = host.to_socket_addrs().with_context(|| format!("the host of `{host}` is not known"))?;
+        // A name may have several addresses, of which not all are listened on.
+        let stream = places.filter_map(|place| TcpStream::connect_timeout(&place, TIMEOUT).ok()).next();
+        let mut stream = stream.with_context(|| format!("cannot connect to `{host}`"))?;
         stream.set_read_timeout(Some(TIMEOUT))?;
         stream.set_write_timeout(Some(TIMEOUT))?;
         // Version 1.0: the answer ends with the connection, and comes in one piece.
@@ -74,8 +74,9 @@ impl Address {
         let mut text = Vec::new();
         stream
             .write_all(head.as_bytes())
-            .and_then(|()| stream.take(bytes_max).read_to_end(&mut text).map(drop))
+            .and_then(|()| stream.take(bytes_max + 1).read_to_end(&mut text).map(drop))
             .with_context(|| format!("`{host}` does not answer"))?;
+        ensure!(text.len() as u64 <= bytes_max, "the answer of `{host}` is longer than {bytes_max} bytes");
         Answer::read(&String::from_utf8_lossy(&text))
             .with_context(|| format!("`{host}` does not answer in HTTP"))
     }
@@ -108,11 +109,17 @@ mod tests {
         };
         check("http://169.254.169.254/a/b?c=d", ("169.254.169.254:80", "/a/b?c=d"));
         check("http://h:8080", ("h:8080", "/"));
-        check("http://h/x@y", ("h:80", "/x@y"));
+        check("http://h/x?y=@z", ("h:80", "/x?y=@z"));
         for url in ["https://h/a", "h/a", "http://", "http://h/a b"] {
             assert!(Address::parse(url).is_err(), "{url}");
         }
-        for url in ["http://u:secret@h/", "https://secret@h", "u:secret@h"] {
+        for url in [
+            "http://u:secret@h/",
+            "https://secret@h",
+            "u:secret@h",
+            "http:/u:secret@h/m",
+            "http://u:p/secret@h/m",
+        ] {
             let message = format!("{:#}", Address::parse(url).unwrap_err());
             assert!(message.contains("leave them out") && !message.contains("secret"), "{message}");
         }

@@ -72,6 +72,8 @@ impl RemoteWatch {
         let answer =
             self.address.request("GET", &self.address.path, "Accept: text/plain\r\n", SCRAPE_BYTES_MAX)?;
         ensure!(answer.status == 200, "the answer has the status {}", answer.status);
+        // A line that the connection's end cut off would be a number that never was.
+        ensure!(answer.body.ends_with('\n'), "the answer ended within a line");
         for reading in exposition::readings(&answer.body) {
             self.gather.put(reading.metric, &reading.instance, reading.value);
         }
