@@ -79,7 +79,7 @@ impl Outlook {
         if n_runs > RUNS_MAX {
             return Some(format!("{n_runs} runs are more than {RUNS_MAX}"));
         }
-        let length_s = self.runs_s + self.loading_s;
+        let length_s = self.runs_s + self.repeats_s + self.loading_s;
         (length_s > LENGTH_S_MAX).then(|| format!("{:.1} days are more than one", length_s / 86_400.0))
     }
 }

@@ -12,7 +12,7 @@ use model::wal::{SPANS_FOR_TWO, max_wal_size_for, wal_between_checkpoints};
 use server::defaults::{CHECKPOINT_COMPLETION_TARGET, max_wal_bytes};
 
 /// Least ramp-up from which a rate of WAL can be told: telemetry comes once a second.
-const RAMP_UP_S_MIN: u32 = 5;
+pub(crate) const RAMP_UP_S_MIN: u32 = 5;
 /// Least `checkpoint_timeout` (PostgreSQL's guc tables).
 const TIMEOUT_S_MIN: u32 = 30;
 /// Greatest one, a day (since 9.6).

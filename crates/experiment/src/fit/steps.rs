@@ -8,6 +8,7 @@ use model::units::Span;
 
 use super::{keep, replace, system, thin};
 use crate::lengths::RAMP_UP_AUTO_S_MIN;
+use crate::wal;
 
 /// Seconds of load of a run of fixed length that are never gone below.
 const MEASURE_S_MIN: u32 = 5;
@@ -17,6 +18,8 @@ const MEASURE_LEVEL_S_MIN: u64 = 2;
 /// One way to make an experiment shorter.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
+    /// No repeats of runs that were disturbed.
+    DisturbedOnce,
     /// No longer than this many seconds of ramp-up and measure.
     Length(u32, u32),
     /// No more levels of versions than this.
@@ -34,7 +37,8 @@ pub(super) enum Step {
 }
 
 /// In the order in which least is lost.
-pub(super) const STEPS: [Step; 22] = [
+pub(super) const STEPS: [Step; 23] = [
+    Step::DisturbedOnce,
     Step::Length(30, 120),
     Step::Length(10, 60),
     Step::Versions(6),
@@ -64,12 +68,14 @@ impl Step {
     pub(super) fn take(self, experiment: &mut Experiment) {
         let workload = &mut experiment.workload;
         match self {
+            Step::DisturbedOnce => experiment.run.repeat_disturbed = 0,
             Step::Length(ramp_up_s, measure_s) => {
                 let run = &mut experiment.run;
                 if workload.transactions.is_none() {
-                    let (least_ramp_up_s, least_measure_s) = least_s(workload);
+                    let (least_ramp_up_s, least_measure_s) = least_s(workload, run);
                     shorten_ramp_up(run, ramp_up_s.max(least_ramp_up_s));
                     shorten(&mut run.measure, measure_s.max(least_measure_s), MEASURE_LEVEL_S_MIN);
+                    run.extend = run.extend.min(Span::from_s(measure_s.into()));
                 }
             }
             Step::Versions(n) => {
@@ -91,6 +97,7 @@ impl Step {
                 thin(&mut experiment.prepare.restore_by, n);
                 thin(&mut experiment.run.ramp_up, n);
                 thin(&mut experiment.run.measure, n);
+                thin(&mut experiment.run.grace, n);
                 thin(&mut experiment.run.wal, n);
                 if let Some(levels) = &mut workload.transactions {
                     thin(levels, n);
@@ -106,10 +113,12 @@ impl Step {
     }
 }
 
-/// Seconds of ramp-up and measure that a search for the highest rate needs, if there is one.
-fn least_s(workload: &WorkloadSection) -> (u32, u32) {
+/// Seconds of ramp-up and measure that a search for the highest rate needs, and a policy for the WAL, if there are some.
+fn least_s(workload: &WorkloadSection, run: &RunSection) -> (u32, u32) {
     let targets = workload.pace.all().iter().filter_map(|pace| pace.target());
-    targets.map(Probing::shortest).fold((0, 0), |least, each| (least.0.max(each.0), least.1.max(each.1)))
+    let has_policy = run.wal.all().iter().any(|policy| !policy.is_as_is());
+    let of_wal = if has_policy { wal::RAMP_UP_S_MIN } else { 0 };
+    targets.map(Probing::shortest).fold((of_wal, 0), |least, each| (least.0.max(each.0), least.1.max(each.1)))
 }
 
 /// A ramp-up of a given length has at most `longest_s`; one that is found is waited for less long.

@@ -125,3 +125,16 @@ fn a_search_keeps_the_time_that_it_needs() {
     let site = crate::expand::Site { memory_bytes: Some(24 << 30), n_cpus: 2, ..Default::default() };
     assert!(crate::expand::plan(&experiment, &site).is_ok(), "{:?}", experiment.run);
 }
+
+#[test]
+fn a_policy_for_the_wal_keeps_the_ramp_up_that_it_needs() {
+    let text = "[experiment]\nname = \"x\"\n[workload]\nscale = 1\nclients = [1, 2, 4, 8, 16]\n\
+                [run]\nmeasure = \"10min\"\nwal = \"two-checkpoints\"\nextend = \"0s\"\n";
+    let mut experiment = crate::file::parse("x", text, &[]).unwrap();
+    let changes = fit_without(&mut experiment, &Limits { budget_s: 60.0, ..here() }, &[]);
+    assert!(experiment.run.ramp_up.all()[0].to_string() == "5s", "{:?}", experiment.run.ramp_up);
+    assert!(
+        changes.iter().any(|change| change.key == "run.repeat_disturbed" && change.to == "0"),
+        "{changes:?}"
+    );
+}

@@ -16,8 +16,14 @@ impl Snapshot {
     /// Of an experiment that contradicts itself there is none; its plan will say so.
     pub(super) fn of(experiment: &Experiment) -> Snapshot {
         let mut dimensions = expand::dimensions(experiment);
-        let repeats = vec![experiment.experiment.repeats.to_string()];
-        dimensions.insert(0, Dimension { key: "experiment.repeats".to_string(), levels: repeats });
+        let mut add = |key: &str, value: String| {
+            dimensions.insert(0, Dimension { key: key.to_string(), levels: vec![value] });
+        };
+        let run = &experiment.run;
+        add("run.repeat_disturbed", run.repeat_disturbed.to_string());
+        add("run.extend", run.extend.to_string());
+        add("run.ramp_up_max", run.ramp_up_max.map_or("by default".to_string(), |span| span.to_string()));
+        add("experiment.repeats", experiment.experiment.repeats.to_string());
         Snapshot { dimensions }
     }
 
