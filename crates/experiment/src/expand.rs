@@ -158,6 +158,12 @@ fn case(
             return Err(format!("workload.transactions is not for workload.pace = \"{}\"", workload.pace));
         }
     }
+    if workload.transactions.is_some() && levels.contains_key("run.ramp_up") {
+        return Err(
+            "run.ramp_up cannot vary with workload.transactions: a load that ends by number has none"
+                .to_string(),
+        );
+    }
     let wal: WalPolicy = values["run.wal"].parse()?;
     if let Some(reason) = wal::contradiction(wal, window, &settings, site.url_keywords.is_none()) {
         return Err(reason);

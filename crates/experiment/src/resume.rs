@@ -51,7 +51,10 @@ pub fn take_up(dir: &ExperimentDir, plan: &Plan) -> Result<Standing> {
     for (&run, _) in told.iter().filter(|(run, state)| **run != 0 && **state == RunState::Started) {
         if !recorded.contains(&run) {
             note(run, RunState::Partial, CUT_OFF)?;
-            standing.again.insert(run);
+            // A repeat is decided on anew.
+            if is_planned(plan, run) {
+                standing.again.insert(run);
+            }
         }
     }
     // The experiment goes on: one line for each time that it does.
@@ -62,10 +65,14 @@ pub fn take_up(dir: &ExperimentDir, plan: &Plan) -> Result<Standing> {
 fn standing(plan: &Plan, records: &[RunRecord]) -> Standing {
     let numbers = |is_done: bool| {
         let of = |record: &&RunRecord| (record.state == RunState::Completed) == is_done;
-        let known = |run: &u32| plan.runs.iter().any(|spec| spec.run == *run);
-        records.iter().filter(of).map(|record| record.spec.run).filter(known).collect()
+        let runs = records.iter().filter(of).map(|record| record.spec.run);
+        runs.filter(|run| is_planned(plan, *run)).collect()
     };
     Standing { done: numbers(true), again: numbers(false) }
+}
+
+fn is_planned(plan: &Plan, run: u32) -> bool {
+    plan.runs.iter().any(|spec| spec.run == run)
 }
 
 /// A directory to which runs of another experiment were copied would give numbers of no plan.

@@ -28,7 +28,7 @@ use crate::data;
 use crate::dataset::Dataset;
 use crate::load::{self, LoadReport, LoadRequest};
 use crate::progress::{Progress, Watch};
-use crate::{session, tpcc};
+use crate::{session, tpcc, wal};
 
 /// What every stage needs.
 pub struct Site<'a> {
@@ -142,7 +142,8 @@ pub fn needs_restart(case: &Case, next: &Case) -> bool {
     let is_same_server =
         StageKey::of(case) == StageKey::of(next) && case.server.settings == next.server.settings;
     // Values of the operating system are set before the server starts; a policy for the WAL changes its settings.
-    let is_same_server = is_same_server && case.os == next.os && case.wal == next.wal;
+    let wal = |case: &Case| (case.wal, wal::settings(case.wal, case.window));
+    let is_same_server = is_same_server && case.os == next.os && wal(case) == wal(next);
     next.server.source.is_embedded() && (next.prepare.restore || !is_same_server)
 }
 
