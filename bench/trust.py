@@ -20,8 +20,8 @@ import argparse, contextlib, json, math, os, random, re, shutil, statistics, sub
 from driver_vs_pgbench import ROOT, Server
 
 SCRIPT = "SELECT sum(i) FROM generate_series(1, :burn) AS i;\n"
-# Two-sided 95 % of Student's t for many degrees of freedom.
-T = 2.0
+# Two-sided 95 % of Student's t by degrees of freedom; the next smaller one is taken.
+T = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26, 11: 2.20, 14: 2.14, 19: 2.09, 29: 2.05}
 
 
 def shape(args, mode):
@@ -67,7 +67,8 @@ def truth(args, place, burn_a, burn_b):
             logs.append(math.log(tps[burn_b] / tps[burn_a]))
     finally:
         server.stop()
-    error = T * statistics.stdev(logs) / math.sqrt(len(logs))
+    t = T[max(n for n in T if n < len(logs))]
+    error = t * statistics.stdev(logs) / math.sqrt(len(logs))
     middle = statistics.fmean(logs)
     return math.exp(middle), math.exp(middle - error), math.exp(middle + error)
 
@@ -88,7 +89,11 @@ def series(args, place, mode, name, n, burns, true):
         return f"{mode:<6} {name}: {n} comparisons, none with a verdict"
     verdicts = [result["verdict"] for result in results]
     n_slower, n_faster = verdicts.count("slower"), verdicts.count("faster")
-    covered = sum(result["low"] <= true[2] and result["high"] >= true[1] for result in results)
+    # The true ratio has an error of its own, which adds to that of the comparison.
+    log = math.log
+    half = lambda low, high: (log(high) - log(low)) / 2
+    near = lambda r: math.hypot(half(r["low"], r["high"]), half(true[1], true[2]))
+    covered = sum(abs(log(r["low"] * r["high"]) / 2 - log(true[0])) <= near(r) for r in results)
     widths = sorted(50 * (result["high"] - result["low"]) for result in results)
     called = f"called different {n_slower + n_faster}" if name == "A/A" else f"called slower {n_slower}, faster {n_faster}"
     return (f"{mode:<6} {name}: {n} comparisons, {n - len(results)} without a verdict, {called}; interval ±{statistics.median(widths):.2f} % (±{widths[0]:.2f} to "

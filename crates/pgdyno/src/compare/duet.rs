@@ -25,7 +25,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
             let has_runs =
                 store::read_records(&path).is_ok_and(|runs| runs.iter().any(|run| run.go_unix_ns.is_some()));
             if has_runs {
-                say(&format!("what was measured is in {}", path.display()));
+                say(&format!("what was measured is in {0}; for a page: pgdyno report {0}", path.display()));
             } else {
                 dir.discard();
             }
