@@ -102,9 +102,13 @@ fn acknowledged_orders_survive_a_kill_unless_commits_do_not_wait_for_the_wal() {
 
     // The writer of the WAL comes too late for everything.
     let late = ["--setting", "synchronous_commit=off", "--setting", "wal_writer_delay=10s"];
-    let lossy = acid(&[&late[..], &["--setting", "wal_writer_flush_after=1GB"]].concat(), 1);
+    let late = [&late[..], &["--setting", "wal_writer_flush_after=1GB"]].concat();
+    let args = [&["check", "--acid", "--json", "--acid-load", "2s"][..], &late].concat();
+    let report = || -> Value { serde_json::from_str(&place.run(&args).stdout).unwrap() };
+    // Now and then a page that is written takes the WAL with it just before the kill, and nothing is lost.
+    let is_lossy = |report: &Value| verdicts(report, "3.5.3")[0].1 == "violated";
+    let lossy = (0..3).map(|_| report()).find(is_lossy).expect("nothing was lost three times");
     let result = lossy["acid"].as_array().unwrap().iter().find(|r| r["clause"] == "3.5.3").unwrap();
-    assert_eq!(result["verdict"], "violated", "{result:#}");
     let seen = result["seen"].as_str().unwrap();
     assert!(seen.contains("are lost") && seen.contains("synchronous_commit = off"), "{seen}");
     let faults: BTreeSet<&str> =
