@@ -141,20 +141,34 @@ fn fit(points: &[(u32, f64)], runs: &[(f64, &[f64])]) -> Result<(Fit, Vec<String
         worst,
         curve: curve(&law, first, peak.map_or(last, |peak| last.max(peak.min(2.0 * last)))),
     };
-    Ok((fit, remarks(&law, worst, last, resampled.is_some())))
+    let mut remarks: Vec<String> = of_peak(&law, first, last).into_iter().collect();
+    remarks.extend(of_fit(worst, resampled.is_some()));
+    Ok((fit, remarks))
 }
 
-fn remarks(law: &stats::Scalability, worst: (u32, f64), last: f64, has_intervals: bool) -> Vec<String> {
-    let mut remarks = Vec::new();
+/// What is to be known of the law's peak.
+fn of_peak(law: &stats::Scalability, first: f64, last: f64) -> Option<String> {
+    let outside = |where_: &str, n: f64| {
+        let clients = clients(n as u32);
+        Some(format!("the peak lies {where_} the {clients} that were measured: an extrapolation"))
+    };
     match law.peak() {
-        None => remarks.push(
-            "no peak: kappa is at its bound of 0, throughput does not fall within what was measured"
-                .to_string(),
-        ),
-        Some(peak) if peak > last => remarks
-            .push(format!("the peak lies beyond the {last:.0} clients that were measured: an extrapolation")),
-        Some(_) => {}
+        None if law.sigma >= 1.0 => {
+            Some("no peak: sigma is 1 or more, throughput falls from the first client on".to_string())
+        }
+        None => {
+            let text =
+                "no peak: kappa is at its bound of 0, throughput does not fall within what was measured";
+            Some(text.to_string())
+        }
+        Some(peak) if peak > last => outside("beyond", last),
+        Some(peak) if peak < first => outside("below", first),
+        Some(_) => None,
     }
+}
+
+fn of_fit(worst: (u32, f64), has_intervals: bool) -> Vec<String> {
+    let mut remarks = Vec::new();
     if worst.1.abs() > OFF_TOLD {
         remarks.push(format!(
             "the law is {:.0} % {} the median of {}: it does not describe that part",
@@ -165,7 +179,7 @@ fn remarks(law: &stats::Scalability, worst: (u32, f64), last: f64, has_intervals
     }
     if !has_intervals {
         remarks.push(format!(
-            "no intervals: fewer than {} runs beyond one for each number of clients",
+            "no intervals: in all fewer than {} runs beyond the first of each number of clients",
             stats::usl::BOOTSTRAP_MIN
         ));
     }

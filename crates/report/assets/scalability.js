@@ -9,7 +9,7 @@ function scalabilityCurves() {
       tooltip: { formatter: ({ value: [n, tps] }) => lines(name, [`${n} clients`, `median ${significant(tps)} tps`]) },
     },
     { type: 'line', silent: true, showSymbol: false, data: curve, lineStyle: { color: colour(i), width: 1.5 } },
-    ...(peak && curve.length && peak[0] <= curve[curve.length - 1][0] ? [{
+    ...(peak && curve.length && peak[0] >= curve[0][0] && peak[0] <= curve[curve.length - 1][0] ? [{
       type: 'scatter', name, symbolSize: 14, z: 2, data: [peak],
       itemStyle: { color: 'transparent', borderColor: colour(i), borderWidth: 2 },
       tooltip: { formatter: ({ value: [n, tps] }) => lines(`${name}, peak of the law`, [`${significant(n)} clients`, `${significant(tps)} tps`]) },
