@@ -223,13 +223,12 @@ const CASE_RULES: &[CaseRule] = &[
 /// By how many times what a rule looks at exceeds its threshold.
 type Excess = fn(&RunContext) -> Option<f64>;
 
-/// The rules that tell of something else on the machine, for which a run is repeated. Pressure on processors and devices
-/// is none of them: the load itself is what waits for them.
+/// The rules that tell of something else on the machine, for which a run is repeated. Pressure on processors, devices
+/// and memory is none of them: the load itself is what waits for them.
 pub(crate) const DISTURBANCES: &[(&str, Excess)] = &[
     (host::FOREIGN_CPU.id, host::foreign_excess),
     (host::STEAL.id, host::steal_excess),
     (host::DRIVER_PAUSED.id, host::pause_excess),
-    (machine::MEMORY_PRESSURE_FOUND.id, machine::memory_excess),
 ];
 
 /// Findings of a run, the heaviest first.

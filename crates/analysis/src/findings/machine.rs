@@ -19,11 +19,6 @@ pub(super) const MEMORY_PRESSURE_FOUND: Rule = Rule {
     advice: "Lower shared_buffers, work_mem or the number of clients, or stop what else uses memory, and repeat.",
 };
 
-/// By how many times the wait for memory exceeds what is allowed.
-pub(super) fn memory_excess(context: &RunContext) -> Option<f64> {
-    Some(memory_share(context)? / MEMORY_PRESSURE)
-}
-
 fn memory_share(context: &RunContext) -> Option<f64> {
     let (from_s, to_s) = context.line.measured_span()?;
     context.usage.rate("host.psi.memory.some", from_s, to_s)
