@@ -13,6 +13,9 @@ pub(crate) const RUNS_MIN: usize = 3;
 const SECONDS_MIN: usize = 20;
 /// Batches of a run whose means stand for its seconds, which resemble their neighbours.
 const BATCHES: usize = 10;
+/// Autocorrelation of neighbouring batches, the mean of the runs, above which their variance is no measure of what is within
+/// runs. In ten independent batches it is -0.1 on average.
+const RESEMBLANCE_MAX: f64 = 0.0;
 /// Level of the intervals.
 const LEVEL: f64 = 0.95;
 /// Half width of the mean's interval for which the number of runs is told, as a share.
@@ -27,7 +30,8 @@ pub struct Variation {
     pub per_cpu_s: Option<f64>,
     /// Its variation.
     pub per_cpu_s_spread: Option<Spread>,
-    /// Where the variance of throughput comes from; `None` for runs of less than 20 measured seconds.
+    /// Where the variance of throughput comes from; `None` for runs of less than 20 measured seconds, or
+    /// whose batches of seconds resemble their neighbours.
     pub origin: Option<Origin>,
     /// About how many runs give the mean within 1 %, at 95 %.
     pub runs_for_one_percent: Option<usize>,
@@ -131,13 +135,19 @@ pub(crate) fn of_case(runs: &[(&RunData, &Explained)]) -> Variation {
 /// The nested analysis of variance over restarts, runs, and batches of seconds.
 fn origin(counting: &[(&RunData, &RunSummary)]) -> Option<Origin> {
     let mut restarts: Vec<(&str, Vec<Vec<f64>>)> = Vec::new();
+    let mut resemblances = Vec::new();
     for (data, run) in counting {
         let start = data.record.server.as_ref().map_or("", |server| server.postmaster_start.as_str());
         let batches = batches(run)?;
+        resemblances.extend(stats::autocorrelation_lag_1(&batches));
         match restarts.iter_mut().find(|(known, _)| *known == start) {
             Some((_, runs)) => runs.push(batches),
             None => restarts.push((start, vec![batches])),
         }
+    }
+    // Slow swings within runs would be told as differences between them.
+    if stats::mean(&resemblances).is_some_and(|resemblance| resemblance > RESEMBLANCE_MAX) {
+        return None;
     }
     let is_each_restarted = restarts.len() == counting.len();
     let restarts: Vec<Vec<Vec<f64>>> = restarts.into_iter().map(|(_, runs)| runs).collect();
