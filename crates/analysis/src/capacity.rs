@@ -2,10 +2,12 @@
 
 use model::capacity::{HIGHEST_SHARE, LOWEST_SHARE, LatencyTarget, Probe, SearchRecord};
 use model::interval::Counts;
+use model::plan::RunState;
 use model::run::RunData;
 use serde::Serialize;
 use stats::{Estimate, Judged, ProbeSecond, Threshold};
 
+use crate::finding::Severity;
 use crate::histogram::HistogramSum;
 use crate::summary::RunSummary;
 
@@ -129,8 +131,10 @@ pub(crate) fn of_run(data: &RunData) -> Option<Capacity> {
         Some(rate) if rate.point >= NOT_LIMITING_SHARE * ceiling => Outcome::NotLimiting,
         _ => Outcome::Found,
     };
-    // Beyond what was offered, the distribution is a guess.
-    let within = |rate: Rate| Rate { high: rate.high.min(HIGHEST_SHARE * ceiling).max(rate.point), ..rate };
+    // Beyond what was offered, the distribution is a guess: the rate is at least so much.
+    let offered = |rate: f64| rate.min(HIGHEST_SHARE * ceiling);
+    let within =
+        |rate: Rate| Rate { point: offered(rate.point), low: offered(rate.low), high: offered(rate.high) };
     let rate = rate.filter(|_| outcome != Outcome::Unreachable).map(within);
     Some(Capacity { target: search.target, outcome, rate, ceiling_per_s: ceiling, probes })
 }
@@ -203,36 +207,54 @@ pub struct CaseCapacity {
     pub target: LatencyTarget,
     /// Median of the runs' rates, with an interval.
     pub rate: Rate,
-    /// Runs that count.
+    /// Runs that count, and those in which no rate held.
     pub n_runs: usize,
+    /// Runs in which no rate held: each is a rate below all others.
+    pub n_unreachable: usize,
     /// Runs in which throughput was the limit, not the latency.
     pub n_not_limiting: usize,
 }
 
-/// The median of the runs' rates. Its interval: of one run, its own; from six runs on, that of the signed rank test
-/// (`stats::centre`, of logarithms); between, from the lowest lower end to the highest upper end of the runs' own, because
-/// so few have no interval of 95 % between them.
+/// Whether a run was completed and voided by nothing but that no rate held: an outcome, and no failure of the run.
+pub(crate) fn is_censored(run: &RunSummary) -> bool {
+    let is_unreachable = run.capacity.as_ref().is_some_and(|one| one.outcome == Outcome::Unreachable);
+    let mut void = run.findings.iter().filter(|finding| finding.severity == Severity::Void);
+    is_unreachable && run.state == RunState::Completed && void.all(|finding| finding.id == UNREACHABLE)
+}
+
+/// The finding of a search in which no rate held.
+pub(crate) const UNREACHABLE: &str = "target-unreachable";
+
+/// The median of the runs' rates, `None` if in half of them or more no rate held. A run without such a rate stands as one
+/// of 0, below all others: left out, the median would be one of successes. The interval: of one run, its own; from six
+/// runs on, that of the signed rank test (`stats::centre`, of logarithms); between, or where a run stands as 0, from the
+/// lowest lower end to the highest upper end of the runs' own, because so few have no interval of 95 % between them.
 pub(crate) fn of_case(runs: &[&RunSummary]) -> Option<CaseCapacity> {
-    let found: Vec<(&Capacity, Rate)> = runs
-        .iter()
-        .filter_map(|run| run.capacity.as_ref())
-        .filter_map(|one| Some((one, one.rate?)))
-        .collect();
-    let rates: Vec<f64> = found.iter().map(|(_, rate)| rate.point).collect();
+    let searched: Vec<&Capacity> = runs.iter().filter_map(|run| run.capacity.as_ref()).collect();
+    let nothing = Rate { point: 0.0, low: 0.0, high: 0.0 };
+    let found: Vec<Rate> = searched.iter().map(|one| one.rate.unwrap_or(nothing)).collect();
+    let n_of = |outcome: Outcome| searched.iter().filter(|one| one.outcome == outcome).count();
+    let n_unreachable = n_of(Outcome::Unreachable);
+    if 2 * n_unreachable >= found.len() {
+        return None;
+    }
+    let rates: Vec<f64> = found.iter().map(|rate| rate.point).collect();
     let logs: Vec<f64> = rates.iter().map(|rate| rate.ln()).collect();
-    let centre =
-        Some(&logs).filter(|logs| logs.len() >= CENTRE_MIN).and_then(|logs| stats::centre(logs, LEVEL));
+    let centre = Some(&logs)
+        .filter(|logs| logs.len() >= CENTRE_MIN && n_unreachable == 0)
+        .and_then(|logs| stats::centre(logs, LEVEL));
     let ends = match centre.map(|estimate| estimate.map(f64::exp)) {
         Some(estimate) => (estimate.low, estimate.high),
         None => (
-            found.iter().map(|(_, rate)| rate.low).fold(f64::INFINITY, f64::min),
-            found.iter().map(|(_, rate)| rate.high).fold(0.0, f64::max),
+            found.iter().map(|rate| rate.low).fold(f64::INFINITY, f64::min),
+            found.iter().map(|rate| rate.high).fold(0.0, f64::max),
         ),
     };
     Some(CaseCapacity {
-        target: found.first()?.0.target,
+        target: searched.first()?.target,
         rate: Rate { point: stats::median(&rates)?, low: ends.0, high: ends.1 },
         n_runs: found.len(),
-        n_not_limiting: found.iter().filter(|(one, _)| one.outcome == Outcome::NotLimiting).count(),
+        n_unreachable,
+        n_not_limiting: n_of(Outcome::NotLimiting),
     })
 }

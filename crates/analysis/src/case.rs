@@ -36,11 +36,17 @@ pub(crate) fn summarize(
     }
     let summaries: Vec<&RunSummary> = counting.iter().map(|run| &run.summary).collect();
     let tps: Vec<f64> = counting.iter().filter_map(|run| run.summary.tps).collect();
+    let is_searched =
+        |run: &&RunSummary| counts(run) || (capacity::is_censored(run) && run.replaced_by.is_none());
+    let searched: Vec<&RunSummary> = runs.iter().map(|(_, run)| &run.summary).filter(is_searched).collect();
+    // Runs in which no rate held are rates below all others, of which no other figure is known.
+    let censored = vec![0.0; searched.len() - counting.len()];
+    let tps_or_none: Vec<f64> = tps.iter().chain(&censored).copied().collect();
     let mut summary = CaseSummary {
         case: case.clone(),
         label: case.label(),
         n_runs: counting.len(),
-        tps_median: stats::median(&tps),
+        tps_median: stats::median(&tps_or_none).filter(|_| 2 * censored.len() < searched.len().max(1)),
         tps_cv: stats::cv(&tps),
         tps,
         variation: variation::of_case(runs),
@@ -49,7 +55,7 @@ pub(crate) fn summarize(
         scripts: sums.script_summaries(counting.iter().map(|run| run.summary.measured_s).sum()),
         statements: sums.statement_summaries(),
         tpcc: tpcc::summarize(case, &sums, tpcc::Known::of_runs(&summaries)),
-        capacity: capacity::of_case(&summaries),
+        capacity: capacity::of_case(&searched),
         findings: Vec::new(),
         grade: Grade::Valid,
     };

@@ -6,6 +6,7 @@ use model::plan::Plan;
 use model::repeat::that_counts;
 use model::run::RunData;
 
+use crate::capacity::is_censored;
 use crate::case::completed;
 use crate::finding::Finding;
 use crate::findings::{self, RunContext};
@@ -19,7 +20,9 @@ pub fn judge(data: &RunData) -> (f64, Option<String>) {
 }
 
 fn score(run: &RunSummary) -> f64 {
-    if completed(run) { run.disturbance.as_ref().map_or(0.0, |found| found.score) } else { f64::INFINITY }
+    // That no rate held is a result, and results choose no attempt.
+    let counts = completed(run) || is_censored(run);
+    if counts { run.disturbance.as_ref().map_or(0.0, |found| found.score) } else { f64::INFINITY }
 }
 
 /// The disturbance that the findings of a run tell of.

@@ -13,6 +13,9 @@ pub(crate) const RUNS_MIN: usize = 3;
 const SECONDS_MIN: usize = 20;
 /// Batches of a run whose means stand for its seconds, which resemble their neighbours.
 const BATCHES: usize = 10;
+/// Autocorrelation of neighbouring batches, the mean of the runs, above which their variance is no measure of what is within
+/// runs. In ten independent batches it is -0.1 on average.
+const RESEMBLANCE_MAX: f64 = 0.0;
 /// Level of the intervals.
 const LEVEL: f64 = 0.95;
 /// Half width of the mean's interval for which the number of runs is told, as a share.
@@ -27,7 +30,8 @@ pub struct Variation {
     pub per_cpu_s: Option<f64>,
     /// Its variation.
     pub per_cpu_s_spread: Option<Spread>,
-    /// Where the variance of throughput comes from; `None` for runs of less than 20 measured seconds.
+    /// Where the variance of throughput comes from; `None` for runs of less than 20 measured seconds, or
+    /// whose batches of seconds resemble their neighbours.
     pub origin: Option<Origin>,
     /// About how many runs give the mean within 1 %, at 95 %.
     pub runs_for_one_percent: Option<usize>,
@@ -131,13 +135,19 @@ pub(crate) fn of_case(runs: &[(&RunData, &Explained)]) -> Variation {
 /// The nested analysis of variance over restarts, runs, and batches of seconds.
 fn origin(counting: &[(&RunData, &RunSummary)]) -> Option<Origin> {
     let mut restarts: Vec<(&str, Vec<Vec<f64>>)> = Vec::new();
+    let mut resemblances = Vec::new();
     for (data, run) in counting {
         let start = data.record.server.as_ref().map_or("", |server| server.postmaster_start.as_str());
         let batches = batches(run)?;
+        resemblances.extend(stats::autocorrelation_lag_1(&batches));
         match restarts.iter_mut().find(|(known, _)| *known == start) {
             Some((_, runs)) => runs.push(batches),
             None => restarts.push((start, vec![batches])),
         }
+    }
+    // Slow swings within runs would be told as differences between them.
+    if resemble(&resemblances) {
+        return None;
     }
     let is_each_restarted = restarts.len() == counting.len();
     let restarts: Vec<Vec<Vec<f64>>> = restarts.into_iter().map(|(_, runs)| runs).collect();
@@ -159,6 +169,10 @@ fn origin(counting: &[(&RunData, &RunSummary)]) -> Option<Origin> {
     })
 }
 
+fn resemble(autocorrelations: &[f64]) -> bool {
+    stats::mean(autocorrelations).is_some_and(|mean| mean > RESEMBLANCE_MAX)
+}
+
 fn batches(run: &RunSummary) -> Option<Vec<f64>> {
     let tps: Vec<f64> =
         run.seconds.iter().filter(|second| second.measured).map(|second| second.tps).collect();
@@ -167,6 +181,7 @@ fn batches(run: &RunSummary) -> Option<Vec<f64>> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
     use super::*;
 
     #[test]
@@ -180,5 +195,40 @@ mod tests {
         check(Some(0.1), 0.81, 0.09, false, Level::Run, "repeat runs, not seconds");
         check(None, 0.81, 0.19, true, Level::Run, "repeat runs, each with its restart");
         check(None, 0.2, 0.8, true, Level::Second, "measure longer");
+    }
+
+    /// Of 200 cases of five runs of 30 s whose variance is all within them: shares that are silent, and that blame runs.
+    fn silent_and_wrong(memory: f64) -> (f64, f64) {
+        let mut random = stats::random::Random::new(1);
+        let (mut silent, mut wrong) = (0.0, 0.0);
+        for _ in 0..200 {
+            let mut run = || {
+                let mut last = random.normal() / (1.0 - memory * memory).sqrt();
+                let mut second = || {
+                    last = memory * last + random.normal();
+                    last
+                };
+                stats::batch_means(&(0..30).map(|_| second()).collect::<Vec<f64>>(), BATCHES).unwrap()
+            };
+            let runs: Vec<Vec<f64>> = (0..5).map(|_| run()).collect();
+            let of = runs.iter().filter_map(|run| stats::autocorrelation_lag_1(run)).collect::<Vec<f64>>();
+            let [between, within] = stats::variance_of_runs(&runs).unwrap();
+            match resemble(&of) {
+                true => silent += 1.0 / 200.0,
+                false if between > within / BATCHES as f64 => wrong += 1.0 / 200.0,
+                false => {}
+            }
+        }
+        (silent, wrong)
+    }
+
+    #[test]
+    fn slow_swings_within_runs_are_not_blamed_on_runs() {
+        for memory in [0.8, 0.9, 0.95] {
+            let (_, wrong) = silent_and_wrong(memory);
+            assert!(wrong < 0.1, "{memory}: {wrong}");
+        }
+        let (silent, wrong) = silent_and_wrong(0.0);
+        assert!(silent < 0.4 && wrong < 0.25, "{silent} {wrong}");
     }
 }

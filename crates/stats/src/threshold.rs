@@ -8,9 +8,17 @@ const GRID: usize = 300;
 /// How far the grid goes beyond the rates that are offered, as a factor: what lies there can only be told as "above" or
 /// "below".
 const MARGIN: f64 = 2.0;
-/// By how many per cent the late share grows with one per cent of rate, near the threshold: a queue with one server and a
-/// limit of ten service times has about 10, a server that falls over has more.
-const SLOPES: [f64; 5] = [4.0, 8.0, 16.0, 32.0, 64.0];
+/// By how many per cent the late share grows with one per cent of rate, near the threshold: in a queue with one server the
+/// limit in service times less `ln(1 / allowed)` (at p99: 1.4 with a limit of six service times, 5.4 with one of ten). A
+/// server that falls over has more; one whose latency hardly asks for the rate has less than 1.
+const SLOPES: [f64; 9] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
+/// Slopes below this one are less likely beforehand.
+const FLAT: f64 = 4.0;
+/// Probes, counted from 0, that leave the median, the first of them to below and the next to above: at the median alone
+/// nothing tells a flat curve with little noise from a steep one with much. Early, so that it is none that confirms.
+const ASIDE: std::ops::Range<u32> = 3..5;
+/// By how much the logarithm of the late share differs there from that of the allowed one, by the mean slope.
+const ASIDE_LOG: f64 = 2.0;
 /// Scale of the noise in the logarithm of a probe's late share: late transactions come together, and machines have moods.
 const SCALES: [f64; 6] = [0.1, 0.2, 0.4, 0.8, 1.6, 3.2];
 /// Share of probes that have nothing to do with their rate: a stall, a neighbour.
@@ -25,9 +33,10 @@ const VARIANCE_MAX: f64 = 3.0;
 
 /// What is known of a threshold: a distribution over rates, slopes and noise.
 ///
-/// The logarithm of a probe's late share is `ln allowed + slope ln(rate / threshold)` with logistic noise. Shares far from
+/// The logarithm of a probe's late share is `ln allowed + slope (rate / threshold - 1)` with logistic noise, which is exact
+/// for a queue with one server. Shares far from
 /// the allowed one are censored (Tobin, "Estimation of Relationships for Limited Dependent Variables", 1958). Bayes' rule
-/// over a grid of all three unknowns, and the next probe at the median of the threshold: a stochastic bisection as that
+/// over a grid of all three unknowns, and all probes but two at the median of the threshold: a stochastic bisection as that
 /// of Watson and Pelli, "QUEST: A Bayesian Adaptive Psychometric Method", 1983, with slope and noise unknown as in
 /// Kontsevich and Tyler, "Bayesian Adaptive Estimation of Psychometric Slope and Threshold", 1999.
 ///
@@ -43,6 +52,7 @@ pub struct Threshold {
     chances: Vec<[[f64; SCALES.len()]; SLOPES.len()]>,
     lowest: f64,
     highest: f64,
+    n_seen: u32,
 }
 
 /// What a probe says of the logarithm of its late share.
@@ -66,8 +76,11 @@ impl Threshold {
         // Any rate up to the highest is as likely as any other; a step of the grid is as wide as its rate. Above, the
         // chance falls, so that the first probe is well within.
         let weight = |x: f64| if x > highest.ln() { 0.2 * (2.0 * highest.ln() - x).exp() } else { x.exp() };
-        let chances = grid.iter().map(|x| [[weight(*x); SCALES.len()]; SLOPES.len()]).collect();
-        let mut known = Threshold { allowed, grid, chances, lowest, highest };
+        // A flat curve leaves more thresholds possible than a steep one.
+        let of_slope = |slope: f64| (slope / FLAT).min(1.0).sqrt();
+        let chances =
+            grid.iter().map(|x| SLOPES.map(|slope| [weight(*x) * of_slope(slope); SCALES.len()])).collect();
+        let mut known = Threshold { allowed, grid, chances, lowest, highest, n_seen: 0 };
         known.normalize();
         Some(known)
     }
@@ -75,9 +88,10 @@ impl Threshold {
     /// Learns from a probe at `rate`.
     pub fn see(&mut self, rate: f64, probe: &Judged) {
         let seen = self.seen(probe);
+        self.n_seen += 1;
         for (threshold, chances) in self.grid.iter().zip(&mut self.chances) {
             for (by_scale, slope) in chances.iter_mut().zip(SLOPES) {
-                let curve = self.allowed.ln() + slope * (rate.ln() - threshold);
+                let curve = self.allowed.ln() + slope * (rate / threshold.exp() - 1.0);
                 for (chance, scale) in by_scale.iter_mut().zip(SCALES) {
                     *chance *= seen.likelihood(curve, scale);
                 }
@@ -99,9 +113,26 @@ impl Threshold {
         }
     }
 
-    /// The rate to probe next, within the bounds.
+    /// The rate to probe next, within the bounds: the median, but for the two probes that tell the slope.
     pub fn next(&self) -> f64 {
-        self.quantile(0.5).clamp(self.lowest, self.highest)
+        let aside = match self.n_seen {
+            n if !ASIDE.contains(&n) => 0.0,
+            n if n % 2 == 0 => self.aside(),
+            _ => -self.aside(),
+        };
+        (self.quantile(0.5) * (1.0 + aside)).clamp(self.lowest, self.highest)
+    }
+
+    /// How far from the threshold a probe tells the slope.
+    fn aside(&self) -> f64 {
+        let of_slopes = |by_slope: &[[f64; SCALES.len()]; SLOPES.len()]| -> f64 {
+            by_slope
+                .iter()
+                .zip(SLOPES)
+                .map(|(by_scale, slope)| by_scale.iter().sum::<f64>() * slope.ln())
+                .sum()
+        };
+        (ASIDE_LOG / self.chances.iter().map(of_slopes).sum::<f64>().exp()).min(0.5)
     }
 
     /// The threshold's median with the interval that it lies in with chance `level`.

@@ -6,7 +6,7 @@ use crate::capacity::{Outcome, ProbeVerdict};
 use crate::finding::{Finding, Severity};
 
 pub(super) const TARGET_UNREACHABLE: Rule = Rule {
-    id: "target-unreachable",
+    id: crate::capacity::UNREACHABLE,
     title: "No rate held the latency target",
     severity: "Void when the search ends below the lowest rate that it offers, 2 % of the closed loop's throughput",
     source: "design: below so little load a rate says nothing about the server's capacity",
@@ -34,7 +34,7 @@ pub(super) const TARGET_NOT_LIMITING: Rule = Rule {
 pub(super) fn target_not_limiting(context: &RunContext) -> Option<Finding> {
     let capacity = context.summary.capacity.as_ref().filter(|one| one.outcome == Outcome::NotLimiting)?;
     let evidence = format!(
-        "{} holds at {} per second, and the closed loop reached no more than {}",
+        "{} holds at {} per second or more, and the closed loop reached no more than {}",
         capacity.target,
         figure(capacity.rate?.point),
         figure(capacity.ceiling_per_s)

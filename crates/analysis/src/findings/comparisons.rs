@@ -4,6 +4,7 @@ use stats::{PAIRS_MIN, UNPAIRED_MIN};
 
 use super::words::{excerpt, list, plural};
 use super::{ComparisonContext, Rule};
+use crate::capacity::is_censored;
 use crate::comparison::{Difference, Pairing, Side};
 use crate::finding::{Finding, Severity};
 
@@ -69,7 +70,7 @@ pub(super) const PAIRS_EXCLUDED: Rule = Rule {
     id: "pairs-excluded",
     title: "Pairs were left out",
     severity: "Note when a run that was begun does not count, and with it its pair; Doubt when a run counts and has no \
-               throughput or no latency; Void when a side of a duet does not count",
+               throughput or no latency; Void when a side of a duet does not count, or a search found no rate",
     source: "design: nothing is dropped silently; a run without its partner would weigh on one side only",
     advice: "Look at the findings of these runs.",
 };
@@ -88,12 +89,20 @@ pub(super) fn pairs_excluded(context: &ComparisonContext) -> Option<Finding> {
         (&without, "count but have no throughput or no latency, and are left out of what they lack"),
     ];
     let told = parts.iter().filter(|(runs, _)| !runs.is_empty());
-    let evidence: Vec<String> = told.map(|(runs, why)| format!("runs {} {why}", list(runs, 8))).collect();
+    let mut evidence: Vec<String> = told.map(|(runs, why)| format!("runs {} {why}", list(runs, 8))).collect();
+    let of_both = || context.a.runs().chain(context.b.runs()).filter(|run| run.replaced_by.is_none());
+    let by_result = of_both().any(is_censored);
     let severity = match context.pairing {
+        _ if by_result => Severity::Void,
         Pairing::Slices | Pairing::Rounds => Severity::Void,
         Pairing::Blocks | Pairing::None if without.is_empty() => Severity::Note,
         Pairing::Blocks | Pairing::None => Severity::Doubt,
     };
+    if by_result {
+        evidence.push(
+            "in some of them no rate held the target: what is left was chosen by its result".to_string(),
+        );
+    }
     (!evidence.is_empty()).then(|| PAIRS_EXCLUDED.finds(severity, evidence.join("; ")))
 }
 

@@ -113,3 +113,20 @@ fn a_case_has_the_median_of_its_runs_with_an_interval() {
     let ends: Vec<f64> = seven.cases[0].tps.clone();
     assert!(ends[0] <= capacity.rate.low && capacity.rate.high <= ends[6], "{capacity:?} of {ends:?}");
 }
+
+#[test]
+fn a_run_in_which_no_rate_held_is_a_rate_below_all_others() {
+    let of = |n_never: u32| -> Study {
+        let run = |i: u32| match i <= n_never {
+            true => searched(i, 8000.0, &[(160.0, 0.5); 6], (160.0, 0.5)),
+            false => searched(i, 8000.0, &STEEP, (3080.0, 0.009)),
+        };
+        study(&quiet::experiment(3, (1..=3).map(run).collect()))
+    };
+    let one = of(1);
+    let capacity = one.cases[0].capacity.as_ref().unwrap();
+    assert_eq!((capacity.n_runs, capacity.n_unreachable, capacity.rate.low), (3, 1, 0.0));
+    assert_eq!(one.cases[0].tps_median, Some(capacity.rate.point));
+    let two = of(2);
+    assert_eq!((&two.cases[0].capacity, two.cases[0].tps_median), (&None, None));
+}
