@@ -26,7 +26,7 @@ def short_runs(args, target, env):
     out = tempfile.mkdtemp(prefix="pgdyno-bench-")
     results = os.path.join(out, "results")
     command = [args.pgdyno, "run", "-c", "8", "--scale", str(args.scale), "--repeats", str(args.repeats + 1), "--ramp-up", "0s",
-               "--measure", f"{args.seconds}s", "--set", "prepare.prewarm=false", "-o", results, *target]
+               "--measure", f"{args.seconds}s", "--set", "prepare.prewarm=false", "--set", "run.repeat_disturbed=0", "-o", results, *target]
     try:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **env})
         facts, size = [], 0

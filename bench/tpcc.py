@@ -90,7 +90,7 @@ class Bench:
                "--measure", f"{self.args.seconds}s", "--ramp-up", "0s", "--repeats", "1", "--json", "-o", out, "--server",
                self.target(database)]
         off = ["restore", "vacuum", "analyze", "prewarm", "settle"]
-        changes = [f"prepare.{name}=false" for name in off] + settings
+        changes = [f"prepare.{name}=false" for name in off] + ["run.repeat_disturbed=0"] + settings
         done = self.timed([*run, *(word for change in changes for word in ("--set", change))])
         case = json.loads(done["output"])["cases"][0]["tpcc"]
         return {"nopm": case["nopm"], "cpu": case["driver_cpu_s"], "server": case["server_cpu_s"]}

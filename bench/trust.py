@@ -38,7 +38,7 @@ def compare(args, place, mode, burn_a, burn_b):
     out = os.path.join(place, "out")
     command = [args.pgdyno, "compare", *shape(args, mode), "-c", str(args.clients), "-f", os.path.join(place, "burn.sql"),
                "--a", f"workload.defines.burn={burn_a}", "--b", f"workload.defines.burn={burn_b}",
-               "--set", 'workload.data="none"', "--set", f'server.bin_dir="{args.bindir}"', "--margin", "0.5%",
+               "--set", 'workload.data="none"', "--set", "run.repeat_disturbed=0", "--set", f'server.bin_dir="{args.bindir}"', "--margin", "0.5%",
                "--json", "-o", out]
     env = {**os.environ, "PGDYNO_CACHE": os.path.join(place, "cache")}
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
