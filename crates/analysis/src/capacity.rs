@@ -153,8 +153,7 @@ fn seconds(data: &RunData, probe: &Probe) -> Vec<ProbeSecond> {
             .iter()
             .filter(|interval| interval.t == t)
             .for_each(|interval| counts += interval.counts);
-        let ended = counts.ended();
-        ProbeSecond { ended, late: counts.late + ended - counts.committed }
+        ProbeSecond { ended: counts.ended(), late: counts.not_in_time() }
     };
     (probe.from_t..probe.to_t).map(of_second).collect()
 }

@@ -85,8 +85,7 @@ impl Search {
         };
         // The seconds after the load are none of the last probe.
         if t >= current.probe.from_t && t < current.probe.to_t {
-            let ended = counts.ended();
-            current.seconds.push(ProbeSecond { ended, late: counts.late + ended - counts.committed });
+            current.seconds.push(ProbeSecond { ended: counts.ended(), late: counts.not_in_time() });
         }
         if current.probe.confirms || t + 1 < current.probe.to_t {
             return Ok(None);

@@ -43,6 +43,11 @@ impl Counts {
         self.committed + self.failed + self.unknown + self.aborted
     }
 
+    /// Of those that have ended: committed later than the limit, or not committed.
+    pub fn not_in_time(&self) -> u64 {
+        self.late + self.ended() - self.committed
+    }
+
     /// Whether the identity holds for totals with `in_flight` transactions still open.
     pub fn identity_holds(&self, in_flight: u64) -> bool {
         self.due == self.skipped + self.started && self.started == self.ended() + in_flight
