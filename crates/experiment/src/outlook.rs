@@ -5,7 +5,7 @@
 use model::case::{Case, ServerSource};
 use model::plan::{Plan, RunSpec};
 
-use crate::stage::{StageKey, data_bytes, needs_restart};
+use crate::stage::{StageKey, data_bytes, is_same_server, needs_restart};
 
 /// Seconds of a run besides its load and a server's start: vacuum, prewarm, checkpoint, settle, count.
 /// Seen on two cores with half a gigabyte of data; progress corrects it with what runs really took.
@@ -115,10 +115,7 @@ fn starts(runs: &[&Case]) -> Starts {
         let is_embedded = case.server.source.is_embedded();
         if is_embedded && before.is_none_or(|before| needs_restart(before, case)) {
             starts.n_all += 1;
-            let is_same = |before: &&Case| {
-                StageKey::of(before) == StageKey::of(case) && before.server.settings == case.server.settings
-            };
-            starts.n_for_data += usize::from(before.as_ref().is_some_and(is_same));
+            starts.n_for_data += usize::from(before.is_some_and(|before| is_same_server(before, case)));
         }
         before = Some(case);
     }

@@ -136,15 +136,20 @@ impl StageKey {
     }
 }
 
-/// Whether a server of our own must be started anew for `next` after `case`: for files that are put back, for another
-/// server or other data, and for other settings.
+/// Whether a server of our own must be started anew for `next` after `case`: for files that are put back, and for
+/// another server.
 pub fn needs_restart(case: &Case, next: &Case) -> bool {
-    let is_same_server =
-        StageKey::of(case) == StageKey::of(next) && case.server.settings == next.server.settings;
+    next.server.source.is_embedded() && (next.prepare.restore || !is_same_server(case, next))
+}
+
+/// Whether both cases can have one server without a restart: one data, and one set of settings.
+pub(crate) fn is_same_server(case: &Case, next: &Case) -> bool {
     // Values of the operating system are set before the server starts; a policy for the WAL changes its settings.
     let wal = |case: &Case| (case.wal, wal::settings(case.wal, case.window));
-    let is_same_server = is_same_server && case.os == next.os && wal(case) == wal(next);
-    next.server.source.is_embedded() && (next.prepare.restore || !is_same_server)
+    StageKey::of(case) == StageKey::of(next)
+        && case.server.settings == next.server.settings
+        && case.os == next.os
+        && wal(case) == wal(next)
 }
 
 /// Where the case's cluster is kept, if not in the cache.
