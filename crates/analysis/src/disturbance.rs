@@ -41,14 +41,12 @@ pub(crate) fn of(context: &RunContext, found: &[Finding]) -> Option<Disturbance>
 
 /// Puts runs in the order in which they were made, and leaves out of the numbers all attempts but the one that counts.
 pub(crate) fn settle(plan: &Plan, runs: &mut [(&RunData, Explained)]) {
-    let planned = |data: &RunData| data.record.repeat.map_or(data.record.spec.run, |repeat| repeat.of);
-    // A pair is repeated as a whole, before the next one.
-    let turn = |data: &RunData| if plan.is_comparison { data.record.spec.block } else { planned(data) };
+    let turn = |data: &RunData| plan.turn_of(&data.record.spec, data.record.repeat);
     let attempt = |data: &RunData| data.record.repeat.map_or(0, |repeat| repeat.attempt);
     runs.sort_by_key(|(data, _)| (turn(data), attempt(data), data.record.spec.run));
     let mut n_planned: BTreeMap<u32, usize> = BTreeMap::new();
     for spec in &plan.runs {
-        *n_planned.entry(if plan.is_comparison { spec.block } else { spec.run }).or_default() += 1;
+        *n_planned.entry(plan.turn_of(spec, None)).or_default() += 1;
     }
     for attempts in runs.chunk_by_mut(|(a, _), (b, _)| turn(a) == turn(b)) {
         let n_of_turn = n_planned.get(&turn(attempts[0].0)).copied().unwrap_or(1);

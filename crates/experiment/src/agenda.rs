@@ -83,10 +83,7 @@ impl Agenda {
         let repeated: BTreeSet<(u32, u32)> = made
             .iter()
             .filter_map(|record| Some((record, record.repeat?)))
-            .map(|(record, repeat)| match plan.is_comparison {
-                true => (record.spec.block, repeat.attempt),
-                false => (repeat.of, repeat.attempt),
-            })
+            .map(|(record, repeat)| (plan.turn_of(&record.spec, Some(repeat)), repeat.attempt))
             .collect();
         let numbers = plan.runs.iter().chain(made.iter().map(|record| &record.spec)).map(|spec| spec.run);
         Agenda {
@@ -138,14 +135,11 @@ impl Agenda {
         if !self.left.is_empty() {
             return After::Within;
         }
+        let is_whole = attempt.records.iter().all(|record| record.state == RunState::Completed);
+        let disturbance = attempt.disturbance.clone().filter(|_| is_whole);
         let may_more = self.attempts.len() <= self.repeat_disturbed as usize && self.repeats_left > 0;
-        let disturbance = self.attempts.last().and_then(|attempt| attempt.disturbance.clone());
-        let is_whole = self
-            .attempts
-            .last()
-            .is_some_and(|attempt| attempt.records.iter().all(|record| record.state == RunState::Completed));
         match disturbance {
-            Some(disturbance) if may_more && is_whole && may_repeat() => {
+            Some(disturbance) if may_more && may_repeat() => {
                 self.begin_again();
                 After::Again(disturbance)
             }

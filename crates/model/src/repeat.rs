@@ -22,17 +22,28 @@ const TURNS_PER_REPEAT: usize = 4;
 impl Plan {
     /// The turns of the plan, in order.
     pub fn turns(&self) -> Vec<Vec<RunSpec>> {
-        let same = |a: &RunSpec, b: &RunSpec| self.is_comparison && a.block == b.block;
+        let same = |a: &RunSpec, b: &RunSpec| self.turn_of(a, None) == self.turn_of(b, None);
         self.runs.chunk_by(same).map(<[RunSpec]>::to_vec).collect()
     }
 
-    /// How many repeats of turns there may be in all: one for every four turns, and as many as a single one may have.
-    /// On a machine that is always disturbed the experiment so takes a quarter more, and not three times as long.
+    /// What tells the turn of a run from others: the number of its pair, or of the run that was planned.
+    pub fn turn_of(&self, spec: &RunSpec, repeat: Option<Repeat>) -> u32 {
+        if self.is_comparison { spec.block } else { repeat.map_or(spec.run, |repeat| repeat.of) }
+    }
+
+    /// How many repeats of turns there may be in all: see [`repeats_max`].
     pub fn repeats_max(&self) -> usize {
-        match self.repeat_disturbed as usize {
-            0 => 0,
-            of_turn => (self.turns().len() / TURNS_PER_REPEAT).max(of_turn),
-        }
+        repeats_max(self.turns().len(), self.repeat_disturbed)
+    }
+}
+
+/// How many repeats of so many turns there may be in all, of which one may have `of_turn`: one for every four turns, and
+/// as many as a single one may have. On a machine that is always disturbed the experiment so takes a quarter more, and not
+/// three times as long.
+pub fn repeats_max(n_turns: usize, of_turn: u32) -> usize {
+    match of_turn as usize {
+        0 => 0,
+        of_turn => (n_turns / TURNS_PER_REPEAT).max(of_turn),
     }
 }
 

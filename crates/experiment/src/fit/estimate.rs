@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::course::RampUp;
 use model::experiment::{Experiment, RunSection};
+use model::repeat::repeats_max;
 use model::units::{Scale, Span};
 
 use super::{Limits, dataset_of, scale_units};
@@ -48,13 +49,9 @@ pub(super) fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
     };
     let n_fetched = distinct(&SERVER).iter().filter(is_missing).count() as f64;
     let first_s = n_servers * FIRST_S / limits.speed.whole() + n_fetched * FETCH_S;
-    let n_runs = (cases.len() * experiment.experiment.repeats as usize) as f64;
-    // Those of disturbed runs, as `Plan::repeats_max` bounds them.
-    let n_again = match f64::from(experiment.run.repeat_disturbed) {
-        0.0 => 0.0,
-        each => (n_runs / 4.0).max(each).min(n_runs * each),
-    };
-    let again = 1.0 + n_again / n_runs.max(1.0);
+    let n_runs = cases.len() * experiment.experiment.repeats as usize;
+    let n_again = repeats_max(n_runs, experiment.run.repeat_disturbed);
+    let again = 1.0 + n_again as f64 / n_runs.max(1) as f64;
     runs_s * f64::from(experiment.experiment.repeats) * again + loaded / loaded_bytes_per_s(limits) + first_s
 }
 
