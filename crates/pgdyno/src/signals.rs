@@ -48,7 +48,7 @@ pub(crate) fn end_in_time(exit: i32, last_words: impl FnOnce() + Send + 'static)
 /// The flag that the first signal raises. Every part of a run looks at it.
 pub(crate) fn stop_flag() -> &'static AtomicBool {
     let handled = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
-    // One at a time: the second must find the flag that the first has raised.
+    // Within a thread one at a time; two threads may take one each, and the exchange of the flag tells which is second.
     let action =
         SigAction::new(SigHandler::Handler(on_signal), SaFlags::empty(), handled.into_iter().collect());
     for signal in handled {

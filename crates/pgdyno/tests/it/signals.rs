@@ -33,5 +33,7 @@ fn a_second_signal_of_another_kind_ends_at_once() {
     running.signal(Signal::SIGINT);
     running.signal(Signal::SIGTERM);
     let ended = running.wait();
-    assert_eq!(ended.status.signal(), Some(Signal::SIGTERM as i32), "{ended:?}");
+    // The kernel may hand them to two threads at once; whichever is then the second ends the process.
+    let ends = [Signal::SIGINT as i32, Signal::SIGTERM as i32];
+    assert!(ended.status.signal().is_some_and(|signal| ends.contains(&signal)), "{ended:?}");
 }
