@@ -8,6 +8,7 @@
 mod acid;
 mod adopted;
 mod bad_input;
+mod checkpoints;
 mod clusters;
 mod compare;
 mod consent;
@@ -29,4 +30,3 @@ mod targets;
 mod tool;
 mod tpcc;
 mod truth;
-mod wal;
