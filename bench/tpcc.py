@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-"""TPC-C by pgdyno, and by go-tpc if it is there, on one server over TCP, interleaved.
+"""TPC-C by pgdyno, and by the rivals that are there, on one server over TCP, interleaved.
 
 Starts a throw-away PostgreSQL with the binaries in --bindir, loads --warehouses with each program and takes the time, then
-runs rounds in random order: pgdyno with statements, functions and procedures, tproc-c with both, and go-tpc. Prints medians of
+runs rounds in random order: pgdyno with statements, functions and procedures, tproc-c with both, and the rivals. Prints medians of
 New-Orders per minute, CPU seconds of the client and of the server for 1,000 New-Orders, and the client's largest memory.
 Each program has a database of its own, which grows from round to round. Needs python3 and PostgreSQL's server programs.
 
     cargo build --release
     go install github.com/pingcap/go-tpc/cmd/go-tpc@latest
-    bench/tpcc.py --go-tpc ~/go/bin/go-tpc --rounds 3 --seconds 60
+    bench/tpcc.py --go-tpc ~/go/bin/go-tpc --benchbase ~/benchbase-postgres --hammerdb ~/HammerDB-4.12
 
-With --hammerdb FILE, a file with HammerDB's own CREATE FUNCTION statements, tproc-c is also run with these.
+With --hammerdb-functions FILE, a file with HammerDB's own CREATE FUNCTION statements, tproc-c is also run with these.
 """
 
 import argparse, json, os, random, re, resource, shutil, socket, statistics, subprocess, tempfile, time
 
 from driver_vs_pgbench import ROOT, Server
+from tpcc_rivals import BenchBase, GoTpc, HammerDb
 
 
 def free_port():
@@ -54,10 +55,10 @@ class Bench:
                 pass
         return total / tick
 
-    def timed(self, command):
+    def timed(self, command, cwd=None):
         begun, before, server = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN), self.server_cpu()
         done = subprocess.run(["/usr/bin/time", "-f", "peak %M", *command], capture_output=True, text=True, env=self.env,
-                              cwd=self.dir)
+                              stdin=subprocess.DEVNULL, cwd=cwd or self.dir)
         if done.returncode != 0:
             raise SystemExit(f"{command}\n{done.stdout}\n{done.stderr}")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -75,15 +76,6 @@ class Bench:
                 self.target(database)]
         return self.timed(init)["seconds"]
 
-    def load_go(self, database):
-        self.sql("postgres", f"create database {database}")
-        return self.timed([*self.go(database), "prepare", "--no-check"])["seconds"]
-
-    def go(self, database):
-        return [self.args.go_tpc, "tpcc", "-d", "postgres", "-H", "127.0.0.1", "-P", str(self.port), "-U", "postgres", "-D",
-                database, "--conn-params", "sslmode=disable", "--warehouses", str(self.args.warehouses), "-T",
-                str(self.args.clients)]
-
     def run(self, database, workload, settings):
         out = os.path.join(self.dir, f"out{time.monotonic_ns()}")
         run = [self.args.pgdyno, "run", "-w", workload, "-s", str(self.args.warehouses), "-c", str(self.args.clients),
@@ -93,18 +85,19 @@ class Bench:
         changes = [f"prepare.{name}=false" for name in off] + ["run.repeat_disturbed=0"] + settings
         done = self.timed([*run, *(word for change in changes for word in ("--set", change))])
         case = json.loads(done["output"])["cases"][0]["tpcc"]
-        return {"nopm": case["nopm"], "cpu": case["driver_cpu_s"], "server": case["server_cpu_s"]}
-
-    def run_go(self, database):
-        before = self.new_orders(database)
-        done = self.timed([*self.go(database), "run", "--time", f"{self.args.seconds}s"])
-        n = self.new_orders(database) - before
-        return {"nopm": n * 60 / self.args.seconds, "cpu": done["cpu"] * 1000 / n, "server": done["server"] * 1000 / n,
-                "peak_mb": done["peak_mb"]}
+        return {"nopm": case["nopm"], "cpu": case["driver_cpu_s"], "server": case["server_cpu_s"], "peak_mb": done["peak_mb"]}
 
     def stop(self):
         self.server.stop()
         shutil.rmtree(self.dir)
+
+
+def rivals(args):
+    """The programs that were named, by name."""
+    named = [("go-tpc", args.go_tpc, lambda: GoTpc(args.go_tpc)),
+             ("BenchBase", args.benchbase, lambda: BenchBase(args.benchbase, args.java)),
+             ("HammerDB", args.hammerdb, lambda: HammerDb(args.hammerdb, args.tclsh))]
+    return {name: make() for name, where, make in named if where}
 
 
 def main():
@@ -112,9 +105,14 @@ def main():
     parser.add_argument("--bindir", default="/usr/lib/postgresql/15/bin")
     parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/release/pgdyno"))
     parser.add_argument("--go-tpc", help="the program go-tpc")
-    parser.add_argument("--hammerdb", help="SQL that makes HammerDB's functions")
+    parser.add_argument("--benchbase", help="directory with benchbase.jar")
+    parser.add_argument("--java", default="java", help="that runs BenchBase")
+    parser.add_argument("--hammerdb", help="directory with hammerdbcli")
+    parser.add_argument("--tclsh", default="tclsh8.6", help="that runs HammerDB")
+    parser.add_argument("--hammerdb-functions", help="SQL that makes HammerDB's functions")
     parser.add_argument("--warehouses", type=int, default=10)
     parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--only", help="what takes part, by the names in the table, joined by semicolons")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--set", action="append", default=[], help="server setting, name=value")
@@ -127,24 +125,28 @@ def main():
                  for calls in ("statements", "functions", "procedures")}
         sides["tproc-c"] = lambda: bench.run("tprocc", "tproc-c", [])
         sides["tproc-c, procedures"] = lambda: bench.run("tprocc", "tproc-c", ["workload.calls=procedures"])
-        if args.hammerdb:
+        if args.hammerdb_functions:
             bench.sql("postgres", "create database hammerdb template tprocc")
             bench.sql("hammerdb", "drop function dbms_random, neword, payment, delivery, ostat, slev")
-            bench.sql("hammerdb", open(args.hammerdb).read())
+            bench.sql("hammerdb", open(args.hammerdb_functions).read())
             sides["tproc-c, HammerDB's functions"] = lambda: bench.run("hammerdb", "tproc-c", [])
-        if args.go_tpc:
-            print(f", go-tpc {bench.load_go('gotpc'):.1f}", end="", flush=True)
-            sides["go-tpc"] = lambda: bench.run_go("gotpc")
+        for name, rival in rivals(args).items():
+            database = name.lower().replace("-", "")
+            print(f", {name} {rival.load(bench, database):.1f}", end="", flush=True)
+            sides[name] = lambda rival=rival, database=database: rival.run(bench, database)
         print()
+        if args.only:
+            sides = {name: sides[name] for name in args.only.split(";")}
         results = {name: [] for name in sides}
         for _ in range(args.rounds):
             for name in random.sample(list(sides), len(sides)):
                 results[name].append(sides[name]())
+                print(f"    {name}: {results[name][-1]['nopm']:.0f} NOPM", flush=True)
         print(f"medians of {args.rounds} rounds of {args.seconds} s, {args.clients} clients, TCP, synchronous_commit off")
-        print(f"{'':<30} {'NOPM':>9} {'client CPU s':>13} {'server CPU s':>13}   for 1,000 New-Orders")
+        print(f"{'':<30} {'NOPM':>9} {'client CPU s':>13} {'server CPU s':>13}   for 1,000 New-Orders; peak MB")
         for name, rounds in results.items():
             median = lambda key: statistics.median(one[key] or 0 for one in rounds)
-            print(f"{name:<30} {median('nopm'):>9.0f} {median('cpu'):>13.3f} {median('server'):>13.2f}")
+            print(f"{name:<30} {median('nopm'):>9.0f} {median('cpu'):>13.3f} {median('server'):>13.2f} {median('peak_mb'):>9.0f}")
     finally:
         bench.stop()
 
