@@ -14,7 +14,7 @@ use crate::summary::RunSummary;
 /// Level of all intervals.
 const LEVEL: f64 = 0.95;
 /// Runs from which the interval of a case is that of their centre.
-const CENTRE_MIN: usize = 6;
+pub const CENTRE_MIN: usize = 6;
 /// From this share of the closed loop's throughput on, what limits is the throughput and not the latency.
 const NOT_LIMITING_SHARE: f64 = 0.97;
 

@@ -112,6 +112,7 @@ pub const CATALOGUE: &[Rule] = &[
     comparisons::UNDECLARED_DIFFERENCE,
     comparisons::NOT_INTERLEAVED,
     comparisons::TOO_FEW_PAIRS,
+    comparisons::TOO_FEW_ROUNDS,
     comparisons::PAIRS_EXCLUDED,
     comparisons::TURNS_WEIGH,
     state::DATA_DIFFERS,
@@ -260,6 +261,7 @@ pub(crate) fn of_comparison(context: &ComparisonContext) -> Vec<Finding> {
     let mut found = comparisons::undeclared_differences(context);
     found.extend(comparisons::not_interleaved(context));
     found.extend(comparisons::too_few_pairs(context));
+    found.extend(comparisons::too_few_rounds(context));
     found.extend(comparisons::pairs_excluded(context));
     found.extend(comparisons::turns_weigh(context));
     heaviest_first(found)

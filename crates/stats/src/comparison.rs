@@ -27,7 +27,8 @@ pub enum Design {
 }
 
 impl Design {
-    fn level(self) -> f64 {
+    /// Level at which intervals are taken so that 95 % of them hold the truth.
+    pub fn level(self) -> f64 {
         match self {
             Design::Fixed => LEVEL,
             Design::Sequential => LEVEL_SEQUENTIAL,

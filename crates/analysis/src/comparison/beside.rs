@@ -7,9 +7,6 @@ use stats::Design;
 use super::{Figure, Ratio, ratio};
 use crate::summary::{Resources, RunSummary};
 
-/// Level of the interval.
-const LEVEL: f64 = 0.95;
-
 /// Ratios that stand beside the verdict.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Beside {
@@ -36,13 +33,17 @@ pub struct Adjusted {
 
 /// Of runs that are paired by their place in both lists.
 pub(super) fn beside(a: &[&RunSummary], b: &[&RunSummary], margin: f64, design: Design) -> Beside {
-    Beside { without_foreign_cpu: without_foreign_cpu(a, b), per_cpu_s: per_cpu_s(a, b, margin, design) }
+    Beside {
+        without_foreign_cpu: without_foreign_cpu(a, b, design),
+        per_cpu_s: per_cpu_s(a, b, margin, design),
+    }
 }
 
-fn without_foreign_cpu(a: &[&RunSummary], b: &[&RunSummary]) -> Option<Adjusted> {
+fn without_foreign_cpu(a: &[&RunSummary], b: &[&RunSummary], design: Design) -> Option<Adjusted> {
     let logs = differences(a, b, |run| run.tps.filter(|tps| *tps > 0.0).map(f64::ln))?;
     let foreign = differences(a, b, |run| run.resources.foreign_cpu)?;
-    let found = stats::narrowed(&logs, &foreign, LEVEL).filter(|_| logs.len() >= stats::PAIRS_MIN)?;
+    let found =
+        stats::narrowed(&logs, &foreign, design.level()).filter(|_| logs.len() >= stats::PAIRS_MIN)?;
     let of = found.estimate.map(f64::exp);
     Some(Adjusted { ratio: of.point, low: of.low, high: of.high, explained: found.explained })
 }

@@ -67,8 +67,10 @@ pub(super) const RUNS_REPEATED: Rule = Rule {
 
 pub(super) fn runs_repeated(context: &CaseContext) -> Option<Finding> {
     let runs = || context.runs.iter().map(|(_, run)| &run.summary);
-    let why = |run: &RunSummary| {
-        run.disturbance.as_ref().map_or("with its pair".to_string(), |found| found.rules.join(", "))
+    let why = |run: &RunSummary| match &run.disturbance {
+        Some(found) => found.rules.join(", "),
+        None if completed(run) => "with its pair".to_string(),
+        None => "it does not count".to_string(),
     };
     let told: Vec<String> = runs()
         .filter_map(|run| Some((run, run.replaced_by?)))

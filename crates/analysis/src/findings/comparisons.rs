@@ -66,6 +66,25 @@ pub(super) fn too_few_pairs(context: &ComparisonContext) -> Option<Finding> {
     (context.n_pairs < least).then(|| TOO_FEW_PAIRS.finds(Severity::Doubt, evidence))
 }
 
+pub(super) const TOO_FEW_ROUNDS: Rule = Rule {
+    id: "too-few-rounds",
+    title: "Too few rounds to know what a start decides",
+    severity: "Doubt for a duet of fewer than six rounds",
+    source: "duets of a server with itself: of one round, intervals of 95 % lay beside a ratio of 1; Kalibera and Jones 2013, \
+             6: the interval comes from the highest level that varies",
+    advice: "Measure six rounds or more (--rounds), which may be shorter.",
+};
+
+pub(super) fn too_few_rounds(context: &ComparisonContext) -> Option<Finding> {
+    let evidence = || {
+        format!(
+            "fewer than {PAIRS_MIN} rounds, so slices are compared: the interval leaves out what is decided when servers start \
+             and clients connect"
+        )
+    };
+    (context.pairing == Pairing::Slices).then(|| TOO_FEW_ROUNDS.finds(Severity::Doubt, evidence()))
+}
+
 pub(super) const PAIRS_EXCLUDED: Rule = Rule {
     id: "pairs-excluded",
     title: "Pairs were left out",

@@ -344,6 +344,11 @@ pub const PAGES: &[Page] = &[
         "With five pairs even five wins are chance in one case of sixteen.",
     ),
     page_of(
+        "too-few-rounds",
+        "Rounds of a duet, in each of which servers were started and clients connected anew.",
+        "How processes and memory are placed is decided at a start and favours one side until the next: slices do not show it.",
+    ),
+    page_of(
         "pairs-excluded",
         "Runs of A and B that do not count or lack a figure, and with them their pairs.",
         "If one side fails more often than the other, that is a result too.",

@@ -16,7 +16,7 @@ fn every_rule_of_the_catalogue_is_tested_and_worded() {
         .chain(STUDY_TABLE.iter().map(|row| row.0))
         .chain(comparison::TABLE.iter().map(|row| row.0))
         // In tests of their own there, and in `capacity.rs`.
-        .chain(["not-interleaved", "took-turns", "turns-weigh", "runs-repeated"])
+        .chain(["not-interleaved", "took-turns", "turns-weigh", "too-few-rounds", "runs-repeated"])
         .chain(["target-unreachable", "target-not-limiting", "capacity-unsure"])
         .collect();
     let listed: BTreeSet<&str> = CATALOGUE.iter().map(|rule| rule.id).collect();

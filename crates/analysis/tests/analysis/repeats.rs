@@ -74,6 +74,20 @@ fn the_least_disturbed_attempt_counts_and_stays_doubtful() {
 }
 
 #[test]
+fn an_attempt_that_does_not_count_is_told_as_such() {
+    let mut data = one(&[0.0, 0.0]);
+    set_committed(&mut data.runs[0], 0..35, |_| 1);
+    let study = study(&data);
+    assert_eq!(counting(&study), [2]);
+    let finding = study.cases[0].findings.iter().find(|finding| finding.id == "runs-repeated").unwrap();
+    assert!(
+        finding.evidence.contains("run 1 (it does not count), for which run 2 counts"),
+        "{}",
+        finding.evidence
+    );
+}
+
+#[test]
 fn a_run_that_was_not_repeated_stands_alone() {
     for data in [one(&[0.0]), one(&[0.8])] {
         let study = study(&data);

@@ -73,7 +73,8 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
     let heads = ["Case", "Target", "Highest rate", "Interval", "Runs", "Closed loop, at most"];
     let mut html = format!(
         "<p class=\"quiet\">Transactions per second, at random moments, of which the latency from when each was due keeps the \
-         target. The interval is that of 95 %.</p>{}\n",
+         target. The interval of one run, or of {} and more, is that of 95 %; of fewer it spans the runs' own.</p>{}\n",
+        analysis::capacity::CENTRE_MIN,
         table("plain", &heads, &rows)
     );
     for (run, capacity) in searched(study) {
