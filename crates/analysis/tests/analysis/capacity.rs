@@ -14,9 +14,17 @@ use crate::quiet;
 /// A probe of three seconds: its rate, and the share of its transactions that was late.
 type Probed = (f64, f64);
 
-/// A run whose seconds from the ramp-up on are such probes, and then one of nine seconds that confirms.
+const STEEP: [Probed; 6] =
+    [(5000.0, 1.0), (2500.0, 0.0005), (3600.0, 0.2), (3000.0, 0.006), (3200.0, 0.02), (3050.0, 0.008)];
+
 fn searched(number: u32, ceiling_per_s: f64, probes: &[Probed], confirming: Probed) -> RunData {
     let mut data = quiet::run(number);
+    search(&mut data, ceiling_per_s, probes, confirming);
+    data
+}
+
+/// Makes the seconds of a run from the ramp-up on such probes, and then one of nine seconds that confirms.
+fn search(data: &mut RunData, ceiling_per_s: f64, probes: &[Probed], confirming: Probed) {
     let pace: Pace = "max with p99 <= 10ms".parse().unwrap();
     data.record.load.as_mut().unwrap().pace = pace;
     data.record.case.workload.pace = pace;
@@ -35,12 +43,18 @@ fn searched(number: u32, ceiling_per_s: f64, probes: &[Probed], confirming: Prob
     }
     let target = pace.target().unwrap();
     data.record.search = Some(SearchRecord { target, ceiling_per_s, probe_s: 3, probes: kept });
-    quiet::finish(&mut data);
-    data
+    quiet::finish(data);
 }
 
-const STEEP: [Probed; 6] =
-    [(5000.0, 1.0), (2500.0, 0.0005), (3600.0, 0.2), (3000.0, 0.006), (3200.0, 0.02), (3050.0, 0.008)];
+/// A search that ends with a rate.
+pub(crate) fn find_a_rate(data: &mut RunData) {
+    search(data, 8000.0, &STEEP, (3080.0, 0.009));
+}
+
+/// A search in which no rate holds the target.
+pub(crate) fn find_no_rate(data: &mut RunData) {
+    search(data, 8000.0, &[(160.0, 0.5); 6], (160.0, 0.5));
+}
 
 fn explained(data: RunData) -> RunSummary {
     study(&quiet::experiment(1, vec![data])).runs.into_iter().next().unwrap()

@@ -14,6 +14,7 @@ use model::plan::{RunSpec, RunState, StateLine};
 use model::run::{ExperimentData, RunData};
 use model::server::Setting;
 
+use crate::capacity::{find_a_rate, find_no_rate};
 use crate::quiet::{self, event, set_committed};
 
 /// Two cases in so many blocks; runs of case 2 commit `effect` times as much.
@@ -300,6 +301,26 @@ fn a_run_without_a_figure_costs_its_pair_and_not_the_verdict() {
     let few = compare_cases(&data);
     assert_eq!((few.verdict(), few.n_pairs), (None, 5));
     assert!(few.findings.iter().any(|found| found.id == "too-few-pairs"), "{:?}", few.findings);
+}
+
+#[test]
+fn what_is_left_of_searches_that_found_no_rate_is_no_comparison() {
+    let mut data = pairs(8, 1.0);
+    data.runs.iter_mut().for_each(find_a_rate);
+    let pace = data.runs[0].record.case.workload.pace;
+    data.plan.cases.iter_mut().for_each(|case| case.workload.pace = pace);
+    let excluded = |data: &ExperimentData| {
+        let comparison = compare_cases(data);
+        comparison.findings.into_iter().find(|finding| finding.id == "pairs-excluded")
+    };
+    // These runs have no histograms of the seconds that confirm.
+    assert_eq!(excluded(&data).map(|finding| finding.severity), Some(Severity::Doubt));
+    find_no_rate(&mut data.runs[3]);
+    let finding = excluded(&data).unwrap();
+    assert_eq!(finding.severity, Severity::Void);
+    assert!(finding.evidence.contains("runs 4 do not count"), "{}", finding.evidence);
+    assert!(finding.evidence.contains("no rate held the target"), "{}", finding.evidence);
+    assert_eq!(compare_cases(&data).grade, Grade::Void);
 }
 
 fn fact(run: &mut RunData, name: &str, value: &str) {

@@ -6,6 +6,7 @@ use model::plan::RunSpec;
 use model::repeat::Repeat;
 use model::run::{ExperimentData, RunData};
 
+use crate::capacity::find_no_rate;
 use crate::quiet::{self, set_committed, set_metric};
 
 /// A run of block 1 that is an attempt at run `of`; something else used this many processors meanwhile.
@@ -46,6 +47,9 @@ fn a_run_is_judged_by_its_findings_on_the_machine() {
     let mut void = attempt(spec(1, 1), None, 0.8);
     set_committed(&mut void, 0..35, |_| 1);
     assert_eq!(disturbance::judge(&void).0, f64::INFINITY, "it cannot count");
+    let mut no_rate = attempt(spec(1, 1), None, 0.0);
+    find_no_rate(&mut no_rate);
+    assert_eq!(disturbance::judge(&no_rate).0, 0.0, "that no rate held is a result, and chooses no attempt");
 }
 
 #[test]
