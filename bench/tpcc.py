@@ -8,15 +8,15 @@ Each program has a database of its own, which grows from round to round. Needs p
 
     cargo build --release
     go install github.com/pingcap/go-tpc/cmd/go-tpc@latest
-    bench/tpcc.py --go-tpc ~/go/bin/go-tpc --benchbase ~/benchbase-postgres --hammerdb ~/HammerDB-4.12
+    bench/tpcc.py --go-tpc ~/go/bin/go-tpc --benchbase ~/benchbase-postgres
 
-With --hammerdb-functions FILE, a file with HammerDB's own CREATE FUNCTION statements, tproc-c is also run with these.
+With --hammerdb FILE, a file with HammerDB's own CREATE FUNCTION statements, tproc-c is also run with these.
 """
 
 import argparse, json, os, random, re, resource, shutil, socket, statistics, subprocess, tempfile, time
 
 from driver_vs_pgbench import ROOT, Server
-from tpcc_rivals import BenchBase, GoTpc, HammerDb
+from tpcc_rivals import BenchBase, GoTpc
 
 
 def free_port():
@@ -95,8 +95,7 @@ class Bench:
 def rivals(args):
     """The programs that were named, by name."""
     named = [("go-tpc", args.go_tpc, lambda: GoTpc(args.go_tpc)),
-             ("BenchBase", args.benchbase, lambda: BenchBase(args.benchbase, args.java)),
-             ("HammerDB", args.hammerdb, lambda: HammerDb(args.hammerdb, args.tclsh))]
+             ("BenchBase", args.benchbase, lambda: BenchBase(args.benchbase, args.java))]
     return {name: make() for name, where, make in named if where}
 
 
@@ -107,9 +106,7 @@ def main():
     parser.add_argument("--go-tpc", help="the program go-tpc")
     parser.add_argument("--benchbase", help="directory with benchbase.jar")
     parser.add_argument("--java", default="java", help="that runs BenchBase")
-    parser.add_argument("--hammerdb", help="directory with hammerdbcli")
-    parser.add_argument("--tclsh", default="tclsh8.6", help="that runs HammerDB")
-    parser.add_argument("--hammerdb-functions", help="SQL that makes HammerDB's functions")
+    parser.add_argument("--hammerdb", help="SQL that makes HammerDB's functions")
     parser.add_argument("--warehouses", type=int, default=10)
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--only", help="what takes part, by the names in the table, joined by semicolons")
@@ -125,10 +122,10 @@ def main():
                  for calls in ("statements", "functions", "procedures")}
         sides["tproc-c"] = lambda: bench.run("tprocc", "tproc-c", [])
         sides["tproc-c, procedures"] = lambda: bench.run("tprocc", "tproc-c", ["workload.calls=procedures"])
-        if args.hammerdb_functions:
+        if args.hammerdb:
             bench.sql("postgres", "create database hammerdb template tprocc")
             bench.sql("hammerdb", "drop function dbms_random, neword, payment, delivery, ostat, slev")
-            bench.sql("hammerdb", open(args.hammerdb_functions).read())
+            bench.sql("hammerdb", open(args.hammerdb).read())
             sides["tproc-c, HammerDB's functions"] = lambda: bench.run("hammerdb", "tproc-c", [])
         for name, rival in rivals(args).items():
             database = name.lower().replace("-", "")
@@ -141,7 +138,8 @@ def main():
         for _ in range(args.rounds):
             for name in random.sample(list(sides), len(sides)):
                 results[name].append(sides[name]())
-                print(f"    {name}: {results[name][-1]['nopm']:.0f} NOPM", flush=True)
+                one = results[name][-1]
+                print(f"    {name}: {one['nopm']:.0f} NOPM, client {one['cpu'] or 0:.3f} s", flush=True)
         print(f"medians of {args.rounds} rounds of {args.seconds} s, {args.clients} clients, TCP, synchronous_commit off")
         print(f"{'':<30} {'NOPM':>9} {'client CPU s':>13} {'server CPU s':>13}   for 1,000 New-Orders; peak MB")
         for name, rounds in results.items():

@@ -5,7 +5,7 @@ New-Orders per minute and CPU seconds for 1,000 New-Orders. These are counted in
 of a client are those of the whole program, its start included.
 """
 
-import os, re
+import os
 
 
 def for_thousand(done, new_orders):
@@ -77,61 +77,3 @@ class BenchBase:
         done = bench.timed(command, cwd=self.directory)
         n = bench.new_orders(database) - before
         return {"nopm": n * 60 / bench.args.seconds, **for_thousand(done, n)}
-
-
-HAMMERDB = """dbset db pg
-dbset bm TPC-C
-diset connection pg_host 127.0.0.1
-diset connection pg_port {port}
-diset connection pg_sslmode disable
-diset tpcc pg_superuser postgres
-diset tpcc pg_superuserpass none
-diset tpcc pg_user {database}
-diset tpcc pg_pass none
-diset tpcc pg_dbase {database}
-diset tpcc pg_storedprocs false
-"""
-HAMMERDB_LOAD = "diset tpcc pg_count_ware {warehouses}\ndiset tpcc pg_num_vu 2\nbuildschema\n"
-HAMMERDB_RUN = """diset tpcc pg_driver timed
-diset tpcc pg_total_iterations 10000000
-diset tpcc pg_rampup 0
-diset tpcc pg_duration {minutes}
-diset tpcc pg_vacuum false
-loadscript
-vuset vu {clients}
-vucreate
-vurun
-vudestroy
-"""
-
-
-class HammerDb:
-    """`directory` holds hammerdbcli; `tclsh` is a Tcl with Pgtcl. It measures whole minutes, and by functions."""
-
-    def __init__(self, directory, tclsh):
-        self.directory, self.tclsh = os.path.abspath(directory), tclsh
-
-    def script(self, bench, database, text):
-        args, path = bench.args, os.path.join(bench.dir, "hammerdb.tcl")
-        with open(path, "w") as file:
-            file.write((HAMMERDB + text).format(port=bench.port, database=database, warehouses=args.warehouses,
-                                                clients=args.clients, minutes=self.minutes(bench)))
-        command = [self.tclsh, os.path.join(self.directory, "hammerdbcli"), "tcl", "auto", path]
-        return bench.timed(command, cwd=self.directory)
-
-    def minutes(self, bench):
-        return max(round(bench.args.seconds / 60), 1)
-
-    def load(self, bench, database):
-        done = self.script(bench, database, HAMMERDB_LOAD)
-        if "SCHEMA COMPLETE" not in done["output"].upper():
-            raise SystemExit(f"HammerDB did not build its tables:\n{done['output'][-2000:]}")
-        return done["seconds"]
-
-    def run(self, bench, database):
-        before = bench.new_orders(database)
-        done = self.script(bench, database, HAMMERDB_RUN)
-        achieved = re.search(r"achieved (\d+) NOPM", done["output"])
-        if not achieved:
-            raise SystemExit(f"HammerDB told no NOPM:\n{done['output'][-2000:]}")
-        return {"nopm": int(achieved.group(1)), **for_thousand(done, bench.new_orders(database) - before)}
