@@ -7,16 +7,29 @@ mod output;
 mod statements;
 mod workloads;
 
-/// One test, because starting a server takes longer than everything else together.
+// Few tests, because each starts a server.
+
 #[test]
-fn the_installed_pgbench_does_the_same() {
+fn the_same_statements_reach_the_server() {
     let cluster = cluster::Cluster::start();
     statements::tables_are_made_by_the_same_statements(&cluster);
     statements::builtin_scripts_send_the_same(&cluster);
     statements::scripts_send_the_same(&cluster);
+}
+
+#[test]
+fn the_same_data_is_left() {
+    let cluster = cluster::Cluster::start();
     layout::streams_leave_what_one_session_leaves(&cluster);
     layout::streams_are_sessions(&cluster);
     workloads::scripts_leave_the_same(&cluster);
+}
+
+#[test]
+fn the_user_is_told_the_same() {
+    let cluster = cluster::Cluster::start();
+    // Who is first is told that there is nothing to drop.
+    assert_eq!(cluster.run(cluster::Who::Genuine, "-i -q").code, Some(0));
     output::results_have_the_same_form(&cluster);
     output::errors_have_the_same_words(&cluster);
     output::logs_have_the_same_form(&cluster);
