@@ -39,15 +39,18 @@ pub(crate) fn summarize(
     let is_searched =
         |run: &&RunSummary| counts(run) || (capacity::is_censored(run) && run.replaced_by.is_none());
     let searched: Vec<&RunSummary> = runs.iter().map(|(_, run)| &run.summary).filter(is_searched).collect();
-    // Runs in which no rate held are rates below all others, of which no other figure is known.
-    let censored = vec![0.0; searched.len() - counting.len()];
-    let tps_or_none: Vec<f64> = tps.iter().chain(&censored).copied().collect();
+    let capacity = capacity::of_case(&searched);
+    let is_search = searched.iter().any(|run| run.capacity.is_some());
     let mut summary = CaseSummary {
         case: case.clone(),
         label: case.label(),
         n_runs: counting.len(),
-        tps_median: stats::median(&tps_or_none).filter(|_| 2 * censored.len() < searched.len().max(1)),
-        tps_cv: stats::cv(&tps),
+        tps_median: match is_search {
+            true => capacity.as_ref().map(|capacity| capacity.rate.point),
+            false => stats::median(&tps),
+        },
+        // Of searches without a rate nobody knows how far from the others they are.
+        tps_cv: stats::cv(&tps).filter(|_| counting.len() == searched.len()),
         tps,
         variation: variation::of_case(runs),
         latency: sums.latency.summary(),
@@ -55,7 +58,7 @@ pub(crate) fn summarize(
         scripts: sums.script_summaries(counting.iter().map(|run| run.summary.measured_s).sum()),
         statements: sums.statement_summaries(),
         tpcc: tpcc::summarize(case, &sums, tpcc::Known::of_runs(&summaries)),
-        capacity: capacity::of_case(&searched),
+        capacity,
         findings: Vec::new(),
         grade: Grade::Valid,
     };
