@@ -210,6 +210,13 @@ impl Running {
         kill(Pid::from_raw(self.pid()), signal).unwrap();
     }
 
+    /// Whether signals to it wait to be taken by one of its threads (`ShdPnd` in proc_pid_status(5)).
+    pub(crate) fn has_pending_signals(&self) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap().trim();
+        u64::from_str_radix(pending, 16).unwrap() != 0
+    }
+
     /// The processes below it.
     pub(crate) fn descendants(&self) -> Vec<i32> {
         let mut found = children_of(self.pid());
