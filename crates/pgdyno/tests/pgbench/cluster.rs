@@ -3,16 +3,12 @@
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 /// Longest time that the server may take to start.
 const START_MAX: Duration = Duration::from_secs(60);
-
-/// Clusters of this process, which have a directory each.
-static N_CLUSTERS: AtomicU32 = AtomicU32::new(0);
 
 /// Which program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,9 +46,7 @@ impl Cluster {
         let pgbench = std::env::var_os("GENUINE_PGBENCH").map_or_else(|| bin.join("pgbench"), PathBuf::from);
         let compat = release(&pgbench);
         let user = unprivileged_user();
-        let number = N_CLUSTERS.fetch_add(1, Ordering::Relaxed);
-        let dir = std::env::temp_dir().join(format!("pgbench-test-{}-{number}", std::process::id()));
-        std::fs::create_dir(&dir).expect("the directory for the test's server is new");
+        let dir = tempfile::Builder::new().prefix("pgbench-test-").tempdir().expect("a new directory").keep();
         std::fs::create_dir(dir.join("ours")).expect("a new directory");
         std::fs::create_dir(dir.join("space")).expect("a new directory");
         if let Some((uid, gid)) = user {
