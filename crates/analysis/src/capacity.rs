@@ -45,6 +45,17 @@ pub enum Outcome {
     NotLimiting,
 }
 
+impl Outcome {
+    /// The word in tables for programs; `--json` has the same.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Found => "found",
+            Outcome::Unreachable => "unreachable",
+            Outcome::NotLimiting => "not_limiting",
+        }
+    }
+}
+
 /// A rate with the interval that holds the true one with 95 %.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Rate {

@@ -51,6 +51,12 @@ fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, Strin
     put("disturbance", number(Some(run.disturbance.as_ref().map_or(0.0, |found| found.score))));
     put("measured_s", run.measured_s.to_string());
     put("tps", number(run.tps));
+    if study.runs.iter().any(|run| run.capacity.is_some()) {
+        let rate = run.capacity.as_ref().and_then(|capacity| capacity.rate);
+        put("search", run.capacity.as_ref().map(|c| c.outcome.as_str().to_string()).unwrap_or_default());
+        put("tps_low", number(rate.map(|rate| rate.low)));
+        put("tps_high", number(rate.map(|rate| rate.high)));
+    }
     if study.runs.iter().any(|run| run.tpcc.is_some()) {
         put("nopm", number(run.tpcc.as_ref().map(|tpcc| tpcc.nopm)));
         put("orders_per_min", number(run.tpcc.as_ref().map(|tpcc| tpcc.orders_per_min)));

@@ -78,6 +78,12 @@ fn a_search_is_drawn_and_told() {
     let commands = [];
     let input = Input { study: &study, data: &data, commands: &commands, tool_version: "0.1.0" };
     assert!(report::markdown(&input).contains("2,340/s"));
+    let csv = report::runs_csv(&study);
+    let column = csv.lines().next().unwrap().split(',').position(|name| name == "search").unwrap();
+    let told: Vec<Vec<&str>> =
+        csv.lines().skip(1).map(|line| line.split(',').skip(column).take(3).collect()).collect();
+    let found = vec!["found", "2250", "2410"];
+    assert_eq!(told, [found.clone(), vec!["unreachable", "", ""], found]);
     assert!(report::html(&input).contains("misses: transactions pile up"));
 }
 
