@@ -12,6 +12,7 @@ mod checkpoints;
 mod clusters;
 mod compare;
 mod consent;
+mod course;
 mod embedded;
 mod exporter;
 mod faults;
