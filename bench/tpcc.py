@@ -10,13 +10,14 @@ Each program has a database of its own, which grows from round to round. Needs p
     go install github.com/pingcap/go-tpc/cmd/go-tpc@latest
     bench/tpcc.py --go-tpc ~/go/bin/go-tpc --benchbase ~/benchbase-postgres
 
-With --hammerdb FILE, a file with HammerDB's own CREATE FUNCTION statements, tproc-c is also run with these.
+With --hammerdb, HammerDB's own scripts load and run (Debian: tcl8.6, tcl-thread, libpgtcl, tcllib), and pgdyno also drives a
+copy of the database that they have built.
 """
 
 import argparse, json, os, random, re, resource, shutil, socket, statistics, subprocess, tempfile, time
 
 from driver_vs_pgbench import ROOT, Server
-from tpcc_rivals import BenchBase, GoTpc
+from tpcc_rivals import BenchBase, GoTpc, HammerDb
 
 
 def free_port():
@@ -65,7 +66,7 @@ class Bench:
         cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         peak_kb = int(re.findall(r"peak (\d+)", done.stderr)[-1])
         return {"seconds": time.monotonic() - begun, "cpu": cpu, "server": self.server_cpu() - server,
-                "peak_mb": peak_kb / 1024, "output": done.stdout}
+                "peak_mb": peak_kb / 1024, "output": done.stdout, "told": done.stderr}
 
     def new_orders(self, database):
         return int(self.sql(database, "select sum(d_next_o_id) from district"))
@@ -92,11 +93,55 @@ class Bench:
         shutil.rmtree(self.dir)
 
 
+# What pgdyno does: the workload, which names its database too, and settings.
+OURS = {
+    "statements": ("tpcc", ["workload.calls=statements"]),
+    "functions": ("tpcc", ["workload.calls=functions"]),
+    "procedures": ("tpcc", ["workload.calls=procedures"]),
+    "tproc-c": ("tproc-c", []),
+    "tproc-c, procedures": ("tproc-c", ["workload.calls=procedures"]),
+}
+HAMMERDBS = "tproc-c, HammerDB's database"
+
+
 def rivals(args):
     """The programs that were named, by name."""
     named = [("go-tpc", args.go_tpc, lambda: GoTpc(args.go_tpc)),
-             ("BenchBase", args.benchbase, lambda: BenchBase(args.benchbase, args.java))]
+             ("BenchBase", args.benchbase, lambda: BenchBase(args.benchbase, args.java)),
+             ("HammerDB", args.hammerdb, lambda: HammerDb(args.hammerdb, args.tclsh))]
     return {name: make() for name, where, make in named if where}
+
+
+def chosen(parser, args, names):
+    """Those of `names` that take part."""
+    only = args.only.split(";") if args.only else names
+    unknown = [name for name in only if name not in names]
+    if unknown:
+        parser.error(f"--only names what is not there: {', '.join(unknown)}; there are: {'; '.join(names)}")
+    if HAMMERDBS in only and "HammerDB" not in only:
+        parser.error(f"{HAMMERDBS} is built by HammerDB, which must take part")
+    return only
+
+
+def load(bench, names, others):
+    """Fills the databases of those that take part, and tells the seconds; gives what makes one run of each."""
+    sides, seconds = {}, {}
+    database = lambda name: name.lower().replace("-", "")
+    for workload in dict.fromkeys(OURS[name][0] for name in names if name in OURS):
+        seconds[f"pgdyno, {workload}"] = bench.load(database(workload), workload)
+    for name in names:
+        if name in OURS:
+            workload, settings = OURS[name]
+            sides[name] = lambda workload=workload, settings=settings: bench.run(database(workload), workload, settings)
+        elif name in others:
+            seconds[name] = others[name].load(bench, database(name))
+            sides[name] = lambda name=name: others[name].run(bench, database(name))
+    if HAMMERDBS in names:
+        bench.sql("postgres", "create database theirs template hammerdb")
+        sides[HAMMERDBS] = lambda: bench.run("theirs", "tproc-c", [])
+    told = "; ".join(f"{name} {s:.1f}" for name, s in seconds.items())
+    print(f"load of {bench.args.warehouses} warehouses, s: {told}", flush=True)
+    return sides
 
 
 def main():
@@ -106,7 +151,8 @@ def main():
     parser.add_argument("--go-tpc", help="the program go-tpc")
     parser.add_argument("--benchbase", help="directory with benchbase.jar")
     parser.add_argument("--java", default="java", help="that runs BenchBase")
-    parser.add_argument("--hammerdb", help="SQL that makes HammerDB's functions")
+    parser.add_argument("--hammerdb", help="directory with HammerDB's src and modules")
+    parser.add_argument("--tclsh", default="tclsh8.6", help="that runs HammerDB's scripts")
     parser.add_argument("--warehouses", type=int, default=10)
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--only", help="what takes part, by the names in the table, joined by semicolons")
@@ -114,26 +160,11 @@ def main():
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--set", action="append", default=[], help="server setting, name=value")
     args = parser.parse_args()
+    others = rivals(args)
+    names = chosen(parser, args, [*OURS, *([HAMMERDBS] if args.hammerdb else []), *others])
     bench = Bench(args)
     try:
-        print(f"load of {args.warehouses} warehouses, s: pgdyno {bench.load('tpcc', 'tpcc'):.1f}", end="", flush=True)
-        print(f", as tproc-c {bench.load('tprocc', 'tproc-c'):.1f}", end="", flush=True)
-        sides = {calls: lambda calls=calls: bench.run("tpcc", "tpcc", [f"workload.calls={calls}"])
-                 for calls in ("statements", "functions", "procedures")}
-        sides["tproc-c"] = lambda: bench.run("tprocc", "tproc-c", [])
-        sides["tproc-c, procedures"] = lambda: bench.run("tprocc", "tproc-c", ["workload.calls=procedures"])
-        if args.hammerdb:
-            bench.sql("postgres", "create database hammerdb template tprocc")
-            bench.sql("hammerdb", "drop function dbms_random, neword, payment, delivery, ostat, slev")
-            bench.sql("hammerdb", open(args.hammerdb).read())
-            sides["tproc-c, HammerDB's functions"] = lambda: bench.run("hammerdb", "tproc-c", [])
-        for name, rival in rivals(args).items():
-            database = name.lower().replace("-", "")
-            print(f", {name} {rival.load(bench, database):.1f}", end="", flush=True)
-            sides[name] = lambda rival=rival, database=database: rival.run(bench, database)
-        print()
-        if args.only:
-            sides = {name: sides[name] for name in args.only.split(";")}
+        sides = load(bench, names, others)
         results = {name: [] for name in sides}
         for _ in range(args.rounds):
             for name in random.sample(list(sides), len(sides)):

@@ -2,35 +2,40 @@
 
 A rival has `load(bench, database)`, which fills an empty database and gives seconds, and `run(bench, database)`, which gives
 New-Orders per minute and CPU seconds for 1,000 New-Orders. These are counted in the tables (`district.d_next_o_id`); CPU seconds
-of a client are those of the whole program, its start included.
+of a client are those of the whole program, its start included (of pgdyno those of its driver in the measure).
 """
 
-import os
+import os, shlex
 
 
-def for_thousand(done, new_orders):
-    """What a run of `new_orders` cost."""
-    return {"cpu": done["cpu"] * 1000 / new_orders, "server": done["server"] * 1000 / new_orders, "peak_mb": done["peak_mb"]}
+class Rival:
+    """`command(bench, database, phase)` is its command line to `load` or to `run`; `directory` is where it must be called."""
 
-
-class GoTpc:
-    def __init__(self, program):
-        self.program = program
-
-    def command(self, bench, database, *rest):
-        args = bench.args
-        return [self.program, "tpcc", "-d", "postgres", "-H", "127.0.0.1", "-P", str(bench.port), "-U", "postgres", "-D", database,
-                "--conn-params", "sslmode=disable", "--warehouses", str(args.warehouses), "-T", str(args.clients), *rest]
+    directory = None
 
     def load(self, bench, database):
         bench.sql("postgres", f"create database {database}")
-        return bench.timed(self.command(bench, database, "prepare", "--no-check"))["seconds"]
+        return bench.timed(self.command(bench, database, "load"), cwd=self.directory)["seconds"]
 
     def run(self, bench, database):
         before = bench.new_orders(database)
-        done = bench.timed(self.command(bench, database, "run", "--time", f"{bench.args.seconds}s"))
+        done = bench.timed(self.command(bench, database, "run"), cwd=self.directory)
         n = bench.new_orders(database) - before
-        return {"nopm": n * 60 / bench.args.seconds, **for_thousand(done, n)}
+        if n == 0:
+            raise SystemExit(f"no New-Order was made by\n{done['told']}")
+        return {"nopm": n * 60 / bench.args.seconds, "cpu": done["cpu"] * 1000 / n, "server": done["server"] * 1000 / n,
+                "peak_mb": done["peak_mb"]}
+
+
+class GoTpc(Rival):
+    def __init__(self, program):
+        self.program = os.path.abspath(program)
+
+    def command(self, bench, database, phase):
+        args = bench.args
+        phases = {"load": ["prepare", "--no-check"], "run": ["run", "--time", f"{args.seconds}s"]}
+        return [self.program, "tpcc", "-d", "postgres", "-H", "127.0.0.1", "-P", str(bench.port), "-U", "postgres", "-D", database,
+                "--conn-params", "sslmode=disable", "--warehouses", str(args.warehouses), "-T", str(args.clients), *phases[phase]]
 
 
 BENCHBASE = """<?xml version="1.0"?>
@@ -51,29 +56,38 @@ BENCHBASE = """<?xml version="1.0"?>
 TYPES = ("NewOrder", "Payment", "OrderStatus", "Delivery", "StockLevel")
 
 
-class BenchBase:
+class BenchBase(Rival):
     """`directory` holds benchbase.jar and its lib, as its PostgreSQL archive unpacks; `java` runs it."""
 
     def __init__(self, directory, java):
         self.directory, self.java = os.path.abspath(directory), java
 
-    def command(self, bench, database, *rest):
+    def command(self, bench, database, phase):
         args, config = bench.args, os.path.join(bench.dir, "benchbase.xml")
         types = "".join(f"<transactiontype><name>{name}</name></transactiontype>" for name in TYPES)
         with open(config, "w") as file:
             file.write(BENCHBASE.format(port=bench.port, database=database, warehouses=args.warehouses, clients=args.clients,
                                         seconds=args.seconds, types=types))
-        out = os.path.join(bench.dir, "benchbase")
-        return [self.java, "-jar", os.path.join(self.directory, "benchbase.jar"), "-b", "tpcc", "-c", config, "-d", out, *rest]
+        is_load = str(phase == "load").lower()
+        return [self.java, "-jar", os.path.join(self.directory, "benchbase.jar"), "-b", "tpcc", "-c", config,
+                "-d", os.path.join(bench.dir, "benchbase"), f"--create={is_load}", f"--load={is_load}",
+                f"--execute={str(phase == 'run').lower()}"]
+
+
+class HammerDb(Rival):
+    """`hammerdb` is a directory with HammerDB's src and modules; hammerdb.tcl is one virtual user, and one of them loads."""
+
+    def __init__(self, hammerdb, tclsh):
+        self.hammerdb, self.tclsh = os.path.abspath(hammerdb), tclsh
+
+    def command(self, bench, database, phase):
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hammerdb.tcl")
+        user = [self.tclsh, script, self.hammerdb, phase, str(bench.port), database, str(bench.args.warehouses)]
+        if phase == "load":
+            return user
+        limited = shlex.join(["timeout", str(bench.args.seconds), *user])
+        return ["sh", "-c", f"for user in $(seq {bench.args.clients}); do {limited} & done; wait"]
 
     def load(self, bench, database):
-        bench.sql("postgres", f"create database {database}")
-        command = self.command(bench, database, "--create=true", "--load=true", "--execute=false")
-        return bench.timed(command, cwd=self.directory)["seconds"]
-
-    def run(self, bench, database):
-        before = bench.new_orders(database)
-        command = self.command(bench, database, "--create=false", "--load=false", "--execute=true")
-        done = bench.timed(command, cwd=self.directory)
-        n = bench.new_orders(database) - before
-        return {"nopm": n * 60 / bench.args.seconds, **for_thousand(done, n)}
+        # It makes the database itself.
+        return bench.timed(self.command(bench, database, "load"))["seconds"]
