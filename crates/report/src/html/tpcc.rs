@@ -35,7 +35,7 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
          per minute, those included that are rolled back as they should be; orders/min: those in the database; TPM: \
          transactions of all kinds that terminals completed per minute; of TPROC-C, commits and rollbacks of all \
          databases. CPU seconds are for 1,000 New-Orders.</p>\n{}\n",
-        table("plain", &heads, &rows)
+        table("tpcc", &heads, &rows)
     );
     for (case, tpcc) in cases {
         let open = if best == Some(case.case.id) { " open" } else { "" };
