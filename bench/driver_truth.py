@@ -6,18 +6,21 @@ memory       of the driver with many connections, and the time to make them
 error        recorded minus true latency at programmed service times; the median is what counts
 open loop    achieved rate against the asked one, and gaps between arrivals on the wire against an exponential
              distribution (Kolmogorov-Smirnov, with the limit at 1 %)
+arrivals     TPC-B-like on a real PostgreSQL at half of what the program reaches with 8 clients: gaps between the moments when
+             transactions were due, and when they were sent, by pgdyno and by pgbench
 stall        the server is stopped for 1 s of 10: the 99th percentile of an open and of a closed loop
 
-Needs python3 and nothing else.
+Needs python3; arrivals needs PostgreSQL's server and pgbench in --bindir.
 
     cargo build --release
     bench/driver_truth.py
 """
 
-import argparse, base64, contextlib, json, math, os, shutil, signal, statistics, struct, subprocess, sys, tempfile
-import threading, time, zlib
+import argparse, base64, contextlib, glob, json, math, os, random, re, shutil, signal, statistics, struct, subprocess, sys
+import tempfile, threading, time, zlib
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+from driver_vs_pgbench import ROOT, Server
+
 SELECT = "\\set aid random(1, 100000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
 
 
@@ -187,6 +190,13 @@ def error(args, poller):
                   f"(true {quantile(0.5) / 1e3:.1f} us), 99th percentile {errors[1]:+7.1f} us, n {len(true)}", flush=True)
 
 
+def distance(gaps):
+    """Of Kolmogorov and Smirnov, from an exponential distribution of the same mean, with its limit at 1 %."""
+    gaps, mean, n = sorted(gaps), statistics.fmean(gaps), len(gaps)
+    furthest = max(abs(1 - math.exp(-gap / mean) - (i + 0.5) / n) for i, gap in enumerate(gaps))
+    return f"KS distance {furthest:.4f}, limit {1.63 / math.sqrt(n):.4f} (n {n})"
+
+
 def open_loop(args, poller):
     null = Null(args)
     try:
@@ -204,13 +214,45 @@ def open_loop(args, poller):
         achieved = result["done"]["counts"]["committed"] / args.open_seconds
         # What was due differs from the rate by chance when gaps are exponential.
         due = counts["due"] / args.open_seconds
-        gaps = sorted((b - a) / 1e9 for (a, _), (b, _) in zip(sorted(pairs), sorted(pairs)[1:]))
-        mean = statistics.fmean(gaps)
-        n = len(gaps)
-        distance = max(abs(1 - math.exp(-gap / mean) - (i + 0.5) / n) for i, gap in enumerate(gaps))
-        verdict = f"KS distance {distance:.4f}, limit {1.63 / math.sqrt(n):.4f} (n {n})" if "constant" not in pace else ""
+        came = sorted(arrived for arrived, _ in pairs)
+        verdict = distance([b - a for a, b in zip(came, came[1:])]) if "constant" not in pace else ""
         print(f"open     {poller:<8} {pace:>16}: due {due:.1f}/s ({100 * (due / rate - 1):+.3f} % of asked), achieved "
               f"{achieved:.1f}/s ({100 * (achieved / due - 1):+.3f} % of due) {verdict}", flush=True)
+
+
+def logged(prefix):
+    """When each transaction of pgbench's log was due, and when it was sent, microseconds."""
+    due, sent = [], []
+    for path in glob.glob(prefix + ".*"):
+        for line in open(path):
+            _, _, latency, _, end_s, end_us, lag = (int(field) for field in line.split())
+            due.append(end_s * 1_000_000 + end_us - latency)
+            sent.append(due[-1] + lag)
+    return {"due": sorted(due), "sent": sorted(sent)}
+
+
+def arrivals(args, poller):
+    server = Server(args.bindir, ["shared_buffers=1GB", "max_wal_size=8GB"])
+    at = ["-h", server.dir, "-U", "postgres"]
+
+    def call(program, *options):
+        command = [*program, *at, *options, "postgres"]
+        return subprocess.run(command, check=True, capture_output=True, text=True, cwd=server.dir).stdout
+
+    ours, theirs = [args.pgdyno, "pgbench"], [os.path.join(args.bindir, "pgbench")]
+    try:
+        call(ours, "-i", "-q", "-s", "20")
+        for name, program in ((f"pgdyno, {poller}", [*ours, "--poller", poller]), ("pgbench", theirs)):
+            most = call(program, "-n", "-M", "prepared", "-c", "8", "-T", str(args.seconds))
+            rate, prefix = float(re.search(r"tps = ([\d.]+)", most).group(1)) / 2, os.path.join(server.dir, name.split(",")[0])
+            call(program, "-n", "-M", "prepared", "-c", "64", "-T", str(args.open_seconds), "-R", str(rate), "-l",
+                 "--log-prefix", prefix)
+            for what, moments in logged(prefix).items():
+                # Whole microseconds were logged: what they cut off is put back by lot.
+                gaps = [max(b - a + random.uniform(-0.5, 0.5), 0) for a, b in zip(moments, moments[1:])]
+                print(f"arrivals {name:<16} {rate:>5.0f}/s {what:<4}: {distance(gaps)}", flush=True)
+    finally:
+        server.stop()
 
 
 def stall(args, poller):
@@ -235,8 +277,9 @@ def stall(args, poller):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/release/pgdyno"))
+    parser.add_argument("--bindir", default="/usr/lib/postgresql/15/bin")
     parser.add_argument("--pollers", default="io_uring,epoll")
-    parser.add_argument("--parts", default="ceiling,error,open,stall")
+    parser.add_argument("--parts", default="ceiling,error,open,arrivals,stall")
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--open-seconds", type=int, default=30)
     parser.add_argument("--rate", type=float, default=2_000, help="most that the open loop asks for, per second")
@@ -244,10 +287,10 @@ def main():
     parser.add_argument("--busy-poll", type=int, default=0, help="microseconds that the driver stays awake (busy_poll_us)")
     parser.add_argument("--sleepy", action="store_true", help="let idle cores sleep, as a quiet machine does")
     args = parser.parse_args()
-    parts = {"ceiling": ceiling, "error": error, "open": open_loop, "stall": stall}
+    parts = {"ceiling": ceiling, "error": error, "open": open_loop, "arrivals": arrivals, "stall": stall}
     for part in args.parts.split(","):
         for poller in args.pollers.split(","):
-            with contextlib.nullcontext() if args.sleepy or args.busy_poll or part == "ceiling" else AwakeCores():
+            with contextlib.nullcontext() if args.sleepy or args.busy_poll or part in ("ceiling", "arrivals") else AwakeCores():
                 parts[part](args, poller)
 
 
