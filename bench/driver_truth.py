@@ -242,15 +242,15 @@ def arrivals(args, poller):
     ours, theirs = [args.pgdyno, "pgbench"], [os.path.join(args.bindir, "pgbench")]
     try:
         call(ours, "-i", "-q", "-s", "20")
-        for name, program in ((f"pgdyno, {poller}", [*ours, "--poller", poller]), ("pgbench", theirs)):
+        for name, program in (("pgdyno", [*ours, "--poller", poller]), ("pgbench", theirs)):
             most = call(program, "-n", "-M", "prepared", "-c", "8", "-T", str(args.seconds))
-            rate, prefix = float(re.search(r"tps = ([\d.]+)", most).group(1)) / 2, os.path.join(server.dir, name.split(",")[0])
+            rate, prefix = float(re.search(r"tps = ([\d.]+)", most).group(1)) / 2, os.path.join(server.dir, name)
             call(program, "-n", "-M", "prepared", "-c", "64", "-T", str(args.open_seconds), "-R", str(rate), "-l",
                  "--log-prefix", prefix)
             for what, moments in logged(prefix).items():
                 # Whole microseconds were logged: what they cut off is put back by lot.
                 gaps = [max(b - a + random.uniform(-0.5, 0.5), 0) for a, b in zip(moments, moments[1:])]
-                print(f"arrivals {name:<16} {rate:>5.0f}/s {what:<4}: {distance(gaps)}", flush=True)
+                print(f"arrivals {poller:<8} {name:<7} {rate:>5.0f}/s, {what:<4}: {distance(gaps)}", flush=True)
     finally:
         server.stop()
 

@@ -5,16 +5,18 @@ New-Orders per minute and CPU seconds for 1,000 New-Orders. These are counted in
 of a client are those of the whole program, its start included (of pgdyno those of its driver in the measure).
 """
 
-import os, shlex
+import os, shlex, shutil
 
 
 class Rival:
     """`command(bench, database, phase)` is its command line to `load` or to `run`; `directory` is where it must be called."""
 
     directory = None
+    makes_database = False
 
     def load(self, bench, database):
-        bench.sql("postgres", f"create database {database}")
+        if not self.makes_database:
+            bench.sql("postgres", f"create database {database}")
         return bench.timed(self.command(bench, database, "load"), cwd=self.directory)["seconds"]
 
     def run(self, bench, database):
@@ -29,7 +31,8 @@ class Rival:
 
 class GoTpc(Rival):
     def __init__(self, program):
-        self.program = os.path.abspath(program)
+        # A name is looked for where the shell would, and a path starts here, not where the program is called.
+        self.program = os.path.abspath(shutil.which(program) or program)
 
     def command(self, bench, database, phase):
         args = bench.args
@@ -68,14 +71,16 @@ class BenchBase(Rival):
         with open(config, "w") as file:
             file.write(BENCHBASE.format(port=bench.port, database=database, warehouses=args.warehouses, clients=args.clients,
                                         seconds=args.seconds, types=types))
-        is_load = str(phase == "load").lower()
+        phases = {"load": ["--create=true", "--load=true", "--execute=false"],
+                  "run": ["--create=false", "--load=false", "--execute=true"]}
         return [self.java, "-jar", os.path.join(self.directory, "benchbase.jar"), "-b", "tpcc", "-c", config,
-                "-d", os.path.join(bench.dir, "benchbase"), f"--create={is_load}", f"--load={is_load}",
-                f"--execute={str(phase == 'run').lower()}"]
+                "-d", os.path.join(bench.dir, "benchbase"), *phases[phase]]
 
 
 class HammerDb(Rival):
     """`hammerdb` is a directory with HammerDB's src and modules; hammerdb.tcl is one virtual user, and one of them loads."""
+
+    makes_database = True
 
     def __init__(self, hammerdb, tclsh):
         self.hammerdb, self.tclsh = os.path.abspath(hammerdb), tclsh
@@ -87,7 +92,3 @@ class HammerDb(Rival):
             return user
         limited = shlex.join(["timeout", str(bench.args.seconds), *user])
         return ["sh", "-c", f"for user in $(seq {bench.args.clients}); do {limited} & done; wait"]
-
-    def load(self, bench, database):
-        # It makes the database itself.
-        return bench.timed(self.command(bench, database, "load"))["seconds"]
