@@ -11,6 +11,7 @@ use model::load::Protocol;
 use model::script::CaseData;
 use server::Target;
 use server::target::{Flavor, locate, pools_transactions, rewrites_statement_names};
+use server::template::Restored;
 use wire::Conninfo;
 use wire::session::Session;
 
@@ -183,22 +184,24 @@ impl Adopted {
             session = self.keep(&wish, &key, &case.workload.data, session, site)?;
         }
         if self.copies.wanted(&wish).is_some() {
-            if let Some(done) = self.put_back(&wish, &key, session, site)? {
-                detail.extend(done);
-                return Ok(detail);
-            }
-            // The database is as it was: what was loaded just now is there.
-            if is_kept {
-                session = session::open(&self.conninfo, site.stop)?;
-                detail = self.load(case, &mut session, site, watch)?;
+            match self.put_back(&wish, &key, session, site)? {
+                Some(done) => detail.extend(done),
+                None if is_kept => {
+                    session = session::open(&self.conninfo, site.stop)?;
+                    detail = self.load(case, &mut session, site, watch)?;
+                }
+                // The database is as it was: what was loaded just now is there.
+                None => {}
             }
         }
-        detail.extend(self.copies.why_not(&wish).map(|why| ("no_template".to_string(), why)));
+        if self.copies.wanted(&wish).is_none() {
+            detail.extend(self.copies.why_not(&wish).map(|why| ("no_template".to_string(), why)));
+        }
         Ok(detail)
     }
 
-    /// Replaces the database by a copy of the template; `session` is the last one in it and ends. `None` where that
-    /// failed and data is to be loaded again.
+    /// Replaces the database by its template; `session` is the last one in it and ends. `None` where that failed and
+    /// data is to be loaded again; where only the next template failed, the next run loads.
     fn put_back(&mut self, wish: &Wish, key: &str, session: Session, site: &Site) -> Result<Option<Detail>> {
         let Some(templates) = self.copies.wanted(wish) else { return Ok(None) };
         // Nobody may be connected to the database while it is replaced.
@@ -206,14 +209,15 @@ impl Adopted {
         self.holder = None;
         let done = templates.restore(key);
         self.hold_again(site)?;
-        match done {
-            Ok(detail) => Ok(Some(detail)),
-            Err(error) => {
-                site.go_on()?;
-                self.copies.give_up(wish, error)?;
-                Ok(None)
-            }
+        let (detail, kept) = match done {
+            Ok(Restored { detail, kept }) => (Some(detail), kept),
+            Err(error) => (None, Err(error)),
+        };
+        if let Err(error) = kept {
+            site.go_on()?;
+            self.copies.give_up(wish, error)?;
         }
+        Ok(detail)
     }
 
     fn load(&self, case: &Case, session: &mut Session, site: &Site, watch: &mut Watch) -> Result<Detail> {

@@ -1,8 +1,8 @@
 //! First states of a database on a server that somebody else runs, kept there as databases from which it is copied.
 //!
-//! Only the database that was named is ever replaced, and in one step: a copy is made beside it, both change their
-//! names in one transaction, and what was there before is dropped. Templates are dropped at the end; those that a
-//! killed pgdyno left behind are found by their names at the next start.
+//! Only the database that was named is ever replaced, and in one step: it and its template change their names in one
+//! transaction, what was there before is dropped, and what was the template is copied, to be the next one. Templates
+//! are dropped at the end; those that a killed pgdyno left behind are found by their names at the next start.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -34,6 +34,17 @@ pub struct Templates {
     owner: String,
     /// Their names, by what is in them.
     made: BTreeMap<String, String>,
+    /// Whether something was copied, or begun to be.
+    has_copied: bool,
+}
+
+/// A database that is in its first state again.
+#[derive(Debug)]
+pub struct Restored {
+    /// How, and how long it took.
+    pub detail: Detail,
+    /// Whether what was there before is dropped and there is a template for the next time; if not, why.
+    pub kept: Result<()>,
 }
 
 /// Why a database cannot be restored from a template; `None` if nothing is in the way. `session` is in the database.
@@ -110,8 +121,14 @@ impl Templates {
             bail!("another pgdyno keeps templates of database `{database}`; wait for its end");
         }
         let version_num = version_num(&mut maintenance)?;
-        let mut templates =
-            Templates { session: maintenance, version_num, database, owner, made: BTreeMap::new() };
+        let mut templates = Templates {
+            session: maintenance,
+            version_num,
+            database,
+            owner,
+            made: BTreeMap::new(),
+            has_copied: false,
+        };
         templates.sweep()?;
         Ok(templates)
     }
@@ -127,39 +144,27 @@ impl Templates {
     /// When the server refuses: a right is missing, someone is connected, the disk is full.
     pub fn make(&mut self, key: &str) -> Result<Detail> {
         let began = Instant::now();
-        let name = self.name_of(key);
-        self.copy(&self.database.clone(), &name)?;
-        let mark =
-            format!("pgdyno: first state of database {}; may be dropped when no pgdyno runs", self.database);
-        self.made.insert(key.to_string(), name.clone());
-        // For people who list databases.
-        self.session.execute(&format!(
-            "comment on database {} is {}",
-            quote_ident(&name),
-            quote_literal(&mark)
-        ))?;
+        self.keep(key)?;
         Ok(self.detail(began))
     }
 
     /// Puts the database to the state of the template for `key`. Nobody may be connected to the database.
     ///
-    /// The copy comes first, though the checkpoint that it begins with writes what a run changed in memory: until the
-    /// names change, nothing is taken from the database.
+    /// The template becomes the database, which so exists at any moment and is whole. The copy that the next restore
+    /// needs is made last: what the run changed in memory is forgotten with the dropped database in place of being
+    /// written by the checkpoint that a copy begins with, and the copy finds the space that the drop made free.
     ///
     /// # Errors
-    /// When there is no such template, or the server refuses. The database is then as it was, unless only the one
-    /// that was replaced could not be dropped.
-    pub fn restore(&mut self, key: &str) -> Result<Detail> {
+    /// When there is no such template, or the names cannot be changed: the database is then as it was.
+    pub fn restore(&mut self, key: &str) -> Result<Restored> {
         let began = Instant::now();
         let template =
             self.made.get(key).with_context(|| format!("there is no template for `{key}`"))?.clone();
-        let (new, old) = (self.name_of("new"), self.name_of("old"));
-        self.copy(&template, &new)?;
-        let swapped = self.swap(&new, &old);
-        // Whichever of both is not the database any more.
-        let dropped = self.drop_database(if swapped.is_ok() { &old } else { &new });
-        swapped.and(dropped)?;
-        Ok(self.detail(began))
+        let old = self.name_of("old");
+        self.swap(&template, &old)?;
+        self.made.remove(key);
+        let kept = self.drop_database(&old).and_then(|()| self.keep(key));
+        Ok(Restored { detail: self.detail(began), kept })
     }
 
     /// Which statement copies.
@@ -194,24 +199,38 @@ impl Templates {
         format!("pgdyno_{}_", &hash[..16])
     }
 
-    fn copy(&mut self, from: &str, to: &str) -> Result<()> {
+    /// Copies the database to be the template for `key`.
+    fn keep(&mut self, key: &str) -> Result<()> {
+        let name = self.name_of(key);
+        let (template, database) = (quote_ident(&name), quote_ident(&self.database));
+        // From here on there may be something to drop.
+        self.has_copied = true;
         let owner = quote_ident(&self.owner);
-        let mut sql =
-            format!("create database {} template {} owner {owner}", quote_ident(to), quote_ident(from));
+        let mut sql = format!("create database {template} template {database} owner {owner}");
         if self.has_strategy() {
             // Writing every page to the WAL, the default, takes two to four times as long.
             sql.push_str(" strategy file_copy");
         }
-        self.session.execute(&sql).with_context(|| format!("copy database `{from}`"))
+        self.session.execute(&sql).with_context(|| format!("copy database {database}"))?;
+        self.made.insert(key.to_string(), name);
+        // For people who list databases.
+        let mark =
+            format!("pgdyno: first state of database {}; may be dropped when no pgdyno runs", self.database);
+        self.session.execute(&format!("comment on database {template} is {}", quote_literal(&mark)))?;
+        Ok(())
     }
 
     fn swap(&mut self, new: &str, old: &str) -> Result<()> {
         let (new, old, database) = (quote_ident(new), quote_ident(old), quote_ident(&self.database));
         self.session.execute("begin")?;
-        let renamed = self
-            .session
-            .execute(&format!("alter database {database} rename to {old}"))
-            .and_then(|()| self.session.execute(&format!("alter database {new} rename to {database}")));
+        let renamed = [
+            format!("alter database {database} rename to {old}"),
+            format!("alter database {new} rename to {database}"),
+            // It is no template any more.
+            format!("comment on database {database} is null"),
+        ]
+        .iter()
+        .try_for_each(|sql| self.session.execute(sql));
         let ended = self.session.execute(if renamed.is_ok() { "commit" } else { "rollback" });
         // Why it was rolled back comes first.
         renamed.and(ended).with_context(|| format!("replace database {database}"))
@@ -222,7 +241,7 @@ impl Templates {
         self.session.execute(&sql).with_context(|| format!("drop database `{name}`"))
     }
 
-    /// Drops what a killed pgdyno left behind.
+    /// Drops all that has a name of ours: templates, what a restore did not drop, what a killed pgdyno left behind.
     fn sweep(&mut self) -> Result<()> {
         let prefix = quote_literal(&self.prefix());
         let sql = format!("select datname from pg_database where left(datname, length({prefix})) = {prefix}");
@@ -240,16 +259,12 @@ impl Templates {
     }
 
     fn drop_all(&mut self) -> Result<()> {
-        if self.made.is_empty() {
-            // Then nothing was copied either.
+        if !std::mem::take(&mut self.has_copied) {
             return Ok(());
         }
         // The server may hang; each drop waits for a checkpoint. What is left is found by its name.
         self.session.set_timeout(Some(DROP_TIMEOUT));
-        let mut names: Vec<String> = std::mem::take(&mut self.made).into_values().collect();
-        // A copy that failed may have left these.
-        names.extend(["new", "old"].map(|content| self.name_of(content)));
-        names.iter().try_for_each(|name| self.drop_database(name))
+        self.sweep()
     }
 }
 

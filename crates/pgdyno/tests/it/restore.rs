@@ -106,3 +106,29 @@ fn where_a_copy_would_lose_something_data_is_loaded_again_and_the_reason_told() 
         place.expect_clean();
     }
 }
+
+#[test]
+fn where_only_the_next_template_fails_the_run_has_its_data_and_the_next_one_loads() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let database = pg.database();
+    let server = pg.admin_target(&database);
+    let runs = place.start(command(&place, &server, "4s", &["-o", "out"]));
+    let is_first = format!(
+        "select exists (select 1 from pg_stat_activity where datname = '{database}' and query ~* '^insert into pgbench_history')"
+    );
+    wait_until("the first run's load", || pg.ask("postgres", &is_first) == "t");
+    // Such a database cannot be dropped, which is found out after it has changed its name.
+    let mut admin = pg.admin("postgres");
+    admin
+        .execute(&format!("update pg_database set datistemplate = true where datname = '{database}'"))
+        .unwrap();
+    runs.wait().expect(0);
+    let details = restores(&place, "out");
+    let methods: Vec<&str> = details.iter().map(|detail| detail["method"].as_str()).collect();
+    assert!(methods[1].ends_with("strategy file_copy"), "{methods:?}");
+    assert!(details[1]["no_template"].contains("drop database `pgdyno_"), "{details:?}");
+    assert!(methods[2].starts_with("loaded again, "), "{methods:?}");
+    assert_eq!(details[1].get("no_template"), details[2].get("no_template"));
+    admin.execute("update pg_database set datistemplate = false where datname like 'pgdyno%'").unwrap();
+    place.expect_clean();
+}
