@@ -87,7 +87,7 @@ fn quick(n_cpus: u32) -> String {
         r#"[experiment]
 name = "quick"
 title = "How fast is PostgreSQL on this machine?"
-description = "Throughput and latency by number of clients, in randomized blocks."
+description = "Throughput and latency, each case once in every randomized block."
 repeats = 3
 
 [server]
