@@ -1,6 +1,7 @@
 //! Which steps are taken, and what is told of them.
 
 use super::*;
+use crate::file::Override;
 
 /// Two processors, all binaries at hand.
 pub(super) fn here() -> Limits {
@@ -64,6 +65,23 @@ fn the_study_of_versions_keeps_its_ends_and_what_lies_between() {
     let clients = experiment.workload.clients.all();
     assert_eq!((clients.first(), clients.last()), (Some(&1), Some(&64)));
     assert!(clients.len() >= 3, "{clients:?}");
+}
+
+#[test]
+fn clients_that_are_not_varied_do_not_queue_for_the_processors() {
+    let clients = |name: &str, sets: &[&str]| {
+        let overrides: Vec<Override> = sets.iter().map(|set| Override::parse(set).unwrap()).collect();
+        let text = crate::builtin::text(name, 2).unwrap();
+        let mut experiment = crate::file::parse(name, &text, &overrides).unwrap();
+        fit_without(&mut experiment, &here(), &[]);
+        experiment.workload.clients.all().to_vec()
+    };
+    assert_eq!(clients("low-variation", &[]), [8]);
+    assert_eq!(clients("numa-hugepages", &[]), [8]);
+    // Those that wait to be due, or think, keep no processor busy.
+    assert_eq!(clients("low-variation", &["workload.pace=500/s"]), [64]);
+    assert_eq!(clients("low-variation", &["workload.kind=tpcc", "workload.think=spec"]), [64]);
+    assert_eq!(clients("clouds", &[]), [16, 64]);
 }
 
 #[test]

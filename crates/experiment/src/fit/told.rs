@@ -51,7 +51,9 @@ impl Snapshot {
 
 fn why(key: &str) -> &'static str {
     match key {
-        "workload.clients" => "time, and at most 32 clients for each processor",
+        "workload.clients" => {
+            "time, and at most 32 clients for each processor, or 4 where their number is not varied"
+        }
         "workload.scale" => {
             "time to load it, disk and memory; data that was to exceed memory may fit into it now"
         }
