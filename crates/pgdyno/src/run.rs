@@ -1,10 +1,12 @@
 //! `pgdyno run`: measure, then explain.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use experiment::conduct::{self, Outcome};
 use experiment::resume;
+use model::plan::Plan;
 use store::ExperimentDir;
 
 use crate::cli::RunArgs;
@@ -32,7 +34,19 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     job::end_in_time(format!("go on with: pgdyno run --resume {}", job.dir.path().display()));
     let terms = Terms { replace: args.replace, n_servers: 1, is_enough: None, referee: Some(&ByFindings) };
     let (outcome, result) = job.conduct(terms, conduct::conduct)?;
-    finish(args, job.dir, outcome, result)
+    let kept = kept_by_targets(&job.plan);
+    let exit = finish(args, job.dir, outcome, result)?;
+    if !kept.is_empty() {
+        say(&format!("clusters stay in {} for the next time; remove what is not needed", kept.join(", ")));
+    }
+    Ok(exit)
+}
+
+/// Directories that targets name, which `pgdyno server list` does not look into: they may be memory (tmpfs).
+fn kept_by_targets(plan: &Plan) -> Vec<String> {
+    let directories = plan.cases.iter().filter_map(|case| case.server.target.as_ref()?.directory.as_ref());
+    let distinct: BTreeSet<_> = directories.collect();
+    distinct.into_iter().map(|directory| format!("`{}`", directory.display())).collect()
 }
 
 fn begun(args: &RunArgs) -> Result<Job> {

@@ -142,7 +142,12 @@ fn targets_on_two_disks_are_measured_in_the_same_blocks_and_have_a_price() {
         target("second", 2.0)
     );
     place.write("places.toml", &text);
-    place.run(&["run", "places.toml", "-o", "out"]).expect(0);
+    let ended = place.run(&["run", "places.toml", "-o", "out"]).expect(0);
+    assert!(
+        ended.stderr.contains("/second` for the next time; remove what is not needed"),
+        "{}",
+        ended.stderr
+    );
     let data = place.results("out");
     data.runs.iter().for_each(expect_sound);
     for block in data.runs.chunks(2) {
