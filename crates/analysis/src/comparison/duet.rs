@@ -14,8 +14,9 @@ use super::{
 /// rounds, slices of one round share what the start made of them, and the round is the unit: each gives one ratio, the
 /// centre of its pairs, and these are compared (analysis of clusters by their summaries, Donner and Klar 2000, 6.2; Kalibera
 /// and Jones 2013, 6: the interval comes from the highest level that varies). With too few rounds for that, slices decide,
-/// and what lasts as long as a server is part of the difference.
+/// and what lasts as long as a server is part of the difference. A round of which a side does not count is left out.
 pub fn compare_duet(a: Side, b: Side, duet: &Duet, margin: f64) -> CaseComparison {
+    let duet = &counting(a, b, duet);
     let median = |of: fn(&SlicePair) -> u64| {
         stats::median(&duet.pairs.iter().map(|pair| sample::slice_tps(duet, of(pair))).collect::<Vec<f64>>())
     };
@@ -47,6 +48,17 @@ pub fn compare_duet(a: Side, b: Side, duet: &Duet, margin: f64) -> CaseCompariso
     let design =
         Pairs { pairing, n_pairs, without_figure: Vec::new(), margin, carry_over, beside: Beside::default() };
     assemble(a, b, design, vec![throughput])
+}
+
+/// Without the rounds of which a side does not count: a round stands or falls as a whole, as a pair of runs does.
+fn counting(a: Side, b: Side, duet: &Duet) -> Duet {
+    let of_both: Vec<u32> = a
+        .counting()
+        .map(|run| run.block)
+        .filter(|block| b.counting().any(|run| run.block == *block))
+        .collect();
+    let pairs = duet.pairs.iter().filter(|pair| of_both.contains(&pair.round)).copied().collect();
+    Duet { pairs, ..duet.clone() }
 }
 
 /// The Hodges-Lehmann centre of a round's pairs, which a slice that stood still hardly moves.

@@ -52,10 +52,10 @@ impl Sample {
     /// `log_ratios` are the logarithms.
     pub(super) fn of_rounds(duet: &Duet, log_ratios: &[f64]) -> Sample {
         let mut sample = Sample::default();
-        for ((pairs, log_ratio), number) in duet.by_round().iter().zip(log_ratios).zip(1..) {
+        for (pairs, log_ratio) in duet.by_round().iter().zip(log_ratios) {
             let mean =
                 |of: fn(&SlicePair) -> u64| slice_tps(duet, pairs.iter().map(of).sum()) / pairs.len() as f64;
-            sample.push(number, (mean(|pair| pair.a), mean(|pair| pair.b)), log_ratio.exp());
+            sample.push(pairs[0].round, (mean(|pair| pair.a), mean(|pair| pair.b)), log_ratio.exp());
         }
         sample
     }

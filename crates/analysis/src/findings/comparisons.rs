@@ -88,8 +88,8 @@ pub(super) fn too_few_rounds(context: &ComparisonContext) -> Option<Finding> {
 pub(super) const PAIRS_EXCLUDED: Rule = Rule {
     id: "pairs-excluded",
     title: "Pairs were left out",
-    severity: "Note when a run that was begun does not count, and with it its pair; Doubt when a run counts and has no \
-               throughput or no latency; Void when a side of a duet does not count, or a search found no rate",
+    severity: "Note when a run that was begun does not count, and with it its pair, or its round of a duet; Doubt when a run \
+               counts and has no throughput or no latency; Void in a duet of too few rounds, or when a search found no rate",
     source: "design: nothing is dropped silently; a run without its partner would weigh on one side only",
     advice: "Look at the findings of these runs.",
 };
@@ -113,9 +113,10 @@ pub(super) fn pairs_excluded(context: &ComparisonContext) -> Option<Finding> {
     let by_result = of_both().any(is_censored);
     let severity = match context.pairing {
         _ if by_result => Severity::Void,
-        Pairing::Slices | Pairing::Rounds => Severity::Void,
-        Pairing::Blocks | Pairing::None if without.is_empty() => Severity::Note,
-        Pairing::Blocks | Pairing::None => Severity::Doubt,
+        // Too few rounds are left to tell what one of them decides.
+        Pairing::Slices => Severity::Void,
+        Pairing::Blocks | Pairing::Rounds | Pairing::None if without.is_empty() => Severity::Note,
+        Pairing::Blocks | Pairing::Rounds | Pairing::None => Severity::Doubt,
     };
     if by_result {
         evidence.push(

@@ -350,7 +350,7 @@ pub const PAGES: &[Page] = &[
     ),
     page_of(
         "pairs-excluded",
-        "Runs of A and B that do not count or lack a figure, and with them their pairs.",
+        "Runs of A and B that do not count or lack a figure, and with them their pairs, or rounds of a duet.",
         "If one side fails more often than the other, that is a result too.",
     ),
     page_of(

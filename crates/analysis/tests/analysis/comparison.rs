@@ -75,9 +75,13 @@ fn duet_of_rounds(effects: &[f64]) -> Duet {
 }
 
 fn compare_the_duet(duet: &Duet) -> CaseComparison {
-    let data = pairs(1, 1.0);
-    let study = study(&data);
-    let side = |case| Side { data: &data, study: &study, case };
+    compare_duet_with(&pairs(duet.rounds.len().max(1) as u32, 1.0), duet)
+}
+
+/// With the runs of its sides, a block for each round.
+fn compare_duet_with(data: &ExperimentData, duet: &Duet) -> CaseComparison {
+    let study = study(data);
+    let side = |case| Side { data, study: &study, case };
     compare_duet(side(1), side(2), duet, MARGIN)
 }
 
@@ -106,6 +110,26 @@ fn the_unit_of_a_duet_in_rounds_is_the_round() {
     let few = compare_the_duet(&duet_of_rounds(&[1.0; 5]));
     assert_eq!((few.pairing, few.n_pairs), (Pairing::Slices, 60));
     assert!(found(&few).contains(&("too-few-rounds", Severity::Doubt)), "{:?}", few.findings);
+}
+
+#[test]
+fn a_round_of_which_a_side_does_not_count_is_left_out_as_a_whole() {
+    // The third round would be far off.
+    let duet = duet_of_rounds(&[1.0, 1.001, 0.5, 0.999, 1.0, 1.001, 0.999, 1.0]);
+    let mut data = pairs(8, 1.0);
+    let is_third = |run: &&mut RunData| run.record.spec.block == 3 && run.record.spec.case == 2;
+    data.runs.iter_mut().find(is_third).unwrap().record.state = RunState::Partial;
+    let comparison = compare_duet_with(&data, &duet);
+    assert_eq!(
+        (comparison.verdict(), comparison.pairing, comparison.n_pairs),
+        (Some(Verdict::Same), Pairing::Rounds, 7)
+    );
+    assert_eq!(comparison.figures[0].sample.pairs, [1, 2, 4, 5, 6, 7, 8]);
+    assert!(found(&comparison).contains(&("pairs-excluded", Severity::Note)), "{:?}", comparison.findings);
+    // Of six rounds, too few are left.
+    let few = compare_duet_with(&data, &duet_of_rounds(&[1.0; 6]));
+    assert_eq!((few.pairing, few.n_pairs), (Pairing::Slices, 60));
+    assert!(found(&few).contains(&("pairs-excluded", Severity::Void)), "{:?}", few.findings);
 }
 
 #[test]
