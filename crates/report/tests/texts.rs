@@ -115,6 +115,15 @@ fn the_page_says_everything_that_weighs() {
 }
 
 #[test]
+fn medians_without_a_law_are_not_drawn_a_second_time() {
+    for (clients, is_drawn) in [(vec![1, 8, 64], false), (vec![1, 2, 4, 8, 16, 32, 64], true)] {
+        let page = own_markup(&page(&synthetic::make(&Shape { clients, ..Shape::default() })));
+        assert_eq!(page.contains("data-chart=\"usl\""), is_drawn);
+        assert_eq!(page.contains("no law fitted"), !is_drawn);
+    }
+}
+
+#[test]
 fn long_series_are_thinned_for_the_page_only() {
     let made = synthetic::make(&Shape { clients: vec![8], window: (60, 7200), ..Shape::default() });
     let block = data_block(&page(&made));

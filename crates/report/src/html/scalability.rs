@@ -76,7 +76,7 @@ fn scaling_row(scaling: &Scaling) -> Vec<String> {
     row.iter().map(|cell| text(cell)).collect()
 }
 
-/// The fitted law: chart, table, and what it does not tell.
+/// The fitted law: chart and table, and what it does not tell.
 fn law(study: &Study) -> String {
     if study.scalability.iter().all(|one| one.points.len() < 2) {
         return String::new();
@@ -84,13 +84,19 @@ fn law(study: &Study) -> String {
     let heads = ["Factors", "λ, tps", "σ", "κ", "Peak, clients", "Peak, tps", "Explained", "Worst miss"];
     let rows: Vec<Vec<String>> =
         study.scalability.iter().filter_map(|one| Some(fit_row(one, one.fit.as_ref()?))).collect();
-    let parameters = if rows.is_empty() { String::new() } else { table("plain", &heads, &rows) };
     let remarks: String = study
         .scalability
         .iter()
         .flat_map(|one| one.remarks.iter().map(move |remark| (one, remark)))
         .map(|(one, remark)| format!("<li>{}: {}</li>", text(&others(one)), text(remark)))
         .collect();
+    let remarks = if remarks.is_empty() { remarks } else { format!("<ul class=\"quiet\">{remarks}</ul>\n") };
+    // Medians without a law are drawn above.
+    let fitted = if rows.is_empty() { String::new() } else { chart() + &table("plain", &heads, &rows) };
+    format!("{fitted}\n{remarks}")
+}
+
+fn chart() -> String {
     let note = "dots: medians; line: X(n) = λ n / (1 + σ (n − 1) + κ n (n − 1)), the universal scalability law; ring: its peak";
     let figure = Figure {
         id: "usl",
@@ -99,8 +105,7 @@ fn law(study: &Study) -> String {
         height: "tall",
         table: "",
     };
-    let remarks = if remarks.is_empty() { remarks } else { format!("<ul class=\"quiet\">{remarks}</ul>\n") };
-    format!("{}{parameters}\n{remarks}", figure.html())
+    figure.html()
 }
 
 fn fit_row(one: &Scalability, fit: &Fit) -> Vec<String> {
