@@ -12,6 +12,9 @@ use crate::stage::{StageKey, data_bytes, is_same_server, needs_restart};
 pub const AROUND_LOAD_S: f64 = 4.0;
 /// Seconds to stop a server, to put half a gigabyte of data back and to start it again, seen on the same machine.
 pub(crate) const START_S: f64 = 2.0;
+/// The data of which both were seen, bytes. What is written, put back and read again grows with it: studies with 1.9 and 2.9 GB
+/// took 21 and 39 s around each run.
+const SEEN_BYTES: f64 = 0.5e9;
 /// Bytes of data that are loaded, indexed and kept as a snapshot in a second, seen on the same machine.
 const LOADED_BYTES_PER_S: f64 = 50e6;
 /// Transactions per second, low, where a number of them ends the run.
@@ -56,7 +59,10 @@ impl Outlook {
         let loading: u64 = stages.iter().map(|case| data_bytes(&case.workload)).sum();
         let embedded = |case: &&Case| case.server.source.is_embedded();
         Outlook {
-            runs_s: runs.iter().map(|case| load_s(case) + AROUND_LOAD_S).sum::<f64>()
+            runs_s: runs
+                .iter()
+                .map(|case| load_s(case) + around_load_s(data_bytes(&case.workload) as f64))
+                .sum::<f64>()
                 + starts.n_all as f64 * START_S,
             repeats_s: repeats_s(plan),
             loading_s: loading as f64 / LOADED_BYTES_PER_S,
@@ -91,9 +97,15 @@ fn load_s(case: &Case) -> f64 {
     all.map_or(window_s, |all| window_s.min(all / COUNTED_TPS))
 }
 
+/// Seconds of a run besides its load and a server's start, with so many bytes of data.
+pub(crate) fn around_load_s(bytes: f64) -> f64 {
+    let more = (bytes / SEEN_BYTES - 1.0).max(0.0);
+    AROUND_LOAD_S + more * (AROUND_LOAD_S + START_S)
+}
+
 /// Every repeat that there may be, of the longest turns.
 fn repeats_s(plan: &Plan) -> f64 {
-    let of_run = |case: &Case| load_s(case) + AROUND_LOAD_S + START_S;
+    let of_run = |case: &Case| load_s(case) + around_load_s(data_bytes(&case.workload) as f64) + START_S;
     let of_turn = |turn: &Vec<RunSpec>| -> f64 {
         turn.iter().filter_map(|spec| plan.case(spec.case)).map(of_run).sum()
     };

@@ -10,7 +10,7 @@ use model::units::{Scale, Span};
 use super::{Limits, dataset_of, scale_units};
 use crate::design::{self, Combine};
 use crate::expand;
-use crate::outlook::{AROUND_LOAD_S, START_S};
+use crate::outlook::{START_S, around_load_s};
 
 /// Bytes loaded, indexed and kept as a snapshot in a second, on the machine of [`super::Speed`].
 const LOADED_BYTES_PER_S: f64 = 40e6;
@@ -29,18 +29,20 @@ pub(super) fn loaded_bytes_per_s(limits: &Limits) -> f64 {
 /// Seconds that the experiment takes, fetching and loading included.
 pub(super) fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
     let cases = cases(experiment);
-    let around_s = (AROUND_LOAD_S + START_S) / limits.speed.whole();
-    let runs_s: f64 = cases.iter().map(|case| case.load_s(&experiment.run, limits) + around_s).sum();
     let distinct = |keys: &[&str]| -> BTreeSet<Vec<String>> {
         cases.iter().map(|case| keys.iter().map(|key| case.text(key).to_string()).collect()).collect()
     };
     let unit = dataset_of(experiment).estimated_bytes(1).max(1) as f64;
     let most_clients = most_clients(experiment);
-    let bytes = |stage: &Vec<String>| {
-        let scale = stage.last().and_then(|text| text.parse().ok()).unwrap_or(Scale::Fit);
-        scale_units(scale, unit, most_clients, limits) * unit
+    let bytes =
+        |scale: &str| scale_units(scale.parse().unwrap_or(Scale::Fit), unit, most_clients, limits) * unit;
+    let run_s = |case: &Sketch| {
+        let around_s = around_load_s(bytes(case.text("workload.scale"))) + START_S;
+        case.load_s(&experiment.run, limits) + around_s / limits.speed.whole()
     };
-    let loaded: f64 = distinct(&STAGE).iter().map(bytes).sum();
+    let runs_s: f64 = cases.iter().map(run_s).sum();
+    let loaded: f64 =
+        distinct(&STAGE).iter().filter_map(|stage| stage.last()).map(|scale| bytes(scale)).sum();
     let n_servers = distinct(&SERVER).len() as f64;
     let is_missing = |server: &&Vec<String>| {
         // A release of a series that is there need not be the one that is asked for; most are.
