@@ -108,6 +108,9 @@ fn a_server_that_dies_is_noticed_with_its_ending() {
     assert!(ending.contains("SIGKILL"), "{ending}");
     let report = server.stop(StopMode::Fast).unwrap();
     assert!(!report.is_clean);
+    // It recovers, and gives back the shared memory that the killed one could not.
+    let report = Server::start(&cluster, &settings(&[])).unwrap().stop(StopMode::Fast).unwrap();
+    assert!(report.is_clean);
 }
 
 /// Not a test of its own: the process that the next test kills.
