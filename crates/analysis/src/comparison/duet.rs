@@ -4,7 +4,8 @@ use model::duet::{Duet, SlicePair};
 use stats::{Design, PAIRS_MIN};
 
 use super::{
-    Beside, CaseComparison, Figure, FigureComparison, Pairing, Pairs, Sample, Side, assemble, ratio, sample,
+    Beside, CaseComparison, Figure, FigureComparison, Pairing, Pairs, Sample, Samples, Side, assemble, ratio,
+    sample,
 };
 
 /// Compares B with A by the slices that each had; `margin` is a share ([`super::MARGIN`]).
@@ -52,13 +53,10 @@ pub fn compare_duet(a: Side, b: Side, duet: &Duet, margin: f64) -> CaseCompariso
 
 /// Without the rounds of which a side does not count: a round stands or falls as a whole, as a pair of runs does.
 fn counting(a: Side, b: Side, duet: &Duet) -> Duet {
-    let of_both: Vec<u32> = a
-        .counting()
-        .map(|run| run.block)
-        .filter(|block| b.counting().any(|run| run.block == *block))
-        .collect();
-    let pairs = duet.pairs.iter().filter(|pair| of_both.contains(&pair.round)).copied().collect();
-    Duet { pairs, ..duet.clone() }
+    let paired = Samples::paired(a, b);
+    let mut duet = duet.clone();
+    duet.pairs.retain(|pair| paired.a.iter().any(|run| run.block == pair.round));
+    duet
 }
 
 /// The Hodges-Lehmann centre of a round's pairs, which a slice that stood still hardly moves.
