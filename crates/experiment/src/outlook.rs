@@ -59,11 +59,7 @@ impl Outlook {
         let loading: u64 = stages.iter().map(|case| data_bytes(&case.workload)).sum();
         let embedded = |case: &&Case| case.server.source.is_embedded();
         Outlook {
-            runs_s: runs
-                .iter()
-                .map(|case| load_s(case) + around_load_s(data_bytes(&case.workload) as f64))
-                .sum::<f64>()
-                + starts.n_all as f64 * START_S,
+            runs_s: runs.iter().map(|case| run_s(case)).sum::<f64>() + starts.n_all as f64 * START_S,
             repeats_s: repeats_s(plan),
             loading_s: loading as f64 / LOADED_BYTES_PER_S,
             n_starts: starts.n_all,
@@ -97,6 +93,11 @@ fn load_s(case: &Case) -> f64 {
     all.map_or(window_s, |all| window_s.min(all / COUNTED_TPS))
 }
 
+/// Seconds of a run besides a server's start.
+fn run_s(case: &Case) -> f64 {
+    load_s(case) + around_load_s(data_bytes(&case.workload) as f64)
+}
+
 /// Seconds of a run besides its load and a server's start, with so many bytes of data.
 pub(crate) fn around_load_s(bytes: f64) -> f64 {
     let more = (bytes / SEEN_BYTES - 1.0).max(0.0);
@@ -105,7 +106,7 @@ pub(crate) fn around_load_s(bytes: f64) -> f64 {
 
 /// Every repeat that there may be, of the longest turns.
 fn repeats_s(plan: &Plan) -> f64 {
-    let of_run = |case: &Case| load_s(case) + around_load_s(data_bytes(&case.workload) as f64) + START_S;
+    let of_run = |case: &Case| run_s(case) + START_S;
     let of_turn = |turn: &Vec<RunSpec>| -> f64 {
         turn.iter().filter_map(|spec| plan.case(spec.case)).map(of_run).sum()
     };
