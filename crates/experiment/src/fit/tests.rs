@@ -108,19 +108,24 @@ fn levels_are_thinned_evenly_with_both_ends() {
 
 #[test]
 fn a_slow_machine_gets_a_smaller_experiment_that_takes_as_long() {
+    // A second of the measure takes 48 s over all runs, so that one budget would show its rounding: the mean of several.
+    let budgets_s = [800.0, 850.0, 900.0, 950.0, 1000.0];
     let fitted = |speed: Speed, fetched: Vec<String>| {
-        let mut experiment = study("versions");
-        let limits = Limits { speed, fetched, ..here() };
-        fit_without(&mut experiment, &limits, &[]);
-        assert!(estimated_s(&experiment, &limits) <= limits.budget_s);
-        (estimated_s(&experiment, &here()), experiment)
+        let of_budget = |budget_s: f64| {
+            let mut experiment = study("versions");
+            let limits = Limits { speed, fetched: fetched.clone(), budget_s, ..here() };
+            fit_without(&mut experiment, &limits, &[]);
+            assert!(estimated_s(&experiment, &limits) <= limits.budget_s);
+            estimated_s(&experiment, &here())
+        };
+        budgets_s.map(of_budget).iter().sum::<f64>() / budgets_s.len() as f64
     };
     let slow = Speed { processor: 0.4, device: 0.7 };
-    let (usual_s, _) = fitted(Speed::default(), here().fetched);
-    let (slow_s, _) = fitted(slow, here().fetched);
-    let (fetching_s, _) = fitted(Speed::default(), Vec::new());
+    let usual_s = fitted(Speed::default(), here().fetched);
+    let slow_s = fitted(slow, here().fetched);
+    let fetching_s = fitted(Speed::default(), Vec::new());
     assert!(slow_s < 0.8 * usual_s, "{slow_s} s of {usual_s} s");
-    assert!(fetching_s < usual_s - 40.0, "{fetching_s} s of {usual_s} s: four releases are fetched");
+    assert!(fetching_s < usual_s - 50.0, "{fetching_s} s of {usual_s} s: four releases are fetched");
 }
 
 #[test]
