@@ -4,6 +4,9 @@
 Starts a throw-away PostgreSQL with the binaries in --bindir (unix socket only), loads pgbench tables, and runs
 groups in random order: one run of pgbench and one of pgdyno with each poller, same clients, same protocol, same
 seconds. Prints medians and the median of the groups' ratios (pgdyno / pgbench), and of the server's own CPU time.
+Client CPU is what follows connecting: ours is read when it is ready, pgbench's is that of a run of one transaction for each
+client in the same group, taken off with its transactions. A disk that is busy with commits hides drivers from each other:
+with --set synchronous_commit=off the processors are what is shared.
 Needs python3 and PostgreSQL's server and pgbench.
 
     cargo build --release
@@ -72,17 +75,28 @@ def children_cpu():
     return usage.ru_utime + usage.ru_stime
 
 
-def pgbench(args, server, script, clients):
-    """tps, microseconds of client CPU per transaction (connecting included, as in pgdyno's figure)."""
+def call_pgbench(args, server, script, clients, *length):
+    """tps, number of transactions, and seconds of client CPU, connecting included."""
     select = ["-S"] if script == "select" else []
     command = [os.path.join(args.bindir, "pgbench"), "-h", server.dir, "-U", "postgres", "-n", "-M", "prepared",
-               "-c", str(clients), "-j", str(args.threads), "-T", str(args.seconds), *select, "postgres"]
+               "-c", str(clients), "-j", str(args.threads), *length, *select, "postgres"]
     before = children_cpu()
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     cpu = children_cpu() - before
     n = int(re.search(r"actually processed: (\d+)", done.stdout).group(1))
-    tps = float(re.search(r"tps = ([\d.]+)", done.stdout).group(1))
-    return {"tps": tps, "cpu_us": cpu * 1e6 / n, "n": n}
+    return float(re.search(r"tps = ([\d.]+)", done.stdout).group(1)), n, cpu
+
+
+def pgbench(args, server, script, clients, short):
+    """tps, and microseconds of client CPU per transaction beyond those of a `short` run: its transactions and CPU."""
+    tps, n, cpu = call_pgbench(args, server, script, clients, "-T", str(args.seconds))
+    n_short, cpu_short = short
+    return {"tps": tps, "cpu_us": (cpu - cpu_short) * 1e6 / (n - n_short), "n": n}
+
+
+def process_cpu(pid):
+    """CPU seconds of a process and its threads, ended ones included (clock_getcpuclockid)."""
+    return time.clock_gettime((~pid << 3) | 2)
 
 
 def tree_cpu(pid):
@@ -138,6 +152,7 @@ def pgdyno(args, server, script, clients, seed, poller):
     ready = json.loads(process.stdout.readline())
     if "ready" not in ready:
         raise SystemExit(ready)
+    connecting = process_cpu(process.pid)
     tell({"go": time.time_ns() + 20_000_000})
     measured = length_ns = 0
     for line in process.stdout:
@@ -149,7 +164,7 @@ def pgdyno(args, server, script, clients, seed, poller):
             done = value["done"]
     process.stdin.close()
     process.wait()
-    cpu = children_cpu() - before
+    cpu = children_cpu() - before - connecting
     by_client = done["measured_by_client"]
     jain = sum(by_client) ** 2 / (len(by_client) * max(1, sum(n * n for n in by_client)))
     n = done["counts"]["committed"]
@@ -172,7 +187,8 @@ def drivers(args):
 def compare(args, server, script, clients):
     groups = []
     for n in range(args.pairs):
-        sides = [("pgbench", lambda: pgbench(args, server, script, clients))]
+        short = call_pgbench(args, server, script, clients, "-t", "1")[1:]
+        sides = [("pgbench", lambda: pgbench(args, server, script, clients, short))]
         for name, drive in drivers(args).items():
             sides.append((name, lambda drive=drive: drive(args, server, script, clients, n + 1)))
         random.shuffle(sides)
