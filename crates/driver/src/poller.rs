@@ -153,11 +153,11 @@ impl Poller {
         }
     }
 
-    /// Waits until there is news or `until` is reached. [`Poller::next`] tells it.
+    /// Waits, from `now` on, until there is news or `until` is reached. [`Poller::next`] tells it.
     #[inline]
-    pub(crate) fn wait(&mut self, until: Nanos) -> io::Result<()> {
+    pub(crate) fn wait(&mut self, now: Nanos, until: Nanos) -> io::Result<()> {
         match self.busy_poll_ns {
-            0 => self.sleep(until),
+            0 => self.sleep(now, until),
             _ => self.wait_awake(until),
         }
     }
@@ -165,12 +165,12 @@ impl Poller {
     /// Waits without leaving the processor at first, and at last.
     fn wait_awake(&mut self, until: Nanos) -> io::Result<()> {
         // What is to be sent goes out with the first look.
-        self.sleep(0)?;
+        self.sleep(0, 0)?;
         let begun = clock::now();
         let (mut now, mut slept_ns) = (begun, 0);
         while now < until && !self.has_news()? {
             if now >= begun + self.busy_poll_ns && now + self.busy_poll_ns < until {
-                self.sleep(until - self.busy_poll_ns)?;
+                self.sleep(now, until - self.busy_poll_ns)?;
                 slept_ns += clock::now() - now;
             } else {
                 std::hint::spin_loop();
@@ -194,10 +194,10 @@ impl Poller {
     }
 
     #[inline]
-    fn sleep(&mut self, until: Nanos) -> io::Result<()> {
+    fn sleep(&mut self, now: Nanos, until: Nanos) -> io::Result<()> {
         match &mut self.way {
-            Way::Epoll(epoll) => epoll.wait(until),
-            Way::IoUring(uring) => uring.wait(until),
+            Way::Epoll(epoll) => epoll.wait(now, until),
+            Way::IoUring(uring) => uring.wait(now, until),
         }
     }
 

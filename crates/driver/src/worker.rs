@@ -191,15 +191,19 @@ impl<'a> Worker<'a> {
                 // Stopped while it was at work, not while it waited.
                 self.report(Report::Paused { at: turn_end, pause_ns: turn_ns });
             }
-            if let Err(error) = self.setup.poller.wait(until) {
+            if let Err(error) = self.setup.poller.wait(turn_end, until) {
                 return self.report(Report::Broken(error));
             }
             now = clock::now();
             self.notice_pause(turn_end, until, now);
             self.close_intervals(now);
+            let mut known = Some(now);
             while let Some(woken) = self.setup.poller.next() {
+                let moment = known.take();
                 match woken.signal {
-                    Signal::Input(piece) => self.take_in(woken.client, piece),
+                    Signal::Input(piece) => {
+                        self.take_in(woken.client, piece, moment.unwrap_or_else(clock::now))
+                    }
                     Signal::Ready { readable, closing } => self.serve(woken.client, readable, closing),
                     Signal::Ended(why) => self.lose(woken.client, clock::now(), &why.to_string()),
                 }
@@ -377,8 +381,7 @@ impl<'a> Worker<'a> {
 
     /// Input that the poller received.
     #[inline]
-    fn take_in(&mut self, index: usize, piece: Piece) {
-        let now = clock::now();
+    fn take_in(&mut self, index: usize, piece: Piece, now: Nanos) {
         self.close_intervals(now);
         let Setup { poller, clients, .. } = &mut self.setup;
         let received = clients[index].receive(poller.input(&piece), now);

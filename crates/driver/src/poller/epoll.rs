@@ -11,7 +11,7 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFl
 
 use super::{Signal, Woken};
 use crate::client::Client;
-use crate::clock::{self, Nanos};
+use crate::clock::Nanos;
 
 /// Waits for sockets with epoll, edge triggered, and for moments with a timer of nanosecond grain
 /// (epoll's own time-out has a grain of a millisecond, too coarse for an open loop).
@@ -96,11 +96,11 @@ impl Epoll {
         }
     }
 
-    /// Waits until a socket is ready or `until` is reached.
-    pub(super) fn wait(&mut self, until: Nanos) -> io::Result<()> {
+    /// Waits until a socket is ready or `until` is reached. The caller knows what time it is.
+    pub(super) fn wait(&mut self, now: Nanos, until: Nanos) -> io::Result<()> {
         self.ready.clear();
         self.n_told = 0;
-        let wait_ns = until.saturating_sub(clock::now());
+        let wait_ns = until.saturating_sub(now);
         let timeout = if wait_ns == 0 {
             Some(Duration::ZERO)
         } else if wait_ns < EXACT_WITHIN_NS {
@@ -126,7 +126,7 @@ impl Epoll {
     /// Whether there is news, without waiting for it.
     pub(super) fn has_news(&mut self) -> io::Result<bool> {
         if self.n_told == self.ready.len() {
-            self.wait(0)?;
+            self.wait(0, 0)?;
         }
         Ok(self.n_told < self.ready.len())
     }

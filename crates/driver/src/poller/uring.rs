@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
 use io_uring::squeue::{Entry, Flags};
-use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::types::{CancelBuilder, Fd, Fixed, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode};
 use nix::errno::Errno;
 use nix::libc;
@@ -16,7 +16,7 @@ use self::request::{Purpose, Slot, Tag, Watch};
 use super::buffers::{Buffers, GROUP, Piece};
 use super::{Signal, Woken};
 use crate::client::Client;
-use crate::clock::{self, Nanos, SECOND_NS};
+use crate::clock::{Nanos, SECOND_NS};
 
 /// One thread's ring.
 ///
@@ -57,6 +57,7 @@ impl Uring {
         if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_skip_cqe_on_success() {
             return Err(io::ErrorKind::Unsupported.into());
         }
+        ring.submitter().register_files_sparse(n_clients as u32)?;
         let n_buffers = n_clients.next_power_of_two().clamp(64, 4096) as u16;
         let buffers = Buffers::register(&ring.submitter(), n_buffers)?;
         Ok(Uring {
@@ -101,9 +102,27 @@ impl Uring {
     /// Watches another connection of a client.
     fn begin(&mut self, index: usize, fd: RawFd, watch: Watch) -> io::Result<()> {
         self.retire(index)?;
+        if watch == Watch::Receive {
+            self.keep_at_hand(index, fd)?;
+        }
         let slot = &mut self.slots[index];
         (slot.fd, slot.watch) = (fd, watch);
         self.arm(index)
+    }
+
+    /// Has the kernel keep a connection's file under the client's number, which spares a look into the process's table
+    /// of files with each message. It stays open until [`Uring::let_go`].
+    fn keep_at_hand(&mut self, index: usize, fd: RawFd) -> io::Result<()> {
+        self.ring.submitter().register_files_update(index as u32, &[fd])?;
+        self.slots[index].is_at_hand = true;
+        Ok(())
+    }
+
+    fn let_go(&mut self, index: usize) {
+        const NONE: RawFd = -1;
+        if std::mem::take(&mut self.slots[index].is_at_hand) {
+            self.ring.submitter().register_files_update(index as u32, &[NONE]).ok();
+        }
     }
 
     /// Ends every request for the connection. An error leaves a request behind whose news nobody heeds.
@@ -111,6 +130,7 @@ impl Uring {
         client.waits_to_write = false;
         let Some(link) = &client.link else {
             self.retire(index).ok();
+            self.let_go(index);
             return;
         };
         let fd = link.fd();
@@ -120,6 +140,7 @@ impl Uring {
         // The kernel must be done with the client's message, and with the socket, before they are used otherwise.
         self.submit().ok();
         self.ring.submitter().register_sync_cancel(None, CancelBuilder::fd(Fd(fd)).all()).ok();
+        self.let_go(index);
     }
 
     /// Ends the watch of what may have been closed already.
@@ -166,7 +187,7 @@ impl Uring {
         // A message of this size fits into a socket whose last message was answered, so that it is with the kernel
         // when the call returns; if it is not, the kernel waits for room and then sends the rest of it. The client
         // does not touch it before the answer, or before `forget`.
-        let send = opcode::Send::new(Fd(slot.fd), message.as_ptr(), message.len() as u32)
+        let send = opcode::Send::new(Fixed(index as u32), message.as_ptr(), message.len() as u32)
             .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
             .build()
             .flags(Flags::SKIP_SUCCESS);
@@ -191,9 +212,9 @@ impl Uring {
         self.push(room, Tag::new(Purpose::Room, index, slot.generation))
     }
 
-    /// Submits what is queued and waits for completions.
+    /// Submits what is queued and waits for completions. The caller knows what time it is.
     #[inline]
-    pub(super) fn wait(&mut self, until: Nanos) -> io::Result<()> {
+    pub(super) fn wait(&mut self, now: Nanos, until: Nanos) -> io::Result<()> {
         // What came while the queue was emptied in between is not told yet.
         self.found.drain(..self.n_told);
         self.n_told = 0;
@@ -202,7 +223,7 @@ impl Uring {
                 self.arm(index)?;
             }
         }
-        let wait_ns = if self.found.is_empty() { until.saturating_sub(clock::now()) } else { 0 };
+        let wait_ns = if self.found.is_empty() { until.saturating_sub(now) } else { 0 };
         tolerate(match wait_ns {
             0 => self.ring.submit(),
             _ => {
@@ -218,7 +239,7 @@ impl Uring {
     #[inline]
     pub(super) fn has_news(&mut self) -> io::Result<bool> {
         if self.n_told == self.found.len() && self.ring.submission().taskrun() {
-            self.wait(0)?;
+            self.wait(0, 0)?;
         }
         Ok(self.n_told < self.found.len())
     }

@@ -9,6 +9,8 @@ pub(super) struct Slot {
     pub(super) watch: Watch,
     /// The descriptor, while it is watched.
     pub(super) fd: RawFd,
+    /// The kernel keeps the file under the client's number.
+    pub(super) is_at_hand: bool,
     /// A poll for room is under way.
     pub(super) awaits_room: bool,
 }
