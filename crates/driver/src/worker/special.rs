@@ -12,7 +12,7 @@ use crate::client::State;
 use crate::clock::{self, Nanos};
 use crate::fetch::FetchError;
 use crate::shell::Shell;
-use crate::tally::SCRIPT;
+use crate::tally::{Kind, SCRIPT};
 use crate::words;
 
 /// How long the end of a shell command or of a second may stay unseen while the other is waited for.
@@ -63,9 +63,9 @@ impl Worker<'_> {
     /// Counts the statements of a pipeline that is over.
     pub(super) fn count_pipeline(&mut self, index: usize) {
         let client = &mut self.setup.clients[index];
-        let statements = &mut self.tally.scripts[client.script].statements;
+        let tally = &mut self.tally.scripts[client.script];
         for (statement, ns) in client.pipeline.answered() {
-            statements[statement].record(ns);
+            tally.note(Kind::Statement(statement as u32), ns);
         }
         client.pipeline.stop();
     }

@@ -7,6 +7,7 @@ use super::Worker;
 use crate::client::{Client, State};
 use crate::clock::{self, Nanos};
 use crate::log::{Entry, Outcome};
+use crate::tally::Kind;
 
 /// Transactions without any statement to send, before other clients get their turn.
 const TURN_MAX: usize = 256;
@@ -90,8 +91,8 @@ impl Worker<'_> {
         let tally = &mut self.tally.scripts[client.script];
         tally.counts.due += 1;
         tally.counts.started += 1;
-        if let Some(lag) = &mut tally.lag {
-            lag.record(now - due);
+        if tally.lag.is_some() {
+            tally.note(Kind::Lag, now - due);
             tally.lag_moments.record(now - due);
             self.n_taken += 1;
         }
@@ -281,7 +282,7 @@ impl Worker<'_> {
                 if client.pipeline.is_ending {
                     self.count_pipeline(index);
                 } else {
-                    tally.statements[client.statement].record(now - client.statement_sent);
+                    tally.note(Kind::Statement(client.statement as u32), now - client.statement_sent);
                 }
                 if self.setup.scripts.fetches && !self.store_rows(index, now) {
                     return;
@@ -315,9 +316,9 @@ impl Worker<'_> {
         let tally = &mut self.tally.scripts[client.script];
         let latency_ns = now - client.due;
         tally.counts.committed += 1;
-        tally.latency.record(latency_ns);
+        tally.note(Kind::Latency, latency_ns);
         tally.latency_moments.record(latency_ns);
-        tally.service.record(now - client.started);
+        tally.note(Kind::Service, now - client.started);
         client.machine.add_facts(&mut tally.facts);
         tally.counts.late += u64::from(latency_ns > self.late_ns);
         if now >= self.measure.0 && now < self.measure.1 {
