@@ -34,6 +34,10 @@ const LISTENER: Token = Token(usize::MAX);
 const TIMER: Token = Token(usize::MAX - 1);
 /// Connections at most: a bound, not a goal.
 const CONNECTIONS_MAX: usize = 20_000;
+/// Without sleeping, so many connections are read again and again, and epoll is asked once in so many rounds. More of
+/// them are left to epoll, which finds the one that has input faster.
+const READ_CONNECTIONS_MAX: usize = 8;
+const READ_ROUNDS: u32 = 64;
 /// A timer wakes a little late; the rest is spent looking at the clock.
 const SPIN_NS: u64 = 60_000;
 
@@ -127,8 +131,16 @@ impl Null {
     fn run(&mut self, stop: &AtomicBool) -> Result<()> {
         let mut events = Events::with_capacity(1024);
         let mut buffer = vec![0; 64 * 1024];
+        let mut n_rounds = 0_u32;
         while !stop.load(Ordering::Relaxed) {
             self.answer_due();
+            n_rounds = n_rounds.wrapping_add(1);
+            let is_few = (1..=READ_CONNECTIONS_MAX).contains(&self.peers.len());
+            if self.spin && is_few && !n_rounds.is_multiple_of(READ_ROUNDS) {
+                // The way that input takes stays in the processor's caches, and what is recorded is free of its lack.
+                (0..self.peers.len()).for_each(|peer| self.serve_peer(peer, &mut buffer));
+                continue;
+            }
             let timeout = self.arm_timer()?;
             match self.poll.poll(&mut events, Some(timeout)) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
