@@ -3,9 +3,9 @@
 
 ceiling      transactions per second and per core of the driver, by clients (one thread)
 memory       of the driver with many connections, and the time to make them
-error        recorded minus true latency at programmed service times; the median is what counts
-open loop    achieved rate against the asked one, and gaps between arrivals on the wire against an exponential
-             distribution (Kolmogorov-Smirnov, with the limit at 1 %)
+error        recorded minus true latency of each transaction at programmed service times; the median is what counts
+open loop    achieved rate against the asked one, and gaps between the moments when transactions were due, were sent, and
+             came to the look-alike, against an exponential distribution (Kolmogorov-Smirnov, with the limit at 1 %)
 arrivals     TPC-B-like on a real PostgreSQL at half of what the program reaches with 8 clients: gaps between the moments when
              transactions were due, and when they were sent, by pgdyno and by pgbench
 stall        the server is stopped for 1 s of 10: the 99th percentile of an open and of a closed loop
@@ -19,7 +19,7 @@ Needs python3; arrivals needs PostgreSQL's server and pgbench in --bindir.
 import argparse, base64, contextlib, glob, json, math, os, random, re, shutil, signal, statistics, struct, subprocess, sys
 import tempfile, threading, time, zlib
 
-from driver_vs_pgbench import ROOT, Server
+from driver_vs_pgbench import ROOT, AwakeCores, Server
 
 SELECT = "\\set aid random(1, 100000)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n"
 
@@ -46,13 +46,13 @@ class Null:
             time.sleep(0.01)
 
     def stop(self):
-        """Pairs of arrival and answer, nanoseconds."""
+        """Connection, arrival and answer of each statement, nanoseconds."""
         self.process.send_signal(signal.SIGINT)
         self.process.wait()
         with open(self.record, "rb") as file:
-            pairs = [(arrived, answered) for _, arrived, _, answered in struct.iter_unpack("<QQQQ", file.read())]
+            passages = [(n, arrived, answered) for n, arrived, _, answered in struct.iter_unpack("<QQQQ", file.read())]
         shutil.rmtree(self.dir)
-        return pairs
+        return passages
 
 
 class Histogram:
@@ -97,8 +97,8 @@ class Histogram:
         return 0
 
 
-def drive(args, null, clients, seconds, poller, pace="closed", ramp_up=0, during=None):
-    """Counts, latencies, CPU and memory of one load."""
+def drive(args, null, clients, seconds, poller, pace="closed", ramp_up=0, during=None, log=None):
+    """Counts, latencies, CPU and memory of one load; with `log`, each transaction in the file `log`.0."""
     load = {
         "format": 1, "target": {"host": null.dir, "port": "5431", "user": "postgres", "dbname": "postgres"},
         "scripts": [{"name": "select", "tag": "select", "weight": 1, "source": SELECT}],
@@ -106,6 +106,8 @@ def drive(args, null, clients, seconds, poller, pace="closed", ramp_up=0, during
         "window": {"ramp_up_s": ramp_up, "measure_s": seconds, "grace_s": 10}, "seed": 7, "poller": poller,
         "busy_poll_us": args.busy_poll,
     }
+    if log:
+        load["log"] = {"prefix": log, "sampling_rate": 1.0, "aggregate_interval_s": 0, "failures_detailed": False, "pid": 0}
     process = subprocess.Popen([args.pgdyno, "drive"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                preexec_fn=on_core(null.spins and 1))
     tell = lambda value: (process.stdin.write(json.dumps(value) + "\n"), process.stdin.flush())
@@ -138,29 +140,6 @@ def drive(args, null, clients, seconds, poller, pace="closed", ramp_up=0, during
             "memory_mb": usage.ru_maxrss / 1024, "connect_s": ready["ready"]["connect_ns"] / 1e9}
 
 
-class AwakeCores:
-    """A process of the idle class on each core. It yields to everything, but keeps a virtual machine from giving the
-    core away: waking one up again takes 30 to 60 us, which would be measured instead of the driver."""
-
-    def __enter__(self):
-        self.pids = []
-        for core in sorted(os.sched_getaffinity(0)):
-            pid = os.fork()
-            if pid == 0:
-                os.sched_setaffinity(0, {core})
-                os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-                parent = os.getppid()
-                while os.getppid() == parent:
-                    sum(range(10_000))
-                os._exit(0)
-            self.pids.append(pid)
-
-    def __exit__(self, *_):
-        for pid in self.pids:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-
-
 def ceiling(args, poller):
     for clients in (1, 8, 64, 512, 5000):
         null = Null(args)
@@ -175,19 +154,55 @@ def ceiling(args, poller):
               f"{result['connect_s']:.2f} s", flush=True)
 
 
+def wall_clock_ns():
+    """Wall clock minus monotonic clock, from the reading of several that took least time."""
+    readings = []
+    for _ in range(50):
+        before, wall, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+        readings.append((after - before, wall - (before + after) // 2))
+    return min(readings)[1]
+
+
+def spans(path):
+    """Begin and end of each client's transactions as the driver logged them, nanoseconds of the monotonic clock."""
+    offset, by_client = wall_clock_ns(), {}
+    for line in open(path):
+        client, _, latency_us, _, s, us = (int(field) for field in line.split())
+        # Whole microseconds were logged: on the average half of one is missing from the end.
+        end = s * 1_000_000_000 + us * 1000 + 500 - offset
+        by_client.setdefault(client, []).append((end - latency_us * 1000, end))
+    return by_client
+
+
+def meet(spans, passages):
+    """Of each transaction in order: until its statement had arrived, and after its answer had gone, nanoseconds."""
+    by_connection = {}
+    for connection, arrived, answered in passages:
+        by_connection.setdefault(connection, []).append((arrived, answered))
+    for mine in spans.values():
+        # A client's connection is the one whose statements arrived when the client sent some.
+        apart = lambda theirs: sum(abs(a[0] - b[0]) for a, b in zip(mine[:50], theirs))
+        for (begin, end), (arrived, answered) in zip(mine, min(by_connection.values(), key=apart)):
+            yield arrived - begin, end - answered
+
+
 def error(args, poller):
     for service in ("50us", "200us", "1ms", "5ms", "50ms"):
         for clients in (1, 4):
             null = Null(args, service, spin=True)
+            log = tempfile.mkdtemp(prefix="pgdyno-bench-")
             try:
-                result = drive(args, null, clients, max(args.seconds, 5), poller)
+                drive(args, null, clients, max(args.seconds, 5), poller, log=os.path.join(log, "log"))
+                logged = spans(os.path.join(log, "log.0"))
             finally:
-                pairs = null.stop()
-            true = sorted(answered - arrived for arrived, answered in pairs)
-            quantile = lambda q: true[min(len(true) - 1, int(q * len(true)))]
-            errors = [(result["latency"].quantile(q) - quantile(q)) / 1e3 for q in (0.5, 0.99)]
-            print(f"error    {poller:<8} service {service:>5}, {clients} client(s): median {errors[0]:+6.1f} us "
-                  f"(true {quantile(0.5) / 1e3:.1f} us), 99th percentile {errors[1]:+7.1f} us, n {len(true)}", flush=True)
+                passages = null.stop()
+                shutil.rmtree(log)
+            parts = [(before / 1e3, after / 1e3) for before, after in meet(logged, passages)]
+            errors = sorted(before + after for before, after in parts)
+            before, after = (statistics.median(part) for part in zip(*parts))
+            print(f"error    {poller:<8} service {service:>5}, {clients} client(s): median {statistics.median(errors):+6.1f} us "
+                  f"({before:+.1f} until the statement had arrived, {after:+.1f} after the answer had gone), 99th percentile "
+                  f"{errors[int(0.99 * len(errors))]:+7.1f} us, n {len(errors)}", flush=True)
 
 
 def distance(gaps):
@@ -195,6 +210,22 @@ def distance(gaps):
     gaps, mean, n = sorted(gaps), statistics.fmean(gaps), len(gaps)
     furthest = max(abs(1 - math.exp(-gap / mean) - (i + 0.5) / n) for i, gap in enumerate(gaps))
     return f"KS distance {furthest:.4f}, limit {1.63 / math.sqrt(n):.4f} (n {n})"
+
+
+def logged(prefix):
+    """When each transaction of an open loop's log was due, and when it was sent, microseconds."""
+    due, sent = [], []
+    for path in glob.glob(prefix + ".*"):
+        for line in open(path):
+            _, _, latency, _, end_s, end_us, lag = (int(field) for field in line.split())
+            due.append(end_s * 1_000_000 + end_us - latency)
+            sent.append(due[-1] + lag)
+    return {"due": sorted(due), "sent": sorted(sent)}
+
+
+def logged_distance(moments):
+    """Whole microseconds were logged: what they cut off is put back by lot."""
+    return distance([max(b - a + random.uniform(-0.5, 0.5), 0) for a, b in zip(moments, moments[1:])])
 
 
 def open_loop(args, poller):
@@ -206,29 +237,25 @@ def open_loop(args, poller):
     rate = round(min(capacity / 2, args.rate), -2)
     for pace in (f"constant {rate:.0f}/s", f"{rate:.0f}/s"):
         null = Null(args, spin=True)
+        log = tempfile.mkdtemp(prefix="pgdyno-bench-")
         try:
-            result = drive(args, null, 64, args.open_seconds, poller, pace)
+            result = drive(args, null, 64, args.open_seconds, poller, pace, log=os.path.join(log, "log"))
+            moments = logged(os.path.join(log, "log"))
         finally:
-            pairs = null.stop()
+            passages = null.stop()
+            shutil.rmtree(log)
         counts = result["counts"]
         achieved = result["done"]["counts"]["committed"] / args.open_seconds
         # What was due differs from the rate by chance when gaps are exponential.
         due = counts["due"] / args.open_seconds
-        came = sorted(arrived for arrived, _ in pairs)
-        verdict = distance([b - a for a, b in zip(came, came[1:])]) if "constant" not in pace else ""
         print(f"open     {poller:<8} {pace:>16}: due {due:.1f}/s ({100 * (due / rate - 1):+.3f} % of asked), achieved "
-              f"{achieved:.1f}/s ({100 * (achieved / due - 1):+.3f} % of due) {verdict}", flush=True)
-
-
-def logged(prefix):
-    """When each transaction of pgbench's log was due, and when it was sent, microseconds."""
-    due, sent = [], []
-    for path in glob.glob(prefix + ".*"):
-        for line in open(path):
-            _, _, latency, _, end_s, end_us, lag = (int(field) for field in line.split())
-            due.append(end_s * 1_000_000 + end_us - latency)
-            sent.append(due[-1] + lag)
-    return {"due": sorted(due), "sent": sorted(sent)}
+              f"{achieved:.1f}/s ({100 * (achieved / due - 1):+.3f} % of due)", flush=True)
+        if "constant" in pace:
+            continue
+        came = sorted(arrived for _, arrived, _ in passages)
+        for what, text in [(what, logged_distance(moments[what])) for what in ("due", "sent")] + [
+                ("came", distance([b - a for a, b in zip(came, came[1:])]))]:
+            print(f"open     {poller:<8} {pace:>16}, {what}: {text}", flush=True)
 
 
 def arrivals(args, poller):
@@ -248,9 +275,7 @@ def arrivals(args, poller):
             call(program, "-n", "-M", "prepared", "-c", "64", "-T", str(args.open_seconds), "-R", str(rate), "-l",
                  "--log-prefix", prefix)
             for what, moments in logged(prefix).items():
-                # Whole microseconds were logged: what they cut off is put back by lot.
-                gaps = [max(b - a + random.uniform(-0.5, 0.5), 0) for a, b in zip(moments, moments[1:])]
-                print(f"arrivals {poller:<8} {name:<7} {rate:>5.0f}/s, {what:<4}: {distance(gaps)}", flush=True)
+                print(f"arrivals {poller:<8} {name:<7} {rate:>5.0f}/s, {what:<4}: {logged_distance(moments)}", flush=True)
     finally:
         server.stop()
 

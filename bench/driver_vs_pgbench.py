@@ -6,14 +6,15 @@ groups in random order: one run of pgbench and one of pgdyno with each poller, s
 seconds. Prints medians and the median of the groups' ratios (pgdyno / pgbench), and of the server's own CPU time.
 Client CPU is what follows connecting: ours is read when it is ready, pgbench's is that of a run of one transaction for each
 client in the same group, taken off with its transactions. A disk that is busy with commits hides drivers from each other:
-with --set synchronous_commit=off the processors are what is shared.
+with --set synchronous_commit=off the processors are what is shared. With one client the cost of a wake-up depends on whether
+cores sleep meanwhile, by as much as a half: --awake keeps them from it.
 Needs python3 and PostgreSQL's server and pgbench.
 
     cargo build --release
     bench/driver_vs_pgbench.py --clients 1,8,64 --pairs 7 --seconds 5
 """
 
-import argparse, functools, json, math, os, pwd, random, re, resource, shutil, signal, statistics, subprocess, sys, tempfile, time
+import argparse, contextlib, functools, json, math, os, pwd, random, re, resource, shutil, signal, statistics, subprocess, sys, tempfile, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BARE = os.path.join(ROOT, "target/release/examples/bare_loop")
@@ -68,6 +69,29 @@ class Server:
         self.process.send_signal(signal.SIGINT)
         self.process.wait()
         shutil.rmtree(self.dir)
+
+
+class AwakeCores:
+    """A process of the idle class on each core. It yields to everything, but keeps a virtual machine from giving the
+    core away: waking one up again takes 30 to 60 us, which would be measured instead of the driver."""
+
+    def __enter__(self):
+        self.pids = []
+        for core in sorted(os.sched_getaffinity(0)):
+            pid = os.fork()
+            if pid == 0:
+                os.sched_setaffinity(0, {core})
+                os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+                parent = os.getppid()
+                while os.getppid() == parent:
+                    sum(range(10_000))
+                os._exit(0)
+            self.pids.append(pid)
+
+    def __exit__(self, *_):
+        for pid in self.pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
 
 def children_cpu():
@@ -214,6 +238,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--scale", type=int, default=20)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--awake", action="store_true", help="keep cores from sleeping while both programs wait")
     parser.add_argument("--set", action="append", default=[], help="server setting, name=value")
     args = parser.parse_args()
     settings = ["shared_buffers=1GB", "max_connections=1000", "max_wal_size=8GB", *args.set]
@@ -227,7 +252,8 @@ def main():
         print("script clients poller   |  pgbench   pgdyno  ratio |  pgbench   pgdyno  ratio |  pgbench   pgdyno  ratio |  pgbench   pgdyno  ratio |         | Jain")
         for script in args.scripts.split(","):
             for clients in args.clients.split(","):
-                compare(args, server, script, int(clients))
+                with AwakeCores() if args.awake else contextlib.nullcontext():
+                    compare(args, server, script, int(clients))
     finally:
         server.stop()
 
