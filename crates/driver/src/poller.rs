@@ -228,3 +228,18 @@ impl Poller {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_without_clients_waits_as_the_others_do() {
+        let names = |n_clients: &[usize]| {
+            let pollers = Poller::for_threads(PollerChoice::Auto, 0, n_clients).unwrap();
+            pollers.iter().map(Poller::name).collect::<Vec<_>>()
+        };
+        let kind = names(&[1])[0];
+        assert_eq!(names(&[2, 1, 0]), [kind; 3]);
+    }
+}

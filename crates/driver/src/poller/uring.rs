@@ -57,7 +57,8 @@ impl Uring {
         if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_skip_cqe_on_success() {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        ring.submitter().register_files_sparse(n_clients as u32)?;
+        // A thread may have no client, but a table has a row.
+        ring.submitter().register_files_sparse(n_clients.max(1) as u32)?;
         let n_buffers = n_clients.next_power_of_two().clamp(64, 4096) as u16;
         let buffers = Buffers::register(&ring.submitter(), n_buffers)?;
         Ok(Uring {
