@@ -115,6 +115,8 @@ def pgbench(args, server, script, clients, short):
     """tps, and microseconds of client CPU per transaction beyond those of a `short` run: its transactions and CPU."""
     tps, n, cpu = call_pgbench(args, server, script, clients, "-T", str(args.seconds))
     n_short, cpu_short = short
+    if n <= n_short:
+        raise SystemExit(f"in {args.seconds} s pgbench got no further than connecting {clients} clients: use longer runs (--seconds)")
     return {"tps": tps, "cpu_us": (cpu - cpu_short) * 1e6 / (n - n_short), "n": n}
 
 
