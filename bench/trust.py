@@ -85,6 +85,8 @@ def series(args, place, mode, name, n, burns, true):
         change = lambda ratio: f"{100 * (ratio - 1):+.2f}"
         print(f"{mode:<6} {name} {i + 1:>2}: {change(result['ratio'])} % ({change(result['low'])} to {change(result['high'])}), "
               f"{result['verdict']}", flush=True)
+    if n == 0:
+        return f"{mode:<6} {name}: not asked for"
     if not results:
         return f"{mode:<6} {name}: {n} comparisons, none with a verdict"
     verdicts = [result["verdict"] for result in results]
