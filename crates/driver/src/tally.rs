@@ -31,6 +31,7 @@ pub(crate) struct ScriptTally {
     pub(crate) commands: Vec<CommandTally>,
     /// What the committed transactions were like, in the order of the program's facts.
     pub(crate) facts: Vec<u64>,
+    /// Times that are not counted yet, see [`ScriptTally::note`].
     noted: Vec<(Kind, u64)>,
 }
 
