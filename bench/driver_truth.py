@@ -37,7 +37,7 @@ class Null:
 
     def __init__(self, args, service="0", spin=False):
         self.dir = tempfile.mkdtemp(prefix="pgdyno-bench-")
-        self.record = os.path.join(self.dir, "record")
+        self.record, self.log = os.path.join(self.dir, "record"), os.path.join(self.dir, "log")
         command = [args.pgdyno, "null", "--socket-dir", self.dir, "--service", service, "--record", self.record]
         command += ["--spin"] if spin else []
         self.spins = spin
@@ -97,8 +97,8 @@ class Histogram:
         return 0
 
 
-def drive(args, null, clients, seconds, poller, pace="closed", ramp_up=0, during=None, log=None):
-    """Counts, latencies, CPU and memory of one load; with `log`, each transaction in the file `log`.0."""
+def drive(args, null, clients, seconds, poller, pace="closed", ramp_up=0, during=None, log=False):
+    """Counts, latencies, CPU and memory of one load; with `log`, each transaction in a log that ends with the look-alike."""
     load = {
         "format": 1, "target": {"host": null.dir, "port": "5431", "user": "postgres", "dbname": "postgres"},
         "scripts": [{"name": "select", "tag": "select", "weight": 1, "source": SELECT}],
@@ -107,7 +107,7 @@ def drive(args, null, clients, seconds, poller, pace="closed", ramp_up=0, during
         "busy_poll_us": args.busy_poll,
     }
     if log:
-        load["log"] = {"prefix": log, "sampling_rate": 1.0, "aggregate_interval_s": 0, "failures_detailed": False, "pid": 0}
+        load["log"] = {"prefix": null.log, "sampling_rate": 1.0, "aggregate_interval_s": 0, "failures_detailed": False, "pid": 0}
     process = subprocess.Popen([args.pgdyno, "drive"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                preexec_fn=on_core(null.spins and 1))
     tell = lambda value: (process.stdin.write(json.dumps(value) + "\n"), process.stdin.flush())
@@ -163,11 +163,17 @@ def wall_clock_ns():
     return min(readings)[1]
 
 
-def spans(path):
+def log_lines(prefix):
+    """The numbers of each line of pgbench's log: client, transaction, latency, script, end in s and us, and perhaps lag."""
+    for path in glob.glob(prefix + ".*"):
+        for line in open(path):
+            yield [int(field) for field in line.split()]
+
+
+def spans(prefix):
     """Begin and end of each client's transactions as the driver logged them, nanoseconds of the monotonic clock."""
     offset, by_client = wall_clock_ns(), {}
-    for line in open(path):
-        client, _, latency_us, _, s, us = (int(field) for field in line.split())
+    for client, _, latency_us, _, s, us in log_lines(prefix):
         # Whole microseconds were logged: on the average half of one is missing from the end.
         end = s * 1_000_000_000 + us * 1000 + 500 - offset
         by_client.setdefault(client, []).append((end - latency_us * 1000, end))
@@ -190,14 +196,12 @@ def error(args, poller):
     for service in ("50us", "200us", "1ms", "5ms", "50ms"):
         for clients in (1, 4):
             null = Null(args, service, spin=True)
-            log = tempfile.mkdtemp(prefix="pgdyno-bench-")
             try:
-                drive(args, null, clients, max(args.seconds, 5), poller, log=os.path.join(log, "log"))
-                logged = spans(os.path.join(log, "log.0"))
+                drive(args, null, clients, max(args.seconds, 5), poller, log=True)
+                by_client = spans(null.log)
             finally:
                 passages = null.stop()
-                shutil.rmtree(log)
-            parts = [(before / 1e3, after / 1e3) for before, after in meet(logged, passages)]
+            parts = [(before / 1e3, after / 1e3) for before, after in meet(by_client, passages)]
             errors = sorted(before + after for before, after in parts)
             before, after = (statistics.median(part) for part in zip(*parts))
             print(f"error    {poller:<8} service {service:>5}, {clients} client(s): median {statistics.median(errors):+6.1f} us "
@@ -215,11 +219,9 @@ def distance(gaps):
 def logged(prefix):
     """When each transaction of an open loop's log was due, and when it was sent, microseconds."""
     due, sent = [], []
-    for path in glob.glob(prefix + ".*"):
-        for line in open(path):
-            _, _, latency, _, end_s, end_us, lag = (int(field) for field in line.split())
-            due.append(end_s * 1_000_000 + end_us - latency)
-            sent.append(due[-1] + lag)
+    for _, _, latency, _, end_s, end_us, lag in log_lines(prefix):
+        due.append(end_s * 1_000_000 + end_us - latency)
+        sent.append(due[-1] + lag)
     return {"due": sorted(due), "sent": sorted(sent)}
 
 
@@ -237,13 +239,11 @@ def open_loop(args, poller):
     rate = round(min(capacity / 2, args.rate), -2)
     for pace in (f"constant {rate:.0f}/s", f"{rate:.0f}/s"):
         null = Null(args, spin=True)
-        log = tempfile.mkdtemp(prefix="pgdyno-bench-")
         try:
-            result = drive(args, null, 64, args.open_seconds, poller, pace, log=os.path.join(log, "log"))
-            moments = logged(os.path.join(log, "log"))
+            result = drive(args, null, 64, args.open_seconds, poller, pace, log=True)
+            moments = logged(null.log)
         finally:
             passages = null.stop()
-            shutil.rmtree(log)
         counts = result["counts"]
         achieved = result["done"]["counts"]["committed"] / args.open_seconds
         # What was due differs from the rate by chance when gaps are exponential.
@@ -253,8 +253,9 @@ def open_loop(args, poller):
         if "constant" in pace:
             continue
         came = sorted(arrived for _, arrived, _ in passages)
-        for what, text in [(what, logged_distance(moments[what])) for what in ("due", "sent")] + [
-                ("came", distance([b - a for a, b in zip(came, came[1:])]))]:
+        distances = {what: logged_distance(at) for what, at in moments.items()}
+        distances["came"] = distance([b - a for a, b in zip(came, came[1:])])
+        for what, text in distances.items():
             print(f"open     {poller:<8} {pace:>16}, {what}: {text}", flush=True)
 
 
