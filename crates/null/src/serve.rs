@@ -226,7 +226,9 @@ impl Null {
             match peer.stream.read(buffer) {
                 Ok(0) => return self.close(index),
                 Ok(n) => {
-                    if !self.hear(index, &buffer[..n]) {
+                    // The clock costs time, which only a record is worth.
+                    let came = if self.record.is_some() { now() } else { 0 };
+                    if !self.hear(index, &buffer[..n], came) {
                         return self.close(index);
                     }
                     if n < buffer.len() {
@@ -241,13 +243,13 @@ impl Null {
         self.flush(index);
     }
 
-    /// Takes in a piece of input; says whether the connection goes on.
-    fn hear(&mut self, index: usize, input: &[u8]) -> bool {
+    /// Takes in a piece of input that came at `came`; says whether the connection goes on.
+    fn hear(&mut self, index: usize, input: &[u8], came: u64) -> bool {
         let Some(Some(peer)) = self.peers.get_mut(index) else { return false };
         let begun = peer.outgoing.len();
         let heard = peer.session.hear(input, &mut peer.outgoing);
         if self.record.is_some() && heard.n_statements > 0 {
-            peer.arrived = Some(now());
+            peer.arrived = Some(came);
         }
         let service_ns: u64 = (0..heard.n_statements).map(|_| self.service.draw(&mut self.prng)).sum();
         if service_ns > 0 {
@@ -261,7 +263,6 @@ impl Null {
 
     fn flush(&mut self, index: usize) {
         let Some(Some(peer)) = self.peers.get_mut(index) else { return };
-        // The clock costs time, which only a record is worth.
         let leaving = if self.record.is_some() { now() } else { 0 };
         while !peer.outgoing.is_empty() {
             match peer.stream.write(&peer.outgoing) {
