@@ -19,6 +19,7 @@ mod pipeline;
 mod poller;
 mod process;
 mod rate;
+mod rehearsal;
 mod report;
 mod schedule;
 mod script;

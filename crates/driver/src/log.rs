@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Write};
 
 use model::interval::Moments;
-use model::load::{LoadSpec, OnError};
+use model::load::{LoadSpec, OnError, TransactionLog};
 use workload::Prng;
 
 /// Bytes kept before they are written, also without a second being over.
@@ -75,9 +75,21 @@ impl Log {
             0 => format!("{}.{pid}", spec.prefix),
             _ => format!("{}.{pid}.{thread}", spec.prefix),
         };
+        Log::open(path, load, spec, sample).map(Some)
+    }
+
+    /// What is written for the transactions of a rehearsal, and kept by nobody.
+    pub(crate) fn rehearsed(load: &LoadSpec, sample: Prng) -> Result<Option<Log>, String> {
+        let Some(spec) = load.log.as_ref().filter(|spec| spec.aggregate_interval_s == 0) else {
+            return Ok(None);
+        };
+        Log::open("/dev/null".to_string(), load, spec, sample).map(Some)
+    }
+
+    fn open(path: String, load: &LoadSpec, spec: &TransactionLog, sample: Prng) -> Result<Log, String> {
         let file = File::create(&path).map_err(|e| format!("could not open logfile \"{path}\": {e}"))?;
         let interval_us = u64::from(spec.aggregate_interval_s) * SECOND_US;
-        Ok(Some(Log {
+        Ok(Log {
             path,
             file,
             buffer: Vec::with_capacity(BUFFER_BYTES + 1024),
@@ -91,7 +103,7 @@ impl Log {
                 has_other: load.on_error == OnError::Continue,
             },
             error: None,
-        }))
+        })
     }
 
     /// The load begins; the first aggregate begins with that whole second.

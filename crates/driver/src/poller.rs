@@ -153,17 +153,23 @@ impl Poller {
         }
     }
 
-    /// Waits, from `now` on, until there is news or `until` is reached. [`Poller::next`] tells it.
+    /// Waits, from `now` on, until there is news or `until` is reached. [`Poller::next`] tells it. While it is awake
+    /// without news, `meanwhile` is called again and again, with the time; it says whether it did something.
     #[inline]
-    pub(crate) fn wait(&mut self, now: Nanos, until: Nanos) -> io::Result<()> {
+    pub(crate) fn wait(
+        &mut self,
+        now: Nanos,
+        until: Nanos,
+        meanwhile: impl FnMut(Nanos) -> bool,
+    ) -> io::Result<()> {
         match self.busy_poll_ns {
             0 => self.sleep(now, until),
-            _ => self.wait_awake(until),
+            _ => self.wait_awake(until, meanwhile),
         }
     }
 
     /// Waits without leaving the processor at first, and at last.
-    fn wait_awake(&mut self, until: Nanos) -> io::Result<()> {
+    fn wait_awake(&mut self, until: Nanos, mut meanwhile: impl FnMut(Nanos) -> bool) -> io::Result<()> {
         // What is to be sent goes out with the first look.
         self.sleep(0, 0)?;
         let begun = clock::now();
@@ -173,6 +179,9 @@ impl Poller {
                 self.sleep(now, until - self.busy_poll_ns)?;
                 slept_ns += clock::now() - now;
             } else {
+                if meanwhile(now) {
+                    self.keep_at_hand();
+                }
                 std::hint::spin_loop();
             }
             now = clock::now();
@@ -191,6 +200,20 @@ impl Poller {
             Way::Epoll(epoll) => epoll.has_news(),
             Way::IoUring(uring) => uring.has_news(),
         }
+    }
+
+    /// Has the kernel look at what a wait needs, so that it is in the processor's caches.
+    fn keep_at_hand(&mut self) {
+        match &mut self.way {
+            // Looking for news does.
+            Way::Epoll(_) => {}
+            Way::IoUring(uring) => uring.do_nothing(),
+        }
+    }
+
+    /// Finds what there is, without waiting.
+    pub(crate) fn look(&mut self) -> io::Result<()> {
+        self.sleep(0, 0)
     }
 
     #[inline]

@@ -20,6 +20,7 @@ use crate::frame::Frame;
 use crate::log::Log;
 use crate::poller::Poller;
 use crate::rate::Rate;
+use crate::rehearsal::{Rehearsal, Stage};
 use crate::report::Report;
 use crate::schedule::{Schedule, Share};
 use crate::script::Scripts;
@@ -136,7 +137,7 @@ fn listen(input: impl BufRead + Send + 'static) -> Receiver<DriveCommand> {
 /// What all threads of the load share.
 pub(crate) struct Control<'a> {
     pub(crate) load: &'a LoadSpec,
-    conninfo: Arc<Conninfo>,
+    pub(crate) conninfo: Arc<Conninfo>,
     pub(crate) scripts: &'a Scripts,
     pub(crate) wall: WallClock,
 }
@@ -213,6 +214,11 @@ impl Control<'_> {
         (seeds, defines)
     }
 
+    /// The variables of all clients.
+    pub(crate) fn defines(&self) -> BTreeMap<String, String> {
+        self.seeds(1, 1).1
+    }
+
     /// What the connections of the beginning know: all statements, unless each is parsed when it first runs.
     fn parsed_beforehand(&self) -> Option<Parsed> {
         if self.scripts.parses_late() { self.scripts.nothing_parsed() } else { None }
@@ -230,7 +236,9 @@ impl Control<'_> {
         let stop = AtomicU8::new(stop::NOT);
         let rate = Rate::default();
         let frame = Frame::new(self.load.window, go);
-        let place = Place { n_threads: shares.len(), go, frame: &frame, stop: &stop, rate: &rate };
+        let stage = Stage::new(self.load, self.scripts);
+        let stage = stage.as_ref();
+        let place = Place { n_threads: shares.len(), go, frame: &frame, stop: &stop, rate: &rate, stage };
         let mut recycle = Vec::new();
         let mut workers = Vec::new();
         for (thread, share) in shares.into_iter().enumerate() {
@@ -270,7 +278,8 @@ impl Control<'_> {
             n_facts: self.scripts.facts().iter().map(|names| names.len()).collect(),
             is_open_loop: self.load.pace.is_open(),
         };
-        Ok(Worker::new(Setup {
+        let rehearsal = place.stage.map(|stage| Rehearsal::new(self, stage, shape.clone())).transpose()?;
+        let worker = Worker::new(Setup {
             thread,
             load: self.load,
             scripts: self.scripts,
@@ -297,7 +306,8 @@ impl Control<'_> {
             rate: place.rate,
             reports,
             spare,
-        }))
+        });
+        Ok(worker.with_rehearsal(rehearsal))
     }
 }
 
@@ -308,6 +318,7 @@ struct Place<'a> {
     frame: &'a Frame,
     stop: &'a AtomicU8,
     rate: &'a Rate,
+    stage: Option<&'a Stage>,
 }
 
 /// Cancels statements from a thread of its own: a server that hangs must not hold up the others.

@@ -27,6 +27,7 @@ use crate::log::{Log, Outcome};
 use crate::notices::Budget;
 use crate::poller::{Piece, Poller, Signal};
 use crate::rate::Rate;
+use crate::rehearsal::Rehearsal;
 use crate::report::{Connects, Report};
 use crate::schedule::{Schedule, Share};
 use crate::script::Scripts;
@@ -69,6 +70,8 @@ pub(crate) struct Setup<'a> {
 /// A worker at work.
 pub(crate) struct Worker<'a> {
     setup: Setup<'a>,
+    /// What the thread does while it is awake without news.
+    rehearsal: Option<Box<Rehearsal<'a>>>,
     tally: Tally,
     /// Walks the schedule's slots as they become due, whoever takes them when.
     due_counter: Option<Schedule>,
@@ -123,6 +126,7 @@ impl<'a> Worker<'a> {
         let second = |s: u32| setup.go + u64::from(s) * SECOND_NS;
         let seen = setup.frame.seen();
         Worker {
+            rehearsal: None,
             tally: Tally::new(&setup.shape),
             due_counter: setup.schedule.clone(),
             backlog: 0,
@@ -171,15 +175,7 @@ impl<'a> Worker<'a> {
             log.begin(self.setup.wall.unix(now) / 1000);
         }
         loop {
-            let stop = self.setup.stop.load(Ordering::Relaxed);
-            if stop > self.stopped {
-                self.stop_at(now, stop);
-            }
-            self.follow_frame();
-            self.follow_rate(now);
-            self.begin_due(now);
-            self.wake_sleepers(now);
-            self.tend_connections(now);
+            self.attend(now);
             if self.is_over(now) {
                 break;
             }
@@ -191,31 +187,70 @@ impl<'a> Worker<'a> {
                 // Stopped while it was at work, not while it waited.
                 self.report(Report::Paused { at: turn_end, pause_ns: turn_ns });
             }
-            if let Err(error) = self.setup.poller.wait(turn_end, until) {
+            if let Err(error) = self.wait(turn_end, until) {
                 return self.report(Report::Broken(error));
             }
             now = clock::now();
             self.notice_pause(turn_end, until, now);
             self.close_intervals(now);
-            let mut known = Some(now);
-            while let Some(woken) = self.setup.poller.next() {
-                let moment = known.take();
-                match woken.signal {
-                    Signal::Input(piece) => {
-                        self.take_in(woken.client, piece, moment.unwrap_or_else(clock::now))
-                    }
-                    Signal::Ready { readable, closing } => self.serve(woken.client, readable, closing),
-                    Signal::Ended(why) => self.lose(woken.client, clock::now(), &why.to_string()),
-                }
-            }
+            self.take_news(now);
         }
         self.finish();
     }
 
-    fn watch_all(&mut self) -> io::Result<()> {
+    /// Has the thread rehearse while it is awake without news.
+    pub(crate) fn with_rehearsal(mut self, rehearsal: Option<Rehearsal<'a>>) -> Worker<'a> {
+        self.rehearsal = rehearsal.map(Box::new);
+        self
+    }
+
+    pub(crate) fn watch_all(&mut self) -> io::Result<()> {
         let Setup { poller, clients, .. } = &mut self.setup;
         poller.enter_thread()?;
-        clients.iter_mut().enumerate().try_for_each(|(index, client)| poller.watch(client, index))
+        clients.iter_mut().enumerate().try_for_each(|(index, client)| poller.watch(client, index))?;
+        self.rehearsal.as_mut().map_or(Ok(()), |rehearsal| rehearsal.enter_thread())
+    }
+
+    /// Follows orders, and does what is due.
+    pub(crate) fn attend(&mut self, now: Nanos) {
+        let stop = self.setup.stop.load(Ordering::Relaxed);
+        if stop > self.stopped {
+            self.stop_at(now, stop);
+        }
+        self.follow_frame();
+        self.follow_rate(now);
+        self.begin_due(now);
+        self.wake_sleepers(now);
+        self.tend_connections(now);
+    }
+
+    #[inline]
+    fn wait(&mut self, now: Nanos, until: Nanos) -> io::Result<()> {
+        let Worker { rehearsal, setup: Setup { poller, clients, .. }, .. } = self;
+        poller.wait(now, until, |now| {
+            rehearsal.as_mut().is_some_and(|rehearsal| rehearsal.go_on(now, until, clients))
+        })
+    }
+
+    /// Takes what news there is, without waiting for any.
+    pub(crate) fn look(&mut self) -> io::Result<()> {
+        self.setup.poller.look()?;
+        self.take_news(clock::now());
+        Ok(())
+    }
+
+    /// What the last wait, which ended at `now`, has found.
+    #[inline]
+    fn take_news(&mut self, now: Nanos) {
+        let mut known = Some(now);
+        while let Some(woken) = self.setup.poller.next() {
+            let moment = known.take();
+            match woken.signal {
+                Signal::Input(piece) => self.take_in(woken.client, piece, moment.unwrap_or_else(clock::now)),
+                Signal::Ready { readable, closing } => self.serve(woken.client, readable, closing),
+                Signal::Ended(why) => self.lose(woken.client, clock::now(), &why.to_string()),
+            }
+        }
     }
 
     /// Beginning and end of the measure are where the parent has moved them; of a load that was stopped, they stay.

@@ -6,7 +6,9 @@ use mio::event::Source;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, setsockopt, socket, sockopt};
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, setsockopt, socket, sockopt,
+};
 use nix::sys::time::{TimeVal, TimeValLike};
 use rustls::ClientConnection;
 use std::io::{self, Read, Write};
@@ -58,6 +60,18 @@ impl Link {
         let user_timeout_ms = user_timeout.unwrap_or(TCP_USER_TIMEOUT_DEFAULT).as_millis();
         setsockopt(&stream, sockopt::TcpUserTimeout, &u32::try_from(user_timeout_ms).unwrap_or(u32::MAX))?;
         Ok(Link { stream: Stream::Tcp(stream), tls: None })
+    }
+
+    /// The two ends of a connection within this process.
+    ///
+    /// # Errors
+    /// When the process may have no more files.
+    pub fn pair() -> io::Result<(Link, Link)> {
+        let (one, other) = UnixStream::pair()?;
+        one.set_nonblocking(true)?;
+        other.set_nonblocking(true)?;
+        let link = |stream| Link { stream: Stream::Unix(stream), tls: None };
+        Ok((link(one), link(other)))
     }
 
     /// Connects to a unix socket. That is immediate unless the server's queue is full: then this waits, up to
@@ -128,6 +142,12 @@ impl Link {
             None => retry(|| self.stream.read(buffer)),
             Some(tls) => recv_tls(tls, &mut self.stream, buffer),
         }
+    }
+
+    /// Whether the socket has input, or has come to its end; nothing is taken from it.
+    pub fn has_input(&self) -> bool {
+        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+        nix::sys::socket::recv(self.fd(), &mut [0], flags).is_ok()
     }
 
     /// Sends as much of `bytes` as the connection takes now.

@@ -236,6 +236,12 @@ impl Uring {
         Ok(())
     }
 
+    /// Takes the way of a wait with a request that comes to nothing.
+    pub(super) fn do_nothing(&mut self) {
+        let nothing = opcode::Nop::new().build().flags(Flags::SKIP_SUCCESS);
+        self.push(nothing, Tag::new(Purpose::Cancel, 0, 0)).and_then(|()| self.wait(0, 0)).ok();
+    }
+
     /// Whether there is news, without waiting for it. Costs a look at memory while there is none.
     #[inline]
     pub(super) fn has_news(&mut self) -> io::Result<bool> {

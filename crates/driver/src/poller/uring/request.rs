@@ -45,6 +45,7 @@ pub(super) enum Purpose {
     /// Room for a message that did not fit.
     Room = 3,
     Send = 4,
+    /// Nobody heeds how it ended.
     Cancel = 5,
 }
 

@@ -1,0 +1,259 @@
+//! Transactions that a thread makes with itself while it stays awake with nothing to do.
+//!
+//! A thread that waits for milliseconds finds its code, and that of the kernel's sockets, gone from the processor's caches
+//! when the answer comes: on a shared machine the neighbours have taken them, and the way from an answer to the next
+//! statement takes 70 us instead of 8. So a thread that is awake anyway (`busy_poll_us`) keeps taking this way: a worker of
+//! its own, with one client and the load's scripts, has its statements answered at once by the same thread. The server
+//! sees nothing of it, nothing of it is counted, and its random numbers are nobody else's.
+
+use std::io;
+use std::sync::atomic::AtomicU8;
+use std::sync::mpsc;
+
+use model::load::{LoadSpec, Pace, Window};
+use wire::Link;
+use workload::{Command, Machine, Prng};
+
+use crate::client::Client;
+use crate::clock::{self, Nanos};
+use crate::frame::Frame;
+use crate::log::Log;
+use crate::poller::Poller;
+use crate::process::Control;
+use crate::rate::Rate;
+use crate::schedule::Share;
+use crate::script::Scripts;
+use crate::stop;
+use crate::tally::TallyShape;
+use crate::worker::{Setup, Worker};
+
+/// The time between two rehearsals at least: caches were seen to hold for some hundred microseconds.
+const EVERY_NS: Nanos = 20_000;
+/// Of the time, rehearsals take one part in so many at most: while one lasts, an answer waits.
+const PART: u64 = 8;
+/// None begins so shortly before something is due.
+const ROOM_NS: Nanos = 30_000;
+/// Longer than any load, and far from the end of the clock's numbers.
+const NEVER: Nanos = u64::MAX / 2;
+
+/// What all rehearsals of a load share: a load of their own, which has no end.
+pub(crate) struct Stage {
+    load: LoadSpec,
+    frame: Frame,
+    stop: AtomicU8,
+    rate: Rate,
+}
+
+impl Stage {
+    /// The rehearsals' load, in place of `load`. `None` where they have no use or might do harm: threads that sleep,
+    /// scripts that call a shell, and scripts that need rows, which only a server has.
+    pub(crate) fn new(load: &LoadSpec, scripts: &Scripts) -> Option<Stage> {
+        let is_shell =
+            |command: &Command| matches!(command, Command::Shell { .. } | Command::SetShell { .. });
+        let mut programs = scripts.bundle.programs.iter();
+        let is_plain = programs.all(|program| {
+            program.profile.is_none() && !program.commands.iter().any(|step| is_shell(&step.command))
+        });
+        if load.busy_poll_us == 0 || scripts.fetches || !is_plain {
+            return None;
+        }
+        let window = Window { ramp_up_s: 0, measure_s: 0, grace_s: 0 };
+        let load = LoadSpec {
+            n_clients: 1,
+            n_threads: 1,
+            pace: Pace::Closed,
+            window,
+            protocol: load.protocol,
+            time_commands: load.time_commands,
+            poller: load.poller,
+            ..LoadSpec::default()
+        };
+        let (stop, rate) = (AtomicU8::new(stop::NOT), Rate::default());
+        Some(Stage { load, frame: Frame::new(window, NEVER), stop, rate })
+    }
+}
+
+/// One thread's rehearsals.
+pub(crate) struct Rehearsal<'a> {
+    worker: Worker<'a>,
+    /// Where the worker's one client sends its statements.
+    server: Link,
+    statements: Box<[u8]>,
+    answers: Vec<u8>,
+    next: Nanos,
+    n_rehearsed: usize,
+}
+
+impl<'a> Rehearsal<'a> {
+    /// Rehearsals of a thread of the load.
+    pub(crate) fn new(
+        control: &'a Control<'a>,
+        stage: &'a Stage,
+        shape: TallyShape,
+    ) -> Result<Rehearsal<'a>, String> {
+        let (link, server) = Link::pair().map_err(|e| format!("cannot make a pair of sockets: {e}"))?;
+        let scripts = control.scripts;
+        let machine = Machine::new(&scripts.bundle, Prng::seed(0), 0, &control.defines());
+        let mut client = Client::new(0, machine);
+        client.link = Some(link);
+        let poller = Poller::for_threads(stage.load.poller, 0, &[1])?.swap_remove(0);
+        let worker = Worker::new(Setup {
+            thread: 0,
+            load: &stage.load,
+            scripts,
+            conninfo: control.conninfo.clone(),
+            wall: control.wall,
+            poller,
+            clients: vec![client],
+            choose: Prng::seed(0),
+            share: Share { thread: 0, n_threads: 1 },
+            throttle: Prng::seed(0),
+            schedule: None,
+            turns: None,
+            shape: TallyShape { is_open_loop: false, ..shape },
+            log: Log::rehearsed(control.load, Prng::seed(0))?,
+            // No second of it is ever over, so that nothing is ever reported.
+            go: NEVER,
+            frame: &stage.frame,
+            stop: &stage.stop,
+            rate: &stage.rate,
+            reports: mpsc::channel().0,
+            spare: mpsc::channel().1,
+        });
+        Ok(Rehearsal {
+            worker,
+            server,
+            statements: vec![0; 16 * 1024].into(),
+            answers: Vec::new(),
+            next: 0,
+            n_rehearsed: 0,
+        })
+    }
+
+    /// Called by the thread that rehearses, before all else.
+    pub(crate) fn enter_thread(&mut self) -> io::Result<()> {
+        self.worker.watch_all()
+    }
+
+    /// Rehearses a statement if it is time for that, and says whether it was. Nothing else is to be done before `until`.
+    #[inline]
+    pub(crate) fn go_on(&mut self, now: Nanos, until: Nanos, clients: &[Client]) -> bool {
+        if now < self.next || until < now + ROOM_NS {
+            return false;
+        }
+        self.next = match self.rehearse(now) {
+            Ok(()) => now + EVERY_NS.max(PART * (clock::now() - now)),
+            // The load does without.
+            Err(_) => NEVER,
+        };
+        self.n_rehearsed += 1;
+        // What the kernel keeps of a connection is forgotten as well: each gets a look in turn.
+        if let Some(link) = &clients[self.n_rehearsed % clients.len()].link {
+            link.has_input();
+        }
+        true
+    }
+
+    fn rehearse(&mut self, now: Nanos) -> io::Result<()> {
+        let Rehearsal { worker, server, statements, answers, .. } = self;
+        worker.attend(now);
+        worker.look()?;
+        answers.clear();
+        match server.recv(statements) {
+            Ok(n) => answer(&statements[..n], answers),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            Err(e) => return Err(e),
+        }
+        server.send(answers)?;
+        worker.look()
+    }
+}
+
+/// Answers messages as a server does whose statements find no rows. What follows a message that is longer than one read
+/// is not understood, and gets no answer: rehearsals end there.
+fn answer(mut statements: &[u8], out: &mut Vec<u8>) {
+    while let [tag, l0, l1, l2, l3, ..] = *statements {
+        let length = u32::from_be_bytes([l0, l1, l2, l3]) as usize;
+        out.extend_from_slice(match tag {
+            b'Q' => b"C\0\0\0\x0dSELECT 0\0Z\0\0\0\x05I",
+            b'P' => b"1\0\0\0\x04",
+            b'B' => b"2\0\0\0\x04",
+            b'E' => b"C\0\0\0\x0dSELECT 0\0",
+            b'S' => b"Z\0\0\0\x05I",
+            _ => b"",
+        });
+        statements = statements.get(length + 1..).unwrap_or_default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::load::{PollerChoice, ScriptSpec};
+
+    use super::*;
+    use crate::clock::WallClock;
+
+    fn load(source: &str, poller: PollerChoice) -> LoadSpec {
+        let script =
+            ScriptSpec { name: "script".into(), tag: "script".into(), weight: 1, source: source.into() };
+        LoadSpec { scripts: vec![script], busy_poll_us: 50, poller, ..LoadSpec::default() }
+    }
+
+    fn stage(source: &str) -> Option<Stage> {
+        let load = load(source, PollerChoice::Auto);
+        Stage::new(&load, &Scripts::compile(&load).unwrap())
+    }
+
+    /// Says how many statements of so many rehearsals were answered.
+    fn answered(source: &str, poller: PollerChoice, n: usize) -> usize {
+        let load = load(source, poller);
+        let scripts = Scripts::compile(&load).unwrap();
+        let stage = Stage::new(&load, &scripts).unwrap();
+        let shape = TallyShape {
+            n_statements: scripts.n_statements(),
+            n_commands: vec![0],
+            n_facts: vec![0],
+            is_open_loop: false,
+        };
+        let conninfo = wire::Conninfo::from_keywords(&load.target, None).unwrap();
+        let control =
+            Control { load: &load, conninfo: conninfo.into(), scripts: &scripts, wall: WallClock::read() };
+        let mut rehearsal = Rehearsal::new(&control, &stage, shape).unwrap();
+        rehearsal.enter_thread().unwrap();
+        let client = Client::new(0, Machine::new(&scripts.bundle, Prng::seed(0), 0, &control.defines()));
+        let rehearse = |_: &usize| {
+            // It may have ended, which leaves a moment that never comes.
+            let next = if rehearsal.next == NEVER { 0 } else { rehearsal.next };
+            while clock::now() < next {}
+            let now = clock::now();
+            assert!(!rehearsal.go_on(now, now + ROOM_NS - 1, std::slice::from_ref(&client)), "no room");
+            rehearsal.go_on(now, NEVER, std::slice::from_ref(&client)) && !rehearsal.answers.is_empty()
+        };
+        (0..n).filter(rehearse).count()
+    }
+
+    #[test]
+    fn each_rehearsal_takes_a_statement_there_and_back() {
+        const TWO: &str = "\\set aid random(1, 100)\nBEGIN;\nSELECT :aid;\nEND;\n";
+        let pipeline = format!("\\startpipeline\n{TWO}\\endpipeline\n");
+        for poller in [PollerChoice::Auto, PollerChoice::Epoll] {
+            assert_eq!(answered(TWO, poller, 1000), 1000, "{poller:?}");
+            assert_eq!(answered(&pipeline, poller, 100), 100, "{poller:?}, pipelines");
+        }
+    }
+
+    #[test]
+    fn a_rehearsal_that_cannot_go_on_ends_without_a_word() {
+        assert_eq!(answered("\\set x 1/0\nSELECT :x;\n", PollerChoice::Auto, 50), 0);
+    }
+
+    #[test]
+    fn what_would_do_harm_or_cannot_be_answered_is_not_rehearsed() {
+        assert!(stage("SELECT 1;\n").is_some());
+        assert!(stage("\\shell true\nSELECT 1;\n").is_none());
+        assert!(stage("\\setshell x echo 1\nSELECT :x;\n").is_none());
+        assert!(stage("SELECT 1 AS x \\gset\n").is_none());
+        let asleep = LoadSpec { busy_poll_us: 0, ..load("SELECT 1;\n", PollerChoice::Auto) };
+        assert!(Stage::new(&asleep, &Scripts::compile(&asleep).unwrap()).is_none());
+    }
+}
