@@ -346,7 +346,8 @@ impl<'a> Worker<'a> {
             }
             let due = match &self.setup.schedule {
                 None => Some(now),
-                Some(_) => self.take_slot(client, now),
+                // Time has passed since the turn began: a slot that is due by now need not wait for the next one.
+                Some(_) => self.take_slot(client, clock::now()),
             };
             let Some(due) = due else {
                 match self.setup.clients[client].state {
