@@ -8,6 +8,8 @@ open loop    achieved rate against the asked one, and gaps between the moments w
              came to the look-alike, against an exponential distribution (Kolmogorov-Smirnov, with the limit at 1 %)
 arrivals     TPC-B-like on a real PostgreSQL at half of what the program reaches with 8 clients: gaps between the moments when
              transactions were due, and when they were sent, by pgdyno and by pgbench
+machine      how often, and for which share of the time, a program that only reads the clock is kept from it, with another
+             that does the same on the other core: nothing that stays awake here can do better
 stall        the server is stopped for 1 s of 10: the 99th percentile of an open and of a closed loop
 
 Needs python3; arrivals needs PostgreSQL's server and pgbench in --bindir.
@@ -119,7 +121,8 @@ def drive(args, null, clients, seconds, poller, pace="closed", ramp_up=0, during
     if during:
         threading.Thread(target=during).start()
     counts, cpu_s, length_ns, latency, done = {}, 0, 0, Histogram(), None
-    for line in process.stdout:
+    # All lines first: understanding them takes milliseconds of a processor that driver and look-alike need.
+    for line in process.stdout.readlines():
         value = json.loads(line)
         if "interval" in value:
             interval = value["interval"]["interval"]
@@ -281,6 +284,23 @@ def arrivals(args, poller):
         server.stop()
 
 
+def machine(_args, _poller):
+    neighbour = subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=on_core(0))
+    own, seconds = os.sched_getaffinity(0), 5
+    os.sched_setaffinity(0, {sorted(own)[-1]})
+    gaps, now = [], time.monotonic_ns()
+    end = now + seconds * 1_000_000_000
+    while now < end:
+        before, now = now, time.monotonic_ns()
+        if now - before > 10_000:
+            gaps.append((now - before) / 1e3)
+    os.sched_setaffinity(0, own)
+    neighbour.kill()
+    neighbour.wait()
+    print(f"machine  away for 10 us or more {len(gaps) / seconds:.0f} times a second, {sum(gaps) / seconds / 1e4:.2f} % of the "
+          f"time, median {statistics.median(gaps or [0]):.0f} us", flush=True)
+
+
 def stall(args, poller):
     for pace in (f"{args.stall_rate}/s", "closed"):
         null = Null(args, "1ms")
@@ -305,7 +325,7 @@ def main():
     parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/release/pgdyno"))
     parser.add_argument("--bindir", default="/usr/lib/postgresql/15/bin")
     parser.add_argument("--pollers", default="io_uring,epoll")
-    parser.add_argument("--parts", default="ceiling,error,open,arrivals,stall")
+    parser.add_argument("--parts", default="machine,ceiling,error,open,arrivals,stall")
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--open-seconds", type=int, default=30)
     parser.add_argument("--rate", type=float, default=2_000, help="most that the open loop asks for, per second")
@@ -313,10 +333,10 @@ def main():
     parser.add_argument("--busy-poll", type=int, default=0, help="microseconds that the driver stays awake (busy_poll_us)")
     parser.add_argument("--sleepy", action="store_true", help="let idle cores sleep, as a quiet machine does")
     args = parser.parse_args()
-    parts = {"ceiling": ceiling, "error": error, "open": open_loop, "arrivals": arrivals, "stall": stall}
+    parts = {"machine": machine, "ceiling": ceiling, "error": error, "open": open_loop, "arrivals": arrivals, "stall": stall}
     for part in args.parts.split(","):
-        for poller in args.pollers.split(","):
-            with contextlib.nullcontext() if args.sleepy or args.busy_poll or part in ("ceiling", "arrivals") else AwakeCores():
+        for poller in args.pollers.split(",")[:1 if part == "machine" else None]:
+            with contextlib.nullcontext() if args.sleepy or args.busy_poll or part in ("machine", "ceiling", "arrivals") else AwakeCores():
                 parts[part](args, poller)
 
 
