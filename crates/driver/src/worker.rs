@@ -335,10 +335,14 @@ impl<'a> Worker<'a> {
 
     /// Idle clients take the transactions that are due.
     fn begin_due(&mut self, now: Nanos) {
-        if now >= self.end {
-            return;
-        }
         for _ in 0..self.idle.len() {
+            // Time has passed since the turn began: what is due by now need not wait for the next one. What is counted
+            // from here on belongs to this moment's second.
+            let at = clock::now();
+            if at >= self.end {
+                return;
+            }
+            self.close_intervals(at);
             let Some(&client) = self.idle.front() else { return };
             if self.setup.clients[client].state != State::Idle {
                 self.idle.pop_front();
@@ -346,8 +350,7 @@ impl<'a> Worker<'a> {
             }
             let due = match &self.setup.schedule {
                 None => Some(now),
-                // Time has passed since the turn began: a slot that is due by now need not wait for the next one.
-                Some(_) => self.take_slot(client, clock::now()),
+                Some(_) => self.take_slot(client, at),
             };
             let Some(due) = due else {
                 match self.setup.clients[client].state {
@@ -356,7 +359,7 @@ impl<'a> Worker<'a> {
                 }
             };
             self.idle.pop_front();
-            self.begin(client, due, clock::now());
+            self.begin(client, due, at);
         }
     }
 
