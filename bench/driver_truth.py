@@ -8,8 +8,8 @@ open loop    achieved rate against the asked one, and gaps between the moments w
              came to the look-alike, against an exponential distribution (Kolmogorov-Smirnov, with the limit at 1 %)
 arrivals     TPC-B-like on a real PostgreSQL at half of what the program reaches with 8 clients: gaps between the moments when
              transactions were due, and when they were sent, by pgdyno and by pgbench
-machine      how often, and for which share of the time, a program that only reads the clock is kept from it, with another
-             that does the same on the other core: nothing that stays awake here can do better
+machine      how often, and for which share of the time, a program that only reads the clock is kept from it, while the other
+             core is busy: nothing that stays awake here can do better
 stall        the server is stopped for 1 s of 10: the 99th percentile of an open and of a closed loop
 
 Needs python3; arrivals needs PostgreSQL's server and pgbench in --bindir.
@@ -288,15 +288,17 @@ def machine(_args, _poller):
     neighbour = subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=on_core(0))
     own, seconds = os.sched_getaffinity(0), 5
     os.sched_setaffinity(0, {sorted(own)[-1]})
-    gaps, now = [], time.monotonic_ns()
-    end = now + seconds * 1_000_000_000
-    while now < end:
-        before, now = now, time.monotonic_ns()
-        if now - before > 10_000:
-            gaps.append((now - before) / 1e3)
-    os.sched_setaffinity(0, own)
-    neighbour.kill()
-    neighbour.wait()
+    try:
+        gaps, now = [], time.monotonic_ns()
+        end = now + seconds * 1_000_000_000
+        while now < end:
+            before, now = now, time.monotonic_ns()
+            if now - before > 10_000:
+                gaps.append((now - before) / 1e3)
+    finally:
+        os.sched_setaffinity(0, own)
+        neighbour.kill()
+        neighbour.wait()
     print(f"machine  away for 10 us or more {len(gaps) / seconds:.0f} times a second, {sum(gaps) / seconds / 1e4:.2f} % of the "
           f"time, median {statistics.median(gaps or [0]):.0f} us", flush=True)
 

@@ -47,7 +47,7 @@ pub(crate) enum Signal {
 pub(crate) struct Poller {
     way: Way,
     busy_poll_ns: Nanos,
-    /// Time spent looking for news that had not come yet.
+    /// Time spent awake without news.
     polled_ns: Nanos,
 }
 
@@ -92,11 +92,11 @@ impl Poller {
             .map_err(|e| format!("cannot wait for sockets: {e}"))
     }
 
-    /// What is written in `run.json`.
-    pub(crate) fn name(&self) -> &'static str {
+    /// What the choice came to.
+    pub(crate) fn kind(&self) -> PollerChoice {
         match &self.way {
-            Way::Epoll(_) => "epoll",
-            Way::IoUring(_) => "io_uring",
+            Way::Epoll(_) => PollerChoice::Epoll,
+            Way::IoUring(_) => PollerChoice::IoUring,
         }
     }
 
@@ -180,7 +180,7 @@ impl Poller {
                 slept_ns += clock::now() - now;
             } else {
                 if meanwhile(now) {
-                    self.keep_at_hand();
+                    self.keep_at_hand()?;
                 }
                 std::hint::spin_loop();
             }
@@ -190,7 +190,7 @@ impl Poller {
         Ok(())
     }
 
-    /// The time spent looking for news that had not come yet, since the last call.
+    /// The time spent awake without news, since the last call.
     pub(crate) fn take_polled_ns(&mut self) -> Nanos {
         std::mem::take(&mut self.polled_ns)
     }
@@ -203,10 +203,10 @@ impl Poller {
     }
 
     /// Has the kernel look at what a wait needs, so that it is in the processor's caches.
-    fn keep_at_hand(&mut self) {
+    fn keep_at_hand(&mut self) -> io::Result<()> {
         match &mut self.way {
             // Looking for news does.
-            Way::Epoll(_) => {}
+            Way::Epoll(_) => Ok(()),
             Way::IoUring(uring) => uring.do_nothing(),
         }
     }
@@ -260,7 +260,7 @@ mod tests {
     fn a_thread_without_clients_waits_as_the_others_do() {
         let names = |n_clients: &[usize]| {
             let pollers = Poller::for_threads(PollerChoice::Auto, 0, n_clients).unwrap();
-            pollers.iter().map(Poller::name).collect::<Vec<_>>()
+            pollers.iter().map(Poller::kind).collect::<Vec<_>>()
         };
         let kind = names(&[1])[0];
         assert_eq!(names(&[2, 1, 0]), [kind; 3]);

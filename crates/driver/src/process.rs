@@ -91,7 +91,7 @@ fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Wr
     if load.window.measure_s == 0 && load.transactions_per_client.is_none() {
         return Err("the load has no end: give it a time or a number of transactions".to_string().into());
     }
-    usage::allow_open_files(load.n_clients)?;
+    usage::allow_open_files(load.n_clients, load.n_threads)?;
 
     // Threads that connect while the load runs must not wait for a resolver.
     let conninfo = Arc::new(conninfo.with_addresses().map_err(|e| e.to_string())?);
@@ -99,12 +99,15 @@ fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Wr
     let commands = listen(input);
     let begun = clock::now();
     let pollers = Poller::for_threads(load.poller, u64::from(load.busy_poll_us) * 1000, &control.shares())?;
+    let poller = pollers.first().map_or(load.poller, Poller::kind);
+    let stage = Stage::new(&load, &scripts, poller);
     let Crew { shares, tls, prepare_ns } = control.connect()?;
     let ready = Ready {
         pid: std::process::id(),
         connect_ns: clock::now() - begun,
         prepare_ns,
-        poller: pollers.first().map_or("", Poller::name).to_string(),
+        poller: poller.to_string(),
+        rehearses: stage.is_some(),
         tls,
         statements: scripts.labels(),
     };
@@ -112,6 +115,7 @@ fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Wr
     match commands.recv() {
         Ok(DriveCommand::Go(unix_ns)) => control.run(
             shares.into_iter().zip(pollers).collect(),
+            stage.as_ref(),
             control.wall.monotonic(unix_ns),
             &commands,
             output,
@@ -216,7 +220,7 @@ impl Control<'_> {
 
     /// The variables of all clients.
     pub(crate) fn defines(&self) -> BTreeMap<String, String> {
-        self.seeds(1, 1).1
+        self.seeds(self.load.n_clients as usize, self.shares().len()).1
     }
 
     /// What the connections of the beginning know: all statements, unless each is parsed when it first runs.
@@ -228,6 +232,7 @@ impl Control<'_> {
     fn run(
         &self,
         shares: Vec<(ThreadShare, Poller)>,
+        stage: Option<&Stage>,
         go: Nanos,
         commands: &Receiver<DriveCommand>,
         output: &mut dyn Write,
@@ -236,8 +241,6 @@ impl Control<'_> {
         let stop = AtomicU8::new(stop::NOT);
         let rate = Rate::default();
         let frame = Frame::new(self.load.window, go);
-        let stage = Stage::new(self.load, self.scripts);
-        let stage = stage.as_ref();
         let place = Place { n_threads: shares.len(), go, frame: &frame, stop: &stop, rate: &rate, stage };
         let mut recycle = Vec::new();
         let mut workers = Vec::new();

@@ -2,7 +2,7 @@
 //!
 //! A thread that waits for milliseconds finds its code, and that of the kernel's sockets, gone from the processor's caches
 //! when the answer comes: on a shared machine the neighbours have taken them, and the way from an answer to the next
-//! statement takes 70 us instead of 8. So a thread that is awake anyway (`busy_poll_us`) keeps taking this way: a worker of
+//! statement takes ten times as long. So a thread that is awake anyway (`busy_poll_us`) keeps taking this way: a worker of
 //! its own, with one client and the load's scripts, has its statements answered at once by the same thread. The server
 //! sees nothing of it, nothing of it is counted, and its random numbers are nobody else's.
 
@@ -10,7 +10,7 @@ use std::io;
 use std::sync::atomic::AtomicU8;
 use std::sync::mpsc;
 
-use model::load::{LoadSpec, Pace, Window};
+use model::load::{LoadSpec, Pace, PollerChoice, Window};
 use wire::Link;
 use workload::{Command, Machine, Prng};
 
@@ -29,9 +29,9 @@ use crate::worker::{Setup, Worker};
 
 /// The time between two rehearsals at least: caches were seen to hold for some hundred microseconds.
 const EVERY_NS: Nanos = 20_000;
-/// Of the time, rehearsals take one part in so many at most: while one lasts, an answer waits.
+/// Of the time, rehearsals take about one part in so many at most: while one lasts, an answer waits.
 const PART: u64 = 8;
-/// None begins so shortly before something is due.
+/// None begins so shortly before something is due, or twice its own length where that is more.
 const ROOM_NS: Nanos = 30_000;
 /// Longer than any load, and far from the end of the clock's numbers.
 const NEVER: Nanos = u64::MAX / 2;
@@ -45,16 +45,17 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// The rehearsals' load, in place of `load`. `None` where they have no use or might do harm: threads that sleep,
-    /// scripts that call a shell, and scripts that need rows, which only a server has.
-    pub(crate) fn new(load: &LoadSpec, scripts: &Scripts) -> Option<Stage> {
+    /// The rehearsals' load, in place of `load`, which waits with `poller`. `None` where they have no use or might do
+    /// harm: threads that sleep, scripts that call a shell, scripts that need rows, which only a server has, and loads that
+    /// take turns with another, which has the machine meanwhile.
+    pub(crate) fn new(load: &LoadSpec, scripts: &Scripts, poller: PollerChoice) -> Option<Stage> {
         let is_shell =
             |command: &Command| matches!(command, Command::Shell { .. } | Command::SetShell { .. });
         let mut programs = scripts.bundle.programs.iter();
         let is_plain = programs.all(|program| {
             program.profile.is_none() && !program.commands.iter().any(|step| is_shell(&step.command))
         });
-        if load.busy_poll_us == 0 || scripts.fetches || !is_plain {
+        if load.busy_poll_us == 0 || load.turns.is_some() || scripts.fetches || !is_plain {
             return None;
         }
         let window = Window { ramp_up_s: 0, measure_s: 0, grace_s: 0 };
@@ -65,7 +66,7 @@ impl Stage {
             window,
             protocol: load.protocol,
             time_commands: load.time_commands,
-            poller: load.poller,
+            poller,
             ..LoadSpec::default()
         };
         let (stop, rate) = (AtomicU8::new(stop::NOT), Rate::default());
@@ -81,6 +82,8 @@ pub(crate) struct Rehearsal<'a> {
     statements: Box<[u8]>,
     answers: Vec<u8>,
     next: Nanos,
+    /// How long the last two took. A single one may have been interrupted.
+    took_ns: [Nanos; 2],
     n_rehearsed: usize,
 }
 
@@ -111,7 +114,7 @@ impl<'a> Rehearsal<'a> {
             schedule: None,
             turns: None,
             shape: TallyShape { is_open_loop: false, ..shape },
-            log: Log::rehearsed(control.load, Prng::seed(0))?,
+            log: Log::rehearsed(control.load, Prng::seed(0)),
             // No second of it is ever over, so that nothing is ever reported.
             go: NEVER,
             frame: &stage.frame,
@@ -120,14 +123,9 @@ impl<'a> Rehearsal<'a> {
             reports: mpsc::channel().0,
             spare: mpsc::channel().1,
         });
-        Ok(Rehearsal {
-            worker,
-            server,
-            statements: vec![0; 16 * 1024].into(),
-            answers: Vec::new(),
-            next: 0,
-            n_rehearsed: 0,
-        })
+        let statements = vec![0; 16 * 1024].into();
+        let answers = Vec::new();
+        Ok(Rehearsal { worker, server, statements, answers, next: 0, took_ns: [0; 2], n_rehearsed: 0 })
     }
 
     /// Called by the thread that rehearses, before all else.
@@ -138,42 +136,48 @@ impl<'a> Rehearsal<'a> {
     /// Rehearses a statement if it is time for that, and says whether it was. Nothing else is to be done before `until`.
     #[inline]
     pub(crate) fn go_on(&mut self, now: Nanos, until: Nanos, clients: &[Client]) -> bool {
-        if now < self.next || until < now + ROOM_NS {
+        let lasts_ns = self.took_ns[0].min(self.took_ns[1]);
+        if now < self.next || until < now + ROOM_NS.max(2 * lasts_ns) {
             return false;
         }
-        self.next = match self.rehearse(now) {
-            Ok(()) => now + EVERY_NS.max(PART * (clock::now() - now)),
-            // The load does without.
-            Err(_) => NEVER,
-        };
-        self.n_rehearsed += 1;
+        let is_understood = self.rehearse(now);
         // What the kernel keeps of a connection is forgotten as well: each gets a look in turn.
-        if let Some(link) = &clients[self.n_rehearsed % clients.len()].link {
-            link.has_input();
+        self.n_rehearsed += 1;
+        if let Some(link) = clients.get(self.n_rehearsed % clients.len().max(1)).and_then(|c| c.link.as_ref())
+        {
+            link.look_at();
         }
+        self.took_ns = [self.took_ns[1], clock::now() - now];
+        self.next = match is_understood {
+            Ok(true) => now + EVERY_NS.max(PART * self.took_ns[0].min(self.took_ns[1])),
+            // The load does without.
+            Ok(false) | Err(_) => NEVER,
+        };
         true
     }
 
-    fn rehearse(&mut self, now: Nanos) -> io::Result<()> {
+    /// A statement's way there and back; `false` if it is none that can be rehearsed.
+    fn rehearse(&mut self, now: Nanos) -> io::Result<bool> {
         let Rehearsal { worker, server, statements, answers, .. } = self;
         worker.attend(now);
         worker.look()?;
         answers.clear();
-        match server.recv(statements) {
+        let is_understood = match server.recv(statements) {
             Ok(n) => answer(&statements[..n], answers),
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => true,
             Err(e) => return Err(e),
-        }
+        };
         server.send(answers)?;
-        worker.look()
+        worker.look()?;
+        Ok(is_understood)
     }
 }
 
-/// Answers messages as a server does whose statements find no rows. What follows a message that is longer than one read
-/// is not understood, and gets no answer: rehearsals end there.
-fn answer(mut statements: &[u8], out: &mut Vec<u8>) {
+/// Answers messages as a server does whose statements find no rows; `false` if they are not whole.
+fn answer(mut statements: &[u8], out: &mut Vec<u8>) -> bool {
     while let [tag, l0, l1, l2, l3, ..] = *statements {
         let length = u32::from_be_bytes([l0, l1, l2, l3]) as usize;
+        let Some(rest) = statements.get(length + 1..) else { return false };
         out.extend_from_slice(match tag {
             b'Q' => b"C\0\0\0\x0dSELECT 0\0Z\0\0\0\x05I",
             b'P' => b"1\0\0\0\x04",
@@ -182,13 +186,14 @@ fn answer(mut statements: &[u8], out: &mut Vec<u8>) {
             b'S' => b"Z\0\0\0\x05I",
             _ => b"",
         });
-        statements = statements.get(length + 1..).unwrap_or_default();
+        statements = rest;
     }
+    statements.is_empty()
 }
 
 #[cfg(test)]
 mod tests {
-    use model::load::{PollerChoice, ScriptSpec};
+    use model::load::{Protocol, ScriptSpec};
 
     use super::*;
     use crate::clock::WallClock;
@@ -196,19 +201,21 @@ mod tests {
     fn load(source: &str, poller: PollerChoice) -> LoadSpec {
         let script =
             ScriptSpec { name: "script".into(), tag: "script".into(), weight: 1, source: source.into() };
-        LoadSpec { scripts: vec![script], busy_poll_us: 50, poller, ..LoadSpec::default() }
+        // The text of each statement goes with it.
+        let protocol = Protocol::Extended;
+        LoadSpec { scripts: vec![script], busy_poll_us: 50, poller, protocol, ..LoadSpec::default() }
     }
 
     fn stage(source: &str) -> Option<Stage> {
         let load = load(source, PollerChoice::Auto);
-        Stage::new(&load, &Scripts::compile(&load).unwrap())
+        Stage::new(&load, &Scripts::compile(&load).unwrap(), load.poller)
     }
 
-    /// Says how many statements of so many rehearsals were answered.
-    fn answered(source: &str, poller: PollerChoice, n: usize) -> usize {
+    /// Says how many statements of so many rehearsals were answered, and whether there are to be more.
+    fn answered(source: &str, poller: PollerChoice, n: usize) -> (usize, bool) {
         let load = load(source, poller);
         let scripts = Scripts::compile(&load).unwrap();
-        let stage = Stage::new(&load, &scripts).unwrap();
+        let stage = Stage::new(&load, &scripts, poller).unwrap();
         let shape = TallyShape {
             n_statements: scripts.n_statements(),
             n_commands: vec![0],
@@ -229,7 +236,8 @@ mod tests {
             assert!(!rehearsal.go_on(now, now + ROOM_NS - 1, std::slice::from_ref(&client)), "no room");
             rehearsal.go_on(now, NEVER, std::slice::from_ref(&client)) && !rehearsal.answers.is_empty()
         };
-        (0..n).filter(rehearse).count()
+        let n_answered = (0..n).filter(rehearse).count();
+        (n_answered, rehearsal.next != NEVER)
     }
 
     #[test]
@@ -237,14 +245,23 @@ mod tests {
         const TWO: &str = "\\set aid random(1, 100)\nBEGIN;\nSELECT :aid;\nEND;\n";
         let pipeline = format!("\\startpipeline\n{TWO}\\endpipeline\n");
         for poller in [PollerChoice::Auto, PollerChoice::Epoll] {
-            assert_eq!(answered(TWO, poller, 1000), 1000, "{poller:?}");
-            assert_eq!(answered(&pipeline, poller, 100), 100, "{poller:?}, pipelines");
+            assert_eq!(answered(TWO, poller, 1000), (1000, true), "{poller:?}");
+            assert_eq!(answered(&pipeline, poller, 100), (100, true), "{poller:?}, pipelines");
         }
     }
 
     #[test]
     fn a_rehearsal_that_cannot_go_on_ends_without_a_word() {
-        assert_eq!(answered("\\set x 1/0\nSELECT :x;\n", PollerChoice::Auto, 50), 0);
+        let failing = "\\set x 1/0\nSELECT :x;\n";
+        // Longer than what is read at once, and full of what could be taken for messages.
+        let long = format!("\\set x 1\nSELECT :x, '{}';\n", "SQ".repeat(100_000));
+        let many = format!("\\startpipeline\n{}\\endpipeline\n", "SELECT 1;\n".repeat(1000));
+        for poller in [PollerChoice::Auto, PollerChoice::Epoll] {
+            for (source, n_most) in [(failing, 0), (&long, 1), (&many, 1)] {
+                let (n, goes_on) = answered(source, poller, 50);
+                assert!(n <= n_most && !goes_on, "{n} answers, {source:.40}");
+            }
+        }
     }
 
     #[test]
@@ -254,6 +271,10 @@ mod tests {
         assert!(stage("\\setshell x echo 1\nSELECT :x;\n").is_none());
         assert!(stage("SELECT 1 AS x \\gset\n").is_none());
         let asleep = LoadSpec { busy_poll_us: 0, ..load("SELECT 1;\n", PollerChoice::Auto) };
-        assert!(Stage::new(&asleep, &Scripts::compile(&asleep).unwrap()).is_none());
+        let turns = model::load::Turns { slice_ns: 1000, guard_ns: 1, slices: "01".into() };
+        let in_turns = LoadSpec { turns: Some(turns), ..load("SELECT 1;\n", PollerChoice::Auto) };
+        for load in [asleep, in_turns] {
+            assert!(Stage::new(&load, &Scripts::compile(&load).unwrap(), load.poller).is_none());
+        }
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct Part {
     pub(crate) end: Nanos,
     pub(crate) tally: Tally,
     pub(crate) thread_cpu_ns: u64,
-    /// Of this, spent looking for news that had not come yet.
+    /// Of this, spent awake without news.
     pub(crate) polled_ns: u64,
     pub(crate) loop_max_ns: u64,
     pub(crate) in_flight: u64,

@@ -23,10 +23,13 @@ pub(crate) fn resident_bytes() -> Option<u64> {
     Some(pages * 4096)
 }
 
-/// Raises the soft limit of open files so that `n_clients` connections fit.
-pub(crate) fn allow_open_files(n_clients: u32) -> Result<(), String> {
+/// What a thread opens for itself at most: its poller, its log, and the same again for rehearsals with a pair of sockets.
+const FILES_PER_THREAD: u64 = 8;
+
+/// Raises the soft limit of open files so that `n_clients` connections and what `n_threads` need for themselves fit.
+pub(crate) fn allow_open_files(n_clients: u32, n_threads: u32) -> Result<(), String> {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    let needed = u64::from(n_clients) + 64;
+    let needed = u64::from(n_clients) + FILES_PER_THREAD * u64::from(n_threads) + 64;
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)
         .map_err(|e| format!("cannot read the limit of open files: {e}"))?;
     if soft >= needed {

@@ -86,6 +86,9 @@ pub struct Ready {
     pub prepare_ns: u64,
     /// What waits for the sockets: `epoll` or `io_uring`.
     pub poller: String,
+    /// Threads rehearse the transactions of the load while they are awake without news.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rehearses: bool,
     /// TLS in use on the connections, as protocol and cipher.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<String>,

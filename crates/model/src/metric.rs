@@ -310,7 +310,7 @@ pub const METRICS: &[Metric] = &[
         "driver.thread_polling",
         "thread",
         "s",
-        "time that a driver thread spent looking for news that had not come yet (with busy_poll_us)",
+        "time that a driver thread spent awake without news (with busy_poll_us)",
     ),
     gauge("driver.loop_max", "thread", "s", "longest turn of a thread's event loop, waiting excluded"),
     gauge("driver.in_flight", "", "1", "transactions in flight"),

@@ -6,9 +6,7 @@ use mio::event::Source;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{
-    AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, setsockopt, socket, sockopt,
-};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, setsockopt, socket, sockopt};
 use nix::sys::time::{TimeVal, TimeValLike};
 use rustls::ClientConnection;
 use std::io::{self, Read, Write};
@@ -144,10 +142,9 @@ impl Link {
         }
     }
 
-    /// Whether the socket has input, or has come to its end; nothing is taken from it.
-    pub fn has_input(&self) -> bool {
-        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
-        nix::sys::socket::recv(self.fd(), &mut [0], flags).is_ok()
+    /// Asks the kernel after the socket and heeds no answer: what it keeps of it comes into the processor's caches.
+    pub fn look_at(&self) {
+        poll(&mut [PollFd::new(self.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO).ok();
     }
 
     /// Sends as much of `bytes` as the connection takes now.

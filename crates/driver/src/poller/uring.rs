@@ -236,10 +236,12 @@ impl Uring {
         Ok(())
     }
 
-    /// Takes the way of a wait with a request that comes to nothing.
-    pub(super) fn do_nothing(&mut self) {
+    /// Enters the kernel with a request that comes to nothing.
+    pub(super) fn do_nothing(&mut self) -> io::Result<()> {
         let nothing = opcode::Nop::new().build().flags(Flags::SKIP_SUCCESS);
-        self.push(nothing, Tag::new(Purpose::Cancel, 0, 0)).and_then(|()| self.wait(0, 0)).ok();
+        self.push(nothing, Tag::new(Purpose::Cancel, 0, 0))?;
+        // Also takes what has come meanwhile, which nothing else would tell of.
+        self.wait(0, 0)
     }
 
     /// Whether there is news, without waiting for it. Costs a look at memory while there is none.

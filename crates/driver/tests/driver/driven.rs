@@ -4,7 +4,7 @@ use std::io::{BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, SystemTime};
 
-use model::drive::{Done, DriveCommand, DriveOrder, DriverLine};
+use model::drive::{Done, DriveCommand, DriveOrder, DriverLine, Ready};
 use model::event::{Event, EventKind};
 use model::interval::{CommandTally, Interval, Moments};
 use model::load::{LoadSpec, OnError, Protocol, ScriptSpec, Window};
@@ -13,7 +13,7 @@ use wire::Conninfo;
 
 /// What a driver said.
 pub(crate) struct Driven {
-    pub(crate) poller: String,
+    pub(crate) ready: Ready,
     pub(crate) intervals: Vec<Interval>,
     pub(crate) events: Vec<Event>,
     pub(crate) ticks: Vec<Tick>,
@@ -70,13 +70,13 @@ pub(crate) fn try_drive_with(load: LoadSpec, later: &[(Duration, DriveCommand)])
     let mut output = Vec::new();
     driver::drive(BufReader::new(input), &mut output).unwrap();
     drop(writer.join());
-    let (mut poller, mut done) = (None, None);
+    let (mut ready, mut done) = (None, None);
     let (mut intervals, mut events, mut ticks) = (Vec::new(), Vec::new(), Vec::new());
     for line in String::from_utf8(output).unwrap().lines() {
         match serde_json::from_str(line).unwrap() {
-            DriverLine::Ready(ready) => {
-                assert!(ready.prepare_ns <= ready.connect_ns, "{ready:?}");
-                poller = Some(ready.poller);
+            DriverLine::Ready(word) => {
+                assert!(word.prepare_ns <= word.connect_ns, "{word:?}");
+                ready = Some(word);
             }
             DriverLine::Interval { interval, .. } => intervals.push(interval),
             DriverLine::Event(event) => events.push(event),
@@ -87,9 +87,9 @@ pub(crate) fn try_drive_with(load: LoadSpec, later: &[(Duration, DriveCommand)])
         }
     }
     let done = done.expect("done was said");
-    let poller = poller.expect("ready was said");
+    let ready = ready.expect("ready was said");
     assert!(done.counts.identity_holds(0), "{:?}", done.counts);
-    Ok(Driven { poller, intervals, events, ticks, done })
+    Ok(Driven { ready, intervals, events, ticks, done })
 }
 
 /// Carries it out, which must succeed.

@@ -65,6 +65,7 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
             connect_ns: 8_000_000,
             prepare_ns: 1_000_000,
             poller: "epoll".to_string(),
+            rehearses: false,
             tls: None,
             statements: Vec::new(),
         }),
