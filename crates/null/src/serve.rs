@@ -226,8 +226,7 @@ impl Null {
             match peer.stream.read(buffer) {
                 Ok(0) => return self.close(index),
                 Ok(n) => {
-                    // The clock costs time, which only a record is worth.
-                    let came = if self.record.is_some() { now() } else { 0 };
+                    let came = self.moment();
                     if !self.hear(index, &buffer[..n], came) {
                         return self.close(index);
                     }
@@ -262,8 +261,8 @@ impl Null {
     }
 
     fn flush(&mut self, index: usize) {
+        let leaving = self.moment();
         let Some(Some(peer)) = self.peers.get_mut(index) else { return };
-        let leaving = if self.record.is_some() { now() } else { 0 };
         while !peer.outgoing.is_empty() {
             match peer.stream.write(&peer.outgoing) {
                 Ok(n) => drop(peer.outgoing.drain(..n)),
@@ -278,6 +277,11 @@ impl Null {
             peer.arrived = None;
             record.take(Passage { connection: peer.generation, arrived, leaving, answered: now() });
         }
+    }
+
+    /// The time, for the record. The clock costs some, which only a record is worth.
+    fn moment(&self) -> u64 {
+        if self.record.is_some() { now() } else { 0 }
     }
 
     fn close(&mut self, index: usize) {
