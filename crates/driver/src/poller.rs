@@ -171,7 +171,7 @@ impl Poller {
     /// Waits without leaving the processor at first, and at last.
     fn wait_awake(&mut self, until: Nanos, mut meanwhile: impl FnMut(Nanos) -> bool) -> io::Result<()> {
         // What is to be sent goes out with the first look.
-        self.sleep(0, 0)?;
+        self.look()?;
         let begun = clock::now();
         let (mut now, mut slept_ns) = (begun, 0);
         while now < until && !self.has_news()? {
@@ -258,11 +258,11 @@ mod tests {
 
     #[test]
     fn a_thread_without_clients_waits_as_the_others_do() {
-        let names = |n_clients: &[usize]| {
+        let kinds = |n_clients: &[usize]| {
             let pollers = Poller::for_threads(PollerChoice::Auto, 0, n_clients).unwrap();
             pollers.iter().map(Poller::kind).collect::<Vec<_>>()
         };
-        let kind = names(&[1])[0];
-        assert_eq!(names(&[2, 1, 0]), [kind; 3]);
+        let kind = kinds(&[1])[0];
+        assert_eq!(kinds(&[2, 1, 0]), [kind; 3]);
     }
 }

@@ -100,11 +100,14 @@ fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Wr
     let begun = clock::now();
     let pollers = Poller::for_threads(load.poller, u64::from(load.busy_poll_us) * 1000, &control.shares())?;
     let poller = pollers.first().map_or(load.poller, Poller::kind);
-    let stage = Stage::new(&load, &scripts, poller);
     let Crew { shares, tls, prepare_ns } = control.connect()?;
+    let connect_ns = clock::now() - begun;
+    let stage = Stage::new(&control, poller);
+    let rehearsal = |_: &Poller| stage.as_ref().map(|stage| Rehearsal::new(&control, stage)).transpose();
+    let rehearsals = pollers.iter().map(rehearsal).collect::<Result<Vec<_>, String>>()?;
     let ready = Ready {
         pid: std::process::id(),
-        connect_ns: clock::now() - begun,
+        connect_ns,
         prepare_ns,
         poller: poller.to_string(),
         rehearses: stage.is_some(),
@@ -114,8 +117,7 @@ fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Wr
     say(output, &DriverLine::Ready(ready))?;
     match commands.recv() {
         Ok(DriveCommand::Go(unix_ns)) => control.run(
-            shares.into_iter().zip(pollers).collect(),
-            stage.as_ref(),
+            shares.into_iter().zip(pollers.into_iter().zip(rehearsals)).collect(),
             control.wall.monotonic(unix_ns),
             &commands,
             output,
@@ -151,6 +153,9 @@ struct ThreadShare {
     clients: Vec<Client>,
     streams: ThreadStreams,
 }
+
+/// What a thread waits with, and what it does meanwhile.
+type Waiting<'a> = (Poller, Option<Rehearsal<'a>>);
 
 /// All clients, ready to begin.
 #[derive(Default)]
@@ -223,16 +228,26 @@ impl Control<'_> {
         self.seeds(self.load.n_clients as usize, self.shares().len()).1
     }
 
+    /// What each thread counts.
+    pub(crate) fn shape(&self) -> TallyShape {
+        let n_commands = self.scripts.n_commands();
+        TallyShape {
+            n_statements: self.scripts.n_statements(),
+            n_commands: if self.load.time_commands { n_commands } else { vec![0; n_commands.len()] },
+            n_facts: self.scripts.facts().iter().map(|names| names.len()).collect(),
+            is_open_loop: self.load.pace.is_open(),
+        }
+    }
+
     /// What the connections of the beginning know: all statements, unless each is parsed when it first runs.
     fn parsed_beforehand(&self) -> Option<Parsed> {
         if self.scripts.parses_late() { self.scripts.nothing_parsed() } else { None }
     }
 
     /// Runs the load with one worker per share.
-    fn run(
-        &self,
-        shares: Vec<(ThreadShare, Poller)>,
-        stage: Option<&Stage>,
+    fn run<'a>(
+        &'a self,
+        shares: Vec<(ThreadShare, Waiting<'a>)>,
         go: Nanos,
         commands: &Receiver<DriveCommand>,
         output: &mut dyn Write,
@@ -241,7 +256,7 @@ impl Control<'_> {
         let stop = AtomicU8::new(stop::NOT);
         let rate = Rate::default();
         let frame = Frame::new(self.load.window, go);
-        let place = Place { n_threads: shares.len(), go, frame: &frame, stop: &stop, rate: &rate, stage };
+        let place = Place { n_threads: shares.len(), go, frame: &frame, stop: &stop, rate: &rate };
         let mut recycle = Vec::new();
         let mut workers = Vec::new();
         for (thread, share) in shares.into_iter().enumerate() {
@@ -266,7 +281,7 @@ impl Control<'_> {
     fn worker<'a>(
         &'a self,
         thread: usize,
-        (share, poller): (ThreadShare, Poller),
+        (share, (poller, rehearsal)): (ThreadShare, Waiting<'a>),
         place: &Place<'a>,
         reports: Sender<Report>,
         spare: Receiver<Tally>,
@@ -274,15 +289,7 @@ impl Control<'_> {
         let ThreadShare { clients, streams } = share;
         let n_threads = place.n_threads;
         let share = Share { thread, n_threads };
-        let n_commands = self.scripts.n_commands();
-        let shape = TallyShape {
-            n_statements: self.scripts.n_statements(),
-            n_commands: if self.load.time_commands { n_commands } else { vec![0; n_commands.len()] },
-            n_facts: self.scripts.facts().iter().map(|names| names.len()).collect(),
-            is_open_loop: self.load.pace.is_open(),
-        };
-        let rehearsal = place.stage.map(|stage| Rehearsal::new(self, stage, shape.clone())).transpose()?;
-        let worker = Worker::new(Setup {
+        Ok(Worker::new(Setup {
             thread,
             load: self.load,
             scripts: self.scripts,
@@ -290,6 +297,7 @@ impl Control<'_> {
             wall: self.wall,
             clients,
             poller,
+            rehearsal: rehearsal.map(Box::new),
             choose: streams.choose,
             turns: TurnClock::new(self.load, place.go)?,
             share,
@@ -301,7 +309,7 @@ impl Control<'_> {
                 place.go,
                 place.frame.seen().end,
             ),
-            shape,
+            shape: self.shape(),
             log: Log::create(self.load, thread, streams.sample)?,
             go: place.go,
             frame: place.frame,
@@ -309,8 +317,7 @@ impl Control<'_> {
             rate: place.rate,
             reports,
             spare,
-        });
-        Ok(worker.with_rehearsal(rehearsal))
+        }))
     }
 }
 
@@ -321,7 +328,6 @@ struct Place<'a> {
     frame: &'a Frame,
     stop: &'a AtomicU8,
     rate: &'a Rate,
-    stage: Option<&'a Stage>,
 }
 
 /// Cancels statements from a thread of its own: a server that hangs must not hold up the others.

@@ -6,6 +6,7 @@
 //! its own, with one client and the load's scripts, has its statements answered at once by the same thread. The server
 //! sees nothing of it, nothing of it is counted, and its random numbers are nobody else's.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::AtomicU8;
 use std::sync::mpsc;
@@ -22,7 +23,6 @@ use crate::poller::Poller;
 use crate::process::Control;
 use crate::rate::Rate;
 use crate::schedule::Share;
-use crate::script::Scripts;
 use crate::stop;
 use crate::tally::TallyShape;
 use crate::worker::{Setup, Worker};
@@ -39,16 +39,19 @@ const NEVER: Nanos = u64::MAX / 2;
 /// What all rehearsals of a load share: a load of their own, which has no end.
 pub(crate) struct Stage {
     load: LoadSpec,
+    /// The variables of its clients.
+    defines: BTreeMap<String, String>,
     frame: Frame,
     stop: AtomicU8,
     rate: Rate,
 }
 
 impl Stage {
-    /// The rehearsals' load, in place of `load`, which waits with `poller`. `None` where they have no use or might do
+    /// The rehearsals' load, in place of one that waits with `poller`. `None` where they have no use or might do
     /// harm: threads that sleep, scripts that call a shell, scripts that need rows, which only a server has, and loads that
     /// take turns with another, which has the machine meanwhile.
-    pub(crate) fn new(load: &LoadSpec, scripts: &Scripts, poller: PollerChoice) -> Option<Stage> {
+    pub(crate) fn new(control: &Control, poller: PollerChoice) -> Option<Stage> {
+        let Control { load, scripts, .. } = control;
         let is_shell =
             |command: &Command| matches!(command, Command::Shell { .. } | Command::SetShell { .. });
         let mut programs = scripts.bundle.programs.iter();
@@ -70,7 +73,7 @@ impl Stage {
             ..LoadSpec::default()
         };
         let (stop, rate) = (AtomicU8::new(stop::NOT), Rate::default());
-        Some(Stage { load, frame: Frame::new(window, NEVER), stop, rate })
+        Some(Stage { load, defines: control.defines(), frame: Frame::new(window, NEVER), stop, rate })
     }
 }
 
@@ -89,14 +92,10 @@ pub(crate) struct Rehearsal<'a> {
 
 impl<'a> Rehearsal<'a> {
     /// Rehearsals of a thread of the load.
-    pub(crate) fn new(
-        control: &'a Control<'a>,
-        stage: &'a Stage,
-        shape: TallyShape,
-    ) -> Result<Rehearsal<'a>, String> {
+    pub(crate) fn new(control: &'a Control<'a>, stage: &'a Stage) -> Result<Rehearsal<'a>, String> {
         let (link, server) = Link::pair().map_err(|e| format!("cannot make a pair of sockets: {e}"))?;
         let scripts = control.scripts;
-        let machine = Machine::new(&scripts.bundle, Prng::seed(0), 0, &control.defines());
+        let machine = Machine::new(&scripts.bundle, Prng::seed(0), 0, &stage.defines);
         let mut client = Client::new(0, machine);
         client.link = Some(link);
         let poller = Poller::for_threads(stage.load.poller, 0, &[1])?.swap_remove(0);
@@ -107,13 +106,14 @@ impl<'a> Rehearsal<'a> {
             conninfo: control.conninfo.clone(),
             wall: control.wall,
             poller,
+            rehearsal: None,
             clients: vec![client],
             choose: Prng::seed(0),
             share: Share { thread: 0, n_threads: 1 },
             throttle: Prng::seed(0),
             schedule: None,
             turns: None,
-            shape: TallyShape { is_open_loop: false, ..shape },
+            shape: TallyShape { is_open_loop: false, ..control.shape() },
             log: Log::rehearsed(control.load, Prng::seed(0)),
             // No second of it is ever over, so that nothing is ever reported.
             go: NEVER,
@@ -136,8 +136,7 @@ impl<'a> Rehearsal<'a> {
     /// Rehearses a statement if it is time for that, and says whether it was. Nothing else is to be done before `until`.
     #[inline]
     pub(crate) fn go_on(&mut self, now: Nanos, until: Nanos, clients: &[Client]) -> bool {
-        let lasts_ns = self.took_ns[0].min(self.took_ns[1]);
-        if now < self.next || until < now + ROOM_NS.max(2 * lasts_ns) {
+        if now < self.next || until < now + ROOM_NS.max(2 * self.lasts_ns()) {
             return false;
         }
         let is_understood = self.rehearse(now);
@@ -149,11 +148,15 @@ impl<'a> Rehearsal<'a> {
         }
         self.took_ns = [self.took_ns[1], clock::now() - now];
         self.next = match is_understood {
-            Ok(true) => now + EVERY_NS.max(PART * self.took_ns[0].min(self.took_ns[1])),
+            Ok(true) => now + EVERY_NS.max(PART * self.lasts_ns()),
             // The load does without.
             Ok(false) | Err(_) => NEVER,
         };
         true
+    }
+
+    fn lasts_ns(&self) -> Nanos {
+        self.took_ns[0].min(self.took_ns[1])
     }
 
     /// A statement's way there and back; `false` if it is none that can be rehearsed.
@@ -197,6 +200,7 @@ mod tests {
 
     use super::*;
     use crate::clock::WallClock;
+    use crate::script::Scripts;
 
     fn load(source: &str, poller: PollerChoice) -> LoadSpec {
         let script =
@@ -206,28 +210,27 @@ mod tests {
         LoadSpec { scripts: vec![script], busy_poll_us: 50, poller, protocol, ..LoadSpec::default() }
     }
 
-    fn stage(source: &str) -> Option<Stage> {
-        let load = load(source, PollerChoice::Auto);
-        Stage::new(&load, &Scripts::compile(&load).unwrap(), load.poller)
+    /// Calls `f` with what the threads of a load share.
+    fn with_control<T>(load: &LoadSpec, f: impl FnOnce(&Control) -> T) -> T {
+        let scripts = Scripts::compile(load).unwrap();
+        let conninfo = wire::Conninfo::from_keywords(&load.target, None).unwrap();
+        f(&Control { load, conninfo: conninfo.into(), scripts: &scripts, wall: WallClock::read() })
+    }
+
+    fn is_rehearsed(load: &LoadSpec) -> bool {
+        with_control(load, |control| Stage::new(control, load.poller).is_some())
     }
 
     /// Says how many statements of so many rehearsals were answered, and whether there are to be more.
     fn answered(source: &str, poller: PollerChoice, n: usize) -> (usize, bool) {
-        let load = load(source, poller);
-        let scripts = Scripts::compile(&load).unwrap();
-        let stage = Stage::new(&load, &scripts, poller).unwrap();
-        let shape = TallyShape {
-            n_statements: scripts.n_statements(),
-            n_commands: vec![0],
-            n_facts: vec![0],
-            is_open_loop: false,
-        };
-        let conninfo = wire::Conninfo::from_keywords(&load.target, None).unwrap();
-        let control =
-            Control { load: &load, conninfo: conninfo.into(), scripts: &scripts, wall: WallClock::read() };
-        let mut rehearsal = Rehearsal::new(&control, &stage, shape).unwrap();
+        with_control(&load(source, poller), |control| answered_of(control, n))
+    }
+
+    fn answered_of(control: &Control, n: usize) -> (usize, bool) {
+        let stage = Stage::new(control, control.load.poller).unwrap();
+        let mut rehearsal = Rehearsal::new(control, &stage).unwrap();
         rehearsal.enter_thread().unwrap();
-        let client = Client::new(0, Machine::new(&scripts.bundle, Prng::seed(0), 0, &control.defines()));
+        let client = Client::new(0, Machine::new(&control.scripts.bundle, Prng::seed(0), 0, &stage.defines));
         let rehearse = |_: &usize| {
             // It may have ended, which leaves a moment that never comes.
             let next = if rehearsal.next == NEVER { 0 } else { rehearsal.next };
@@ -266,15 +269,14 @@ mod tests {
 
     #[test]
     fn what_would_do_harm_or_cannot_be_answered_is_not_rehearsed() {
-        assert!(stage("SELECT 1;\n").is_some());
-        assert!(stage("\\shell true\nSELECT 1;\n").is_none());
-        assert!(stage("\\setshell x echo 1\nSELECT :x;\n").is_none());
-        assert!(stage("SELECT 1 AS x \\gset\n").is_none());
+        let is_plain = |source| is_rehearsed(&load(source, PollerChoice::Auto));
+        assert!(is_plain("SELECT 1;\n"));
+        assert!(!is_plain("\\shell true\nSELECT 1;\n"));
+        assert!(!is_plain("\\setshell x echo 1\nSELECT :x;\n"));
+        assert!(!is_plain("SELECT 1 AS x \\gset\n"));
         let asleep = LoadSpec { busy_poll_us: 0, ..load("SELECT 1;\n", PollerChoice::Auto) };
         let turns = model::load::Turns { slice_ns: 1000, guard_ns: 1, slices: "01".into() };
         let in_turns = LoadSpec { turns: Some(turns), ..load("SELECT 1;\n", PollerChoice::Auto) };
-        for load in [asleep, in_turns] {
-            assert!(Stage::new(&load, &Scripts::compile(&load).unwrap(), load.poller).is_none());
-        }
+        assert!(!is_rehearsed(&asleep) && !is_rehearsed(&in_turns));
     }
 }

@@ -45,6 +45,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) wall: WallClock,
     /// Before the clients, so that it ends before the messages do that it may be sending.
     pub(crate) poller: Poller,
+    /// What the thread does while it is awake without news.
+    pub(crate) rehearsal: Option<Box<Rehearsal<'a>>>,
     pub(crate) clients: Vec<Client>,
     /// Stream of script choices.
     pub(crate) choose: Prng,
@@ -70,8 +72,6 @@ pub(crate) struct Setup<'a> {
 /// A worker at work.
 pub(crate) struct Worker<'a> {
     setup: Setup<'a>,
-    /// What the thread does while it is awake without news.
-    rehearsal: Option<Box<Rehearsal<'a>>>,
     tally: Tally,
     /// Walks the schedule's slots as they become due, whoever takes them when.
     due_counter: Option<Schedule>,
@@ -126,7 +126,6 @@ impl<'a> Worker<'a> {
         let second = |s: u32| setup.go + u64::from(s) * SECOND_NS;
         let seen = setup.frame.seen();
         Worker {
-            rehearsal: None,
             tally: Tally::new(&setup.shape),
             due_counter: setup.schedule.clone(),
             backlog: 0,
@@ -198,17 +197,11 @@ impl<'a> Worker<'a> {
         self.finish();
     }
 
-    /// Has the thread rehearse while it is awake without news.
-    pub(crate) fn with_rehearsal(mut self, rehearsal: Option<Rehearsal<'a>>) -> Worker<'a> {
-        self.rehearsal = rehearsal.map(Box::new);
-        self
-    }
-
     pub(crate) fn watch_all(&mut self) -> io::Result<()> {
-        let Setup { poller, clients, .. } = &mut self.setup;
+        let Setup { poller, rehearsal, clients, .. } = &mut self.setup;
         poller.enter_thread()?;
         clients.iter_mut().enumerate().try_for_each(|(index, client)| poller.watch(client, index))?;
-        self.rehearsal.as_mut().map_or(Ok(()), |rehearsal| rehearsal.enter_thread())
+        rehearsal.as_mut().map_or(Ok(()), |rehearsal| rehearsal.enter_thread())
     }
 
     /// Follows orders, and does what is due.
@@ -226,7 +219,7 @@ impl<'a> Worker<'a> {
 
     #[inline]
     fn wait(&mut self, now: Nanos, until: Nanos) -> io::Result<()> {
-        let Worker { rehearsal, setup: Setup { poller, clients, .. }, .. } = self;
+        let Setup { poller, rehearsal, clients, .. } = &mut self.setup;
         poller.wait(now, until, |now| {
             rehearsal.as_mut().is_some_and(|rehearsal| rehearsal.go_on(now, until, clients))
         })
