@@ -284,7 +284,7 @@ def arrivals(args, poller):
         server.stop()
 
 
-def machine(_args, _poller):
+def machine():
     neighbour = subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=on_core(0))
     own, seconds = os.sched_getaffinity(0), 5
     os.sched_setaffinity(0, {sorted(own)[-1]})
@@ -335,10 +335,13 @@ def main():
     parser.add_argument("--busy-poll", type=int, default=0, help="microseconds that the driver stays awake (busy_poll_us)")
     parser.add_argument("--sleepy", action="store_true", help="let idle cores sleep, as a quiet machine does")
     args = parser.parse_args()
-    parts = {"machine": machine, "ceiling": ceiling, "error": error, "open": open_loop, "arrivals": arrivals, "stall": stall}
+    parts = {"ceiling": ceiling, "error": error, "open": open_loop, "arrivals": arrivals, "stall": stall}
     for part in args.parts.split(","):
-        for poller in args.pollers.split(",")[:1 if part == "machine" else None]:
-            with contextlib.nullcontext() if args.sleepy or args.busy_poll or part in ("machine", "ceiling", "arrivals") else AwakeCores():
+        if part == "machine":
+            machine()
+            continue
+        for poller in args.pollers.split(","):
+            with contextlib.nullcontext() if args.sleepy or args.busy_poll or part in ("ceiling", "arrivals") else AwakeCores():
                 parts[part](args, poller)
 
 
