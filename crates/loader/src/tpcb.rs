@@ -38,7 +38,7 @@ impl TpcbLoad {
     /// [`TpcbLoad::finish`].
     pub fn whole(&self) -> Vec<Job> {
         let whole = |unit: Unit| {
-            let mut steps: Vec<Step> = self.filled(&unit).into_iter().collect();
+            let mut steps: Vec<Step> = self.filled(&unit, Maker::This).into_iter().collect();
             steps.push(self.vacuumed(&unit));
             steps.extend(self.keyed(&unit));
             Job::of(unit.name, steps)
@@ -49,7 +49,7 @@ impl TpcbLoad {
     /// Only fills every table and partition.
     pub fn fill(&self) -> Vec<Job> {
         let units = self.units().into_iter();
-        units.filter_map(|unit| Some(Job::of(&unit.name, vec![self.filled(&unit)?]))).collect()
+        units.filter_map(|unit| Some(Job::of(&unit.name, vec![self.filled(&unit, Maker::Anyone)?]))).collect()
     }
 
     /// Only gives every table and partition its primary key; for a partitioned table that of [`TpcbLoad::finish`] is
@@ -94,15 +94,23 @@ impl TpcbLoad {
         units
     }
 
-    fn filled(&self, unit: &Unit) -> Option<Step> {
-        let copy = match (unit.table, &unit.partition) {
+    /// Only a table that the same transaction emptied takes frozen rows, and only an ordinary one.
+    fn filled(&self, unit: &Unit, maker: Maker) -> Option<Step> {
+        let Unit { table, name, .. } = unit;
+        let is_ordinary =
+            unit.partition.is_some() || *table != Table::Accounts || self.options.partitioning.is_none();
+        let rows = unit.rows(self.scale);
+        let mut parts = vec![Part::Execute(format!("truncate table {name}"))];
+        match (table, maker) {
             (Table::History, _) => return None,
-            (_, Some(partition)) => copy_partition(self.scale, partition),
-            (Table::Accounts, None) => copy(unit.table, self.scale, self.options.partitioning.is_none()),
-            (table, None) => copy(table, self.scale, true),
-        };
-        // Only a table that the same transaction emptied takes frozen rows.
-        Some(locking(vec![Part::Execute(format!("truncate table {}", unit.name)), Part::Copy(copy)]))
+            (Table::Accounts, Maker::This) if is_ordinary => parts.extend([
+                Part::Execute(tpcb::set_defaults(name)),
+                Part::Copy(copy_of(name, tpcb::copy_short_statement(name), rows.short())),
+                Part::Execute(tpcb::drop_defaults(name)),
+            ]),
+            _ => parts.push(Part::Copy(copy_of(name, tpcb::copy_statement(name, is_ordinary), rows))),
+        }
+        Some(locking(parts))
     }
 
     fn vacuumed(&self, unit: &Unit) -> Step {
@@ -125,30 +133,41 @@ struct Unit {
     partition: Option<Partition>,
 }
 
+impl Unit {
+    fn rows(&self, scale: u32) -> tpcb::Rows {
+        match &self.partition {
+            Some(partition) => tpcb::Rows::of_partition(scale, partition),
+            None => whole_table(self.table, scale),
+        }
+    }
+}
+
+/// Who made the tables, and when.
+#[derive(Clone, Copy)]
+enum Maker {
+    /// This load, just now: nobody has altered them, and they are ours to alter.
+    This,
+    /// Whoever, whenever.
+    Anyone,
+}
+
 /// A transaction that locks tables.
 fn locking(mut parts: Vec<Part>) -> Step {
     parts.insert(0, Part::Execute(LIMIT_LOCK_WAITS.to_string()));
     Step::Transaction(parts)
 }
 
-/// The rows of a whole table. Frozen ones need an ordinary table.
+/// The rows of a whole table, as pgbench sends them. Frozen ones need an ordinary table.
 pub fn copy(table: Table, scale: u32, freeze: bool) -> Copy {
-    let mut rows = tpcb::Rows::new(table, scale, 0..tpcb::row_count(table, scale));
-    Copy {
-        table: table.name().to_string(),
-        sql: tpcb::copy_statement(table.name(), freeze),
-        rows: Box::new(move |out, max_bytes| rows.fill(out, max_bytes)),
-    }
+    copy_of(table.name(), tpcb::copy_statement(table.name(), freeze), whole_table(table, scale))
 }
 
-/// The rows of a partition of accounts, frozen.
-pub fn copy_partition(scale: u32, partition: &Partition) -> Copy {
-    let mut rows = tpcb::Rows::of_partition(scale, partition);
-    Copy {
-        table: partition.name.clone(),
-        sql: tpcb::copy_statement(&partition.name, true),
-        rows: Box::new(move |out, max_bytes| rows.fill(out, max_bytes)),
-    }
+fn copy_of(name: &str, sql: String, mut rows: tpcb::Rows) -> Copy {
+    Copy { table: name.to_string(), sql, rows: Box::new(move |out, max_bytes| rows.fill(out, max_bytes)) }
+}
+
+fn whole_table(table: Table, scale: u32) -> tpcb::Rows {
+    tpcb::Rows::new(table, scale, 0..tpcb::row_count(table, scale))
 }
 
 /// Rows of all tables.

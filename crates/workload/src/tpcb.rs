@@ -12,8 +12,9 @@ pub use checks::{Check, balance_checks, history_rows};
 pub use partition::{Partition, partitions};
 pub use rows::Rows;
 pub use schema::{
-    Partitioning, TpcbOptions, copy_statement, create_tables, drop_tables, foreign_keys, generate_statements,
-    insert_statement, primary_key_of, primary_keys, primary_keys_in, truncate_tables,
+    Partitioning, TpcbOptions, copy_short_statement, copy_statement, create_tables, drop_defaults,
+    drop_tables, foreign_keys, generate_statements, insert_statement, primary_key_of, primary_keys,
+    primary_keys_in, set_defaults, truncate_tables,
 };
 
 /// Branches per scale unit.

@@ -133,6 +133,26 @@ fn rows_are_those_of_pgbench() {
 }
 
 #[test]
+fn short_rows_lack_only_what_all_accounts_have_in_common() {
+    let text = |mut rows: Rows| {
+        let mut out = Vec::new();
+        while rows.fill(&mut out, 4096) > 0 {}
+        String::from_utf8(out).expect("text")
+    };
+    for range in [0..1000, 99_990..100_010, 199_999..200_000] {
+        let whole = text(Rows::new(Table::Accounts, 2, range.clone()));
+        let short = text(Rows::new(Table::Accounts, 2, range).short());
+        assert_eq!(short.replace('\n', "\t0\t\n"), whole);
+    }
+    for partition in tpcb::partitions(1, Partitioning::Hash(3)) {
+        let [whole, short] = [Rows::of_partition(1, &partition), Rows::of_partition(1, &partition).short()];
+        assert_eq!(text(short).replace('\n', "\t0\t\n"), text(whole), "{}", partition.name);
+    }
+    let tellers = || Rows::new(Table::Tellers, 2, 0..20);
+    assert_eq!(text(tellers().short()), text(tellers()));
+}
+
+#[test]
 fn rows_do_not_depend_on_how_they_are_cut() {
     for table in TABLES {
         let n_rows = row_count(table, 2);

@@ -33,6 +33,8 @@ pub struct Rows {
     tail_until: u64,
     /// Rows whose id does not have it are another partition's.
     only: Option<Remainder>,
+    /// Whether the columns that are the same in all rows are left out.
+    is_short: bool,
 }
 
 impl Rows {
@@ -46,7 +48,9 @@ impl Rows {
         let start = ID_END - id.len();
         template[start..ID_END].copy_from_slice(&id);
         let low = ((left.start + 1) % 100) as usize;
-        let mut rows = Rows { table, left, template, low, start, end: ID_END, tail_until: 0, only: None };
+        let (end, tail_until) = (ID_END, 0);
+        let mut rows =
+            Rows { table, left, template, low, start, end, tail_until, only: None, is_short: false };
         rows.set_tail();
         rows
     }
@@ -54,6 +58,14 @@ impl Rows {
     /// The rows of a partition of accounts, in the order in which one load of the whole table puts them there.
     pub fn of_partition(scale: u32, partition: &Partition) -> Rows {
         Rows { only: partition.only, ..Rows::new(Table::Accounts, scale, partition.ids.clone()) }
+    }
+
+    /// The same rows of accounts without the columns of [`super::set_defaults`], for [`super::copy_short_statement`]. Other
+    /// tables' rows stay whole.
+    pub fn short(mut self) -> Rows {
+        self.is_short = self.table == Table::Accounts;
+        self.set_tail();
+        self
     }
 
     /// Appends whole rows to `out`, at most `max_bytes` of them, but always one if any is left.
@@ -119,6 +131,7 @@ impl Rows {
         let (per_branch, filler) = match self.table {
             Table::Branches | Table::History => (u64::MAX, &b"\t0\t\\N\n"[..]),
             Table::Tellers => (TELLERS_PER_SCALE, &b"\t0\t\\N\n"[..]),
+            Table::Accounts if self.is_short => (ACCOUNTS_PER_SCALE, &b"\n"[..]),
             Table::Accounts => (ACCOUNTS_PER_SCALE, &b"\t0\t\n"[..]),
         };
         let mut tail = Vec::with_capacity(ROW_BYTES_MAX);
