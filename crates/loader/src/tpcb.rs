@@ -96,13 +96,15 @@ impl TpcbLoad {
 
     /// Only a table that the same transaction emptied takes frozen rows, and only an ordinary one.
     fn filled(&self, unit: &Unit, maker: Maker) -> Option<Step> {
-        let Unit { table, name, .. } = unit;
+        if unit.table == Table::History {
+            return None;
+        }
+        let Unit { table, name, partition } = unit;
         let is_ordinary =
-            unit.partition.is_some() || *table != Table::Accounts || self.options.partitioning.is_none();
+            partition.is_some() || *table != Table::Accounts || self.options.partitioning.is_none();
         let rows = unit.rows(self.scale);
         let mut parts = vec![Part::Execute(format!("truncate table {name}"))];
         match (table, maker) {
-            (Table::History, _) => return None,
             (Table::Accounts, Maker::This) if is_ordinary => parts.extend([
                 Part::Execute(tpcb::set_defaults(name)),
                 Part::Copy(copy_of(name, tpcb::copy_short_statement(name), rows.short())),

@@ -33,7 +33,7 @@ pub struct Rows {
     tail_until: u64,
     /// Rows whose id does not have it are another partition's.
     only: Option<Remainder>,
-    /// Whether the columns that are the same in all rows are left out.
+    /// Whether the columns that are the same in all rows of accounts are left out.
     is_short: bool,
 }
 
@@ -63,7 +63,7 @@ impl Rows {
     /// The same rows of accounts without the columns of [`super::set_defaults`], for [`super::copy_short_statement`]. Other
     /// tables' rows stay whole.
     pub fn short(mut self) -> Rows {
-        self.is_short = self.table == Table::Accounts;
+        self.is_short = true;
         self.set_tail();
         self
     }
