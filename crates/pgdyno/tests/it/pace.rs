@@ -8,12 +8,13 @@ use nix::unistd::Pid;
 use crate::pg::Pg;
 use crate::tool::{Place, expect_sound};
 
-/// A run of 6 s whose backends do not run for one second of it; p99 of its latency in seconds, and its rate.
+/// A run of 6 s whose backends do not run for one second of it; p99 of its latency in seconds, and its rate. It only reads:
+/// how soon a disk that others use too takes the commits of that second is not the question.
 fn stalled(place: &Place, pg: &Pg, options: &[&str]) -> (f64, f64) {
     let database = pg.database();
     let server = pg.admin_target(&database);
     let name = format!("out-{database}");
-    let args = "run --scale 1 -w tpcb-simple -c 8 --measure 6s --ramp-up 0s --repeats 1 --json \
+    let args = "run --scale 1 -w tpcb-select -c 8 --measure 6s --ramp-up 0s --repeats 1 --json \
                 --set prepare.prewarm=false --set prepare.settle=false";
     let mut args: Vec<&str> = args.split_whitespace().collect();
     args.extend(["--server", &server, "-o", &name]);
