@@ -91,7 +91,7 @@ pub struct Interval {
     /// Sums of the committed transactions' latencies, nanoseconds.
     #[serde(default)]
     pub latency: Moments,
-    /// Sums of the lag of the started transactions, nanoseconds; open loop only.
+    /// Sums of the committed transactions' lag, nanoseconds; open loop only.
     #[serde(default)]
     pub lag: Moments,
     /// Each command of the script, if asked for.

@@ -91,9 +91,7 @@ impl Worker<'_> {
         let tally = &mut self.tally.scripts[client.script];
         tally.counts.due += 1;
         tally.counts.started += 1;
-        if tally.lag.is_some() {
-            tally.note(Kind::Lag, now - due);
-            tally.lag_moments.record(now - due);
+        if self.setup.schedule.is_some() {
             self.n_taken += 1;
         }
     }
@@ -319,6 +317,11 @@ impl Worker<'_> {
         tally.note(Kind::Latency, latency_ns);
         tally.latency_moments.record(latency_ns);
         tally.note(Kind::Service, now - client.started);
+        if tally.lag.is_some() {
+            let lag_ns = client.started - client.due;
+            tally.note(Kind::Lag, lag_ns);
+            tally.lag_moments.record(lag_ns);
+        }
         client.machine.add_facts(&mut tally.facts);
         tally.counts.late += u64::from(latency_ns > self.late_ns);
         if now >= self.measure.0 && now < self.measure.1 {

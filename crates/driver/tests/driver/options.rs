@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use model::event::EventKind;
+use model::interval::Moments;
 use model::load::{LoadSpec, OnDisconnect, OnError, Protocol, Window};
 
 use crate::cluster::Cluster;
@@ -37,6 +38,25 @@ fn moments_agree_with_the_counts() {
     assert!(latency.min >= 5e6 && latency.mean() >= latency.min && latency.max >= latency.mean());
     assert!(latency.sd() <= latency.max - latency.min);
     assert_eq!(driven.intervals.iter().map(|i| i.lag.n).sum::<u64>(), 40);
+}
+
+#[test]
+fn lag_is_that_of_committed_transactions() {
+    let cluster = Cluster::shared();
+    // One of four is committed. One client takes 20 ms for each where one is due every 10.
+    let source = "\\set n :n + 1\n\\sleep 20 ms\n\\if :n % 4\nSELECT 1 / (:n % 4 - :n % 4);\n\\endif";
+    let mut spec = load(&cluster.conninfo(), &[source], 20);
+    spec.defines.insert("n".into(), "0".into());
+    (spec.pace, spec.on_error, spec.n_clients) = ("constant 100/s".parse().unwrap(), OnError::Continue, 1);
+    let driven = drive(spec);
+    let counts = driven.done.counts;
+    let lag = driven.intervals.iter().fold(Moments::default(), |mut sum, interval| {
+        sum += interval.lag;
+        sum
+    });
+    assert_eq!((counts.committed, counts.failed, lag.n), (5, 15, 5), "{counts:?}");
+    // The first one of these is the fourth: three times 20 ms have gone by when it is due after 30.
+    assert!(lag.min >= 25e6 && lag.max <= driven.latency().max, "{lag:?}");
 }
 
 /// Two clients that collide: each takes both rows, in opposite orders.
