@@ -76,6 +76,7 @@ impl<'a> Collector<'a> {
                 ending: Ending::Completed,
                 end_unix_ns: 0,
                 counts: Default::default(),
+                backlog: 0,
                 errors: BTreeMap::new(),
                 messages: BTreeMap::new(),
                 measured_by_client: vec![0; n_clients],
@@ -197,6 +198,7 @@ impl<'a> Collector<'a> {
 
     fn add_finished(&mut self, finished: Finished) {
         self.end = self.end.max(finished.end);
+        self.done.backlog += finished.backlog;
         self.done.clients_lost += finished.clients_lost;
         self.done.unanswered += finished.unanswered;
         self.done.unanswered_ns = self.done.unanswered_ns.max(finished.unanswered_ns);

@@ -47,6 +47,8 @@ pub(crate) struct Finished {
     pub(crate) measured: Vec<(usize, u64)>,
     /// See [`model::drive::Done::committed_by_slice`].
     pub(crate) committed_by_slice: Vec<u64>,
+    /// See [`model::drive::Done::backlog`].
+    pub(crate) backlog: u64,
     pub(crate) clients_lost: u32,
     /// Clients whose last statement was cancelled and not even then answered, and the longest wait of one.
     pub(crate) unanswered: u32,

@@ -56,6 +56,7 @@ mod tests {
                 ending: Ending::Completed,
                 end_unix_ns: 1,
                 counts: Default::default(),
+                backlog: 0,
                 errors: BTreeMap::new(),
                 messages: BTreeMap::new(),
                 measured_by_client: vec![0; 3],

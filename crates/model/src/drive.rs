@@ -117,6 +117,10 @@ pub struct Done {
     pub end_unix_ns: u64,
     /// Sums over all intervals; the identity holds with nothing in flight.
     pub counts: Counts,
+    /// Of the skipped slots, those that were due before the load ended and that no client was free for. They are of no
+    /// script yet, and count for the first.
+    #[serde(default)]
+    pub backlog: u64,
     /// Failed and unknown transactions by SQLSTATE (`lost`: the connection ended without one).
     pub errors: BTreeMap<String, u64>,
     /// One example message for each SQLSTATE of `errors`.

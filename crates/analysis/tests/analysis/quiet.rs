@@ -277,6 +277,7 @@ pub(crate) fn finish(data: &mut RunData) {
         ending: Ending::Completed,
         end_unix_ns: at(35.2),
         counts,
+        backlog: 0,
         errors: BTreeMap::new(),
         messages: BTreeMap::new(),
         measured_by_client: vec![3_750; N_CLIENTS as usize],

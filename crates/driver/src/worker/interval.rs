@@ -79,7 +79,7 @@ impl Worker<'_> {
             }
             self.leave(index, now);
         }
-        self.skip_backlog(now);
+        let backlog = self.skip_backlog(now);
         if let Some(log) = &mut self.setup.log {
             log.finish(self.setup.wall.unix(now) / 1000);
         }
@@ -89,6 +89,7 @@ impl Worker<'_> {
             end: now,
             measured: self.setup.clients.iter().map(|c| (c.id, c.measured)).collect(),
             committed_by_slice: self.setup.turns.take().map_or(Vec::new(), TurnClock::into_committed),
+            backlog,
             clients_lost: self.clients_lost,
             unanswered,
             unanswered_ns,
@@ -127,15 +128,17 @@ impl Worker<'_> {
 
     /// Slots that no client was free for before the load ended were never sent. Which script each would have
     /// run is not decided before it starts: the first one stands for them. When all clients have made their
-    /// transactions, the slots that remain are not part of the load.
-    fn skip_backlog(&mut self, now: Nanos) {
+    /// transactions, the slots that remain are not part of the load. Tells how many there were.
+    fn skip_backlog(&mut self, now: Nanos) -> u64 {
         self.count_backlog(now.min(self.end));
         self.due_counter = None;
-        if now >= self.end {
-            let counts = &mut self.tally.scripts[0].counts;
-            counts.due += self.backlog;
-            counts.skipped += self.backlog;
+        let backlog = std::mem::take(&mut self.backlog);
+        if now < self.end {
+            return 0;
         }
-        self.backlog = 0;
+        let counts = &mut self.tally.scripts[0].counts;
+        counts.due += backlog;
+        counts.skipped += backlog;
+        backlog
     }
 }

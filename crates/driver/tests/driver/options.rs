@@ -156,6 +156,12 @@ fn slots_later_than_the_limit_are_skipped() {
     let counts = drive(spec.clone()).done.counts;
     assert_eq!((counts.due, counts.late), (200, counts.committed), "{counts:?}");
     assert!((25..=34).contains(&counts.committed) && counts.skipped == 200 - counts.committed, "{counts:?}");
+    // The limit is long: nothing is skipped by a client, and what it did not come to is told apart.
+    spec.latency_limit_ns = Some(60_000_000_000);
+    let done = drive(spec.clone()).done;
+    assert_eq!((done.backlog, done.counts.skipped), (200 - done.counts.committed, done.backlog));
+    assert!(done.backlog > 100, "{done:?}");
+    spec.latency_limit_ns = Some(20_000_000);
     // Skipped slots count as transactions of the client.
     (spec.transactions_per_client, spec.window.measure_s) = (Some(60), 0);
     let counts = drive(spec).done.counts;

@@ -47,13 +47,14 @@ pub(super) fn run(
     let patience = Window { measure_s: FOREVER_S, grace_s: FOREVER_S, ..load.window };
     let conducted = fleet::conduct(&mut driver, go_unix_ns, patience, &mut |line| follower.take(line), stop);
     follower.finish();
-    let followed = follower.close();
+    let mut followed = follower.close();
     let done = conducted.map_err(|error| Complaint::new(format!("{error:#}")))?;
     if plan.exit_on_abort && done.clients_lost > 0 {
         let thread = followed.aborted_client.map_or(0, |client| thread_of(client, plan));
         log.error(&format!("Run was aborted due to an error in thread {thread}"));
         return Ok(EXIT_ABORTED);
     }
+    followed.totals.leave_out_backlog(done.backlog);
     let results = Results {
         compat,
         plan,

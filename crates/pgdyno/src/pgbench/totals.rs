@@ -99,6 +99,14 @@ impl Totals {
         }
     }
 
+    /// Takes away `n` slots that were due when the load ended and that no client came to: pgbench has not skipped them.
+    pub(super) fn leave_out_backlog(&mut self, n: u64) {
+        let first = self.scripts.first_mut().map(|script| &mut script.sums);
+        for sums in first.into_iter().chain([&mut self.all]) {
+            sums.counts.skipped = sums.counts.skipped.saturating_sub(n);
+        }
+    }
+
     /// Adds the histograms of an interval of script number `script`, whose tag is `tag`. What cannot be read is left
     /// out: the driver is of the same build.
     pub(super) fn add_histograms(&mut self, script: usize, tag: &str, lines: &[HistogramLine]) {
