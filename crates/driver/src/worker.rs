@@ -171,7 +171,7 @@ impl<'a> Worker<'a> {
         self.thread_cpu_at_start = clock::thread_cpu();
         let mut now = clock::now();
         if let Some(log) = &mut self.setup.log {
-            log.begin(self.setup.wall.unix(now) / 1000);
+            log.begin(self.setup.wall.unix(now.max(self.measure.0)) / 1000);
         }
         loop {
             self.attend(now);

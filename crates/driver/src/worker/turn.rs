@@ -334,12 +334,12 @@ impl Worker<'_> {
         self.log(index, Outcome::Committed, now);
     }
 
-    /// Counts a transaction as ended, or a slot as skipped, and logs it.
+    /// Counts a transaction as ended, or a slot as skipped, and logs it unless it belongs to the ramp-up.
     #[inline]
     pub(super) fn log(&mut self, index: usize, outcome: Outcome, now: Nanos) {
         let client = &mut self.setup.clients[index];
         client.n_ended += 1;
-        let Some(log) = &mut self.setup.log else { return };
+        let Some(log) = self.setup.log.as_mut().filter(|_| now >= self.measure.0) else { return };
         let is_committed = outcome == Outcome::Committed;
         // As pgbench: differences of whole microseconds.
         let since_due_us = |at: Nanos| if is_committed { at / 1000 - client.due / 1000 } else { 0 };

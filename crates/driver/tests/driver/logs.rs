@@ -122,6 +122,26 @@ fn failures_and_skipped_slots_are_named() {
 }
 
 #[test]
+fn the_ramp_up_is_in_no_log() {
+    let cluster = Cluster::shared();
+    let mut spec = load(&cluster.conninfo(), &["\\sleep 1 ms"], 1);
+    spec.transactions_per_client = None;
+    spec.pace = "constant 50/s".parse().unwrap();
+    spec.window = Window { ramp_up_s: 1, measure_s: 1, grace_s: 1 };
+    let dir = logged(&mut spec, 0, 1.0);
+    let driven = drive(spec.clone());
+    let measured: u64 =
+        driven.intervals.iter().filter(|i| i.t >= 1).map(|interval| interval.counts.committed).sum();
+    assert!((45..=55).contains(&measured), "{measured}");
+    assert_eq!(lines(&dir, "log.77").len() as u64, measured);
+    let dir = logged(&mut spec, 1, 1.0);
+    drive(spec);
+    let n: Vec<u64> =
+        lines(&dir, "log.77").iter().map(|line| line.split(' ').nth(1).unwrap().parse().unwrap()).collect();
+    assert!(n.len() <= 2 && n.iter().sum::<u64>() <= 55, "{n:?}");
+}
+
+#[test]
 fn aggregates_are_those_of_pgbench() {
     let cluster = Cluster::shared();
     let mut spec = load(&cluster.conninfo(), &["\\sleep 10 ms"], 1);
