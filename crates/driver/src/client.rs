@@ -359,10 +359,12 @@ impl Client {
                     Reply::Error(body) if received == Received::Complete => {
                         *farewell = Some(Box::new(wire::parse_error(body)));
                     }
-                    Reply::Notice(body) if is_farewell(body) => {
-                        *farewell = Some(Box::new(wire::parse_error(body)));
+                    Reply::Notice(body) => {
+                        if is_farewell(body) {
+                            *farewell = Some(Box::new(wire::parse_error(body)));
+                        }
+                        notices.take_in(body);
                     }
-                    Reply::Notice(body) => notices.take_in(body),
                     Reply::Error(body) if error.is_none() => {
                         *error = Some(Box::new(wire::parse_error(body)));
                         pipeline.failed();

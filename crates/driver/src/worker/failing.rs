@@ -191,18 +191,19 @@ impl Worker<'_> {
         if client.state == State::Gone {
             return;
         }
-        let (state, message, text) = match client.last_words() {
+        let last_words = client.last_words();
+        let text = match last_words.as_deref().filter(|error| error.is_error()) {
             Some(error) => {
-                let message = words::server_message(&error, None);
-                let query = client.n_results;
-                let text = words::aborted_by_server(place, query, &message);
-                (sqlstate(error.sqlstate.as_bytes()), error.to_string(), text)
+                words::aborted_by_server(place, client.n_results, &words::server_message(error, None))
             }
-            None => {
-                let why_so = "perhaps the backend died while processing";
-                (LOST, why.to_string(), words::command_failed(place, "SQL", why_so))
-            }
+            None => words::command_failed(place, "SQL", "perhaps the backend died while processing"),
         };
+        let (state, message) = last_words.map_or((LOST, why.to_string()), |error| {
+            (sqlstate(error.sqlstate.as_bytes()), error.to_string())
+        });
+        if !client.notices.is_empty() {
+            self.tell_notices(index, now);
+        }
         self.messages.entry(state).or_insert_with(|| message.clone());
         let event = Event::new(0, EventKind::ConnectionLost, message)
             .with("client", place.client)

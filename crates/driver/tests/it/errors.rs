@@ -3,6 +3,8 @@
 use model::drive::Ending;
 use model::event::EventKind;
 use model::load::{Pace, Protocol};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use crate::order::{Driving, drive, load};
 use crate::pg::Pg;
@@ -85,6 +87,30 @@ fn one_lost_client_is_told_and_the_others_go_on() {
     let (_, failed, unknown, _) = story.outcomes();
     // A statement by itself that was under way may have been committed; one that was answered was.
     assert!(failed == 0 && unknown <= 1, "{:?}", story.done);
+}
+
+#[test]
+fn a_crash_of_another_backend_is_told_as_the_notice_that_it_is() {
+    let pg = Pg::start();
+    let database = pg.database();
+    let mut load = load(&pg.socket(&database), "select pg_sleep(0.05);");
+    load.window.measure_s = 30;
+    let mut driving = Driving::start(load);
+    driving.go();
+    let first = driving.wait_for_interval();
+    let mut other = pg.admin(&database);
+    let pid = other.query("select pg_backend_pid()").unwrap().scalar().unwrap().parse().unwrap();
+    kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+    let story = driving.story(vec![first]);
+    assert_eq!((story.done.ending, story.done.clients_lost), (Ending::ConnectionsLost, 1));
+    let text_of = |kind| story.events.iter().find(|event| event.kind == kind).map_or("", |event| &event.text);
+    let notice = text_of(EventKind::ServerNotice);
+    assert!(notice.starts_with("WARNING:  terminating connection because of crash"), "{:?}", story.events);
+    assert_eq!(
+        text_of(EventKind::ClientAborted),
+        "client 0 aborted in command 0 (SQL) of script 0; perhaps the backend died while processing"
+    );
+    assert!(story.done.messages.contains_key("57P02"), "{:?}", story.done);
 }
 
 #[test]
