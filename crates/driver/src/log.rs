@@ -48,6 +48,8 @@ pub(crate) enum Outcome {
     Deadlock,
     /// Any other error.
     Other,
+    /// The connection was lost, perhaps after a commit. pgbench ends the client then, and logs nothing.
+    Unknown,
 }
 
 /// A transaction that ended or was skipped.
@@ -169,6 +171,7 @@ fn write_line(entry: &Entry, format: Format, out: &mut Vec<u8>) {
     let word = match entry.outcome {
         Outcome::Committed => "",
         Outcome::Skipped => "skipped",
+        Outcome::Unknown => "unknown",
         _ if !format.is_detailed => "failed",
         Outcome::Serialization => "serialization",
         Outcome::Deadlock => "deadlock",
@@ -254,7 +257,7 @@ impl Aggregate {
             }
             Outcome::Serialization => self.serialization += 1,
             Outcome::Deadlock => self.deadlock += 1,
-            Outcome::Other | Outcome::Skipped => self.other += 1,
+            Outcome::Other | Outcome::Unknown | Outcome::Skipped => self.other += 1,
         }
     }
 }

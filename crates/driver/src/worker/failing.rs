@@ -292,21 +292,25 @@ impl Worker<'_> {
             return;
         }
         let is_unknown = state != SCRIPT && self.may_be_committed(index);
+        let reconnects = self.reconnects(now);
         let client = &mut self.setup.clients[index];
         client.state = State::Idle;
         client.failure = None;
         let tally = &mut self.tally.scripts[client.script];
-        match is_unknown {
-            true => tally.counts.unknown += 1,
-            false => tally.counts.failed += 1,
-        }
+        let (count, outcome) = match is_unknown {
+            true => (&mut tally.counts.unknown, Outcome::Unknown),
+            false => (&mut tally.counts.failed, Outcome::Other),
+        };
+        *count += 1;
         tally.error(state, 1);
-        if let Some(command) = tally.commands.get_mut(client.machine.current()) {
+        // What ends a client is in no log and fails no command, as in pgbench.
+        if !reconnects {
+            return;
+        }
+        if !is_unknown && let Some(command) = tally.commands.get_mut(client.machine.current()) {
             command.failed += 1;
         }
-        if self.reconnects(now) {
-            self.log(index, Outcome::Other, now);
-        }
+        self.log(index, outcome, now);
     }
 
     /// Whether the server may have committed the transaction in flight without our knowing.

@@ -201,6 +201,7 @@ fn clients_connect_again_after_a_restart() {
     (spec.transactions_per_client, spec.n_clients) = (None, 4);
     (spec.on_disconnect, spec.on_error, spec.protocol) =
         (OnDisconnect::Reconnect, OnError::Continue, Protocol::Prepared);
+    spec.time_commands = true;
     spec.window = Window { ramp_up_s: 0, measure_s: 4, grace_s: 1 };
     let driven = std::thread::scope(|scope| {
         let load = scope.spawn(|| drive(spec.clone()));
@@ -220,6 +221,9 @@ fn clients_connect_again_after_a_restart() {
     assert!((driven.done.outage_ns_total / 1e9 - restored.iter().sum::<f64>()).abs() < 0.1);
     let last = driven.intervals.iter().find(|interval| interval.t == 3).unwrap();
     assert!(last.counts.committed > 100, "{:?}", last.counts);
+    // A command has failed when its transaction has; of one whose outcome is unknown, nobody knows.
+    let failed: u64 = driven.intervals.iter().flat_map(|i| &i.commands).map(|command| command.failed).sum();
+    assert_eq!(failed, driven.done.counts.failed, "{:?}", driven.done);
     // And without that, every client ends.
     spec.on_disconnect = OnDisconnect::EndClient;
     let driven = std::thread::scope(|scope| {

@@ -65,6 +65,7 @@ pub(super) fn run(
         outage: (plan.added.on_disconnect == OnDisconnect::Reconnect).then_some(Outage {
             n_lost: followed.n_lost,
             seconds: done.outage_ns_total / 1e9,
+            n_failed: done.counts.failed.saturating_sub(followed.totals.all.failures()),
             n_unknown: done.counts.unknown,
         }),
     };

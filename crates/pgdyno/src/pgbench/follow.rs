@@ -182,18 +182,19 @@ impl Follower<'_> {
             EventKind::ShellOutput => crate::print(&event.text)?,
             EventKind::ConnectionLost => {
                 self.followed.n_lost += 1;
-                self.say_of_connection(event);
+                let client = event.detail.get("client").map_or("", String::as_str);
+                self.say_of_connection(&format!("client {client} lost its connection: {}", event.text));
             }
-            EventKind::ConnectionRestored => self.say_of_connection(event),
+            EventKind::ConnectionRestored => self.say_of_connection(&event.text),
             _ => {}
         }
         Ok(())
     }
 
     /// pgbench has no words for connections that come and go; we have, if they may.
-    fn say_of_connection(&mut self, event: &Event) {
+    fn say_of_connection(&mut self, text: &str) {
         if self.plan.added.on_disconnect == model::load::OnDisconnect::Reconnect {
-            self.log.say(Kind::Warning, &event.text);
+            self.log.say(Kind::Warning, text);
         }
     }
 }

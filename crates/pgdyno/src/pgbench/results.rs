@@ -40,6 +40,8 @@ pub(super) struct Outage {
     pub(super) n_lost: u64,
     /// Time without connection, summed over clients, seconds.
     pub(super) seconds: f64,
+    /// Transactions that ended with their connection, before anything of them was committed.
+    pub(super) n_failed: u64,
     /// Transactions of which nobody knows whether they were committed.
     pub(super) n_unknown: u64,
 }
@@ -155,16 +157,17 @@ impl Results<'_> {
             out.percentiles("latency", &self.totals.latency(), &all.latency);
         }
         if plan.rate_per_s.is_some() {
-            let mean_ns = all.lag.sum / all.processed() as f64;
-            out.line(format_args!(
-                "rate limit schedule lag: avg {} (max {}) ms",
-                ms(mean_ns),
-                ms(all.lag.max)
-            ));
+            // pgbench divides by their number, also where there is none.
+            let (mean, max) = (ms(all.lag.sum / all.processed() as f64), ms(all.lag.max));
+            out.line(format_args!("rate limit schedule lag: avg {mean} (max {max}) ms"));
         }
         if let Some(outage) = self.outage {
             out.line(format_args!("number of connections lost: {}", outage.n_lost));
             out.line(format_args!("time without connection, all clients = {} s", decimal(outage.seconds, 3)));
+            out.line(format_args!(
+                "number of transactions failed with their connection: {}",
+                outage.n_failed
+            ));
             out.line(format_args!("number of transactions of unknown outcome: {}", outage.n_unknown));
         }
         self.connections_and_tps(out);

@@ -86,6 +86,7 @@ fn text(plan: &BenchPlan, compat: Compat, intervals: &[Interval]) -> String {
     let outage = (plan.added.on_disconnect == model::load::OnDisconnect::Reconnect).then_some(Outage {
         n_lost: 2,
         seconds: 1.5,
+        n_failed: 3,
         n_unknown: 1,
     });
     let connect_ns = 4_000_000.0;
@@ -225,6 +226,7 @@ fn what_was_added_is_told_only_when_asked_for() {
             "latency stddev = 1.000 ms",
             "number of connections lost: 2",
             "time without connection, all clients = 1.500 s",
+            "number of transactions failed with their connection: 3",
             "number of transactions of unknown outcome: 1",
             "statement percentiles (50, 90, 95, 99, 99.9, 100) in milliseconds:",
             "         0.000       0.000       0.000       0.000       0.000       0.000  SELECT abalance FROM pgbench_accounts WHERE aid = :aid;",
