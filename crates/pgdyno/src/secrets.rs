@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use experiment::file::Override;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use toml::Value;
-use wire::conninfo::PasswordSource;
+use wire::conninfo::{ENVIRONMENT_ONLY, PasswordSource};
 use wire::{Conninfo, Secret};
 
 /// Number of the descriptor from which the process that takes this one's place reads the passwords.
@@ -233,17 +233,28 @@ fn without_password(target: &str) -> Option<Carried> {
     }
 }
 
-/// A conninfo in libpq's key=value form, without the password.
+/// A conninfo in libpq's key=value form, without the password and without what only the environment can say.
 pub(crate) fn keyword_text(conninfo: &Conninfo) -> String {
     let quote = |value: &str| format!("'{}'", value.replace('\\', r"\\").replace('\'', r"\'"));
-    let pairs: Vec<String> =
-        conninfo.keywords().iter().map(|(key, value)| format!("{key}={}", quote(value))).collect();
+    let mut keywords = conninfo.keywords();
+    keywords.retain(|key, _| !ENVIRONMENT_ONLY.iter().any(|(name, _)| name == key));
+    let pairs: Vec<String> = keywords.iter().map(|(key, value)| format!("{key}={}", quote(value))).collect();
     pairs.join(" ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn libpq_can_read_the_text_of_a_conninfo() {
+        let mut conninfo = Conninfo::new("h", 1, "u", "d");
+        let settings = [("client_encoding", "LATIN1"), ("timezone", "UTC")];
+        conninfo.session_settings = settings.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+        let text = keyword_text(&conninfo);
+        assert!(text.contains("client_encoding='LATIN1'"), "{text}");
+        assert!(Conninfo::resolve_in(&text, &Default::default()).is_ok(), "{text}");
+    }
 
     #[test]
     fn passwords_are_found_however_they_are_written() {

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use crate::secret::Secret;
-pub use resolve::Surroundings;
+pub use resolve::{ENVIRONMENT_ONLY, Surroundings};
 
 /// How long a connection attempt may take when `connect_timeout` is not set. libpq waits for ever; a server that
 /// swallows packets must not hang a measurement.
@@ -54,8 +54,13 @@ pub struct Conninfo {
     pub tcp_user_timeout: Option<Duration>,
     /// Command line options for the backend (`-c name=value`).
     pub options: Option<String>,
-    /// Name shown in `pg_stat_activity`.
+    /// Name shown in `pg_stat_activity`; an empty one asks for no name at all.
     pub application_name: Option<String>,
+    /// Name if `application_name` is not set.
+    pub fallback_application_name: Option<String>,
+    /// What the session is to begin with, by the server's names: `client_encoding`, and what libpq takes from the
+    /// environment only (`datestyle`, `timezone`, `geqo`). Of what is not here, database and role decide.
+    pub session_settings: BTreeMap<String, String>,
     /// Which kind of server is acceptable.
     pub target_session_attrs: TargetSessionAttrs,
 }
@@ -210,11 +215,21 @@ impl Conninfo {
             tcp_user_timeout: None,
             options: None,
             application_name: None,
+            fallback_application_name: None,
+            session_settings: BTreeMap::new(),
             target_session_attrs: TargetSessionAttrs::default(),
         }
     }
 
+    /// The same for sessions whose text this program reads itself: in UTF-8 whatever the database's encoding, and
+    /// without what the user's environment says about the form of values.
+    pub fn for_own_sessions(&self) -> Conninfo {
+        let session_settings = BTreeMap::from([("client_encoding".to_owned(), "UTF8".to_owned())]);
+        Conninfo { session_settings, ..self.clone() }
+    }
+
     /// The settings as libpq keywords, without the password: what may be written to a file or to a child's input.
+    /// Those of the session are among them, also the ones that libpq has no keyword for.
     pub fn keywords(&self) -> BTreeMap<String, String> {
         let list = |each: &dyn Fn(&Host) -> String| self.hosts.iter().map(each).collect::<Vec<_>>().join(",");
         let mut map = BTreeMap::new();
@@ -243,7 +258,9 @@ impl Conninfo {
         put("tcp_user_timeout", self.tcp_user_timeout.map(|t| t.as_millis().to_string()));
         put("options", self.options.clone());
         put("application_name", self.application_name.clone());
+        put("fallback_application_name", self.fallback_application_name.clone());
         put("target_session_attrs", Some(self.target_session_attrs.as_str().to_owned()));
+        map.extend(self.session_settings.clone());
         map
     }
 

@@ -91,11 +91,20 @@ enum Event {
 type Result<T> = std::result::Result<T, SessionError>;
 
 impl Session {
-    /// Connects.
+    /// Connects, as [`Conninfo::for_own_sessions`] says: what the server tells is read as UTF-8.
     ///
     /// # Errors
     /// As [`connect`].
     pub fn connect(conninfo: &Conninfo) -> std::result::Result<Session, ConnectError> {
+        Session::connect_as_libpq(&conninfo.for_own_sessions())
+    }
+
+    /// Connects with the session's settings as they are, as programs of libpq do. Text in another encoding than UTF-8
+    /// loses what is not ASCII.
+    ///
+    /// # Errors
+    /// As [`connect`].
+    pub fn connect_as_libpq(conninfo: &Conninfo) -> std::result::Result<Session, ConnectError> {
         connect(conninfo).map(Session::from_connection)
     }
 
@@ -108,7 +117,8 @@ impl Session {
         conninfo: &Conninfo,
         stop: &'static AtomicBool,
     ) -> std::result::Result<Option<Session>, ConnectError> {
-        let connection = dial_unless(Dialing::start(conninfo)?, || stop.load(Ordering::Relaxed))?;
+        let connection =
+            dial_unless(Dialing::start(&conninfo.for_own_sessions())?, || stop.load(Ordering::Relaxed))?;
         Ok(connection.map(|connection| {
             let mut session = Session::from_connection(connection);
             session.set_stop(stop);

@@ -39,7 +39,8 @@ pub(super) fn resolve(target: &Target, progname: &str) -> Result<Conninfo, Compl
         conninfo.password = Some(password);
         conninfo.password_source = wire::conninfo::PasswordSource::Given;
     }
-    conninfo.application_name.get_or_insert_with(|| progname.to_string());
+    // pgbench's own comes after the connection string, and wins.
+    conninfo.fallback_application_name = Some(progname.to_string());
     Ok(conninfo)
 }
 
@@ -50,13 +51,13 @@ fn quoted(value: &str) -> String {
 
 /// Connects, and asks for the password if the server wants one that is not known. `purpose` is for the message.
 pub(super) fn connect(conninfo: &mut Conninfo, purpose: &str, log: &mut Log) -> Result<Session, Complaint> {
-    let mut result = Session::connect(conninfo);
+    let mut result = Session::connect_as_libpq(conninfo);
     if matches!(result, Err(ConnectError::NoPassword { .. }))
         && let Some(password) = ask_password()
     {
         conninfo.password = Some(password);
         conninfo.password_source = wire::conninfo::PasswordSource::Given;
-        result = Session::connect(conninfo);
+        result = Session::connect_as_libpq(conninfo);
     }
     result.map_err(|error| {
         log.error(&server_text::connect_error(&error, conninfo));

@@ -13,6 +13,10 @@ use std::time::Duration;
 
 const PORT_DEFAULT: u16 = 5432;
 
+/// Settings of the session for which libpq has no keyword, only a variable.
+pub const ENVIRONMENT_ONLY: [(&str, &str); 3] =
+    [("datestyle", "PGDATESTYLE"), ("timezone", "PGTZ"), ("geqo", "PGGEQO")];
+
 /// Keywords that change security or meaning and that this crate does not implement, with the values that ask for
 /// nothing. Ignoring any other value would connect in a way that its author ruled out.
 const NOT_SUPPORTED: [(&str, &[&str]); 15] = [
@@ -119,7 +123,11 @@ pub(super) fn from_keywords(
     password: Option<Secret>,
 ) -> Result<Conninfo, ConninfoError> {
     let known = parse::parse("")?.known;
-    if let Some(key) = keywords.keys().find(|key| !known.iter().any(|(keyword, _)| keyword == *key)) {
+    let is_known = |key: &str| {
+        known.iter().any(|(keyword, _)| keyword == key)
+            || ENVIRONMENT_ONLY.iter().any(|(name, _)| *name == key)
+    };
+    if let Some(key) = keywords.keys().find(|key| !is_known(key)) {
         return Err(ConninfoError(format!("unknown connection keyword `{key}`")));
     }
     let mut around = Surroundings::of_process();
@@ -156,7 +164,10 @@ fn build(settings: &Settings, around: &Surroundings) -> Result<Conninfo, Conninf
     conninfo.hosts = hosts(settings, &around.socket_dir)?;
     conninfo.password = get(settings, "password").map(Secret::from);
     conninfo.options = text("options");
-    conninfo.application_name = text("application_name").or_else(|| text("fallback_application_name"));
+    // An empty name stands, for it hides the one to fall back on.
+    conninfo.application_name = settings.get("application_name").cloned();
+    conninfo.fallback_application_name = settings.get("fallback_application_name").cloned();
+    conninfo.session_settings = session_settings(settings, around);
     if let Some(value) = get(settings, "target_session_attrs") {
         conninfo.target_session_attrs = TargetSessionAttrs::parse(value)?;
     }
@@ -169,6 +180,21 @@ fn build(settings: &Settings, around: &Surroundings) -> Result<Conninfo, Conninf
     }
     encryption(&mut conninfo, settings, around)?;
     Ok(conninfo)
+}
+
+fn session_settings(settings: &Settings, around: &Surroundings) -> BTreeMap<String, String> {
+    let encoding = match get(settings, "client_encoding") {
+        // That of the locale; and a program that sets none, as pgbench and this one, is in the locale `C`.
+        Some("auto") => Some("SQL_ASCII".to_owned()),
+        given => given.map(str::to_owned),
+    };
+    let encoding = encoding.map(|encoding| ("client_encoding".to_owned(), encoding));
+    let others = ENVIRONMENT_ONLY.iter().filter_map(|(name, variable)| {
+        let value = settings.get(*name).or_else(|| around.environment.get(*variable))?;
+        // libpq's word for the server's own value; an empty value is sent, and refused by the server.
+        (!value.eq_ignore_ascii_case("default")).then(|| (name.to_string(), value.clone()))
+    });
+    encoding.into_iter().chain(others).collect()
 }
 
 fn refuse_unsupported(settings: &Settings) -> Result<(), ConninfoError> {
@@ -296,6 +322,38 @@ mod tests {
     }
 
     #[test]
+    fn sessions_begin_as_the_environment_says() {
+        let check = |text: &str, environment: &[(&str, &str)], expected: &str| {
+            let found = resolve(text, &around(environment)).unwrap().session_settings;
+            let found: Vec<_> = found.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            assert_eq!(found.join(" "), expected, "{text} {environment:?}");
+        };
+        check("", &[], "");
+        check("", &[("PGTZ", "Asia/Tokyo"), ("PGGEQO", "off")], "geqo=off timezone=Asia/Tokyo");
+        check("", &[("PGDATESTYLE", "Default"), ("PGTZ", "")], "timezone=");
+        check("", &[("PGCLIENTENCODING", "latin1")], "client_encoding=latin1");
+        check("client_encoding=utf8", &[("PGCLIENTENCODING", "latin1")], "client_encoding=utf8");
+        check("client_encoding=auto", &[], "client_encoding=SQL_ASCII");
+        check("", &[("PGCLIENTENCODING", "")], "");
+        let own = resolve("", &around(&[("PGCLIENTENCODING", "latin1"), ("PGTZ", "UTC")])).unwrap();
+        let own = own.for_own_sessions().session_settings;
+        assert_eq!(own, BTreeMap::from([("client_encoding".to_owned(), "UTF8".to_owned())]));
+        assert!(resolve("timezone=UTC", &around(&[])).is_err(), "libpq has no such keyword");
+    }
+
+    #[test]
+    fn an_empty_name_of_the_application_hides_the_fallback() {
+        let names = |text: &str, environment: &[(&str, &str)]| {
+            let conninfo = resolve(text, &around(environment)).unwrap();
+            (conninfo.application_name, conninfo.fallback_application_name)
+        };
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(names("fallback_application_name=f", &[]), (None, some("f")));
+        assert_eq!(names("fallback_application_name=f", &[("PGAPPNAME", "")]), (some(""), some("f")));
+        assert_eq!(names("application_name=''", &[("PGAPPNAME", "e")]), (some(""), None));
+    }
+
+    #[test]
     fn the_nearest_source_wins() {
         let check = |text: &str, environment: &[(&str, &str)], expected: &str| {
             let conninfo = resolve(text, &around(environment)).unwrap_or_else(|e| panic!("{text}: {e}"));
@@ -396,9 +454,11 @@ mod tests {
             "",
             "host=a,b hostaddr=10.0.0.1, port=1,2 user=u dbname=d sslmode=verify-full sslrootcert=r sslcert=c sslkey=k",
             "host=/tmp options='-c work_mem=1MB' application_name=x target_session_attrs=standby sslsni=0",
+            "client_encoding=latin1 application_name='' fallback_application_name=f",
             "sslmode=require sslnegotiation=direct channel_binding=require connect_timeout=3 tcp_user_timeout=5",
         ] {
-            let before = resolve(&format!("{text} password=pw"), &around(&[])).unwrap();
+            let environment = around(&[("PGTZ", "UTC"), ("PGDATESTYLE", "ISO, YMD"), ("PGGEQO", "off")]);
+            let before = resolve(&format!("{text} password=pw"), &environment).unwrap();
             let keywords = before.keywords();
             assert!(
                 !keywords.values().any(|value| value.contains("pw")) && !keywords.contains_key("password")

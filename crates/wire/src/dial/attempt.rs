@@ -418,11 +418,11 @@ fn place(conninfo: &Conninfo, route: &Route) -> String {
 }
 
 fn startup_parameters(conninfo: &Conninfo) -> Vec<(&str, &str)> {
-    // Everything above reads text as UTF-8, so it is asked for, whatever the database's own encoding.
-    let mut parameters =
-        vec![("user", &*conninfo.user), ("database", &*conninfo.dbname), ("client_encoding", "UTF8")];
-    parameters.extend(conninfo.application_name.as_deref().map(|name| ("application_name", name)));
+    let name = conninfo.application_name.as_deref().or(conninfo.fallback_application_name.as_deref());
+    let mut parameters = vec![("user", &*conninfo.user), ("database", &*conninfo.dbname)];
     parameters.extend(conninfo.options.as_deref().map(|options| ("options", options)));
+    parameters.extend(name.filter(|name| !name.is_empty()).map(|name| ("application_name", name)));
+    parameters.extend(conninfo.session_settings.iter().map(|(name, value)| (&**name, &**value)));
     parameters
 }
 

@@ -77,7 +77,7 @@ impl Init<'_> {
     fn run(&mut self, jobs: Vec<Job>, watch: &mut dyn FnMut(&mut super::Log, Sent)) -> Result<()> {
         let stop = crate::signals::stop_flag();
         while self.others.len() + 1 < self.plan.n_streams as usize {
-            let mut session = Session::connect(self.conninfo).map_err(|error| {
+            let mut session = Session::connect_as_libpq(self.conninfo).map_err(|error| {
                 self.log.error(&server_text::connect_error(&error, self.conninfo));
                 Complaint::new(format!("could not create connection {} for --streams", self.others.len() + 2))
             })?;
