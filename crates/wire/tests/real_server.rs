@@ -260,6 +260,13 @@ fn hosts_are_tried_in_order_and_by_role() {
         assert!(error.to_string().contains(&format!("is not `{attrs}`")), "{error}");
         assert!(matches!(&error, ConnectError::Several(errors) if errors.len() == 2), "{error:?}");
     }
+    // Whether it is a standby the server tells without being asked.
+    let mut asked = resolve("target_session_attrs=primary");
+    asked.application_name = Some("never asked".to_owned());
+    let _connected = connect(&asked).unwrap();
+    let mut admin = Session::connect(&cluster.socket("postgres")).unwrap();
+    let sql = "select query from pg_stat_activity where application_name = 'never asked'";
+    assert_eq!(admin.query(sql).unwrap().scalar(), Some(""), "no statement has reached that backend");
     let read_only = resolve("target_session_attrs=read-only options='-c default_transaction_read_only=on'");
     assert!(connect(&read_only).is_ok());
 }

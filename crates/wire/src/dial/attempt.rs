@@ -267,10 +267,13 @@ impl Attempt {
             (b'Z', Phase::Startup) if conninfo.target_session_attrs == TargetSessionAttrs::Any => {
                 return Ok(true);
             }
-            (b'Z', Phase::Startup) => {
-                message::query(&mut self.outbox, ROLE_QUERY);
-                self.phase = Phase::Role { answer: None };
-            }
+            (b'Z', Phase::Startup) => match self.reported_role() {
+                Some(answer) => return self.check_role(answer, conninfo.target_session_attrs),
+                None => {
+                    message::query(&mut self.outbox, ROLE_QUERY);
+                    self.phase = Phase::Role { answer: None };
+                }
+            },
             (b'D', Phase::Role { answer }) => {
                 let mut values = row_values(body).map(Option::unwrap_or_default);
                 *answer = Some((values.next() == Some(b"t"), values.next() == Some(b"on")));
@@ -283,6 +286,12 @@ impl Attempt {
             _ => {}
         }
         Ok(false)
+    }
+
+    /// In recovery, read only: servers report it from version 14 on, others (and poolers) must be asked.
+    fn reported_role(&self) -> Option<(bool, bool)> {
+        let is_on = |name: &str| self.parameters.get(name).map(|value| value == "on");
+        Some((is_on("in_hot_standby")?, is_on("default_transaction_read_only")?))
     }
 
     fn check_role(
