@@ -314,7 +314,7 @@ fn scalar(session: &mut Session, sql: &str) -> Option<String> {
 
 fn is_fatal(error: &SessionError) -> bool {
     match error {
-        SessionError::Server(error) => matches!(&*error.severity, "FATAL" | "PANIC"),
+        SessionError::Server(error) => error.is_fatal(),
         SessionError::NotCopyIn => false,
         SessionError::Lost(_)
         | SessionError::Timeout(_)

@@ -5,7 +5,7 @@ use std::fmt;
 /// An ErrorResponse or a NoticeResponse. Kept small, because it travels in results: the rare fields are boxed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 pub struct ServerError {
-    /// `ERROR`, `FATAL`, `PANIC`, `WARNING`, `NOTICE`, ...: never translated where the server says so (9.6 and later).
+    /// `ERROR`, `FATAL`, `PANIC`, `WARNING`, `NOTICE`, ..., in the server's language (`lc_messages`).
     pub severity: Box<str>,
     /// Five characters, such as `42P01`.
     pub sqlstate: String,
@@ -24,6 +24,12 @@ pub struct ServerError {
 /// Where an error happened and which object it is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorAbout {
+    /// `severity` in English, where it was translated.
+    pub severity_untranslated: Option<String>,
+    /// Statement that a function ran and that failed.
+    pub internal_query: Option<String>,
+    /// Place in `internal_query`, in characters, from 1.
+    pub internal_position: Option<u32>,
     /// Call stack of functions, or the line of a COPY.
     pub context: Option<String>,
     /// Schema of the object.
@@ -39,7 +45,7 @@ pub struct ErrorAbout {
 /// `ERROR 42P01: relation "t" does not exist`.
 impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}: {}", self.severity, self.sqlstate, self.message)
+        write!(f, "{} {}: {}", self.severity_untranslated(), self.sqlstate, self.message)
     }
 }
 
@@ -51,7 +57,18 @@ impl ServerError {
 
     /// True if it is no notice or warning, but ended the statement or more.
     pub fn is_error(&self) -> bool {
-        matches!(&*self.severity, "ERROR" | "FATAL" | "PANIC")
+        self.is_fatal() || self.severity_untranslated() == "ERROR"
+    }
+
+    /// True if it ended the session.
+    pub fn is_fatal(&self) -> bool {
+        matches!(self.severity_untranslated(), "FATAL" | "PANIC")
+    }
+
+    /// The severity in English, for decisions; what is shown is `severity`.
+    pub fn severity_untranslated(&self) -> &str {
+        let about = self.about.as_deref();
+        about.and_then(|about| about.severity_untranslated.as_deref()).unwrap_or(&self.severity)
     }
 
     /// True if the whole transaction may be tried again: serialization failure or deadlock.
@@ -67,8 +84,12 @@ pub fn parse_error(body: &[u8]) -> ServerError {
         let Some((&kind, value)) = field.split_first() else { continue };
         let value = String::from_utf8_lossy(value).into_owned();
         match kind {
-            // `V` is `S` untranslated and comes after it.
-            b'S' | b'V' => error.severity = value.into(),
+            b'S' => error.severity = value.into(),
+            // `V` is `S` untranslated (9.6 and later) and comes after it.
+            b'V' if *value == *error.severity => {}
+            b'V' => error.about.get_or_insert_default().severity_untranslated = Some(value),
+            b'q' => error.about.get_or_insert_default().internal_query = Some(value),
+            b'p' => error.about.get_or_insert_default().internal_position = value.parse().ok(),
             b'C' => error.sqlstate = value,
             b'M' => error.message = value,
             b'D' => error.detail = Some(value.into()),
@@ -158,9 +179,14 @@ mod tests {
         );
         assert_eq!(error.to_string(), "ERROR 42P01: relation \"t\" does not exist");
         assert_eq!(error.position, Some(15));
+        assert!(&*error.severity == "FEHLER" && error.is_error() && !error.is_fatal());
         assert_eq!((error.detail.as_deref(), error.hint.as_deref()), (Some("d"), Some("h")));
         assert!(error.is_class("42") && !error.is_retryable());
         assert_eq!(error.about.unwrap().constraint.as_deref(), Some("c"));
+        let inner = parse_error(b"SERROR\0VERROR\0C42703\0Mm\0p8\0qSELECT x\0\0");
+        let about = inner.about.as_deref().unwrap();
+        assert_eq!((about.internal_query.as_deref(), about.internal_position), (Some("SELECT x"), Some(8)));
+        assert_eq!((about.severity_untranslated.as_deref(), inner.position), (None, None));
         assert_eq!(parse_error(b""), ServerError::default());
         assert_eq!(error_sqlstate(b"SERROR\0C40001\0Mx\0\0"), b"40001");
         assert_eq!(error_sqlstate(b""), b"");

@@ -8,13 +8,21 @@ use super::log::{Complaint, Kind};
 /// is, each on a line of its own.
 pub(super) fn server_error(error: &ServerError, sql: Option<&str>) -> String {
     let mut text = format!("{}:  {}\n", error.severity, error.message);
-    if let (Some(position), Some(sql)) = (error.position, sql) {
+    let about = error.about.as_deref();
+    let query = about.and_then(|about| about.internal_query.as_deref());
+    // A place in the client's statement, or else in one that a function ran.
+    let inner = || Some((about?.internal_position?, query?));
+    if let Some((position, sql)) = error.position.map_or_else(inner, |position| Some((position, sql?))) {
         text += &place(sql, position as usize);
     }
     // Of a notice, libpq does not tell where it was raised.
-    let about = error.about.as_ref().filter(|_| error.is_error());
-    let context = about.and_then(|about| about.context.as_deref());
-    let more = [("DETAIL", error.detail.as_deref()), ("HINT", error.hint.as_deref()), ("CONTEXT", context)];
+    let context = about.filter(|_| error.is_error()).and_then(|about| about.context.as_deref());
+    let more = [
+        ("DETAIL", error.detail.as_deref()),
+        ("HINT", error.hint.as_deref()),
+        ("QUERY", query),
+        ("CONTEXT", context),
+    ];
     for (label, value) in more {
         if let Some(value) = value {
             text += &format!("{label}:  {value}\n");
@@ -75,7 +83,7 @@ pub(super) fn connect_error(error: &ConnectError, conninfo: &Conninfo) -> String
             (place, fatal(&format!("database \"{dbname}\" does not exist")))
         }
         ConnectError::Auth { place, error, .. } | ConnectError::TlsRequired { place, error } => {
-            (place, fatal(&error.message))
+            (place, format!("{}:  {}", error.severity, error.message))
         }
         ConnectError::NoPassword { place, .. } => (place, "fe_sendauth: no password supplied".to_string()),
         ConnectError::Refused { place, unix, error } => {
@@ -146,6 +154,26 @@ mod tests {
         let long = format!("SELECT {} nosuch", "1,".repeat(40));
         let line = format!("LINE 1: ...{} nosuch\n", ",1".repeat(26) + ",");
         check(&long, 89, &format!("{line}{:>66}\n", '^'));
+    }
+
+    #[test]
+    fn a_statement_that_a_function_ran_is_shown() {
+        let about = wire::reply::ErrorAbout {
+            severity_untranslated: Some("ERROR".into()),
+            internal_query: Some("SELECT nosuch".into()),
+            internal_position: Some(8),
+            context: Some("line 1".into()),
+            ..Default::default()
+        };
+        let error = ServerError {
+            severity: "FEHLER".into(),
+            position: None,
+            about: Some(Box::new(about)),
+            ..error(0)
+        };
+        let expected = "FEHLER:  nope\nLINE 1: SELECT nosuch\n               ^\nHINT:  try\nQUERY:  SELECT nosuch\n\
+                        CONTEXT:  line 1\n";
+        assert_eq!(server_error(&error, Some("CALL f()")), expected);
     }
 
     #[test]
