@@ -302,10 +302,13 @@ impl Host {
 /// `host:port`, as people write it.
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
-            write!(f, "[{}]:{}", self.host, self.port)
+        // A socket directory is no place where an address is connected to; it may still be given, for password files.
+        let address = self.hostaddr.as_deref().filter(|_| self.host.starts_with('/'));
+        let name = address.unwrap_or(&self.host);
+        if name.contains(':') {
+            write!(f, "[{name}]:{}", self.port)
         } else {
-            write!(f, "{}:{}", self.host, self.port)
+            write!(f, "{name}:{}", self.port)
         }
     }
 }
