@@ -27,7 +27,7 @@ pub(super) struct Target {
     pub(super) port: Option<String>,
     /// `-U`.
     pub(super) user: Option<String>,
-    /// A name, a URL or a connection string; never empty.
+    /// A name, a URL or a connection string; empty if an empty argument was given.
     pub(super) dbname: String,
 }
 

@@ -30,7 +30,7 @@ pub(super) fn resolve(target: &Target, progname: &str) -> Result<Conninfo, Compl
                 text += &format!("{keyword}={} ", quoted(value));
             }
         }
-        if name.contains('=') { text + name } else { text + "dbname=" + &quoted(name) }
+        if name.contains('=') { text + name } else { text + &named(name) }
     };
     let mut conninfo =
         Conninfo::resolve_in(&text, &surroundings).map_err(|error| Complaint::new(error.to_string()))?;
@@ -42,6 +42,11 @@ pub(super) fn resolve(target: &Target, progname: &str) -> Result<Conninfo, Compl
     // pgbench's own comes after the connection string, and wins.
     conninfo.fallback_application_name = Some(progname.to_string());
     Ok(conninfo)
+}
+
+/// The database of that name; an empty name asks for the one that environment and user stand for.
+fn named(name: &str) -> String {
+    if name.is_empty() { String::new() } else { format!("dbname={}", quoted(name)) }
 }
 
 /// A value of a connection string.
