@@ -32,6 +32,8 @@ pub struct Conninfo {
     pub password: Option<Secret>,
     /// Where `password` came from, for messages.
     pub password_source: PasswordSource,
+    /// Why the password file is not used, in libpq's words, if it is there and does not suit.
+    pub passfile_warning: Option<String>,
     /// Passwords per host, in the order of `hosts`: filled only from a password file, where each host has its own.
     pub host_passwords: Vec<Option<Secret>>,
     /// Whether to encrypt and what to verify. Unix sockets are never encrypted.
@@ -203,6 +205,7 @@ impl Conninfo {
             user: user.to_owned(),
             password: None,
             password_source: PasswordSource::Nowhere,
+            passfile_warning: None,
             host_passwords: Vec::new(),
             sslmode: SslMode::default(),
             sslrootcert: None,

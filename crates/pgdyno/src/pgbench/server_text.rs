@@ -1,5 +1,6 @@
 //! Messages of servers and of failed connections in libpq's form, which scripts and eyes look for.
 
+use wire::conninfo::PasswordSource;
 use wire::{ConnectError, Conninfo, ServerError, SessionError};
 
 use super::log::{Complaint, Kind};
@@ -81,6 +82,12 @@ pub(super) fn connect_error(error: &ConnectError, conninfo: &Conninfo) -> String
         }
         ConnectError::NoSuchDatabase { place, dbname } => {
             (place, fatal(&format!("database \"{dbname}\" does not exist")))
+        }
+        ConnectError::Auth { place, error, password_source: PasswordSource::Passfile(file), .. }
+            if error.sqlstate == "28P01" =>
+        {
+            let source = format!("password retrieved from file \"{}\"", file.display());
+            (place, format!("{}:  {}\n{source}", error.severity, error.message))
         }
         ConnectError::Auth { place, error, .. } | ConnectError::TlsRequired { place, error } => {
             (place, format!("{}:  {}", error.severity, error.message))

@@ -56,6 +56,9 @@ fn quoted(value: &str) -> String {
 
 /// Connects, and asks for the password if the server wants one that is not known. `purpose` is for the message.
 pub(super) fn connect(conninfo: &mut Conninfo, purpose: &str, log: &mut Log) -> Result<Session, Complaint> {
+    if let Some(warning) = &conninfo.passfile_warning {
+        log.write(&format!("WARNING: {warning}\n"));
+    }
     let mut result = Session::connect_as_libpq(conninfo);
     if matches!(result, Err(ConnectError::NoPassword { .. }))
         && let Some(password) = ask_password()

@@ -2,7 +2,6 @@
 
 use crate::secret::Secret;
 use std::fs;
-use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -21,21 +20,27 @@ pub(super) struct Wanted<'a> {
     pub(super) user: &'a str,
 }
 
-/// The password for `wanted`, or `None`. A file that is missing, is not a plain file, or that others may read is
-/// ignored, as by libpq.
-pub(super) fn read(file: &Path, wanted: &Wanted<'_>) -> Option<Secret> {
-    let mut opened = fs::File::open(file).ok()?;
-    let metadata = opened.metadata().ok()?;
-    if !metadata.is_file() || metadata.mode() & 0o077 != 0 {
-        return None;
+/// The text of a password file, `None` if there is none.
+///
+/// # Errors
+/// libpq's words about a file that it does not use: one that is no plain file, or that others may read.
+pub(super) fn read(file: &Path) -> Result<Option<String>, String> {
+    // Looked at before it is opened: opening a pipe waits for a writer.
+    let Ok(metadata) = fs::metadata(file) else { return Ok(None) };
+    if !metadata.is_file() {
+        return Err(format!("password file \"{}\" is not a plain file", file.display()));
     }
-    let mut text = Vec::new();
-    opened.read_to_end(&mut text).ok()?;
-    find(&String::from_utf8_lossy(&text), wanted)
+    if metadata.mode() & 0o077 != 0 {
+        return Err(format!(
+            "password file \"{}\" has group or world access; permissions should be u=rw (0600) or less",
+            file.display()
+        ));
+    }
+    Ok(fs::read(file).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// The password of the first matching line.
-fn find(text: &str, wanted: &Wanted<'_>) -> Option<Secret> {
+/// The password of the first line that fits `wanted`.
+pub(super) fn find(text: &str, wanted: &Wanted<'_>) -> Option<Secret> {
     let host = if DEFAULT_SOCKET_DIRS.contains(&wanted.host) { "localhost" } else { wanted.host };
     let port = wanted.port.to_string();
     text.lines().filter(|line| !line.starts_with('#')).find_map(|line| {
@@ -112,16 +117,21 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_others_can_read_is_ignored() {
+    fn a_file_that_others_can_read_is_not_used() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("pgpass");
         fs::write(&file, "*:*:*:*:pw\n").unwrap();
-        let wanted = Wanted { host: "h", port: 1, dbname: "d", user: "u" };
+        let open = format!(
+            "password file \"{}\" has group or world access; permissions should be u=rw (0600) or less",
+            file.display()
+        );
         for (mode, expected) in [(0o600, true), (0o400, true), (0o640, false), (0o604, false)] {
             fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-            assert_eq!(read(&file, &wanted).is_some(), expected, "{mode:o}");
+            let found = read(&file);
+            assert_eq!(found, if expected { Ok(Some("*:*:*:*:pw\n".into())) } else { Err(open.clone()) });
         }
-        assert!(read(&dir.path().join("absent"), &wanted).is_none());
-        assert!(read(dir.path(), &wanted).is_none());
+        assert_eq!(read(&dir.path().join("absent")), Ok(None));
+        let no_file = format!("password file \"{}\" is not a plain file", dir.path().display());
+        assert_eq!(read(dir.path()), Err(no_file));
     }
 }

@@ -291,10 +291,18 @@ fn number(settings: &Settings, key: &str) -> Result<Option<i64>, ConninfoError> 
 fn read_passfile(conninfo: &mut Conninfo, settings: &Settings, around: &Surroundings) {
     let named = get(settings, "passfile").map(PathBuf::from);
     let Some(file) = named.or_else(|| around.home.as_ref().map(|home| home.join(".pgpass"))) else { return };
+    let text = match passfile::read(&file) {
+        Ok(Some(text)) => text,
+        Ok(None) => return,
+        Err(warning) => {
+            conninfo.passfile_warning = Some(warning);
+            return;
+        }
+    };
     let look_up = |host: &Host| {
         let wanted =
             Wanted { host: &host.host, port: host.port, dbname: &conninfo.dbname, user: &conninfo.user };
-        passfile::read(&file, &wanted)
+        passfile::find(&text, &wanted)
     };
     let passwords: Vec<Option<Secret>> = conninfo.hosts.iter().map(look_up).collect();
     conninfo.password = passwords.iter().flatten().next().cloned();
