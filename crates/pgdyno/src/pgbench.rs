@@ -117,11 +117,11 @@ fn work(invocation: &Invocation, log: &mut Log) -> Result<u8, Complaint> {
     match reader.read(args)? {
         Request::Nothing => Ok(0),
         Request::Init(target, plan) => {
-            let mut conninfo = target::resolve(&target, progname)?;
+            let mut conninfo = target::resolve(&target, "initialization", progname)?;
             init::run(&plan, &mut conninfo, compat, log).map(|()| 0)
         }
         Request::Bench(target, plan) => {
-            let mut conninfo = target::resolve(&target, progname)?;
+            let mut conninfo = target::resolve(&target, "setup", progname)?;
             bench::run(&plan, &mut conninfo, compat, log)
         }
     }

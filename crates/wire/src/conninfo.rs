@@ -175,8 +175,27 @@ impl fmt::Display for PasswordSource {
 
 /// Settings that cannot be understood or cannot be honoured. Its text never contains a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ConninfoError(pub String);
+#[error("{text}")]
+pub struct ConninfoError {
+    text: String,
+    libpq_text: Option<String>,
+}
+
+impl ConninfoError {
+    pub(crate) fn new(text: impl Into<String>) -> ConninfoError {
+        ConninfoError { text: text.into(), libpq_text: None }
+    }
+
+    /// The same with what libpq says of it.
+    fn in_libpqs_words(self, libpq_text: String) -> ConninfoError {
+        ConninfoError { libpq_text: Some(libpq_text), ..self }
+    }
+
+    /// The words of libpq, which scripts and eyes look for; our own where it has none.
+    pub fn libpq_text(&self) -> &str {
+        self.libpq_text.as_deref().unwrap_or(&self.text)
+    }
+}
 
 impl Conninfo {
     /// Resolves a URL, a key=value string, a bare database name, or `""` (environment only) as libpq would in this
@@ -339,10 +358,11 @@ macro_rules! keyword_values {
             fn parse(text: &str) -> Result<$type, ConninfoError> {
                 match text {
                     $($text => Ok($type::$variant),)+
-                    _ => Err(ConninfoError(format!(
+                    _ => Err(ConninfoError::new(format!(
                         concat!("`", $keyword, "` cannot be `{}`; use one of: {}"),
                         text, [$($text),+].join(", ")
-                    ))),
+                    ))
+                    .in_libpqs_words(format!(concat!("invalid ", $keyword, " value: \"{}\""), text))),
                 }
             }
         }

@@ -400,7 +400,7 @@ impl Search {
                 distinct.push(last);
                 ConnectError::Several(distinct)
             }
-            None => ConnectError::Conninfo(ConninfoError("no host to connect to".to_owned())),
+            None => ConnectError::Conninfo(ConninfoError::new("no host to connect to".to_owned())),
         }
     }
 }

@@ -4,12 +4,13 @@ use wire::conninfo::Surroundings;
 use wire::session::Session;
 use wire::{ConnectError, Conninfo, Secret};
 
-use super::log::{Complaint, Log};
+use super::log::{Complaint, Kind, Log};
 use super::options::Target;
 use super::server_text;
 
 /// The settings of a target. What a connection string says wins over the options, as in libpq.
-pub(super) fn resolve(target: &Target, progname: &str) -> Result<Conninfo, Complaint> {
+/// `purpose` is for the message.
+pub(super) fn resolve(target: &Target, purpose: &str, progname: &str) -> Result<Conninfo, Complaint> {
     let mut surroundings = Surroundings::of_process();
     let given = [("PGHOST", &target.host), ("PGPORT", &target.port), ("PGUSER", &target.user)];
     let name = &target.dbname;
@@ -32,8 +33,8 @@ pub(super) fn resolve(target: &Target, progname: &str) -> Result<Conninfo, Compl
         }
         if name.contains('=') { text + name } else { text + &named(name) }
     };
-    let mut conninfo =
-        Conninfo::resolve_in(&text, &surroundings).map_err(|error| Complaint::new(error.to_string()))?;
+    let mut conninfo = Conninfo::resolve_in(&text, &surroundings)
+        .map_err(|error| Complaint::new(error.libpq_text()).and(Kind::Error, not_connected(purpose)))?;
     // It was hidden from the arguments.
     if let Some(password) = crate::secrets::carried() {
         conninfo.password = Some(password);
@@ -69,8 +70,12 @@ pub(super) fn connect(conninfo: &mut Conninfo, purpose: &str, log: &mut Log) -> 
     }
     result.map_err(|error| {
         log.error(&server_text::connect_error(&error, conninfo));
-        Complaint::new(format!("could not create connection for {purpose}"))
+        Complaint::new(not_connected(purpose))
     })
+}
+
+fn not_connected(purpose: &str) -> String {
+    format!("could not create connection for {purpose}")
 }
 
 fn ask_password() -> Option<Secret> {

@@ -141,7 +141,15 @@ impl Cluster {
         self.finish(self.command(who, arguments))
     }
 
-    fn finish(&self, mut command: Command) -> Said {
+    /// Runs a program to its end with more in its environment.
+    pub(crate) fn run_in(&self, environment: &[(&str, &str)], who: Who, arguments: &str) -> Said {
+        let mut command = self.command(who, arguments);
+        command.envs(environment.iter().copied());
+        self.finish(command)
+    }
+
+    /// Runs a command to its end, without input.
+    pub(crate) fn finish(&self, mut command: Command) -> Said {
         let output = command.stdin(Stdio::null()).output().expect("both programs start");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("both programs speak UTF-8");
         Said { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }

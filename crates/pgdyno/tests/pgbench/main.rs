@@ -2,6 +2,7 @@
 //! same words the user.
 
 mod cluster;
+mod connections;
 mod layout;
 mod output;
 mod statements;
@@ -35,4 +36,6 @@ fn the_user_is_told_the_same() {
     output::results_have_the_same_form(&cluster);
     output::errors_have_the_same_words(&cluster);
     output::logs_have_the_same_form(&cluster);
+    connections::settings_have_the_same_effect(&cluster);
+    connections::failures_have_the_same_words(&cluster);
 }

@@ -41,17 +41,19 @@ fn refuse_near_urls(text: &str) -> Result<(), ConninfoError> {
     for word in ["postgresql", "postgres"] {
         let Some(rest) = text.strip_prefix(word) else { continue };
         if rest.starts_with("//") {
-            return Err(ConninfoError(format!("not a URL: missing \":\" after \"{word}\"")));
+            return Err(ConninfoError::new(format!("not a URL: missing \":\" after \"{word}\"")));
         }
         if rest.starts_with(":/") || (rest.starts_with(':') && rest.contains('@')) {
-            return Err(ConninfoError(format!("not a URL: missing \"//\" after \"{word}:\"")));
+            return Err(ConninfoError::new(format!("not a URL: missing \"//\" after \"{word}:\"")));
         }
     }
     let scheme = text.split("://").next().unwrap_or_default();
     let is_scheme =
         !scheme.is_empty() && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
     if scheme.len() < text.len() && is_scheme {
-        return Err(ConninfoError(format!("a PostgreSQL URL starts with `postgres://`, not `{scheme}://`")));
+        return Err(ConninfoError::new(format!(
+            "a PostgreSQL URL starts with `postgres://`, not `{scheme}://`"
+        )));
     }
     Ok(())
 }
@@ -60,7 +62,7 @@ type Settings = (BTreeMap<String, String>, Vec<(String, Option<String>)>);
 
 fn call_libpq(text: &str) -> Result<Settings, ConninfoError> {
     let c_text = CString::new(text)
-        .map_err(|_| ConninfoError("a connection string cannot contain a zero byte".to_owned()))?;
+        .map_err(|_| ConninfoError::new("a connection string cannot contain a zero byte".to_owned()))?;
     let mut message: *mut c_char = ptr::null_mut();
     // SAFETY: `c_text` lives through the call; libpq allocates what it returns and we free it below.
     let options = unsafe { pq_sys::PQconninfoParse(c_text.as_ptr(), &mut message) };
@@ -68,7 +70,7 @@ fn call_libpq(text: &str) -> Result<Settings, ConninfoError> {
         let said = copy(message).unwrap_or_else(|| "out of memory".to_owned());
         // SAFETY: `message` was allocated by libpq (or is null, which PQfreemem accepts).
         unsafe { pq_sys::PQfreemem(message.cast()) };
-        return Err(ConninfoError(redact(said.trim(), text)));
+        return Err(ConninfoError::new(redact(said.trim(), text)));
     }
     let mut given = BTreeMap::new();
     let mut known = Vec::new();

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::secret::Secret;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -88,7 +89,10 @@ pub(super) fn resolve(text: &str, around: &Surroundings) -> Result<Conninfo, Con
     if let Some(name) = service_name.filter(|name| !name.is_empty()).map(str::to_owned) {
         for (key, value) in service::read(&name, around)? {
             if !known.iter().any(|(keyword, _)| *keyword == key) {
-                return Err(ConninfoError(format!("service `{name}` sets the unknown keyword `{key}`")));
+                let text = format!("service `{name}` sets the unknown keyword `{key}`");
+                return Err(
+                    ConninfoError::new(text).in_libpqs_words(format!("invalid connection option \"{key}\""))
+                );
             }
             settings.entry(key).or_insert(value);
         }
@@ -128,7 +132,7 @@ pub(super) fn from_keywords(
             || ENVIRONMENT_ONLY.iter().any(|(name, _)| *name == key)
     };
     if let Some(key) = keywords.keys().find(|key| !is_known(key)) {
-        return Err(ConninfoError(format!("unknown connection keyword `{key}`")));
+        return Err(ConninfoError::new(format!("unknown connection keyword `{key}`")));
     }
     let mut around = Surroundings::of_process();
     around.environment.clear();
@@ -156,7 +160,7 @@ fn build(settings: &Settings, around: &Surroundings) -> Result<Conninfo, Conninf
     refuse_unsupported(settings)?;
     let user = match get(settings, "user").or(around.os_user.as_deref()) {
         Some(user) => user.to_owned(),
-        None => return Err(ConninfoError("no user name: set `user` or `PGUSER`".to_owned())),
+        None => return Err(ConninfoError::new("no user name: set `user` or `PGUSER`".to_owned())),
     };
     let dbname = get(settings, "dbname").unwrap_or(&user).to_owned();
     let text = |key: &str| get(settings, key).map(str::to_owned);
@@ -200,7 +204,7 @@ fn session_settings(settings: &Settings, around: &Surroundings) -> BTreeMap<Stri
 fn refuse_unsupported(settings: &Settings) -> Result<(), ConninfoError> {
     for (keyword, harmless) in NOT_SUPPORTED {
         if get(settings, keyword).is_some_and(|value| !harmless.contains(&value)) {
-            return Err(ConninfoError(format!("`{keyword}` is not supported here; remove it")));
+            return Err(ConninfoError::new(format!("`{keyword}` is not supported here; remove it")));
         }
     }
     Ok(())
@@ -228,10 +232,12 @@ fn encryption(
     let system_roots = conninfo.sslrootcert.as_deref() == Some("system");
     conninfo.sslmode = mode.unwrap_or(if system_roots { SslMode::VerifyFull } else { SslMode::Prefer });
     if system_roots && conninfo.sslmode != SslMode::VerifyFull {
-        return Err(ConninfoError("`sslrootcert=system` needs `sslmode=verify-full`".to_owned()));
+        return Err(ConninfoError::new("`sslrootcert=system` needs `sslmode=verify-full`".to_owned()));
     }
     if conninfo.sslnegotiation == SslNegotiation::Direct && conninfo.sslmode < SslMode::Require {
-        return Err(ConninfoError("`sslnegotiation=direct` needs `sslmode=require` or stronger".to_owned()));
+        return Err(ConninfoError::new(
+            "`sslnegotiation=direct` needs `sslmode=require` or stronger".to_owned(),
+        ));
     }
     Ok(())
 }
@@ -242,15 +248,17 @@ fn hosts(settings: &Settings, socket_dir: &str) -> Result<Vec<Host>, ConninfoErr
         |key: &str| get(settings, key).map(|value| value.split(',').collect::<Vec<_>>()).unwrap_or_default();
     let (names, addresses, ports) = (list("host"), list("hostaddr"), list("port"));
     let n = names.len().max(addresses.len()).max(1);
-    if !names.is_empty() && !addresses.is_empty() && names.len() != addresses.len() {
-        return Err(ConninfoError(format!(
-            "{} hosts do not match {} `hostaddr` values",
-            names.len(),
-            addresses.len()
-        )));
+    let (n_names, n_addresses, n_ports) = (names.len(), addresses.len(), ports.len());
+    if n_names > 0 && n_addresses > 0 && n_names != n_addresses {
+        let text = format!("{n_names} hosts do not match {n_addresses} `hostaddr` values");
+        let libpq_text = format!("could not match {n_names} host names to {n_addresses} hostaddr values");
+        return Err(ConninfoError::new(text).in_libpqs_words(libpq_text));
     }
-    if ports.len() > 1 && ports.len() != n {
-        return Err(ConninfoError(format!("{} ports do not match {n} hosts", ports.len())));
+    if n_ports > 1 && n_ports != n {
+        let libpq_text = format!("could not match {n_ports} port numbers to {n} hosts");
+        return Err(
+            ConninfoError::new(format!("{n_ports} ports do not match {n} hosts")).in_libpqs_words(libpq_text)
+        );
     }
     (0..n)
         .map(|i| {
@@ -258,33 +266,53 @@ fn hosts(settings: &Settings, socket_dir: &str) -> Result<Vec<Host>, ConninfoErr
             let name = names.get(i).copied().filter(|name| !name.is_empty());
             let host = name.or(address).unwrap_or(socket_dir);
             if host.starts_with('@') {
-                return Err(ConninfoError(format!("abstract unix socket `{host}` is not supported")));
+                return Err(ConninfoError::new(format!("abstract unix socket `{host}` is not supported")));
             }
             let port = ports.get(if ports.len() == 1 { 0 } else { i }).copied().unwrap_or_default();
-            let hostaddr = address.map(str::to_owned);
+            let hostaddr = address.map(numeric_address).transpose()?;
             Ok(Host { host: host.to_owned(), hostaddr, port: parse_port(port)? })
         })
         .collect()
 }
 
-fn parse_port(text: &str) -> Result<u16, ConninfoError> {
-    match text.trim() {
-        "" => Ok(PORT_DEFAULT),
-        digits => match digits.parse::<u16>() {
-            Ok(port) if port > 0 => Ok(port),
-            _ if digits.chars().all(|c| c.is_ascii_digit()) => {
-                Err(ConninfoError(format!("port {digits} is not in 1..65535")))
-            }
-            _ => Err(ConninfoError(format!("port `{digits}` is not a number"))),
-        },
+/// libpq looks no name up for `hostaddr`.
+fn numeric_address(text: &str) -> Result<String, ConninfoError> {
+    // An IPv6 address may name the interface (`fe80::1%eth0`), which the resolver understands.
+    let address = text.split('%').next().unwrap_or_default();
+    if address.parse::<IpAddr>().is_ok() {
+        return Ok(text.to_owned());
     }
+    let libpq_text = format!("could not parse network address \"{text}\": Name or service not known");
+    Err(ConninfoError::new(format!("`hostaddr` must be an address, got `{text}`; names go into `host`"))
+        .in_libpqs_words(libpq_text))
+}
+
+fn parse_port(text: &str) -> Result<u16, ConninfoError> {
+    let digits = text.trim();
+    if digits.is_empty() {
+        return Ok(PORT_DEFAULT);
+    }
+    match digits.parse::<i32>().map(u16::try_from) {
+        Ok(Ok(port)) if port > 0 => Ok(port),
+        Ok(_) => Err(ConninfoError::new(format!("port {digits} is not in 1..65535"))
+            .in_libpqs_words(format!("invalid port number: \"{text}\""))),
+        Err(_) => Err(ConninfoError::new(format!("port `{digits}` is not a number"))
+            .in_libpqs_words(not_an_integer("port", text))),
+    }
+}
+
+fn not_an_integer(keyword: &str, value: &str) -> String {
+    format!("invalid integer value \"{value}\" for connection option \"{keyword}\"")
 }
 
 fn number(settings: &Settings, key: &str) -> Result<Option<i64>, ConninfoError> {
     let Some(value) = get(settings, key) else { return Ok(None) };
     match value.trim().parse::<i32>() {
         Ok(number) => Ok(Some(i64::from(number))),
-        Err(_) => Err(ConninfoError(format!("`{key}` must be a whole number, got `{value}`"))),
+        Err(_) => {
+            let text = format!("`{key}` must be a whole number, got `{value}`");
+            Err(ConninfoError::new(text).in_libpqs_words(not_an_integer(key, value)))
+        }
     }
 }
 
@@ -384,7 +412,9 @@ mod tests {
     #[test]
     fn encryption_settings_follow_libpq() {
         let mode = |text: &str, environment: &[(&str, &str)]| {
-            resolve(text, &around(environment)).map(|conninfo| conninfo.sslmode).map_err(|error| error.0)
+            resolve(text, &around(environment))
+                .map(|conninfo| conninfo.sslmode)
+                .map_err(|error| error.to_string())
         };
         assert_eq!(mode("", &[]), Ok(SslMode::Prefer));
         assert_eq!(mode("", &[("PGSSLMODE", "verify-ca")]), Ok(SslMode::VerifyCa));
@@ -404,7 +434,8 @@ mod tests {
     #[test]
     fn bad_values_are_named() {
         let check = |text: &str, expected: &str| {
-            let said = resolve(text, &around(&[])).map(|c| c.to_string()).unwrap_or_else(|error| error.0);
+            let said =
+                resolve(text, &around(&[])).map(|c| c.to_string()).unwrap_or_else(|error| error.to_string());
             assert_eq!(said, expected, "{text}");
         };
         check("postgresql://host:99999/db", "port 99999 is not in 1..65535");
@@ -420,6 +451,26 @@ mod tests {
         check("gssencmode=require", "`gssencmode` is not supported here; remove it");
         check("sslcrl=x", "`sslcrl` is not supported here; remove it");
         check("host=@x", "abstract unix socket `@x` is not supported");
+    }
+
+    #[test]
+    fn bad_values_are_also_told_in_libpqs_words() {
+        let check = |text: &str, expected: &str| {
+            let error = resolve(text, &around(&[])).err().unwrap_or_else(|| panic!("{text} was accepted"));
+            assert_eq!(error.libpq_text(), expected, "{text}");
+        };
+        check("port=x", "invalid integer value \"x\" for connection option \"port\"");
+        check("port=' 5x'", "invalid integer value \" 5x\" for connection option \"port\"");
+        check("port=0", "invalid port number: \"0\"");
+        check("port=-1", "invalid port number: \"-1\"");
+        check("host=a,b port=1,2,3", "could not match 3 port numbers to 2 hosts");
+        check("host=a,b hostaddr=1.1.1.1", "could not match 2 host names to 1 hostaddr values");
+        check("hostaddr=db", "could not parse network address \"db\": Name or service not known");
+        check("sslmode=on", "invalid sslmode value: \"on\"");
+        check("target_session_attrs=x", "invalid target_session_attrs value: \"x\"");
+        check("channel_binding=x", "invalid channel_binding value: \"x\"");
+        check("connect_timeout=1x", "invalid integer value \"1x\" for connection option \"connect_timeout\"");
+        check("bogus=1", "invalid connection option \"bogus\"");
     }
 
     #[test]
@@ -451,7 +502,7 @@ mod tests {
         check("postgres://u:pw@h/", ("PGPASSWORD", "pw"), PasswordSource::Text { url: true });
         check("", ("PGPASSWORD", "pw"), PasswordSource::Environment);
         check("host=a", ("", ""), PasswordSource::Nowhere);
-        let error = |text: &str| resolve(text, &around).map(|c| c.to_string()).unwrap_err().0;
+        let error = |text: &str| resolve(text, &around).map(|c| c.to_string()).unwrap_err().to_string();
         assert!(error("service=absent").starts_with("service `absent` is not in `"));
         assert_eq!(error("service=bad"), "service `bad` sets the unknown keyword `bogus`");
     }
@@ -477,6 +528,9 @@ mod tests {
             assert_eq!(after, before, "{text}");
         }
         let unknown = BTreeMap::from([("hots".to_owned(), "x".to_owned())]);
-        assert_eq!(from_keywords(&unknown, None).unwrap_err().0, "unknown connection keyword `hots`");
+        assert_eq!(
+            from_keywords(&unknown, None).unwrap_err().to_string(),
+            "unknown connection keyword `hots`"
+        );
     }
 }

@@ -12,7 +12,9 @@ pub(super) fn read(service: &str, around: &Surroundings) -> Result<BTreeMap<Stri
         Some(file) => {
             let file = PathBuf::from(file);
             if !file.exists() {
-                return Err(ConninfoError(format!("service file `{}` does not exist", file.display())));
+                let libpq_text = format!("service file \"{}\" not found", file.display());
+                let text = format!("service file `{}` does not exist", file.display());
+                return Err(ConninfoError::new(text).in_libpqs_words(libpq_text));
             }
             files.push(file);
         }
@@ -26,18 +28,24 @@ pub(super) fn read(service: &str, around: &Surroundings) -> Result<BTreeMap<Stri
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => {
-                return Err(ConninfoError(format!("cannot read service file `{}`: {error}", file.display())));
+                return Err(ConninfoError::new(format!(
+                    "cannot read service file `{}`: {error}",
+                    file.display()
+                )));
             }
         };
         let found = settings(&text, service).map_err(|line| {
-            ConninfoError(format!("syntax error in service file `{}`, line {line}", file.display()))
+            let libpq_text = format!("syntax error in service file \"{}\", line {line}", file.display());
+            ConninfoError::new(format!("syntax error in service file `{}`, line {line}", file.display()))
+                .in_libpqs_words(libpq_text)
         })?;
         if let Some(found) = found {
             return Ok(found);
         }
     }
     let searched: Vec<_> = files.iter().map(|f| format!("`{}`", f.display())).collect();
-    Err(ConninfoError(format!("service `{service}` is not in {}", searched.join(" nor "))))
+    Err(ConninfoError::new(format!("service `{service}` is not in {}", searched.join(" nor ")))
+        .in_libpqs_words(format!("definition of service \"{service}\" not found")))
 }
 
 /// The settings of one group, or `None` if the text has no such group. The error is the number of the bad line.

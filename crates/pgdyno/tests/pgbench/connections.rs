@@ -1,0 +1,86 @@
+//! What environment and connection strings do to a connection, and what is said when there is none.
+
+use std::os::unix::fs::PermissionsExt;
+
+use super::cluster::{Cluster, Who};
+
+/// Both programs leave the same session behind, as the server sees it.
+pub(crate) fn settings_have_the_same_effect(cluster: &Cluster) {
+    cluster.sql("postgres", "create database latin encoding 'LATIN1' template template0 locale 'C'");
+    cluster.sql("postgres", "create table seen (who int, what text)");
+    cluster.sql("latin", "create table seen (who int, what text)");
+    // In UTF-8 the letter is one character, in LATIN1 the same bytes are two.
+    let settings = ["client_encoding", "timezone", "datestyle", "geqo", "application_name"];
+    let settings = settings.map(|name| format!("current_setting('{name}')")).join(", ");
+    let insert = format!("INSERT INTO seen SELECT :who, concat_ws(' ', {settings}, length('\u{e9}'));\n");
+    cluster.write("see", &insert);
+    for (environment, database) in [
+        (&[][..], "latin"),
+        (&[("PGCLIENTENCODING", "UTF8")], "latin"),
+        (&[("PGCLIENTENCODING", "auto"), ("LC_ALL", "C.UTF-8")], "latin"),
+        (&[("PGTZ", "Asia/Tokyo"), ("PGDATESTYLE", "German"), ("PGGEQO", "off")], "postgres"),
+        (&[("PGOPTIONS", "-c client_encoding=latin1")], "postgres"),
+        (&[("PGAPPNAME", "")], "postgres"),
+        (&[("PGAPPNAME", "own")], "postgres"),
+        (&[], "postgres://?dbname=postgres&fallback_application_name=zz"),
+    ] {
+        for who in [Who::Genuine, Who::Ours] {
+            let said =
+                cluster.run_in(environment, who, &format!("-n -t 1 -f see -D who={} {database}", who as u8));
+            assert_eq!(said.code, Some(0), "{environment:?} {database}: {said:?}");
+        }
+    }
+    // An empty name stands for the database of the environment.
+    for who in [Who::Genuine, Who::Ours] {
+        let mut command = cluster.command(who, &format!("-n -t 1 -f see -D who={}", who as u8));
+        command.arg("").env("PGDATABASE", "postgres");
+        assert_eq!(cluster.finish(command).code, Some(0), "{who:?}");
+    }
+    for database in ["postgres", "latin"] {
+        let of =
+            |who: Who| cluster.sql(database, &format!("select what from seen where who = {}", who as u8));
+        let (genuine, ours) = (of(Who::Genuine), of(Who::Ours));
+        assert!(!genuine.is_empty());
+        assert_eq!(ours, genuine, "{database}");
+    }
+}
+
+/// Words about settings that cannot be, and about passwords.
+pub(crate) fn failures_have_the_same_words(cluster: &Cluster) {
+    let check = |environment: &[(&str, &str)], arguments: &str| {
+        let said = [Who::Genuine, Who::Ours].map(|who| cluster.run_in(environment, who, arguments));
+        assert_eq!(
+            (&said[1].code, &said[1].stderr),
+            (&said[0].code, &said[0].stderr),
+            "{environment:?} {arguments}"
+        );
+    };
+    for arguments in [
+        "-p x",
+        "-p 0",
+        "-p 99999",
+        "-h a,b -p 1,2,3",
+        "hostaddr=nohost",
+        "hostaddr=127.0.0.1",
+        "sslmode=on",
+        "target_session_attrs=x",
+        "channel_binding=x",
+        "service=nosuch",
+        "bogus=1",
+        "-i port=0",
+    ] {
+        check(&[], &format!("-t 1 {arguments}"));
+    }
+    check(&[("PGSERVICEFILE", "/nowhere")], "-t 1 service=x");
+
+    cluster.sql("postgres", "create role asked login password 'secret'");
+    cluster.write("data/pg_hba.conf", "local all asked scram-sha-256\nlocal all all trust\n");
+    cluster.sql("postgres", "select pg_reload_conf(), pg_sleep(0.5)");
+    cluster.write("passwords", "*:*:*:*:wrong\n");
+    let passwords = cluster.dir.join("passwords");
+    for mode in [0o644, 0o600] {
+        std::fs::set_permissions(&passwords, PermissionsExt::from_mode(mode)).expect("a file of ours");
+        check(&[("PGPASSFILE", &passwords.display().to_string())], "-n -t 1 -U asked -p 1");
+    }
+    check(&[("PGPASSFILE", &passwords.display().to_string())], "-n -t 1 -U asked");
+}
