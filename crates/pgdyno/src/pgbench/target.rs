@@ -1,5 +1,7 @@
 //! Connecting as the options say: `-h`, `-p`, `-U` and a database that may be a whole connection string.
 
+use std::fs::OpenOptions;
+
 use wire::conninfo::Surroundings;
 use wire::session::Session;
 use wire::{ConnectError, Conninfo, Secret};
@@ -62,7 +64,7 @@ pub(super) fn connect(conninfo: &mut Conninfo, purpose: &str, log: &mut Log) -> 
     }
     let mut result = Session::connect_as_libpq(conninfo);
     if matches!(result, Err(ConnectError::NoPassword { .. }))
-        && let Some(password) = ask_password()
+        && let Some(password) = ask_password(log)
     {
         conninfo.password = Some(password);
         conninfo.password_source = wire::conninfo::PasswordSource::Given;
@@ -78,11 +80,23 @@ fn not_connected(purpose: &str) -> String {
     format!("could not create connection for {purpose}")
 }
 
-fn ask_password() -> Option<Secret> {
-    let terminal = console::Term::stderr();
-    if !terminal.is_term() {
-        return None;
-    }
-    terminal.write_str("Password: ").ok()?;
-    terminal.read_secure_line().ok().filter(|line| !line.is_empty()).map(Secret::new)
+/// Asks the user at the terminal, wherever the standard streams lead. Without a terminal, the question is a message, and
+/// the answer a line of standard input.
+fn ask_password(log: &mut Log) -> Option<Secret> {
+    let tty = || OpenOptions::new().read(true).write(true).open("/dev/tty");
+    let answer = match tty().and_then(|reader| Ok((reader, tty()?))) {
+        Ok((reader, writer)) => {
+            let terminal = console::Term::read_write_pair(reader, writer);
+            terminal.write_str("Password: ").ok()?;
+            terminal.read_secure_line().ok()?
+        }
+        Err(_) => {
+            let mut line = String::new();
+            log.write("Password: ");
+            std::io::stdin().read_line(&mut line).ok()?;
+            log.write("\n");
+            line.trim_end_matches(['\r', '\n']).to_string()
+        }
+    };
+    Some(answer).filter(|answer| !answer.is_empty()).map(Secret::new)
 }

@@ -148,9 +148,28 @@ impl Cluster {
         self.finish(command)
     }
 
+    /// Runs a program to its end with `input` and without a terminal.
+    pub(crate) fn answer(&self, input: &str, who: Who, arguments: &str) -> Said {
+        let inner = self.command(who, arguments);
+        let mut command = Command::new("setsid");
+        self.surround(&mut command);
+        command
+            .arg("--wait")
+            .arg(inner.get_program())
+            .args(inner.get_args())
+            .env("PGDATABASE", database(who));
+        self.write("input", input);
+        let input = std::fs::File::open(self.dir.join("input")).expect("the file was just written");
+        self.finish_with(command, Stdio::from(input))
+    }
+
     /// Runs a command to its end, without input.
-    pub(crate) fn finish(&self, mut command: Command) -> Said {
-        let output = command.stdin(Stdio::null()).output().expect("both programs start");
+    pub(crate) fn finish(&self, command: Command) -> Said {
+        self.finish_with(command, Stdio::null())
+    }
+
+    fn finish_with(&self, mut command: Command, input: Stdio) -> Said {
+        let output = command.stdin(input).output().expect("both programs start");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("both programs speak UTF-8");
         Said { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
