@@ -66,7 +66,11 @@ pub(crate) fn after_error(client: usize, is_retry: bool, tries: Tries) -> String
 /// An error of the server as libpq tells it, without the last newline. `query` is the text it may point into.
 pub(crate) fn server_message(error: &ServerError, query: Option<&str>) -> String {
     let mut text = format!("{}:  {}", error.severity, error.message);
-    if let (Some(position), Some(query)) = (error.position, query) {
+    let about = error.about.as_deref();
+    let inner_query = about.and_then(|about| about.internal_query.as_deref());
+    // A place in the client's statement, or else in one that a function ran.
+    let inner = || Some((about?.internal_position?, inner_query?));
+    if let Some((position, query)) = error.position.map_or_else(inner, |position| Some((position, query?))) {
         text.push_str(&pointer(query, position as usize));
     }
     if let Some(detail) = &error.detail {
@@ -75,8 +79,11 @@ pub(crate) fn server_message(error: &ServerError, query: Option<&str>) -> String
     if let Some(hint) = &error.hint {
         text.push_str(&format!("\nHINT:  {hint}"));
     }
+    if let Some(query) = inner_query {
+        text.push_str(&format!("\nQUERY:  {query}"));
+    }
     // Of a notice, libpq does not tell where it was raised.
-    let context = error.about.as_ref().filter(|_| error.is_error()).and_then(|about| about.context.as_ref());
+    let context = about.filter(|_| error.is_error()).and_then(|about| about.context.as_ref());
     if let Some(context) = context {
         text.push_str(&format!("\nCONTEXT:  {context}"));
     }
@@ -151,6 +158,16 @@ mod tests {
             assert_eq!(server_message(&error(position), Some(query)), wanted, "{query}");
         };
         check("select 1\n from x;", 16, "ERROR:  no\nLINE 2:  from x;\n              ^\nHINT:  try");
+        let about = wire::reply::ErrorAbout {
+            internal_query: Some("SELECT x".into()),
+            internal_position: Some(8),
+            ..Default::default()
+        };
+        let inner = ServerError { position: None, about: Some(Box::new(about)), ..error(0) };
+        assert_eq!(
+            server_message(&inner, Some("CALL f()")),
+            "ERROR:  no\nLINE 1: SELECT x\n               ^\nHINT:  try\nQUERY:  SELECT x"
+        );
         let long = format!("select {}x;", " ".repeat(80));
         let shown = " ".repeat(58);
         check(&long, 88, &format!("ERROR:  no\nLINE 1: ...{shown}x;\n{:>70}\nHINT:  try", '^'));
