@@ -4,7 +4,7 @@
 //! do not count; a backslash outside of quotes starts a command, but `\;` is a semicolon that does not split.
 
 use crate::text;
-use crate::variables::is_name_start;
+use crate::variables::{is_name_byte, is_name_start};
 
 /// What ended a piece of SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +95,8 @@ impl<'a> SqlScanner<'a> {
                 self.keep_if_started(1, chunk);
                 return false;
             }
+            b':' => colon_len(rest),
+            b'0'..=b'9' => number_len(rest),
             _ if is_name_start(first) => self.word_len(rest),
             _ => 1,
         };
@@ -104,10 +106,9 @@ impl<'a> SqlScanner<'a> {
 
     /// An identifier, or the prefix of an escape string together with the string.
     fn word_len(&mut self, rest: &str) -> usize {
-        let is_part = |byte: u8| is_name_start(byte) || byte.is_ascii_digit() || byte == b'$';
-        let len = rest.bytes().position(|byte| !is_part(byte)).unwrap_or(rest.len());
+        let len = identifier_len(rest);
         if len == 1 && rest[1..].starts_with('\'') && rest.starts_with(['e', 'E']) {
-            return 1 + quoted_len(&rest[1..], b'\'', true);
+            return 1 + escape_string_len(&rest[1..]);
         }
         self.body.word(&rest[..len], self.paren_depth);
         len
@@ -148,6 +149,53 @@ fn quoted_len(rest: &str, quote: u8, has_escapes: bool) -> usize {
         }
     }
     rest.len()
+}
+
+/// Length of a string with backslash escapes. Its parts on further lines have no `E` of their own and keep its rules.
+fn escape_string_len(rest: &str) -> usize {
+    let mut len = quoted_len(rest, b'\'', true);
+    while let Some(gap) = continuation_gap(&rest[len..]) {
+        len += gap;
+        len += quoted_len(&rest[len..], b'\'', true);
+    }
+    len
+}
+
+/// Length of the blanks and `--` comments between two parts of one string: a newline is among them, a quote follows.
+fn continuation_gap(rest: &str) -> Option<usize> {
+    let mut at = 0;
+    let mut has_newline = false;
+    loop {
+        let here = &rest[at..];
+        match here.chars().next()? {
+            '\'' if has_newline => return Some(at),
+            c if text::is_c_space(c) => {
+                has_newline |= matches!(c, '\n' | '\r');
+                at += 1;
+            }
+            _ if here.starts_with("--") => at += here.find(['\n', '\r'])?,
+            _ => return None,
+        }
+    }
+}
+
+/// Length of a variable with its colon, of `::`, or of the lone colon. A variable's name begins no escape string.
+fn colon_len(rest: &str) -> usize {
+    if rest.starts_with("::") {
+        return 2;
+    }
+    1 + rest[1..].bytes().take_while(|byte| is_name_byte(*byte)).count()
+}
+
+/// Length of digits and of a word glued to them, which is no prefix of a string.
+fn number_len(rest: &str) -> usize {
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let is_glued = rest[digits..].bytes().next().is_some_and(is_name_start);
+    digits + if is_glued { identifier_len(&rest[digits..]) } else { 0 }
+}
+
+fn identifier_len(rest: &str) -> usize {
+    rest.bytes().take_while(|byte| is_name_byte(*byte) || *byte == b'$').count()
 }
 
 /// Length of `$tag$...$tag$`, or of the lone dollar.

@@ -30,6 +30,14 @@ fn statements_end_where_psql_ends_them() {
     check(r"select E'\';' ; select 1;", &[r"select E'\';' ;", "select 1;"]);
     check(r"select '\' ; select 1;", &[r"select '\' ;", "select 1;"]);
     check(r"select namee'\' ; select 1;", &[r"select namee'\' ;", "select 1;"]);
+    check("select E'a\\''\n 'b\\';' ; x;", &["select E'a\\''\n 'b\\';' ;", "x;"]);
+    check("select e'a' -- it's;\r\n--\n'\\';' ; x;", &["select e'a' -- it's;\r\n--\n'\\';' ;", "x;"]);
+    check("select e'a' '\\' ; x;", &["select e'a' '\\' ;", "x;"]);
+    check("select e'a' /*\n*/ '\\' ; x;", &["select e'a' /*\n*/ '\\' ;", "x;"]);
+    check("select 'a'\n'\\' ; x;", &["select 'a'\n'\\' ;", "x;"]);
+    check("select 1E'\\' , $1e'\\' ; x;", &["select 1E'\\' , $1e'\\' ;", "x;"]);
+    check("select :e'\\' , :1E'\\' , 1\\::E'\\' ; x;", &["select :e'\\' , :1E'\\' , 1::E'\\' ;", "x;"]);
+    check("select 1::e'\\';' , 1$e'\\';' ; x;", &["select 1::e'\\';' , 1$e'\\';' ;", "x;"]);
     check("select \"a;\"\"b\" ;", &["select \"a;\"\"b\" ;"]);
     check("select $$;$$ ; select 1;", &["select $$;$$ ;", "select 1;"]);
     check("select $a$ $b$ ; $a $a$ ; x;", &["select $a$ $b$ ; $a $a$ ;", "x;"]);
