@@ -1,6 +1,9 @@
 //! Running the commands of `\shell` and `\setshell`.
+//!
+//! Their standard input is empty. pgbench lends them its own, which here is not the driver's: the driver's brings orders.
 
 use std::io;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
@@ -22,6 +25,8 @@ impl Shell {
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
             let output = Command::new("/bin/sh")
+                // As system() calls it, because the shell puts this name in front of its complaints.
+                .arg0("sh")
                 .args(["-c", &line])
                 .stdin(Stdio::null())
                 .stderr(Stdio::inherit())

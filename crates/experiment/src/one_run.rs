@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use fleet::LocalDriver;
+use fleet::{LocalDriver, StderrTo};
 use model::case::{Case, WorkloadKind, WorkloadSpec};
 use model::drive::{Done, DriveOrder, DriverLine};
 use model::load::{LoadSpec, Profiles, ScriptSpec};
@@ -227,7 +227,8 @@ impl OneRun<'_> {
         let load = self.load_spec(conninfo, place, record);
         record.load = Some(load.clone());
         let password = conninfo.password.as_ref().map(|secret| secret.expose().to_string());
-        let mut driver = LocalDriver::spawn(self.program, ["drive"], &DriveOrder { load, password })?;
+        let order = DriveOrder { load, password };
+        let mut driver = LocalDriver::spawn(self.program, ["drive"], &order, StderrTo::Messages)?;
         let ready = driver.wait_ready(READY_TIMEOUT, self.site.stop)?;
         record.ready = Some(ready);
         let go = match &self.side {

@@ -10,4 +10,4 @@ mod pipes;
 mod tests;
 
 pub use conduct::conduct;
-pub use local::{LocalDriver, Orders};
+pub use local::{LocalDriver, Orders, StderrTo};

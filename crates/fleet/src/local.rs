@@ -28,6 +28,15 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Lines kept that come before `ready`; a driver has little to say then.
 const EARLY_LINES_MAX: usize = 10_000;
 
+/// Where a driver's stderr goes, and with it that of the commands that `\shell` starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StderrTo {
+    /// Its last lines become part of the message when the driver dies, without secrets.
+    Messages,
+    /// To this process's stderr, for people who wait for what their commands say.
+    Parent,
+}
+
 /// A driver process. Dropping it kills it.
 pub struct LocalDriver {
     child: Child,
@@ -35,7 +44,8 @@ pub struct LocalDriver {
     lines: Receiver<Result<DriverLine, Garbage>>,
     /// Events and ticks that came before `ready`.
     early: VecDeque<DriverLine>,
-    stderr: Stderr,
+    /// `None`: it goes to the parent's.
+    stderr: Option<Stderr>,
     secrets: Secrets,
 }
 
@@ -49,14 +59,16 @@ impl LocalDriver {
         program: &Path,
         args: impl IntoIterator<Item = A>,
         order: &DriveOrder,
+        stderr_to: StderrTo,
     ) -> Result<LocalDriver> {
-        let mut child = start(program, args)
+        let mut child = start(program, args, stderr_to)
             .with_context(|| format!("cannot start the driver process `{}`", program.display()))?;
-        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
-            unreachable!("all three were asked for as pipes");
+        let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            unreachable!("both were asked for as pipes");
         };
-        let listen = || -> io::Result<_> { Ok((feed(stdin)?, hear(stdout)?, Stderr::keep(stderr)?)) };
+        let stderr = child.stderr.take();
+        let listen =
+            || -> io::Result<_> { Ok((feed(stdin)?, hear(stdout)?, stderr.map(Stderr::keep).transpose()?)) };
         let (orders, lines, stderr) = match listen() {
             Ok(threads) => threads,
             Err(error) => {
@@ -172,7 +184,9 @@ impl LocalDriver {
     fn obituary(&mut self) -> anyhow::Error {
         let status = self.wait_exit(EXIT_TIMEOUT);
         self.kill();
-        self.stderr.wait(Duration::from_secs(1));
+        if let Some(stderr) = &self.stderr {
+            stderr.wait(Duration::from_secs(1));
+        }
         let words = self.last_words();
         match status {
             None => anyhow!("the driver closed its output and went on; it was killed{words}"),
@@ -186,7 +200,7 @@ impl LocalDriver {
     /// The last lines of the driver's stderr, for the end of a message.
     pub(crate) fn last_words(&self) -> String {
         const LINES_SHOWN: usize = 10;
-        let text = self.secrets.hide(&self.stderr.text());
+        let text = self.stderr.as_ref().map(|stderr| self.secrets.hide(&stderr.text())).unwrap_or_default();
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         match lines.len() {
             0 => String::new(),
@@ -249,11 +263,19 @@ fn say_to(orders: &Sender<Vec<u8>>, json: serde_json::Result<Vec<u8>>) -> Result
     Ok(())
 }
 
-fn start<A: AsRef<OsStr>>(program: &Path, args: impl IntoIterator<Item = A>) -> io::Result<Child> {
+fn start<A: AsRef<OsStr>>(
+    program: &Path,
+    args: impl IntoIterator<Item = A>,
+    stderr_to: StderrTo,
+) -> io::Result<Child> {
     let mut command = Command::new(program);
     // The password comes with the order; the environment of another process is no place for it.
     command.env_remove("PGPASSWORD");
-    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+    command.stderr(match stderr_to {
+        StderrTo::Messages => Stdio::piped(),
+        StderrTo::Parent => Stdio::inherit(),
+    });
     let parent = getpid();
     let die_with_parent = move || -> io::Result<()> {
         nix::sys::prctl::set_pdeathsig(Signal::SIGKILL)?;

@@ -10,7 +10,7 @@ use model::drive::{Done, DriveOrder, DriverLine, Ending};
 use model::load::{LoadSpec, Pace, Protocol, ScriptSpec, Window};
 
 use crate::conduct::{Patience, conduct_with};
-use crate::{LocalDriver, conduct};
+use crate::{LocalDriver, StderrTo, conduct};
 
 const READY: &str = r#"{"ready":{"pid":1,"connect_ns":5,"poller":"epoll","statements":[["a"]]}}"#;
 const COUNTS: &str =
@@ -60,7 +60,12 @@ fn order(source: &str) -> DriveOrder {
 /// A driver that is a shell script. `say LINE` in it writes a line.
 fn driver(script: &str) -> LocalDriver {
     let script = format!("say() {{ printf '%s\\n' \"$1\"; }}\n{script}");
-    LocalDriver::spawn(Path::new("/bin/sh"), ["-c", &script], &order("select 1")).unwrap()
+    shell(&script, "select 1")
+}
+
+/// A driver that is a shell script, with the script of its load.
+fn shell(script: &str, source: &str) -> LocalDriver {
+    LocalDriver::spawn(Path::new("/bin/sh"), ["-c", script], &order(source), StderrTo::Messages).unwrap()
 }
 
 fn wait_ready(driver: &mut LocalDriver) -> Result<model::drive::Ready> {
@@ -120,7 +125,7 @@ fn the_order_is_the_first_line_and_may_be_longer_than_a_pipe() {
     let script = format!(
         "read -r order; [ ${{#order}} -gt 1000000 ] && case $order in '{{\"load\":'*) printf '%s\\n' '{READY}';; esac"
     );
-    let mut driver = LocalDriver::spawn(Path::new("/bin/sh"), ["-c", &script], &order(&source)).unwrap();
+    let mut driver = shell(&script, &source);
     wait_ready(&mut driver).unwrap();
 }
 
@@ -128,7 +133,7 @@ fn the_order_is_the_first_line_and_may_be_longer_than_a_pipe() {
 fn a_driver_that_never_reads_does_not_block_its_parent() {
     let begun = Instant::now();
     let source = "select 1;\n".repeat(100_000);
-    let driver = LocalDriver::spawn(Path::new("/bin/sh"), ["-c", "sleep 100"], &order(&source)).unwrap();
+    let driver = shell("sleep 100", &source);
     drop(driver);
     assert!(begun.elapsed() < Duration::from_secs(10));
 }
@@ -161,7 +166,8 @@ fn a_driver_that_is_never_ready_is_not_waited_for_longer_than_told() {
 
 #[test]
 fn a_program_that_is_not_there_is_named() {
-    let result = LocalDriver::spawn(Path::new("/nonexistent/pgdyno"), ["drive"], &order(""));
+    let result =
+        LocalDriver::spawn(Path::new("/nonexistent/pgdyno"), ["drive"], &order(""), StderrTo::Messages);
     let error = format!("{:#}", result.unwrap_err());
     assert!(error.starts_with("cannot start the driver process `/nonexistent/pgdyno`: No such"), "{error}");
 }
@@ -235,7 +241,7 @@ fn long_lines_and_many_lines_come_through() {
     );
     let file = tempfile_with(&script);
     let script = format!("say() {{ printf '%s\\n' \"$1\"; }}; . {}", file.display());
-    let mut driver = LocalDriver::spawn(Path::new("/bin/sh"), ["-c", &script], &order("")).unwrap();
+    let mut driver = shell(&script, "");
     wait_ready(&mut driver).unwrap();
     let (n_long, n_lines) = (Mutex::new(0), Mutex::new(0));
     let mut on_line = |heard: &DriverLine| {

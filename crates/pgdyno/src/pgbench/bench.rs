@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fleet::LocalDriver;
+use fleet::{LocalDriver, StderrTo};
 use model::drive::{Done, DriveOrder, Ending};
 use model::load::{LoadSpec, OnDisconnect, OnError, Pace, ScriptSpec, TransactionLog, Window};
 use wire::Conninfo;
@@ -174,7 +174,7 @@ fn spawn(load: &LoadSpec, conninfo: &Conninfo) -> Result<LocalDriver, Complaint>
         .map_err(|error| Complaint::new(format!("could not find the program of this process: {error}")))?;
     let password = conninfo.password.as_ref().map(|secret| secret.expose().to_string());
     let order = DriveOrder { load: load.clone(), password };
-    LocalDriver::spawn(&program, [DRIVE_ARGUMENT], &order)
+    LocalDriver::spawn(&program, [DRIVE_ARGUMENT], &order, StderrTo::Parent)
         .map_err(|error| Complaint::new(format!("{error:#}")))
 }
 
