@@ -232,6 +232,10 @@ impl<'s> Parser<'_, 's, '_> {
         let mut arguments = Vec::new();
         let mut depth = 0;
         if self.token != Token::CloseParen {
+            // In pgbench's grammar the list in front of a comma may be empty: `abs(,1)` is `abs(1)`.
+            if self.token == Token::Comma {
+                self.advance()?;
+            }
             loop {
                 let (argument, argument_depth) = self.expression(level::NONE, outer + 1)?;
                 arguments.push(argument);

@@ -161,3 +161,5 @@
 \set x1 debug(3-1)
 \set x1 debug(3 -1)
 \set x1 debug(random(1,:ten)*:ten)
+\set x1 debug(abs(,-4))
+\set x1 debug(greatest(,1,2))
