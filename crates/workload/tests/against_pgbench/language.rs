@@ -25,6 +25,9 @@ const SPLITTING: &str = r#"
 -- a comment; with a semicolon
 select 1; select 2 ;
 select ';', 'it''s;', E'\';', e'\\', '\', "x;""y" from (select 1 as "x;""y") q;
+select E'a\''
+  'b\';', 'c' -- d;'
+  '\';
 select $$;$$, $a$ $b$ ; $$ $a$, 1 as a$b$c;
 /* one; /* two; */ three; */ select 4 /* ; */ -- five;
   + 5;
