@@ -245,8 +245,8 @@ impl Program {
         let Some(statement) = self.statements.iter().find(|s| s.parameters.len() > PARAMETERS_MAX) else {
             return Ok(());
         };
-        let message =
-            format!("statement has too many arguments (maximum is {PARAMETERS_MAX}): {}", statement.label);
+        let text = statement.original(&self.variables);
+        let message = format!("statement has too many arguments (maximum is {PARAMETERS_MAX}): {text}");
         Err(ScriptError { line: statement.line, ..ScriptError::whole(&self.name, message) })
     }
 

@@ -89,6 +89,14 @@ impl Statement {
         statement
     }
 
+    /// The statement as the script has it.
+    pub fn original(&self, variables: &VariableTable) -> String {
+        self.pieces.iter().fold(String::new(), |text, piece| match piece {
+            Piece::Text(plain) => text + plain,
+            Piece::Variable(id) => text + ":" + variables.name(*id),
+        })
+    }
+
     fn push_text(&mut self, text: &str) {
         if !text.is_empty() {
             self.text.push_str(text);
