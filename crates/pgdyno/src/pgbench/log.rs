@@ -116,8 +116,8 @@ impl Log {
             if self.is_colored { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
         };
         let label = kind.label().map_or(String::new(), |(text, code)| paint(code, text));
-        let name = paint("01", &format!("{}:", self.progname));
-        let line = format!("{name} {label}{}\n", message.strip_suffix('\n').unwrap_or(message));
+        let name = paint("01", &format!("{}: ", self.progname));
+        let line = format!("{name}{label}{}\n", message.strip_suffix('\n').unwrap_or(message));
         self.write(&line);
     }
 
@@ -157,4 +157,20 @@ impl Log {
 /// The line that ends messages about wrong usage.
 pub(super) fn try_help(progname: &str) -> String {
     format!("Try \"{progname} --help\" for more information.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colors_take_the_blanks_behind_name_and_label() {
+        let mut log = Log { is_colored: true, ..Log::to_text() };
+        log.error("no");
+        log.say(Kind::Info, "yes");
+        assert_eq!(
+            log.text(),
+            "\x1b[01mpgbench: \x1b[0m\x1b[01;31merror: \x1b[0mno\n\x1b[01mpgbench: \x1b[0myes\n"
+        );
+    }
 }
