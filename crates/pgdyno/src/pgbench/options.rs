@@ -265,7 +265,9 @@ pub(super) fn specs(compat: Compat) -> Vec<Spec<Opt>> {
         specs.push(spec(None, "debug", FLAG, Opt::Debug));
         specs.push(spec(None, "exit-on-abort", FLAG, Opt::ExitOnAbort));
     } else {
-        specs.push(spec(Some('d'), "debug", FLAG, Opt::Debug));
+        // Behind `--connect`, where this release's list has it.
+        let at = specs.iter().take_while(|spec| spec.long != "define").count();
+        specs.insert(at, spec(Some('d'), "debug", FLAG, Opt::Debug));
     }
     let added = |long, takes_value, id| Spec { short: None, long, takes_value, is_added: true, id };
     specs.extend([

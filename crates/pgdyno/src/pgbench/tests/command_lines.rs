@@ -140,6 +140,13 @@ fn what_is_wrong_is_told_in_pgbenchs_words() {
 }
 
 #[test]
+fn ambiguous_names_are_listed_in_the_order_of_the_release() {
+    let (_, text) = read("--de", Compat::V15, &[]);
+    let expected = "pgbench: option '--de' is ambiguous; possibilities: '--debug' '--define'\n";
+    assert!(text.starts_with(expected), "{text}");
+}
+
+#[test]
 fn seeds_are_told_when_they_are_given() {
     let check = |line, environment: &[(&str, &str)], expected: &str| {
         assert_eq!(read(line, Compat::V18, environment).1, expected, "{line}");
