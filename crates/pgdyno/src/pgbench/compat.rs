@@ -34,6 +34,11 @@ impl Compat {
         self >= Compat::V17
     }
 
+    /// Scripts may say `\syncpipeline` (17).
+    pub(super) fn has_syncpipeline(self) -> bool {
+        self >= Compat::V17
+    }
+
     /// The soft limit of open files is raised as far as needed, instead of refusing (18).
     pub(super) fn raises_file_limit(self) -> bool {
         self >= Compat::V18

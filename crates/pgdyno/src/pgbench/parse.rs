@@ -247,7 +247,7 @@ impl Given {
             }
             _ => {
                 let taken = self.take_init(opt, value)?
-                    || self.take_script(opt, value)?
+                    || self.take_script(opt, value, compat)?
                     || self.take_load(opt, value, compat)?
                     || self.take_output(opt, value)?
                     || self.take_added(opt, value)?;
@@ -284,7 +284,7 @@ impl Given {
         Ok(true)
     }
 
-    fn take_script(&mut self, opt: Opt, value: &str) -> Result<bool> {
+    fn take_script(&mut self, opt: Opt, value: &str, compat: Compat) -> Result<bool> {
         match opt {
             Opt::Builtin => {
                 let (name, weight) = scripts::split_weight(value)?;
@@ -295,6 +295,7 @@ impl Given {
             Opt::File => {
                 let (name, weight) = scripts::split_weight(value)?;
                 scripts::add(&mut self.scripts, name, &scripts::read_file(name)?, weight)?;
+                scripts::check_release(&self.scripts, compat)?;
             }
             Opt::Define => match value.split_once('=') {
                 Some((name, text)) if !name.is_empty() && !text.is_empty() => {

@@ -3,9 +3,10 @@
 use std::io::Read;
 
 use workload::tpcb::Builtin;
-use workload::{Program, ScriptError};
+use workload::{Command, Program, ScriptError};
 
 use super::cnum;
+use super::compat::Compat;
 use super::log::Complaint;
 
 /// Most scripts that pgbench takes.
@@ -103,6 +104,23 @@ pub(super) fn add(scripts: &mut Vec<Script>, name: &str, source: &str, weight: u
     Ok(())
 }
 
+/// Refuses scripts with a command that `compat` does not know.
+pub(super) fn check_release(scripts: &[Script], compat: Compat) -> Result<(), Complaint> {
+    scripts.iter().try_for_each(|script| check_commands(&script.program, compat))
+}
+
+fn check_commands(program: &Program, compat: Compat) -> Result<(), Complaint> {
+    let is_unknown = |command: &Command| *command == Command::SyncPipeline && !compat.has_syncpipeline();
+    match program.commands.iter().find(|step| is_unknown(&step.command)) {
+        None => Ok(()),
+        Some(step) => {
+            let place = format!("{}:{}", program.name, step.line);
+            let name = step.command.name();
+            Err(Complaint::new(format!("{place}: invalid command in command \"{name}\"\n{}", step.label)))
+        }
+    }
+}
+
 /// A script's error as pgbench shows it; the line at fault and the caret are part of the message.
 pub(super) fn complaint(error: ScriptError) -> Complaint {
     Complaint::new(error.to_string())
@@ -148,5 +166,17 @@ mod tests {
             "SELECT 1;\n\\set i 1 +\n",
             "pgbench: error: x.sql:2: syntax error in command \"set\"\n\\set i 1 +\n          ^ error found here\n",
         );
+    }
+
+    #[test]
+    fn commands_of_later_releases_are_refused() {
+        let mut scripts = Vec::new();
+        let source = "\\startpipeline\nSELECT 1;\n \\syncpipeline\n\\endpipeline";
+        add(&mut scripts, "x.sql", source, 1).unwrap();
+        let complaint = check_release(&scripts, Compat::V15).unwrap_err();
+        let expected =
+            "pgbench: error: x.sql:3: invalid command in command \"syncpipeline\"\n\\syncpipeline\n";
+        assert_eq!(text_of(&complaint), expected);
+        assert_eq!(check_release(&scripts, Compat::V17), Ok(()));
     }
 }
