@@ -1,6 +1,8 @@
 //! Offers the load: orders a driver, follows what it tells, prints what came out.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,7 +17,7 @@ use super::log::{Complaint, Log};
 use super::options::{BenchPlan, Length};
 use super::prepare::{self, Tables};
 use super::results::{Outage, Results};
-use super::{DRIVE_ARGUMENT, json, server_text, target};
+use super::{DRIVE_ARGUMENT, json, scripts, server_text, target};
 use crate::signals;
 
 /// Longer than any load: pgbench waits as long as it takes.
@@ -34,6 +36,7 @@ pub(super) fn run(
     compat: Compat,
     log: &mut Log,
 ) -> Result<u8, Complaint> {
+    let json_file = open_json(plan)?;
     let (tables, version) = prepare_tables(plan, conninfo, compat, log)?;
     let stop = signals::stop_flag();
     let load = LoadSpec { trace: log.debug, ..load_spec(plan, conninfo, tables) };
@@ -69,7 +72,7 @@ pub(super) fn run(
             n_unknown: done.counts.unknown,
         }),
     };
-    show(&results, &done, &version)?;
+    show(&results, &done, &version, json_file)?;
     Ok(exit_code(&done, log))
 }
 
@@ -178,16 +181,31 @@ fn spawn(load: &LoadSpec, conninfo: &Conninfo) -> Result<LocalDriver, Complaint>
         .map_err(|error| Complaint::new(format!("{error:#}")))
 }
 
-fn show(results: &Results, done: &Done, server_version: &str) -> Result<(), Complaint> {
-    let written = |error: std::io::Error| Complaint::new(format!("could not write the results: {error}"));
-    match results.plan.added.json.as_deref() {
-        None => print(&results.text()),
-        Some("-") => print(&json::text(results, done, server_version)),
-        Some(path) => {
-            print(&results.text())?;
-            std::fs::write(path, json::text(results, done, server_version)).map_err(written)
-        }
+/// The file for the results, made before the load: a path that cannot be written shall not cost a run.
+fn open_json(plan: &BenchPlan) -> Result<Option<File>, Complaint> {
+    let path = plan.added.json.as_deref().filter(|path| *path != "-");
+    let open = |path: &str| {
+        File::create(path).map_err(|error| {
+            Complaint::new(format!("could not open file \"{path}\": {}", scripts::system_text(&error)))
+        })
+    };
+    path.map(open).transpose()
+}
+
+fn show(
+    results: &Results,
+    done: &Done,
+    server_version: &str,
+    json_file: Option<File>,
+) -> Result<(), Complaint> {
+    if results.plan.added.json.as_deref() == Some("-") {
+        return print(&json::text(results, done, server_version));
     }
+    print(&results.text())?;
+    let Some(mut file) = json_file else { return Ok(()) };
+    file.write_all(json::text(results, done, server_version).as_bytes()).map_err(|error| {
+        Complaint::new(format!("could not write the results: {}", scripts::system_text(&error)))
+    })
 }
 
 /// Writes to standard output.

@@ -35,6 +35,7 @@ fn the_user_is_told_the_same() {
     }
     output::results_have_the_same_form(&cluster);
     output::errors_have_the_same_words(&cluster);
+    output::a_file_for_results_is_made_before_the_load(&cluster);
     output::logs_have_the_same_form(&cluster);
     connections::settings_have_the_same_effect(&cluster);
     connections::failures_have_the_same_words(&cluster);

@@ -169,6 +169,14 @@ pub(crate) fn errors_have_the_same_words(cluster: &Cluster) {
     assert!(differences.0.is_empty(), "{}", differences.0);
 }
 
+pub(crate) fn a_file_for_results_is_made_before_the_load(cluster: &Cluster) {
+    for path in ["/nosuch/results.json", ""] {
+        let said = cluster.run(Who::Ours, &format!("-n -S -t 5 --json={path}"));
+        let expected = format!("pgbench: error: could not open file \"{path}\": No such file or directory\n");
+        assert_eq!((said.code, said.stdout.as_str(), said.stderr), (Some(1), "", expected));
+    }
+}
+
 pub(crate) fn logs_have_the_same_form(cluster: &Cluster) {
     for who in [Who::Genuine, Who::Ours] {
         cluster.run(who, "-i -q");
