@@ -262,7 +262,9 @@ impl Program {
             Parsed::Command { command, label } => self.commands.push(Step { command, line, label }),
             Parsed::CopyData(data) => {
                 let statement = match self.commands.last().map(|last| &last.command) {
-                    Some(Command::Sql { statement }) => &mut self.statements[*statement],
+                    Some(Command::Sql { statement }) if self.statements[*statement].may_read_rows() => {
+                        &mut self.statements[*statement]
+                    }
                     _ => {
                         let message = "\\copydata must follow a COPY FROM STDIN";
                         return Err(ScriptError::at_line(&self.name, line, message));

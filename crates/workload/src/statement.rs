@@ -97,6 +97,15 @@ impl Statement {
         })
     }
 
+    /// Whether it has the words of a `COPY ... FROM STDIN`; comments between them do not matter.
+    pub(crate) fn may_read_rows(&self) -> bool {
+        let is_word = |keyword: &str| {
+            let mut words = self.text.split(|c: char| !c.is_alphanumeric());
+            words.any(|word| word.eq_ignore_ascii_case(keyword))
+        };
+        ["copy", "from", "stdin"].into_iter().all(is_word)
+    }
+
     fn push_text(&mut self, text: &str) {
         if !text.is_empty() {
             self.text.push_str(text);

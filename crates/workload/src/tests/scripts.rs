@@ -142,6 +142,10 @@ fn rows_of_a_copy_follow_it() {
     };
     check("COPY t FROM STDIN;\n\\copydata\n1\n", "the data has no end: a line with \\. must follow it");
     check("COPY t FROM STDIN;\n\\copydata x\n\\.\n", "unexpected argument");
+    let misplaced = "f.sql:2: \\copydata must follow a COPY FROM STDIN";
+    check("select 1;\n\\copydata\n1\n\\.\n", misplaced);
+    check("COPY t TO STDOUT;\n\\copydata\n1\n\\.\n", misplaced);
+    compile("copy t /* all */ from/**/stdin(format csv);\n\\copydata\n1\n\\.\n");
     check("\\set x 1\n\\copydata\n\\.\nselect 1;", "f.sql:2: \\copydata must follow a COPY FROM STDIN");
 }
 
