@@ -123,9 +123,45 @@ pub(crate) fn looks_like_int(text: &str) -> bool {
     digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// The hexadecimal number that `text` starts with, as C's strtod reads it (`0x1.8p3`), and its length. Digits beyond a
+/// double's 53 bits are rounded one by one.
+pub fn leading_hex(text: &str) -> Option<(f64, usize)> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let number = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X"))?;
+    let (whole, mut rest) = number.split_at(hex_len(number));
+    let mut fraction = "";
+    if let Some(behind) = rest.strip_prefix('.') {
+        (fraction, rest) = behind.split_at(hex_len(behind));
+    }
+    let digits = || whole.chars().chain(fraction.chars()).filter_map(|c| c.to_digit(16));
+    // Without a digit there is no number.
+    digits().next()?;
+    let mantissa = digits().fold(0.0, |sum, digit| sum * 16.0 + f64::from(digit));
+    let (exponent, exponent_len) = binary_exponent(rest);
+    let value = mantissa * (exponent - 4.0 * fraction.len() as f64).exp2();
+    let len = text.len() - rest.len() + exponent_len;
+    Some((if text.starts_with('-') { -value } else { value }, len))
+}
+
+fn hex_len(text: &str) -> usize {
+    text.bytes().take_while(u8::is_ascii_hexdigit).count()
+}
+
+/// `p` and an exponent, and its length; without digits there is none.
+fn binary_exponent(text: &str) -> (f64, usize) {
+    let Some(behind) = text.strip_prefix(['p', 'P']) else { return (0.0, 0) };
+    let unsigned = behind.strip_prefix(['+', '-']).unwrap_or(behind);
+    let n_digits = unsigned.bytes().take_while(u8::is_ascii_digit).count();
+    let len = text.len() - unsigned.len() + n_digits;
+    text[1..len].parse().map_or((0.0, 0), |exponent| (exponent, len))
+}
+
 /// C's strtod over the whole text: `None` for other text, and for what does not fit a double or loses all precision.
 pub(crate) fn parse_double(text: &str) -> Option<f64> {
     let text = text.trim_start_matches(is_c_space);
+    if let Some((value, len)) = leading_hex(text) {
+        return (len == text.len() && value.is_finite()).then_some(value);
+    }
     let value: f64 = text.parse().ok()?;
     let bare = text.trim_start_matches(['+', '-']);
     let is_digits = bare.starts_with(|c: char| c.is_ascii_digit() || c == '.');

@@ -60,6 +60,9 @@ pub(super) fn whole_unsigned(text: &str) -> Option<u64> {
 /// `atof`: the number that the text begins with, otherwise 0.
 pub(super) fn leading_float(text: &str) -> f64 {
     let text = text.trim_start_matches(is_space);
+    if let Some((value, _)) = workload::text::leading_hex(text) {
+        return value;
+    }
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
     let end = text.find(|c: char| !is_part(c)).unwrap_or(text.len());
     // The longest beginning that is a number: a few characters, read once.
@@ -117,9 +120,16 @@ mod tests {
         ] {
             assert_eq!(whole_unsigned(text), expected, "{text:?}");
         }
-        for (text, expected) in
-            [("0.5", 0.5), ("1e3x", 1000.0), (" 2ms", 2.0), ("", 0.0), ("x", 0.0), ("-1", -1.0)]
-        {
+        for (text, expected) in [
+            ("0.5", 0.5),
+            ("1e3x", 1000.0),
+            (" 2ms", 2.0),
+            ("", 0.0),
+            ("x", 0.0),
+            ("-1", -1.0),
+            ("0x1p3x", 8.0),
+            ("0x", 0.0),
+        ] {
             assert_eq!(leading_float(text), expected, "{text:?}");
         }
     }

@@ -149,7 +149,8 @@ fn int(text: &str, option: &str, min: i32, max: i32) -> Result<u32> {
     }
 }
 
-/// A number above zero and up to `max`; `what` names it in the message.
+/// A number above zero and up to `max`; `what` names it in the message. pgbench also takes what is infinite or no
+/// number; nobody means such a rate or limit.
 fn positive(text: &str, what: &str, max: f64) -> Result<f64> {
     let value = cnum::leading_float(text);
     if value > 0.0 && value <= max {

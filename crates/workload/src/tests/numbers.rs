@@ -126,3 +126,22 @@ fn doubles_are_written_as_percent_15g() {
     check(f64::INFINITY, "Infinity");
     check(f64::NEG_INFINITY, "-Infinity");
 }
+
+#[test]
+fn hexadecimal_numbers_are_read_as_strtod_reads_them() {
+    let check = |text: &str, expected| assert_eq!(text::leading_hex(text), expected, "{text}");
+    check("0x10", Some((16.0, 4)));
+    check("-0X.8", Some((-0.5, 5)));
+    check("+0x1.8p+3ms", Some((12.0, 9)));
+    check("0xfp-1", Some((7.5, 6)));
+    check("0x1p", Some((1.0, 3)));
+    check("0x2p-", Some((2.0, 3)));
+    check("0x1e5", Some((485.0, 5)));
+    for text in ["0x", "0x.", "0xg", "10", "x10", ""] {
+        check(text, None);
+    }
+    assert_eq!(text::parse_double(" 0x1p-1"), Some(0.5));
+    for text in ["0x10g", "0x1p5000", "0x"] {
+        assert_eq!(text::parse_double(text), None, "{text}");
+    }
+}
