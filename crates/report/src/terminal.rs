@@ -8,12 +8,14 @@ use crate::{format, headline, scripts, variation, words};
 
 /// Narrower than this, lines are left to the terminal to wrap.
 const MIN_WIDTH: usize = 60;
-/// Longest case label before it is cut.
+/// Widest column of names; longer ones take several lines.
 const MAX_LABEL: usize = 40;
 /// More cases than these have their variation in the page alone.
 const MAX_SPREADS: usize = 8;
 /// Space between columns.
 const GAP: &str = "  ";
+/// Before all lines of a name but the first.
+const NAME_INDENT: &str = "  ";
 /// Column heads; all but the first and the last are set right.
 const HEADS: [&str; 8] = ["case", "runs", "median tps", "CV", "p50 ms", "p95 ms", "p99 ms", "verdict"];
 
@@ -58,14 +60,9 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool) -> String {
 
 fn cases(text: &mut String, study: &Study, width: usize, paint: &Paint) {
     let rows: Vec<[String; 7]> = study.cases.iter().map(cells).collect();
-    let mut widths: [usize; 7] = std::array::from_fn(|i| HEADS[i].len());
-    for row in &rows {
-        for (i, cell) in row.iter().enumerate() {
-            widths[i] = widths[i].max(cell.chars().count());
-        }
-    }
-    let left: usize = widths.iter().map(|w| w + GAP.len()).sum();
     let head: [String; 7] = std::array::from_fn(|i| HEADS[i].to_string());
+    let widths = widths(std::iter::once(&head).chain(&rows), MAX_LABEL);
+    let left: usize = widths.iter().map(|w| w + GAP.len()).sum();
     text.push_str(&paint.on(&format!("{}{}", aligned(&head, &widths), HEADS[7]), Style::Dim));
     text.push('\n');
     for (row, case) in rows.iter().zip(&study.cases) {
@@ -110,14 +107,10 @@ fn script_rows(text: &mut String, case: &CaseSummary, is_named: bool, width: usi
     push_wrapped(text, paint, Style::Bold, &format!("scripts{about}"), "", width);
     let mut rows = vec![scripts::HEADS.map(str::to_string)];
     rows.extend(case.scripts.iter().map(scripts::cells));
-    let of_column = |i: usize| rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0);
-    let mut widths: [usize; 9] = std::array::from_fn(of_column);
+    let mut widths = widths(&rows, MAX_LABEL);
     // Names give way to numbers.
     let numbers: usize = widths[1..].iter().map(|w| w + GAP.len()).sum();
     widths[0] = widths[0].min(width.saturating_sub(numbers)).max(scripts::HEADS[0].len());
-    for row in &mut rows {
-        row[0] = cut(&row[0], widths[0]);
-    }
     for (n, row) in rows.iter().enumerate() {
         let line = aligned(row, &widths);
         let style = if n == 0 { Style::Dim } else { Style::Plain };
@@ -132,7 +125,7 @@ pub(crate) fn cells(case: &CaseSummary) -> [String; 7] {
         case.latency.as_ref().map_or_else(dash, |latency| format::ms(of(latency) as f64))
     };
     [
-        cut(&words::one_line(&case.label), MAX_LABEL),
+        words::one_line(&case.label),
         case.n_runs.to_string(),
         case.tps_median.map_or_else(dash, format::tps),
         case.tps_cv.map_or_else(dash, format::percent),
@@ -142,16 +135,44 @@ pub(crate) fn cells(case: &CaseSummary) -> [String; 7] {
     ]
 }
 
-fn aligned(row: &[String], widths: &[usize]) -> String {
-    let mut line = String::new();
-    for (i, (cell, width)) in row.iter().zip(widths).enumerate() {
-        let padding = " ".repeat(width.saturating_sub(cell.chars().count()));
-        match i {
-            0 => line.extend([cell, padding.as_str(), GAP]),
-            _ => line.extend([padding.as_str(), cell, GAP]),
+/// Width of each column; that of the names, which are first, has a bound.
+fn widths<'a, const N: usize>(
+    rows: impl IntoIterator<Item = &'a [String; N]>,
+    name_width_max: usize,
+) -> [usize; N] {
+    let mut widths = [0; N];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
         }
     }
-    line
+    widths[0] = widths[0].min(name_width_max);
+    widths
+}
+
+/// A row whose first cell is a name and whose others are set right. A name that is wider than its column is never cut,
+/// since names differ at their ends: it takes several lines, and the last one carries the numbers.
+fn aligned(row: &[String], widths: &[usize]) -> String {
+    let name = wrap(&row[0], widths[0].saturating_sub(NAME_INDENT.len()));
+    let mut lines = match row[0].chars().count() <= widths[0] {
+        true => vec![row[0].clone()],
+        false => name.iter().enumerate().map(|(n, line)| indented(n, line)).collect(),
+    };
+    // A word that has no space to break at.
+    if lines.last().is_some_and(|line| line.chars().count() > widths[0]) {
+        lines.push(String::new());
+    }
+    let last = lines.pop().unwrap_or_default();
+    let mut text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    text.push_str(&format!("{last:<width$}{GAP}", width = widths[0]));
+    for (cell, width) in row.iter().zip(widths).skip(1) {
+        text.push_str(&format!("{cell:>width$}{GAP}"));
+    }
+    text
+}
+
+fn indented(n: usize, line: &str) -> String {
+    if n == 0 { line.to_string() } else { format!("{NAME_INDENT}{line}") }
 }
 
 fn finding(text: &mut String, group: &FindingGroup, n_runs: usize, width: usize, paint: &Paint) {
@@ -213,14 +234,6 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_string();
-    }
-    let kept: String = text.chars().take(width - 1).collect();
-    format!("{kept}…")
-}
-
 #[derive(Debug, Clone, Copy)]
 enum Style {
     Plain,
@@ -276,5 +289,17 @@ mod tests {
         assert_eq!(wrap("one two three", 7), ["one two", "three"]);
         assert_eq!(wrap("unbreakable words", 4), ["unbreakable", "words"]);
         assert_eq!(wrap("", 10), [""]);
+    }
+
+    #[test]
+    fn a_name_that_is_wider_than_its_column_takes_several_lines() {
+        for (name, expected) in [
+            ("8 clients", "8 clients         12  "),
+            ("work_mem 4MB, 8 clients", "work_mem 4MB,\n  8 clients       12  "),
+            ("/a/path/without/a/space.sql", "/a/path/without/a/space.sql\n                  12  "),
+        ] {
+            let row = [name.to_string(), "12".to_string()];
+            assert_eq!(aligned(&row, &[16, 2]), expected, "{name}");
+        }
     }
 }
