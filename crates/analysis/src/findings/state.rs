@@ -5,6 +5,7 @@ use model::event::EventKind;
 use model::os::WalPolicy;
 use model::phase::Phase;
 use model::run::{ExperimentData, RunRecord};
+use model::script::CaseData;
 
 use super::words::{bytes, list, plural};
 use super::{Rule, RunContext};
@@ -15,7 +16,7 @@ pub(super) const DATA_DIFFERS: Rule = Rule {
     id: "data-differs",
     title: "Runs did not begin from the same data",
     severity: "Void when rows, indexes or checksums differ between runs that were restored to the same data; Doubt when \
-               only sizes do; Note when prepare.restore is off",
+               only sizes do; Note when prepare.restore is off, or workload.data of a server by URL is none",
     source: "design: each run begins from the same state, and the record proves it",
     advice: "Turn on prepare.restore, or repeat: a run that began from other data measured something else.",
 };
@@ -23,16 +24,33 @@ pub(super) const DATA_DIFFERS: Rule = Rule {
 pub(super) fn data_differs(data: &ExperimentData) -> Option<Finding> {
     let records: Vec<&RunRecord> =
         data.runs.iter().map(|run| &run.record).filter(|record| record.fingerprint.is_some()).collect();
-    let mut worst: Option<(Severity, String)> = None;
+    let mut worst: Option<(Severity, String, &Case)> = None;
     for (n, record) in records.iter().enumerate() {
         let first = records[..n].iter().find(|first| same_data(&first.case, &record.case));
         let Some((severity, how)) = first.and_then(|first| difference(first, record)) else { continue };
-        let severity = if record.case.prepare.restore { severity } else { Severity::Note };
-        if worst.as_ref().is_none_or(|(known, _)| severity > *known) {
-            worst = Some((severity, how));
+        let severity = if is_restored(&record.case) { severity } else { Severity::Note };
+        if worst.as_ref().is_none_or(|(known, ..)| severity > *known) {
+            worst = Some((severity, how, &record.case));
         }
     }
-    worst.map(|(severity, how)| DATA_DIFFERS.finds(severity, how))
+    worst.map(|(severity, how, case)| match is_taken_as_it_is(case) {
+        true => Finding { advice: RESET_BY_HAND.to_string(), ..DATA_DIFFERS.finds(severity, how) },
+        false => DATA_DIFFERS.finds(severity, how),
+    })
+}
+
+/// What helps where pgdyno knows of no first state.
+const RESET_BY_HAND: &str = "Name the data that the scripts run on in workload.data, so that each run begins from it, or read \
+                             runs as one continuing the other: on a database as it is pgdyno restores nothing.";
+
+/// Whether each run of a case begins from data that was put back.
+fn is_restored(case: &Case) -> bool {
+    case.prepare.restore && !is_taken_as_it_is(case)
+}
+
+/// Whether the data is the user's: a server that pgdyno runs is put back as a whole, one by URL only where the data is named.
+fn is_taken_as_it_is(case: &Case) -> bool {
+    case.workload.data == CaseData::None && !case.server.source.is_embedded()
 }
 
 /// Whether two cases are to begin from the same rows.

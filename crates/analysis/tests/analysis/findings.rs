@@ -1,9 +1,12 @@
 //! Each rule fires on a run that is disturbed in its way, and is silent on the quiet one.
 
+use std::collections::BTreeMap;
+
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::findings::rule;
 use analysis::study;
 use analysis::summary::Study;
+use model::case::ServerSource;
 use model::course::RampUpEnd;
 use model::drive::Ending;
 use model::event::EventKind;
@@ -15,6 +18,7 @@ use model::os::WalPolicy;
 use model::phase::Phase;
 use model::plan::{RunOrder, RunState, StateLine};
 use model::run::{ExperimentData, RunData};
+use model::script::CaseData;
 
 use crate::quiet::{self, event, set_committed, set_metric, tps};
 use crate::tpcc;
@@ -547,6 +551,20 @@ fn begin_with(data: &mut ExperimentData, rows: &[u64], bytes: &[u64]) {
         let relations = [("t".to_string(), relation)].into();
         run.record.fingerprint = Some(Fingerprint { relations, ..Fingerprint::default() });
     }
+}
+
+#[test]
+fn where_nothing_can_be_restored_other_data_is_a_note_with_advice_that_helps() {
+    let mut data = quiet_experiment();
+    begin_with(&mut data, &[100, 101, 102], &[8192, 8192, 8192]);
+    data.runs.iter_mut().for_each(|run| run.record.case.workload.data = CaseData::None);
+    let of = |data: &ExperimentData| {
+        study(data).findings.into_iter().find(|finding| finding.id == "data-differs").unwrap()
+    };
+    assert_eq!(of(&data).severity, Severity::Void, "a server that pgdyno runs is put back as a whole");
+    data.runs.iter_mut().for_each(|run| run.record.case.server.source = ServerSource::Url(BTreeMap::new()));
+    assert_eq!(of(&data).severity, Severity::Note);
+    assert!(of(&data).advice.contains("workload.data"), "{}", of(&data).advice);
 }
 
 #[test]
