@@ -1,10 +1,12 @@
 //! An experiment: its runs, its cases, and what can be said about the whole.
 
-use model::plan::RunState;
+use model::plan::{RunSpec, RunState};
 use model::run::{ExperimentData, RunData};
 
+use crate::capacity::is_censored;
 use crate::case;
 use crate::disturbance;
+use crate::finding::{Finding, Grade, Severity};
 use crate::findings;
 use crate::run::{self, Explained};
 use crate::scalability;
@@ -36,23 +38,42 @@ pub fn study(data: &ExperimentData) -> Study {
     }
 }
 
+impl Study {
+    /// Whether a finding voids a number that is reported: of a run for which no other attempt counts, of a case, or of
+    /// the experiment.
+    pub fn is_void(&self) -> bool {
+        let is_void = |finding: &Finding| finding.severity == Severity::Void;
+        self.runs.iter().any(|run| run.grade == Grade::Void && run.replaced_by.is_none())
+            || self.cases.iter().any(|case| case.grade == Grade::Void)
+            || self.findings.iter().any(is_void)
+    }
+
+    /// Whether there is any number; that a search found no rate is a result as well.
+    pub fn has_result(&self) -> bool {
+        self.cases.iter().any(|case| case.tps_median.is_some()) || self.runs.iter().any(is_censored)
+    }
+}
+
 /// Why the experiment is not whole; `None` when every planned run completed.
 fn partial(data: &ExperimentData) -> Option<String> {
-    let count = |state: RunState| data.runs.iter().filter(|run| run.record.state == state).count();
     let n_planned = data.plan.runs.len();
-    let completed = |run: u32| {
-        data.runs.iter().any(|data| data.record.spec.run == run && data.record.state == RunState::Completed)
+    // By the plan, which has no repeats: of those none is missed.
+    let state_of = |spec: &RunSpec| {
+        let record = data.runs.iter().map(|run| &run.record).find(|record| record.spec.run == spec.run)?;
+        Some(record.state)
     };
-    let n_missing = data.plan.runs.iter().filter(|spec| !completed(spec.run)).count();
+    let missing: Vec<Option<RunState>> =
+        data.plan.runs.iter().map(state_of).filter(|state| *state != Some(RunState::Completed)).collect();
+    let n_missing = missing.len();
     // A comparison ends before its last planned block when it is precise enough; then it says that it is complete.
     let is_enough = data.plan.precision.is_some()
         && data.state.last().is_some_and(|line| line.run == 0 && line.state == RunState::Completed);
     if n_missing == 0 || is_enough {
         return None;
     }
-    let n_early = count(RunState::Partial) + count(RunState::Started);
-    let n_failed = count(RunState::Failed);
-    let n_never = n_missing.saturating_sub(n_early + n_failed);
+    let n_failed = missing.iter().filter(|state| **state == Some(RunState::Failed)).count();
+    let n_never = missing.iter().filter(|state| state.is_none()).count();
+    let n_early = n_missing - n_failed - n_never;
     let parts = [(n_early, "ended early"), (n_failed, "failed"), (n_never, "not begun")];
     let parts: Vec<String> =
         parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();

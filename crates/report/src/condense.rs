@@ -23,6 +23,8 @@ pub(crate) struct Found<'a> {
     pub(crate) about: About<'a>,
     /// The finding.
     pub(crate) finding: &'a Finding,
+    /// How much it weighs here.
+    pub(crate) severity: Severity,
 }
 
 /// What a finding is about.
@@ -36,6 +38,13 @@ pub(crate) enum About<'a> {
     Comparison,
     /// A single run: its number and the label of its case.
     Run(u32, String),
+}
+
+impl<'a> Found<'a> {
+    /// A finding at its own weight.
+    pub(crate) fn new(about: About<'a>, finding: &'a Finding) -> Found<'a> {
+        Found { about, finding, severity: finding.severity }
+    }
 }
 
 impl About<'_> {
@@ -115,24 +124,30 @@ pub(crate) fn findings(study: &Study) -> Vec<FindingGroup<'_>> {
         let of_case = study.cases.iter().find(|summary| summary.case.id == case);
         of_case.map_or_else(|| format!("case {case}"), |summary| summary.label.clone())
     };
-    let whole = study.findings.iter().map(|finding| Found { about: About::Experiment, finding });
-    let of_cases = study.cases.iter().flat_map(|case| {
-        case.findings.iter().map(move |finding| Found { about: About::Case(case), finding })
-    });
+    let whole = study.findings.iter().map(|finding| Found::new(About::Experiment, finding));
+    let of_cases = study
+        .cases
+        .iter()
+        .flat_map(|case| case.findings.iter().map(move |finding| Found::new(About::Case(case), finding)));
     let of_runs = study.runs.iter().flat_map(|run| {
         let label = label_of(run.case);
-        run.findings.iter().map(move |finding| Found { about: About::Run(run.run, label.clone()), finding })
+        // It takes nothing from the numbers: another attempt counts in its place.
+        let heaviest = if run.replaced_by.is_some() { Severity::Note } else { Severity::Void };
+        run.findings.iter().map(move |finding| Found {
+            severity: finding.severity.min(heaviest),
+            ..Found::new(About::Run(run.run, label.clone()), finding)
+        })
     });
     let mut groups: Vec<FindingGroup> = Vec::new();
     for found in whole.chain(of_cases).chain(of_runs) {
         match groups.iter_mut().find(|group| group.id == found.finding.id) {
             Some(group) => {
-                group.severity = group.severity.max(found.finding.severity);
+                group.severity = group.severity.max(found.severity);
                 group.found.push(found);
             }
             None => groups.push(FindingGroup {
                 id: found.finding.id,
-                severity: found.finding.severity,
+                severity: found.severity,
                 found: vec![found],
             }),
         }
@@ -140,7 +155,7 @@ pub(crate) fn findings(study: &Study) -> Vec<FindingGroup<'_>> {
     for group in &mut groups {
         group.found.sort_by(|a, b| {
             let by_figure = first_figure(&b.finding.evidence).total_cmp(&first_figure(&a.finding.evidence));
-            b.finding.severity.cmp(&a.finding.severity).then(by_figure)
+            b.severity.cmp(&a.severity).then(by_figure)
         });
     }
     groups.sort_by(|a, b| b.severity.cmp(&a.severity).then(b.found.len().cmp(&a.found.len())));

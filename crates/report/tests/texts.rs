@@ -6,6 +6,7 @@ mod synthetic;
 
 use std::collections::BTreeSet;
 
+use analysis::finding::{Finding, Severity};
 use analysis::summary::{ScriptSummary, Study};
 use model::interval::Counts;
 use model::run::ExperimentData;
@@ -154,6 +155,38 @@ fn stacked_lines_share_their_times() {
         .map(|line| line["points"].as_array().unwrap().iter().map(|point| point[0].to_string()).collect())
         .collect();
     assert_eq!(times.len(), 1);
+}
+
+#[test]
+fn no_two_cases_look_alike() {
+    let (mut study, data) = synthetic::make(&Shape::default());
+    let long = |n: usize| format!("version 18, data checksums off, pace closed, {n} clients");
+    for (n, case) in study.cases.iter_mut().enumerate() {
+        case.label = long(n);
+    }
+    let table = report::terminal_table(&study, 100, false);
+    let input = Input { study: &study, data: &data, commands: &[], tool_version: "0.1.0" };
+    let markdown = report::markdown(&input);
+    for n in 0..study.cases.len() {
+        assert!(table.contains(&format!("\n  closed, {n} clients  ")), "{table}");
+        assert!(markdown.contains(&format!("\n| {} |", long(n))), "{markdown}");
+    }
+    assert!(!table.contains('…') && !markdown.contains('…'));
+}
+
+#[test]
+fn what_is_found_of_an_attempt_that_another_one_replaces_is_a_note() {
+    let (mut study, _) = synthetic::make(&Shape::default());
+    let evidence = "the run ended early".to_string();
+    let finding = Finding { id: "run-incomplete", severity: Severity::Void, evidence, advice: String::new() };
+    study.runs[0].findings.push(finding);
+    let lines_of = |study: &Study| {
+        let table = report::terminal_table(study, 100, false);
+        table.lines().filter(|line| line.contains("planned end")).map(str::to_string).collect::<Vec<_>>()
+    };
+    assert!(lines_of(&study)[0].starts_with("void"), "{:?}", lines_of(&study));
+    study.runs[0].replaced_by = Some(2);
+    assert!(lines_of(&study)[0].starts_with("note"), "{:?}", lines_of(&study));
 }
 
 /// Reads RFC 4180 back.

@@ -1,8 +1,9 @@
 //! Which attempt at a run counts, and how the others are shown.
 
+use analysis::finding::{Finding, Grade, Severity};
 use analysis::summary::Study;
 use analysis::{disturbance, study};
-use model::plan::RunSpec;
+use model::plan::{RunSpec, RunState};
 use model::repeat::Repeat;
 use model::run::{ExperimentData, RunData};
 
@@ -72,7 +73,7 @@ fn the_first_undisturbed_attempt_counts_whatever_it_measured() {
 fn the_least_disturbed_attempt_counts_and_stays_doubtful() {
     let study = study(&one(&[0.8, 0.5, 0.6]));
     assert_eq!(counting(&study), [2]);
-    assert_eq!(study.runs[1].grade, analysis::finding::Grade::Doubtful);
+    assert_eq!(study.runs[1].grade, Grade::Doubtful);
     let finding = study.cases[0].findings.iter().find(|finding| finding.id == "runs-repeated").unwrap();
     assert!(finding.evidence.contains("of run 2 no attempt was undisturbed"), "{}", finding.evidence);
 }
@@ -89,6 +90,35 @@ fn an_attempt_that_does_not_count_is_told_as_such() {
         "{}",
         finding.evidence
     );
+}
+
+#[test]
+fn a_repeat_that_was_cut_short_voids_nothing_and_is_no_run_of_the_plan() {
+    let mut data = one(&[0.8, 0.0]);
+    data.runs[1].record.state = RunState::Partial;
+    let whole = study(&data);
+    assert_eq!((counting(&whole), whole.partial.as_deref()), (vec![1], None));
+    assert_eq!(whole.runs[1].grade, Grade::Void);
+    assert!(!whole.is_void() && whole.has_result());
+    data.plan.runs.extend([spec(3, 1), spec(4, 1)]);
+    assert_eq!(study(&data).partial.as_deref(), Some("2 of 3 runs are missing (2 not begun)"));
+}
+
+#[test]
+fn what_voids_a_run_that_stands_or_the_experiment_voids_the_study() {
+    let mut cut = one(&[0.0]);
+    cut.runs[0].record.state = RunState::Partial;
+    let cut = study(&cut);
+    assert!(cut.is_void() && !cut.has_result());
+    let mut whole = study(&one(&[0.0]));
+    assert!(!whole.is_void() && whole.has_result());
+    let advice = String::new();
+    let severity = Severity::Void;
+    whole.findings.push(Finding { id: "data-differs", severity, evidence: String::new(), advice });
+    assert!(whole.is_void());
+    let mut no_rate = one(&[0.0]);
+    find_no_rate(&mut no_rate.runs[0]);
+    assert!(study(&no_rate).has_result(), "that no rate held is a result");
 }
 
 #[test]

@@ -187,7 +187,7 @@ pub(super) fn differences(input: &ComparisonInput) -> String {
                 let group = FindingGroup {
                     id: found.id,
                     severity: found.severity,
-                    found: vec![Found { about: About::Comparison, finding: found }],
+                    found: vec![Found::new(About::Comparison, found)],
                 };
                 html.push_str(&lead::finding(&group, 0));
             }
