@@ -77,6 +77,14 @@ impl ExperimentDir {
         &self.path
     }
 
+    /// Whether any run has measured anything: this directory is not to be taken back.
+    pub fn has_measurements(&self) -> bool {
+        let runs = fs::read_dir(self.path.join(names::RUNS));
+        let has_intervals =
+            |run: fs::DirEntry| run.path().join(names::INTERVALS).metadata().is_ok_and(|file| file.len() > 0);
+        runs.into_iter().flatten().flatten().any(has_intervals)
+    }
+
     /// Takes the directory back, as far as it was made for an experiment that has no results: what others wrote
     /// into it stays, and so does what cannot be removed.
     pub fn discard(self) {
@@ -264,6 +272,17 @@ mod tests {
         fs::write(root.path().join("second/notes.txt"), "").unwrap();
         second.discard();
         assert_eq!(fs::read_dir(root.path().join("second")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_run_that_was_begun_has_measured_nothing_before_its_first_interval() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = ExperimentDir::create(&root.path().join("out"), &sample::plan(), "").unwrap();
+        assert!(!dir.has_measurements());
+        let run = dir.begin_run(1).unwrap();
+        assert!(!dir.has_measurements());
+        run.interval(&sample::interval(0)).unwrap();
+        assert!(dir.has_measurements());
     }
 
     #[test]

@@ -14,11 +14,21 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 fn write_whole_io(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    in_place_of(path, |mut file| {
+        file.write_all(bytes)?;
+        Ok(file)
+    })
+}
+
+/// Puts what `write` writes into a file in place of `path`, once it is whole and on disk. What could not be written is
+/// removed: on a full device it would be in the way of everything else.
+pub(crate) fn in_place_of(path: &Path, write: impl FnOnce(File) -> io::Result<File>) -> io::Result<()> {
     let temporary = temporary_name(path);
-    let mut file = File::create(&temporary)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&temporary, path)?;
+    File::create(&temporary)
+        .and_then(write)
+        .and_then(|file| file.sync_all())
+        .and_then(|()| std::fs::rename(&temporary, path))
+        .inspect_err(|_| drop(std::fs::remove_file(&temporary)))?;
     sync_parent(path)
 }
 
@@ -140,5 +150,6 @@ mod tests {
         std::os::unix::fs::symlink("/dev/full", temporary_name(&path)).unwrap();
         assert!(write_whole(&path, b"new").is_err());
         assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no part of it is left");
     }
 }

@@ -11,7 +11,7 @@ use model::interval::{HistogramLine, Interval};
 use model::reading::Tick;
 use model::run::RunRecord;
 
-use crate::files::{LineFile, sync_parent, temporary_name, write_whole};
+use crate::files::{LineFile, in_place_of, write_whole};
 use crate::{hlog, names};
 
 /// The files of one run. Clones write to the same files; any thread may write at any time.
@@ -187,13 +187,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Puts `packed` in place of `plain`. At every moment at least one of them is whole.
 fn compress(plain: &Path, packed: &Path) -> io::Result<()> {
-    let temporary = temporary_name(packed);
-    let mut encoder = zstd::Encoder::new(File::create(&temporary)?, ZSTD_LEVEL)?;
-    encoder.include_checksum(true)?;
-    io::copy(&mut File::open(plain)?, &mut encoder)?;
-    encoder.finish()?.sync_all()?;
-    fs::rename(&temporary, packed)?;
-    sync_parent(packed)?;
+    in_place_of(packed, |file| {
+        let mut encoder = zstd::Encoder::new(file, ZSTD_LEVEL)?;
+        encoder.include_checksum(true)?;
+        io::copy(&mut File::open(plain)?, &mut encoder)?;
+        encoder.finish()
+    })?;
     fs::remove_file(plain)
 }
 
@@ -230,6 +229,7 @@ mod tests {
         std::os::unix::fs::symlink("/dev/full", dir.path().join("readings.jsonl.zst.tmp")).unwrap();
         assert!(writer.finish().is_err());
         assert!(dir.path().join(names::READINGS).exists());
+        assert!(!dir.path().join("readings.jsonl.zst.tmp").is_symlink(), "no part of it is left");
     }
 
     #[test]
