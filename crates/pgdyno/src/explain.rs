@@ -3,10 +3,8 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-use analysis::finding::Grade;
 use analysis::summary::Study;
-use anyhow::Result;
-use model::run::ExperimentData;
+use anyhow::{Context, Result};
 use report::Input;
 
 use crate::cli::ReportArgs;
@@ -22,7 +20,7 @@ pub(crate) const MARKDOWN: &str = "report.md";
 pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
     let mut worst = Exit::Done;
     for dir in &args.dirs {
-        let exit = explain(dir, args.json, args.strict)?;
+        let exit = strict_exit(&explain(dir, args.json)?, args.strict);
         if exit != Exit::Done {
             worst = exit;
         }
@@ -30,23 +28,32 @@ pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
     Ok(worst)
 }
 
-/// Writes the reports of one directory; gives what they were drawn from, and where the page is.
-pub(crate) fn write_reports(dir: &Path) -> Result<(ExperimentData, Study, PathBuf)> {
-    let data = store::load_experiment(dir)?;
-    let study = analysis::study(&data);
+/// Writes the reports of one directory; gives where the page is.
+///
+/// # Errors
+/// When they cannot be written, as on a full device or in an archive: what was measured is there all the same.
+pub(crate) fn write_reports(dir: &Path, explained: &Explained) -> Result<PathBuf> {
+    write_all(dir, explained).with_context(|| {
+        let dir = dir.display();
+        format!(
+            "what was measured is in `{dir}`, but not its report, which `pgdyno report {dir}` makes later"
+        )
+    })
+}
+
+fn write_all(dir: &Path, explained: &Explained) -> Result<PathBuf> {
+    let Explained { data, study } = explained;
     let html = dir.join(HTML);
-    store::write_whole(&dir.join("runs.csv"), report::runs_csv(&study).as_bytes())?;
+    store::write_whole(&dir.join("runs.csv"), report::runs_csv(study).as_bytes())?;
     if data.plan.is_comparison {
-        let explained = Explained { data, study };
-        compare::page::write_own(dir, &explained)?;
-        return Ok((explained.data, explained.study, html));
+        compare::page::write_own(dir, explained)?;
+        return Ok(html);
     }
     let commands = [run_again(dir)];
-    let input =
-        Input { study: &study, data: &data, commands: &commands, tool_version: env!("CARGO_PKG_VERSION") };
+    let input = Input { study, data, commands: &commands, tool_version: env!("CARGO_PKG_VERSION") };
     store::write_whole(&html, report::html(&input).as_bytes())?;
     store::write_whole(&dir.join(MARKDOWN), report::markdown(&input).as_bytes())?;
-    Ok((data, study, html))
+    Ok(html)
 }
 
 /// The command that makes the experiment of a directory again.
@@ -54,22 +61,29 @@ pub(crate) fn run_again(dir: &Path) -> String {
     shell::command(&["pgdyno".into(), "run".into(), dir.join(store::names::EXPERIMENT).display().to_string()])
 }
 
-/// Writes the report of one directory and prints its table, or its study as JSON.
-pub(crate) fn explain(dir: &Path, json: bool, strict: bool) -> Result<Exit> {
-    let (_, study, html) = write_reports(dir)?;
+/// Prints the table of one directory, or its study as JSON, and writes its reports. In this order: the table needs no
+/// room on a device.
+pub(crate) fn explain(dir: &Path, json: bool) -> Result<Study> {
+    let explained = Explained::read(dir)?;
     if json {
-        print(&report::json(&study))?;
+        print(&report::json(&explained.study))?;
     } else {
-        print(&report::terminal_table(&study, width(), colour()))?;
+        print(&report::terminal_table(&explained.study, width(), colour()))?;
+    }
+    let html = write_reports(dir, &explained)?;
+    if !json {
         print(&format!("\nreport: {}\n", html.display()))?;
     }
-    let is_void = study.runs.iter().any(|run| run.grade == Grade::Void)
-        || study.cases.iter().any(|case| case.grade == Grade::Void);
-    if strict && is_void {
+    Ok(explained.study)
+}
+
+/// What `--strict` makes of a study.
+pub(crate) fn strict_exit(study: &Study, strict: bool) -> Exit {
+    if strict && study.is_void() {
         say("a finding voids a number (--strict)");
-        return Ok(Exit::Void);
+        return Exit::Void;
     }
-    Ok(Exit::Done)
+    Exit::Done
 }
 
 /// Columns of the terminal, or 100 where there is none.

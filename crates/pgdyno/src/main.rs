@@ -38,7 +38,7 @@ use crate::cli::{Cli, Command};
 pub(crate) enum Exit {
     /// Done.
     Done = 0,
-    /// Failed, or bad usage.
+    /// Failed, bad usage, or no number at all.
     Failed = 1,
     /// Errors during the run; the results are partial.
     Partial = 2,

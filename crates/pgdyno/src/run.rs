@@ -85,7 +85,7 @@ fn resumed(path: &Path) -> Result<Job> {
 /// Explains what there is, also when the experiment ended early.
 fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<()>) -> Result<Exit> {
     let path = dir.path().to_path_buf();
-    let has_results = outcome.completed + outcome.incomplete > 0;
+    let has_results = outcome.completed + outcome.incomplete > 0 || dir.has_measurements();
     let is_failed = result.is_err();
     match result {
         // Bad input leaves nothing behind: the next attempt may name the same directory.
@@ -103,7 +103,8 @@ fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<(
         say(&format!("stopped before the first run; {} has no results; {go_on}", path.display()));
         return Ok(Exit::Partial);
     }
-    let exit = explain::explain(&path, args.json, args.strict)?;
+    let study = explain::explain(&path, args.json)?;
+    let exit = explain::strict_exit(&study, args.strict);
     if outcome.incomplete + outcome.missing > 0 {
         let word = if outcome.stopped { "stopped" } else { "ended early" };
         say(&format!(
@@ -112,12 +113,20 @@ fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<(
         ));
         return Ok(Exit::Partial);
     }
-    Ok(exit_of(exit, is_failed))
+    if !study.has_result() {
+        say("no case has a number: every run is void");
+    }
+    Ok(exit_of(exit, study.has_result(), is_failed))
 }
 
-/// The exit code of an experiment whose runs are all there: `explained`, but never that of success after an error.
-fn exit_of(explained: Exit, is_failed: bool) -> Exit {
-    if is_failed && explained == Exit::Done { Exit::Partial } else { explained }
+/// The exit code of an experiment whose runs are all there: `explained`, but never that of success after an error or
+/// without a number.
+fn exit_of(explained: Exit, has_result: bool, is_failed: bool) -> Exit {
+    match explained {
+        Exit::Done if is_failed => Exit::Partial,
+        Exit::Done if !has_result => Exit::Failed,
+        other => other,
+    }
 }
 
 #[cfg(test)]
@@ -125,9 +134,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn after_an_error_the_exit_code_is_not_that_of_success() {
-        assert_eq!(exit_of(Exit::Done, false), Exit::Done);
-        assert_eq!(exit_of(Exit::Done, true), Exit::Partial);
-        assert_eq!(exit_of(Exit::Void, true), Exit::Void);
+    fn after_an_error_or_without_a_number_the_exit_code_is_not_that_of_success() {
+        for (explained, has_result, is_failed, expected) in [
+            (Exit::Done, true, false, Exit::Done),
+            (Exit::Done, true, true, Exit::Partial),
+            (Exit::Done, false, false, Exit::Failed),
+            (Exit::Void, true, true, Exit::Void),
+            (Exit::Void, false, false, Exit::Void),
+        ] {
+            assert_eq!(exit_of(explained, has_result, is_failed), expected);
+        }
     }
 }

@@ -35,8 +35,8 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     drop(dir);
     let explained = Explained::read(&path)?;
     let comparison = compare_duet(explained.side(1), explained.side(2), &duet, args.margin);
-    let (_, _, html) = explain::write_reports(&path)?;
     let exit = finish(&[comparison], &explained.data, args);
+    let html = explain::write_reports(&path, &explained)?;
     say(&format!("report: {}", html.display()));
     exit
 }

@@ -45,7 +45,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let (outcome, result) = job.conduct(terms, conduct::conduct)?;
     let dir = job.dir;
     let path = dir.path().to_path_buf();
-    if outcome.completed + outcome.incomplete == 0 {
+    if outcome.completed + outcome.incomplete == 0 && !dir.has_measurements() {
         dir.discard();
         result?;
         say("stopped before the first run");
@@ -59,9 +59,9 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     {
         floor::keep(&Cache::default_location()?, &found)?;
     }
-    // After the noise floor, which it shows.
-    let (_, _, html) = explain::write_reports(&path)?;
     let exit = finish(&comparisons, &explained.data, args);
+    // After the noise floor, which it shows.
+    let html = explain::write_reports(&path, &explained)?;
     say(&format!("report: {}", html.display()));
     let exit = exit?;
     if let Err(error) = result {

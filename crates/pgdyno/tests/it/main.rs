@@ -23,6 +23,7 @@ mod pace;
 mod pg;
 mod repeats;
 mod restore;
+mod results;
 mod resume;
 mod scripts;
 mod signals;

@@ -1,0 +1,46 @@
+//! What becomes of results that cannot be used or cannot be written: exit codes, and the order of table and page.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use crate::pg::Pg;
+use crate::tool::{Ended, Place};
+
+/// The shortest experiment with a script of the user's own.
+fn run_script(place: &Place, script: &str, more: &[&str]) -> Ended {
+    let pg = Pg::shared();
+    let server = pg.admin_target(&pg.database());
+    place.write("own.sql", script);
+    let args = "run -f own.sql -c 1 --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false \
+                --set run.repeat_disturbed=0 -o out --server";
+    let args: Vec<&str> =
+        args.split_whitespace().chain([server.as_str()]).chain(more.iter().copied()).collect();
+    place.run(&args)
+}
+
+#[test]
+fn a_run_without_any_number_does_not_end_as_done() {
+    let place = Place::new();
+    let ended = run_script(&place, "SELECT 1/0;\n", &[]).expect(1);
+    assert!(ended.stdout.contains("No number: the only run is void"), "{}", ended.stdout);
+    assert!(ended.stderr.contains("no case has a number"), "{}", ended.stderr);
+    place.run(&["report", "out"]).expect(0);
+    place.run(&["report", "--strict", "out"]).expect(3);
+    place.expect_clean();
+}
+
+#[test]
+fn a_report_that_cannot_be_written_costs_neither_the_table_nor_the_results() {
+    let place = Place::new();
+    run_script(&place, "SELECT 1;\n", &[]).expect(0);
+    fs::remove_file(place.path("out/report.html")).unwrap();
+    symlink("/dev/full", place.path("out/report.html.tmp")).unwrap();
+    let ended = place.run(&["report", "out"]).expect(1);
+    assert!(ended.stdout.contains("median tps"), "{}", ended.stdout);
+    for expected in ["`pgdyno report out` makes later", "No space left"] {
+        assert!(ended.stderr.contains(expected), "{}", ended.stderr);
+    }
+    assert!(!place.path("out/report.html.tmp").is_symlink(), "no part of it is left");
+    place.run(&["report", "out"]).expect(0);
+    assert!(place.path("out/report.html").exists());
+}
