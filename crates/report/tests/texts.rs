@@ -189,6 +189,17 @@ fn what_is_found_of_an_attempt_that_another_one_replaces_is_a_note() {
     assert!(lines_of(&study)[0].starts_with("note"), "{:?}", lines_of(&study));
 }
 
+#[test]
+fn the_scale_of_small_pictures_is_that_of_what_is_drawn() {
+    let (mut study, data) = synthetic::make(&Shape::default());
+    for run in &mut study.runs {
+        let mut after = run.seconds.last().unwrap().clone();
+        (after.t, after.measured, after.tps) = (after.t + 1, false, 7_654_321.0);
+        run.seconds.push(after);
+    }
+    assert!(!own_markup(&page(&(study, data))).contains("0 to 7,654,321 tps"));
+}
+
 /// Reads RFC 4180 back.
 fn fields(csv: &str) -> Vec<Vec<String>> {
     let (mut rows, mut row, mut field, mut quoted) = (Vec::new(), Vec::new(), String::new(), false);

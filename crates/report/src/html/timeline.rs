@@ -15,7 +15,7 @@ const SPARK: (f64, f64) = (200.0, 44.0);
 pub(super) fn section(study: &Study, axis: &Axis) -> String {
     let drawn: Vec<&RunSummary> = study.runs.iter().filter(|run| !run.seconds.is_empty()).collect();
     let Some(chosen) = first_choice(study) else { return String::new() };
-    let highest = drawn.iter().flat_map(|run| &run.seconds).map(|second| second.tps).fold(0.0, f64::max);
+    let highest = highest(&drawn);
     let mut html = format!(
         "<p class=\"quiet\">Throughput of each run on one scale, 0 to {} tps. Choose a run to see it below.</p>\n\
          <div class=\"strip\" role=\"group\" aria-label=\"Run\">\n",
@@ -27,6 +27,12 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
     html.push_str("</div>\n<div id=\"run\" role=\"region\" aria-label=\"Chosen run\"></div>\n");
     html.push_str("<noscript><p class=\"banner\">Charts need the page's own script, which is switched off.</p></noscript>\n");
     html
+}
+
+/// The top of the common scale, by what is drawn: the last piece of a second, after the measure, may be a millisecond
+/// long, and the rate of that says nothing.
+fn highest(drawn: &[&RunSummary]) -> f64 {
+    drawn.iter().flat_map(|run| under_load(run)).map(|second| second.tps).fold(0.0, f64::max)
 }
 
 /// The run shown first: of the best case the one whose throughput is closest to the median.
