@@ -62,11 +62,12 @@ pub(super) fn capacity_unsure(context: &RunContext) -> Option<Finding> {
     let share = 0.5 * (rate.high - rate.low) / rate.point;
     let evidence = match missed {
         _ if share > UNSURE_SHARE => format!(
-            "the interval is {} to {} per second, {} of {} either way",
+            "the rate is {} per second, its interval {} to {}: {} below it and {} above",
+            figure(rate.point),
             figure(rate.low),
             figure(rate.high),
-            percent(share),
-            figure(rate.point)
+            percent(1.0 - rate.low / rate.point),
+            percent(rate.high / rate.point - 1.0)
         ),
         Some(probe) => format!(
             "{:.0} s at {} per second were to confirm it and had {} late",

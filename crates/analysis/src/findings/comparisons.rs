@@ -2,7 +2,7 @@
 
 use stats::{PAIRS_MIN, UNPAIRED_MIN};
 
-use super::words::{excerpt, list, plural};
+use super::words::{excerpt, list, plural, span};
 use super::{ComparisonContext, Rule};
 use crate::capacity::is_censored;
 use crate::comparison::{Difference, Pairing, Side};
@@ -41,7 +41,7 @@ pub(super) const NOT_INTERLEAVED: Rule = Rule {
 pub(super) fn not_interleaved(context: &ComparisonContext) -> Option<Finding> {
     let moment = |side: Side| side.first().and_then(|run| run.record.go_unix_ns);
     let apart = match (moment(context.a), moment(context.b)) {
-        (Some(a), Some(b)) => format!("{:.1} h lie between their first runs", a.abs_diff(b) as f64 / 3.6e12),
+        (Some(a), Some(b)) => format!("{} lie between their first runs", span(a.abs_diff(b))),
         _ => "nobody knows how long lies between them".to_string(),
     };
     let evidence = format!("{apart}: whatever changed meanwhile is part of the difference");

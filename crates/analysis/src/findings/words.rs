@@ -6,13 +6,25 @@ pub(crate) fn percent(share: f64) -> String {
     if value.abs() >= 10.0 { format!("{value:.0} %") } else { format!("{value:.1} %") }
 }
 
-/// A rate or count of any size with about three digits.
+/// A rate or count of any size with about three digits: `1,234`.
 pub(crate) fn figure(value: f64) -> String {
     match value.abs() {
+        v if v >= 1000.0 => grouped(value),
         v if v >= 100.0 || v == 0.0 => format!("{value:.0}"),
         v if v >= 10.0 => format!("{value:.1}"),
         _ => format!("{value:.2}"),
     }
+}
+
+/// A whole number of at least four digits, grouped in threes.
+fn grouped(value: f64) -> String {
+    let digits = format!("{:.0}", value.abs());
+    let separated = |(n, digit): (usize, char)| {
+        let comma = (n > 0 && (digits.len() - n).is_multiple_of(3)).then_some(',');
+        comma.into_iter().chain([digit])
+    };
+    let sign = if value < 0.0 { "-" } else { "" };
+    format!("{sign}{}", digits.chars().enumerate().flat_map(separated).collect::<String>())
 }
 
 /// Bytes in the unit PostgreSQL would use, in powers of 1024.
@@ -27,6 +39,15 @@ pub(crate) fn bytes(value: u64) -> String {
 /// A number and its noun: `1 client`, `3 clients`.
 pub(crate) fn plural(n: u64, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
+
+/// A length of time in the largest unit of which there is one: `45 s`, `12 min`, `3.5 h`.
+pub(crate) fn span(length_ns: u64) -> String {
+    match length_ns as f64 / 1e9 {
+        s if s < 60.0 => format!("{s:.0} s"),
+        s if s < 3600.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
 }
 
 /// At most `limit` items, and how many are left out: `12, 13, 14 and 7 more`.
@@ -56,13 +77,16 @@ mod tests {
     fn figures_are_short_and_never_odd() {
         assert_eq!(percent(0.0345), "3.5 %");
         assert_eq!(percent(0.345), "34 %");
-        assert_eq!(figure(1234.5), "1234");
+        assert_eq!(figure(1234.5), "1,234");
+        assert_eq!(figure(-1234567.0), "-1,234,567");
+        assert_eq!(figure(999.0), "999");
         assert_eq!(figure(0.0), "0");
         assert_eq!(figure(0.123), "0.12");
         assert_eq!(bytes(0), "0 bytes");
         assert_eq!(bytes(128 << 20), "128 MB");
         assert_eq!(bytes(1536 << 20), "1.50 GB");
-        assert_eq!(bytes(u64::MAX), "16777216 TB");
+        assert_eq!(bytes(u64::MAX), "16,777,216 TB");
+        assert_eq!([2, 90, 9000].map(|s| span(s * 1_000_000_000)), ["2 s", "2 min", "2.5 h"]);
         assert_eq!(list(&["1".into(), "2".into(), "3".into()], 2), "1, 2 and 1 more");
         assert_eq!(excerpt("a\n b"), "a b");
         assert_eq!(excerpt(&"é".repeat(500)).chars().count(), 160);

@@ -102,6 +102,9 @@ fn what_a_search_cannot_tell_is_a_finding() {
     assert_eq!(id(searched(1, 8000.0, &always, (7950.0, 0.008))), "target-not-limiting");
     let vague = [(4000.0, 1.0), (1500.0, 0.0), (2500.0, 1.0), (1800.0, 0.06), (2200.0, 0.0), (1900.0, 1.0)];
     assert_eq!(id(searched(1, 8000.0, &vague, (1900.0, 0.0))), "capacity-unsure");
+    let run = explained(searched(1, 8000.0, &vague, (1900.0, 0.0)));
+    let evidence = &about_search(&run)[0].evidence;
+    assert!(evidence.contains(" below it and ") && evidence.ends_with(" above"), "{evidence}");
     let run = explained(searched(1, 8000.0, &STEEP, (3080.0, 0.02)));
     let found = about_search(&run);
     assert!(found[0].evidence.contains("were to confirm it and had 2.0 % late"), "{found:?}");

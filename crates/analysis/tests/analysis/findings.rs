@@ -139,7 +139,7 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("cut-off-at-end", Severity::Doubt, "1 transaction had not ended 10 s after", |data| {
         end_otherwise(data, |counts| (counts.committed, counts.aborted) = (counts.committed - 1, 1));
     }),
-    ("offered-load-not-achieved", Severity::Doubt, "of 2000 transactions per second ended (50 %)", |data| {
+    ("offered-load-not-achieved", Severity::Doubt, "of 2,000 transactions per second ended (50 %)", |data| {
         pace(data, Pace::Poisson { rate_per_s: 2000.0 });
     }),
     ("stall", Severity::Doubt, "3 of 30 measured seconds (20, 21, 22)", |data| {
