@@ -46,18 +46,22 @@ impl Case {
     /// Short name for tables: the levels that vary, or the number of clients when nothing does.
     pub fn label(&self) -> String {
         if self.levels.is_empty() {
-            return format!("{} clients", self.workload.n_clients);
+            return clients(&self.workload.n_clients.to_string());
         }
         let part = |(key, level): (&String, &String)| match key.rsplit('.').next().unwrap_or(key) {
             // As people say it.
-            "clients" if level == "1" => "1 client".to_string(),
-            "clients" => format!("{level} clients"),
+            "clients" => clients(level),
             "transactions" => format!("{level} transactions"),
             "target" => level.clone(),
             name => format!("{name} {level}"),
         };
         self.levels.iter().map(part).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// So many clients, as people say it.
+fn clients(n: &str) -> String {
+    if n == "1" { "1 client".to_string() } else { format!("{n} clients") }
 }
 
 /// Where the server comes from and how it is set.

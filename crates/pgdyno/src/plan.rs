@@ -84,17 +84,20 @@ pub(crate) fn outlook(plan: &Plan) -> Outlook {
     Outlook::of(plan, server::defaults::memory_bytes())
 }
 
+/// How much a plan has: `2 cases, 6 runs`.
+pub(crate) fn size(plan: &Plan) -> String {
+    format!("{}, {}", plural(plan.cases.len(), "case"), plural(plan.runs.len(), "run"))
+}
+
+/// A number and its noun: `1 run`, `3 runs`.
+pub(crate) fn plural(n: usize, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}
+
 fn text(plan: &Plan) -> Result<String> {
     let mut out = String::new();
     writeln!(out, "{}: {}", plan.name, plan.title)?;
-    writeln!(
-        out,
-        "seed {}, {} cases, {} runs in {}",
-        plan.seed,
-        plan.cases.len(),
-        plan.runs.len(),
-        order(plan)
-    )?;
+    writeln!(out, "seed {}, {} in {}", plan.seed, size(plan), order(plan))?;
     scripts(&mut out, plan)?;
     writeln!(out)?;
     for case in &plan.cases {

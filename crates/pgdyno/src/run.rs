@@ -108,8 +108,10 @@ fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<(
     if outcome.incomplete + outcome.missing > 0 {
         let word = if outcome.stopped { "stopped" } else { "ended early" };
         say(&format!(
-            "{word}: {} runs completed, {} cut short or failed, {} not begun; the results are partial; {go_on}",
-            outcome.completed, outcome.incomplete, outcome.missing
+            "{word}: {} completed, {} cut short or failed, {} not begun; the results are partial; {go_on}",
+            plan::plural(outcome.completed as usize, "run"),
+            outcome.incomplete,
+            outcome.missing
         ));
         return Ok(Exit::Partial);
     }

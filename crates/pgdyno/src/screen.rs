@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::plan::{Plan, RunState};
 use server::FetchProgress;
 
-use crate::plan::{duration, order, outlook};
+use crate::plan::{duration, order, outlook, size};
 use crate::say;
 
 /// Shows progress.
@@ -27,14 +27,7 @@ impl Screen {
     /// A screen for the runs of `plan`.
     pub(crate) fn new(plan: &Plan) -> Screen {
         let plan_s = outlook(plan).runs_s;
-        say(&format!(
-            "{}: {} cases, {} runs in {}, about {}",
-            plan.name,
-            plan.cases.len(),
-            plan.runs.len(),
-            order(plan),
-            duration(plan_s)
-        ));
+        say(&format!("{}: {} in {}, about {}", plan.name, size(plan), order(plan), duration(plan_s)));
         Screen::of(plan.runs.len() as u64, plan_s)
     }
 

@@ -5,7 +5,7 @@ use server::workspace::Entry;
 use server::{Cache, Workspace};
 
 use crate::cli::ServerCommand;
-use crate::{Exit, print, say};
+use crate::{Exit, plan, print, say};
 
 /// Lists or removes clusters.
 pub(crate) fn server(command: &ServerCommand) -> Result<Exit> {
@@ -31,8 +31,8 @@ fn list(workspace: &Workspace, json: bool) -> Result<()> {
         print(&format!("{}\n", text(entry)))?;
     }
     let bytes: u64 = entries.iter().map(|entry| entry.bytes).sum();
-    let n = entries.len();
-    say(&format!("{n} clusters, {:.1} GB in `{}`", bytes as f64 / 1e9, workspace.dir.display()));
+    let clusters = plan::plural(entries.len(), "cluster");
+    say(&format!("{clusters}, {:.1} GB in `{}`", bytes as f64 / 1e9, workspace.dir.display()));
     Ok(())
 }
 

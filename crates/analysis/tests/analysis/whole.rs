@@ -88,6 +88,16 @@ fn a_case_is_the_median_of_its_runs_and_the_sum_of_their_histograms() {
 }
 
 #[test]
+fn one_client_is_no_plural() {
+    let mut case = quiet::case(1);
+    case.levels.clear();
+    case.workload.n_clients = 1;
+    assert_eq!(case.label(), "1 client");
+    case.levels = [("workload.clients".to_string(), "1".to_string())].into();
+    assert_eq!(case.label(), "1 client");
+}
+
+#[test]
 fn void_and_partial_runs_are_shown_and_not_counted() {
     let mut runs: Vec<RunData> = (1..=3).map(quiet::run).collect();
     runs[0].events.push(event(12.0, EventKind::ConnectionLost, "57P01"));

@@ -9,7 +9,7 @@ fn clusters_are_listed_and_removed_by_name() {
     let list = place.run(&["server", "list"]).expect(0);
     let name = list.stdout.split_whitespace().next().unwrap().to_string();
     assert!(list.stdout.contains("PostgreSQL 18") && list.stdout.contains("scale 1"), "{list:?}");
-    assert!(list.stderr.contains("1 clusters") && list.stderr.contains("cache"), "{list:?}");
+    assert!(list.stderr.contains("1 cluster,") && list.stderr.contains("cache"), "{list:?}");
     let json = place.run(&["server", "list", "--json"]).expect(0);
     assert!(json.stdout.contains(&format!("\"name\":\"{name}\"")), "{json:?}");
 
