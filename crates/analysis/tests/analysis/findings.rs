@@ -1,12 +1,9 @@
 //! Each rule fires on a run that is disturbed in its way, and is silent on the quiet one.
 
-use std::collections::BTreeMap;
-
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::findings::rule;
 use analysis::study;
 use analysis::summary::Study;
-use model::case::ServerSource;
 use model::course::RampUpEnd;
 use model::drive::Ending;
 use model::event::EventKind;
@@ -18,7 +15,6 @@ use model::os::WalPolicy;
 use model::phase::Phase;
 use model::plan::{RunOrder, RunState, StateLine};
 use model::run::{ExperimentData, RunData};
-use model::script::CaseData;
 
 use crate::quiet::{self, event, set_committed, set_metric, tps};
 use crate::tpcc;
@@ -424,7 +420,7 @@ fn a_remote_server_needs_no_share_in_the_foreign_cpu_of_the_drivers_machine() {
     assert!(findings[0].evidence.contains("of the driver's machine"), "{findings:?}");
 }
 
-fn quiet_experiment() -> ExperimentData {
+pub(crate) fn quiet_experiment() -> ExperimentData {
     quiet::experiment(3, (1..=3).map(quiet::run).collect())
 }
 
@@ -544,35 +540,13 @@ fn taken_up_again(data: &mut ExperimentData) {
 }
 
 /// Each run begins with so many rows in a table of so many bytes.
-fn begin_with(data: &mut ExperimentData, rows: &[u64], bytes: &[u64]) {
+pub(crate) fn begin_with(data: &mut ExperimentData, rows: &[u64], bytes: &[u64]) {
     for (run, (rows, bytes)) in data.runs.iter_mut().zip(rows.iter().zip(bytes)) {
         run.record.rows_before = [("t".to_string(), *rows)].into();
         let relation = RelationPrint { bytes: *bytes, index: String::new() };
         let relations = [("t".to_string(), relation)].into();
         run.record.fingerprint = Some(Fingerprint { relations, ..Fingerprint::default() });
     }
-}
-
-#[test]
-fn where_nothing_can_be_restored_other_data_is_a_note_with_advice_that_helps() {
-    let mut data = quiet_experiment();
-    begin_with(&mut data, &[100, 101, 102], &[8192, 8192, 8192]);
-    data.runs.iter_mut().for_each(|run| run.record.case.workload.data = CaseData::None);
-    let of = |data: &ExperimentData| {
-        study(data).findings.into_iter().find(|finding| finding.id == "data-differs").unwrap()
-    };
-    assert_eq!(of(&data).severity, Severity::Void, "a server that pgdyno runs is put back as a whole");
-    data.runs.iter_mut().for_each(|run| run.record.case.server.source = ServerSource::Url(BTreeMap::new()));
-    assert_eq!(of(&data).severity, Severity::Note);
-    assert!(of(&data).advice.contains("workload.data"), "{}", of(&data).advice);
-}
-
-#[test]
-fn runs_that_begin_alike_are_not_told_apart() {
-    let mut data = quiet_experiment();
-    begin_with(&mut data, &[100, 100, 100], &[8192, 8192, 8192]);
-    let ids: Vec<&str> = study(&data).findings.iter().map(|finding| finding.id).collect();
-    assert_eq!(ids, ["closed-loop"]);
 }
 
 fn case_and_study_findings(study: Study) -> Vec<Finding> {

@@ -1,0 +1,33 @@
+//! Findings about the data that runs began with, where the table of `findings.rs` has no room for a story.
+
+use std::collections::BTreeMap;
+
+use analysis::finding::Severity;
+use analysis::study;
+use model::case::ServerSource;
+use model::run::ExperimentData;
+use model::script::CaseData;
+
+use crate::findings::{begin_with, quiet_experiment};
+
+#[test]
+fn where_nothing_can_be_restored_other_data_is_a_note_with_advice_that_helps() {
+    let mut data = quiet_experiment();
+    begin_with(&mut data, &[100, 101, 102], &[8192, 8192, 8192]);
+    data.runs.iter_mut().for_each(|run| run.record.case.workload.data = CaseData::None);
+    let of = |data: &ExperimentData| {
+        study(data).findings.into_iter().find(|finding| finding.id == "data-differs").unwrap()
+    };
+    assert_eq!(of(&data).severity, Severity::Void, "a server that pgdyno runs is put back as a whole");
+    data.runs.iter_mut().for_each(|run| run.record.case.server.source = ServerSource::Url(BTreeMap::new()));
+    assert_eq!(of(&data).severity, Severity::Note);
+    assert!(of(&data).advice.contains("workload.data"), "{}", of(&data).advice);
+}
+
+#[test]
+fn runs_that_begin_alike_are_not_told_apart() {
+    let mut data = quiet_experiment();
+    begin_with(&mut data, &[100, 100, 100], &[8192, 8192, 8192]);
+    let ids: Vec<&str> = study(&data).findings.iter().map(|finding| finding.id).collect();
+    assert_eq!(ids, ["closed-loop"]);
+}
