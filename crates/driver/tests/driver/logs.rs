@@ -7,8 +7,12 @@ use model::load::{LoadSpec, TransactionLog, Window};
 use crate::cluster::Cluster;
 use crate::driven::{drive, load, try_drive};
 
-/// The load with a log in a new directory.
-fn logged(spec: &mut LoadSpec, aggregate_interval_s: u32, sampling_rate: f64) -> tempfile::TempDir {
+/// Gives the load a log in a new directory.
+pub(crate) fn logged(
+    spec: &mut LoadSpec,
+    aggregate_interval_s: u32,
+    sampling_rate: f64,
+) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     spec.log = Some(TransactionLog {
         prefix: dir.path().join("log").display().to_string(),
@@ -20,7 +24,8 @@ fn logged(spec: &mut LoadSpec, aggregate_interval_s: u32, sampling_rate: f64) ->
     dir
 }
 
-fn lines(dir: &tempfile::TempDir, name: &str) -> Vec<String> {
+/// The lines of one of its files.
+pub(crate) fn lines(dir: &tempfile::TempDir, name: &str) -> Vec<String> {
     fs::read_to_string(dir.path().join(name)).unwrap().lines().map(str::to_string).collect()
 }
 
