@@ -1,6 +1,8 @@
 //! The user's own scripts: read once, when the plan is made, with errors that say where in the experiment file and
 //! where in the script; from then on the plan has their text.
 
+mod unset;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -156,7 +158,13 @@ fn check_together(workload: &WorkloadSection) -> Result<(), String> {
         .iter()
         .map(|entry| (entry.name.as_deref().unwrap_or_default(), source_of(entry), entry.weight))
         .collect();
-    Bundle::compile(&scripts, &names).map(drop).map_err(|error| error.to_string())
+    let bundle = Bundle::compile(&scripts, &names).map_err(|error| error.to_string())?;
+    // In the simple protocol the name itself is sent, and refused by the server.
+    if workload.protocol.all().iter().all(|protocol| *protocol == Protocol::Simple) {
+        return Ok(());
+    }
+    let sources: Vec<&str> = scripts.iter().map(|(_, source, _)| *source).collect();
+    unset::check(&bundle, &sources, workload.defines.keys().map(String::as_str))
 }
 
 fn read_data(entry: &mut SqlEntry, dir: &Path) -> Result<(), String> {
