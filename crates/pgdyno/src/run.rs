@@ -115,10 +115,11 @@ fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<(
         ));
         return Ok(Exit::Partial);
     }
-    if !study.has_result() {
+    let has_result = study.has_result();
+    if !has_result {
         say("no case has a number: every run is void");
     }
-    Ok(exit_of(exit, study.has_result(), is_failed))
+    Ok(exit_of(exit, has_result, is_failed))
 }
 
 /// The exit code of an experiment whose runs are all there: `explained`, but never that of success after an error or

@@ -5,6 +5,7 @@
 
 pub mod conninfo;
 pub mod dial;
+mod libpq_text;
 pub mod link;
 pub mod message;
 pub mod quote;

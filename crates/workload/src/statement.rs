@@ -39,6 +39,16 @@ pub enum Piece {
     Variable(VariableId),
 }
 
+impl Piece {
+    /// What the script has in place of some pieces.
+    pub fn original(pieces: &[Piece], variables: &VariableTable) -> String {
+        pieces.iter().fold(String::new(), |text, piece| match piece {
+            Piece::Text(plain) => text + plain,
+            Piece::Variable(id) => text + ":" + variables.name(*id),
+        })
+    }
+}
+
 /// What happens to the rows of a statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Fetch {
@@ -91,10 +101,7 @@ impl Statement {
 
     /// The statement as the script has it.
     pub fn original(&self, variables: &VariableTable) -> String {
-        self.pieces.iter().fold(String::new(), |text, piece| match piece {
-            Piece::Text(plain) => text + plain,
-            Piece::Variable(id) => text + ":" + variables.name(*id),
-        })
+        Piece::original(&self.pieces, variables)
     }
 
     /// Whether it has the words of a `COPY ... FROM STDIN`; comments between them do not matter.

@@ -24,7 +24,7 @@ impl Worker<'_> {
         // Of a statement that could not be parsed, the second error only says that there is no such statement.
         let parse_error = self.setup.clients[index].parse_error.take();
         let text = parse_error.as_ref().and_then(|_| self.parsed_text(index));
-        let cause = parse_error.as_ref().map(|error| words::server_message(error, text.as_deref()));
+        let cause = parse_error.as_ref().map(|error| error.libpq_text(text.as_deref()));
         let told = parse_error.as_deref().unwrap_or(error);
         let state = sqlstate(told.sqlstate.as_bytes());
         if self.setup.clients[index].machine.expects(&told.sqlstate) {
@@ -43,7 +43,7 @@ impl Worker<'_> {
         // A pipeline's errors are found at its end, and none of its results counts.
         let query = if self.is_at_sql(index) { client.n_results } else { 0 };
         if !goes_on {
-            let message = words::server_message(error, self.query_text(index).as_deref());
+            let message = error.libpq_text(self.query_text(index).as_deref());
             let text = words::aborted_by_server(place, query, &message);
             self.messages.entry(state).or_insert_with(|| told.to_string());
             self.setup.clients[index].failure = Some(state);
@@ -51,7 +51,7 @@ impl Worker<'_> {
         }
         if !client.cancelled {
             if self.setup.load.verbose_errors {
-                let message = words::server_message(error, self.query_text(index).as_deref());
+                let message = error.libpq_text(self.query_text(index).as_deref());
                 let event = Event::new(0, EventKind::ErrorReported, words::got_error(place, &message));
                 self.tell(now, located(event, place, state).with("message", message));
             }
@@ -137,7 +137,7 @@ impl Worker<'_> {
     /// The ROLLBACK after an error failed: nothing is known of the session any more.
     #[cold]
     pub(super) fn fail_rollback(&mut self, index: usize, now: Nanos, error: &ServerError) {
-        let message = words::server_message(error, None);
+        let message = error.libpq_text(None);
         let text = format!(
             "client {} aborted while rolling back the transaction after an error; {message}",
             self.setup.clients[index].id
@@ -193,9 +193,7 @@ impl Worker<'_> {
         }
         let last_words = client.last_words();
         let text = match last_words.as_deref().filter(|error| error.is_error()) {
-            Some(error) => {
-                words::aborted_by_server(place, client.n_results, &words::server_message(error, None))
-            }
+            Some(error) => words::aborted_by_server(place, client.n_results, &error.libpq_text(None)),
             None => words::command_failed(place, "SQL", "perhaps the backend died while processing"),
         };
         let (state, message) = last_words.map_or((LOST, why.to_string()), |error| {

@@ -4,7 +4,6 @@ use model::event::{Event, EventKind};
 
 use super::Worker;
 use crate::clock::Nanos;
-use crate::words;
 
 impl Worker<'_> {
     /// Tells of a client's notices, as far as there may be so many.
@@ -14,7 +13,7 @@ impl Worker<'_> {
         let (id, chosen) = (client.id, self.notices.choose(&mut client.notices));
         let query = self.query_text(index);
         for notice in chosen {
-            let text = words::server_message(&notice, query.as_deref());
+            let text = notice.libpq_text(query.as_deref());
             let event = Event::new(0, EventKind::ServerNotice, text)
                 .with("client", id)
                 .with("severity", &notice.severity)

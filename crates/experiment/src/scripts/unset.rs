@@ -72,16 +72,9 @@ fn message(program: &Program, statement: &Statement, source: &str, name: &str, s
 
 /// Line and column of the variable, from 1: the statement's pieces are its text as the script has it.
 fn place(statement: &Statement, program: &Program, source: &str, name: &str) -> (usize, usize) {
-    let is_it = |piece: &&Piece| matches!(piece, Piece::Variable(id) if program.variables.name(*id) == name);
-    let before: String = statement
-        .pieces
-        .iter()
-        .take_while(|piece| !is_it(piece))
-        .map(|piece| match piece {
-            Piece::Text(text) => text.clone(),
-            Piece::Variable(id) => format!(":{}", program.variables.name(*id)),
-        })
-        .collect();
+    let is_it = |piece: &Piece| matches!(piece, Piece::Variable(id) if program.variables.name(*id) == name);
+    let n_before = statement.pieces.iter().take_while(|piece| !is_it(piece)).count();
+    let before = Piece::original(&statement.pieces[..n_before], &program.variables);
     let line = statement.line + before.matches('\n').count();
     // Blanks in front of a statement's first line are not part of it.
     let text = source.lines().nth(line - 1).unwrap_or_default();

@@ -5,57 +5,9 @@ use wire::{ConnectError, Conninfo, ServerError, SessionError};
 
 use super::log::{Complaint, Kind};
 
-/// A server's message as psql and pgbench show it: severity and text, the place in the statement, then what else there
-/// is, each on a line of its own.
+/// A server's message as psql and pgbench show it.
 pub(super) fn server_error(error: &ServerError, sql: Option<&str>) -> String {
-    let mut text = format!("{}:  {}\n", error.severity, error.message);
-    let about = error.about.as_deref();
-    let query = about.and_then(|about| about.internal_query.as_deref());
-    // A place in the client's statement, or else in one that a function ran.
-    let inner = || Some((about?.internal_position?, query?));
-    if let Some((position, sql)) = error.position.map_or_else(inner, |position| Some((position, sql?))) {
-        text += &place(sql, position as usize);
-    }
-    // Of a notice, libpq does not tell where it was raised.
-    let context = about.filter(|_| error.is_error()).and_then(|about| about.context.as_deref());
-    let more = [
-        ("DETAIL", error.detail.as_deref()),
-        ("HINT", error.hint.as_deref()),
-        ("QUERY", query),
-        ("CONTEXT", context),
-    ];
-    for (label, value) in more {
-        if let Some(value) = value {
-            text += &format!("{label}:  {value}\n");
-        }
-    }
-    text
-}
-
-/// The line of `sql` that has the character `position` (from 1), and a caret below it.
-fn place(sql: &str, position: usize) -> String {
-    /// Most columns of a line that are shown, as in libpq.
-    const COLUMNS_MAX: usize = 60;
-    /// Columns kept to the right of the place.
-    const RIGHT_MIN: usize = 10;
-    let before: Vec<char> = sql.chars().take(position.saturating_sub(1)).collect();
-    let start = before.iter().rposition(|&c| c == '\n').map_or(0, |at| at + 1);
-    let number = 1 + before.iter().filter(|&&c| c == '\n').count();
-    let line: Vec<char> = sql.chars().skip(start).take_while(|&c| c != '\n' && c != '\r').collect();
-    let column = before.len() - start;
-    let (mut from, mut to) = (0, line.len());
-    if line.len() > COLUMNS_MAX {
-        if column + RIGHT_MIN < COLUMNS_MAX {
-            to = COLUMNS_MAX;
-        } else {
-            to = (column + RIGHT_MIN).min(line.len());
-            from = to.saturating_sub(COLUMNS_MAX);
-        }
-    }
-    let (left, right) = (if from > 0 { "..." } else { "" }, if to < line.len() { "..." } else { "" });
-    let label = format!("LINE {number}: {left}");
-    let shown: String = line[from..to].iter().map(|&c| if c == '\t' { ' ' } else { c }).collect();
-    format!("{label}{shown}{right}\n{:>width$}\n", '^', width = label.chars().count() + column - from + 1)
+    error.libpq_text(sql) + "\n"
 }
 
 /// A failed statement in libpq's form.
