@@ -29,6 +29,11 @@ pub(crate) fn lines(dir: &tempfile::TempDir, name: &str) -> Vec<String> {
     fs::read_to_string(dir.path().join(name)).unwrap().lines().map(str::to_string).collect()
 }
 
+/// How many transactions each line of an aggregated log has.
+fn transactions(log: &[String]) -> Vec<u64> {
+    log.iter().map(|line| line.split(' ').nth(1).unwrap().parse().unwrap()).collect()
+}
+
 /// A line with its times taken out.
 fn shape(line: &str) -> String {
     let fields: Vec<&str> = line.split(' ').collect();
@@ -141,8 +146,7 @@ fn the_ramp_up_is_in_no_log() {
     assert_eq!(lines(&dir, "log.77").len() as u64, measured);
     let dir = logged(&mut spec, 1, 1.0);
     drive(spec);
-    let n: Vec<u64> =
-        lines(&dir, "log.77").iter().map(|line| line.split(' ').nth(1).unwrap().parse().unwrap()).collect();
+    let n = transactions(&lines(&dir, "log.77"));
     assert!(n.len() <= 2 && n.iter().sum::<u64>() <= 55, "{n:?}");
 }
 
@@ -160,7 +164,7 @@ fn aggregates_are_those_of_pgbench() {
     let ours = lines(&dir, "log.77");
     for log in [&ours, &theirs] {
         assert!((3..=4).contains(&log.len()), "{log:?}");
-        let n: Vec<u64> = log.iter().map(|line| line.split(' ').nth(1).unwrap().parse().unwrap()).collect();
+        let n = transactions(log);
         assert!((25..80).contains(&n[1]), "{log:?}");
         for line in log {
             assert_eq!(line.split(' ').count(), 15, "{line}");
