@@ -11,6 +11,7 @@ use crate::course::Adapt;
 use crate::experiment::Prepare;
 use crate::load::{Pace, PollerChoice, Protocol, Window};
 use crate::os::{OsSpec, WalPolicy};
+use crate::prose::plural;
 use crate::script::{CaseData, CaseScript};
 use crate::target::TargetSpec;
 use crate::units::PgVersion;
@@ -46,22 +47,17 @@ impl Case {
     /// Short name for tables: the levels that vary, or the number of clients when nothing does.
     pub fn label(&self) -> String {
         if self.levels.is_empty() {
-            return clients(&self.workload.n_clients.to_string());
+            return plural(self.workload.n_clients, "client");
         }
         let part = |(key, level): (&String, &String)| match key.rsplit('.').next().unwrap_or(key) {
             // As people say it.
-            "clients" => clients(level),
+            "clients" => plural(level, "client"),
             "transactions" => format!("{level} transactions"),
             "target" => level.clone(),
             name => format!("{name} {level}"),
         };
         self.levels.iter().map(part).collect::<Vec<_>>().join(", ")
     }
-}
-
-/// So many clients, as people say it.
-fn clients(n: &str) -> String {
-    if n == "1" { "1 client".to_string() } else { format!("{n} clients") }
 }
 
 /// Where the server comes from and how it is set.

@@ -21,6 +21,7 @@ pub mod os;
 pub mod phase;
 pub mod plan;
 pub mod prepare;
+pub mod prose;
 pub mod reading;
 pub mod repeat;
 pub mod run;

@@ -12,6 +12,7 @@ use model::capacity::Probing;
 use model::case::{Case, WorkloadSpec};
 use model::load::Window;
 use model::plan::{Plan, RunOrder};
+use model::prose::plural;
 use model::script::CaseData;
 use server::Cache;
 use wire::Conninfo;
@@ -87,11 +88,6 @@ pub(crate) fn outlook(plan: &Plan) -> Outlook {
 /// How much a plan has: `2 cases, 6 runs`.
 pub(crate) fn size(plan: &Plan) -> String {
     format!("{}, {}", plural(plan.cases.len(), "case"), plural(plan.runs.len(), "run"))
-}
-
-/// A number and its noun: `1 run`, `3 runs`.
-pub(crate) fn plural(n: usize, noun: &str) -> String {
-    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
 fn text(plan: &Plan) -> Result<String> {

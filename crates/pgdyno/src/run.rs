@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use experiment::conduct::{self, Outcome};
 use experiment::resume;
 use model::plan::Plan;
+use model::prose::plural;
 use store::ExperimentDir;
 
 use crate::cli::RunArgs;
@@ -109,7 +110,7 @@ fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<(
         let word = if outcome.stopped { "stopped" } else { "ended early" };
         say(&format!(
             "{word}: {} completed, {} cut short or failed, {} not begun; the results are partial; {go_on}",
-            plan::plural(outcome.completed as usize, "run"),
+            plural(outcome.completed, "run"),
             outcome.incomplete,
             outcome.missing
         ));

@@ -1,11 +1,12 @@
 //! `pgdyno server`: the clusters that embedded servers run on, and the space that they take.
 
 use anyhow::Result;
+use model::prose::plural;
 use server::workspace::Entry;
 use server::{Cache, Workspace};
 
 use crate::cli::ServerCommand;
-use crate::{Exit, plan, print, say};
+use crate::{Exit, print, say};
 
 /// Lists or removes clusters.
 pub(crate) fn server(command: &ServerCommand) -> Result<Exit> {
@@ -31,7 +32,7 @@ fn list(workspace: &Workspace, json: bool) -> Result<()> {
         print(&format!("{}\n", text(entry)))?;
     }
     let bytes: u64 = entries.iter().map(|entry| entry.bytes).sum();
-    let clusters = plan::plural(entries.len(), "cluster");
+    let clusters = plural(entries.len(), "cluster");
     say(&format!("{clusters}, {:.1} GB in `{}`", bytes as f64 / 1e9, workspace.dir.display()));
     Ok(())
 }

@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use model::prose::grouped;
 
 /// A whole number with its digits grouped: `1,234,567`.
 pub(crate) fn count(n: u64) -> String {
-    group(&n.to_string())
+    grouped(&n.to_string())
 }
 
 /// Three significant digits, but never fewer than all digits before the point: `0.123`, `12.3`, `1,234`.
@@ -20,12 +21,12 @@ pub(crate) fn significant(x: f64) -> String {
     let rounded: f64 = format!("{x:.2e}").parse().unwrap_or(x);
     let exponent = rounded.abs().log10().floor() as i32;
     let decimals = usize::try_from(2 - exponent).unwrap_or(0).min(9);
-    group(&format!("{x:.decimals$}"))
+    grouped(&format!("{x:.decimals$}"))
 }
 
 /// Transactions per second: whole from 100 on, three significant digits below.
 pub(crate) fn tps(x: f64) -> String {
-    if x.abs() >= 100.0 { group(&format!("{x:.0}")) } else { significant(x) }
+    if x.abs() >= 100.0 { grouped(&format!("{x:.0}")) } else { significant(x) }
 }
 
 /// Nanoseconds as milliseconds, without the unit.
@@ -41,7 +42,7 @@ pub(crate) fn percent(share: f64) -> String {
     } else if x.abs() < 9.95 {
         format!("{x:.1} %")
     } else {
-        format!("{} %", group(&format!("{x:.0}")))
+        format!("{} %", grouped(&format!("{x:.0}")))
     }
 }
 
@@ -60,7 +61,7 @@ pub(crate) fn bytes(n: f64) -> String {
 
 /// Seconds: one decimal below 100, whole above.
 pub(crate) fn seconds(s: f64) -> String {
-    if s.abs() < 99.95 { format!("{s:.1}") } else { group(&format!("{s:.0}")) }
+    if s.abs() < 99.95 { format!("{s:.1}") } else { grouped(&format!("{s:.0}")) }
 }
 
 /// A moment as `2026-11-20 11:49 UTC`.
@@ -69,24 +70,6 @@ pub(crate) fn utc(unix_ns: u64) -> String {
         Ok(moment) => moment.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M UTC").to_string(),
         Err(_) => format!("{unix_ns} ns after 1970"),
     }
-}
-
-/// Groups the digits before the point of a plain decimal number by three.
-fn group(number: &str) -> String {
-    let (sign, rest) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));
-    let (whole, fraction) = rest.split_once('.').map_or((rest, None), |(w, f)| (w, Some(f)));
-    let mut grouped = String::from(sign);
-    for (i, digit) in whole.chars().enumerate() {
-        if i > 0 && (whole.len() - i).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    if let Some(fraction) = fraction {
-        grouped.push('.');
-        grouped.push_str(fraction);
-    }
-    grouped
 }
 
 #[cfg(test)]

@@ -5,14 +5,11 @@ use model::plan::RunState;
 
 use analysis::finding::{Grade, Severity};
 
-/// `1 run`, `3 runs`.
-pub(crate) fn plural(n: usize, word: &str) -> String {
-    if n == 1 { format!("1 {word}") } else { format!("{n} {word}s") }
-}
+pub(crate) use model::prose::plural;
 
 /// The same with a number that is text.
 pub(crate) fn plural_of(n: &str, word: &str) -> String {
-    if n == "1" { format!("1 {word}") } else { format!("{} {word}s", one_line(n)) }
+    plural(one_line(n), word)
 }
 
 /// An identifier of the catalogue in words: `checkpoint-in-window` to `checkpoint in window`, `foreign-cpu` to

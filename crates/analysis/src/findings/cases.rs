@@ -28,8 +28,8 @@ pub(super) const NOTHING_COUNTS: Rule = Rule {
 
 pub(super) fn nothing_counts(context: &CaseContext) -> Option<Finding> {
     let evidence = || match context.runs.len() {
-        0 => format!("none of its {} was begun", plural(context.n_planned as u64, "run")),
-        n => format!("none of its {} that were begun counts", plural(n as u64, "run")),
+        0 => format!("none of its {} was begun", plural(context.n_planned, "run")),
+        n => format!("none of its {} that were begun counts", plural(n, "run")),
     };
     (context.summary.n_runs == 0).then(|| NOTHING_COUNTS.finds(Severity::Void, evidence()))
 }
@@ -87,7 +87,7 @@ pub(super) fn runs_repeated(context: &CaseContext) -> Option<Finding> {
             format!("; of run {} no attempt was undisturbed, the least disturbed counts", list(&least, 5))
         }
     };
-    let evidence = || format!("{} made again: {}{but}", plural(n as u64, "run"), list(&told, 5));
+    let evidence = || format!("{} made again: {}{but}", plural(n, "run"), list(&told, 5));
     (n > 0).then(|| RUNS_REPEATED.finds(Severity::Note, evidence()))
 }
 
@@ -124,9 +124,9 @@ pub(super) fn spread_origin(context: &CaseContext) -> Option<Finding> {
     context.summary.tps_cv.filter(|cv| context.summary.n_runs >= MIN_RUNS && *cv > SPREAD_MAX)?;
     let variation = &context.summary.variation;
     let origin = variation.origin?;
-    let needed = variation.runs_for_one_percent.map_or(String::new(), |n| {
-        format!("; about {} would give the mean within 1 %", plural(n as u64, "run"))
-    });
+    let needed = variation
+        .runs_for_one_percent
+        .map_or(String::new(), |n| format!("; about {} would give the mean within 1 %", plural(n, "run")));
     let restarts = origin
         .restarts
         .map_or(String::new(), |share| format!("{} of the variance lies between restarts, ", percent(share)));
@@ -168,7 +168,7 @@ pub(super) const SPREAD_UNKNOWN: Rule = Rule {
 
 pub(super) fn spread_unknown(context: &CaseContext) -> Option<Finding> {
     let n = context.summary.n_runs;
-    let evidence = || format!("{} only", plural(n as u64, "run"));
+    let evidence = || format!("{} only", plural(n, "run"));
     (0 < n && n < MIN_RUNS).then(|| SPREAD_UNKNOWN.finds(Severity::Note, evidence()))
 }
 
@@ -268,7 +268,7 @@ pub(super) fn row_contention(context: &CaseContext) -> Option<Finding> {
     let evidence = || {
         format!(
             "{} update {}: they mostly wait for row locks on branches",
-            plural(workload.n_clients.into(), "client"),
+            plural(workload.n_clients, "client"),
             if workload.scale == 1 { "1 branch".to_string() } else { format!("{} branches", workload.scale) }
         )
     };

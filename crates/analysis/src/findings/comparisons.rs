@@ -62,7 +62,7 @@ pub(super) fn too_few_pairs(context: &ComparisonContext) -> Option<Finding> {
         Pairing::Rounds => (PAIRS_MIN, "round"),
         Pairing::None => (UNPAIRED_MIN, "run"),
     };
-    let evidence = format!("{} of {least} that are needed", plural(context.n_pairs as u64, noun));
+    let evidence = format!("{} of {least} that are needed", plural(context.n_pairs, noun));
     (context.n_pairs < least).then(|| TOO_FEW_PAIRS.finds(Severity::Doubt, evidence))
 }
 

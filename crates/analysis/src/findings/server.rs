@@ -64,7 +64,7 @@ pub(super) fn server_trouble(context: &RunContext) -> Option<Finding> {
     let worst = lines.iter().find(|event| is_crash(event)).or(lines.first())?;
     let severity = if is_crash(worst) { Severity::Void } else { Severity::Doubt };
     let level = worst.detail.get("severity").map_or(String::new(), |level| format!("{level}: "));
-    let evidence = format!("{}: {level}{}", plural(lines.len() as u64, "line"), excerpt(&worst.text));
+    let evidence = format!("{}: {level}{}", plural(lines.len(), "line"), excerpt(&worst.text));
     Some(SERVER_TROUBLE.finds(severity, evidence))
 }
 
@@ -105,7 +105,7 @@ pub(super) fn checkpoint_in_window(context: &RunContext) -> Option<Finding> {
     let within_s = within.fold(0.0, |sum, s| sum + s);
     let evidence = format!(
         "{} ran during {within_s:.0} of {:.0} measured seconds, first from {:.0} s to {:.0} s: {}",
-        plural(touching.len() as u64, "checkpoint"),
+        plural(touching.len(), "checkpoint"),
         to_s - from_s,
         first.from_s,
         first.to_s,
@@ -132,7 +132,7 @@ pub(super) fn autovacuum_in_window(context: &RunContext) -> Option<Finding> {
     texts.dedup();
     let evidence = format!(
         "{} during the measure, first at {:.0} s: {}",
-        plural(touching.len() as u64, "time"),
+        plural(touching.len(), "time"),
         first.from_s,
         list(&texts, 3)
     );

@@ -176,14 +176,11 @@ pub(super) fn wal_policy(context: &RunContext) -> Option<Finding> {
     match record.case.wal {
         WalPolicy::NoCheckpoint if touching > 0 => Some(WAL_POLICY.finds(
             Severity::Doubt,
-            format!("{} in a measure that was to have none; {advice}", plural(touching as u64, "checkpoint")),
+            format!("{} in a measure that was to have none; {advice}", plural(touching, "checkpoint")),
         )),
         WalPolicy::TwoCheckpoints if whole < 2 => Some(WAL_POLICY.finds(
             Severity::Doubt,
-            format!(
-                "{} in a measure that was to hold two; {advice}",
-                plural(whole as u64, "whole checkpoint")
-            ),
+            format!("{} in a measure that was to hold two; {advice}", plural(whole, "whole checkpoint")),
         )),
         WalPolicy::AsIs if requested(context, span) => {
             Some(WAL_POLICY.finds(Severity::Note, format!("WAL requested a checkpoint; {advice}")))

@@ -95,7 +95,7 @@ pub(super) fn machine_changed(data: &ExperimentData) -> Option<Finding> {
     let (from, run, what) = differing.first()?;
     let differences: BTreeSet<&String> = differing.iter().map(|(_, _, what)| what).collect();
     let more = if differences.len() > 1 { ", and others differ again" } else { "" };
-    let n_completed = plural(completed.len() as u64, "completed run");
+    let n_completed = plural(completed.len(), "completed run");
     let evidence =
         format!("{} of {n_completed} differ from run {from} (run {run}: {what}{more})", differing.len());
     Some(MACHINE_CHANGED.finds(Severity::Doubt, evidence))

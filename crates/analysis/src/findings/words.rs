@@ -1,5 +1,9 @@
 //! Figures as findings write them.
 
+pub(crate) use model::prose::plural;
+
+use model::prose::grouped;
+
 /// A share as a percentage with two or three digits: `0.034` is `3.4 %`.
 pub(crate) fn percent(share: f64) -> String {
     let value = share * 100.0;
@@ -9,22 +13,10 @@ pub(crate) fn percent(share: f64) -> String {
 /// A rate or count of any size with about three digits: `1,234`.
 pub(crate) fn figure(value: f64) -> String {
     match value.abs() {
-        v if v >= 1000.0 => grouped(value),
-        v if v >= 100.0 || v == 0.0 => format!("{value:.0}"),
+        v if v >= 100.0 || v == 0.0 => grouped(&format!("{value:.0}")),
         v if v >= 10.0 => format!("{value:.1}"),
         _ => format!("{value:.2}"),
     }
-}
-
-/// A whole number of at least four digits, grouped in threes.
-fn grouped(value: f64) -> String {
-    let digits = format!("{:.0}", value.abs());
-    let separated = |(n, digit): (usize, char)| {
-        let comma = (n > 0 && (digits.len() - n).is_multiple_of(3)).then_some(',');
-        comma.into_iter().chain([digit])
-    };
-    let sign = if value < 0.0 { "-" } else { "" };
-    format!("{sign}{}", digits.chars().enumerate().flat_map(separated).collect::<String>())
 }
 
 /// Bytes in the unit PostgreSQL would use, in powers of 1024.
@@ -34,11 +26,6 @@ pub(crate) fn bytes(value: u64) -> String {
     let power = if value < 1.0 { 0 } else { ((value.log2() / 10.0) as usize).min(units.len() - 1) };
     let scaled = value / 1024f64.powi(power as i32);
     if power == 0 { format!("{scaled:.0} bytes") } else { format!("{} {}", figure(scaled), units[power]) }
-}
-
-/// A number and its noun: `1 client`, `3 clients`.
-pub(crate) fn plural(n: u64, noun: &str) -> String {
-    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
 /// A length of time in the largest unit of which there is one: `45 s`, `12 min`, `3.5 h`.

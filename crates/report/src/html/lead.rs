@@ -61,7 +61,7 @@ fn context(made: String, data: &[&ExperimentData]) -> String {
         parts.push(format!("PostgreSQL {}", releases.join(", ")));
     }
     if let Some(host) = records().find_map(|record| record.host.as_ref()) {
-        let processors = words::plural(host.n_cpus as usize, "processor");
+        let processors = words::plural(host.n_cpus, "processor");
         parts.push(format!("{processors}, {} memory", format::bytes(host.memory_bytes as f64)));
     }
     parts.iter().map(|part| unbroken(part)).collect::<Vec<_>>().join(" <i>·</i> ")

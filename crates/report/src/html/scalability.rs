@@ -68,7 +68,7 @@ fn scaling_row(scaling: &Scaling) -> Vec<String> {
     let level = |(key, level): (&String, &String)| format!("{} {level}", axis::factor_words(key));
     let others: Vec<String> = scaling.others.iter().map(level).collect();
     let others = if others.is_empty() { "all".to_string() } else { others.join(", ") };
-    let of = |(n_clients, tps): (u32, f64)| [words::plural(n_clients as usize, "client"), format::tps(tps)];
+    let of = |(n_clients, tps): (u32, f64)| [words::plural(n_clients, "client"), format::tps(tps)];
     let mut row = vec![others];
     row.extend([scaling.first, scaling.peak, scaling.last].map(of).into_iter().flatten());
     row.push(format!("{:.2}", scaling.growth()));
@@ -125,7 +125,7 @@ fn fit_row(one: &Scalability, fit: &Fit) -> Vec<String> {
         of(fit.peak_clients, format::significant),
         of(fit.peak_tps, format::tps),
         format::percent(fit.explained),
-        format!("{:+.1} % at {}", 100.0 * off, words::plural(n as usize, "client")),
+        format!("{:+.1} % at {}", 100.0 * off, words::plural(n, "client")),
     ]
     .iter()
     .map(|cell| text(cell))
