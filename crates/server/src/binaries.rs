@@ -3,7 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
@@ -11,6 +13,10 @@ use sha2::{Digest, Sha256};
 /// Oldest version that pgdyno runs: 9.4 brought `pg_stat_activity.backend_xmin`, `ALTER SYSTEM` and replication slots.
 /// Before 9.6 what runs is written from the documentation: there are no binaries of it to try.
 const VERSION_NUM_MIN: u32 = 90_400;
+
+/// How long a program may stay open for writing before it is refused. Who holds it is a child between its fork and
+/// its exec, milliseconds on a machine that is not starved.
+const BUSY_MAX: Duration = Duration::from_secs(10);
 
 /// Where binaries come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,10 +58,7 @@ impl Binaries {
             check_executable(&bin_dir, name)?;
         }
         let postgres = bin_dir.join("postgres");
-        let output = Command::new(&postgres)
-            .arg("--version")
-            .env("LC_ALL", "C")
-            .output()
+        let output = output_once_closed(Command::new(&postgres).arg("--version").env("LC_ALL", "C"))
             .with_context(|| format!("cannot run `{}`", postgres.display()))?;
         let said = String::from_utf8_lossy(&output.stdout);
         ensure!(
@@ -104,6 +107,21 @@ impl Binaries {
     }
 }
 
+/// Runs a program that was perhaps unpacked a moment ago. A file cannot be executed while a process has it open for
+/// writing, and a child that another thread forked during the unpacking has what was open then until it is another
+/// program itself (`ETXTBSY`, execve(2)).
+fn output_once_closed(command: &mut Command) -> io::Result<Output> {
+    let deadline = Instant::now() + BUSY_MAX;
+    loop {
+        match command.output() {
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && Instant::now() < deadline => {
+                thread::sleep(Duration::from_millis(5));
+            }
+            done => return done,
+        }
+    }
+}
+
 fn check_executable(bin_dir: &Path, name: &str) -> Result<()> {
     let path = bin_dir.join(name);
     let Ok(facts) = fs::metadata(&path) else {
@@ -133,6 +151,16 @@ fn version_num(version: &str) -> Option<u32> {
         }
         _ => None,
     }
+}
+
+/// Writes a file that can be executed at once. Another process writes it: a file that this one has open for
+/// writing is open in the children that other tests start meanwhile, and cannot be executed until they are gone.
+#[cfg(test)]
+pub(crate) fn write_program(path: &Path, text: &str) {
+    let write = "printf %s \"$1\" >\"$2\" && chmod 755 \"$2\"";
+    let done =
+        Command::new("sh").args(["-c", write, "sh", text]).arg(path).status().expect("a shell is there");
+    assert!(done.success(), "{}", path.display());
 }
 
 #[cfg(test)]
@@ -165,13 +193,33 @@ mod tests {
             fs::write(dir.path().join(name), "#!/bin/sh\necho 'hello 1'\n").unwrap();
         }
         assert!(error(dir.path()).contains("is not executable"));
-        for name in ["postgres", "initdb"] {
-            fs::set_permissions(dir.path().join(name), fs::Permissions::from_mode(0o755)).unwrap();
-        }
+        let says = |name: &str, version: &str| {
+            write_program(&dir.path().join(name), &format!("#!/bin/sh\necho '{version}'\n"));
+        };
+        says("initdb", "hello 1");
+        says("postgres", "hello 1");
         assert!(error(dir.path()).contains("which is not PostgreSQL"));
-        fs::write(dir.path().join("postgres"), "#!/bin/sh\necho 'postgres (PostgreSQL) 9.3.25'\n").unwrap();
+        says("postgres", "postgres (PostgreSQL) 9.3.25");
         assert!(error(dir.path()).contains("older than 9.4"));
-        fs::write(dir.path().join("postgres"), "#!/bin/sh\necho 'postgres (PostgreSQL) 9.5.25'\n").unwrap();
+        says("postgres", "postgres (PostgreSQL) 9.5.25");
         assert_eq!(Binaries::from_bin_dir(dir.path()).unwrap().series(), "9.5");
+    }
+
+    #[test]
+    fn a_program_that_is_still_open_for_writing_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["initdb", "postgres"] {
+            let says = "#!/bin/sh\necho 'postgres (PostgreSQL) 14.24'\n";
+            write_program(&dir.path().join(name), says);
+        }
+        let held = fs::File::options().append(true).open(dir.path().join("postgres")).unwrap();
+        let refused = Command::new(dir.path().join("postgres")).output().unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ExecutableFileBusy);
+        let closing = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(100));
+            drop(held);
+        });
+        assert_eq!(Binaries::from_bin_dir(dir.path()).unwrap().version, "14.24");
+        closing.join().unwrap();
     }
 }

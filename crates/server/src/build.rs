@@ -309,9 +309,7 @@ install:
         let write = |name: &str, text: &str| {
             let path = dir.join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&path, text).unwrap();
-            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-            fs::set_permissions(path, mode).unwrap();
+            crate::binaries::write_program(&path, text);
         };
         write("configure", CONFIGURE);
         write("Makefile", MAKEFILE);
@@ -387,6 +385,8 @@ install:
         let refused = lock(&path, &STOP, &mut |_| {}).unwrap_err().to_string();
         assert!(refused.contains("stopped while waiting for another pgdyno"), "{refused}");
         drop(held);
+        // A wait that nobody stops: a child that another test starts may hold the lock for a moment yet.
+        STOP.store(false, Ordering::Relaxed);
         assert!(lock(&path, &STOP, &mut |_| {}).is_ok());
     }
 
