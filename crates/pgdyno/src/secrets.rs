@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail};
 use experiment::file::Override;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use toml::Value;
-use wire::conninfo::{ENVIRONMENT_ONLY, PasswordSource};
+use wire::conninfo::{self, ENVIRONMENT_ONLY};
 use wire::{Conninfo, Secret};
 
 /// Number of the descriptor from which the process that takes this one's place reads the passwords.
@@ -224,22 +224,15 @@ fn has_url_with_password(text: &str) -> bool {
 /// A target without its password, if it has one written in it.
 fn without_password(target: &str) -> Option<Carried> {
     // What is not understood is refused later, before anything is done.
-    let conninfo = Conninfo::resolve(target).ok()?;
-    match (&conninfo.password_source, &conninfo.password) {
-        (PasswordSource::Text { .. }, Some(password)) => {
-            Some(Carried { target: keyword_text(&conninfo), password: password.clone() })
-        }
-        _ => None,
-    }
+    let (target, password) = conninfo::without_password(target)?;
+    Some(Carried { target, password })
 }
 
 /// A conninfo in libpq's key=value form, without the password and without what only the environment can say.
 pub(crate) fn keyword_text(conninfo: &Conninfo) -> String {
-    let quote = |value: &str| format!("'{}'", value.replace('\\', r"\\").replace('\'', r"\'"));
     let mut keywords = conninfo.keywords();
     keywords.retain(|key, _| !ENVIRONMENT_ONLY.iter().any(|(name, _)| name == key));
-    let pairs: Vec<String> = keywords.iter().map(|(key, value)| format!("{key}={}", quote(value))).collect();
-    pairs.join(" ")
+    conninfo::keyword_text(&keywords)
 }
 
 #[cfg(test)]
@@ -280,6 +273,17 @@ mod tests {
         check(&["compare", "--b=server.url=postgres://u:S3cret@h/d"], Some("S3cret"));
         check(&["run", "--server", "host=h user=u", "-c", "8"], None);
         check(&["run", "--set", "workload.scale=10"], None);
+    }
+
+    #[test]
+    fn only_the_password_is_taken_out_of_a_target() {
+        let target = |text: &str| without_password(text).map(|found| found.target);
+        // Options beside it, or the environment, say where the server is.
+        assert_eq!(target("dbname=d password=x").as_deref(), Some("dbname='d'"));
+        assert_eq!(target("postgresql://u:x@/d?password=x").as_deref(), Some("dbname='d' user='u'"));
+        assert_eq!(target("password=x").as_deref(), Some(""));
+        assert_eq!(target("dbname=d password=''"), None);
+        assert_eq!(target("dbname=d"), None);
     }
 
     #[test]

@@ -197,6 +197,25 @@ impl ConninfoError {
     }
 }
 
+/// A connection string without the password that is written in it, and that password; `None` if there is none, or the
+/// text is not understood. The keywords are those of the text alone: what else would stand in for them still does.
+pub fn without_password(text: &str) -> Option<(String, Secret)> {
+    let mut given = parse::parse(text).ok()?.given;
+    let password = given.remove("password").filter(|password| !password.is_empty())?;
+    Some((keyword_text(&given), Secret::new(password)))
+}
+
+/// Keywords in libpq's key=value form.
+pub fn keyword_text(keywords: &BTreeMap<String, String>) -> String {
+    let pairs: Vec<String> = keywords.iter().map(|(key, value)| format!("{key}={}", quoted(value))).collect();
+    pairs.join(" ")
+}
+
+/// A value of libpq's key=value form.
+pub fn quoted(value: &str) -> String {
+    format!("'{}'", value.replace('\\', r"\\").replace('\'', r"\'"))
+}
+
 impl Conninfo {
     /// Resolves a URL, a key=value string, a bare database name, or `""` (environment only) as libpq would in this
     /// process: string first, then service file, environment, password file, defaults.

@@ -2,7 +2,7 @@
 
 use std::fs::OpenOptions;
 
-use wire::conninfo::Surroundings;
+use wire::conninfo::{Surroundings, quoted};
 use wire::session::Session;
 use wire::{ConnectError, Conninfo, Secret};
 
@@ -50,11 +50,6 @@ pub(super) fn resolve(target: &Target, purpose: &str, progname: &str) -> Result<
 /// The database of that name; an empty name asks for the one that environment and user stand for.
 fn named(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!("dbname={}", quoted(name)) }
-}
-
-/// A value of a connection string.
-fn quoted(value: &str) -> String {
-    format!("'{}'", value.replace('\\', r"\\").replace('\'', r"\'"))
 }
 
 /// Connects, and asks for the password if the server wants one that is not known. `purpose` is for the message.

@@ -83,9 +83,14 @@ pub(crate) fn failures_have_the_same_words(cluster: &Cluster) {
         check(&[("PGPASSFILE", &passwords.display().to_string())], "-n -t 1 -U asked -p 1");
     }
     check(&[("PGPASSFILE", &passwords.display().to_string())], "-n -t 1 -U asked");
+    cluster.write("one", "SELECT 1;\n");
+    // Options beside a text with a password say where the server is.
+    let by_options = format!("-n -t 1 -f one -U asked -h {} postgres:///postgres", cluster.dir.display());
+    for password in ["secret", "wrong"] {
+        check(&[("PGHOST", "/nowhere")], &format!("{by_options}?password={password}"));
+    }
     for input in ["secret\n", "wrong\n", ""] {
         let arguments = "-n -t 1 -f one -U asked";
-        cluster.write("one", "SELECT 1;\n");
         let said = [Who::Genuine, Who::Ours].map(|who| cluster.answer(input, who, arguments));
         assert_eq!((&said[1].code, &said[1].stderr), (&said[0].code, &said[0].stderr), "{input}");
     }

@@ -22,6 +22,11 @@ pub(super) fn parse(text: &str) -> Result<Parsed, ConninfoError> {
     refuse_near_urls(text)?;
     let bare_name = !url && !text.is_empty() && !text.contains('=');
     let (given, known) = call_libpq(if bare_name { "" } else { text })?;
+    // What stands before the last `@` is a part of the password, and would be shown as the name of a host.
+    if url && given.get("host").is_some_and(|host| host.contains('@')) {
+        let text = "user or password of the URL has an `@` in it; write that as `%40`";
+        return Err(ConninfoError::new(text));
+    }
     let mut parsed = Parsed { given, known, url };
     if bare_name {
         parsed.given.insert("dbname".to_owned(), text.to_owned());
@@ -179,6 +184,10 @@ mod tests {
         check("password=x bogus=1", "invalid connection option \"bogus\"");
         check("postgres://h/d?bogus=1", "invalid URI query parameter: \"bogus\"");
         check("password=my S3cretPw", "missing \"=\" after \"***\" in connection info string");
+        check(
+            "postgres://u:p@S3cret@h/d",
+            "user or password of the URL has an `@` in it; write that as `%40`",
+        );
         check("postgres://u:S3cret%zzPw@h/d", "invalid percent-encoded token: \"***\"");
         for text in ["postgres://u:S3cretPw@[::1/d", "postgres://u:S3cretPw@[::1]x/d", "password='S3cretPw"] {
             let said =
