@@ -174,8 +174,8 @@ impl<'s> Parser<'_, 's, '_> {
         }
         let (operand, depth) = self.expression(level::SIGN, outer + 1)?;
         let negated = match operand {
-            // 0 - n cannot overflow for the literal's range.
-            Expr::Constant(Value::Int(int)) => Expr::Constant(Value::Int(0i64.wrapping_sub(int))),
+            // The least integer has none, which is told when the expression is evaluated.
+            Expr::Constant(Value::Int(int)) if int != i64::MIN => Expr::Constant(Value::Int(-int)),
             other => Expr::Binary(BinaryOp::Sub, Box::new([Expr::Constant(Value::Int(0)), other])),
         };
         Ok((negated, depth + 1))
