@@ -67,6 +67,8 @@ pub(crate) struct Client {
     /// Script and statement that it is at.
     pub(crate) script: usize,
     pub(crate) statement: usize,
+    /// When it became free to take a slot of the schedule; 0 before its first.
+    pub(crate) idle_since: Nanos,
     /// When the transaction was due, and when its first statement was sent.
     pub(crate) due: Nanos,
     pub(crate) started: Nanos,
@@ -172,6 +174,7 @@ impl Client {
             state: State::Idle,
             script: 0,
             statement: 0,
+            idle_since: 0,
             due: 0,
             started: 0,
             statement_sent: 0,
@@ -364,6 +367,10 @@ impl Client {
                             *farewell = Some(Box::new(wire::parse_error(body)));
                         }
                         notices.take_in(body);
+                    }
+                    // The statement will be missing: that is the error of the pipeline.
+                    Reply::Error(body) if pipeline.is_parsing() => {
+                        *parse_error = Some(Box::new(wire::parse_error(body)));
                     }
                     Reply::Error(body) if error.is_none() => {
                         *error = Some(Box::new(wire::parse_error(body)));

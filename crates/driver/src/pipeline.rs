@@ -15,6 +15,8 @@ pub(crate) struct Pipeline {
     sent: Vec<Sent>,
     /// The first entry of `sent` that is not answered.
     next: usize,
+    /// The first statement that failed, and how many Syncs were answered just before it.
+    failure: Option<(usize, u32)>,
 }
 
 /// A message of a pipeline.
@@ -26,7 +28,10 @@ enum Sent {
         /// When its answer came; 0 while there is none.
         answered: Nanos,
     },
+    /// `\syncpipeline` or `\endpipeline`.
     Sync,
+    /// The Sync behind the Parses that come before the pipeline's own messages.
+    SyncOfParses,
 }
 
 impl Pipeline {
@@ -37,12 +42,15 @@ impl Pipeline {
         self.n_syncs = 0;
         self.sent.clear();
         self.next = 0;
+        self.failure = None;
     }
 
-    /// Forgets it.
+    /// Forgets it, but for what failed in it.
     pub(crate) fn stop(&mut self) {
+        let failure = self.failure;
         self.start();
         self.is_on = false;
+        self.failure = failure;
     }
 
     /// A statement was written.
@@ -56,6 +64,12 @@ impl Pipeline {
         self.n_syncs += 1;
     }
 
+    /// The Parses that the pipeline needs were written, with a Sync.
+    pub(crate) fn push_sync_of_parses(&mut self) {
+        self.sent.push(Sent::SyncOfParses);
+        self.n_syncs += 1;
+    }
+
     /// A statement was answered.
     pub(crate) fn acknowledged(&mut self, now: Nanos) {
         if let Some(Sent::Statement { answered, .. }) = self.sent.get_mut(self.next) {
@@ -66,6 +80,26 @@ impl Pipeline {
 
     /// A statement failed: the server skips everything up to the next Sync.
     pub(crate) fn failed(&mut self) {
+        if let (None, Some(Sent::Statement { index, .. })) = (self.failure, self.sent.get(self.next)) {
+            let before = self.sent[..self.next].iter().rev();
+            let n_syncs = before.take_while(|sent| matches!(sent, Sent::Sync)).count() as u32;
+            self.failure = Some((*index, n_syncs));
+        }
+        self.skip();
+    }
+
+    /// Whether the next answer is that to a Parse in front of the pipeline.
+    pub(crate) fn is_parsing(&self) -> bool {
+        matches!(self.sent.get(self.next), Some(Sent::SyncOfParses))
+    }
+
+    /// The first statement that failed, with its place among the results that libpq gives in one go: those of Syncs
+    /// are followed by no end, so that they are counted with the statement that follows.
+    pub(crate) fn failure(&self) -> Option<(usize, u32)> {
+        self.failure
+    }
+
+    fn skip(&mut self) {
         while matches!(self.sent.get(self.next), Some(Sent::Statement { .. })) {
             self.next += 1;
         }
@@ -73,7 +107,7 @@ impl Pipeline {
 
     /// A Sync was answered; tells whether that was the end of the pipeline.
     pub(crate) fn synced(&mut self) -> bool {
-        self.failed();
+        self.skip();
         self.next += 1;
         self.n_syncs = self.n_syncs.saturating_sub(1);
         let is_over = self.is_ending && self.n_syncs == 0;
@@ -87,7 +121,7 @@ impl Pipeline {
     pub(crate) fn open(&self) -> impl Iterator<Item = usize> {
         self.sent.iter().skip(self.next).filter_map(|sent| match sent {
             Sent::Statement { index, .. } => Some(*index),
-            Sent::Sync => None,
+            Sent::Sync | Sent::SyncOfParses => None,
         })
     }
 
@@ -120,9 +154,27 @@ mod tests {
         pipeline.acknowledged(15);
         assert_eq!(pipeline.open().collect::<Vec<_>>(), [1, 2, 3]);
         pipeline.failed();
+        assert_eq!(pipeline.failure(), Some((1, 0)));
         assert!(!pipeline.synced());
         pipeline.acknowledged(20);
         assert!(pipeline.synced() && !pipeline.is_on);
         assert_eq!(pipeline.answered().collect::<Vec<_>>(), [(0, 5), (3, 10)]);
+    }
+
+    #[test]
+    fn syncs_before_a_failure_are_counted() {
+        let mut pipeline = Pipeline::default();
+        pipeline.start();
+        pipeline.push(7, 10);
+        pipeline.push_sync();
+        pipeline.push_sync();
+        pipeline.push(8, 10);
+        pipeline.push_sync();
+        pipeline.is_ending = true;
+        pipeline.acknowledged(15);
+        assert!(!pipeline.synced() && !pipeline.synced() && pipeline.failure().is_none());
+        pipeline.failed();
+        assert_eq!(pipeline.failure(), Some((8, 2)));
+        assert!(pipeline.synced());
     }
 }

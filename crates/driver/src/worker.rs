@@ -356,13 +356,14 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The next slot that is due for a client, if it is not later than the latency limit. Slots that are later are
-    /// skipped, and count as transactions of the client.
+    /// The next slot that is due for a client, if it was not later than the latency limit already when the client
+    /// became free for it. Slots that were are skipped, and count as transactions of the client. A slot that found its
+    /// client waiting runs, however late this thread woke up: no latency limit may hide that.
     fn take_slot(&mut self, client: usize, now: Nanos) -> Option<Nanos> {
         loop {
             let due = self.setup.schedule.as_mut()?.take(now)?;
             let limit_ns = self.setup.load.latency_limit_ns.unwrap_or(u64::MAX);
-            if now - due <= limit_ns {
+            if self.setup.clients[client].idle_since.saturating_sub(due) <= limit_ns {
                 return Some(due);
             }
             let script = self.next_script(client, now);

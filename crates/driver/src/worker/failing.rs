@@ -40,8 +40,9 @@ impl Worker<'_> {
         }
         let client = &self.setup.clients[index];
         let place = self.place(index);
-        // A pipeline's errors are found at its end, and none of its results counts.
-        let query = if self.is_at_sql(index) { client.n_results } else { 0 };
+        // A pipeline's errors are found at its end.
+        let in_pipeline = client.pipeline.failure().map_or(0, |(_, n_before)| n_before);
+        let query = if self.is_at_sql(index) { client.n_results } else { in_pipeline };
         if !goes_on {
             let message = error.libpq_text(self.query_text(index).as_deref());
             let text = words::aborted_by_server(place, query, &message);
@@ -336,19 +337,26 @@ impl Worker<'_> {
         program.commands[client.machine.current()].command.name() == "SQL"
     }
 
-    /// The text of the statement that a client had parsed by itself; of a pipeline's statements it is not known which.
+    /// The text of the statement that could not be parsed: of a pipeline, the first that then was not there.
     fn parsed_text(&self, index: usize) -> Option<String> {
         let client = &self.setup.clients[index];
         let program = &self.setup.scripts.bundle.programs[client.script];
-        self.is_at_sql(index).then(|| program.statements[client.statement].text.clone())
+        Some(program.statements[self.failed_statement(index)?].text.clone())
+    }
+
+    /// The statement at which a client is, or the first of its pipeline that failed.
+    fn failed_statement(&self, index: usize) -> Option<usize> {
+        let client = &self.setup.clients[index];
+        match self.is_at_sql(index) {
+            true => Some(client.statement),
+            false => client.pipeline.failure().map(|(statement, _)| statement),
+        }
     }
 
     /// The text that positions in errors refer to, as far as libpq knows it.
     pub(super) fn query_text(&self, index: usize) -> Option<String> {
         let client = &self.setup.clients[index];
-        if !self.is_at_sql(index) {
-            return None;
-        }
+        let statement = self.failed_statement(index)?;
         match self.setup.scripts.protocol {
             // The whole Query message: type, length, text, zero.
             Protocol::Simple => {
@@ -358,7 +366,7 @@ impl Worker<'_> {
             }
             Protocol::Extended => {
                 let program = &self.setup.scripts.bundle.programs[client.script];
-                Some(program.statements[client.statement].text.clone())
+                Some(program.statements[statement].text.clone())
             }
             Protocol::Prepared => None,
         }

@@ -127,7 +127,7 @@ impl Worker<'_> {
                 self.go_on(index, now);
             }
             None if is_closed_loop => self.begin(index, now, now),
-            None => self.idle.push_back(index),
+            None => self.await_slot(index, now),
         }
     }
 

@@ -34,7 +34,7 @@ impl Worker<'_> {
         let (script, command) = (client.script, client.machine.current());
         if self.setup.scripts.parse_pipeline(script, command, client) {
             message::sync(client.outgoing());
-            client.pipeline.push_sync();
+            client.pipeline.push_sync_of_parses();
         }
         Ok(())
     }

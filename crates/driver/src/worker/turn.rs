@@ -122,8 +122,14 @@ impl Worker<'_> {
         if self.setup.schedule.is_none() && now < self.end {
             return self.prepare(index, now, now);
         }
-        self.idle.push_back(index);
+        self.await_slot(index, now);
         false
+    }
+
+    /// The client is free for the next slot of the schedule.
+    pub(super) fn await_slot(&mut self, index: usize, now: Nanos) {
+        self.setup.clients[index].idle_since = now;
+        self.idle.push_back(index);
     }
 
     /// Takes steps until the client has to wait or its transaction has ended.

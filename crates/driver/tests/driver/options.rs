@@ -170,6 +170,21 @@ fn slots_later_than_the_limit_are_skipped() {
 }
 
 #[test]
+fn a_slot_that_found_its_client_waiting_is_not_skipped() {
+    let cluster = Cluster::shared();
+    // A client for each slot: one waits for it however long the machine stands still.
+    let mut spec = load(&cluster.conninfo(), &["SELECT 1;"], 40);
+    spec.transactions_per_client = None;
+    // No thread wakes up within a nanosecond.
+    (spec.pace, spec.latency_limit_ns) = ("constant 40/s".parse().unwrap(), Some(1));
+    spec.window = Window { ramp_up_s: 0, measure_s: 1, grace_s: 5 };
+    let done = drive(spec).done;
+    let counts = done.counts;
+    assert_eq!((counts.due, counts.skipped), (40, done.backlog), "{counts:?}");
+    assert!(done.backlog < 20 && counts.late == counts.committed, "{done:?}");
+}
+
+#[test]
 fn each_transaction_may_have_its_own_connection() {
     let cluster = Cluster::shared();
     for (protocol, pace) in [(Protocol::Simple, "closed"), (Protocol::Prepared, "300/s")] {
