@@ -1,16 +1,19 @@
 //! Ctrl-C, SIGTERM and SIGHUP: the first asks to stop in order, the second, of whatever kind, ends at once.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, raise, sigaction};
 
 static STOP: AtomicBool = AtomicBool::new(false);
+/// Number of the last signal; 0 before the first.
+static LAST: AtomicI32 = AtomicI32::new(0);
 /// A signal has come; a notice that the machine will be taken away is none.
 static SIGNALLED: AtomicBool = AtomicBool::new(false);
 
 /// Only atomics, sigaction and raise: all are safe in a handler (signal-safety(7)).
 extern "C" fn on_signal(number: i32) {
+    LAST.store(number, Ordering::Relaxed);
     STOP.store(true, Ordering::Relaxed);
     if SIGNALLED.swap(true, Ordering::Relaxed)
         && let Ok(signal) = Signal::try_from(number)
@@ -26,6 +29,12 @@ extern "C" fn on_signal(number: i32) {
 /// Raises the flag as the first signal does; a signal that follows is the first one.
 pub(crate) fn ask_to_stop() {
     STOP.store(true, Ordering::Relaxed);
+}
+
+/// The exit code of a program that the last signal ended, as shells know it: 130 for Ctrl-C, which is the default.
+pub(crate) fn exit_code() -> u8 {
+    let number = u8::try_from(LAST.load(Ordering::Relaxed)).unwrap_or_default();
+    128 + if number == 0 { Signal::SIGINT as u8 } else { number }
 }
 
 /// How long a run may take to end in order once it was asked to: who takes a machine away gives it half a minute.

@@ -24,8 +24,6 @@ use crate::signals;
 const FOREVER_S: u32 = u32::MAX / 4;
 /// A rate above which a pace is not told from an endless one.
 const RATE_MAX_PER_S: f64 = 1e8;
-/// Code of a program that Ctrl-C ended, as shells know it.
-const EXIT_INTERRUPTED: u8 = 130;
 /// Code of a load of which a client ended early.
 const EXIT_ABORTED: u8 = 2;
 
@@ -219,7 +217,7 @@ fn exit_code(done: &Done, log: &mut Log) -> u8 {
         return 0;
     }
     log.error("Run was aborted; the above results are incomplete.");
-    if is_stopped { EXIT_INTERRUPTED } else { EXIT_ABORTED }
+    if is_stopped { signals::exit_code() } else { EXIT_ABORTED }
 }
 
 /// The thread that a client belongs to: clients are dealt in order, the larger shares first.

@@ -93,7 +93,7 @@ Options that pgbench does not have:
       --stall-warning=SEC     warn when no transaction ends for SEC seconds
       --streams=NUM           sessions that fill and key partitions side by side (with -i; default: 1)
 
-Ctrl-C ends the load, prints the results so far and exits with code 130.
+Ctrl-C ends the load, prints the results so far and exits with code 130, SIGTERM with 143.
 
 Report bugs to <https://www.postgresql.org/> of pgbench only; what is wrong here is pgdyno's.
 ",

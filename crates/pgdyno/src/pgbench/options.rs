@@ -261,13 +261,12 @@ pub(super) fn specs(compat: Compat) -> Vec<Spec<Opt>> {
         spec(None, "verbose-errors", FLAG, Opt::VerboseErrors),
     ];
     if compat.has_dbname_option() {
-        specs.push(spec(Some('d'), "dbname", VALUE, Opt::Dbname));
+        // Behind `--connect`, where the lists of these releases have it.
+        specs.insert(before_define(&specs), spec(Some('d'), "dbname", VALUE, Opt::Dbname));
         specs.push(spec(None, "debug", FLAG, Opt::Debug));
         specs.push(spec(None, "exit-on-abort", FLAG, Opt::ExitOnAbort));
     } else {
-        // Behind `--connect`, where this release's list has it.
-        let at = specs.iter().take_while(|spec| spec.long != "define").count();
-        specs.insert(at, spec(Some('d'), "debug", FLAG, Opt::Debug));
+        specs.insert(before_define(&specs), spec(Some('d'), "debug", FLAG, Opt::Debug));
     }
     let added = |long, takes_value, id| Spec { short: None, long, takes_value, is_added: true, id };
     specs.extend([
@@ -285,4 +284,8 @@ pub(super) fn specs(compat: Compat) -> Vec<Spec<Opt>> {
         added("streams", VALUE, Opt::Streams),
     ]);
     specs
+}
+
+fn before_define(specs: &[Spec<Opt>]) -> usize {
+    specs.iter().take_while(|spec| spec.long != "define").count()
 }
