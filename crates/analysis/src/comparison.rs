@@ -4,7 +4,7 @@
 //! A and B is in `differences`, and what casts doubt on the comparison is a finding like any other.
 
 mod beside;
-mod differences;
+pub(crate) mod differences;
 mod duet;
 mod sample;
 mod wording;

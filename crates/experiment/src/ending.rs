@@ -11,7 +11,8 @@ pub(crate) fn of(done: &Done, case: &Case) -> (RunState, String) {
     let asked = case.workload.transactions.map(|n| n * u64::from(case.workload.n_clients));
     match done.ending {
         Ending::ConnectionsLost => {
-            (RunState::Partial, format!("every client lost its connection{}", cause(done)))
+            let how = if done.may_have_lost_connections() { "lost its connection" } else { "was aborted" };
+            (RunState::Partial, format!("every client {how}{}", cause(done)))
         }
         Ending::Stopped => (RunState::Partial, STOPPED.to_string()),
         Ending::Completed if done.unanswered > 0 => (RunState::Partial, no_reply(done)),
@@ -97,6 +98,10 @@ mod tests {
         check(
             &lost(&[("lost", 0, "closed")]),
             (RunState::Partial, "every client lost its connection: closed"),
+        );
+        check(
+            &lost(&[("script", 3, "client 0 aborted: end of script")]),
+            (RunState::Partial, "every client was aborted: client 0 aborted: end of script"),
         );
         check(
             &|done| {

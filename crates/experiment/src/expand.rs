@@ -178,6 +178,7 @@ fn case(
             source,
             settings,
             wal_directory: values.get("server.wal_directory").map(PathBuf::from),
+            data_checksums: values.get("server.data_checksums").map(|value| *value == "true"),
             target: target.map(TargetSection::spec),
         },
         // A load that ends by its number of transactions is measured from the first of them.

@@ -120,6 +120,7 @@ impl Site<'_> {
 pub struct StageKey {
     source: ServerSource,
     wal_directory: Option<PathBuf>,
+    data_checksums: Option<bool>,
     directory: Option<PathBuf>,
     data: BTreeMap<String, String>,
 }
@@ -130,6 +131,7 @@ impl StageKey {
         StageKey {
             source: case.server.source.clone(),
             wal_directory: case.server.wal_directory.clone(),
+            data_checksums: case.server.data_checksums,
             directory: directory(case).map(Path::to_path_buf),
             data: data_key(&case.workload),
         }
@@ -325,6 +327,9 @@ fn cluster_key(binaries: &Binaries, case: &Case) -> Result<ClusterKey> {
     let mut parts = data_key(&case.workload);
     if let Some(wal) = &case.server.wal_directory {
         parts.insert("wal_directory".to_string(), wal.display().to_string());
+    }
+    if let Some(checksums) = case.server.data_checksums {
+        parts.insert("data_checksums".to_string(), checksums.to_string());
     }
     if let Some(directory) = directory(case) {
         parts.insert("directory".to_string(), directory.display().to_string());

@@ -70,9 +70,25 @@ pub struct ServerSpec {
     /// Directory for the WAL on a device of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal_directory: Option<PathBuf>,
+    /// Whether pages carry checksums; `None` is the server's own default (on since 18).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_checksums: Option<bool>,
     /// The target that it is, of an experiment that names some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<TargetSpec>,
+}
+
+impl ServerSpec {
+    /// A server as it comes.
+    pub fn of(source: ServerSource) -> ServerSpec {
+        ServerSpec {
+            source,
+            settings: BTreeMap::new(),
+            wal_directory: None,
+            data_checksums: None,
+            target: None,
+        }
+    }
 }
 
 /// Where a server comes from.

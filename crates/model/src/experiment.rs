@@ -104,6 +104,9 @@ pub struct ServerSection {
     /// Directory for the WAL on a device of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wal_directory: Option<Levels<PathBuf>>,
+    /// Whether pages carry checksums; by default as the server's initdb has it (on since 18).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_checksums: Option<Levels<bool>>,
     /// Settings (GUCs) by name; `25%` of memory where a setting is a size.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, Levels<SettingValue>>,

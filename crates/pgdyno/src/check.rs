@@ -75,12 +75,7 @@ pub(crate) fn embedded_case(
     Ok(Case {
         id: 1,
         levels: Default::default(),
-        server: ServerSpec {
-            source: embedded_source(args)?.unwrap_or(default),
-            settings: Default::default(),
-            wal_directory: None,
-            target: None,
-        },
+        server: ServerSpec::of(embedded_source(args)?.unwrap_or(default)),
         workload: WorkloadSpec { layout, load_streams, ..WorkloadSpec::of(kind, scale) },
         window: Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 },
         prepare: Default::default(),

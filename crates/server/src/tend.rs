@@ -28,6 +28,29 @@ pub fn analyze(session: &mut Session, tables: &[&str]) -> Result<Detail> {
     each_table(session, "ANALYZE", tables)
 }
 
+/// `VACUUM` and `ANALYZE` of the catalogs of the session's database. A cluster that has just been made has never seen
+/// them: autovacuum would come to it in each run that begins from its snapshot.
+///
+/// # Errors
+/// When the server reports one.
+pub fn tend_catalogs(session: &mut Session) -> Result<()> {
+    session.execute("SET synchronous_commit = off")?;
+    let names = session.query(
+        "select n.nspname || '.' || c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace \
+         where c.relkind = 'r' and n.nspname in ('pg_catalog', 'information_schema')",
+    )?;
+    let names: Vec<&str> = (0..names.len()).filter_map(|row| names.get(row, "name")).collect();
+    each_table(session, "VACUUM ANALYZE", &names).map(drop)
+}
+
+/// What [`tend_catalogs`] wrote itself, which a session tells the statistics when it ends: for another session.
+///
+/// # Errors
+/// When the server reports one.
+pub fn tend_statistics(session: &mut Session) -> Result<()> {
+    vacuum(session, &["pg_catalog.pg_statistic"]).map(drop)
+}
+
 /// `CHECKPOINT`, so that none is due soon; left out where the user may not.
 pub fn checkpoint(session: &mut Session) -> Result<Detail> {
     let version_num = version_num(session)?;

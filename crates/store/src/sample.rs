@@ -20,12 +20,7 @@ pub(crate) fn case() -> Case {
     Case {
         id: 1,
         levels: BTreeMap::from([("workload.clients".to_string(), "8".to_string())]),
-        server: ServerSpec {
-            source: ServerSource::Version("15".parse().unwrap()),
-            settings: BTreeMap::new(),
-            wal_directory: None,
-            target: None,
-        },
+        server: ServerSpec::of(ServerSource::Version("15".parse().unwrap())),
         workload: WorkloadSpec { n_clients: 8, ..WorkloadSpec::of(WorkloadKind::Tpcb, 1) },
         window: Window { ramp_up_s: 1, measure_s: 2, grace_s: 1 },
         prepare: Prepare::default(),

@@ -62,6 +62,9 @@ const UNCOMPARED_SETTINGS: &[&str] = &[
 /// Settings without which a commit is another promise.
 const DURABILITY: &[&str] = &["fsync", "full_page_writes", "synchronous_commit", "wal_sync_method"];
 
+/// The setting that tells what initdb was asked for; compared by itself.
+const DATA_CHECKSUMS: &str = "data_checksums";
+
 /// Facts of a host that are never the same twice, or no property of it.
 const UNCOMPARED_FACTS: &[&str] = &["boot_id", "load_average", "container", "kernel_options"];
 
@@ -96,6 +99,30 @@ const IMPLIED_BY_OS: &[Implied] = &[
     implied("cpu_governor", &["cpu_governor"], &[]),
 ];
 
+/// Settings whose defaults the server computes from others: (what is computed, what from). Sources: the functions
+/// `XLOGChooseNumBuffers`, `SimpleLruAutotuneBuffers` and `AioChooseMaxConcurrency` of PostgreSQL 18.
+const FOLLOWS: &[(&str, &[&str])] = &[
+    ("wal_buffers", &["shared_buffers"]),
+    ("commit_timestamp_buffers", &["shared_buffers"]),
+    ("subtransaction_buffers", &["shared_buffers"]),
+    ("transaction_buffers", &["shared_buffers"]),
+    (
+        "io_max_concurrency",
+        &[
+            "shared_buffers",
+            "max_connections",
+            "autovacuum_worker_slots",
+            "max_worker_processes",
+            "max_wal_senders",
+        ],
+    ),
+];
+
+/// Settings that follow from the one named `name`.
+fn following(name: &str) -> impl Iterator<Item = &'static str> {
+    FOLLOWS.iter().filter(move |(_, causes)| causes.contains(&name)).map(|(what, _)| *what)
+}
+
 /// Settings that `run.wal` decides. They follow the rate of WAL, and so differ also between runs of one policy.
 const DECIDED_BY_WAL_POLICY: &[&str] =
     &["checkpoint_segments", "checkpoint_timeout", "max_wal_size", "min_wal_size"];
@@ -112,6 +139,13 @@ pub(super) fn between(a: Side, b: Side) -> (Vec<Difference>, Vec<Difference>) {
         list.records(&a.record, &b.record);
     }
     (list.declared, list.undeclared)
+}
+
+/// What two cases ask for differently.
+pub(crate) fn asked(a: &Case, b: &Case) -> Vec<Difference> {
+    let mut list = List::default();
+    list.cases(a, b, true);
+    list.declared
 }
 
 #[derive(Default)]
@@ -149,12 +183,18 @@ impl List {
         self.note(true, Severity::Note, "server", &of_a, &of_b);
         let wal = |case: &Case| wording::wal_directory(case.server.wal_directory.as_deref());
         self.note(true, Severity::Note, "WAL directory", &wal(a), &wal(b));
+        let checksums = |case: &Case| wording::data_checksums(case.server.data_checksums);
+        if a.server.data_checksums != b.server.data_checksums {
+            self.set.insert(DATA_CHECKSUMS.to_string());
+        }
+        self.note(true, Severity::Note, "data checksums", &checksums(a), &checksums(b));
         let names: BTreeSet<&String> = a.server.settings.keys().chain(b.server.settings.keys()).collect();
         for name in names {
             let value =
                 |case: &Case| case.server.settings.get(name).cloned().unwrap_or("not set".to_string());
             if value(a) != value(b) {
                 self.set.insert(name.clone());
+                self.set.extend(following(name).map(str::to_string));
             }
             self.note(true, Severity::Note, &format!("setting {name}"), &value(a), &value(b));
         }
@@ -230,10 +270,11 @@ impl List {
         let other = self.is_other_server;
         self.note(other, Severity::Doubt, "release", &a.release(), &b.release());
         let unless_other = |severity| if other { Severity::Doubt } else { severity };
-        let checksums = unless_other(Severity::Void);
         let switches = |of: fn(&ServerRecord) -> bool| [a, b].map(|server| wording::switch(of(server)));
         let [of_a, of_b] = switches(|server| server.data_checksums);
-        self.note(false, checksums, "data checksums", &of_a, &of_b);
+        if !self.set.contains(DATA_CHECKSUMS) {
+            self.note(false, unless_other(Severity::Void), "data checksums", &of_a, &of_b);
+        }
         let [of_a, of_b] = switches(|server| server.in_recovery);
         self.note(false, Severity::Void, "standby", &of_a, &of_b);
         let assertions =
@@ -263,7 +304,7 @@ impl List {
         for (name, setting) in &a.settings {
             let Some(other) = b.settings.get(name) else { continue };
             let is_uncompared = UNCOMPARED_SETTINGS.contains(&name.as_str()) || name.starts_with("log_");
-            if is_uncompared || self.set.contains(name) || name == "data_checksums" {
+            if is_uncompared || self.set.contains(name) || name == DATA_CHECKSUMS {
                 continue;
             }
             let is_default = self.is_other_server && setting.source == "default" && other.source == "default";

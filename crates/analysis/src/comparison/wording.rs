@@ -33,6 +33,11 @@ pub(super) fn wal_directory(directory: Option<&Path>) -> String {
     directory.map_or("with the data".to_string(), |path| path.display().to_string())
 }
 
+/// What initdb is asked for.
+pub(super) fn data_checksums(asked: Option<bool>) -> String {
+    asked.map_or("the server's default".to_string(), switch)
+}
+
 /// The scripts with their weights.
 pub(super) fn scripts(workload: &WorkloadSpec) -> String {
     let scripts = workload

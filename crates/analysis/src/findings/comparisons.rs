@@ -14,7 +14,8 @@ pub(super) const UNDECLARED_DIFFERENCE: Rule = Rule {
     severity: "Void when the load, the scale of the data, durability, checksums, assertions or the machine differ; Doubt \
                for other settings, builds, kernels and devices; Note for defaults of different versions",
     source: "Raasveldt et al. 2018, fair benchmarking: only what is asked for may differ; what voids is our convention",
-    advice: "Make A and B the same but for what is asked, or vary it as a factor; --force shows the comparison all the same.",
+    advice: "Make A and B the same but for what is asked, or vary it as a factor, such as server.settings.NAME or server.data_checksums; \
+             --force shows the comparison all the same.",
 };
 
 /// One finding for each weight.

@@ -40,12 +40,7 @@ pub(crate) fn case(id: u32) -> Case {
     Case {
         id,
         levels: BTreeMap::from([("workload.clients".to_string(), N_CLIENTS.to_string())]),
-        server: ServerSpec {
-            source: ServerSource::Version("18".parse().unwrap()),
-            settings: BTreeMap::new(),
-            wal_directory: None,
-            target: None,
-        },
+        server: ServerSpec::of(ServerSource::Version("18".parse().unwrap())),
         workload: WorkloadSpec { n_clients: N_CLIENTS, ..WorkloadSpec::of(WorkloadKind::Tpcb, 100) },
         window: WINDOW,
         prepare: Prepare::default(),

@@ -35,11 +35,14 @@ impl Grid {
             grid.add("target", &names);
         }
         grid.add_server(experiment, runs_servers)?;
-        let is_set = !(server.settings.is_empty() && server.wal_directory.is_none());
+        let is_set =
+            !server.settings.is_empty() || server.wal_directory.is_some() || server.data_checksums.is_some();
         if (site.url_keywords.is_some() || !runs_servers) && is_set {
-            return Err("server.settings and server.wal_directory need a server that pgdyno runs itself; \
-                        a server given by URL keeps its own"
-                .to_string());
+            return Err(
+                "server.settings, server.wal_directory and server.data_checksums need a server that \
+                        pgdyno runs itself; a server given by URL keeps its own"
+                    .to_string(),
+            );
         }
         for (name, levels) in &server.settings {
             grid.add(&format!("server.settings.{name}"), levels.all());
@@ -47,6 +50,9 @@ impl Grid {
         if let Some(levels) = &server.wal_directory {
             let dirs: Vec<String> = levels.all().iter().map(|dir| dir.display().to_string()).collect();
             grid.add("server.wal_directory", &dirs);
+        }
+        if let Some(levels) = &server.data_checksums {
+            grid.add("server.data_checksums", levels.all());
         }
         let workload = &experiment.workload;
         grid.add("workload.kind", workload.kind.all());

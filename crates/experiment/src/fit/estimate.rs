@@ -41,8 +41,11 @@ pub(super) fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
         case.load_s(&experiment.run, limits) + around_s / limits.speed.whole()
     };
     let runs_s: f64 = cases.iter().map(run_s).sum();
-    let loaded: f64 =
-        distinct(&STAGE).iter().filter_map(|stage| stage.last()).map(|scale| bytes(scale)).sum();
+    let loaded: f64 = distinct(&[&SERVER[..], &DATA].concat())
+        .iter()
+        .filter_map(|stage| stage.last())
+        .map(|scale| bytes(scale))
+        .sum();
     let n_servers = distinct(&SERVER).len() as f64;
     let is_missing = |server: &&Vec<String>| {
         // A release of a series that is there need not be the one that is asked for; most are.
@@ -67,23 +70,21 @@ pub(super) fn n_servers(experiment: &Experiment) -> usize {
     let server = &experiment.server;
     let versions = server.version.as_ref().map_or(1, |levels| levels.all().len());
     let dirs = server.bin_dir.as_ref().map_or(1, |levels| levels.all().len());
-    versions * dirs * experiment.target.len().max(1)
+    let checksums = server.data_checksums.as_ref().map_or(1, |levels| levels.all().len());
+    versions * dirs * checksums * experiment.target.len().max(1)
 }
 
 /// What tells servers with data of their own apart.
-const SERVER: [&str; 5] =
-    ["target", "server.version", "server.bin_dir", "server.revision", "server.wal_directory"];
-/// What tells loaded data apart; the scale is last.
-const STAGE: [&str; 8] = [
+const SERVER: [&str; 6] = [
     "target",
     "server.version",
     "server.bin_dir",
     "server.revision",
     "server.wal_directory",
-    "workload.kind",
-    "workload.partitions",
-    "workload.scale",
+    "server.data_checksums",
 ];
+/// What tells data that is loaded on one of them apart; the scale is last.
+const DATA: [&str; 3] = ["workload.kind", "workload.partitions", "workload.scale"];
 
 /// The level of each key of one combination.
 struct Sketch(BTreeMap<String, String>);

@@ -36,10 +36,8 @@ fn cases_with_each_value(experiment: &Experiment) -> Vec<Case> {
                 id: 1,
                 levels: Default::default(),
                 server: ServerSpec {
-                    source: ServerSource::BinDir(PathBuf::new()),
-                    settings: Default::default(),
                     wal_directory: dir.clone(),
-                    target: None,
+                    ..ServerSpec::of(ServerSource::BinDir(PathBuf::new()))
                 },
                 workload: WorkloadSpec::of(WorkloadKind::Tpcb, 1),
                 window: Window { ramp_up_s: 0, measure_s: 0, grace_s: 0 },

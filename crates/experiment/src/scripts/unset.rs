@@ -64,7 +64,7 @@ fn message(program: &Program, statement: &Statement, source: &str, name: &str, s
     let known: Vec<&str> = set.names.iter().copied().collect();
     format!(
         "script `{0}`: {0}:{line}:{column}: nothing sets the variable `{name}`, so that NULL would be sent; set are {1} \
-         (where NULL is meant, write it)",
+         (where NULL is meant, write it; `-M simple` leaves the text as it is)",
         program.name,
         known.join(", ")
     )

@@ -51,8 +51,10 @@ impl Embedded {
         // One that cannot be swept is not in the way of this one.
         workspace.sweep().ok();
         let claim = workspace.claim(&key)?;
-        let options =
-            InitOptions { wal_directory: case.server.wal_directory.clone(), ..InitOptions::default() };
+        let options = InitOptions {
+            wal_directory: case.server.wal_directory.clone(),
+            checksums: case.server.data_checksums,
+        };
         // Data, its snapshot, and WAL while loading.
         let needed_bytes = 3 * data_bytes(&case.workload) + (2 << 30);
         let mut cluster = claim.cluster(&binaries, &options, needed_bytes)?;
@@ -89,6 +91,13 @@ impl Embedded {
                 let scale = case.workload.scale;
                 let done = own_data::run_files(&mut session, files, scale, site.stop, watch)?;
                 watch(Progress::Step(done));
+            }
+        }
+        let databases = session.query("select datname from pg_database where datallowconn")?;
+        for step in [server::tend::tend_catalogs, server::tend::tend_statistics] {
+            for name in (0..databases.len()).filter_map(|row| databases.get(row, "datname")) {
+                let conninfo = Conninfo { dbname: name.to_string(), ..conninfo.clone() };
+                step(&mut session::open(&conninfo, site.stop)?)?;
             }
         }
         session.execute("checkpoint")?;

@@ -128,11 +128,14 @@ fn old_versions_and_own_binaries_run_as_well() {
         let run = place.first_run(name);
         expect_sound(&run);
         assert_eq!(history_growth(&run), run.record.done.as_ref().unwrap().counts.committed);
-        let version_num = run.record.server.unwrap().version_num;
-        assert!(version_nums.contains(&version_num), "{version_num}");
+        let server = run.record.server.unwrap();
+        assert!(version_nums.contains(&server.version_num), "{}", server.version_num);
+        server.data_checksums
     };
-    check(&["--version", "9.6"], "out96", 90_600..90_700);
-    check(&["--version", "12", "-M", "simple"], "out12", 120_000..130_000);
+    let has_checksums = check(&["--version", "9.6"], "out96", 90_600..90_700);
+    assert!(!has_checksums, "the default before 18");
+    let asked = ["--version", "12", "-M", "simple", "--set", "server.data_checksums=true"];
+    assert!(check(&asked, "out12", 120_000..130_000));
     check(&["--bin-dir", debian.to_str().unwrap(), "-M", "extended"], "own", 130_000..200_000);
     place.run(&["check", "--version", "9.6"]).expect(0);
     place.run(&["check", "--bin-dir", debian.to_str().unwrap()]).expect(0);

@@ -101,10 +101,8 @@ fn cases(shape: &Shape) -> Vec<Case> {
                 id: cases.len() as u32 + 1,
                 levels,
                 server: ServerSpec {
-                    source: ServerSource::Version("18".parse().expect("18 is a version")),
                     settings: BTreeMap::from([("shared_buffers".to_string(), "4GB".to_string())]),
-                    wal_directory: None,
-                    target: None,
+                    ..ServerSpec::of(ServerSource::Version("18".parse().expect("18 is a version")))
                 },
                 workload: WorkloadSpec { n_clients: *n_clients, ..WorkloadSpec::of(WorkloadKind::Tpcb, 100) },
                 window: Window { ramp_up_s: shape.window.0, measure_s: shape.window.1, grace_s: 10 },

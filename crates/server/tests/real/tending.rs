@@ -6,7 +6,7 @@ use std::time::Duration;
 use model::server::ServerRecord;
 use server::prewarm::prewarm;
 use server::target::{pools_transactions, rewrites_statement_names};
-use server::tend::{analyze, checkpoint, settle, vacuum};
+use server::tend::{analyze, checkpoint, settle, tend_catalogs, tend_statistics, vacuum};
 use server::{Binaries, LocalFacts, Server, StopMode, Target, record};
 
 use crate::support::{ask, cluster, fetched, installed, place, session, settings};
@@ -30,6 +30,28 @@ fn check_record(record: &ServerRecord, binaries: &Binaries) {
     assert_eq!(lacking, expected);
 }
 
+/// Tables of which autovacuum would find that they need it, by the formulas of the manual's chapter on routine vacuuming.
+const DUE: &str = "select count(*) from pg_stat_sys_tables s join pg_class c on c.oid = s.relid
+    where n_dead_tup > 50 + 0.2 * greatest(reltuples, 0)
+    or n_mod_since_analyze > 50 + 0.1 * greatest(reltuples, 0) and c.relname <> 'pg_statistic'";
+
+/// Catalogs of a cluster that was just made are due; afterwards none is.
+fn catalogs_are_tended(server: &Server) {
+    let count = || ask(&mut session(&server.conninfo()), DUE).parse::<u32>().unwrap();
+    tend_catalogs(&mut session(&server.conninfo())).unwrap();
+    tend_statistics(&mut session(&server.conninfo())).unwrap();
+    // Statistics come in the background.
+    let is_done = || {
+        (0..50).any(|_| {
+            count() == 0 || {
+                std::thread::sleep(Duration::from_millis(100));
+                false
+            }
+        })
+    };
+    assert!(is_done(), "{} catalogs are due", count());
+}
+
 fn works_on(binaries: &Binaries) {
     let place = place();
     let cluster = cluster(binaries, &place);
@@ -40,6 +62,7 @@ fn works_on(binaries: &Binaries) {
     check_record(&record, binaries);
     assert_eq!(record.system_identifier, Some(cluster.control_file().unwrap().system_identifier.to_string()));
 
+    catalogs_are_tended(&server);
     let vacuumed = vacuum(&mut admin, &["T"]).unwrap();
     assert!(vacuumed.contains_key("T_s") && !vacuumed.contains_key("T_warning"), "{vacuumed:?}");
     analyze(&mut admin, &["public.T"]).unwrap();
