@@ -15,7 +15,7 @@ use crate::summary::{Disturbance, RunSummary};
 
 /// Whether a run was disturbed, as `model::repeat` scores it, with the evidence in words.
 pub fn judge(data: &RunData) -> (f64, Option<String>) {
-    let run = run::explain(data).summary;
+    let run = run::explain(data, None).summary;
     (score(&run), run.disturbance.map(|disturbance| disturbance.evidence))
 }
 

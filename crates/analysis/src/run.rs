@@ -1,7 +1,7 @@
 //! One run: from its records to its summary.
 
 use model::drive::Done;
-use model::run::RunData;
+use model::run::{RunData, RunRecord};
 
 use crate::capacity;
 use crate::disturbance;
@@ -22,10 +22,18 @@ pub(crate) struct Explained {
     pub(crate) distributions: Distributions,
 }
 
-/// Explains one run.
-pub(crate) fn explain(data: &RunData) -> Explained {
+/// Whether a run was a side of a duet.
+pub(crate) fn took_turns(record: &RunRecord) -> bool {
+    record.load.as_ref().is_some_and(|load| load.turns.is_some())
+}
+
+/// Explains one run. `partner` is the other side of a duet.
+pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> Explained {
     let line = Timeline::of(data);
-    let usage = Usage::new(line.place_ticks(&data.ticks), data.record.server_is_local);
+    let mut usage = Usage::new(line.place_ticks(&data.ticks), data.record.server_is_local);
+    if took_turns(&data.record) {
+        usage = usage.beside(partner.map(|partner| line.place_ticks(&partner.ticks)));
+    }
     let counted = seconds::count(data, &line);
     let measured_s = line.measured_s();
     let record = &data.record;

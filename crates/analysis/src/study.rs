@@ -1,6 +1,6 @@
 //! An experiment: its runs, its cases, and what can be said about the whole.
 
-use model::plan::{RunSpec, RunState};
+use model::plan::{RunSpec, RunState, StateLine};
 use model::run::{ExperimentData, RunData};
 
 use crate::capacity::is_censored;
@@ -14,7 +14,8 @@ use crate::summary::{CaseSummary, Study};
 
 /// Explains an experiment. Any data will do: nothing completed, nothing begun, runs cut short.
 pub fn study(data: &ExperimentData) -> Study {
-    let mut runs: Vec<(&RunData, Explained)> = data.runs.iter().map(|run| (run, run::explain(run))).collect();
+    let explained = data.runs.iter().map(|run| (run, run::explain(run, partner_of(run, data))));
+    let mut runs: Vec<(&RunData, Explained)> = explained.collect();
     disturbance::settle(&data.plan, &mut runs);
     let of_case = |id: u32| {
         let planned = data.plan.runs.iter().filter(|spec| spec.case == id).count();
@@ -36,6 +37,19 @@ pub fn study(data: &ExperimentData) -> Study {
         runs: runs.into_iter().map(|(_, run)| run.summary).collect(),
         partial,
     }
+}
+
+/// The other side of a duet's round: of its attempts, the one that ran at the same time.
+fn partner_of<'a>(run: &RunData, data: &'a ExperimentData) -> Option<&'a RunData> {
+    let go = run.record.go_unix_ns?;
+    let others = data.runs.iter().filter(|other| {
+        let (spec, of_other) = (&run.record.spec, &other.record.spec);
+        run::took_turns(&other.record) && of_other.block == spec.block && of_other.case != spec.case
+    });
+    others
+        .filter_map(|other| Some((other.record.go_unix_ns?.abs_diff(go), other)))
+        .min_by_key(|(apart, _)| *apart)
+        .map(|(_, other)| other)
 }
 
 impl Study {
@@ -88,7 +102,14 @@ fn partial(data: &ExperimentData) -> Option<String> {
 
 /// The reason written last, in the journal or in a run.
 fn last_reason(data: &ExperimentData) -> Option<String> {
-    let journal = data.state.iter().rev().map(|line| &line.reason);
+    // What ended the experiment before it was taken up again is no reason any more.
+    let is_begin = |line: &StateLine| line.run == 0 && line.state == RunState::Started;
+    let since = data.state.iter().rposition(is_begin).map_or(0, |begin| begin + 1);
+    let journal = &data.state[since..];
+    if since > 0 && !journal.iter().any(|line| line.run == 0) {
+        return Some("it was cut off, or has not ended yet".to_string());
+    }
+    let journal = journal.iter().rev().map(|line| &line.reason);
     let runs = data.runs.iter().rev().map(|run| &run.record.reason);
     journal.chain(runs).find(|reason| !reason.is_empty()).cloned()
 }

@@ -19,6 +19,18 @@ pub(crate) struct Usage<'a> {
     longest_s: f64,
     /// Whether the server's processes are on the machine that the host ticks tell about.
     server_is_local: bool,
+    beside: Beside<'a>,
+}
+
+/// Whose processes are neither the run's nor foreign.
+#[derive(Debug, Clone)]
+enum Beside<'a> {
+    /// The run was alone.
+    Nobody,
+    /// It took turns with a run that is not known.
+    Unknown,
+    /// It took turns with a run of these ticks.
+    Run(Box<Usage<'a>>),
 }
 
 /// Who used the processors during one span, in processors (CPU seconds per second).
@@ -34,7 +46,7 @@ pub(crate) struct CpuSplit {
     pub(crate) server: Option<f64>,
     pub(crate) driver: Option<f64>,
     pub(crate) pgdyno: f64,
-    /// Busy minus server, driver and pgdyno; `None` when a part is not known. May be slightly
+    /// Busy minus server, driver and pgdyno, those of the other side of a duet too; `None` when a part is not known. May be slightly
     /// negative: the kernel counts processors and processes apart, in steps of 10 ms.
     pub(crate) foreign: Option<f64>,
 }
@@ -43,7 +55,14 @@ impl<'a> Usage<'a> {
     /// The ticks of a run, in the order of their ends.
     pub(crate) fn new(ticks: Vec<Placed<'a>>, server_is_local: bool) -> Usage<'a> {
         let longest_s = ticks.iter().map(Placed::length_s).fold(0.0, f64::max);
-        Usage { ticks, longest_s, server_is_local }
+        Usage { ticks, longest_s, server_is_local, beside: Beside::Nobody }
+    }
+
+    /// The same of a run that took turns with another one, the ticks of which are placed on this one's line of time.
+    pub(crate) fn beside(self, partner: Option<Vec<Placed<'a>>>) -> Usage<'a> {
+        let is_local = self.server_is_local;
+        let beside = partner.map(|ticks| Beside::Run(Box::new(Usage::new(ticks, is_local))));
+        Usage { beside: beside.unwrap_or(Beside::Unknown), ..self }
     }
 
     /// The ticks that hold a metric, with or without instances.
@@ -121,20 +140,38 @@ impl<'a> Usage<'a> {
         spans.into_iter().filter_map(|(from_s, to_s)| self.cpu(from_s, to_s)).collect()
     }
 
+    /// User and system time of somebody over a span, in processors.
+    fn time_of(&self, whose: &str, from_s: f64, to_s: f64) -> Option<f64> {
+        let rate = |what: &str| self.rate(&format!("{whose}.{what}"), from_s, to_s);
+        Some(rate("user")? + rate("system")?)
+    }
+
+    /// Server and driver.
+    fn parts(&self, from_s: f64, to_s: f64) -> (Option<f64>, Option<f64>) {
+        (self.time_of("server.cpu", from_s, to_s), self.time_of("driver.cpu", from_s, to_s))
+    }
+
+    /// What server and driver used of this machine; `None` when a part is not known.
+    fn own(&self, parts: (Option<f64>, Option<f64>)) -> Option<f64> {
+        match parts {
+            (Some(server), Some(driver)) => Some(server + driver),
+            (None, Some(driver)) if !self.server_is_local => Some(driver),
+            _ => None,
+        }
+    }
+
     /// Who used the processors over a span; `None` where the host was not seen.
     pub(crate) fn cpu(&self, from_s: f64, to_s: f64) -> Option<CpuSplit> {
-        let sum = |user: &str, system: &str| {
-            Some(self.rate(user, from_s, to_s)? + self.rate(system, from_s, to_s)?)
-        };
-        let busy = sum("host.cpu.user", "host.cpu.system")?;
-        let server = sum("server.cpu.user", "server.cpu.system");
-        let driver = sum("driver.cpu.user", "driver.cpu.system");
+        let busy = self.time_of("host.cpu", from_s, to_s)?;
+        let (server, driver) = self.parts(from_s, to_s);
         let pgdyno = self.rate("pgdyno.cpu", from_s, to_s).unwrap_or(0.0);
-        let foreign = match (server, driver) {
-            (Some(server), Some(driver)) => Some(busy - server - driver - pgdyno),
-            (None, Some(driver)) if !self.server_is_local => Some(busy - driver - pgdyno),
-            _ => None,
+        let beside = match &self.beside {
+            Beside::Nobody => Some(0.0),
+            Beside::Unknown => None,
+            Beside::Run(partner) => partner.own(partner.parts(from_s, to_s)),
         };
+        let own = self.own((server, driver));
+        let foreign = own.zip(beside).map(|(own, beside)| busy - own - beside - pgdyno);
         let steal = self.rate("host.cpu.steal", from_s, to_s).unwrap_or(0.0);
         Some(CpuSplit { from_s, to_s, busy, steal, server, driver, pgdyno, foreign })
     }

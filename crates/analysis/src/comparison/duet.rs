@@ -5,7 +5,6 @@ use stats::{Design, PAIRS_MIN};
 
 use super::{
     Beside, CaseComparison, Figure, FigureComparison, Pairing, Pairs, Sample, Samples, Side, assemble, ratio,
-    sample,
 };
 
 /// Compares B with A by the slices that each had; `margin` is a share ([`super::MARGIN`]).
@@ -18,9 +17,6 @@ use super::{
 /// and what lasts as long as a server is part of the difference. A round of which a side does not count is left out.
 pub fn compare_duet(a: Side, b: Side, duet: &Duet, margin: f64) -> CaseComparison {
     let duet = &counting(a, b, duet);
-    let median = |of: fn(&SlicePair) -> u64| {
-        stats::median(&duet.pairs.iter().map(|pair| sample::slice_tps(duet, of(pair))).collect::<Vec<f64>>())
-    };
     let rounds = duet.by_round();
     let pairing = if rounds.len() >= PAIRS_MIN { Pairing::Rounds } else { Pairing::Slices };
     let logs = |log: fn(&SlicePair) -> f64| -> Vec<f64> {
@@ -34,15 +30,17 @@ pub fn compare_duet(a: Side, b: Side, duet: &Duet, margin: f64) -> CaseCompariso
         Some(ratio(Figure::Throughput, comparison, stats::signed_rank_p(logs)?))
     };
     let ratios = logs(SlicePair::log_ratio);
+    let sample = match pairing {
+        Pairing::Rounds => Sample::of_rounds(duet, &ratios),
+        _ => Sample::of_slices(duet),
+    };
+    // Of what the ratio is of: slices of one round are nearer to each other than to those of others.
     let throughput = FigureComparison {
         figure: Figure::Throughput,
-        a_median: median(|pair| pair.a),
-        b_median: median(|pair| pair.b),
+        a_median: stats::median(&sample.a),
+        b_median: stats::median(&sample.b),
         result: of_logs(&ratios),
-        sample: match pairing {
-            Pairing::Rounds => Sample::of_rounds(duet, &ratios),
-            _ => Sample::of_slices(duet),
-        },
+        sample,
     };
     let carry_over = of_logs(&logs(SlicePair::log_second_over_first));
     let n_pairs = ratios.len();

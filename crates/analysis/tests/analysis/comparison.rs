@@ -8,7 +8,7 @@ use analysis::study;
 use model::case::Case;
 use model::duet::{Duet, Round, SlicePair, Slicing};
 use model::event::EventKind;
-use model::load::Pace;
+use model::load::{Pace, Turns};
 use model::os::WalPolicy;
 use model::plan::{RunSpec, RunState, StateLine};
 use model::run::{ExperimentData, RunData};
@@ -113,6 +113,23 @@ fn the_unit_of_a_duet_in_rounds_is_the_round() {
 }
 
 #[test]
+fn the_other_side_of_a_duet_is_no_foreign_load() {
+    let mut data = pairs(1, 1.0);
+    data.runs.iter_mut().for_each(|run| quiet::set_metric(run, "host.cpu.user", -10.0, 60.0, 0.9));
+    let alone = study(&data).runs.remove(0).resources;
+    let slices = "01".repeat(30);
+    let turns = Turns { slice_ns: quiet::S / 2, guard_ns: quiet::S / 20, slices };
+    data.runs.iter_mut().for_each(|run| run.record.load.as_mut().unwrap().turns = Some(turns.clone()));
+    let foreign = |data: &ExperimentData| study(data).runs.remove(0).resources.foreign_cpu;
+    let less = alone.foreign_cpu.unwrap() - foreign(&data).unwrap();
+    let partner = alone.server_cpu.unwrap() + alone.driver_cpu.unwrap();
+    assert!(partner > 0.1 && (less - partner).abs() < 1e-9, "{less} {partner}");
+    // Without the other side nobody knows.
+    data.runs.truncate(1);
+    assert_eq!(foreign(&data), None);
+}
+
+#[test]
 fn a_round_of_which_a_side_does_not_count_is_left_out_as_a_whole() {
     // The third round would be far off.
     let duet = duet_of_rounds(&[1.0, 1.001, 0.5, 0.999, 1.0, 1.001, 0.999, 1.0]);
@@ -124,7 +141,11 @@ fn a_round_of_which_a_side_does_not_count_is_left_out_as_a_whole() {
         (comparison.verdict(), comparison.pairing, comparison.n_pairs),
         (Some(Verdict::Same), Pairing::Rounds, 7)
     );
-    assert_eq!(comparison.figures[0].sample.pairs, [1, 2, 4, 5, 6, 7, 8]);
+    let throughput = &comparison.figures[0];
+    assert_eq!(throughput.sample.pairs, [1, 2, 4, 5, 6, 7, 8]);
+    // Medians and ratio are of the same values.
+    assert_eq!(throughput.a_median, stats::median(&throughput.sample.a));
+    assert_eq!(throughput.b_median, stats::median(&throughput.sample.b));
     assert!(found(&comparison).contains(&("pairs-excluded", Severity::Note)), "{:?}", comparison.findings);
     // Of six rounds, too few are left.
     let few = compare_duet_with(&data, &duet_of_rounds(&[1.0; 6]));
@@ -390,6 +411,27 @@ fn what_follows_from_the_system_and_the_wal_that_were_asked_for_is_declared() {
     {
         assert!(undeclared.contains(&what.to_string()), "{what}: {undeclared:?}");
     }
+}
+
+#[test]
+fn what_the_server_computes_from_a_setting_that_was_asked_for_is_declared() {
+    let mut data = pairs(6, 1.0);
+    data.runs.iter_mut().for_each(|run| setting(run, "wal_buffers", "4MB"));
+    each_b(&mut data, |run| {
+        setting(run, "wal_buffers", "16MB");
+        setting(run, "io_max_concurrency", "64");
+        run.record.server.as_mut().unwrap().data_checksums = true;
+    });
+    let whats = |list: &[Difference]| list.iter().map(|d| d.what.clone()).collect::<Vec<String>>();
+    let result = compare_cases(&data);
+    assert_eq!(whats(&result.undeclared), ["data checksums", "setting wal_buffers"]);
+    let server = &mut data.plan.cases[1].server;
+    server.settings.insert("shared_buffers".to_string(), "1GB".to_string());
+    server.data_checksums = Some(true);
+    let result = compare_cases(&data);
+    assert_eq!(whats(&result.undeclared), [""; 0]);
+    assert_eq!(whats(&result.declared), ["data checksums", "setting shared_buffers"]);
+    assert_eq!((&*result.declared[0].a, &*result.declared[0].b), ("the server's default", "on"));
 }
 
 #[test]
