@@ -148,3 +148,17 @@ pub struct Done {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub committed_by_slice: Vec<u64>,
 }
+
+/// SQLSTATEs, or what they begin with, after which a session is over: connection exceptions, the server's shutdown or
+/// crash, timeouts of sessions (PostgreSQL's errcodes.txt), and `lost`.
+const SESSION_IS_OVER: [&str; 5] = ["08", "57P0", "25P03", "25P04", "lost"];
+
+impl Done {
+    /// Whether clients that ended early may have lost their connections. If not, they were aborted for what a script
+    /// did: by an error of the server that is no failure to repeat, or left in the midst of a transaction.
+    pub fn may_have_lost_connections(&self) -> bool {
+        let mut states = self.errors.keys().chain(self.messages.keys()).peekable();
+        states.peek().is_none()
+            || states.any(|state| SESSION_IS_OVER.iter().any(|prefix| state.starts_with(prefix)))
+    }
+}

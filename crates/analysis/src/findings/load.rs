@@ -5,7 +5,7 @@ use model::drive::Ending;
 use model::load::Pace;
 use model::plan::RunState;
 
-use super::words::{excerpt, figure, list, percent, plural};
+use super::words::{chance, excerpt, figure, list, percent, plural};
 use super::{Rule, RunContext};
 use crate::finding::{Finding, Severity};
 
@@ -163,10 +163,10 @@ pub(super) fn not_steady(context: &RunContext) -> Option<Finding> {
     let result = stats::steadiness(&measured_tps(context)).filter(|result| !result.steady)?;
     let word = if result.change < 0.0 { "below" } else { "above" };
     let evidence = format!(
-        "the second half of the measure is {} {word} the first (trend p = {:.3}, step p = {:.3})",
+        "the second half of the measure is {} {word} the first (trend {}, step {})",
         percent(result.change.abs()),
-        result.trend_p,
-        result.halves_p
+        chance(result.trend_p),
+        chance(result.halves_p)
     );
     Some(NOT_STEADY.finds(Severity::Doubt, evidence))
 }

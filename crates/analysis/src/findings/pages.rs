@@ -150,7 +150,7 @@ pub const PAGES: &[Page] = &[
     ),
     page_of(
         "connection-lost",
-        "Connections that ended before the load did, from the driver's events and totals.",
+        "Clients that ended before the load did, with their connection or by what a script did: the driver's events and totals.",
         "What remains is the throughput of fewer clients under the name of all of them.",
     ),
     page_of(

@@ -1,7 +1,7 @@
 //! Findings about the server: its process, its housekeeping, its settings.
 
 use model::case::WorkloadKind;
-use model::drive::Ending;
+use model::drive::{Done, Ending};
 use model::event::{Event, EventKind};
 use model::run::RunRecord;
 
@@ -16,10 +16,10 @@ const LONG_MEASURE_S: f64 = 300.0;
 
 pub(super) const CONNECTION_LOST: Rule = Rule {
     id: "connection-lost",
-    title: "Clients lost their connection",
+    title: "Clients lost their connection or were aborted",
     severity: "Void for any",
     source: "fault study: throughput of fewer clients is printed as if nothing had happened elsewhere",
-    advice: "Read the server's log around that time, remove the cause and repeat.",
+    advice: "Read the message, and the server's log around that time; mend the script or the server and repeat.",
 };
 
 pub(super) fn connection_lost(context: &RunContext) -> Option<Finding> {
@@ -34,7 +34,17 @@ pub(super) fn connection_lost(context: &RunContext) -> Option<Finding> {
     let first = events.first().and_then(|event| Some((context.line.place(event.t_unix_ns)?, event)));
     let first = first
         .map_or(String::new(), |(t_s, event)| format!(", first at {t_s:.0} s: {}", excerpt(&event.text)));
-    Some(CONNECTION_LOST.finds(Severity::Void, format!("{who} lost the connection{first}")))
+    let was_lost = !events.is_empty() || done.is_none_or(Done::may_have_lost_connections);
+    let how = match (was_lost, n > 1 && !all) {
+        (true, _) => "lost the connection",
+        (false, true) => "were aborted",
+        (false, false) => "was aborted",
+    };
+    // Of the class 40 are those that are repeated.
+    let cause = done.and_then(|done| done.messages.iter().find(|(state, _)| !state.starts_with("40")));
+    let cause = cause.map(|(_, message)| message).filter(|_| first.is_empty());
+    let cause = cause.map_or(String::new(), |message| format!(": {}", excerpt(message)));
+    Some(CONNECTION_LOST.finds(Severity::Void, format!("{who} {how}{first}{cause}")))
 }
 
 pub(super) const SERVER_RESTARTED: Rule = Rule {

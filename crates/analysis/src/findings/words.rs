@@ -46,6 +46,11 @@ pub(crate) fn list(items: &[String], limit: usize) -> String {
     }
 }
 
+/// `p = 0.020`, `p < 0.001`.
+pub(crate) fn chance(p: f64) -> String {
+    if p < 0.001 { "p < 0.001".to_string() } else { format!("p = {p:.3}") }
+}
+
 /// Text cut to a length that a table can hold, on one line.
 pub(crate) fn excerpt(text: &str) -> String {
     const LIMIT: usize = 160;
@@ -62,6 +67,7 @@ mod tests {
 
     #[test]
     fn figures_are_short_and_never_odd() {
+        assert_eq!((chance(0.0004), chance(0.02)), ("p < 0.001".to_string(), "p = 0.020".to_string()));
         assert_eq!(percent(0.0345), "3.5 %");
         assert_eq!(percent(0.345), "34 %");
         assert_eq!(figure(1234.5), "1,234");

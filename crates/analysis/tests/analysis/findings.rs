@@ -180,6 +180,12 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
         data.record.done.as_mut().unwrap().ending = Ending::ConnectionsLost;
         data.record.done.as_mut().unwrap().clients_lost = 8;
     }),
+    ("connection-lost", Severity::Void, "2 clients were aborted: client 0 aborted: end of script", |data| {
+        let done = data.record.done.as_mut().unwrap();
+        done.clients_lost = 2;
+        done.errors.insert("script".to_string(), 2);
+        done.messages.insert("script".to_string(), "client 0 aborted: end of script".to_string());
+    }),
     ("server-restarted", Severity::Void, "at 12 s", |data| {
         data.events.push(event(12.0, EventKind::ServerRestarted, "postmaster started anew"));
     }),
