@@ -8,6 +8,8 @@ use serde::Serialize;
 use stats::ChangeRule;
 
 use crate::case::counts;
+use crate::comparison::differences;
+use crate::run::took_turns;
 use crate::summary::Study;
 
 /// One run of a history.
@@ -77,11 +79,29 @@ pub fn histories(experiments: &[(String, ExperimentData, Study)]) -> Vec<History
             }
         }
     }
+    tell_apart(&mut histories);
     histories.into_iter().map(|(_, history)| with_changes(history)).collect()
 }
 
-fn took_turns(record: &RunRecord) -> bool {
-    record.load.as_ref().is_some_and(|load| load.turns.is_some())
+/// Histories of one name get what they ask for differently into it: `8 clients, scale 7`.
+fn tell_apart(histories: &mut [(Key, History)]) {
+    let labels: Vec<String> = (0..histories.len()).map(|i| label_among(i, histories)).collect();
+    histories.iter_mut().zip(labels).for_each(|((_, history), label)| history.label = label);
+}
+
+fn label_among(i: usize, histories: &[(Key, History)]) -> String {
+    let (key, history) = &histories[i];
+    let namesakes = histories.iter().filter(|(other, of)| {
+        other != key && (&of.label, &of.hostname) == (&history.label, &history.hostname)
+    });
+    let mut parts = vec![history.label.clone()];
+    for difference in namesakes.flat_map(|(other, _)| differences::asked(&key.case, &other.case)) {
+        let part = format!("{} {}", difference.what, difference.a);
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
+    }
+    parts.join(", ")
 }
 
 /// See [`Point::revision`].

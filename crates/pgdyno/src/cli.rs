@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+/// Where results are unless the user says otherwise.
+pub(crate) const RESULTS: &str = "results";
+
 /// A dynamometer for PostgreSQL: benchmark numbers that can be trusted.
 #[derive(Debug, Parser)]
 #[command(name = "pgdyno", version, arg_required_else_help = true, max_term_width = 100)]
@@ -267,7 +270,7 @@ pub(crate) struct CompareArgs {
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "results")]
     pub(crate) set: Vec<String>,
     /// Exactly so many pairs, whatever they show.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(6..=500), conflicts_with = "results")]
+    #[arg(long, value_name = "N", value_parser = pairs, conflicts_with = "results")]
     pub(crate) pairs: Option<u32>,
     /// Stop when the interval of the throughput ratio is this narrow, plus or minus.
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = share)]
@@ -335,7 +338,7 @@ pub(crate) struct HistoryArgs {
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// Where results are.
-    #[arg(long, value_name = "DIR", default_value = "results")]
+    #[arg(long, value_name = "DIR", default_value = RESULTS)]
     pub(crate) dir: PathBuf,
     /// Print as JSON.
     #[arg(long)]
@@ -346,7 +349,7 @@ pub(crate) struct HistoryArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
     /// Where results are.
-    #[arg(value_name = "DIR", default_value = "results")]
+    #[arg(value_name = "DIR", default_value = RESULTS)]
     pub(crate) dir: PathBuf,
     /// Print as JSON, one object per line.
     #[arg(long)]
@@ -429,6 +432,18 @@ pub(crate) struct NullArgs {
     /// Seed of the service times.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+}
+
+fn pairs(text: &str) -> Result<u32, String> {
+    let n: u32 =
+        text.trim().parse().map_err(|_| format!("`{text}` is not a number (example: --pairs 12)"))?;
+    match n {
+        0..6 => {
+            Err(format!("{n} are too few: five pairs that agree are chance once in sixteen; take 6 to 500"))
+        }
+        6..=500 => Ok(n),
+        _ => Err(format!("{n} are too many; take 6 to 500")),
+    }
 }
 
 fn clients(text: &str) -> Result<u32, String> {

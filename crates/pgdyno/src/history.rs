@@ -10,7 +10,7 @@ use crate::{Exit, print};
 
 /// Prints the histories of the experiments of one name.
 pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
-    let listings = store::list(&args.dir)?;
+    let listings = crate::list::listings(&args.dir)?;
     let mut names: Vec<&str> = listings.iter().map(|listing| listing.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();

@@ -17,6 +17,7 @@ use server::Cache;
 use store::ExperimentDir;
 use wire::Conninfo;
 
+use crate::cli::RESULTS;
 use crate::screen::Screen;
 use crate::{Exit, clean, plan, say, signals};
 
@@ -151,5 +152,5 @@ fn default_path(plan: &Plan) -> PathBuf {
     let today = jiff::Zoned::now().date().to_string();
     // Different from the seed's last digits, which a repeated experiment shares.
     let random = ((plan.made_unix_ns / 1000) ^ u64::from(std::process::id())) as u16;
-    store::default_path(Path::new("results"), &plan.name, &today, random)
+    store::default_path(Path::new(RESULTS), &plan.name, &today, random)
 }

@@ -1,14 +1,27 @@
 //! `pgdyno list`: the results that are there.
 
+use std::path::Path;
+
 use anyhow::Result;
 use model::plan::RunState;
+use store::Listing;
 
-use crate::cli::ListArgs;
+use crate::cli::{ListArgs, RESULTS};
 use crate::{Exit, print, say};
+
+/// The experiments in a directory. Damaged ones are told on stderr. The usual directory need not be there yet.
+pub(crate) fn listings(dir: &Path) -> Result<Vec<Listing>> {
+    if dir == Path::new(RESULTS) && !dir.exists() {
+        return Ok(Vec::new());
+    }
+    let listings = store::list(dir)?;
+    listings.damaged.iter().for_each(|error| say(&format!("left out, because it is damaged: {error:#}")));
+    Ok(listings.experiments)
+}
 
 /// Prints one line for each experiment, oldest first.
 pub(crate) fn list(args: &ListArgs) -> Result<Exit> {
-    let listings = store::list(&args.dir)?;
+    let listings = listings(&args.dir)?;
     if listings.is_empty() {
         say(&format!("no results in `{}`", args.dir.display()));
     }

@@ -15,7 +15,7 @@ mod sample;
 
 pub use create::{ExperimentDir, default_path};
 pub use files::write_whole;
-pub use list::{Listing, list};
+pub use list::{Listing, Listings, list};
 pub use load::{
     LoadError, is_experiment_dir, load_experiment, load_one, read_comparison, read_duet, read_plan,
     read_records, read_state,

@@ -23,7 +23,7 @@ pub struct Listing {
     pub made_unix_ns: u64,
     /// Runs in the plan.
     pub n_runs_planned: usize,
-    /// Runs that ended as planned.
+    /// Runs of the plan that were measured to their end.
     pub n_runs_completed: usize,
     /// How far the whole got: the last line of `state.jsonl` about the experiment, `Started` without one.
     pub state: RunState,
@@ -37,38 +37,57 @@ struct PlanHead {
     runs: Vec<IgnoredAny>,
 }
 
-/// The experiments in the directories directly below `results_root`, oldest first. Empty when there is
-/// no such directory. Directories whose plan cannot be read are left out.
-pub fn list(results_root: &Path) -> Result<Vec<Listing>> {
+/// What is in a directory of results.
+#[derive(Debug, Default)]
+pub struct Listings {
+    /// The experiments, oldest first.
+    pub experiments: Vec<Listing>,
+    /// Plans that cannot be read, by path, each with the reason.
+    pub damaged: Vec<anyhow::Error>,
+}
+
+/// The experiments in the directories directly below `results_root`, or the one that it is itself.
+///
+/// # Errors
+/// When the directory is not there or cannot be read.
+pub fn list(results_root: &Path) -> Result<Listings> {
     let context = || format!("cannot read the directory `{}`", results_root.display());
-    let entries = match fs::read_dir(results_root) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error).with_context(context),
-    };
-    let mut found = Vec::new();
-    for entry in entries {
-        let path = entry.with_context(context)?.path();
-        found.extend(listing(path));
+    let mut paths = vec![results_root.to_path_buf()];
+    if !is_experiment_dir(results_root) {
+        let entries = fs::read_dir(results_root).and_then(|entries| {
+            entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>, std::io::Error>>()
+        });
+        paths = entries.with_context(context)?;
+        paths.sort();
     }
-    found.sort_by(|a, b| (a.made_unix_ns, &a.path).cmp(&(b.made_unix_ns, &b.path)));
+    let mut found = Listings::default();
+    for path in paths.into_iter().filter(|path| is_experiment_dir(path)) {
+        match listing(path) {
+            Ok(listing) => found.experiments.push(listing),
+            Err(error) => found.damaged.push(error),
+        }
+    }
+    // Stable: of one moment, by path.
+    found.experiments.sort_by_key(|listing| listing.made_unix_ns);
     Ok(found)
 }
 
-fn listing(path: PathBuf) -> Option<Listing> {
-    if !is_experiment_dir(&path) {
-        return None;
-    }
-    let plan: PlanHead = serde_json::from_slice(&fs::read(path.join(names::PLAN)).ok()?).ok()?;
+fn listing(path: PathBuf) -> Result<Listing> {
+    let file = path.join(names::PLAN);
+    let context = || format!("cannot read `{}`", file.display());
+    let plan: PlanHead =
+        serde_json::from_slice(&fs::read(&file).with_context(context)?).with_context(context)?;
     let last: BTreeMap<u32, RunState> =
         read_state(&path).into_iter().map(|line| (line.run, line.state)).collect();
-    Some(Listing {
+    // Attempts that repeat a disturbed run have numbers after these.
+    let planned = 1..=u32::try_from(plan.runs.len()).unwrap_or(u32::MAX);
+    Ok(Listing {
         name: plan.name,
         made_unix_ns: plan.made_unix_ns,
         n_runs_planned: plan.runs.len(),
         n_runs_completed: last
             .iter()
-            .filter(|&(&run, &state)| run != 0 && state == RunState::Completed)
+            .filter(|&(&run, &state)| planned.contains(&run) && state == RunState::Completed)
             .count(),
         state: last.get(&0).copied().unwrap_or(RunState::Started),
         path,
@@ -84,7 +103,7 @@ mod tests {
     #[test]
     fn experiments_are_listed_oldest_first_and_others_left_out() {
         let root = tempfile::tempdir().unwrap();
-        assert_eq!(list(&root.path().join("none")).unwrap(), []);
+        assert!(list(&root.path().join("none")).is_err());
         fs::create_dir(root.path().join("other")).unwrap();
         fs::write(root.path().join("file"), "").unwrap();
         for (name, made_unix_ns) in [("a", 2), ("b", 1)] {
@@ -96,12 +115,20 @@ mod tests {
             dir.append_state(&line(1, RunState::Started)).unwrap();
             dir.append_state(&line(1, RunState::Completed)).unwrap();
             dir.append_state(&line(2, RunState::Failed)).unwrap();
+            dir.append_state(&line(3, RunState::Completed)).unwrap();
             if name == "b" {
                 dir.append_state(&line(0, RunState::Partial)).unwrap();
             }
         }
-        let found: Vec<_> = list(root.path())
-            .unwrap()
+        fs::create_dir(root.path().join("damaged")).unwrap();
+        fs::write(root.path().join("damaged").join(names::PLAN), "{").unwrap();
+        let listings = list(root.path()).unwrap();
+        let [damaged] = &listings.damaged[..] else { panic!("{listings:?}") };
+        assert!(format!("{damaged:#}").contains("damaged/plan.json"), "{damaged:#}");
+        let itself = list(&root.path().join("a")).unwrap();
+        assert_eq!(itself.experiments[..], listings.experiments[1..]);
+        let found: Vec<_> = listings
+            .experiments
             .into_iter()
             .map(|l| (l.name, l.n_runs_planned, l.n_runs_completed, l.state))
             .collect();

@@ -139,17 +139,19 @@ fn an_experiment_without_a_completed_run_can_be_explained() {
     bare.record.phases.clear();
     (bare.intervals, bare.histograms, bare.ticks) = (Vec::new(), Vec::new(), Vec::new());
     let mut data = quiet::experiment(9, vec![cut, bare]);
-    data.state.push(StateLine {
-        t_unix_ns: quiet::GO,
-        run: 0,
-        state: RunState::Partial,
-        reason: "interrupted".to_string(),
-    });
+    let line =
+        |state, reason: &str| StateLine { t_unix_ns: quiet::GO, run: 0, state, reason: reason.to_string() };
+    data.state.push(line(RunState::Partial, "interrupted"));
     let study = explain(&data);
     let expected = "9 of 9 runs are missing (1 ended early, 1 failed, 7 not begun): interrupted";
     assert_eq!(study.partial.as_deref(), Some(expected));
     assert_eq!((study.cases[0].grade, study.cases[0].tps_median), (Grade::Void, None));
     assert!(study.runs.iter().all(|run| run.grade == Grade::Void));
+
+    // Taken up again, and killed: the first interruption is no reason any more.
+    data.state.push(line(RunState::Started, ""));
+    let again = explain(&data).partial.unwrap();
+    assert!(again.ends_with("7 not begun): it was cut off, or has not ended yet"), "{again}");
 
     let study = explain(&quiet::experiment(9, Vec::new()));
     assert_eq!(study.partial.as_deref(), Some("9 of 9 runs are missing (9 not begun)"));
