@@ -64,14 +64,35 @@ function groupLabels() {
   return words.map((w) => w.slice(shared).join(' '));
 }
 
+// Up to this many bars of a panel have their names below them, on as many lines as they need; the colours of more are
+// explained above the bars of all.
+const NAMED_BARS = 6;
+// Pixels for all names of a panel, and for a letter.
+const NAMES_WIDTH = 215, LETTER_WIDTH = 7, NAME_HEIGHT = 15;
+
+function panelAxis() {
+  // Lines break at spaces.
+  const labels = groupLabels().map((name) => name.replaceAll('_', ' '));
+  const axis = { ...levelAxis(), data: labels, name: '' };
+  if (labels.length > NAMED_BARS) return [axis, 30];
+  const width = Math.floor(NAMES_WIDTH / labels.length);
+  const rows = (text) => text.split(' ').reduce((n, word) => n + Math.ceil((word.length * LETTER_WIDTH) / width), 0);
+  const most = highest(labels.map((text) => (text.length * LETTER_WIDTH <= width ? 1 : rows(text))));
+  const axisLabel = { ...label(), fontSize: 12, interval: 0, width, overflow: 'break', lineHeight: NAME_HEIGHT };
+  return [{ ...axis, axisLabel }, 15 + most * NAME_HEIGHT];
+}
+
+// All panels have one scale, so that they can be compared.
 function barsOfLevel(level) {
-  const cases = measured(data.cases).filter((c) => c.level === level);
+  const all = measured(data.cases);
+  const cases = all.filter((c) => c.level === level);
   const words = cases.map((c) => `${c.label}: ${significant(c.median)} tps`);
+  const [xAxis, bottom] = panelAxis();
   return {
     ...frame(`Median throughput of ${data.axis.title} ${data.axis.levels[level]}. ${words.join('; ')}.`),
-    grid: { left: 62, right: 8, top: 14, bottom: 30 },
-    xAxis: { ...levelAxis(), data: groupLabels(), name: '' },
-    yAxis: valueAxis({ min: 0, max: reach(cases) }),
+    grid: { left: 62, right: 8, top: 14, bottom },
+    xAxis,
+    yAxis: valueAxis({ min: 0, max: reach(all) }),
     series: [{
       type: 'custom', data: cases.map((c) => [c.group, c.median]), encode: { x: 0, y: 1 },
       tooltip: { formatter: (p) => caseTip(cases[p.dataIndex]) },

@@ -2,7 +2,11 @@
 
 pub(crate) mod comparison;
 
+use std::collections::BTreeSet;
+
+use model::host::HostRecord;
 use model::run::RunRecord;
+use model::server::ServerRecord;
 
 use crate::condense::{self, FindingGroup};
 use crate::{Input, format, headline, scripts, terminal, variation, words};
@@ -38,10 +42,7 @@ pub(crate) fn text(input: &Input) -> String {
             text.push_str(&finding(group, study.runs.len()));
         }
     }
-    if let Some(record) = input.data.runs.iter().map(|run| &run.record).find(|record| record.server.is_some())
-    {
-        text.push_str(&setting(record));
-    }
+    text.push_str(&setting(input.data.runs.iter().map(|run| &run.record)));
     text.push_str(&format!(
         "\nMade by pgdyno {}, measured by pgdyno {} ({}), seed {}.\n",
         escape(input.tool_version),
@@ -92,29 +93,60 @@ fn finding(group: &FindingGroup, n_runs: usize) -> String {
     )
 }
 
-fn setting(record: &RunRecord) -> String {
-    let mut text = String::from("\n### Host and server\n\n");
-    if let Some(host) = &record.host {
-        text.push_str(&format!(
-            "- Host: {}, {} processors, {} memory, {}, Linux {}\n",
-            escape(&host.cpu_model),
-            host.n_cpus,
-            format::bytes(host.memory_bytes as f64),
-            escape(&host.os),
-            escape(&host.kernel)
-        ));
+/// Every host and server that runs had; of settings that differ, every value.
+fn setting<'a>(records: impl Iterator<Item = &'a RunRecord> + Clone) -> String {
+    let servers: Vec<&ServerRecord> = records.clone().filter_map(|record| record.server.as_ref()).collect();
+    let hosts = distinct(records.filter_map(|record| record.host.as_ref()).map(host_words));
+    if servers.is_empty() && hosts.is_empty() {
+        return String::new();
     }
-    if let Some(server) = &record.server {
-        text.push_str(&format!("- Server: {}\n", escape(&words::one_line(&server.version))));
-        text.push_str(&format!("- Database: {}\n", format::bytes(server.database_bytes as f64)));
-        let settings: Vec<String> = crate::html::not_default(server)
-            .map(|(name, setting)| format!("{} = {}", escape(name), escape(&words::one_line(&setting.value))))
-            .collect();
-        if !settings.is_empty() {
-            text.push_str(&format!("- Settings: {}\n", settings.join(", ")));
-        }
+    let mut text = String::from("\n### Host and server\n\n");
+    hosts.iter().for_each(|host| text.push_str(&format!("- Host: {host}\n")));
+    for version in distinct(servers.iter().map(|server| escape(&words::one_line(&server.version)))) {
+        text.push_str(&format!("- Server: {version}\n"));
+    }
+    let sizes = distinct(servers.iter().map(|server| format::bytes(server.database_bytes as f64)));
+    if !sizes.is_empty() {
+        text.push_str(&format!("- Database: {}\n", sizes.join(", ")));
+    }
+    let names: BTreeSet<&String> =
+        servers.iter().flat_map(|server| crate::html::not_default(server)).map(|(name, _)| name).collect();
+    let settings: Vec<String> = names
+        .into_iter()
+        // Another one with each start.
+        .filter(|name| *name != "unix_socket_directories")
+        .map(|name| {
+            let values = servers.iter().filter_map(|server| server.settings.get(name));
+            let values = distinct(values.map(|setting| escape(&words::one_line(&setting.value))));
+            format!("{} = {}", escape(name), values.join(" or "))
+        })
+        .collect();
+    if !settings.is_empty() {
+        text.push_str(&format!("- Settings: {}\n", settings.join(", ")));
     }
     text
+}
+
+fn host_words(host: &HostRecord) -> String {
+    format!(
+        "{}, {}, {} memory, {}, Linux {}",
+        escape(&host.cpu_model),
+        words::plural(host.n_cpus, "processor"),
+        format::bytes(host.memory_bytes as f64),
+        escape(&host.os),
+        escape(&host.kernel)
+    )
+}
+
+/// Each text once, in the order of its first place.
+fn distinct(texts: impl Iterator<Item = String>) -> Vec<String> {
+    let mut list: Vec<String> = Vec::new();
+    texts.for_each(|text| {
+        if !list.contains(&text) {
+            list.push(text);
+        }
+    });
+    list
 }
 
 /// Characters that Markdown, or the HTML inside it, would take for markup.

@@ -84,7 +84,10 @@ fn a_search_is_drawn_and_told() {
         csv.lines().skip(1).map(|line| line.split(',').skip(column).take(3).collect()).collect();
     let found = vec!["found", "2250", "2410"];
     assert_eq!(told, [found.clone(), vec!["unreachable", "", ""], found]);
-    assert!(report::html(&input).contains("misses: transactions pile up"));
+    let page = report::html(&input);
+    for words in ["misses: transactions pile up", "highest rate with p99 &lt;= 10ms", "p99 when confirmed"] {
+        assert!(page.contains(words), "{words}");
+    }
 }
 
 /// A search of so many probes.

@@ -11,6 +11,7 @@ use analysis::summary::{ScriptSummary, Study};
 use model::interval::Counts;
 use model::run::ExperimentData;
 use model::script::CaseScript;
+use model::server::Setting;
 use report::Input;
 use synthetic::Shape;
 
@@ -287,6 +288,24 @@ fn rows_of_the_markdown_table_are_whole() {
     }
     assert!(!text.contains("<script") && !text.contains("<img"), "{text}");
     assert!(text.contains("**Partial:**") && text.contains("AMD EPYC"), "{text}");
+}
+
+#[test]
+fn every_server_of_an_experiment_is_in_the_markdown() {
+    let (study, mut data) = synthetic::make(&Shape::default());
+    let [first, .., last] = &mut data.runs[..] else { panic!("a shape has several runs") };
+    for (run, version, jit) in [(first, "PostgreSQL 17.6", "on"), (last, "PostgreSQL 18.6", "off")] {
+        let server = run.record.server.as_mut().unwrap();
+        server.version = version.to_string();
+        let setting = Setting { value: jit.to_string(), source: "configuration file".to_string() };
+        server.settings.insert("jit".to_string(), setting);
+    }
+    let text = report::markdown(&Input { study: &study, data: &data, commands: &[], tool_version: "0.1.0" });
+    for line in ["- Server: PostgreSQL 17.6\n", "- Server: PostgreSQL 18.6\n"] {
+        assert_eq!(text.matches(line).count(), 1, "{line} in\n{text}");
+    }
+    assert!(text.contains("jit = on or off"), "{text}");
+    assert_eq!(text.matches("- Host: ").count(), 1, "{text}");
 }
 
 #[test]

@@ -104,11 +104,21 @@ fn figures(study: &Study) -> String {
     let ms = |of: fn(&LatencySummary) -> u64| best.latency.as_ref().map(|l| format::ms(of(l) as f64));
     let completed = study.runs.iter().filter(|run| words::run_counts(run)).count();
     let of_runs = format!("of {}", study.plan.runs.len());
+    let median = best.tps_median.map(format::tps);
+    // What a search found is a rate; its latencies are those of the probes that confirmed it.
+    let (throughput, throughput_name, when) = match &best.capacity {
+        None => ((median, "tps"), "median throughput".to_string(), "latency"),
+        Some(capacity) => {
+            let rate = Some(format::tps(capacity.rate.point));
+            ((rate, "/s"), format!("highest rate with {}", capacity.target), "when confirmed")
+        }
+    };
+    let [p50, p95, p99] = ["p50", "p95", "p99"].map(|name| format!("{name} {when}"));
     let figures = [
-        (best.tps_median.map(format::tps), "tps", "median throughput"),
-        (ms(|l| l.p50_ns), "ms", "p50 latency"),
-        (ms(|l| l.p95_ns), "ms", "p95 latency"),
-        (ms(|l| l.p99_ns), "ms", "p99 latency"),
+        (throughput.0, throughput.1, throughput_name.as_str()),
+        (ms(|l| l.p50_ns), "ms", p50.as_str()),
+        (ms(|l| l.p95_ns), "ms", p95.as_str()),
+        (ms(|l| l.p99_ns), "ms", p99.as_str()),
         (best.tps_cv.map(|cv| format::percent(cv).replace(" %", "")), "%", "spread of runs (CV)"),
         (Some(completed.to_string()), of_runs.as_str(), "runs that count"),
     ];

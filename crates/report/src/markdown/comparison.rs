@@ -24,11 +24,9 @@ pub(crate) fn text(input: &ComparisonInput) -> String {
     if !input.commands.is_empty() {
         text.push_str(&format!("\n### To compare again\n\n```sh\n{}\n```\n", input.commands.join("\n")));
     }
-    let servers = input
-        .experiments
-        .iter()
-        .filter_map(|one| one.data.runs.iter().map(|run| &run.record).find(|record| record.server.is_some()));
-    servers.for_each(|record| text.push_str(&super::setting(record)));
+    for one in input.experiments {
+        text.push_str(&super::setting(one.data.runs.iter().map(|run| &run.record)));
+    }
     text.push_str(&format!("\nMade by pgdyno {}.\n", escape(input.tool_version)));
     text
 }
