@@ -142,6 +142,9 @@ impl Target {
         match (self.case, data.plan.cases.as_slice()) {
             (Some(case), _) if data.plan.case(case).is_some() => Ok(case),
             (None, [only]) => Ok(only.id),
+            (Some(case), _) => {
+                bail!("`{}` has no case {case}; it has\n{}", self.dir.display(), cases(data))
+            }
             _ => bail!("`{}` has these cases; name one as DIR:CASE\n{}", self.dir.display(), cases(data)),
         }
     }

@@ -146,7 +146,9 @@ fn servers_that_cannot_be_reached_are_told() {
     check(&format!("postgres://eve:x@127.0.0.1:{port}/postgres"), &["eve", "28000"]);
     let socket = pg.admin_target("postgres").replace(' ', "~");
     check(&format!("{socket}~nonsense=1"), &["nonsense"]);
-    check(&format!("{socket} --set server.settings.work_mem=1MB"), &["a server given by URL keeps its own"]);
+    for set in ["server.settings.work_mem=1MB", "server.data_checksums=true"] {
+        check(&format!("{socket} --set {set}"), &["a server given by URL keeps its own"]);
+    }
     check(
         &format!("postgres://u@127.0.0.1:{}/x", web_server()),
         &["does not speak PostgreSQL's protocol", "HTTP port?"],
