@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail, ensure};
-use model::case::{Case, WorkloadKind, WorkloadSpec};
+use model::case::{Case, Layout, WorkloadKind, WorkloadSpec};
 use model::experiment::RestoreBy;
 use model::load::Protocol;
 use model::script::CaseData;
@@ -14,13 +14,14 @@ use server::target::{Flavor, locate, pools_transactions, rewrites_statement_name
 use server::template::Restored;
 use wire::Conninfo;
 use wire::session::Session;
+use workload::Marker;
 
 use crate::copies::{self, Copies, Wish};
 use crate::data::{self, DataState};
 use crate::dataset::Dataset;
 use crate::progress::{Progress, Watch};
 use crate::stage::Site;
-use crate::{hold, load, os, own_data, room, session};
+use crate::{hold, load, os, own_data, release, room, session};
 
 /// Facts of a phase by name.
 type Detail = BTreeMap<String, String>;
@@ -42,7 +43,8 @@ pub struct Glance {
 /// When it cannot be reached.
 pub fn glance(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<Glance> {
     let mut session = session::open(conninfo, stop)?;
-    let data_scale = whole_scales(&mut session);
+    let whole = whole_data(&mut session).into_iter();
+    let data_scale = whole.map(|(dataset, marker)| (dataset, marker.scale)).collect();
     let foreign_scale = match data::inspect(&mut session, Dataset::Tpcb) {
         Ok(DataState::Foreign { scale, .. }) => scale.filter(|scale| *scale > 0),
         _ => None,
@@ -50,10 +52,10 @@ pub fn glance(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<Glance> 
     Ok(Glance { is_local: locate(&mut session).is_some(), data_scale, foreign_scale })
 }
 
-/// Scales of whole data. What cannot be looked at counts as absent.
-fn whole_scales(session: &mut Session) -> BTreeMap<Dataset, u32> {
+/// Whole data that pgdyno loaded. What cannot be looked at counts as absent.
+fn whole_data(session: &mut Session) -> BTreeMap<Dataset, Marker> {
     let whole = |dataset| match data::inspect(session, dataset) {
-        Ok(DataState::Whole(marker)) => Some((dataset, marker.scale)),
+        Ok(DataState::Whole(marker)) => Some((dataset, marker)),
         _ => None,
     };
     Dataset::ALL.into_iter().filter_map(whole).collect()
@@ -63,8 +65,8 @@ fn whole_scales(session: &mut Session) -> BTreeMap<Dataset, u32> {
 pub struct Adopted {
     pub(crate) conninfo: Conninfo,
     facts: Facts,
-    /// Scales of the whole data that was there at first: it is not replaced by another without consent.
-    found_scales: BTreeMap<Dataset, u32>,
+    /// The whole data that was there at first: it is not replaced by another without consent.
+    found_data: BTreeMap<Dataset, Marker>,
     /// Has the advisory lock; gone while the database is replaced.
     holder: Option<Session>,
     copies: Copies,
@@ -120,9 +122,9 @@ impl Adopted {
             ))),
         }
         room::check(&mut other, site.most_clients)?;
-        let found_scales = whole_scales(&mut other);
+        let found_data = whole_data(&mut other);
         let holder = Some(holder);
-        Ok(Adopted { conninfo, facts, found_scales, holder, copies: Copies::Unknown })
+        Ok(Adopted { conninfo, facts, found_data, holder, copies: Copies::Unknown })
     }
 
     /// Puts the data to its first state. Returns how.
@@ -136,7 +138,6 @@ impl Adopted {
 
     fn restore_data(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<Detail> {
         let mut session = session::open(&self.conninfo, site.stop)?;
-        let scale = case.workload.scale;
         let dataset = Dataset::of(&case.workload.data).unwrap_or(Dataset::Tpcb);
         let detail = |text: String| Ok(BTreeMap::from([("method".to_string(), text)]));
         match &case.workload.data {
@@ -150,12 +151,8 @@ impl Adopted {
         if !case.prepare.restore {
             return detail(as_it_is(&data::inspect(&mut session, dataset)?, &case.workload)?.to_string());
         }
-        if let Some(found) = self.found_scales.get(&dataset).filter(|found| **found != scale && !site.replace)
-        {
-            bail!(
-                "the experiment asks for scale {scale}, but the data that was loaded before has scale {found}; \
-                 give --scale {found}, or --replace to load it again"
-            );
+        if let Some(found) = self.found_data.get(&dataset).filter(|_| !site.replace) {
+            expect_same(found, dataset, &case.workload)?;
         }
         self.restore_tables(case, session, site, watch)
     }
@@ -280,8 +277,13 @@ pub(crate) fn problems(conninfo: &Conninfo, cases: &[&Case], site: &Site) -> Vec
         let mut other = session::open(conninfo, site.stop)?;
         let facts = Facts::of(conninfo, &mut session, &mut other)?;
         for case in cases {
-            let reason = judge(&facts, case).err().map(|error| format!("{error:#}"));
-            found.extend(reason.filter(|reason| !found.contains(reason)));
+            let judged = judge(&facts, case).err().map(|error| format!("{error:#}"));
+            let lacking = release::lacks(session.server_version_num(), case);
+            for reason in judged.into_iter().chain(lacking) {
+                if !found.contains(&reason) {
+                    found.push(reason);
+                }
+            }
         }
         drop(other);
         let most_clients = cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1);
@@ -316,6 +318,38 @@ fn may_create(session: &mut Session, place: &str) -> Result<()> {
     }
 }
 
+/// Data that was loaded before is replaced by its like only: it may have taken hours to load.
+fn expect_same(found: &Marker, dataset: Dataset, workload: &WorkloadSpec) -> Result<()> {
+    ensure!(
+        found.scale == workload.scale,
+        "the experiment asks for scale {}, but the data that was loaded before has scale {}; give --scale {1}, or \
+         --replace to load it again",
+        workload.scale,
+        found.scale
+    );
+    ensure!(
+        load::has_layout(found, dataset, workload.layout),
+        "the experiment asks for data of {}, but the data that was loaded before is {}; give {}, or --replace to load \
+         it again",
+        load::words(workload),
+        load::layout_of(found),
+        layout_options(load::layout_of(found))
+    );
+    Ok(())
+}
+
+/// Options that ask for a layout.
+fn layout_options(layout: Layout) -> String {
+    let Layout { partitions, partition_method } = layout;
+    match layout.is_plain() {
+        true => "--set workload.partitions=0".to_string(),
+        false => format!(
+            "--set workload.partitions={partitions} --set workload.partition_method={}",
+            partition_method.as_str()
+        ),
+    }
+}
+
 /// Whether the data can be used without loading it again.
 fn as_it_is(state: &DataState, workload: &WorkloadSpec) -> Result<&'static str> {
     let found = match state {
@@ -336,10 +370,10 @@ fn as_it_is(state: &DataState, workload: &WorkloadSpec) -> Result<&'static str> 
     if let DataState::Whole(marker) = state {
         ensure!(
             load::has_layout(marker, Dataset::of(&workload.data).unwrap_or(Dataset::Tpcb), workload.layout),
-            "the experiment asks for data of {}, but the data that is there has another layout{}; change \
-             workload.partitions, or leave prepare.restore on",
+            "the experiment asks for data of {}, but the data that is there is {}; give {}, or leave prepare.restore on",
             load::words(workload),
-            marker.extra.iter().map(|(key, value)| format!(" {key}={value}")).collect::<String>()
+            load::layout_of(marker),
+            layout_options(load::layout_of(marker))
         );
     }
     Ok(match state {

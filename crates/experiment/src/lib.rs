@@ -28,6 +28,7 @@ pub mod outlook;
 mod own_data;
 pub mod pairs;
 pub mod progress;
+mod release;
 pub mod resume;
 mod room;
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
-use loader::tpcb::{LIMIT_LOCK_WAITS, PARTITIONS_VERSION_NUM, TpcbLoad, default_streams, rows_total};
+use loader::tpcb::{LIMIT_LOCK_WAITS, TpcbLoad, default_streams, rows_total};
 use loader::{LoadError, Sent, Streams};
 use model::case::{Layout, PartitionMethod, WorkloadSpec};
 use wire::session::{Session, SessionError};
@@ -14,6 +14,7 @@ use workload::tpcb::{self, Partitioning, TpcbOptions};
 
 use crate::data::{DataState, TPCB_DATA, inspect};
 use crate::dataset::Dataset;
+use crate::release;
 
 /// What is told of a load that the user stopped. It may have had no time to touch anything.
 pub(crate) const STOPPED_LOADING: &str =
@@ -122,13 +123,11 @@ fn load_all(
 
 /// What must be found out before anything is touched.
 fn refuse(session: &mut Session, request: &LoadRequest) -> Result<()> {
-    let version_num = session.server_version_num();
-    ensure!(
-        request.layout.is_plain() || version_num >= PARTITIONS_VERSION_NUM,
-        "partitions with a primary key need PostgreSQL 11; the server is version {}.{}",
-        version_num / 10_000,
-        version_num / 100 % 100
-    );
+    if !request.layout.is_plain()
+        && let Some(why) = release::lacks_partitions(session.server_version_num())
+    {
+        bail!(why);
+    }
     refuse_foreign(session, Dataset::Tpcb, request.replace)
 }
 
@@ -188,6 +187,15 @@ pub fn layout_facts(layout: Layout) -> BTreeMap<String, String> {
         ("partitions", layout.partitions.to_string()),
     ];
     pairs.map(|(key, value)| (key.to_string(), value)).into()
+}
+
+/// How a marker's data lies. What a newer version wrote and this one does not know is pgbench's plain layout.
+pub(crate) fn layout_of(marker: &Marker) -> Layout {
+    let fact = |key: &str| marker.extra.get(key);
+    Layout {
+        partitions: fact("partitions").and_then(|n| n.parse().ok()).unwrap_or(0),
+        partition_method: fact("partition_method").and_then(|word| word.parse().ok()).unwrap_or_default(),
+    }
 }
 
 /// Whether a marker's data lies as the layout says; only TPC-B-like tables have several.

@@ -10,6 +10,7 @@ use server::{Account, Binaries};
 use crate::adopted;
 use crate::outlook::Outlook;
 use crate::progress::{Progress, Watch};
+use crate::release;
 use crate::stage::Site;
 
 /// One reason why runs would fail.
@@ -79,10 +80,16 @@ fn own_server(source: &ServerSource, cases: &[&Case], site: &Site, watch: &mut W
     }
     let must_ask = by_settings.iter().any(|(settings, _)| !settings.is_empty());
     let binaries = match binaries(source, must_ask, site, watch) {
-        Ok(Some(binaries)) => binaries,
-        Ok(None) => return,
+        Ok(binaries) => binaries,
         Err(error) => return found.take(cases, Err(error)),
     };
+    let of_binaries = binaries.as_ref().map(|binaries| binaries.version_num);
+    if let Some(version_num) = of_binaries.or_else(|| release::version_num(source)) {
+        for case in cases {
+            found.take(&[case], Ok(release::lacks(version_num, case).into_iter().collect()));
+        }
+    }
+    let Some(binaries) = binaries else { return };
     for (settings, with) in &by_settings {
         found.take(with, refused(&binaries, settings, site));
     }
@@ -116,12 +123,16 @@ fn binaries(
 ) -> Result<Option<Binaries>> {
     match source {
         ServerSource::BinDir(dir) => Binaries::from_bin_dir(dir).map(Some),
-        ServerSource::Version(version) if must_ask => {
+        ServerSource::Version(version) if !must_ask => {
+            server::fetch::expect_known(version)?;
+            Ok(None)
+        }
+        ServerSource::Version(version) => {
             let fetched = server::fetch(site.cache, version, &mut |p| watch(Progress::Fetch(p)));
             fetched.map(Some).with_context(|| format!("PostgreSQL {version}"))
         }
         // What is built takes minutes, and is built when it is needed.
-        ServerSource::Version(_) | ServerSource::Source { .. } | ServerSource::Url(_) => Ok(None),
+        ServerSource::Source { .. } | ServerSource::Url(_) => Ok(None),
     }
 }
 

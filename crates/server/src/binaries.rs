@@ -138,8 +138,8 @@ fn check_executable(bin_dir: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// `18.6` to 180006, `9.6.24` to 90624, `19beta1` to 190000.
-fn version_num(version: &str) -> Option<u32> {
+/// `18.6` to 180006, `9.6.24` to 90624, `19beta1` and `19` to 190000.
+pub fn version_num(version: &str) -> Option<u32> {
     let digits: String = version.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
     let parts: Vec<u32> = digits.split('.').map(|part| part.parse().unwrap_or(0)).collect();
     match parts.as_slice() {
@@ -176,6 +176,7 @@ mod tests {
             ("9.4.26", Some(90_426)),
             ("10.23", Some(100_023)),
             ("19beta1", Some(190_000)),
+            ("9.6", Some(90_600)),
             ("", None),
             ("hello", None),
         ] {

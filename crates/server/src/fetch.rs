@@ -153,6 +153,19 @@ struct Receipt {
     sha256: String,
 }
 
+/// Whether there are binaries of a version, as far as can be told without the network: its series is known.
+///
+/// # Errors
+/// Names the series that are.
+pub fn expect_known(version: &PgVersion) -> Result<(), FetchError> {
+    if pins::pin_of_release(env::consts::ARCH, version.as_str()).is_some()
+        || SERIES.contains(&version.series().as_str())
+    {
+        return Ok(());
+    }
+    Err(FetchError::UnknownVersion { asked: version.to_string() })
+}
+
 /// Binaries of a series (`18`: its pinned release) or of an exact release (`12.22`).
 pub fn fetch(
     cache: &Cache,
@@ -165,11 +178,9 @@ pub fn fetch(
     } else {
         pins::pin_of_release(arch, version.as_str())
     };
+    expect_known(version)?;
     let release = match pin {
         Some(pin) => pin.release.to_string(),
-        None if !SERIES.contains(&version.series().as_str()) => {
-            return Err(FetchError::UnknownVersion { asked: version.to_string() });
-        }
         None if pins::is_series(version) => newest_of_series(cache, version, progress)?,
         None => version.to_string(),
     };

@@ -30,7 +30,7 @@ pub use config::{Calls, Config, ConfigError, Think};
 pub use nurand::Constants;
 pub use population::{Population, Style};
 pub use programs::{Profile, programs};
-pub use routines::create_routines;
+pub use routines::{PROCEDURES_VERSION_NUM, create_routines};
 pub use rows::Rows;
 pub(crate) use schema::drop_routines;
 pub use schema::{copy_statement, create_tables, drop_all, indexes, primary_keys, truncate_tables};

@@ -14,7 +14,7 @@ fn args<'a>(text: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn data_of_another_scale_is_replaced_only_when_asked() {
+fn data_of_another_scale_or_layout_is_replaced_only_when_asked() {
     let (place, pg) = (Place::new(), Pg::shared());
     let database = pg.database();
     let server = pg.admin_target(&database);
@@ -31,6 +31,19 @@ fn data_of_another_scale_is_replaced_only_when_asked() {
     let run = place.first_run("fit");
     expect_sound(&run);
     assert_eq!(run.record.case.workload.scale, 2, "what is there fits");
+
+    let cut = ["--set", "workload.partitions=2", "--set", "workload.partition_method=hash"];
+    let other = [&["--server", &server, "-o", "cut"][..], &cut].concat();
+    let refused = place.run(&args(RUN, &other)).expect(1);
+    let expected = "asks for data of scale 2 in 2 partitions by hash, but the data that was loaded before is one table; \
+                    give --set workload.partitions=0, or --replace";
+    assert!(refused.stderr.contains(expected), "{}", refused.stderr);
+    place.run(&args(RUN, &[&other[..], &["--replace"]].concat())).expect(0);
+    let refused = place.run(&args(RUN, &["--server", &server, "-o", "plain"])).expect(1);
+    let expected =
+        "is 2 partitions by hash; give --set workload.partitions=2 --set workload.partition_method=hash, or";
+    assert!(refused.stderr.contains(expected), "{}", refused.stderr);
+
     place.run(&args(RUN, &["--server", &server, "-o", "asked", "-s", "1", "--replace"])).expect(0);
     assert_eq!(place.first_run("asked").record.case.workload.scale, 1);
     place.expect_clean();
@@ -47,8 +60,12 @@ fn two_pgdynos_are_kept_apart_on_one_database() {
         &["--server", &server],
     )));
     place.wait_for_load("first", 1);
-    let holder =
-        pg.ask(&database, "select pid from pg_locks where locktype = 'advisory' and classid = 1885824121");
+    // Other tests use other databases of this server at the same time.
+    let holder = pg.ask(
+        &database,
+        "select pid from pg_locks where locktype = 'advisory' and classid = 1885824121 \
+         and database = (select oid from pg_database where datname = current_database())",
+    );
     for refused in [
         args(RUN, &["--server", &server, "-o", "second", "-s", "1"]),
         args("init -s 1", &["--server", &server]),

@@ -110,14 +110,14 @@ const UNDO: &str = "@undo@;";
 const UNDO_IN_FUNCTION: &str = "raise exception 'item number is not valid' using errcode = 'TPC01';";
 const UNDO_IN_PROCEDURE: &str = "rollback; return;";
 
-/// The first version with procedures.
-const VERSION_NUM_PROCEDURES: u32 = 110_000;
+/// `server_version_num` of the first release with procedures.
+pub const PROCEDURES_VERSION_NUM: u32 = 110_000;
 
 /// The statements that make all functions, and from PostgreSQL 11 on all procedures.
 pub fn create_routines(version_num: u32) -> Vec<String> {
     let functions = ROUTINES.iter().map(|routine| routine.function());
     let procedures =
-        ROUTINES.iter().filter(|_| version_num >= VERSION_NUM_PROCEDURES).map(|routine| routine.procedure());
+        ROUTINES.iter().filter(|_| version_num >= PROCEDURES_VERSION_NUM).map(|routine| routine.procedure());
     functions.chain(procedures).collect()
 }
 

@@ -3,6 +3,8 @@
 //!
 //! Function and procedure have one body. What the function declares for itself, the procedure takes and gives back.
 
+use crate::tpcc::PROCEDURES_VERSION_NUM;
+
 /// A draw within bounds, which the New-Order makes for each item, warehouse and quantity.
 const RANDOM: &str = "create function dbms_random (int, int) returns int language plpgsql strict as \
      'begin return trunc(random() * ($2 - $1 + 1) + $1); end'";
@@ -11,9 +13,6 @@ const RANDOM: &str = "create function dbms_random (int, int) returns int languag
 /// cannot end a transaction (SQLSTATE 2D000); a procedure returns as if all were well.
 const HANDLER: &str =
     "exception when serialization_failure or deadlock_detected or no_data_found then rollback;\n";
-
-/// The first version with procedures.
-const VERSION_NUM_PROCEDURES: u32 = 110_000;
 
 /// A transaction as function and procedure.
 struct Routine {
@@ -177,7 +176,7 @@ pub fn create_routines(version_num: u32) -> Vec<String> {
     let functions = ROUTINES.iter().map(|routine| routine.create(&routine.function));
     let procedures = ROUTINES
         .iter()
-        .filter(|_| version_num >= VERSION_NUM_PROCEDURES)
+        .filter(|_| version_num >= PROCEDURES_VERSION_NUM)
         .map(|routine| routine.create(&routine.procedure));
     std::iter::once(RANDOM.to_owned()).chain(functions).chain(procedures).collect()
 }
