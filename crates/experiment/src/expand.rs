@@ -95,6 +95,15 @@ pub fn plan(experiment: &Experiment, site: &Site) -> Result<Plan, String> {
     })
 }
 
+/// What contradicts itself whatever the servers are, before any of them is asked.
+///
+/// # Errors
+/// As [`plan`].
+pub fn check(experiment: &Experiment) -> Result<(), String> {
+    let is_given = experiment.server.url.as_ref().map(|_| BTreeMap::new());
+    Grid::of(experiment, &Site { url_keywords: is_given, ..Site::default() }).map(drop)
+}
+
 /// The keys of an experiment with their levels; none where it contradicts itself, as its plan will tell.
 pub(crate) fn dimensions(experiment: &Experiment) -> Vec<Dimension> {
     Grid::of(experiment, &Site::default()).map_or_else(|_| Vec::new(), |grid| grid.dimensions)

@@ -49,6 +49,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let (name, text) = source(args.experiment.as_deref().unwrap_or(default), n_cpus)?;
     let changes = overrides(args)?;
     let mut experiment = file::parse(&name, &text, &changes)?;
+    expand::check(&experiment).map_err(|message| anyhow::anyhow!("{name}: {message}"))?;
     read_scripts(&mut experiment, args, (&name, &text), &changes)?;
     if let Some(budget) = &args.fit {
         fit(&mut experiment, budget, n_cpus)?;

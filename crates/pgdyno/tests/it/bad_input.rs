@@ -90,6 +90,17 @@ fn versions_and_settings_that_cannot_be_are_told() {
     check("run -o out --version abc", &["`abc` is not a PostgreSQL version"]);
     check("run -o out --version 19", &["no server binaries for `19`", "9.6, 10, 11", "18"]);
     check("run -o out --version 12 --server x", &["'--version", "cannot be used with '--server"]);
+    // Nothing is fetched for that.
+    check(
+        "run -o out --version 10 --set workload.partitions=2",
+        &["partitions with a primary key need PostgreSQL 11; the server is version 10"],
+    );
+    check(
+        "run -o out --version 9.6 -w tpcc --set workload.calls=procedures",
+        &["procedures need PostgreSQL 11; the server is version 9.6", "workload.calls = \"functions\""],
+    );
+    let planned = place.run(&["plan", "-c", "1", "--version", "18,19"]).expect(1);
+    assert!(planned.stdout.contains("problem case 2: no server binaries for `19`"), "{}", planned.stdout);
     check("run -o out --bin-dir /nonexistent", &["`/nonexistent`", "directory that holds `postgres`"]);
     check("run -o out --bin-dir /proc", &["`/proc` has no `postgres`"]);
 
@@ -153,6 +164,13 @@ fn servers_that_cannot_be_reached_are_told() {
         &format!("postgres://u@127.0.0.1:{}/x", web_server()),
         &["does not speak PostgreSQL's protocol", "HTTP port?"],
     );
+
+    // What contradicts itself is told without asking any server.
+    place.write(
+        "both.toml",
+        "[experiment]\nname = \"x\"\n[server]\nversion = \"18\"\nurl = \"host=dbhots.invalid\"\n",
+    );
+    super::bad_input::check(&place, "run both.toml", &["give one of version, bin_dir, source and url"]);
 
     let database = pg.database();
     let socket = pg.admin_target(&database).replace(' ', "~");
