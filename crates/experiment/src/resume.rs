@@ -57,8 +57,11 @@ pub fn take_up(dir: &ExperimentDir, plan: &Plan) -> Result<Standing> {
             }
         }
     }
-    // The experiment goes on: one line for each time that it does.
-    note(0, RunState::Started, "")?;
+    // The experiment goes on: one line for each time that it does. One that was finished does not.
+    let end = journal.iter().rev().find(|line| line.run == 0);
+    if !(end.is_some_and(|line| line.state == RunState::Completed) && standing.again.is_empty()) {
+        note(0, RunState::Started, "")?;
+    }
     Ok(standing)
 }
 
@@ -133,6 +136,28 @@ mod tests {
         );
         let again = take_up(&dir, &plan).unwrap();
         assert_eq!(again.done, standing.done, "taking it up twice changes nothing");
+    }
+
+    #[test]
+    fn an_experiment_that_was_finished_does_not_go_on() {
+        let (place, plan) = (tempfile::tempdir().unwrap(), plan());
+        let dir = ExperimentDir::create(&place.path().join("out"), &plan, "").unwrap();
+        let line = |run, state| StateLine { t_unix_ns: 1, run, state, reason: String::new() };
+        for spec in &plan.runs {
+            let writer = dir.begin_run(spec.run).unwrap();
+            let record = RunRecord::new(spec.clone(), plan.cases[0].clone(), "0");
+            writer.write_record(&RunRecord { state: RunState::Completed, ..record }).unwrap();
+            dir.append_state(&line(spec.run, RunState::Completed)).unwrap();
+        }
+        dir.append_state(&line(0, RunState::Partial)).unwrap();
+        let n_begins = || {
+            take_up(&dir, &plan).unwrap();
+            let journal = store::read_state(dir.path());
+            journal.iter().filter(|line| (line.run, line.state) == (0, RunState::Started)).count()
+        };
+        assert_eq!(n_begins(), 1, "the end was not told");
+        dir.append_state(&line(0, RunState::Completed)).unwrap();
+        assert_eq!((n_begins(), n_begins()), (1, 1));
     }
 
     #[test]
