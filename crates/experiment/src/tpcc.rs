@@ -181,5 +181,5 @@ pub fn check(session: &mut Session, dataset: Dataset) -> Result<CheckReport> {
     let history = session.query("select count(*) from history")?;
     let history_rows = history.scalar().and_then(|n| n.parse().ok()).unwrap_or(0);
     session.execute("commit")?;
-    Ok(CheckReport { scale, history_rows, results })
+    Ok(CheckReport { scale, history_rows, results, hint: None })
 }

@@ -98,6 +98,7 @@ fn text(place: &str, report: &CheckReport) -> String {
             out.push_str(&format!("            and {} more\n", result.violations.len() - 10));
         }
     }
+    out.extend(report.hint.map(|hint| format!("hint: {hint}\n")));
     out
 }
 
@@ -109,6 +110,6 @@ fn json(place: &str, report: &CheckReport) -> serde_json::Value {
         .collect();
     serde_json::json!({
         "place": place, "scale": report.scale, "history_rows": report.history_rows,
-        "sound": report.is_sound(), "results": results,
+        "sound": report.is_sound(), "results": results, "hint": report.hint,
     })
 }

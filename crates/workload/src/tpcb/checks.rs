@@ -72,6 +72,13 @@ pub fn balance_checks(builtin: Builtin, scale: u32) -> Vec<Check> {
     checks
 }
 
+/// Whether transactions wrote, and none of them to tellers or branches.
+pub fn is_untouched_but_for_accounts() -> &'static str {
+    "select exists (select 1 from pgbench_history) \
+        and not exists (select 1 from pgbench_tellers where tbalance <> 0) \
+        and not exists (select 1 from pgbench_branches where bbalance <> 0)"
+}
+
 /// Counts committed transactions that wrote.
 pub fn history_rows() -> &'static str {
     "select count(*) from pgbench_history"
