@@ -54,6 +54,8 @@ impl Case {
             "clients" => plural(level, "client"),
             "transactions" => format!("{level} transactions"),
             "target" => level.clone(),
+            // The level is the whole connection string.
+            "url" => self.server.source.to_string(),
             name => format!("{name} {level}"),
         };
         self.levels.iter().map(part).collect::<Vec<_>>().join(", ")
