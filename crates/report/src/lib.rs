@@ -8,6 +8,7 @@ mod capacity;
 mod comparison;
 mod condense;
 mod csv;
+mod factors;
 mod format;
 mod headline;
 mod html;

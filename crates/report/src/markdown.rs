@@ -4,11 +4,13 @@ pub(crate) mod comparison;
 
 use std::collections::BTreeSet;
 
+use analysis::summary::Study;
 use model::host::HostRecord;
 use model::run::RunRecord;
 use model::server::ServerRecord;
 
 use crate::condense::{self, FindingGroup};
+use crate::factors::{self, Against, Row};
 use crate::{Input, format, headline, scripts, terminal, variation, words};
 
 /// The whole text.
@@ -23,6 +25,8 @@ pub(crate) fn text(input: &Input) -> String {
         text.push_str(&format!("> **Partial:** {}\n\n", escape(&words::one_line(why))));
     }
     text.push_str(&cases(input));
+    text.push_str(&against_baseline(input.study));
+    text.push_str(&money(input.study));
     for line in terminal::tpcc(study) {
         text.push_str(&format!("\nTPC-C-like, {}\n", escape(&line)));
     }
@@ -66,6 +70,35 @@ fn cases(input: &Input) -> String {
             reasons => format!("**{}**: {}", case.grade.as_str(), escape(reasons)),
         };
         text.push_str(&format!("| {} | {verdict} |\n", cells.join(" | ")));
+    }
+    text
+}
+
+/// Cases in per cent of a baseline, where the experiment names one.
+fn against_baseline(study: &Study) -> String {
+    let is_named = study.plan.baseline != 0;
+    let Some(Against { what, of, rows }) = factors::against(study).filter(|_| is_named) else {
+        return String::new();
+    };
+    let heads = ["case", what, "of baseline", "difference"];
+    format!("\n### Against a baseline\n\nIn per cent of {}.\n\n{}", escape(&of), table(heads, &rows))
+}
+
+fn money(study: &Study) -> String {
+    let rows = factors::money(study);
+    if rows.is_empty() {
+        return String::new();
+    }
+    let [price, transactions, target] = factors::MONEY_HEADS;
+    let heads = ["case", price, transactions, target];
+    format!("\n### Transactions for money\n\n{}", table(heads, &rows))
+}
+
+fn table(heads: [&str; 4], rows: &[Row<3>]) -> String {
+    let mut text = format!("| {} |\n|:---|---:|---:|---:|\n", heads.join(" | "));
+    for row in rows {
+        let [first, second, third] = row.cells.each_ref().map(|cell| escape(cell));
+        text.push_str(&format!("| {} | {first} | {second} | {third} |\n", escape(&row.case.label)));
     }
     text
 }

@@ -4,7 +4,7 @@
 
 mod synthetic;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::finding::{Finding, Severity};
 use analysis::summary::{ScriptSummary, Study};
@@ -12,6 +12,7 @@ use model::interval::Counts;
 use model::run::ExperimentData;
 use model::script::CaseScript;
 use model::server::Setting;
+use model::target::TargetSpec;
 use report::Input;
 use synthetic::Shape;
 
@@ -288,6 +289,36 @@ fn rows_of_the_markdown_table_are_whole() {
     }
     assert!(!text.contains("<script") && !text.contains("<img"), "{text}");
     assert!(text.contains("**Partial:**") && text.contains("AMD EPYC"), "{text}");
+}
+
+#[test]
+fn a_baseline_and_prices_are_in_the_markdown() {
+    let (mut study, data) = synthetic::make(&Shape { clients: vec![1, 8], ..Shape::default() });
+    let text =
+        |study: &Study| report::markdown(&Input { study, data: &data, commands: &[], tool_version: "0.1.0" });
+    let plain = text(&study);
+    assert!(!plain.contains("baseline") && !plain.contains("money"), "{plain}");
+    study.plan.baseline = 1;
+    let medians = [1000.0, 1500.0];
+    for (case, tps) in study.cases.iter_mut().zip(medians) {
+        case.tps_median = Some(tps);
+        case.case.server.target = Some(TargetSpec {
+            name: "small".to_string(),
+            directory: None,
+            telemetry: None,
+            labels: BTreeMap::from([("disk".to_string(), "nvme".to_string())]),
+            price_per_hour: Some(0.5),
+            currency: Some("EUR".to_string()),
+        });
+    }
+    let told = text(&study);
+    for line in [
+        "| 1 client | 1,000 | 100.0 % | baseline |",
+        "| 8 clients | 1,500 | 150.0 % | +50.0 % |",
+        "| 8 clients | 0.5 EUR | 10,800,000 | disk nvme |",
+    ] {
+        assert!(told.contains(line), "{line} in\n{told}");
+    }
 }
 
 #[test]

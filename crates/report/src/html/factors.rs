@@ -9,6 +9,7 @@ use super::escape::text;
 use super::tables::case_name;
 use super::{Figure, scalability, table};
 use crate::axis::{self, Axis};
+use crate::factors::{self as told, Against, Row};
 use crate::format;
 
 /// More small charts than this are no overview.
@@ -42,45 +43,20 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
 
 /// Each case against the baseline.
 fn percentages(study: &Study, axis: &Axis) -> String {
-    let Some(baseline) = factors::baseline(study) else { return String::new() };
-    let is_tpcc = study.cases.iter().any(|case| case.tpcc.is_some());
-    let what = if is_tpcc { "NOPM" } else { "Median tps" };
-    let rows: Vec<Vec<String>> = study
-        .cases
-        .iter()
-        .map(|case| {
-            let score = factors::score(case).map_or("-".to_string(), format::tps);
-            let base = factors::counterpart(study, baseline, case);
-            let percent = factors::percent_of(case, base);
-            let difference = match percent {
-                _ if case.case.id == base.case.id => "baseline".to_string(),
-                Some(percent) => signed(percent - 100.0),
-                None => "-".to_string(),
-            };
-            let percent = percent.map_or("-".to_string(), |percent| format!("{percent:.1} %"));
-            vec![case_name(axis, case), text(&score), text(&percent), text(&difference)]
-        })
-        .collect();
-    let chosen: Vec<String> = study
-        .plan
-        .baseline_factors
-        .iter()
-        .filter_map(|key| Some(format!("{} {}", axis::factor_words(key), baseline.case.levels.get(key)?)))
-        .collect();
-    let of = match chosen.as_slice() {
-        [] => baseline.label.clone(),
-        chosen => format!("the case with {} and otherwise the same levels", chosen.join(", ")),
-    };
+    let Some(Against { what, of, rows }) = told::against(study) else { return String::new() };
     format!(
         "<h3>Against a baseline</h3><p class=\"quiet\">In per cent of {}. No difference smaller than the spread of the \
          cases' runs means anything.</p>{}\n",
         text(&of),
-        table("plain", &["Case", what, "Of baseline", "Difference"], &rows)
+        table("plain", &["Case", what, "Of baseline", "Difference"], &cells(axis, &rows))
     )
 }
 
-fn signed(percent: f64) -> String {
-    format!("{}{:.1} %", if percent < 0.0 { "\u{2212}" } else { "+" }, percent.abs())
+fn cells<const N: usize>(axis: &Axis, rows: &[Row<N>]) -> Vec<Vec<String>> {
+    let cells = |row: &Row<N>| {
+        std::iter::once(case_name(axis, row.case)).chain(row.cells.iter().map(|cell| text(cell))).collect()
+    };
+    rows.iter().map(cells).collect()
 }
 
 /// One group of bars for each level of the axis.
@@ -162,22 +138,10 @@ fn spreads(study: &Study) -> String {
 
 /// Transactions for a unit of money, where prices are given.
 fn money(study: &Study, axis: &Axis) -> String {
-    let rows: Vec<Vec<String>> = study
-        .cases
-        .iter()
-        .filter_map(|case| {
-            let (transactions, currency) = factors::per_money(case)?;
-            let target = case.case.server.target.as_ref()?;
-            let price = format!("{} {currency}", target.price_per_hour?);
-            let labels: Vec<String> =
-                target.labels.iter().map(|(name, value)| format!("{name} {value}")).collect();
-            let cells = [price, format::tps(transactions), labels.join(", ")];
-            Some(std::iter::once(case_name(axis, case)).chain(cells.iter().map(|cell| text(cell))).collect())
-        })
-        .collect();
+    let rows = told::money(study);
     if rows.is_empty() {
         return String::new();
     }
-    let heads = ["Case", "Price of an hour", "Transactions for one unit of it", "Target"];
-    format!("<h3>Transactions for money</h3>{}\n", table("plain", &heads, &rows))
+    let heads = [&["Case"], &told::MONEY_HEADS[..]].concat();
+    format!("<h3>Transactions for money</h3>{}\n", table("plain", &heads, &cells(axis, &rows)))
 }
