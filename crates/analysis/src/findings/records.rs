@@ -43,7 +43,8 @@ pub(super) const COUNTS_BROKEN: Rule = Rule {
     severity: "Void when due = skipped + started or started = committed + failed + unknown + aborted does not hold, \
                or the seconds do not add up to the driver's totals",
     source: "identity of counts, checked like pgbench's own counters (pgbench.c, StatsData)",
-    advice: "This is an error inside pgdyno: please report it with the run directory.",
+    advice: "If files of the run were cut or changed after it, restore them; otherwise this is an error inside pgdyno: please report it \
+             with the run directory.",
 };
 
 pub(super) fn counts_broken(context: &RunContext) -> Option<Finding> {
