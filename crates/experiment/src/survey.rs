@@ -2,7 +2,7 @@
 //!
 //! Each statement is parsed in a transaction that is rolled back. Parsing locks the tables that a statement names as
 //! running it would, and the locks last until the end of the transaction: the server itself says what is read and what
-//! is written. Nothing is executed.
+//! is written. Nothing is executed but COPY, of which the server looks at nothing before that: it is given no rows.
 
 use anyhow::{Result, bail};
 use model::case::WorkloadSpec;
@@ -20,6 +20,9 @@ const CHANGES_PARSING: [&str; 10] =
     ["alter", "call", "create", "declare", "do", "drop", "import", "prepare", "set", "reset"];
 /// "relation does not exist".
 const UNDEFINED_TABLE: &str = "42P01";
+
+/// Class of errors about syntax, names and rights.
+const SYNTAX_OR_ACCESS: &str = "42";
 
 /// The relations that this transaction has locked, those behind views included.
 const LOCKED_SQL: &str = "
@@ -59,6 +62,12 @@ pub(crate) fn survey(session: &mut Session, workload: &WorkloadSpec) -> Result<S
                 && (!statement.parameters.is_empty() || statement.text.trim_end_matches(';').contains(';'));
             match &error {
                 SessionError::Server(_) if may_do || is_making => survey.unchecked.push(told),
+                // What else a COPY needs may come from what was done before it in its transaction (FREEZE).
+                SessionError::Server(error)
+                    if statement.copy_data.is_some() && !error.sqlstate.starts_with(SYNTAX_OR_ACCESS) =>
+                {
+                    survey.unchecked.push(told);
+                }
                 SessionError::Server(error) if error.sqlstate == UNDEFINED_TABLE => {
                     bail!("{told}\n{}", about_data(&workload.data))
                 }
@@ -85,7 +94,11 @@ fn ask(
     survey: &mut ScriptSurvey,
 ) -> std::result::Result<(), SessionError> {
     session.execute("begin")?;
-    let result = session.prepare("", &statement.text).and_then(|()| session.query(LOCKED_SQL));
+    let asked = match &statement.copy_data {
+        Some(_) if statement.parameters.is_empty() => session.copy_in(&statement.text, |_| false).map(drop),
+        _ => session.prepare("", &statement.text),
+    };
+    let result = asked.and_then(|()| session.query(LOCKED_SQL));
     session.execute("rollback")?;
     let rows = result?;
     for i in 0..rows.len() {

@@ -149,13 +149,32 @@ fn scripts_on_the_command_line_take_the_database_as_it_is() {
     assert!(survey.unchecked[0].starts_with("select-only:2:"), "{survey:?}");
 
     // What cannot run is told before any load, with its place.
-    place.write("typo.sql", "SELECT n FROM t WHERE id = 1;\nSELECT :n, m\n  FROM t;\n");
-    let mut args = vec!["run", "-f", "typo.sql", "-D", "n=1", "-o", "no", "--server", server.as_str()];
+    let refused = |script: &str, message: &str| {
+        place.write("typo.sql", script);
+        let mut args = vec!["run", "-f", "typo.sql", "-D", "n=1", "-o", "no", "--server", server.as_str()];
+        args.extend(short.split(' '));
+        let ended = place.run(&args).expect(1);
+        assert!(ended.stderr.contains(message), "{}", ended.stderr);
+        assert!(!place.path("no").exists());
+    };
+    refused(
+        "SELECT n FROM t WHERE id = 1;\nSELECT :n, m\n  FROM t;\n",
+        "typo.sql:2:12: column \"m\" does not exist (42703)\n  SELECT :n, m\n             ^",
+    );
+    // Rows are sent by the load alone, but where they go must be there.
+    let rows = |table: &str| format!("SELECT 1;\nCOPY {table} FROM STDIN;\n\\copydata\n7\t:n\n\\.\n");
+    refused(&rows("nowhere"), "typo.sql:2:1: relation \"nowhere\" does not exist (42P01)");
+    refused(&rows("t (id, x)"), "typo.sql:2:1: column \"x\" of relation \"t\" does not exist (42703)");
+    place.write("rows.sql", &rows("u"));
+    pg.admin(&database).execute("create table u (id int, n int)").unwrap();
+    let mut args = vec!["run", "-f", "rows.sql", "-D", "n=1", "-o", "rows", "--server", server.as_str()];
     args.extend(short.split(' '));
-    let ended = place.run(&args).expect(1);
-    let message = "typo.sql:2:12: column \"m\" does not exist (42703)\n  SELECT :n, m\n             ^";
-    assert!(ended.stderr.contains(message), "{}", ended.stderr);
-    assert!(!place.path("no").exists());
+    place.run(&args).expect(0);
+    let run = place.first_run("rows");
+    let survey = run.record.survey.as_ref().unwrap();
+    assert!(survey.unchecked.is_empty() && survey.written.contains("u"), "{survey:?}");
+    let n: u64 = pg.ask(&database, "select count(*) from u").parse().unwrap();
+    assert_eq!(n, run.record.done.as_ref().unwrap().counts.committed);
     place.expect_clean();
 }
 
