@@ -64,6 +64,10 @@ impl<'a> SqlScanner<'a> {
 
     /// Takes one token; tells whether it ends the statement.
     fn scan_token(&mut self, rest: &str, chunk: &mut Chunk) -> bool {
+        if let Some(len) = test_len(rest) {
+            self.replace(len, "FALSE", chunk);
+            return false;
+        }
         let first = rest.as_bytes()[0];
         let len = match first {
             b';' => {
@@ -115,10 +119,15 @@ impl<'a> SqlScanner<'a> {
     }
 
     fn keep(&mut self, len: usize, chunk: &mut Chunk) {
+        self.replace(len, &self.source[self.position..self.position + len], chunk);
+    }
+
+    /// Takes `len` bytes of the script as if they were `text`.
+    fn replace(&mut self, len: usize, text: &str, chunk: &mut Chunk) {
         if chunk.text.is_empty() {
             chunk.start = self.position;
         }
-        chunk.text.push_str(&self.source[self.position..self.position + len]);
+        chunk.text.push_str(text);
         self.position += len;
     }
 
@@ -185,6 +194,13 @@ fn colon_len(rest: &str) -> usize {
         return 2;
     }
     1 + rest[1..].bytes().take_while(|byte| is_name_byte(*byte)).count()
+}
+
+/// Length of `:{?name}`, which in psql tells whether a variable is set. pgbench answers FALSE for all of them.
+fn test_len(rest: &str) -> Option<usize> {
+    let name = rest.strip_prefix(":{?")?;
+    let len = name.bytes().take_while(|byte| is_name_byte(*byte)).count();
+    (len > 0 && name[len..].starts_with('}')).then(|| ":{?}".len() + len)
 }
 
 /// Length of digits and of a word glued to them, which is no prefix of a string.

@@ -73,6 +73,7 @@ fn each_use_of_a_variable_is_a_parameter() {
     check("select :1, :, ::a, :::b, x[1:2];", "select :1, :, ::a, :::b, x[1:2];", &[]);
     check("select :größe;", "select $1;", &["größe"]);
     check("select :a:b;", "select $1$2;", &["a", "b"]);
+    check("select :{?a}, ':{?a}', :{?}, :{?a, ::{?a};", "select FALSE, ':{?a}', :{?}, :{?a, ::{?a};", &[]);
 }
 
 #[test]
