@@ -114,7 +114,7 @@ fn spawn(bin: &Path, dir: &Path, port: u16) -> Child {
         "listen_addresses=",
         "fsync=off",
         "shared_buffers=16MB",
-        "max_connections=60",
+        "max_connections=100",
         "deadlock_timeout=50ms",
         "log_line_prefix=%a|%c|",
     ] {
