@@ -46,7 +46,7 @@ impl Bundle {
         let mut variables = VariableTable::default();
         let mut programs = scripts
             .iter()
-            .map(|(name, source, _)| Program::compile_with(name, source, &mut variables))
+            .map(|(name, source, _)| Program::compile_with(name, source, &[], &mut variables))
             .collect::<Result<Vec<_>, _>>()?;
         let variables = Arc::new(variables);
         for program in &mut programs {

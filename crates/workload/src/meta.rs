@@ -1,7 +1,7 @@
 //! Backslash commands of scripts: names, arguments, and what is wrong with them.
 
 use crate::expr;
-use crate::lexer::{Lexer, SyntaxError};
+use crate::lexer::{Lexer, SyntaxError, Token};
 use crate::script::{Command, Delay, ScriptError, ShellWord};
 use crate::statement::{Fetch, Piece, pieces};
 use crate::variables::{VariableTable, is_valid_name};
@@ -16,6 +16,8 @@ pub(crate) struct Place<'a> {
     pub(crate) line: usize,
     /// Offset of the backslash.
     pub(crate) start: usize,
+    /// Commands that are none here.
+    pub(crate) without: &'a [&'a str],
 }
 
 /// What a backslash turned out to be.
@@ -83,7 +85,7 @@ fn expression_command(
         target = lexer.word().ok_or_else(|| place.error(name, "missing argument"))?.0;
     }
     let expr =
-        expr::parse(lexer, variables).map_err(|error| place.syntax_error(name, &error, lexer.clone()))?;
+        expr::parse(lexer, variables).map_err(|error| place.syntax_error(name, error, lexer.clone()))?;
     Ok(match lower {
         "if" => Command::If { condition: expr, otherwise: 0 },
         "elif" => Command::Elif { condition: expr, otherwise: 0, end: 0 },
@@ -122,6 +124,7 @@ fn word_command(
 ) -> Result<Worded, ScriptError> {
     let prefix = || words.first().map_or(String::new(), |(prefix, _)| (*prefix).to_owned());
     let command = match lower {
+        later if fault.place.without.contains(&later) => return Err(fault.error("invalid command", None)),
         "sleep" => Command::Sleep(delay(fault, words, variables)?),
         "shell" if words.is_empty() => return Err(fault.error("missing command", None)),
         "shell" => Command::Shell { words: shell_words(words, variables) },
@@ -227,7 +230,16 @@ impl Place<'_> {
         self.error_at(name, message, None, None, None)
     }
 
-    fn syntax_error(&self, name: &str, error: &SyntaxError, mut lexer: Lexer<'_>) -> ScriptError {
+    /// pgbench reads on to the end of the line, to show it. What it cannot read there is the error that it tells.
+    fn syntax_error(&self, name: &str, first: SyntaxError, mut lexer: Lexer<'_>) -> ScriptError {
+        let mut error = first;
+        loop {
+            match lexer.token() {
+                Ok(Token::EndOfCommand) => break,
+                Ok(_) => {}
+                Err(later) => error = later,
+            }
+        }
         let line = &self.source[self.start..lexer.finish()];
         // The caret stands below the last byte of the token.
         let column = error.end.saturating_sub(1 + self.start);

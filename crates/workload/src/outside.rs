@@ -104,6 +104,8 @@ impl Machine {
     /// The first word, by which pgbench's messages name the command.
     fn shell_name(&self, program: &Program) -> String {
         match self.shell_words(program).first() {
+            // Of two colons in front, the first is not there any more.
+            Some(ShellWord::Text(text)) if text.starts_with(':') => format!(":{text}"),
             Some(ShellWord::Text(text)) => text.clone(),
             Some(ShellWord::Variable(variable)) => format!(":{}", program.variables.name(*variable)),
             None => String::new(),

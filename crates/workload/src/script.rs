@@ -194,8 +194,13 @@ impl Program {
     /// Compiles one script with variables of its own. Several scripts of one run are compiled by
     /// [`Bundle`](crate::bundle::Bundle).
     pub fn compile(name: &str, source: &str) -> Result<Program, ScriptError> {
+        Program::compile_without(name, source, &[])
+    }
+
+    /// As [`Program::compile`], in a language that lacks some backslash commands.
+    pub fn compile_without(name: &str, source: &str, without: &[&str]) -> Result<Program, ScriptError> {
         let mut variables = VariableTable::default();
-        let mut program = Program::compile_with(name, source, &mut variables)?;
+        let mut program = Program::compile_with(name, source, without, &mut variables)?;
         program.variables = Arc::new(variables);
         Ok(program)
     }
@@ -204,6 +209,7 @@ impl Program {
     pub(crate) fn compile_with(
         name: &str,
         source: &str,
+        without: &[&str],
         variables: &mut VariableTable,
     ) -> Result<Program, ScriptError> {
         let mut program = Program {
@@ -226,10 +232,13 @@ impl Program {
                 Stop::EndOfScript => break,
                 Stop::Backslash => {
                     let line = line_at(source, scanner.position);
-                    let place = meta::Place { file: name, source, line, start: scanner.position - 1 };
+                    let start = scanner.position - 1;
+                    let place = meta::Place { file: name, source, line, start, without };
                     let (parsed, end) = meta::parse(&place, variables)?;
                     scanner.position = end;
-                    program.push_parsed(parsed, line)?;
+                    // Of a script that begins so, pgbench tells the last line.
+                    let is_first = program.commands.is_empty() && matches!(parsed, Parsed::Fetch(_));
+                    program.push_parsed(parsed, if is_first { source.lines().count() } else { line })?;
                 }
             }
         }

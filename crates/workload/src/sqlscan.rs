@@ -91,7 +91,7 @@ impl<'a> SqlScanner<'a> {
             b'$' => dollar_len(rest),
             _ if rest.starts_with("/*") => block_comment_len(rest),
             _ if rest.starts_with("--") => {
-                let len = rest.find('\n').unwrap_or(rest.len());
+                let len = rest.find(['\n', '\r']).unwrap_or(rest.len());
                 self.keep_if_started(len, chunk);
                 return false;
             }
@@ -203,9 +203,13 @@ fn test_len(rest: &str) -> Option<usize> {
     (len > 0 && name[len..].starts_with('}')).then(|| ":{?}".len() + len)
 }
 
-/// Length of digits and of a word glued to them, which is no prefix of a string.
+/// Length of digits and of a word glued to them, which is no prefix of a string. The sign of an exponent is a part of
+/// the number, and so begins no comment.
 fn number_len(rest: &str) -> usize {
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    if let [b'e' | b'E', b'+' | b'-', ..] = rest.as_bytes()[digits..] {
+        return digits + 2;
+    }
     let is_glued = rest[digits..].bytes().next().is_some_and(is_name_start);
     digits + if is_glued { identifier_len(&rest[digits..]) } else { 0 }
 }

@@ -295,8 +295,7 @@ impl Given {
             Opt::SkipSomeUpdates => self.add_builtin(Builtin::TpcbSimple, 1)?,
             Opt::File => {
                 let (name, weight) = scripts::split_weight(value)?;
-                scripts::add(&mut self.scripts, name, &scripts::read_file(name)?, weight)?;
-                scripts::check_release(&self.scripts, compat)?;
+                scripts::add(&mut self.scripts, name, &scripts::read_file(name)?, weight, compat)?;
             }
             Opt::Define => match value.split_once('=') {
                 Some((name, text)) if !name.is_empty() && !text.is_empty() => {
@@ -316,7 +315,7 @@ impl Given {
 
     fn add_builtin(&mut self, builtin: Builtin, weight: u32) -> Result<()> {
         self.uses_builtin = true;
-        scripts::add(&mut self.scripts, builtin.description(), builtin.source(), weight)
+        scripts::add(&mut self.scripts, builtin.description(), builtin.source(), weight, Compat::V15)
     }
 
     fn take_load(&mut self, opt: Opt, value: &str, compat: Compat) -> Result<bool> {

@@ -47,7 +47,6 @@ fn values_and_random_numbers_are_those_of_pgbench() {
     assert_eq!(lines.next(), None);
 }
 
-/// One difference is meant: of several errors in a command we name the first, pgbench the last bad character.
 #[test]
 fn syntax_errors_are_worded_and_placed_as_by_pgbench() {
     for line in include_str!("../../tests/data/syntax_errors.tsv").lines() {

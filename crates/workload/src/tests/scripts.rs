@@ -56,6 +56,9 @@ fn statements_end_where_psql_ends_them() {
     check("select 'open ; end", &["select 'open ; end"]);
     check("select $$open ; end", &["select $$open ; end"]);
     check("/* open ; end", &["/* open ; end"]);
+    check("select 1 -- a\r;select 2;", &["select 1 -- a\r;", "select 2;"]);
+    check("-- a\rselect 1;", &["select 1;"]);
+    check("select 1e--c' ;\n\\bar\n", &["select 1e--c' ;\n\\bar\n"]);
     check("select 1 \\set x 1\nselect 2;", &["select 1 ", "select 2;"]);
 }
 
