@@ -18,6 +18,7 @@ mod tls;
 
 pub use conninfo::{Conninfo, ConninfoError, Host, Secret};
 pub use dial::{CancelHandle, ConnectError, Connection, Dialing, Progress, connect};
+pub use libpq_text::Units;
 pub use link::{Link, Want};
 pub use quote::{quote_ident, quote_literal};
 pub use reply::{ServerError, parse_error};

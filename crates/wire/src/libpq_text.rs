@@ -1,19 +1,25 @@
 //! Errors and notices of the server in libpq's form, which scripts and eyes look for.
 
+use unicode_width::UnicodeWidthChar;
+
 use crate::reply::ServerError;
 
 impl ServerError {
     /// As libpq tells it, without the last newline: severity and text, the place in the statement, then what else there
-    /// is, each on a line of its own. `query` is the text it may point into.
-    pub fn libpq_text(&self, query: Option<&str>) -> String {
+    /// is, each on a line of its own. `query` is the text it may point into, by `units`.
+    pub fn libpq_text(&self, query: Option<&str>, units: Units) -> String {
         let mut text = format!("{}:  {}", self.severity, self.message);
         let about = self.about.as_deref();
         let inner_query = about.and_then(|about| about.internal_query.as_deref());
         // A place in the client's statement, or else in one that a function ran.
-        let inner = || Some((about?.internal_position?, inner_query?));
-        if let Some((position, query)) = self.position.map_or_else(inner, |position| Some((position, query?)))
-        {
-            text.push_str(&pointer(query, position as usize));
+        let (position, within) = match self.position {
+            Some(position) => (Some(position), query),
+            None => (about.and_then(|about| about.internal_position), inner_query),
+        };
+        match (position, within) {
+            (Some(position), Some(query)) => text.push_str(&pointer(query, position as usize, units)),
+            (Some(position), None) => text.push_str(&format!(" at character {position}")),
+            (None, _) => {}
         }
         if let Some(detail) = &self.detail {
             text.push_str(&format!("\nDETAIL:  {detail}"));
@@ -33,40 +39,127 @@ impl ServerError {
     }
 }
 
-/// Characters of a query's line that are shown, and that are kept to the right of the error.
+/// What the server counts positions in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Units {
+    /// Characters.
+    #[default]
+    Characters,
+    /// Bytes: SQL_ASCII, and encodings of one byte a character. What libpq takes for a character then has one column.
+    Bytes,
+}
+
+/// Names that encodings of several bytes a character begin with (PostgreSQL's documentation, 23.3.1).
+const MULTIBYTE: [&str; 11] = [
+    "BIG5",
+    "EUC_",
+    "GB18030",
+    "GBK",
+    "JOHAB",
+    "MULE_INTERNAL",
+    "SHIFT_JIS",
+    "SJIS",
+    "UHC",
+    "UTF8",
+    "UNICODE",
+];
+
+impl Units {
+    /// Of a session with this `client_encoding`, as the server reports it.
+    pub fn of(client_encoding: &str) -> Units {
+        match MULTIBYTE.iter().any(|name| client_encoding.starts_with(name)) {
+            true => Units::Characters,
+            false => Units::Bytes,
+        }
+    }
+}
+
+/// Columns of a query's line that are shown, and that are kept to the right of the error.
 const SHOWN: usize = 60;
 const SHOWN_RIGHT: usize = 10;
 
-/// The line of `query` that character number `position` (from 1) is in, with a caret below.
-fn pointer(query: &str, position: usize) -> String {
-    let chars: Vec<char> = query.chars().map(|c| if c == '\t' { ' ' } else { c }).collect();
-    let at = position.saturating_sub(1);
-    if at > chars.len() {
+/// A query, cut into what its positions count.
+struct Query {
+    bytes: Vec<u8>,
+    /// Where each unit begins in `bytes`, and where the last one ends.
+    starts: Vec<usize>,
+    /// Columns of each on a terminal. As in libpq, what has no width of its own takes one.
+    widths: Vec<usize>,
+}
+
+impl Query {
+    fn of(text: &str, units: Units) -> Query {
+        let (mut starts, widths): (Vec<usize>, Vec<usize>) = match units {
+            Units::Characters => {
+                text.char_indices().map(|(at, c)| (at, c.width().unwrap_or(1).max(1))).unzip()
+            }
+            Units::Bytes => (0..text.len()).map(|at| (at, 1)).unzip(),
+        };
+        starts.push(text.len());
+        Query { bytes: text.replace('\t', " ").into_bytes(), starts, widths }
+    }
+
+    fn is(&self, unit: usize, byte: u8) -> bool {
+        self.bytes[self.starts[unit]] == byte
+    }
+
+    fn is_line_end(&self, unit: usize) -> bool {
+        self.is(unit, b'\n') || self.is(unit, b'\r')
+    }
+
+    /// Columns from one unit to another.
+    fn width(&self, from: usize, to: usize) -> usize {
+        self.widths[from..to].iter().sum()
+    }
+
+    fn text(&self, from: usize, to: usize) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(&self.bytes[self.starts[from]..self.starts[to]])
+    }
+
+    /// Both ends of a line count one, and together one as well.
+    fn line_number(&self, at: usize) -> usize {
+        let is_new = |unit: usize| {
+            self.is(unit, b'\r') || (self.is(unit, b'\n') && (unit == 0 || !self.is(unit - 1, b'\r')))
+        };
+        1 + (0..at).filter(|unit| is_new(*unit)).count()
+    }
+
+    /// The part of a line that is shown: one that is too long is cut on its right, if the error is not there, else on
+    /// both sides.
+    fn shown(&self, mut start: usize, at: usize, mut end: usize) -> (usize, usize) {
+        if self.width(start, end) <= SHOWN {
+            return (start, end);
+        }
+        if SHOWN >= self.width(start, at) + SHOWN_RIGHT {
+            while self.width(start, end) > SHOWN {
+                end -= 1;
+            }
+            return (start, end);
+        }
+        while self.width(at, end) > SHOWN_RIGHT {
+            end -= 1;
+        }
+        while self.width(start, end) > SHOWN {
+            start += 1;
+        }
+        (start, end)
+    }
+}
+
+/// The line of `text` that unit number `position` (from 1) is in, with a caret below.
+fn pointer(text: &str, position: usize, units: Units) -> String {
+    let query = Query::of(text, units);
+    let (at, n) = (position.saturating_sub(1), query.widths.len());
+    if at > n {
         return String::new();
     }
-    let is_end = |c: &char| matches!(c, '\n' | '\r');
-    let mut start = chars[..at].iter().rposition(is_end).map_or(0, |end| end + 1);
-    let number = 1 + chars[..at].iter().filter(|c| **c == '\n').count();
-    let mut end = at + chars[at..].iter().position(is_end).unwrap_or(chars.len() - at);
-    let (mut before, mut after) = ("", "");
-    if end - start > SHOWN {
-        if start + SHOWN >= at + SHOWN_RIGHT {
-            end = start + SHOWN;
-            after = "...";
-        } else {
-            if at + SHOWN_RIGHT < end {
-                end = at + SHOWN_RIGHT;
-                after = "...";
-            }
-            if end - start > SHOWN {
-                start = end - SHOWN;
-                before = "...";
-            }
-        }
-    }
-    let head = format!("LINE {number}: {before}");
-    let shown: String = chars[start..end].iter().collect();
-    format!("\n{head}{shown}{after}\n{:>width$}", '^', width = head.chars().count() + at - start + 1)
+    let start = (0..at).rev().find(|unit| query.is_line_end(*unit)).map_or(0, |end| end + 1);
+    let end = (at..n).find(|unit| query.is_line_end(*unit)).unwrap_or(n);
+    let (from, to) = query.shown(start, at, end);
+    let (before, after) = (if from > start { "..." } else { "" }, if to < end { "..." } else { "" });
+    let head = format!("LINE {}: {before}", query.line_number(at));
+    let width = head.len() + query.width(from, at) + 1;
+    format!("\n{head}{}{after}\n{:>width$}", query.text(from, to), '^')
 }
 
 #[cfg(test)]
@@ -83,7 +176,7 @@ mod tests {
             ..ServerError::default()
         };
         let check = |query: &str, position, wanted: &str| {
-            assert_eq!(error(position).libpq_text(Some(query)), wanted, "{query}");
+            assert_eq!(error(position).libpq_text(Some(query), Units::Characters), wanted, "{query}");
         };
         check("select 1\n from x;", 16, "ERROR:  no\nLINE 2:  from x;\n              ^\nHINT:  try");
         let about = crate::reply::ErrorAbout {
@@ -93,12 +186,22 @@ mod tests {
         };
         let inner = ServerError { position: None, about: Some(Box::new(about)), ..error(0) };
         assert_eq!(
-            inner.libpq_text(Some("CALL f()")),
+            inner.libpq_text(Some("CALL f()"), Units::Characters),
             "ERROR:  no\nLINE 1: SELECT x\n               ^\nHINT:  try\nQUERY:  SELECT x"
         );
         let long = format!("select {}x;", " ".repeat(80));
         let shown = " ".repeat(58);
         check(&long, 88, &format!("ERROR:  no\nLINE 1: ...{shown}x;\n{:>70}\nHINT:  try", '^'));
-        assert_eq!(error(5).libpq_text(None), "ERROR:  no\nHINT:  try");
+        assert_eq!(error(5).libpq_text(None, Units::Characters), "ERROR:  no at character 5\nHINT:  try");
+        check(
+            "select '日本' x;",
+            13,
+            "ERROR:  no\nLINE 1: select '日本' x;\n                      ^\nHINT:  try",
+        );
+        let in_bytes = error(17).libpq_text(Some("select '日本' x;"), Units::of("SQL_ASCII"));
+        assert_eq!(in_bytes, "ERROR:  no\nLINE 1: select '日本' x;\n                        ^\nHINT:  try");
+        assert_eq!((Units::of("UTF8"), Units::of("LATIN1")), (Units::Characters, Units::Bytes));
+        check("select é\r, x", 12, "ERROR:  no\nLINE 2: , x\n          ^\nHINT:  try");
+        check("select é\r\n, x", 13, "ERROR:  no\nLINE 2: , x\n          ^\nHINT:  try");
     }
 }

@@ -1,13 +1,13 @@
 //! Messages of servers and of failed connections in libpq's form, which scripts and eyes look for.
 
 use wire::conninfo::PasswordSource;
-use wire::{ConnectError, Conninfo, ServerError, SessionError};
+use wire::{ConnectError, Conninfo, ServerError, SessionError, Units};
 
 use super::log::{Complaint, Kind};
 
 /// A server's message as psql and pgbench show it.
 pub(super) fn server_error(error: &ServerError, sql: Option<&str>) -> String {
-    error.libpq_text(sql) + "\n"
+    error.libpq_text(sql, Units::Characters) + "\n"
 }
 
 /// A failed statement in libpq's form.
