@@ -2,7 +2,7 @@
 
 use std::io;
 
-use wire::{CancelHandle, Connection, Dialing, Link, ServerError};
+use wire::{CancelHandle, Connection, Dialing, Link, ServerError, Units};
 use wire::{Flow, Reply, Scanner, TransactionStatus};
 use workload::Machine;
 
@@ -99,6 +99,8 @@ pub(crate) struct Client {
     pub(crate) awaits_parse: bool,
     pub(crate) parse_error: Option<Box<ServerError>>,
     pub(crate) pipeline: Pipeline,
+    /// Statements of the pipeline that could not be parsed.
+    pub(crate) refused: Vec<Refused>,
     /// What `\gset` and `\aset` need; only there if some script has one.
     pub(crate) fetched: Option<Box<Fetched>>,
     /// Which statements the connection has parsed; `None` if all are, or none needs to be.
@@ -109,8 +111,19 @@ pub(crate) struct Client {
     error: Option<Box<ServerError>>,
     /// What else the server remarked.
     pub(crate) notices: Notices,
+    /// What positions in the server's messages count.
+    pub(crate) units: Units,
     /// Why the server is about to close the connection, if it said so in a notice.
     farewell: Option<Box<ServerError>>,
+}
+
+/// A statement that could not be parsed.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) statement: usize,
+    pub(crate) error: Box<ServerError>,
+    /// Whether the user knows.
+    pub(crate) is_told: bool,
 }
 
 /// Prepared statements of a connection, by their number in the whole load.
@@ -135,6 +148,11 @@ impl Parsed {
             self.asked.push(number);
         }
         is_new
+    }
+
+    /// As [`Parsed::ask`], of a statement that is asked for once: if it cannot be parsed, it is not there.
+    pub(crate) fn ask_once(&mut self, number: usize) -> bool {
+        !std::mem::replace(&mut self.is_parsed[number], true)
     }
 
     /// All answers have come; those that are missing were errors.
@@ -192,6 +210,7 @@ impl Client {
             awaits_parse: false,
             parse_error: None,
             pipeline: Pipeline::default(),
+            refused: Vec::new(),
             fetched: None,
             parsed: None,
             scanner: Scanner::new(),
@@ -199,6 +218,7 @@ impl Client {
             n_sent: 0,
             error: None,
             notices: Notices::default(),
+            units: Units::default(),
             farewell: None,
         }
     }
@@ -206,12 +226,15 @@ impl Client {
     /// Takes over a fresh connection. `parsed` is what its server session knows.
     pub(crate) fn connect(&mut self, connection: Connection, parsed: Option<Parsed>) -> Result<(), String> {
         self.cancel = Some(connection.cancel_handle());
+        let encoding = connection.parameters.get("client_encoding");
+        self.units = encoding.map_or(Units::default(), |name| Units::of(name));
         self.link = Some(connection.link);
         self.parsed = parsed;
         self.status = TransactionStatus::Idle;
         self.waits_to_write = false;
         self.is_copying = false;
         self.pipeline.stop();
+        self.refused.clear();
         self.error = None;
         self.awaits_parse = false;
         self.parse_error = None;
@@ -323,6 +346,7 @@ impl Client {
             error,
             n_results,
             pipeline,
+            refused,
             parsed,
             is_copying,
             may_copy,
@@ -366,17 +390,19 @@ impl Client {
                         if is_farewell(body) {
                             *farewell = Some(Box::new(wire::parse_error(body)));
                         }
-                        notices.take_in(body);
+                        notices.take_in(body, *awaits_parse);
                     }
-                    // The statement will be missing: that is the error of the pipeline.
-                    Reply::Error(body) if pipeline.is_parsing() => {
-                        *parse_error = Some(Box::new(wire::parse_error(body)));
-                    }
-                    Reply::Error(body) if error.is_none() => {
-                        *error = Some(Box::new(wire::parse_error(body)));
-                        pipeline.failed();
-                    }
-                    Reply::Error(_) => pipeline.failed(),
+                    Reply::Error(body) => match pipeline.parsing() {
+                        // The statement will be missing: if it is run, that is the error of the pipeline.
+                        Some(statement) => {
+                            let error = Box::new(wire::parse_error(body));
+                            refused.push(Refused { statement, error, is_told: false });
+                        }
+                        None => {
+                            error.get_or_insert_with(|| Box::new(wire::parse_error(body)));
+                            pipeline.failed();
+                        }
+                    },
                     Reply::ParseComplete => {
                         if let Some(parsed) = parsed {
                             parsed.n_answered += 1;

@@ -70,8 +70,8 @@ fn dial_all(conninfo: &Arc<Conninfo>, n: usize) -> Result<Vec<Connection>, Strin
             }
             match dial.advance().map_err(|e| format!("client {}: {e}", done.len()))? {
                 Progress::Done(mut connection) => {
-                    // Thousands of clients have the same settings; nobody asks for them.
-                    connection.parameters.clear();
+                    // Thousands of clients have the same settings, of which one is asked for.
+                    connection.parameters.retain(|name, _| name == "client_encoding");
                     done.push(connection);
                 }
                 Progress::WantRead => still.push((dial, Want::Read)),

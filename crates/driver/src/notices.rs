@@ -8,19 +8,29 @@ const READ_MAX: usize = 16;
 /// Most notices that a thread tells in a second.
 const TOLD_MAX: u32 = 100;
 
-/// Notices of one client that nobody has looked at yet.
+/// A notice that nobody has looked at yet.
+#[derive(Debug)]
+pub(crate) struct Notice {
+    pub(crate) notice: ServerError,
+    /// Whether it was raised by the Parse of the client's statement, whose text it may point into.
+    pub(crate) is_of_parse: bool,
+}
+
+/// Notices of one client.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
-    read: Vec<ServerError>,
+    /// Every one is to be told.
+    pub(crate) are_all_read: bool,
+    read: Vec<Notice>,
     n_unread: u64,
 }
 
 impl Notices {
     /// Takes in the body of a NoticeResponse.
     #[cold]
-    pub(crate) fn take_in(&mut self, body: &[u8]) {
-        match self.read.len() < READ_MAX {
-            true => self.read.push(wire::parse_error(body)),
+    pub(crate) fn take_in(&mut self, body: &[u8], is_of_parse: bool) {
+        match self.are_all_read || self.read.len() < READ_MAX {
+            true => self.read.push(Notice { notice: wire::parse_error(body), is_of_parse }),
             false => self.n_unread += 1,
         }
     }
@@ -41,10 +51,13 @@ pub(crate) struct Budget {
 
 impl Budget {
     /// The notices that are to be told; the others are left out, and none is kept.
-    pub(crate) fn choose(&mut self, notices: &mut Notices) -> Vec<ServerError> {
-        let Notices { mut read, n_unread } = std::mem::take(notices);
+    pub(crate) fn choose(&mut self, notices: &mut Notices) -> Vec<Notice> {
+        let mut read = std::mem::take(&mut notices.read);
+        if notices.are_all_read {
+            return read;
+        }
         let n = read.len().min((TOLD_MAX - self.n_told) as usize);
-        self.n_left_out += n_unread + (read.len() - n) as u64;
+        self.n_left_out += std::mem::take(&mut notices.n_unread) + (read.len() - n) as u64;
         self.n_told += n as u32;
         read.truncate(n);
         read
@@ -65,12 +78,16 @@ mod tests {
         let (mut budget, mut n_told) = (Budget::default(), 0);
         for _ in 0..10 {
             let mut notices = Notices::default();
-            (0..20).for_each(|_| notices.take_in(b"SNOTICE\0Mhello\0\0"));
+            (0..20).for_each(|_| notices.take_in(b"SNOTICE\0Mhello\0\0", false));
             assert!(!notices.is_empty());
             n_told += budget.choose(&mut notices).len();
             assert!(notices.is_empty());
         }
         assert_eq!((n_told, budget.renew()), (100, 100));
         assert_eq!(budget.renew(), 0);
+        let mut notices = Notices { are_all_read: true, ..Notices::default() };
+        (0..500).for_each(|_| notices.take_in(b"SNOTICE\0Mhello\0\0", true));
+        assert_eq!((budget.choose(&mut notices).len(), budget.renew()), (500, 0));
+        assert!(notices.are_all_read, "also the next ones");
     }
 }

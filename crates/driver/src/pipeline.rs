@@ -30,8 +30,8 @@ enum Sent {
     },
     /// `\syncpipeline` or `\endpipeline`.
     Sync,
-    /// The Sync behind the Parses that come before the pipeline's own messages.
-    SyncOfParses,
+    /// The Sync behind the Parse of a statement, which comes before the pipeline's own messages.
+    SyncOfParse { index: usize },
 }
 
 impl Pipeline {
@@ -64,9 +64,9 @@ impl Pipeline {
         self.n_syncs += 1;
     }
 
-    /// The Parses that the pipeline needs were written, with a Sync.
-    pub(crate) fn push_sync_of_parses(&mut self) {
-        self.sent.push(Sent::SyncOfParses);
+    /// The Parse of a statement that the pipeline needs was written, with a Sync.
+    pub(crate) fn push_sync_of_parse(&mut self, index: usize) {
+        self.sent.push(Sent::SyncOfParse { index });
         self.n_syncs += 1;
     }
 
@@ -88,9 +88,12 @@ impl Pipeline {
         self.skip();
     }
 
-    /// Whether the next answer is that to a Parse in front of the pipeline.
-    pub(crate) fn is_parsing(&self) -> bool {
-        matches!(self.sent.get(self.next), Some(Sent::SyncOfParses))
+    /// The statement to whose Parse, in front of the pipeline, the next answer belongs.
+    pub(crate) fn parsing(&self) -> Option<usize> {
+        match self.sent.get(self.next) {
+            Some(Sent::SyncOfParse { index }) => Some(*index),
+            _ => None,
+        }
     }
 
     /// The first statement that failed, with its place among the results that libpq gives in one go: those of Syncs
@@ -121,7 +124,7 @@ impl Pipeline {
     pub(crate) fn open(&self) -> impl Iterator<Item = usize> {
         self.sent.iter().skip(self.next).filter_map(|sent| match sent {
             Sent::Statement { index, .. } => Some(*index),
-            Sent::Sync | Sent::SyncOfParses => None,
+            Sent::Sync | Sent::SyncOfParse { .. } => None,
         })
     }
 
@@ -159,6 +162,25 @@ mod tests {
         pipeline.acknowledged(20);
         assert!(pipeline.synced() && !pipeline.is_on);
         assert_eq!(pipeline.answered().collect::<Vec<_>>(), [(0, 5), (3, 10)]);
+    }
+
+    #[test]
+    fn answers_to_parses_come_first() {
+        let mut pipeline = Pipeline::default();
+        pipeline.start();
+        pipeline.push_sync_of_parse(4);
+        pipeline.push_sync_of_parse(5);
+        pipeline.push(4, 10);
+        pipeline.push_sync();
+        pipeline.is_ending = true;
+        assert_eq!(pipeline.parsing(), Some(4));
+        assert!(!pipeline.synced());
+        assert_eq!(pipeline.parsing(), Some(5));
+        assert!(!pipeline.synced());
+        assert_eq!(pipeline.parsing(), None);
+        pipeline.failed();
+        assert_eq!(pipeline.failure(), Some((4, 0)));
+        assert!(pipeline.synced());
     }
 
     #[test]

@@ -193,6 +193,7 @@ impl Control<'_> {
             for (id, prng) in numbered.by_ref().take(n) {
                 let mut client = Client::new(id, Machine::new(&self.scripts.bundle, prng, id, &defines));
                 client.may_copy = self.load.copy;
+                client.notices.are_all_read = self.load.all_notices;
                 client.fetched = self.scripts.fetches.then(Box::<Fetched>::default);
                 if let Some(connection) = connections.next() {
                     crew.tls = crew.tls.or_else(|| connection.tls.clone());

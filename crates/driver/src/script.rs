@@ -156,25 +156,25 @@ impl Scripts {
         }
     }
 
-    /// Appends the Parse of every statement between a `\startpipeline` and its end that the connection does not
-    /// know, and says whether there was any. (A Parse inside the pipeline would take a snapshot too early for
-    /// `BEGIN ISOLATION LEVEL`.)
-    pub(crate) fn parse_pipeline(&self, script: usize, start: usize, client: &mut Client) -> bool {
+    /// Appends the Parse of every statement between a `\startpipeline` and its end that the connection does not know,
+    /// each with a Sync of its own, as pgbench sends them. (A Parse inside the pipeline would take a snapshot too early
+    /// for `BEGIN ISOLATION LEVEL`.)
+    pub(crate) fn parse_pipeline(&self, script: usize, start: usize, client: &mut Client) {
         let program = &self.bundle.programs[script];
-        let (_, Some(parsed), out) = client.parts() else { return false };
-        let mut is_any = false;
         for step in &program.commands[start + 1..] {
-            match step.command {
+            let statement = match step.command {
                 Command::EndPipeline => break,
-                Command::Sql { statement } if parsed.ask(self.prepared[script][statement].number) => {
-                    let name = &self.prepared[script][statement].name;
-                    message::parse(out, name, &program.statements[statement].text);
-                    is_any = true;
-                }
-                _ => {}
+                Command::Sql { statement } => statement,
+                _ => continue,
+            };
+            let prepared = &self.prepared[script][statement];
+            let (_, Some(parsed), out) = client.parts() else { return };
+            if parsed.ask_once(prepared.number) {
+                message::parse(out, &prepared.name, &program.statements[statement].text);
+                message::sync(out);
+                client.pipeline.push_sync_of_parse(statement);
             }
         }
-        is_any
     }
 }
 

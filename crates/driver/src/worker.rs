@@ -467,6 +467,10 @@ impl<'a> Worker<'a> {
     /// What follows from a piece of input.
     #[inline]
     fn received(&mut self, index: usize, received: Result<Received, String>, now: Nanos) {
+        let client = &self.setup.clients[index];
+        if !client.refused.is_empty() {
+            self.tell_refused(index, now);
+        }
         if !self.setup.clients[index].notices.is_empty() {
             self.tell_notices(index, now);
         }

@@ -33,6 +33,9 @@ pub enum EventKind {
     /// A client does no more because of an error (`client`, `script`, `command`, `sqlstate`; `message` is the error
     /// alone, `cause` a line to be told before the text). The text is pgbench's.
     ClientAborted,
+    /// A statement of a pipeline could not be parsed (`client`, `script`, `command`, `sqlstate`); it may never be run. The
+    /// text is libpq's.
+    StatementRefused,
     /// A transaction got an error that does not end its client (details as above). Only if asked for.
     ErrorReported,
     /// The transaction is tried again after that (`client`, `tries`). Only if asked for.

@@ -70,6 +70,9 @@ pub struct LoadSpec {
     /// a script may then create what its later statements need.
     #[serde(default)]
     pub lazy_parse: bool,
+    /// Tell of every notice and warning of the server, and not only of some in each second.
+    #[serde(default)]
+    pub all_notices: bool,
     /// Tell of each step of each client, as events. Costs more than the load itself.
     #[serde(default)]
     pub trace: bool,
@@ -117,6 +120,7 @@ impl Default for LoadSpec {
             log: None,
             verbose_errors: false,
             lazy_parse: false,
+            all_notices: false,
             trace: false,
             poller: PollerChoice::Auto,
             busy_poll_us: 0,

@@ -2,7 +2,7 @@
 
 use model::event::{Event, EventKind};
 use model::load::{OnDisconnect, OnError, Protocol};
-use wire::ServerError;
+use wire::{ServerError, Units};
 use workload::RunError;
 
 use super::Worker;
@@ -22,10 +22,12 @@ impl Worker<'_> {
     #[cold]
     pub(super) fn fail(&mut self, index: usize, now: Nanos, error: &ServerError) {
         // Of a statement that could not be parsed, the second error only says that there is no such statement.
-        let parse_error = self.setup.clients[index].parse_error.take();
-        let text = parse_error.as_ref().and_then(|_| self.parsed_text(index));
-        let cause = parse_error.as_ref().map(|error| error.libpq_text(text.as_deref()));
-        let told = parse_error.as_deref().unwrap_or(error);
+        let units = self.setup.clients[index].units;
+        let cause = self.setup.clients[index].parse_error.take();
+        let text = cause.as_ref().map(|_| self.statement_text(index, self.setup.clients[index].statement));
+        let cause_text = cause.as_ref().map(|error| error.libpq_text(text.as_deref(), units));
+        let refused = self.refusal(index).cloned();
+        let told = cause.as_deref().or(refused.as_ref()).unwrap_or(error);
         let state = sqlstate(told.sqlstate.as_bytes());
         if self.setup.clients[index].machine.expects(&told.sqlstate) {
             // The transaction is undone as it should be.
@@ -39,20 +41,17 @@ impl Worker<'_> {
             self.count_pipeline(index);
         }
         let client = &self.setup.clients[index];
-        let place = self.place(index);
-        // A pipeline's errors are found at its end.
-        let in_pipeline = client.pipeline.failure().map_or(0, |(_, n_before)| n_before);
-        let query = if self.is_at_sql(index) { client.n_results } else { in_pipeline };
+        let (place, query) = (self.place(index), self.query_number(index));
         if !goes_on {
-            let message = error.libpq_text(self.query_text(index).as_deref());
+            let message = error.libpq_text(self.query_text(index).as_deref(), units);
             let text = words::aborted_by_server(place, query, &message);
             self.messages.entry(state).or_insert_with(|| told.to_string());
             self.setup.clients[index].failure = Some(state);
-            return self.abort(index, now, state, text, cause);
+            return self.abort(index, now, state, text, cause_text);
         }
         if !client.cancelled {
             if self.setup.load.verbose_errors {
-                let message = error.libpq_text(self.query_text(index).as_deref());
+                let message = error.libpq_text(self.query_text(index).as_deref(), units);
                 let event = Event::new(0, EventKind::ErrorReported, words::got_error(place, &message));
                 self.tell(now, located(event, place, state).with("message", message));
             }
@@ -138,7 +137,7 @@ impl Worker<'_> {
     /// The ROLLBACK after an error failed: nothing is known of the session any more.
     #[cold]
     pub(super) fn fail_rollback(&mut self, index: usize, now: Nanos, error: &ServerError) {
-        let message = error.libpq_text(None);
+        let message = error.libpq_text(None, Units::default());
         let text = format!(
             "client {} aborted while rolling back the transaction after an error; {message}",
             self.setup.clients[index].id
@@ -193,8 +192,10 @@ impl Worker<'_> {
             return;
         }
         let last_words = client.last_words();
+        let query = self.query_number(index);
+        let client = &self.setup.clients[index];
         let text = match last_words.as_deref().filter(|error| error.is_error()) {
-            Some(error) => words::aborted_by_server(place, client.n_results, &error.libpq_text(None)),
+            Some(error) => words::aborted_by_server(place, query, &error.libpq_text(None, Units::default())),
             None => words::command_failed(place, "SQL", "perhaps the backend died while processing"),
         };
         let (state, message) = last_words.map_or((LOST, why.to_string()), |error| {
@@ -337,11 +338,46 @@ impl Worker<'_> {
         program.commands[client.machine.current()].command.name() == "SQL"
     }
 
-    /// The text of the statement that could not be parsed: of a pipeline, the first that then was not there.
-    fn parsed_text(&self, index: usize) -> Option<String> {
+    /// Of the statement at fault, its number among the results that libpq gives. A pipeline's errors are found at its end.
+    fn query_number(&self, index: usize) -> u32 {
         let client = &self.setup.clients[index];
-        let program = &self.setup.scripts.bundle.programs[client.script];
-        Some(program.statements[self.failed_statement(index)?].text.clone())
+        match self.is_at_sql(index) {
+            true => client.n_results,
+            false => client.pipeline.failure().map_or(0, |(_, n_before)| n_before),
+        }
+    }
+
+    /// Why the first statement of a pipeline that failed was not there.
+    fn refusal(&self, index: usize) -> Option<&ServerError> {
+        let client = &self.setup.clients[index];
+        let (failed, _) = client.pipeline.failure().filter(|_| !self.is_at_sql(index))?;
+        let refused = client.refused.iter().find(|refused| refused.statement == failed)?;
+        Some(&refused.error)
+    }
+
+    /// Tells which statements of a pipeline could not be parsed. Whether they are run is another matter.
+    #[cold]
+    pub(super) fn tell_refused(&mut self, index: usize, now: Nanos) {
+        let place = self.place(index);
+        let refused = self.setup.clients[index].refused.iter_mut();
+        let untold: Vec<(usize, Box<ServerError>)> = refused
+            .filter_map(|refused| {
+                let is_new = !std::mem::replace(&mut refused.is_told, true);
+                is_new.then(|| (refused.statement, refused.error.clone()))
+            })
+            .collect();
+        let units = self.setup.clients[index].units;
+        for (statement, error) in untold {
+            let text = error.libpq_text(Some(&self.statement_text(index, statement)), units);
+            let event = Event::new(0, EventKind::StatementRefused, text);
+            self.tell(now, located(event, place, sqlstate(error.sqlstate.as_bytes())));
+        }
+    }
+
+    /// A statement of the script that the client runs, as the server is given it to parse.
+    pub(super) fn statement_text(&self, index: usize, statement: usize) -> String {
+        let client = &self.setup.clients[index];
+        self.setup.scripts.bundle.programs[client.script].statements[statement].text.clone()
     }
 
     /// The statement at which a client is, or the first of its pipeline that failed.
@@ -364,10 +400,7 @@ impl Worker<'_> {
                 let text = bytes.get(5..bytes.len().saturating_sub(1))?;
                 Some(String::from_utf8_lossy(text).into_owned())
             }
-            Protocol::Extended => {
-                let program = &self.setup.scripts.bundle.programs[client.script];
-                Some(program.statements[statement].text.clone())
-            }
+            Protocol::Extended => Some(self.statement_text(index, statement)),
             Protocol::Prepared => None,
         }
     }

@@ -4,16 +4,20 @@ use model::event::{Event, EventKind};
 
 use super::Worker;
 use crate::clock::Nanos;
+use crate::notices::Notice;
 
 impl Worker<'_> {
     /// Tells of a client's notices, as far as there may be so many.
     #[cold]
     pub(super) fn tell_notices(&mut self, index: usize, now: Nanos) {
         let client = &mut self.setup.clients[index];
-        let (id, chosen) = (client.id, self.notices.choose(&mut client.notices));
-        let query = self.query_text(index);
-        for notice in chosen {
-            let text = notice.libpq_text(query.as_deref());
+        let (id, units, chosen) = (client.id, client.units, self.notices.choose(&mut client.notices));
+        for Notice { notice, is_of_parse } in chosen {
+            let query = match is_of_parse {
+                true => Some(self.statement_text(index, self.setup.clients[index].statement)),
+                false => self.query_text(index),
+            };
+            let text = notice.libpq_text(query.as_deref(), units);
             let event = Event::new(0, EventKind::ServerNotice, text)
                 .with("client", id)
                 .with("severity", &notice.severity)

@@ -29,13 +29,11 @@ impl Worker<'_> {
             return Err(self.refused(index, "already in pipeline mode"));
         }
         client.pipeline.start();
+        client.refused.clear();
         client.begin_message();
         client.want_rows(false);
         let (script, command) = (client.script, client.machine.current());
-        if self.setup.scripts.parse_pipeline(script, command, client) {
-            message::sync(client.outgoing());
-            client.pipeline.push_sync_of_parses();
-        }
+        self.setup.scripts.parse_pipeline(script, command, client);
         Ok(())
     }
 

@@ -158,6 +158,7 @@ fn load_spec(plan: &BenchPlan, conninfo: &Conninfo, tables: Tables) -> LoadSpec 
         }),
         verbose_errors: plan.verbose_errors,
         lazy_parse: true,
+        all_notices: true,
         poller: plan.added.poller,
         busy_poll_us: plan.added.busy_poll_us,
         copy: plan.added.copy,

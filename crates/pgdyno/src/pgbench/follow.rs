@@ -173,6 +173,7 @@ impl Follower<'_> {
                 }
                 self.log.error(&event.text);
             }
+            EventKind::StatementRefused => self.log.error(&event.text),
             EventKind::ErrorReported | EventKind::ErrorRetried | EventKind::ErrorFailed => {
                 self.log.say(Kind::Info, &event.text);
             }

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use workload::tpcb::Builtin;
-use workload::{Command, Program, ScriptError};
+use workload::{Program, ScriptError};
 
 use super::cnum;
 use super::compat::Compat;

@@ -18,7 +18,8 @@ use crate::pgbench::totals::Totals;
 fn plain() -> BenchPlan {
     let mut list = Vec::new();
     let builtin = Builtin::TpcbSelect;
-    scripts::add(&mut list, builtin.description(), builtin.source(), 1).expect("a built-in script compiles");
+    scripts::add(&mut list, builtin.description(), builtin.source(), 1, Compat::V18)
+        .expect("a built-in script compiles");
     BenchPlan {
         scripts: list,
         uses_builtin: true,
@@ -160,7 +161,7 @@ statement latencies in milliseconds, failures and retries:
 #[test]
 fn scripts_are_told_one_by_one() {
     let mut plan = BenchPlan { per_command: true, ..plain() };
-    scripts::add(&mut plan.scripts, "x.sql", "SELECT 1;\n", 3).expect("a script");
+    scripts::add(&mut plan.scripts, "x.sql", "SELECT 1;\n", 3, Compat::V18).expect("a script");
     let tail = |text: String| text.split_once("time)\n").expect("the end of the common part").1.to_string();
     let since_18 = "SQL script 1: <builtin: select only>
  - weight: 1 (targets 25.0% of total)
