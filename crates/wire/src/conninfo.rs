@@ -6,6 +6,7 @@ mod parse;
 mod passfile;
 mod resolve;
 mod service;
+mod values;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 pub use crate::secret::Secret;
 pub use resolve::{ENVIRONMENT_ONLY, Surroundings};
+pub use values::{ChannelBinding, SslMode, SslNegotiation, TargetSessionAttrs};
 
 /// How long a connection attempt may take when `connect_timeout` is not set. libpq waits for ever; a server that
 /// swallows packets must not hang a measurement.
@@ -76,64 +78,6 @@ pub struct Host {
     pub hostaddr: Option<String>,
     /// Port, also part of the name of a unix socket.
     pub port: u16,
-}
-
-/// libpq's `sslmode`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SslMode {
-    /// Never.
-    Disable,
-    /// Only when the server refuses a plain connection.
-    Allow,
-    /// When the server can.
-    #[default]
-    Prefer,
-    /// Always; the certificate is verified only if a root file exists.
-    Require,
-    /// Always, with a trusted certificate.
-    VerifyCa,
-    /// Always, with a trusted certificate for this host name.
-    VerifyFull,
-}
-
-/// libpq's `sslnegotiation`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SslNegotiation {
-    /// Ask with an SSLRequest message first.
-    #[default]
-    Postgres,
-    /// Start TLS at once (PostgreSQL 17 and later).
-    Direct,
-}
-
-/// libpq's `channel_binding`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ChannelBinding {
-    /// Do not use it.
-    Disable,
-    /// Use it when the server can.
-    #[default]
-    Prefer,
-    /// Refuse any authentication without it.
-    Require,
-}
-
-/// libpq's `target_session_attrs`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TargetSessionAttrs {
-    /// Any server.
-    #[default]
-    Any,
-    /// Sessions can write by default.
-    ReadWrite,
-    /// Sessions cannot write by default.
-    ReadOnly,
-    /// Not in recovery.
-    Primary,
-    /// In recovery.
-    Standby,
-    /// In recovery if one of the list is, otherwise any.
-    PreferStandby,
 }
 
 /// Where the password came from.
@@ -364,32 +308,3 @@ impl fmt::Display for Conninfo {
         write!(f, "/{}", self.dbname)
     }
 }
-
-/// Gives an enum of keyword values its two conversions from one table.
-macro_rules! keyword_values {
-    ($type:ident, $keyword:literal, $($text:literal => $variant:ident),+) => {
-        impl $type {
-            /// The value as libpq spells it.
-            pub fn as_str(self) -> &'static str {
-                match self { $($type::$variant => $text),+ }
-            }
-
-            fn parse(text: &str) -> Result<$type, ConninfoError> {
-                match text {
-                    $($text => Ok($type::$variant),)+
-                    _ => Err(ConninfoError::new(format!(
-                        concat!("`", $keyword, "` cannot be `{}`; use one of: {}"),
-                        text, [$($text),+].join(", ")
-                    ))
-                    .in_libpqs_words(format!(concat!("invalid ", $keyword, " value: \"{}\""), text))),
-                }
-            }
-        }
-    };
-}
-keyword_values!(SslMode, "sslmode", "disable" => Disable, "allow" => Allow, "prefer" => Prefer,
-    "require" => Require, "verify-ca" => VerifyCa, "verify-full" => VerifyFull);
-keyword_values!(SslNegotiation, "sslnegotiation", "postgres" => Postgres, "direct" => Direct);
-keyword_values!(ChannelBinding, "channel_binding", "disable" => Disable, "prefer" => Prefer, "require" => Require);
-keyword_values!(TargetSessionAttrs, "target_session_attrs", "any" => Any, "read-write" => ReadWrite,
-    "read-only" => ReadOnly, "primary" => Primary, "standby" => Standby, "prefer-standby" => PreferStandby);

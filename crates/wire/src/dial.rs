@@ -4,16 +4,18 @@
 mod attempt;
 mod auth;
 mod error;
+mod search;
 
 pub use error::ConnectError;
 
-use crate::conninfo::{Conninfo, ConninfoError, Host, SslMode, TargetSessionAttrs};
-use crate::link::{Link, Want, look_up};
-use attempt::{Attempt, Encryption, Route, Step, Target};
-use std::collections::{BTreeMap, VecDeque};
+use crate::conninfo::{Conninfo, Host, SslMode, TargetSessionAttrs};
+use crate::link::{Link, Want};
+use attempt::{Attempt, Step, Target};
+use search::{Search, targets};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Instant;
@@ -314,138 +316,6 @@ impl fmt::Debug for CancelHandle {
     }
 }
 
-/// What is left to try, and why the tries so far failed.
-#[derive(Default)]
-struct Search {
-    routes: VecDeque<Route>,
-    next_host: usize,
-    errors: Vec<ConnectError>,
-}
-
-impl Search {
-    /// Begins the next attempt that can begin.
-    fn next_attempt(&mut self, conninfo: &Conninfo) -> Result<Attempt, ConnectError> {
-        loop {
-            if let Some(route) = self.routes.pop_front() {
-                match Attempt::start(conninfo, route) {
-                    Ok(attempt) => return Ok(attempt),
-                    Err(error) => {
-                        self.skip_fallbacks();
-                        self.errors.push(error);
-                    }
-                }
-            } else if let Some(host) = conninfo.hosts.get(self.next_host) {
-                match targets(host) {
-                    Ok(targets) => self.routes.extend(routes(conninfo, self.next_host, targets)),
-                    Err(error) => self.errors.push(error),
-                }
-                self.next_host += 1;
-            } else {
-                return Err(self.summary());
-            }
-        }
-    }
-
-    /// Records why an attempt failed and tells whether another one may succeed.
-    fn is_worth_another(&mut self, error: ConnectError, was_fallback: bool) -> bool {
-        let has_fallback = self.routes.front().is_some_and(|route| route.is_fallback);
-        let verdict = match &error {
-            // Rules of `pg_hba.conf` may differ with and without TLS; a wrong password stays wrong (28P01), and
-            // sending it again without TLS would only expose it.
-            ConnectError::Auth { error, .. } => has_fallback && error.sqlstate == "28000",
-            ConnectError::TlsRequired { .. } => has_fallback,
-            ConnectError::Tls { .. } | ConnectError::TlsNotOffered { .. } | ConnectError::Closed { .. } => {
-                true
-            }
-            ConnectError::Refused { .. }
-            | ConnectError::Timeout { .. }
-            | ConnectError::NotPostgres { .. }
-            | ConnectError::WrongRole { .. }
-            | ConnectError::Io { .. } => {
-                self.skip_fallbacks();
-                true
-            }
-            // libpq goes on to the next host when a server is starting up or shutting down.
-            ConnectError::Server(error) => {
-                self.skip_fallbacks();
-                error.sqlstate == "57P03"
-            }
-            _ => false,
-        };
-        let first_way = if was_fallback { self.errors.pop() } else { None };
-        self.errors.push(match first_way {
-            Some(first) if tells_more(&first, &error) => first,
-            _ => error,
-        });
-        verdict
-    }
-
-    fn skip_fallbacks(&mut self) {
-        while self.routes.front().is_some_and(|route| route.is_fallback) {
-            self.routes.pop_front();
-        }
-    }
-
-    /// The errors as one; errors that read the same are told once.
-    fn summary(&mut self) -> ConnectError {
-        let mut distinct: Vec<ConnectError> = Vec::new();
-        for error in std::mem::take(&mut self.errors) {
-            if !distinct.iter().any(|known| known.to_string() == error.to_string()) {
-                distinct.push(error);
-            }
-        }
-        match distinct.pop() {
-            Some(only) if distinct.is_empty() => only,
-            Some(last) => {
-                distinct.push(last);
-                ConnectError::Several(distinct)
-            }
-            None => ConnectError::Conninfo(ConninfoError::new("no host to connect to".to_owned())),
-        }
-    }
-}
-
-/// Of the two ways to one place, whether the first failed for the better reason.
-fn tells_more(first: &ConnectError, second: &ConnectError) -> bool {
-    matches!(first, ConnectError::Auth { .. })
-        || matches!((first, second), (ConnectError::Tls { .. }, ConnectError::TlsRequired { .. }))
-}
-
-/// The addresses of a host.
-fn targets(host: &Host) -> Result<Vec<Target>, ConnectError> {
-    if let Some(path) = host.socket_path() {
-        return Ok(vec![Target::Socket(path)]);
-    }
-    let name = host.hostaddr.as_deref().unwrap_or(&host.host);
-    if let Ok(address) = name.parse::<IpAddr>() {
-        return Ok(vec![Target::Address(SocketAddr::new(address, host.port))]);
-    }
-    let failed = |reason: String| ConnectError::NoSuchHost { host: name.to_owned(), reason };
-    match look_up(name, host.port) {
-        Ok(found) if found.is_empty() => Err(failed("it has no address".to_owned())),
-        Ok(found) => Ok(found.into_iter().map(Target::Address).collect()),
-        Err(error) => Err(failed(error.to_string())),
-    }
-}
-
-/// The ways to each address: what `sslmode` means.
-fn routes(conninfo: &Conninfo, host: usize, targets: Vec<Target>) -> Vec<Route> {
-    let over_network: &[Encryption] = match conninfo.sslmode {
-        SslMode::Disable => &[Encryption::Plain],
-        SslMode::Allow => &[Encryption::Plain, Encryption::Tls],
-        SslMode::Prefer => &[Encryption::IfOffered, Encryption::Plain],
-        SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => &[Encryption::Tls],
-    };
-    let mut routes = Vec::new();
-    for target in targets {
-        let ways = if matches!(target, Target::Socket(_)) { &[Encryption::Plain] } else { over_network };
-        for (i, &encryption) in ways.iter().enumerate() {
-            routes.push(Route { host, target: target.clone(), encryption, is_fallback: i > 0 });
-        }
-    }
-    routes
-}
-
 /// `15.4 (Debian 15.4-1)`, `9.6.24`, `18beta1` as PostgreSQL's `server_version_num`.
 fn version_num(text: &str) -> u32 {
     let mut numbers = text.split(['.', ' ']).map(|part| {
@@ -488,23 +358,5 @@ mod tests {
             assert_eq!(found.password_for(i), Some(&password.into()), "{host}");
         }
         assert!(found.hosts.len() >= 2);
-    }
-
-    #[test]
-    fn each_sslmode_has_its_ways() {
-        let check = |sslmode: SslMode, host: &str, expected: &[Encryption]| {
-            let mut conninfo = Conninfo::new(host, 1, "u", "d");
-            conninfo.sslmode = sslmode;
-            let ways: Vec<_> = routes(&conninfo, 0, targets(&conninfo.hosts[0]).unwrap())
-                .into_iter()
-                .map(|route| route.encryption)
-                .collect();
-            assert_eq!(ways, expected, "{sslmode:?} {host}");
-        };
-        check(SslMode::Disable, "127.0.0.1", &[Encryption::Plain]);
-        check(SslMode::Allow, "127.0.0.1", &[Encryption::Plain, Encryption::Tls]);
-        check(SslMode::Prefer, "::1", &[Encryption::IfOffered, Encryption::Plain]);
-        check(SslMode::VerifyFull, "127.0.0.1", &[Encryption::Tls]);
-        check(SslMode::VerifyFull, "/tmp", &[Encryption::Plain]);
     }
 }

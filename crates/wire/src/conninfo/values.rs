@@ -1,0 +1,90 @@
+//! Keywords whose values are words of a list, with their names in libpq.
+
+use super::ConninfoError;
+
+/// libpq's `sslmode`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SslMode {
+    /// Never.
+    Disable,
+    /// Only when the server refuses a plain connection.
+    Allow,
+    /// When the server can.
+    #[default]
+    Prefer,
+    /// Always; the certificate is verified only if a root file exists.
+    Require,
+    /// Always, with a trusted certificate.
+    VerifyCa,
+    /// Always, with a trusted certificate for this host name.
+    VerifyFull,
+}
+
+/// libpq's `sslnegotiation`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SslNegotiation {
+    /// Ask with an SSLRequest message first.
+    #[default]
+    Postgres,
+    /// Start TLS at once (PostgreSQL 17 and later).
+    Direct,
+}
+
+/// libpq's `channel_binding`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChannelBinding {
+    /// Do not use it.
+    Disable,
+    /// Use it when the server can.
+    #[default]
+    Prefer,
+    /// Refuse any authentication without it.
+    Require,
+}
+
+/// libpq's `target_session_attrs`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TargetSessionAttrs {
+    /// Any server.
+    #[default]
+    Any,
+    /// Sessions can write by default.
+    ReadWrite,
+    /// Sessions cannot write by default.
+    ReadOnly,
+    /// Not in recovery.
+    Primary,
+    /// In recovery.
+    Standby,
+    /// In recovery if one of the list is, otherwise any.
+    PreferStandby,
+}
+
+/// Gives an enum of keyword values its two conversions from one table.
+macro_rules! keyword_values {
+    ($type:ident, $keyword:literal, $($text:literal => $variant:ident),+) => {
+        impl $type {
+            /// The value as libpq spells it.
+            pub fn as_str(self) -> &'static str {
+                match self { $($type::$variant => $text),+ }
+            }
+
+            pub(super) fn parse(text: &str) -> Result<$type, ConninfoError> {
+                match text {
+                    $($text => Ok($type::$variant),)+
+                    _ => Err(ConninfoError::new(format!(
+                        concat!("`", $keyword, "` cannot be `{}`; use one of: {}"),
+                        text, [$($text),+].join(", ")
+                    ))
+                    .in_libpqs_words(format!(concat!("invalid ", $keyword, " value: \"{}\""), text))),
+                }
+            }
+        }
+    };
+}
+keyword_values!(SslMode, "sslmode", "disable" => Disable, "allow" => Allow, "prefer" => Prefer,
+    "require" => Require, "verify-ca" => VerifyCa, "verify-full" => VerifyFull);
+keyword_values!(SslNegotiation, "sslnegotiation", "postgres" => Postgres, "direct" => Direct);
+keyword_values!(ChannelBinding, "channel_binding", "disable" => Disable, "prefer" => Prefer, "require" => Require);
+keyword_values!(TargetSessionAttrs, "target_session_attrs", "any" => Any, "read-write" => ReadWrite,
+    "read-only" => ReadOnly, "primary" => Primary, "standby" => Standby, "prefer-standby" => PreferStandby);
