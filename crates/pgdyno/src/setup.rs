@@ -15,7 +15,7 @@ use model::script::{ScriptEntry, ScriptOrigin};
 use model::units::{PgVersion, Scale, Span};
 use toml::Value;
 use wire::Conninfo;
-use wire::conninfo::PasswordSource;
+use wire::conninfo::{LoadBalanceHosts, PasswordSource};
 
 use crate::cli::{ExperimentArgs, ServerArgs};
 use crate::{say, secrets, signals};
@@ -172,6 +172,7 @@ fn toml_text(experiment: &Experiment) -> Result<String> {
 /// A target as libpq takes it, with the password that was written into it before it was hidden.
 pub(crate) fn resolve(target: &str) -> Result<Conninfo> {
     let mut conninfo = Conninfo::resolve(target).with_context(|| "the server given is not understood")?;
+    refuse_several_at_random(&conninfo)?;
     if let Some(password) = secrets::carried_for(target) {
         conninfo.password = Some(password);
         conninfo.password_source = PasswordSource::Text { url: false };
@@ -180,6 +181,16 @@ pub(crate) fn resolve(target: &str) -> Result<Conninfo> {
         conninfo.application_name = Some("pgdyno".to_string());
     }
     Ok(conninfo)
+}
+
+/// Sessions that load, look at and measure a server must all reach the same one.
+fn refuse_several_at_random(conninfo: &Conninfo) -> Result<()> {
+    if conninfo.load_balance_hosts == LoadBalanceHosts::Random && conninfo.hosts.len() > 1 {
+        bail!(
+            "`load_balance_hosts=random` would load one server and measure another; name one host of `{conninfo}`"
+        );
+    }
+    Ok(())
 }
 
 /// The servers by URL that a stored experiment names, with passwords from where libpq takes them.
@@ -291,4 +302,24 @@ fn server_overrides(args: &ServerArgs) -> Vec<Override> {
         changes.push(Override::levels("server.bin_dir", &dirs, "--bin-dir".into()));
     }
     changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_server_is_measured_and_not_several_by_chance() {
+        let check = |text: &str| {
+            let conninfo = Conninfo::resolve_in(text, &Default::default()).unwrap();
+            refuse_several_at_random(&conninfo).map_err(|error| error.to_string())
+        };
+        let user = "user=u dbname=d load_balance_hosts";
+        assert_eq!(check(&format!("{user}=random host=a")), Ok(()));
+        assert_eq!(check(&format!("{user}=disable host=a,b")), Ok(()));
+        assert_eq!(
+            check(&format!("{user}=random host=a,b port=1,2")).unwrap_err(),
+            "`load_balance_hosts=random` would load one server and measure another; name one host of `u@a:1,b:2/d`"
+        );
+    }
 }

@@ -10,12 +10,13 @@ mod values;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 pub use crate::secret::Secret;
 pub use resolve::{ENVIRONMENT_ONLY, Surroundings};
-pub use values::{ChannelBinding, SslMode, SslNegotiation, TargetSessionAttrs};
+pub use values::{ChannelBinding, LoadBalanceHosts, SslMode, SslNegotiation, TargetSessionAttrs};
 
 /// How long a connection attempt may take when `connect_timeout` is not set. libpq waits for ever; a server that
 /// swallows packets must not hang a measurement.
@@ -24,7 +25,7 @@ pub const CONNECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 /// Everything needed to connect. The fields carry the names and meanings of libpq's keywords.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conninfo {
-    /// Servers, tried in order; never empty.
+    /// Servers, tried in the order that `load_balance_hosts` says; never empty.
     pub hosts: Vec<Host>,
     /// Database.
     pub dbname: String,
@@ -67,10 +68,12 @@ pub struct Conninfo {
     pub session_settings: BTreeMap<String, String>,
     /// Which kind of server is acceptable.
     pub target_session_attrs: TargetSessionAttrs,
+    /// In which order hosts and their addresses are tried.
+    pub load_balance_hosts: LoadBalanceHosts,
 }
 
 /// One server of the list.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Host {
     /// Host name or address; an absolute path is the directory of a unix socket.
     pub host: String,
@@ -78,6 +81,9 @@ pub struct Host {
     pub hostaddr: Option<String>,
     /// Port, also part of the name of a unix socket.
     pub port: u16,
+    /// Where `host` leads, if it was looked up beforehand ([`Conninfo::with_addresses`]); otherwise each connection
+    /// asks the resolver.
+    pub addresses: Vec<SocketAddr>,
 }
 
 /// Where the password came from.
@@ -182,7 +188,7 @@ impl Conninfo {
     /// Plain settings for one server (a host name or a socket directory), with every default; reads no environment.
     pub fn new(host: &str, port: u16, user: &str, dbname: &str) -> Conninfo {
         Conninfo {
-            hosts: vec![Host { host: host.to_owned(), hostaddr: None, port }],
+            hosts: vec![Host { host: host.to_owned(), port, ..Host::default() }],
             dbname: dbname.to_owned(),
             user: user.to_owned(),
             password: None,
@@ -203,6 +209,7 @@ impl Conninfo {
             fallback_application_name: None,
             session_settings: BTreeMap::new(),
             target_session_attrs: TargetSessionAttrs::default(),
+            load_balance_hosts: LoadBalanceHosts::default(),
         }
     }
 
@@ -245,6 +252,10 @@ impl Conninfo {
         put("application_name", self.application_name.clone());
         put("fallback_application_name", self.fallback_application_name.clone());
         put("target_session_attrs", Some(self.target_session_attrs.as_str().to_owned()));
+        // What is not asked for is left out: a libpq of before 16 does not know these.
+        if self.load_balance_hosts != LoadBalanceHosts::default() {
+            put("load_balance_hosts", Some(self.load_balance_hosts.as_str().to_owned()));
+        }
         map.extend(self.session_settings.clone());
         map
     }

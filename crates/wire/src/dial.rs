@@ -5,6 +5,7 @@ mod attempt;
 mod auth;
 mod error;
 mod search;
+mod shuffle;
 
 pub use error::ConnectError;
 
@@ -95,24 +96,18 @@ pub fn connect(conninfo: &Conninfo) -> Result<Connection, ConnectError> {
 }
 
 impl Conninfo {
-    /// The same with every host name looked up, so that many connections ask the resolver once. A name with several
-    /// addresses becomes several hosts.
+    /// The same with every host name looked up, so that many connections ask the resolver once.
     ///
     /// # Errors
     /// A name that has no address.
     pub fn with_addresses(&self) -> Result<Conninfo, ConnectError> {
         let mut conninfo = self.clone();
-        conninfo.hosts.clear();
-        conninfo.host_passwords.clear();
-        for (i, host) in self.hosts.iter().enumerate() {
-            for target in targets(host)? {
-                let mut host = host.clone();
-                if let Target::Address(address) = target {
-                    host.hostaddr = Some(address.ip().to_string());
-                }
-                conninfo.hosts.push(host);
-                conninfo.host_passwords.extend(self.host_passwords.get(i).cloned());
-            }
+        for host in &mut conninfo.hosts {
+            let found = targets(host)?.into_iter().filter_map(|target| match target {
+                Target::Address(address) => Some(address),
+                Target::Socket(_) => None,
+            });
+            host.addresses = found.collect();
         }
         Ok(conninfo)
     }
@@ -151,7 +146,7 @@ impl Dialing {
     }
 
     fn begin(conninfo: Arc<Conninfo>, goal: Goal) -> Result<Dialing, ConnectError> {
-        let mut search = Search::default();
+        let mut search = Search::new(&conninfo);
         let attempt = Some(search.next_attempt(&conninfo)?);
         Ok(Dialing { conninfo, goal, attempt, generation: 0, search, any_role: false })
     }
@@ -230,7 +225,7 @@ impl Dialing {
         if next.is_err() && prefers_standby && !self.any_role {
             self.any_role = true;
             Arc::make_mut(&mut self.conninfo).target_session_attrs = TargetSessionAttrs::Any;
-            self.search = Search::default();
+            self.search.restart();
             next = self.search.next_attempt(&self.conninfo);
         }
         self.attempt = Some(next?);
@@ -281,6 +276,7 @@ impl CancelHandle {
         let mut host = self.conninfo.hosts[self.host].clone();
         if let Some(address) = self.address {
             host.hostaddr = Some(address.to_string());
+            host.addresses.clear();
         }
         host
     }
@@ -330,7 +326,8 @@ fn version_num(text: &str) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conninfo::PasswordSource;
+    use crate::conninfo::{LoadBalanceHosts, PasswordSource};
+    use std::net::TcpListener;
 
     #[test]
     fn versions_become_numbers() {
@@ -348,15 +345,33 @@ mod tests {
     #[test]
     fn looking_names_up_keeps_the_password_of_each_host() {
         let mut conninfo = Conninfo::new("localhost", 1, "u", "d");
-        conninfo.hosts.push(Host { host: "/tmp".to_owned(), hostaddr: None, port: 2 });
+        conninfo.hosts.push(Host { host: "/tmp".to_owned(), port: 2, ..Host::default() });
         conninfo.host_passwords = vec![Some("a".into()), Some("b".into())];
         conninfo.password_source = PasswordSource::Passfile("f".into());
         let found = conninfo.with_addresses().unwrap();
-        for (i, host) in found.hosts.iter().enumerate() {
-            let (address, password) = if host.port == 1 { (true, "a") } else { (false, "b") };
-            assert_eq!(host.hostaddr.is_some(), address, "{host}");
-            assert_eq!(found.password_for(i), Some(&password.into()), "{host}");
-        }
-        assert!(found.hosts.len() >= 2);
+        let [name, socket] = &found.hosts[..] else { panic!("{found:?}") };
+        assert!(!name.addresses.is_empty() && name.addresses.iter().all(|address| address.port() == 1));
+        assert!(socket.addresses.is_empty());
+        assert_eq!(found.password_for(0), Some(&"a".into()));
+        assert_eq!(found.password_for(1), Some(&"b".into()));
+    }
+
+    #[test]
+    fn each_connection_has_its_own_order_of_addresses_if_it_is_to_be_random() {
+        let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let addresses = listeners.each_ref().map(|listener| listener.local_addr().unwrap());
+        let mut conninfo = Conninfo::new("name.invalid", 1, "u", "d");
+        conninfo.hosts[0].addresses = addresses.to_vec();
+        let first = |conninfo: &Conninfo| {
+            let dialing = Dialing::start(conninfo).unwrap();
+            dialing.attempt.as_ref().unwrap().route.target.clone()
+        };
+        let n_first_is_first = |conninfo: &Conninfo| {
+            (0..60).filter(|_| first(conninfo) == Target::Address(addresses[0])).count()
+        };
+        assert_eq!(n_first_is_first(&conninfo), 60);
+        conninfo.load_balance_hosts = LoadBalanceHosts::Random;
+        // By chance alone all are the same once in 2^59.
+        assert!((1..60).contains(&n_first_is_first(&conninfo)));
     }
 }

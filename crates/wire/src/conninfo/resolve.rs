@@ -3,7 +3,7 @@
 use super::parse::{self, Parsed};
 use super::passfile::{self, Wanted};
 use super::{
-    ChannelBinding, Conninfo, ConninfoError, Host, PasswordSource, SslMode, SslNegotiation,
+    ChannelBinding, Conninfo, ConninfoError, Host, LoadBalanceHosts, PasswordSource, SslMode, SslNegotiation,
     TargetSessionAttrs, service,
 };
 use crate::secret::Secret;
@@ -20,9 +20,8 @@ pub const ENVIRONMENT_ONLY: [(&str, &str); 3] =
 
 /// Keywords that change security or meaning and that this crate does not implement, with the values that ask for
 /// nothing. Ignoring any other value would connect in a way that its author ruled out.
-const NOT_SUPPORTED: [(&str, &[&str]); 15] = [
+const NOT_SUPPORTED: [(&str, &[&str]); 14] = [
     ("gssencmode", &["disable", "prefer"]),
-    ("load_balance_hosts", &["disable"]),
     ("oauth_client_id", &[]),
     ("oauth_client_secret", &[]),
     ("oauth_issuer", &[]),
@@ -147,13 +146,22 @@ pub(super) fn from_keywords(
 
 type Settings = BTreeMap<String, String>;
 
-/// A setting; libpq treats an empty value as an absent one.
+/// A setting; libpq treats an empty value as an absent one, except where a word of a list is to be.
 fn get<'a>(settings: &'a Settings, key: &str) -> Option<&'a str> {
     settings.get(key).map(String::as_str).filter(|value| !value.is_empty())
 }
 
 fn is_set(settings: &Settings, key: &str) -> bool {
     get(settings, key).is_some()
+}
+
+/// The word of a list that a keyword is set to, or the default. As in libpq an empty value is no such word.
+fn word<T: Default>(
+    settings: &Settings,
+    key: &str,
+    parse: impl Fn(&str) -> Result<T, ConninfoError>,
+) -> Result<T, ConninfoError> {
+    settings.get(key).map_or_else(|| Ok(T::default()), |value| parse(value))
 }
 
 fn build(settings: &Settings, around: &Surroundings) -> Result<Conninfo, ConninfoError> {
@@ -172,9 +180,8 @@ fn build(settings: &Settings, around: &Surroundings) -> Result<Conninfo, Conninf
     conninfo.application_name = settings.get("application_name").cloned();
     conninfo.fallback_application_name = settings.get("fallback_application_name").cloned();
     conninfo.session_settings = session_settings(settings, around);
-    if let Some(value) = get(settings, "target_session_attrs") {
-        conninfo.target_session_attrs = TargetSessionAttrs::parse(value)?;
-    }
+    conninfo.target_session_attrs = word(settings, "target_session_attrs", TargetSessionAttrs::parse)?;
+    conninfo.load_balance_hosts = word(settings, "load_balance_hosts", LoadBalanceHosts::parse)?;
     if let Some(seconds) = number(settings, "connect_timeout")? {
         // libpq: zero and negative values wait for ever.
         conninfo.connect_timeout = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
@@ -216,13 +223,9 @@ fn encryption(
     around: &Surroundings,
 ) -> Result<(), ConninfoError> {
     let text = |key: &str| get(settings, key).map(str::to_owned);
-    let mode = get(settings, "sslmode").map(SslMode::parse).transpose()?;
-    if let Some(value) = get(settings, "channel_binding") {
-        conninfo.channel_binding = ChannelBinding::parse(value)?;
-    }
-    if let Some(value) = get(settings, "sslnegotiation") {
-        conninfo.sslnegotiation = SslNegotiation::parse(value)?;
-    }
+    let mode = settings.get("sslmode").map(|value| SslMode::parse(value)).transpose()?;
+    conninfo.channel_binding = word(settings, "channel_binding", ChannelBinding::parse)?;
+    conninfo.sslnegotiation = word(settings, "sslnegotiation", SslNegotiation::parse)?;
     conninfo.sslsni = get(settings, "sslsni") != Some("0");
     conninfo.sslrootcert = text("sslrootcert").or_else(|| around.certificate("root.crt"));
     if get(settings, "sslcertmode") != Some("disable") {
@@ -270,7 +273,7 @@ fn hosts(settings: &Settings, socket_dir: &str) -> Result<Vec<Host>, ConninfoErr
             }
             let port = ports.get(if ports.len() == 1 { 0 } else { i }).copied().unwrap_or_default();
             let hostaddr = address.map(numeric_address).transpose()?;
-            Ok(Host { host: host.to_owned(), hostaddr, port: parse_port(port)? })
+            Ok(Host { host: host.to_owned(), hostaddr, port: parse_port(port)?, ..Host::default() })
         })
         .collect()
 }
@@ -468,6 +471,9 @@ mod tests {
         check("hostaddr=db", "could not parse network address \"db\": Name or service not known");
         check("sslmode=on", "invalid sslmode value: \"on\"");
         check("target_session_attrs=x", "invalid target_session_attrs value: \"x\"");
+        check("load_balance_hosts=x", "invalid load_balance_hosts value: \"x\"");
+        check("load_balance_hosts=''", "invalid load_balance_hosts value: \"\"");
+        check("sslmode=''", "invalid sslmode value: \"\"");
         check("channel_binding=x", "invalid channel_binding value: \"x\"");
         check("connect_timeout=1x", "invalid integer value \"1x\" for connection option \"connect_timeout\"");
         check("bogus=1", "invalid connection option \"bogus\"");
@@ -514,6 +520,7 @@ mod tests {
             "host=a,b hostaddr=10.0.0.1, port=1,2 user=u dbname=d sslmode=verify-full sslrootcert=r sslcert=c sslkey=k",
             "host=/tmp options='-c work_mem=1MB' application_name=x target_session_attrs=standby sslsni=0",
             "client_encoding=latin1 application_name='' fallback_application_name=f",
+            "host=a,b load_balance_hosts=random",
             "sslmode=require sslnegotiation=direct channel_binding=require connect_timeout=3 tcp_user_timeout=5",
         ] {
             let environment = around(&[("PGTZ", "UTC"), ("PGDATESTYLE", "ISO, YMD"), ("PGGEQO", "off")]);

@@ -60,6 +60,16 @@ pub enum TargetSessionAttrs {
     PreferStandby,
 }
 
+/// libpq's `load_balance_hosts`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LoadBalanceHosts {
+    /// Hosts, and the addresses of each, are tried in their order.
+    #[default]
+    Disable,
+    /// Each connection tries the hosts, and the addresses of each, in an order of its own.
+    Random,
+}
+
 /// Gives an enum of keyword values its two conversions from one table.
 macro_rules! keyword_values {
     ($type:ident, $keyword:literal, $($text:literal => $variant:ident),+) => {
@@ -88,3 +98,4 @@ keyword_values!(SslNegotiation, "sslnegotiation", "postgres" => Postgres, "direc
 keyword_values!(ChannelBinding, "channel_binding", "disable" => Disable, "prefer" => Prefer, "require" => Require);
 keyword_values!(TargetSessionAttrs, "target_session_attrs", "any" => Any, "read-write" => ReadWrite,
     "read-only" => ReadOnly, "primary" => Primary, "standby" => Standby, "prefer-standby" => PreferStandby);
+keyword_values!(LoadBalanceHosts, "load_balance_hosts", "disable" => Disable, "random" => Random);

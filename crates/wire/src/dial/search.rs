@@ -2,20 +2,38 @@
 
 use super::attempt::{Attempt, Encryption, Route, Target};
 use super::error::ConnectError;
-use crate::conninfo::{Conninfo, ConninfoError, Host, SslMode};
+use super::shuffle::{random_below, shuffle};
+use crate::conninfo::{Conninfo, ConninfoError, Host, LoadBalanceHosts, SslMode};
 use crate::link::look_up;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
 /// What is left to try, and why the tries so far failed.
-#[derive(Default)]
 pub(super) struct Search {
+    /// Indexes into `Conninfo::hosts`.
+    hosts: Vec<usize>,
+    /// How many of `hosts` have been begun.
+    n_begun: usize,
+    /// Those of the host that was begun last.
     routes: VecDeque<Route>,
-    next_host: usize,
     errors: Vec<ConnectError>,
 }
 
 impl Search {
+    /// Decides on the order of hosts.
+    pub(super) fn new(conninfo: &Conninfo) -> Search {
+        let mut hosts: Vec<usize> = (0..conninfo.hosts.len()).collect();
+        balance(conninfo, &mut hosts);
+        Search { hosts, n_begun: 0, routes: VecDeque::new(), errors: Vec::new() }
+    }
+
+    /// Begins anew with the first host of the same order.
+    pub(super) fn restart(&mut self) {
+        self.n_begun = 0;
+        self.routes.clear();
+        self.errors.clear();
+    }
+
     /// Begins the next attempt that can begin.
     pub(super) fn next_attempt(&mut self, conninfo: &Conninfo) -> Result<Attempt, ConnectError> {
         loop {
@@ -27,12 +45,15 @@ impl Search {
                         self.errors.push(error);
                     }
                 }
-            } else if let Some(host) = conninfo.hosts.get(self.next_host) {
-                match targets(host) {
-                    Ok(targets) => self.routes.extend(routes(conninfo, self.next_host, targets)),
+            } else if let Some(&host) = self.hosts.get(self.n_begun) {
+                self.n_begun += 1;
+                match targets(&conninfo.hosts[host]) {
+                    Ok(mut targets) => {
+                        balance(conninfo, &mut targets);
+                        self.routes.extend(routes(conninfo, host, targets));
+                    }
                     Err(error) => self.errors.push(error),
                 }
-                self.next_host += 1;
             } else {
                 return Err(self.summary());
             }
@@ -104,10 +125,20 @@ fn tells_more(first: &ConnectError, second: &ConnectError) -> bool {
         || matches!((first, second), (ConnectError::Tls { .. }, ConnectError::TlsRequired { .. }))
 }
 
+/// Puts hosts, or the addresses of one, into the order in which they are tried.
+fn balance<T>(conninfo: &Conninfo, items: &mut [T]) {
+    if conninfo.load_balance_hosts == LoadBalanceHosts::Random {
+        shuffle(items, random_below);
+    }
+}
+
 /// The addresses of a host.
 pub(super) fn targets(host: &Host) -> Result<Vec<Target>, ConnectError> {
     if let Some(path) = host.socket_path() {
         return Ok(vec![Target::Socket(path)]);
+    }
+    if !host.addresses.is_empty() {
+        return Ok(host.addresses.iter().copied().map(Target::Address).collect());
     }
     let name = host.hostaddr.as_deref().unwrap_or(&host.host);
     if let Ok(address) = name.parse::<IpAddr>() {
