@@ -4,6 +4,7 @@
 
 mod parse;
 mod passfile;
+mod require_auth;
 mod resolve;
 mod service;
 mod values;
@@ -15,6 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub use crate::secret::Secret;
+pub use require_auth::{AuthMethod, RequireAuth};
 pub use resolve::{ENVIRONMENT_ONLY, Surroundings};
 pub use values::{ChannelBinding, LoadBalanceHosts, SslMode, SslNegotiation, TargetSessionAttrs};
 
@@ -53,6 +55,8 @@ pub struct Conninfo {
     pub sslsni: bool,
     /// Whether the authentication must be bound to the TLS channel.
     pub channel_binding: ChannelBinding,
+    /// By which methods the server may authenticate us; `None` leaves that to the server.
+    pub require_auth: Option<RequireAuth>,
     /// Time for one attempt on one address; zero waits for ever.
     pub connect_timeout: Duration,
     /// Time after which unacknowledged data breaks a TCP connection; `None` takes the crate's default.
@@ -202,6 +206,7 @@ impl Conninfo {
             sslnegotiation: SslNegotiation::default(),
             sslsni: true,
             channel_binding: ChannelBinding::default(),
+            require_auth: None,
             connect_timeout: CONNECT_TIMEOUT_DEFAULT,
             tcp_user_timeout: None,
             options: None,
@@ -253,6 +258,7 @@ impl Conninfo {
         put("fallback_application_name", self.fallback_application_name.clone());
         put("target_session_attrs", Some(self.target_session_attrs.as_str().to_owned()));
         // What is not asked for is left out: a libpq of before 16 does not know these.
+        put("require_auth", self.require_auth.as_ref().map(|list| list.as_str().to_owned()));
         if self.load_balance_hosts != LoadBalanceHosts::default() {
             put("load_balance_hosts", Some(self.load_balance_hosts.as_str().to_owned()));
         }

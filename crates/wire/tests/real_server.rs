@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 mod cluster;
+mod keywords;
 mod session_settings;
 
 use cluster::{Certificate, Cluster, PASSWORD, unused_port};

@@ -49,6 +49,7 @@ pub(super) fn connect_error(error: &ConnectError, conninfo: &Conninfo) -> String
             let hint = if *unix { unix_hint } else { tcp_hint };
             (place, format!("{}\n{hint}", super::scripts::system_text(error)))
         }
+        ConnectError::AuthMethod { place, libpq_reason: Some(reason), .. } => (place, reason.clone()),
         ConnectError::Timeout { place, .. } => (place, "timeout expired".to_string()),
         ConnectError::Server(error) => {
             let place = first_place(conninfo).unwrap_or_default();

@@ -116,15 +116,20 @@ fn redact(message: &str, text: &str) -> String {
     let mut out = String::new();
     for (i, piece) in message.split('"').enumerate() {
         let quoted = i % 2 == 1;
-        let option_name =
-            secret.contains(&format!("{piece}=")) && piece.chars().all(|c| c.is_ascii_lowercase());
-        let hidden = quoted && piece.len() > 1 && secret.contains(piece) && !option_name;
+        let hidden = quoted && piece.len() > 1 && secret.contains(piece) && !is_option_name(piece, secret);
         if i > 0 {
             out.push('"');
         }
         out.push_str(if hidden { "***" } else { piece });
     }
     out
+}
+
+/// Whether `piece` is what a keyword looks like at its place. What stands before an `@` is a password.
+fn is_option_name(piece: &str, text: &str) -> bool {
+    let after = text.rsplit_once(&format!("{piece}=")).map(|(_, after)| after);
+    after.is_some_and(|after| !after.contains('@'))
+        && piece.chars().all(|c| c.is_ascii_lowercase() || c == '_')
 }
 
 /// From the first place a password may start to the end; empty if there is none.
@@ -183,6 +188,8 @@ mod tests {
         check("bogus=1", "invalid connection option \"bogus\"");
         check("password=x bogus=1", "invalid connection option \"bogus\"");
         check("postgres://h/d?bogus=1", "invalid URI query parameter: \"bogus\"");
+        check("postgres://u:pw@h/d?reqire_auth=1", "invalid URI query parameter: \"reqire_auth\"");
+        check("postgres://u:p/a?ss_word=x@h/d", "invalid URI query parameter: \"***\"");
         check("password=my S3cretPw", "missing \"=\" after \"***\" in connection info string");
         check(
             "postgres://u:p@S3cret@h/d",

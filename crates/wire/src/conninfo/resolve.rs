@@ -3,8 +3,8 @@
 use super::parse::{self, Parsed};
 use super::passfile::{self, Wanted};
 use super::{
-    ChannelBinding, Conninfo, ConninfoError, Host, LoadBalanceHosts, PasswordSource, SslMode, SslNegotiation,
-    TargetSessionAttrs, service,
+    ChannelBinding, Conninfo, ConninfoError, Host, LoadBalanceHosts, PasswordSource, RequireAuth, SslMode,
+    SslNegotiation, TargetSessionAttrs, service,
 };
 use crate::secret::Secret;
 use std::collections::BTreeMap;
@@ -20,13 +20,12 @@ pub const ENVIRONMENT_ONLY: [(&str, &str); 3] =
 
 /// Keywords that change security or meaning and that this crate does not implement, with the values that ask for
 /// nothing. Ignoring any other value would connect in a way that its author ruled out.
-const NOT_SUPPORTED: [(&str, &[&str]); 14] = [
+const NOT_SUPPORTED: [(&str, &[&str]); 13] = [
     ("gssencmode", &["disable", "prefer"]),
     ("oauth_client_id", &[]),
     ("oauth_client_secret", &[]),
     ("oauth_issuer", &[]),
     ("replication", &["false", "off", "no", "0"]),
-    ("require_auth", &[]),
     ("requirepeer", &[]),
     ("scram_client_key", &[]),
     ("scram_server_key", &[]),
@@ -180,6 +179,9 @@ fn build(settings: &Settings, around: &Surroundings) -> Result<Conninfo, Conninf
     conninfo.application_name = settings.get("application_name").cloned();
     conninfo.fallback_application_name = settings.get("fallback_application_name").cloned();
     conninfo.session_settings = session_settings(settings, around);
+    // An empty list is one, too: it allows no method at all.
+    conninfo.require_auth =
+        settings.get("require_auth").map(|value| RequireAuth::parse(value)).transpose()?;
     conninfo.target_session_attrs = word(settings, "target_session_attrs", TargetSessionAttrs::parse)?;
     conninfo.load_balance_hosts = word(settings, "load_balance_hosts", LoadBalanceHosts::parse)?;
     if let Some(seconds) = number(settings, "connect_timeout")? {
@@ -520,7 +522,8 @@ mod tests {
             "host=a,b hostaddr=10.0.0.1, port=1,2 user=u dbname=d sslmode=verify-full sslrootcert=r sslcert=c sslkey=k",
             "host=/tmp options='-c work_mem=1MB' application_name=x target_session_attrs=standby sslsni=0",
             "client_encoding=latin1 application_name='' fallback_application_name=f",
-            "host=a,b load_balance_hosts=random",
+            "host=a,b load_balance_hosts=random require_auth=!md5,!none",
+            "require_auth=''",
             "sslmode=require sslnegotiation=direct channel_binding=require connect_timeout=3 tcp_user_timeout=5",
         ] {
             let environment = around(&[("PGTZ", "UTC"), ("PGDATESTYLE", "ISO, YMD"), ("PGGEQO", "off")]);

@@ -111,6 +111,8 @@ impl Attempt {
             encrypted: false,
             end_point: None,
             scram: Scram::Unused,
+            require_auth: conninfo.require_auth.clone(),
+            is_complete: false,
         };
         Ok(Attempt {
             link,

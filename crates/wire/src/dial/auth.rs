@@ -2,13 +2,16 @@
 //! Takes requests and gives answers; sends nothing itself.
 
 use super::error::ConnectError;
-use crate::conninfo::{ChannelBinding, Secret};
+use crate::conninfo::{AuthMethod, ChannelBinding, RequireAuth, Secret};
 use crate::message;
 use crate::scan::ProtocolError;
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{
     ChannelBinding as Binding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
 };
+
+/// The mechanism of OAuth (RFC 7628), which is known by its name only.
+const OAUTHBEARER: &str = "OAUTHBEARER";
 
 /// One authentication.
 pub(super) struct Auth {
@@ -21,6 +24,9 @@ pub(super) struct Auth {
     /// Hash of the server's certificate, if it can be bound to.
     pub(super) end_point: Option<Vec<u8>>,
     pub(super) scram: Scram,
+    pub(super) require_auth: Option<RequireAuth>,
+    /// A password was sent, or SCRAM was proved by both sides.
+    pub(super) is_complete: bool,
 }
 
 /// How far SCRAM is.
@@ -39,16 +45,24 @@ impl Auth {
     pub(super) fn on_request(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<bool, ConnectError> {
         let Some((code, data)) = body.split_first_chunk::<4>() else { return Err(self.damaged()) };
         let code = i32::from_be_bytes(*code);
+        self.check_method(code)?;
         if self.channel_binding == ChannelBinding::Require && matches!(code, 3 | 5) {
-            return Err(self.method("the server asks for a password that is not bound to the TLS channel"));
+            return Err(self.in_both_words(
+                "the server asks for a password that is not bound to the TLS channel",
+                "channel binding required but not supported by server's authentication request",
+            ));
         }
         match code {
             0 => return self.on_ok(),
-            3 => message::password(out, self.password()?.expose()),
+            3 => {
+                message::password(out, self.password()?.expose());
+                self.is_complete = true;
+            }
             5 => {
                 let salt = data.try_into().map_err(|_| self.damaged())?;
                 let hash = md5_hash(self.user.as_bytes(), self.password()?.expose().as_bytes(), salt);
                 message::password(out, &hash);
+                self.is_complete = true;
             }
             10 => self.start_scram(data, out)?,
             11 => {
@@ -67,6 +81,7 @@ impl Auth {
                     );
                 }
                 self.scram = Scram::Proved { bound };
+                self.is_complete = true;
             }
             7..=9 => return Err(self.method("the server asks for Kerberos (GSSAPI), which is not supported")),
             _ => return Err(self.method(&format!("the server asks for the unknown method {code}"))),
@@ -74,13 +89,42 @@ impl Auth {
         Ok(false)
     }
 
+    /// Whether `require_auth` allows what the server asks for; nothing has been answered to it.
+    fn check_method(&self, code: i32) -> Result<(), ConnectError> {
+        let Some(list) = &self.require_auth else { return Ok(()) };
+        let (is_allowed, asked) = match code {
+            0 => (list.allows_none() || self.is_complete, "server did not complete authentication"),
+            3 => (list.allows(AuthMethod::Password), "server requested a cleartext password"),
+            5 => (list.allows(AuthMethod::Md5), "server requested a hashed password"),
+            7 | 8 => (list.allows(AuthMethod::Gss), "server requested GSSAPI authentication"),
+            9 => (list.allows(AuthMethod::Sspi), "server requested SSPI authentication"),
+            // Which mechanism, is seen later.
+            10..=12 => (
+                list.allows(AuthMethod::ScramSha256) || list.allows(AuthMethod::Oauth),
+                "server requested SASL authentication",
+            ),
+            _ => (false, "server requested an unknown authentication type"),
+        };
+        if is_allowed { Ok(()) } else { Err(self.not_allowed(list, asked)) }
+    }
+
+    fn check_mechanism(&self, mechanism: &str, method: AuthMethod) -> Result<(), ConnectError> {
+        match &self.require_auth {
+            Some(list) if !list.allows(method) => {
+                Err(self.not_allowed(list, &format!("server requested {mechanism} authentication")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn on_ok(&self) -> Result<bool, ConnectError> {
         match self.scram {
             Scram::Running { .. } => Err(self.method("the server ended SCRAM before it proved itself")),
             Scram::Proved { bound: true } => Ok(true),
-            _ if self.channel_binding == ChannelBinding::Require => {
-                Err(self.method("`channel_binding=require`, but the server let us in without it"))
-            }
+            _ if self.channel_binding == ChannelBinding::Require => Err(self.in_both_words(
+                "`channel_binding=require`, but the server let us in without it",
+                "channel binding required, but server authenticated client without channel binding",
+            )),
             _ => Ok(true),
         }
     }
@@ -95,18 +139,33 @@ impl Auth {
                 (SCRAM_SHA_256_PLUS, Binding::tls_server_end_point(hash), true)
             }
             _ if wanted == ChannelBinding::Require && !self.encrypted => {
-                return Err(self.method("`channel_binding=require` needs TLS, and this connection has none"));
+                return Err(self.in_both_words(
+                    "`channel_binding=require` needs TLS, and this connection has none",
+                    "channel binding required, but SSL not in use",
+                ));
             }
             _ if wanted == ChannelBinding::Require => {
-                return Err(
-                    self.method("`channel_binding=require`, but the server (or its certificate) cannot")
-                );
+                return Err(self.in_both_words(
+                    "`channel_binding=require`, but the server (or its certificate) cannot",
+                    "channel binding is required, but server did not offer an authentication method that supports \
+                     channel binding",
+                ));
             }
             // "y": we could bind, you seem not to: a server that did offer it knows of a man in the middle.
             Some(_) if offers(SCRAM_SHA_256) => (SCRAM_SHA_256, Binding::unrequested(), false),
             None if offers(SCRAM_SHA_256) => (SCRAM_SHA_256, Binding::unsupported(), false),
-            _ => return Err(self.method("the server offers no SASL mechanism that is known here")),
+            _ if offers(OAUTHBEARER) => {
+                self.check_mechanism(OAUTHBEARER, AuthMethod::Oauth)?;
+                return Err(self.method("the server asks for OAuth, which is not supported"));
+            }
+            _ => {
+                return Err(self.in_both_words(
+                    "the server offers no SASL mechanism that is known here",
+                    "none of the server's SASL authentication mechanisms are supported",
+                ));
+            }
         };
+        self.check_mechanism(mechanism, AuthMethod::ScramSha256)?;
         let exchange = Box::new(ScramSha256::new(self.password()?.expose().as_bytes(), binding));
         message::sasl_initial(out, mechanism, exchange.message());
         self.scram = Scram::Running { exchange, bound };
@@ -119,8 +178,25 @@ impl Auth {
             .ok_or_else(|| ConnectError::NoPassword { place: self.place.clone(), user: self.user.clone() })
     }
 
+    fn not_allowed(&self, list: &RequireAuth, asked: &str) -> ConnectError {
+        let list = list.as_str();
+        self.in_both_words(
+            &format!("{asked}, which `require_auth={list}` does not allow"),
+            &format!("authentication method requirement \"{list}\" failed: {asked}"),
+        )
+    }
+
     fn method(&self, reason: &str) -> ConnectError {
-        ConnectError::AuthMethod { place: self.place.clone(), reason: reason.to_owned() }
+        ConnectError::AuthMethod { place: self.place.clone(), reason: reason.to_owned(), libpq_reason: None }
+    }
+
+    /// The same with what libpq says of it.
+    fn in_both_words(&self, reason: &str, libpq_reason: &str) -> ConnectError {
+        ConnectError::AuthMethod {
+            place: self.place.clone(),
+            reason: reason.to_owned(),
+            libpq_reason: Some(libpq_reason.to_owned()),
+        }
     }
 
     fn damaged(&self) -> ConnectError {

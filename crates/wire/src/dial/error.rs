@@ -103,6 +103,8 @@ pub enum ConnectError {
         place: String,
         /// What is missing.
         reason: String,
+        /// The same in the words of libpq, where it has any.
+        libpq_reason: Option<String>,
     },
     /// The database does not exist.
     #[error("database `{dbname}` does not exist on `{place}`")]
