@@ -304,6 +304,7 @@ fn is_refusal(error: &ConnectError) -> bool {
         ConnectError::Auth { .. }
             | ConnectError::AuthMethod { .. }
             | ConnectError::NoPassword { .. }
+            | ConnectError::ProtocolTooOld { .. }
             | ConnectError::NoSuchDatabase { .. }
     )
 }

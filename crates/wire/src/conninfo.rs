@@ -18,7 +18,9 @@ use std::time::Duration;
 pub use crate::secret::Secret;
 pub use require_auth::{AuthMethod, RequireAuth};
 pub use resolve::{ENVIRONMENT_ONLY, Surroundings};
-pub use values::{ChannelBinding, LoadBalanceHosts, SslMode, SslNegotiation, TargetSessionAttrs};
+pub use values::{
+    ChannelBinding, LoadBalanceHosts, ProtocolVersion, SslMode, SslNegotiation, TargetSessionAttrs,
+};
 
 /// How long a connection attempt may take when `connect_timeout` is not set. libpq waits for ever; a server that
 /// swallows packets must not hang a measurement.
@@ -57,6 +59,10 @@ pub struct Conninfo {
     pub channel_binding: ChannelBinding,
     /// By which methods the server may authenticate us; `None` leaves that to the server.
     pub require_auth: Option<RequireAuth>,
+    /// The oldest version of the protocol that will do.
+    pub min_protocol_version: ProtocolVersion,
+    /// The version of the protocol that the server is asked for; it may answer with an older one.
+    pub max_protocol_version: ProtocolVersion,
     /// Time for one attempt on one address; zero waits for ever.
     pub connect_timeout: Duration,
     /// Time after which unacknowledged data breaks a TCP connection; `None` takes the crate's default.
@@ -207,6 +213,8 @@ impl Conninfo {
             sslsni: true,
             channel_binding: ChannelBinding::default(),
             require_auth: None,
+            min_protocol_version: ProtocolVersion::default(),
+            max_protocol_version: ProtocolVersion::default(),
             connect_timeout: CONNECT_TIMEOUT_DEFAULT,
             tcp_user_timeout: None,
             options: None,
@@ -261,6 +269,13 @@ impl Conninfo {
         put("require_auth", self.require_auth.as_ref().map(|list| list.as_str().to_owned()));
         if self.load_balance_hosts != LoadBalanceHosts::default() {
             put("load_balance_hosts", Some(self.load_balance_hosts.as_str().to_owned()));
+        }
+        let default = ProtocolVersion::default();
+        for (key, version) in [
+            ("min_protocol_version", self.min_protocol_version),
+            ("max_protocol_version", self.max_protocol_version),
+        ] {
+            put(key, (version != default).then(|| version.as_str().to_owned()));
         }
         map.extend(self.session_settings.clone());
         map

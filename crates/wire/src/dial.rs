@@ -4,12 +4,13 @@
 mod attempt;
 mod auth;
 mod error;
+mod negotiation;
 mod search;
 mod shuffle;
 
 pub use error::ConnectError;
 
-use crate::conninfo::{Conninfo, Host, SslMode, TargetSessionAttrs};
+use crate::conninfo::{Conninfo, Host, ProtocolVersion, SslMode, TargetSessionAttrs};
 use crate::link::{Link, Want};
 use attempt::{Attempt, Step, Target};
 use search::{Search, targets};
@@ -55,8 +56,10 @@ pub struct Connection {
     pub link: Link,
     /// Process number of the backend.
     pub backend_pid: i32,
-    /// What a request to cancel must know.
-    pub secret_key: i32,
+    /// What a request to cancel must know: 4 bytes, up to 256 with protocol 3.2.
+    pub secret_key: Arc<[u8]>,
+    /// The version of the protocol that both ends speak.
+    pub protocol: ProtocolVersion,
     /// Settings that the server reports (`server_version`, ...).
     pub parameters: BTreeMap<String, String>,
     /// Version and cipher of TLS, if there is any.
@@ -78,7 +81,7 @@ pub struct CancelHandle {
     address: Option<IpAddr>,
     is_encrypted: bool,
     backend_pid: i32,
-    secret_key: i32,
+    secret_key: Arc<[u8]>,
 }
 
 /// What a connection is made for.
@@ -243,14 +246,15 @@ impl Dialing {
             },
             is_encrypted: attempt.link.is_encrypted(),
             backend_pid: attempt.backend_pid,
-            secret_key: attempt.secret_key,
+            secret_key: Arc::clone(&attempt.secret_key),
         };
         Connection {
             leftover: attempt.take_inbox(),
             tls: attempt.link.tls_description(),
             link: attempt.link,
             backend_pid: cancel.backend_pid,
-            secret_key: cancel.secret_key,
+            secret_key: attempt.secret_key,
+            protocol: attempt.protocol,
             parameters: attempt.parameters,
             host: cancel.host(),
             cancel,

@@ -1,12 +1,12 @@
 //! Frontend messages written as bytes into a buffer that the caller keeps: nothing here allocates once the buffer
 //! has grown. Results are always asked for as text. Startup and authentication are in `dial`.
 
+use crate::conninfo::ProtocolVersion;
+
 /// Request code of CancelRequest, in the place of a protocol version.
 const CANCEL_CODE: i32 = 80_877_102;
 /// Request code of SSLRequest.
 const SSL_CODE: i32 = 80_877_103;
-/// Protocol 3.0.
-const PROTOCOL_VERSION: i32 = 3 << 16;
 
 /// `Query`: a text of one or more statements, in the simple protocol.
 pub fn query(out: &mut Vec<u8>, sql: &str) {
@@ -95,10 +95,13 @@ pub fn copy_fail(out: &mut Vec<u8>, reason: &str) {
 }
 
 /// `CancelRequest`: the only message of a connection of its own.
-pub fn cancel_request(out: &mut Vec<u8>, backend_pid: i32, secret_key: i32) {
-    for word in [16, CANCEL_CODE, backend_pid, secret_key] {
+pub fn cancel_request(out: &mut Vec<u8>, backend_pid: i32, secret_key: &[u8]) {
+    let start = out.len();
+    for word in [0, CANCEL_CODE, backend_pid] {
         out.extend_from_slice(&word.to_be_bytes());
     }
+    out.extend_from_slice(secret_key);
+    set_length(out, start);
 }
 
 /// `SSLRequest`: the server answers with one byte, `S` or `N`.
@@ -108,11 +111,15 @@ pub fn ssl_request(out: &mut Vec<u8>) {
     }
 }
 
-/// `StartupMessage` of protocol 3.0.
-pub fn startup<'a>(out: &mut Vec<u8>, parameters: impl IntoIterator<Item = (&'a str, &'a str)>) {
+/// `StartupMessage` that asks for this version of the protocol.
+pub fn startup<'a>(
+    out: &mut Vec<u8>,
+    version: ProtocolVersion,
+    parameters: impl IntoIterator<Item = (&'a str, &'a str)>,
+) {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
-    out.extend_from_slice(&PROTOCOL_VERSION.to_be_bytes());
+    out.extend_from_slice(&version.number().to_be_bytes());
     for (name, value) in parameters {
         text(out, name);
         text(out, value);
@@ -274,9 +281,12 @@ mod tests {
         check(&|o| copy_data(o, b"1\t2\n"), b"d\0\0\0\x081\t2\n");
         check(&copy_done, b"c\0\0\0\x04");
         check(&|o| copy_fail(o, "no"), b"f\0\0\0\x07no\0");
-        check(&|o| cancel_request(o, 1, -1), b"\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\x01\xff\xff\xff\xff");
+        check(&|o| cancel_request(o, 1, b"abcd"), b"\0\0\0\x10\x04\xd2\x16\x2e\0\0\0\x01abcd");
+        check(&|o| cancel_request(o, 1, b"abcde"), b"\0\0\0\x11\x04\xd2\x16\x2e\0\0\0\x01abcde");
         check(&ssl_request, b"\0\0\0\x08\x04\xd2\x16\x2f");
-        check(&|o| startup(o, [("user", "u")]), b"\0\0\0\x10\0\x03\0\0user\0u\0\0");
+        let user = [("user", "u")];
+        check(&|o| startup(o, ProtocolVersion::V3_0, user), b"\0\0\0\x10\0\x03\0\0user\0u\0\0");
+        check(&|o| startup(o, ProtocolVersion::V3_2, user), b"\0\0\0\x10\0\x03\0\x02user\0u\0\0");
         check(&|o| password(o, "x"), b"p\0\0\0\x06x\0");
         check(&|o| sasl_initial(o, "M", b"n,,"), b"p\0\0\0\x0dM\0\0\0\0\x03n,,");
         check(&|o| sasl_response(o, b"c="), b"p\0\0\0\x06c=");

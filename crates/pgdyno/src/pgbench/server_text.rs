@@ -50,6 +50,11 @@ pub(super) fn connect_error(error: &ConnectError, conninfo: &Conninfo) -> String
             (place, format!("{}\n{hint}", super::scripts::system_text(error)))
         }
         ConnectError::AuthMethod { place, libpq_reason: Some(reason), .. } => (place, reason.clone()),
+        ConnectError::ProtocolTooOld { place, offered, oldest } => {
+            let (offered, oldest) = (offered.as_str(), oldest.as_str());
+            let reason = "server only supports protocol version";
+            (place, format!("{reason} {offered}, but \"min_protocol_version\" was set to {oldest}"))
+        }
         ConnectError::Timeout { place, .. } => (place, "timeout expired".to_string()),
         ConnectError::Server(error) => {
             let place = first_place(conninfo).unwrap_or_default();

@@ -8,6 +8,7 @@ mod copies;
 mod faults;
 mod life;
 mod loop_mount;
+mod protocol;
 mod support;
 mod tending;
 

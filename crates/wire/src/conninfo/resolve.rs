@@ -3,8 +3,8 @@
 use super::parse::{self, Parsed};
 use super::passfile::{self, Wanted};
 use super::{
-    ChannelBinding, Conninfo, ConninfoError, Host, LoadBalanceHosts, PasswordSource, RequireAuth, SslMode,
-    SslNegotiation, TargetSessionAttrs, service,
+    ChannelBinding, Conninfo, ConninfoError, Host, LoadBalanceHosts, PasswordSource, ProtocolVersion,
+    RequireAuth, SslMode, SslNegotiation, TargetSessionAttrs, service,
 };
 use crate::secret::Secret;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub const ENVIRONMENT_ONLY: [(&str, &str); 3] =
 
 /// Keywords that change security or meaning and that this crate does not implement, with the values that ask for
 /// nothing. Ignoring any other value would connect in a way that its author ruled out.
-const NOT_SUPPORTED: [(&str, &[&str]); 13] = [
+const NOT_SUPPORTED: [(&str, &[&str]); 12] = [
     ("gssencmode", &["disable", "prefer"]),
     ("oauth_client_id", &[]),
     ("oauth_client_secret", &[]),
@@ -32,7 +32,6 @@ const NOT_SUPPORTED: [(&str, &[&str]); 13] = [
     ("sslcrl", &[]),
     ("sslcrldir", &[]),
     ("sslpassword", &[]),
-    ("min_protocol_version", &["3.0"]),
     ("ssl_min_protocol_version", &["TLSv1", "TLSv1.1", "TLSv1.2"]),
 ];
 
@@ -184,6 +183,7 @@ fn build(settings: &Settings, around: &Surroundings) -> Result<Conninfo, Conninf
         settings.get("require_auth").map(|value| RequireAuth::parse(value)).transpose()?;
     conninfo.target_session_attrs = word(settings, "target_session_attrs", TargetSessionAttrs::parse)?;
     conninfo.load_balance_hosts = word(settings, "load_balance_hosts", LoadBalanceHosts::parse)?;
+    protocol_versions(&mut conninfo, settings)?;
     if let Some(seconds) = number(settings, "connect_timeout")? {
         // libpq: zero and negative values wait for ever.
         conninfo.connect_timeout = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
@@ -193,6 +193,23 @@ fn build(settings: &Settings, around: &Surroundings) -> Result<Conninfo, Conninf
     }
     encryption(&mut conninfo, settings, around)?;
     Ok(conninfo)
+}
+
+fn protocol_versions(conninfo: &mut Conninfo, settings: &Settings) -> Result<(), ConninfoError> {
+    let version = |key: &str| settings.get(key).map(|value| ProtocolVersion::parse(key, value)).transpose();
+    let oldest = version("min_protocol_version")?.unwrap_or_default();
+    // Poolers may not know how to answer a newer version than 3.0, so it is asked for only if it must be.
+    let must_be_newer = oldest > ProtocolVersion::V3_0;
+    let asked_by_default = if must_be_newer { ProtocolVersion::LATEST } else { ProtocolVersion::V3_0 };
+    let asked = version("max_protocol_version")?.unwrap_or(asked_by_default);
+    if oldest > asked {
+        return Err(ConninfoError::new("`min_protocol_version` is greater than `max_protocol_version`")
+            .in_libpqs_words(
+                "\"min_protocol_version\" is greater than \"max_protocol_version\"".to_owned(),
+            ));
+    }
+    (conninfo.min_protocol_version, conninfo.max_protocol_version) = (oldest, asked);
+    Ok(())
 }
 
 fn session_settings(settings: &Settings, around: &Surroundings) -> BTreeMap<String, String> {
@@ -477,6 +494,12 @@ mod tests {
         check("load_balance_hosts=''", "invalid load_balance_hosts value: \"\"");
         check("sslmode=''", "invalid sslmode value: \"\"");
         check("channel_binding=x", "invalid channel_binding value: \"x\"");
+        check("min_protocol_version=3.1", "invalid min_protocol_version value: \"3.1\"");
+        check("max_protocol_version=''", "invalid max_protocol_version value: \"\"");
+        check(
+            "min_protocol_version=3.2 max_protocol_version=3.0",
+            "\"min_protocol_version\" is greater than \"max_protocol_version\"",
+        );
         check("connect_timeout=1x", "invalid integer value \"1x\" for connection option \"connect_timeout\"");
         check("bogus=1", "invalid connection option \"bogus\"");
     }
@@ -523,7 +546,8 @@ mod tests {
             "host=/tmp options='-c work_mem=1MB' application_name=x target_session_attrs=standby sslsni=0",
             "client_encoding=latin1 application_name='' fallback_application_name=f",
             "host=a,b load_balance_hosts=random require_auth=!md5,!none",
-            "require_auth=''",
+            "require_auth='' max_protocol_version=latest",
+            "min_protocol_version=3.2",
             "sslmode=require sslnegotiation=direct channel_binding=require connect_timeout=3 tcp_user_timeout=5",
         ] {
             let environment = around(&[("PGTZ", "UTC"), ("PGDATESTYLE", "ISO, YMD"), ("PGGEQO", "off")]);

@@ -70,6 +70,51 @@ pub enum LoadBalanceHosts {
     Random,
 }
 
+/// A version of the protocol, as libpq's `min_protocol_version` and `max_protocol_version` name it. There is no 3.1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ProtocolVersion {
+    /// What every server speaks.
+    #[default]
+    V3_0,
+    /// With longer keys for cancelling (PostgreSQL 18 and later).
+    V3_2,
+}
+
+impl ProtocolVersion {
+    /// What `latest` stands for.
+    pub const LATEST: ProtocolVersion = ProtocolVersion::V3_2;
+
+    /// The version as libpq spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ProtocolVersion::V3_0 => "3.0",
+            ProtocolVersion::V3_2 => "3.2",
+        }
+    }
+
+    /// As it stands in messages: the major version in the upper half, the minor one in the lower.
+    pub fn number(self) -> i32 {
+        match self {
+            ProtocolVersion::V3_0 => 3 << 16,
+            ProtocolVersion::V3_2 => 3 << 16 | 2,
+        }
+    }
+
+    /// The value of `keyword`.
+    pub(super) fn parse(keyword: &str, text: &str) -> Result<ProtocolVersion, ConninfoError> {
+        match text {
+            "3.0" => Ok(ProtocolVersion::V3_0),
+            "3.2" => Ok(ProtocolVersion::V3_2),
+            "latest" => Ok(ProtocolVersion::LATEST),
+            _ => {
+                let said = format!("`{keyword}` cannot be `{text}`; use one of: 3.0, 3.2, latest");
+                let libpq_text = format!("invalid {keyword} value: \"{text}\"");
+                Err(ConninfoError::new(said).in_libpqs_words(libpq_text))
+            }
+        }
+    }
+}
+
 /// Gives an enum of keyword values its two conversions from one table.
 macro_rules! keyword_values {
     ($type:ident, $keyword:literal, $($text:literal => $variant:ident),+) => {

@@ -3,8 +3,9 @@
 
 use super::auth::{Auth, Scram};
 use super::error::ConnectError;
+use super::negotiation;
 use super::{CancelHandle, Goal};
-use crate::conninfo::{Conninfo, Host, SslNegotiation, TargetSessionAttrs};
+use crate::conninfo::{Conninfo, Host, ProtocolVersion, SslNegotiation, TargetSessionAttrs};
 use crate::link::{Link, Want};
 use crate::message;
 use crate::reply::{ServerError, parse_error, row_values};
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// No message of a server that starts up is longer (libpq's own limit for an error is 30 000).
@@ -87,7 +89,9 @@ pub(super) struct Attempt {
     inbox: Vec<u8>,
     outbox: Vec<u8>,
     pub(super) backend_pid: i32,
-    pub(super) secret_key: i32,
+    pub(super) secret_key: Arc<[u8]>,
+    /// What was asked for, until the server answers with an older one.
+    pub(super) protocol: ProtocolVersion,
     pub(super) parameters: BTreeMap<String, String>,
 }
 
@@ -125,7 +129,8 @@ impl Attempt {
             inbox: Vec::new(),
             outbox: Vec::new(),
             backend_pid: 0,
-            secret_key: 0,
+            secret_key: Arc::new([]),
+            protocol: conninfo.max_protocol_version,
             parameters: BTreeMap::new(),
         })
     }
@@ -233,11 +238,11 @@ impl Attempt {
     fn begin(&mut self, conninfo: &Conninfo, goal: &Goal) {
         match goal {
             Goal::Session => {
-                message::startup(&mut self.outbox, startup_parameters(conninfo));
+                message::startup(&mut self.outbox, self.protocol, startup_parameters(conninfo));
                 self.phase = Phase::Startup;
             }
             Goal::Cancel(CancelHandle { backend_pid, secret_key, .. }) => {
-                message::cancel_request(&mut self.outbox, *backend_pid, *secret_key);
+                message::cancel_request(&mut self.outbox, *backend_pid, secret_key);
                 self.phase = Phase::CancelSent;
             }
         }
@@ -249,13 +254,17 @@ impl Attempt {
             (b'R', Phase::Startup) => {
                 self.is_authenticated |= self.auth.on_request(body, &mut self.outbox)?;
             }
-            (b'K', Phase::Startup) => match body {
-                [p0, p1, p2, p3, k0, k1, k2, k3] => {
-                    self.backend_pid = i32::from_be_bytes([*p0, *p1, *p2, *p3]);
-                    self.secret_key = i32::from_be_bytes([*k0, *k1, *k2, *k3]);
-                }
-                _ => return Err(self.protocol(ProtocolError::BadBody(tag))),
-            },
+            (b'v', Phase::Startup) if !self.is_authenticated => {
+                let oldest = conninfo.min_protocol_version;
+                self.protocol = negotiation::answer(body, self.protocol)
+                    .ok_or_else(|| self.protocol_error(tag))
+                    .and_then(|offered| negotiation::check(offered, oldest, &self.place))?;
+            }
+            (b'K', Phase::Startup) => {
+                let (pid, key) =
+                    negotiation::cancel_key(body, self.protocol).ok_or_else(|| self.protocol_error(tag))?;
+                (self.backend_pid, self.secret_key) = (pid, key.into());
+            }
             (b'S', _) => {
                 let mut parts =
                     body.split(|&b| b == 0).map(|part| String::from_utf8_lossy(part).into_owned());
@@ -265,7 +274,7 @@ impl Attempt {
             }
             (b'E', _) => return Err(self.refusal(parse_error(body), conninfo)),
             // Whoever skips the authentication skips the proof that it is the server we meant.
-            (b'Z', _) if !self.is_authenticated => return Err(self.protocol(ProtocolError::BadBody(tag))),
+            (b'Z', _) if !self.is_authenticated => return Err(self.protocol_error(tag)),
             (b'Z', Phase::Startup) if conninfo.target_session_attrs == TargetSessionAttrs::Any => {
                 return Ok(true);
             }
@@ -284,7 +293,8 @@ impl Attempt {
                 let answer = answer.unwrap_or_default();
                 return self.check_role(answer, conninfo.target_session_attrs);
             }
-            // Notices, the protocol versions of the server, and what surrounds the row.
+            (b'v', _) => return Err(self.protocol_error(tag)),
+            // Notices, and what surrounds the row.
             _ => {}
         }
         Ok(false)
@@ -409,8 +419,9 @@ impl Attempt {
         ConnectError::from_io(&self.place, matches!(self.route.target, Target::Socket(_)), error)
     }
 
-    fn protocol(&self, error: ProtocolError) -> ConnectError {
-        ConnectError::Protocol { place: self.place.clone(), error }
+    /// That the message of this type is not what it should be, or not when it should be.
+    fn protocol_error(&self, tag: u8) -> ConnectError {
+        ConnectError::Protocol { place: self.place.clone(), error: ProtocolError::BadBody(tag) }
     }
 
     /// That nothing came in time.

@@ -1,6 +1,6 @@
 //! Why a connection could not be made, and what to do about it. Never contains a password.
 
-use crate::conninfo::{ConninfoError, PasswordSource};
+use crate::conninfo::{ConninfoError, PasswordSource, ProtocolVersion};
 use crate::reply::ServerError;
 use crate::scan::ProtocolError;
 use std::io;
@@ -105,6 +105,19 @@ pub enum ConnectError {
         reason: String,
         /// The same in the words of libpq, where it has any.
         libpq_reason: Option<String>,
+    },
+    /// The server does not speak the version of the protocol that `min_protocol_version` asks for.
+    #[error(
+        "server `{place}` speaks protocol {} at most, and `min_protocol_version` asks for {}; connect to PostgreSQL 18 or later, or remove the keyword",
+        offered.as_str(), oldest.as_str()
+    )]
+    ProtocolTooOld {
+        /// Where.
+        place: String,
+        /// The newest version of the server.
+        offered: ProtocolVersion,
+        /// Value of `min_protocol_version`.
+        oldest: ProtocolVersion,
     },
     /// The database does not exist.
     #[error("database `{dbname}` does not exist on `{place}`")]

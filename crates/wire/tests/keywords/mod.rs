@@ -92,6 +92,29 @@ fn channel_binding_is_missed_in_libpqs_words() {
 }
 
 #[test]
+fn values_are_refused_in_libpqs_words() {
+    for setting in [
+        "min_protocol_version=3.1",
+        "max_protocol_version=''",
+        "min_protocol_version=latest max_protocol_version=3.0",
+        "load_balance_hosts=yes",
+        "load_balance_hosts=''",
+        "sslmode=''",
+        "sslnegotiation=x",
+        "channel_binding=''",
+        "target_session_attrs=''",
+        "require_auth=md5,",
+        "servicefile=x",
+        "reqire_auth=md5",
+    ] {
+        let text = format!("host=/nowhere user=u {setting}");
+        let expected = libpq_says(&text);
+        assert!(expected.is_some(), "{text}");
+        assert_eq!(we_say(&text), expected, "{text}");
+    }
+}
+
+#[test]
 fn a_mechanism_is_named_when_it_is_not_the_required_one() {
     let cluster = Cluster::shared();
     let extra = format!("password={PASSWORD} sslmode=require require_auth");
