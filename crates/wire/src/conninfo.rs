@@ -2,6 +2,7 @@
 //! Parsing of the text is libpq's own (`parse`); environment, service file, password file and defaults are
 //! applied in `resolve`. Nothing here opens a connection.
 
+mod encryption;
 mod parse;
 mod passfile;
 mod require_auth;
@@ -19,7 +20,8 @@ pub use crate::secret::Secret;
 pub use require_auth::{AuthMethod, RequireAuth};
 pub use resolve::{ENVIRONMENT_ONLY, Surroundings};
 pub use values::{
-    ChannelBinding, LoadBalanceHosts, ProtocolVersion, SslMode, SslNegotiation, TargetSessionAttrs,
+    ChannelBinding, LoadBalanceHosts, ProtocolVersion, SslCertMode, SslMode, SslNegotiation,
+    TargetSessionAttrs, TlsVersion,
 };
 
 /// How long a connection attempt may take when `connect_timeout` is not set. libpq waits for ever; a server that
@@ -51,6 +53,12 @@ pub struct Conninfo {
     pub sslcert: Option<String>,
     /// File of the client's private key.
     pub sslkey: Option<String>,
+    /// Whether the client's certificate may or must be shown.
+    pub sslcertmode: SslCertMode,
+    /// The oldest version of TLS that will do.
+    pub ssl_min_protocol_version: TlsVersion,
+    /// The newest version of TLS that is offered.
+    pub ssl_max_protocol_version: TlsVersion,
     /// Whether TLS starts with a request of the protocol or at once.
     pub sslnegotiation: SslNegotiation,
     /// Whether the host name is sent in the TLS handshake.
@@ -209,6 +217,9 @@ impl Conninfo {
             sslrootcert: None,
             sslcert: None,
             sslkey: None,
+            sslcertmode: SslCertMode::default(),
+            ssl_min_protocol_version: TlsVersion::V1_2,
+            ssl_max_protocol_version: TlsVersion::V1_3,
             sslnegotiation: SslNegotiation::default(),
             sslsni: true,
             channel_binding: ChannelBinding::default(),
@@ -265,20 +276,27 @@ impl Conninfo {
         put("application_name", self.application_name.clone());
         put("fallback_application_name", self.fallback_application_name.clone());
         put("target_session_attrs", Some(self.target_session_attrs.as_str().to_owned()));
-        // What is not asked for is left out: a libpq of before 16 does not know these.
-        put("require_auth", self.require_auth.as_ref().map(|list| list.as_str().to_owned()));
-        if self.load_balance_hosts != LoadBalanceHosts::default() {
-            put("load_balance_hosts", Some(self.load_balance_hosts.as_str().to_owned()));
-        }
-        let default = ProtocolVersion::default();
-        for (key, version) in [
-            ("min_protocol_version", self.min_protocol_version),
-            ("max_protocol_version", self.max_protocol_version),
-        ] {
-            put(key, (version != default).then(|| version.as_str().to_owned()));
-        }
+        map.extend(self.newer_keywords().map(|(key, value)| (key.to_owned(), value.to_owned())));
         map.extend(self.session_settings.clone());
         map
+    }
+
+    /// The keywords that ask for more than their defaults, of those that libpq does not know before 16 or that are
+    /// rare: records of what does not use them stay as short as they were.
+    fn newer_keywords(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let words = |conninfo: &Conninfo| {
+            [
+                ("load_balance_hosts", conninfo.load_balance_hosts.as_str()),
+                ("max_protocol_version", conninfo.max_protocol_version.as_str()),
+                ("min_protocol_version", conninfo.min_protocol_version.as_str()),
+                ("ssl_max_protocol_version", conninfo.ssl_max_protocol_version.as_str()),
+                ("ssl_min_protocol_version", conninfo.ssl_min_protocol_version.as_str()),
+                ("sslcertmode", conninfo.sslcertmode.as_str()),
+            ]
+        };
+        let default = words(&Conninfo::new("", 0, "", ""));
+        let asked = words(self).into_iter().filter(move |pair| !default.contains(pair));
+        asked.chain(self.require_auth.as_ref().map(|list| ("require_auth", list.as_str())))
     }
 
     /// The inverse of [`Conninfo::keywords`]; reads neither environment nor files.

@@ -1,7 +1,8 @@
 //! What TLS means for libpq, on top of rustls: which certificates are believed for each `sslmode`, client
 //! certificates, and the hash that binds SCRAM to the channel. Reads certificate files; opens no connection.
 
-use crate::conninfo::{Conninfo, Host, SslMode};
+use crate::conninfo::{Conninfo, Host, SslMode, TlsVersion};
+use rustls::client::ResolvesClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::{
@@ -11,13 +12,16 @@ use rustls::crypto::{
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
 use rustls::server::ParsedCertificate;
+use rustls::sign::CertifiedKey;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme,
+    SupportedProtocolVersion, version,
 };
 use sha2::{Digest, Sha256, Sha384, Sha512};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use x509_cert::der::asn1::ObjectIdentifier;
 use x509_cert::der::oid::db::{rfc4519, rfc5912};
 use x509_cert::der::{Decode, Encode};
@@ -31,30 +35,33 @@ const ALPN: &[u8] = b"postgresql";
 pub(crate) struct TlsSetup {
     pub(crate) config: Arc<ClientConfig>,
     pub(crate) name: ServerName<'static>,
+    pub(crate) certificate: Arc<ClientCertificate>,
 }
 
 impl TlsSetup {
     /// Prepares for `host`. The error is a sentence for people.
     pub(crate) fn new(conninfo: &Conninfo, host: &Host) -> Result<TlsSetup, String> {
         let provider = Arc::new(ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()
+        let certificate = Arc::new(ClientCertificate::read(conninfo, &provider)?);
+        let mut config = ClientConfig::builder_with_provider(provider.clone())
+            .with_protocol_versions(&versions(conninfo))
             .map_err(|error| error.to_string())?
             .dangerous()
-            .with_custom_certificate_verifier(verifier(conninfo, &provider)?);
-        let mut config = match client_certificate(conninfo)? {
-            Some((chain, key)) => builder
-                .with_client_auth_cert(chain, key)
-                .map_err(|error| format!("cannot use the client certificate: {error}"))?,
-            None => builder.with_no_client_auth(),
-        };
+            .with_custom_certificate_verifier(verifier(conninfo, &provider)?)
+            .with_client_cert_resolver(certificate.clone());
         config.alpn_protocols = vec![ALPN.to_vec()];
         config.enable_sni = conninfo.sslsni;
         let name = ServerName::try_from(host.host.clone())
             .or_else(|_| ServerName::try_from(host.hostaddr.clone().unwrap_or_default()))
             .map_err(|_| format!("`{}` is not a name that a certificate can have", host.host))?;
-        Ok(TlsSetup { config: Arc::new(config), name })
+        Ok(TlsSetup { config: Arc::new(config), name, certificate })
     }
+}
+
+fn versions(conninfo: &Conninfo) -> Vec<&'static SupportedProtocolVersion> {
+    let range = conninfo.ssl_min_protocol_version..=conninfo.ssl_max_protocol_version;
+    let known = [(TlsVersion::V1_2, &version::TLS12), (TlsVersion::V1_3, &version::TLS13)];
+    known.into_iter().filter(|(version, _)| range.contains(version)).map(|(_, known)| known).collect()
 }
 
 fn verifier(
@@ -86,10 +93,52 @@ fn verifier(
     Ok(Arc::new(Verifier { trust: Trust::Roots { roots, listed, check_name }, algorithms }))
 }
 
-type ClientCertificate = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+/// The client's certificate: what there is to show, and whether the server has asked for it.
+#[derive(Debug)]
+pub(crate) struct ClientCertificate {
+    key: Option<Arc<CertifiedKey>>,
+    was_asked_for: AtomicBool,
+}
 
-/// The client's certificate and key, if the certificate's file exists (libpq goes on without a missing one).
-fn client_certificate(conninfo: &Conninfo) -> Result<Option<ClientCertificate>, String> {
+impl ClientCertificate {
+    /// True once the server has asked for it in the handshake.
+    pub(crate) fn was_asked_for(&self) -> bool {
+        self.was_asked_for.load(Ordering::Relaxed)
+    }
+
+    /// True if it was shown, which needs that there is one.
+    pub(crate) fn was_shown(&self) -> bool {
+        self.was_asked_for() && self.key.is_some()
+    }
+
+    /// Reads the files. Those of a certificate that is not there are no mistake: libpq goes on without it.
+    fn read(conninfo: &Conninfo, provider: &CryptoProvider) -> Result<ClientCertificate, String> {
+        let key = match client_certificate_files(conninfo)? {
+            Some((chain, key)) => {
+                let key = CertifiedKey::from_der(chain, key, provider)
+                    .map_err(|error| format!("cannot use the client certificate: {error}"))?;
+                Some(Arc::new(key))
+            }
+            None => None,
+        };
+        Ok(ClientCertificate { key, was_asked_for: AtomicBool::new(false) })
+    }
+}
+
+impl ResolvesClientCert for ClientCertificate {
+    fn resolve(&self, _roots: &[&[u8]], _schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.was_asked_for.store(true, Ordering::Relaxed);
+        self.key.clone()
+    }
+
+    fn has_certs(&self) -> bool {
+        self.key.is_some()
+    }
+}
+
+type Files = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+fn client_certificate_files(conninfo: &Conninfo) -> Result<Option<Files>, String> {
     let Some(file) = conninfo.sslcert.as_deref().filter(|file| fs::exists(file).unwrap_or(false)) else {
         return Ok(None);
     };

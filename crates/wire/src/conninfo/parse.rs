@@ -134,9 +134,10 @@ fn is_option_name(piece: &str, text: &str) -> bool {
 
 /// From the first place a password may start to the end; empty if there is none.
 fn secret_part(text: &str) -> &str {
-    let from_keyword = text.find("password").map(|at| at + "password".len());
+    let secrets = ["password", "client_secret", "scram_client_key", "scram_server_key"];
+    let from_keywords = secrets.iter().filter_map(|keyword| Some(text.find(keyword)? + keyword.len()));
     let from_url = text.find("://").filter(|_| text.contains('@')).map(|at| at + 3);
-    match from_keyword.into_iter().chain(from_url).min() {
+    match from_keywords.chain(from_url).min() {
         Some(at) => &text[at..],
         None => "",
     }
@@ -190,6 +191,7 @@ mod tests {
         check("postgres://h/d?bogus=1", "invalid URI query parameter: \"bogus\"");
         check("postgres://u:pw@h/d?reqire_auth=1", "invalid URI query parameter: \"reqire_auth\"");
         check("postgres://u:p/a?ss_word=x@h/d", "invalid URI query parameter: \"***\"");
+        check("oauth_client_secret=my S3cret", "missing \"=\" after \"***\" in connection info string");
         check("password=my S3cretPw", "missing \"=\" after \"***\" in connection info string");
         check(
             "postgres://u:p@S3cret@h/d",

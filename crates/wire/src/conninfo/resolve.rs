@@ -3,8 +3,8 @@
 use super::parse::{self, Parsed};
 use super::passfile::{self, Wanted};
 use super::{
-    ChannelBinding, Conninfo, ConninfoError, Host, LoadBalanceHosts, PasswordSource, ProtocolVersion,
-    RequireAuth, SslMode, SslNegotiation, TargetSessionAttrs, service,
+    Conninfo, ConninfoError, Host, LoadBalanceHosts, PasswordSource, ProtocolVersion, RequireAuth,
+    TargetSessionAttrs, encryption, service,
 };
 use crate::secret::Secret;
 use std::collections::BTreeMap;
@@ -20,19 +20,16 @@ pub const ENVIRONMENT_ONLY: [(&str, &str); 3] =
 
 /// Keywords that change security or meaning and that this crate does not implement, with the values that ask for
 /// nothing. Ignoring any other value would connect in a way that its author ruled out.
-const NOT_SUPPORTED: [(&str, &[&str]); 12] = [
+const NOT_SUPPORTED: [(&str, &[&str]); 9] = [
     ("gssencmode", &["disable", "prefer"]),
-    ("oauth_client_id", &[]),
-    ("oauth_client_secret", &[]),
-    ("oauth_issuer", &[]),
     ("replication", &["false", "off", "no", "0"]),
     ("requirepeer", &[]),
     ("scram_client_key", &[]),
     ("scram_server_key", &[]),
     ("sslcrl", &[]),
     ("sslcrldir", &[]),
+    ("sslkeylogfile", &[]),
     ("sslpassword", &[]),
-    ("ssl_min_protocol_version", &["TLSv1", "TLSv1.1", "TLSv1.2"]),
 ];
 
 /// What libpq takes from outside the connection string.
@@ -70,7 +67,7 @@ impl Surroundings {
     }
 
     /// A file below `~/.postgresql`, if it exists.
-    fn certificate(&self, name: &str) -> Option<String> {
+    pub(super) fn certificate(&self, name: &str) -> Option<String> {
         let file = self.home.as_ref()?.join(".postgresql").join(name);
         file.exists().then(|| file.to_string_lossy().into_owned())
     }
@@ -142,10 +139,10 @@ pub(super) fn from_keywords(
     Ok(conninfo)
 }
 
-type Settings = BTreeMap<String, String>;
+pub(super) type Settings = BTreeMap<String, String>;
 
 /// A setting; libpq treats an empty value as an absent one, except where a word of a list is to be.
-fn get<'a>(settings: &'a Settings, key: &str) -> Option<&'a str> {
+pub(super) fn get<'a>(settings: &'a Settings, key: &str) -> Option<&'a str> {
     settings.get(key).map(String::as_str).filter(|value| !value.is_empty())
 }
 
@@ -154,7 +151,7 @@ fn is_set(settings: &Settings, key: &str) -> bool {
 }
 
 /// The word of a list that a keyword is set to, or the default. As in libpq an empty value is no such word.
-fn word<T: Default>(
+pub(super) fn word<T: Default>(
     settings: &Settings,
     key: &str,
     parse: impl Fn(&str) -> Result<T, ConninfoError>,
@@ -191,7 +188,7 @@ fn build(settings: &Settings, around: &Surroundings) -> Result<Conninfo, Conninf
     if let Some(ms) = number(settings, "tcp_user_timeout")?.and_then(|ms| u64::try_from(ms).ok()) {
         conninfo.tcp_user_timeout = (ms > 0).then(|| Duration::from_millis(ms));
     }
-    encryption(&mut conninfo, settings, around)?;
+    encryption::apply(&mut conninfo, settings, around)?;
     Ok(conninfo)
 }
 
@@ -232,34 +229,6 @@ fn refuse_unsupported(settings: &Settings) -> Result<(), ConninfoError> {
         if get(settings, keyword).is_some_and(|value| !harmless.contains(&value)) {
             return Err(ConninfoError::new(format!("`{keyword}` is not supported here; remove it")));
         }
-    }
-    Ok(())
-}
-
-fn encryption(
-    conninfo: &mut Conninfo,
-    settings: &Settings,
-    around: &Surroundings,
-) -> Result<(), ConninfoError> {
-    let text = |key: &str| get(settings, key).map(str::to_owned);
-    let mode = settings.get("sslmode").map(|value| SslMode::parse(value)).transpose()?;
-    conninfo.channel_binding = word(settings, "channel_binding", ChannelBinding::parse)?;
-    conninfo.sslnegotiation = word(settings, "sslnegotiation", SslNegotiation::parse)?;
-    conninfo.sslsni = get(settings, "sslsni") != Some("0");
-    conninfo.sslrootcert = text("sslrootcert").or_else(|| around.certificate("root.crt"));
-    if get(settings, "sslcertmode") != Some("disable") {
-        conninfo.sslcert = text("sslcert").or_else(|| around.certificate("postgresql.crt"));
-        conninfo.sslkey = text("sslkey").or_else(|| around.certificate("postgresql.key"));
-    }
-    let system_roots = conninfo.sslrootcert.as_deref() == Some("system");
-    conninfo.sslmode = mode.unwrap_or(if system_roots { SslMode::VerifyFull } else { SslMode::Prefer });
-    if system_roots && conninfo.sslmode != SslMode::VerifyFull {
-        return Err(ConninfoError::new("`sslrootcert=system` needs `sslmode=verify-full`".to_owned()));
-    }
-    if conninfo.sslnegotiation == SslNegotiation::Direct && conninfo.sslmode < SslMode::Require {
-        return Err(ConninfoError::new(
-            "`sslnegotiation=direct` needs `sslmode=require` or stronger".to_owned(),
-        ));
     }
     Ok(())
 }
@@ -432,28 +401,6 @@ mod tests {
     }
 
     #[test]
-    fn encryption_settings_follow_libpq() {
-        let mode = |text: &str, environment: &[(&str, &str)]| {
-            resolve(text, &around(environment))
-                .map(|conninfo| conninfo.sslmode)
-                .map_err(|error| error.to_string())
-        };
-        assert_eq!(mode("", &[]), Ok(SslMode::Prefer));
-        assert_eq!(mode("", &[("PGSSLMODE", "verify-ca")]), Ok(SslMode::VerifyCa));
-        assert_eq!(mode("", &[("PGREQUIRESSL", "1")]), Ok(SslMode::Require));
-        assert_eq!(mode("postgres://h/?ssl=true", &[]), Ok(SslMode::Require));
-        assert_eq!(mode("sslrootcert=system", &[]), Ok(SslMode::VerifyFull));
-        assert!(mode("sslrootcert=system sslmode=require", &[]).is_err());
-        assert!(mode("sslnegotiation=direct", &[]).is_err());
-        assert_eq!(mode("sslnegotiation=direct sslmode=require", &[]), Ok(SslMode::Require));
-        let conninfo = resolve("", &around(&[])).unwrap();
-        assert_eq!(conninfo.channel_binding, ChannelBinding::Prefer);
-        assert_eq!(conninfo.connect_timeout, crate::conninfo::CONNECT_TIMEOUT_DEFAULT);
-        let forever = resolve("connect_timeout=0", &around(&[])).unwrap();
-        assert_eq!(forever.connect_timeout, Duration::ZERO);
-    }
-
-    #[test]
     fn bad_values_are_named() {
         let check = |text: &str, expected: &str| {
             let said =
@@ -470,6 +417,8 @@ mod tests {
             "sslmode=on",
             "`sslmode` cannot be `on`; use one of: disable, allow, prefer, require, verify-ca, verify-full",
         );
+        check("sslkeylogfile=x", "`sslkeylogfile` is not supported here; remove it");
+        check("scram_client_key=x", "`scram_client_key` is not supported here; remove it");
         check("gssencmode=require", "`gssencmode` is not supported here; remove it");
         check("sslcrl=x", "`sslcrl` is not supported here; remove it");
         check("host=@x", "abstract unix socket `@x` is not supported");
@@ -547,7 +496,8 @@ mod tests {
             "client_encoding=latin1 application_name='' fallback_application_name=f",
             "host=a,b load_balance_hosts=random require_auth=!md5,!none",
             "require_auth='' max_protocol_version=latest",
-            "min_protocol_version=3.2",
+            "min_protocol_version=3.2 sslcertmode=disable ssl_min_protocol_version=TLSv1.3",
+            "sslcertmode=require ssl_max_protocol_version=TLSv1.2",
             "sslmode=require sslnegotiation=direct channel_binding=require connect_timeout=3 tcp_user_timeout=5",
         ] {
             let environment = around(&[("PGTZ", "UTC"), ("PGDATESTYLE", "ISO, YMD"), ("PGGEQO", "off")]);

@@ -30,6 +30,37 @@ pub enum SslNegotiation {
     Direct,
 }
 
+/// libpq's `sslcertmode`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SslCertMode {
+    /// The client's certificate is never shown.
+    Disable,
+    /// It is shown if the server asks for it.
+    #[default]
+    Allow,
+    /// The server must ask for it, and it must be there.
+    Require,
+}
+
+/// A version of TLS, as `ssl_min_protocol_version` and `ssl_max_protocol_version` name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TlsVersion {
+    /// TLS 1.2.
+    V1_2,
+    /// TLS 1.3.
+    V1_3,
+}
+
+impl TlsVersion {
+    /// The version as libpq spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TlsVersion::V1_2 => "TLSv1.2",
+            TlsVersion::V1_3 => "TLSv1.3",
+        }
+    }
+}
+
 /// libpq's `channel_binding`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChannelBinding {
@@ -140,6 +171,7 @@ macro_rules! keyword_values {
 keyword_values!(SslMode, "sslmode", "disable" => Disable, "allow" => Allow, "prefer" => Prefer,
     "require" => Require, "verify-ca" => VerifyCa, "verify-full" => VerifyFull);
 keyword_values!(SslNegotiation, "sslnegotiation", "postgres" => Postgres, "direct" => Direct);
+keyword_values!(SslCertMode, "sslcertmode", "disable" => Disable, "allow" => Allow, "require" => Require);
 keyword_values!(ChannelBinding, "channel_binding", "disable" => Disable, "prefer" => Prefer, "require" => Require);
 keyword_values!(TargetSessionAttrs, "target_session_attrs", "any" => Any, "read-write" => ReadWrite,
     "read-only" => ReadOnly, "primary" => Primary, "standby" => Standby, "prefer-standby" => PreferStandby);

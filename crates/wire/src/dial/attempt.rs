@@ -117,6 +117,8 @@ impl Attempt {
             scram: Scram::Unused,
             require_auth: conninfo.require_auth.clone(),
             is_complete: false,
+            sslcertmode: conninfo.sslcertmode,
+            certificate: None,
         };
         Ok(Attempt {
             link,
@@ -217,6 +219,7 @@ impl Attempt {
     fn begin_tls(&mut self, conninfo: &Conninfo) -> Result<(), ConnectError> {
         let failed = |reason| ConnectError::Tls { place: self.place.clone(), reason };
         let setup = TlsSetup::new(conninfo, &conninfo.hosts[self.route.host]).map_err(failed)?;
+        self.auth.certificate = Some(Arc::clone(&setup.certificate));
         self.link.start_tls(setup).map_err(|error| failed(error.to_string()))?;
         self.phase = Phase::Handshake;
         Ok(())

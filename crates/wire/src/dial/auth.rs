@@ -2,13 +2,15 @@
 //! Takes requests and gives answers; sends nothing itself.
 
 use super::error::ConnectError;
-use crate::conninfo::{AuthMethod, ChannelBinding, RequireAuth, Secret};
+use crate::conninfo::{AuthMethod, ChannelBinding, RequireAuth, Secret, SslCertMode};
 use crate::message;
 use crate::scan::ProtocolError;
+use crate::tls::ClientCertificate;
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{
     ChannelBinding as Binding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
 };
+use std::sync::Arc;
 
 /// The mechanism of OAuth (RFC 7628), which is known by its name only.
 const OAUTHBEARER: &str = "OAUTHBEARER";
@@ -27,6 +29,9 @@ pub(super) struct Auth {
     pub(super) require_auth: Option<RequireAuth>,
     /// A password was sent, or SCRAM was proved by both sides.
     pub(super) is_complete: bool,
+    pub(super) sslcertmode: SslCertMode,
+    /// The client's, if there is TLS.
+    pub(super) certificate: Option<Arc<ClientCertificate>>,
 }
 
 /// How far SCRAM is.
@@ -45,6 +50,9 @@ impl Auth {
     pub(super) fn on_request(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<bool, ConnectError> {
         let Some((code, data)) = body.split_first_chunk::<4>() else { return Err(self.damaged()) };
         let code = i32::from_be_bytes(*code);
+        if code == 0 {
+            self.check_certificate()?;
+        }
         self.check_method(code)?;
         if self.channel_binding == ChannelBinding::Require && matches!(code, 3 | 5) {
             return Err(self.in_both_words(
@@ -87,6 +95,24 @@ impl Auth {
             _ => return Err(self.method(&format!("the server asks for the unknown method {code}"))),
         }
         Ok(false)
+    }
+
+    /// Whether the client's certificate was shown, if it must be.
+    fn check_certificate(&self) -> Result<(), ConnectError> {
+        if self.sslcertmode != SslCertMode::Require {
+            return Ok(());
+        }
+        match &self.certificate {
+            Some(certificate) if certificate.was_shown() => Ok(()),
+            Some(certificate) if certificate.was_asked_for() => Err(self.in_both_words(
+                "`sslcertmode=require`, and there is no certificate to show: set `sslcert` and `sslkey`",
+                "server accepted connection without a valid SSL certificate",
+            )),
+            _ => Err(self.in_both_words(
+                "`sslcertmode=require`, but the server did not ask for a certificate",
+                "server did not request an SSL certificate",
+            )),
+        }
     }
 
     /// Whether `require_auth` allows what the server asks for; nothing has been answered to it.

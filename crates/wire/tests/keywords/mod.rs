@@ -99,6 +99,10 @@ fn values_are_refused_in_libpqs_words() {
         "min_protocol_version=latest max_protocol_version=3.0",
         "load_balance_hosts=yes",
         "load_balance_hosts=''",
+        "sslcertmode=yes",
+        "sslcertmode=''",
+        "ssl_max_protocol_version=TLSv1.1",
+        "ssl_min_protocol_version=1.3",
         "sslmode=''",
         "sslnegotiation=x",
         "channel_binding=''",
@@ -207,4 +211,40 @@ fn hosts_are_taken_by_chance_if_that_is_asked_for() {
     assert_eq!(reached(""), BTreeMap::from([("127.0.0.1".to_owned(), 40)]));
     // By chance alone all are the same once in 2^39.
     assert_eq!(reached("load_balance_hosts=random").len(), 2);
+}
+
+#[test]
+fn a_certificate_must_be_shown_if_that_is_asked_for() {
+    let cluster = Cluster::shared();
+    let file = |name: &str| cluster.path(name).display().to_string();
+    let files = format!("sslmode=require sslcert={} sslkey={}", file("client.crt"), file("client.key"));
+    let check = |user: &str, extra: &str, expected: Option<&str>| {
+        let said = match connect(&cluster.tcp(user, extra)) {
+            Err(ConnectError::AuthMethod { libpq_reason, .. }) => libpq_reason,
+            other => other.map(|_| None).unwrap_or_else(|error| panic!("{extra}: {error}")),
+        };
+        assert_eq!(said.as_deref(), expected, "{user} {extra}");
+    };
+    check("certer", &format!("{files} sslcertmode=require"), None);
+    check("trusty", &format!("{files} sslcertmode=require"), None);
+    check(
+        "trusty",
+        "sslmode=require sslcertmode=require",
+        Some("server accepted connection without a valid SSL certificate"),
+    );
+    check("trusty", "sslmode=disable sslcertmode=require", Some("server did not request an SSL certificate"));
+    let error = connect(&cluster.tcp("certer", &format!("{files} sslcertmode=disable"))).unwrap_err();
+    assert!(matches!(error, ConnectError::Auth { .. }), "{error:?}");
+}
+
+#[test]
+fn a_range_of_tls_versions_is_kept() {
+    let cluster = Cluster::shared();
+    let spoken = |extra: &str| {
+        let connection = connect(&cluster.tcp("trusty", &format!("sslmode=require {extra}"))).unwrap();
+        connection.tls.unwrap().split(' ').next().unwrap().to_owned()
+    };
+    assert_eq!(spoken(""), "TLSv1_3");
+    assert_eq!(spoken("ssl_min_protocol_version=TLSv1.3"), "TLSv1_3");
+    assert_eq!(spoken("ssl_max_protocol_version=TLSv1.2"), "TLSv1_2");
 }
