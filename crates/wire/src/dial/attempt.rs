@@ -167,7 +167,10 @@ impl Attempt {
                 Phase::Handshake => match self.link.handshake() {
                     Ok(Some(want)) => return Ok(Step::Wait(want)),
                     Ok(None) => self.on_encrypted(conninfo, goal)?,
-                    Err(error) => return Err(ConnectError::from_handshake(&self.place, error)),
+                    Err(error) => {
+                        let begun = conninfo.sslnegotiation;
+                        return Err(ConnectError::from_handshake(&self.place, begun, error));
+                    }
                 },
                 Phase::CancelSent => match self.link.recv(&mut [0; 64]) {
                     Ok(0) => return Ok(Step::Done),

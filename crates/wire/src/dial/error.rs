@@ -1,6 +1,6 @@
 //! Why a connection could not be made, and what to do about it. Never contains a password.
 
-use crate::conninfo::{ConninfoError, PasswordSource, ProtocolVersion};
+use crate::conninfo::{ConninfoError, PasswordSource, ProtocolVersion, SslNegotiation};
 use crate::reply::ServerError;
 use crate::scan::ProtocolError;
 use std::io;
@@ -201,17 +201,19 @@ impl ConnectError {
         }
     }
 
-    /// From a failure of a TLS handshake.
-    pub(super) fn from_handshake(place: &str, error: io::Error) -> ConnectError {
+    /// From a failure of a TLS handshake that was begun in this way.
+    pub(super) fn from_handshake(place: &str, begun: SslNegotiation, error: io::Error) -> ConnectError {
         let place = place.to_owned();
         match error.kind() {
             // rustls' own errors travel inside an `InvalidData`.
             io::ErrorKind::InvalidData => ConnectError::Tls { place, reason: error.to_string() },
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof => {
-                ConnectError::Tls {
-                    place,
-                    reason: "the server closed the connection during the handshake".to_owned(),
-                }
+                let hint = match begun {
+                    SslNegotiation::Postgres => "",
+                    SslNegotiation::Direct => "; before PostgreSQL 17 it wants sslnegotiation=postgres",
+                };
+                let reason = format!("the server closed the connection during the handshake{hint}");
+                ConnectError::Tls { place, reason }
             }
             _ => ConnectError::Io { place, error },
         }
