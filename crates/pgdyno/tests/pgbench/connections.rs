@@ -89,9 +89,54 @@ pub(crate) fn failures_have_the_same_words(cluster: &Cluster) {
     for password in ["secret", "wrong"] {
         check(&[("PGHOST", "/nowhere")], &format!("{by_options}?password={password}"));
     }
+    for user in ["postgres", "asked"] {
+        check(&[("PGPASSWORD", "secret")], &format!("-n -t 1 -f one -U {user} channel_binding=require"));
+    }
     for input in ["secret\n", "wrong\n", ""] {
         let arguments = "-n -t 1 -f one -U asked";
         let said = [Who::Genuine, Who::Ours].map(|who| cluster.answer(input, who, arguments));
         assert_eq!((&said[1].code, &said[1].stderr), (&said[0].code, &said[0].stderr), "{input}");
     }
+}
+
+/// Keywords that libpq learned after 15, which is the release of the genuine program here, in libpq 18's words.
+pub(crate) fn newer_keywords_are_taken(cluster: &Cluster) {
+    cluster.write("one", "SELECT 1;\n");
+    cluster.write("services", "[md5]\nrequire_auth=md5\n[typo]\nreqire_auth=md5\n");
+    let services = cluster.dir.join("services").display().to_string();
+    let check = |environment: &[(&str, &str)], settings: &str, expected: &str| {
+        let said = cluster.run_in(environment, Who::Ours, &format!("-n -C -t 5 -f one {settings}"));
+        if expected.is_empty() {
+            assert_eq!((said.code, &*said.stderr), (Some(0), ""), "{environment:?} {settings}");
+            return;
+        }
+        let socket = format!("{}/.s.PGSQL.5432", cluster.dir.display());
+        let expected =
+            expected.replace("SERVER", &format!("connection to server on socket \"{socket}\" failed"));
+        let stderr =
+            format!("pgbench: error: {expected}\npgbench: error: could not create connection for setup\n");
+        assert_eq!((said.code, said.stderr), (Some(1), stderr), "{environment:?} {settings}");
+    };
+    let incomplete =
+        "SERVER: authentication method requirement \"md5\" failed: server did not complete authentication";
+    check(&[], "require_auth=md5", incomplete);
+    check(&[], "postgresql:///postgres?require_auth=md5", incomplete);
+    check(&[("PGREQUIREAUTH", "md5")], "", incomplete);
+    check(&[("PGSERVICEFILE", &services)], "service=md5", incomplete);
+    check(&[("PGREQUIREAUTH", "md5")], "require_auth=none", "");
+    check(&[("PGREQUIREAUTH", "mdfive")], "", "invalid require_auth value: \"mdfive\"");
+    check(&[], "reqire_auth=md5", "invalid connection option \"reqire_auth\"");
+    check(&[], "postgresql:///postgres?reqire_auth=md5", "invalid URI query parameter: \"reqire_auth\"");
+    check(&[("PGSERVICEFILE", &services)], "service=typo", "invalid connection option \"reqire_auth\"");
+    let too_old =
+        "SERVER: server only supports protocol version 3.0, but \"min_protocol_version\" was set to 3.2";
+    let version: u32 = cluster.sql("postgres", "show server_version_num").trim().parse().expect("a number");
+    let too_old = if version < 180_000 { too_old } else { "" };
+    check(&[], "min_protocol_version=3.2", too_old);
+    check(&[("PGMINPROTOCOLVERSION", "latest")], "", too_old);
+    check(&[("PGMAXPROTOCOLVERSION", "latest")], "", "");
+    check(&[("PGMAXPROTOCOLVERSION", "4")], "", "invalid max_protocol_version value: \"4\"");
+    let hosts = format!("postgresql:///?host={dir},{dir}&load_balance_hosts", dir = cluster.dir.display());
+    check(&[("PGPORT", "5432")], &format!("{hosts}=random"), "");
+    check(&[("PGLOADBALANCEHOSTS", "any")], "", "invalid load_balance_hosts value: \"any\"");
 }

@@ -38,5 +38,6 @@ fn the_user_is_told_the_same() {
     output::a_file_for_results_is_made_before_the_load(&cluster);
     output::logs_have_the_same_form(&cluster);
     connections::settings_have_the_same_effect(&cluster);
+    connections::newer_keywords_are_taken(&cluster);
     connections::failures_have_the_same_words(&cluster);
 }

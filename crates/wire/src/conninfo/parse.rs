@@ -175,6 +175,30 @@ mod tests {
         check("postgres:///d?host=/tmp&port=7", &[("host", "/tmp"), ("port", "7"), ("dbname", "d")]);
     }
 
+    /// A keyword that is parsed and then forgotten would connect in a way that its author ruled out: whoever links a
+    /// newer libpq decides on each that it adds.
+    #[test]
+    fn every_keyword_of_the_linked_libpq_has_been_decided_on() {
+        let taken = "service user password passfile channel_binding connect_timeout dbname host hostaddr port \
+                     client_encoding options application_name fallback_application_name tcp_user_timeout sslmode \
+                     sslnegotiation sslcert sslkey sslcertmode sslrootcert sslsni require_auth min_protocol_version \
+                     max_protocol_version ssl_min_protocol_version ssl_max_protocol_version target_session_attrs \
+                     load_balance_hosts";
+        let refused = "sslpassword sslcrl sslcrldir requirepeer gssencmode replication scram_client_key \
+                       scram_server_key sslkeylogfile";
+        // They say how to do what is never done: compress, answer Kerberos or OAuth. The kernel's probes are our own.
+        let without_effect = "sslcompression krbsrvname gsslib gssdelegation oauth_issuer oauth_client_id \
+                              oauth_client_secret oauth_scope keepalives keepalives_idle keepalives_interval \
+                              keepalives_count";
+        let mut decided: Vec<&str> =
+            [taken, refused, without_effect].iter().flat_map(|list| list.split_whitespace()).collect();
+        decided.sort();
+        let parsed = parse("").unwrap();
+        let mut known: Vec<&str> = parsed.known.iter().map(|(keyword, _)| &**keyword).collect();
+        known.sort();
+        assert_eq!(known, decided);
+    }
+
     #[test]
     fn mistakes_are_named_and_passwords_are_not() {
         let check = |text: &str, expected: &str| match parse(text) {
