@@ -310,7 +310,7 @@ Examples:
   pgdyno compare --a server.version=15 --b server.version=18 --time 20min
   pgdyno compare --b server.settings.wal_compression=on --fail-on slower
   pgdyno compare --aa
-  pgdyno compare --duet --b server.settings.jit=off --rounds 12";
+  pgdyno compare --duet --b server.settings.synchronous_commit=off --rounds 12";
 
 /// When a comparison fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
