@@ -1,6 +1,6 @@
 //! Which tables a workload runs on: several workloads may share a set.
 
-use model::case::WorkloadKind;
+use model::case::{WorkloadKind, WorkloadSpec};
 use model::script::CaseData;
 use workload::{tpcb, tpcc};
 
@@ -27,6 +27,11 @@ impl Dataset {
             CaseData::TprocC => Some(Dataset::TprocC),
             CaseData::None | CaseData::Files(_) => None,
         }
+    }
+
+    /// The set that a workload of this kind runs on, unless an experiment file says otherwise.
+    pub fn of_kind(kind: WorkloadKind) -> Option<Dataset> {
+        Dataset::of(&WorkloadSpec::of(kind, 1).data)
     }
 
     /// The set of that name.

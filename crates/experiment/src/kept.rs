@@ -5,8 +5,14 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use model::case::{ServerSource, WorkloadKind};
+use model::script::CaseData;
 use server::workspace::{Claim, Workspace};
 use server::{Binaries, Cache, Cluster, Server};
+
+use crate::dataset::Dataset;
+
+/// Label of a cluster with the name of its set of tables. Clusters that were used before there was one have none.
+const DATA: &str = "data";
 
 /// A cluster that earlier runs left as it was after the last one.
 pub struct Kept {
@@ -17,32 +23,72 @@ pub struct Kept {
     _claim: Claim,
 }
 
+/// Which cluster is meant: what is not given, any may have.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Wanted<'a> {
+    /// Whose binaries run it.
+    pub source: Option<&'a ServerSource>,
+    /// What tables are in it.
+    pub dataset: Option<Dataset>,
+    /// The scale of its data.
+    pub scale: Option<u32>,
+}
+
+impl Wanted<'_> {
+    fn fits(&self, labels: &BTreeMap<String, String>) -> bool {
+        let has = |name: &str, value: String| labels.get(name) == Some(&value);
+        let source_fits = match self.source {
+            None => true,
+            Some(ServerSource::Version(version)) => has("version", version.to_string()),
+            Some(ServerSource::BinDir(dir)) => has("bin_dir", dir.display().to_string()),
+            Some(ServerSource::Source { .. } | ServerSource::Url(_)) => false,
+        };
+        source_fits
+            && self.dataset.is_none_or(|dataset| data_of(labels) == Some(dataset))
+            && self.scale.is_none_or(|scale| has("scale", scale.to_string()))
+    }
+
+    /// The data in words: ` (tpcc, scale 2)`, or nothing where any will do.
+    fn words(&self) -> String {
+        let dataset = self.dataset.map(|dataset| dataset.name().to_string());
+        let scale = self.scale.map(|scale| format!("scale {scale}"));
+        let parts: Vec<String> = dataset.into_iter().chain(scale).collect();
+        if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+    }
+}
+
+/// The label that [`Wanted::dataset`] is found by.
+pub(crate) fn data_label(data: &CaseData) -> (String, String) {
+    let name = Dataset::of(data).map_or("own", Dataset::name);
+    (DATA.to_string(), name.to_string())
+}
+
+/// The tables in a cluster, if they are one of pgdyno's sets.
+fn data_of(labels: &BTreeMap<String, String>) -> Option<Dataset> {
+    match labels.get(DATA) {
+        Some(name) => Dataset::named(name),
+        None => labels.get("workload")?.parse().ok().and_then(Dataset::of_kind),
+    }
+}
+
 impl Kept {
-    /// The cluster used last, among those of `source` and with data of `scale` where these are given.
+    /// The cluster used last, among those that are wanted.
     ///
     /// # Errors
     /// When there is none, or another process uses it.
-    pub fn latest(cache: &Cache, source: Option<&ServerSource>, scale: Option<u32>) -> Result<Kept> {
+    pub fn latest(cache: &Cache, wanted: Wanted) -> Result<Kept> {
         let workspace = Workspace::in_cache(cache)?;
-        let wanted = |labels: &BTreeMap<String, String>| {
-            let source_fits = match source {
-                None => true,
-                Some(ServerSource::Version(version)) => labels.get("version") == Some(&version.to_string()),
-                Some(ServerSource::BinDir(dir)) => labels.get("bin_dir") == Some(&dir.display().to_string()),
-                Some(ServerSource::Source { .. } | ServerSource::Url(_)) => false,
-            };
-            source_fits && scale.is_none_or(|scale| labels.get("scale") == Some(&scale.to_string()))
-        };
         let used = |labels: &BTreeMap<String, String>| labels.get("used_unix_ns")?.parse::<u128>().ok();
         let entry = workspace
             .list()?
             .into_iter()
             .filter_map(|entry| Some((entry.facts.as_ref()?.labels.clone(), entry)))
-            .filter(|(labels, _)| wanted(labels))
+            .filter(|(labels, _)| wanted.fits(labels))
             .max_by_key(|(labels, _)| used(labels));
         let Some((labels, entry)) = entry else {
             bail!(
-                "there is no embedded server with such data; run `pgdyno run` or `pgdyno init` first, or give --server"
+                "there is no embedded server with such data{}; run `pgdyno run` or `pgdyno init` first, or give --server",
+                wanted.words()
             );
         };
         let claim = workspace.claim_name(&entry.name)?;
@@ -71,5 +117,43 @@ impl Kept {
         settings.extend(changes.clone());
         server::space::fit_wal(&self.cluster, changes, &mut settings)?;
         Ok(Server::start(&self.cluster, &settings)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cluster_that_is_wanted_has_the_data_of_the_workload() {
+        let labels = |text: &str| -> BTreeMap<String, String> {
+            text.split(' ')
+                .filter_map(|pair| pair.split_once('='))
+                .map(|(name, value)| (name.to_string(), value.to_string()))
+                .collect()
+        };
+        let check = |dataset, text: &str, expected: bool| {
+            let wanted = Wanted { source: None, dataset, scale: Some(2) };
+            assert_eq!(wanted.fits(&labels(text)), expected, "{dataset:?}: {text}");
+        };
+        let (tpcb, tpcc, tproc_c) = (Some(Dataset::Tpcb), Some(Dataset::Tpcc), Some(Dataset::TprocC));
+        check(None, "scale=2 workload=tpcb data=tpcb", true);
+        check(tpcc, "scale=2 workload=tpcb data=tpcb", false);
+        check(tpcc, "scale=2 workload=tpcc data=tpcc", true);
+        check(tpcc, "scale=1 workload=tpcc data=tpcc", false);
+        check(tproc_c, "scale=2 workload=tpcc data=tpcc", false);
+        check(tpcb, "scale=2 workload=scripts data=tpcb", true);
+        check(tpcb, "scale=2 workload=scripts data=own", false);
+        // Used last before there was a label of its own.
+        check(tpcb, "scale=2 workload=tpcb-select", true);
+        check(tproc_c, "scale=2 workload=tproc-c", true);
+        check(tpcb, "scale=2 workload=tpcc", false);
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let words = |dataset, scale| Wanted { source: None, dataset, scale }.words();
+        assert_eq!(words(None, None), "");
+        assert_eq!(words(Some(Dataset::Tpcc), Some(2)), " (tpcc, scale 2)");
     }
 }

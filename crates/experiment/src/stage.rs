@@ -26,6 +26,7 @@ use crate::agenda::Referee;
 use crate::conduct::STOPPED;
 use crate::data;
 use crate::dataset::Dataset;
+use crate::kept;
 use crate::load::{self, LoadReport, LoadRequest};
 use crate::progress::{Progress, Watch};
 use crate::{session, tpcc, wal};
@@ -397,6 +398,7 @@ fn labels(case: &Case, binaries: &Binaries) -> BTreeMap<String, String> {
     ]
     .map(|(name, value)| (name.to_string(), value))
     .into();
+    labels.extend([kept::data_label(&case.workload.data)]);
     labels.extend(load::layout_facts(case.workload.layout));
     labels
 }

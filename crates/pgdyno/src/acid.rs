@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use experiment::acid::{self, AcidReport, AcidRequest, AcidResult, Verdict};
-use experiment::kept::Kept;
+use experiment::dataset::Dataset;
+use experiment::kept::{Kept, Wanted};
 use experiment::{hold, session};
 use model::case::WorkloadKind;
 use model::units::Span;
@@ -78,7 +79,9 @@ fn test(request: Request<'_>) -> Result<AcidReport> {
 
 fn test_embedded(args: &CheckArgs, load: Duration, ledger: &Path) -> Result<(String, AcidReport)> {
     let cache = Cache::default_location()?;
-    let kept = Kept::latest(&cache, embedded_source(&args.server)?.as_ref(), args.scale)?;
+    let source = embedded_source(&args.server)?;
+    let wanted = Wanted { source: source.as_ref(), dataset: Some(Dataset::Tpcc), scale: args.scale };
+    let kept = Kept::latest(&cache, wanted)?;
     let settings = settings(&args.settings)?;
     let first = kept.start(&settings)?;
     let conninfo = first.conninfo();

@@ -2,7 +2,8 @@
 
 use anyhow::{Context, Result};
 use experiment::check::{self as checking, CheckReport};
-use experiment::kept::Kept;
+use experiment::dataset::Dataset;
+use experiment::kept::{Kept, Wanted};
 use experiment::{hold, session};
 use model::case::{Case, Layout, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::load::Window;
@@ -41,7 +42,8 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
 fn check_embedded(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<(String, CheckReport)> {
     let cache = Cache::default_location()?;
     let source = embedded_source(&args.server)?;
-    let kept = Kept::latest(&cache, source.as_ref(), args.scale)?;
+    let dataset = asked.and_then(Dataset::of_kind);
+    let kept = Kept::latest(&cache, Wanted { source: source.as_ref(), dataset, scale: args.scale })?;
     let kind = asked.or(kept.workload).unwrap_or(WorkloadKind::Tpcb);
     let stop = signals::stop_flag();
     let server = kept.start(&acid::settings(&args.settings)?)?;

@@ -35,3 +35,17 @@ fn a_cluster_that_was_not_made_to_the_end_is_swept() {
     let list = place.run(&["server", "list"]).expect(0);
     assert!(list.stdout.contains("scale 2") && list.stdout.lines().count() == 1, "{list:?}");
 }
+
+#[test]
+fn check_looks_into_the_cluster_with_the_workloads_data() {
+    let place = Place::with_binaries(&["18"]);
+    place.run(&["init", "-w", "tpcc", "--scale", "1"]).expect(0);
+    place.run(&["init", "--scale", "1"]).expect(0);
+    let tpcc = place.run(&["check", "-w", "tpcc", "--scale", "1"]).expect(0).stdout;
+    assert!(tpcc.contains("3.3.2.12"), "{tpcc}");
+    let last = place.run(&["check", "--scale", "1"]).expect(0).stdout;
+    assert!(!last.contains("3.3.2.12"), "the one used last is that of tpcb: {last}");
+    let none = place.run(&["check", "-w", "tproc-c", "--scale", "1"]).expect(1).stderr;
+    assert!(none.contains("no embedded server with such data (tproc-c, scale 1)"), "{none}");
+    place.expect_clean();
+}
