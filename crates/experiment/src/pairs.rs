@@ -20,7 +20,7 @@ pub type Changes = Vec<(String, String)>;
 /// the two runs of a pair have the same seed, so that they offer the same load.
 ///
 /// # Errors
-/// In words, when a side has several cases.
+/// In words, when a side has several cases, or what was to be different is the same on both.
 pub fn plan(a: (Plan, Changes), b: (Plan, Changes), pairs: Pairs) -> Result<Plan, String> {
     let case = |(plan, changes): &(Plan, Changes), id: u32, name: &str| -> Result<Case, String> {
         let [case] = plan.cases.as_slice() else {
@@ -36,6 +36,7 @@ pub fn plan(a: (Plan, Changes), b: (Plan, Changes), pairs: Pairs) -> Result<Plan
         Ok(Case { id, levels, ..case.clone() })
     };
     let cases = vec![case(&a, 1, "A")?, case(&b, 2, "B")?];
+    expect_difference(&cases, [&a.1, &b.1])?;
     let plan = a.0;
     let mut factors: Vec<String> = cases.iter().flat_map(|case| case.levels.keys().cloned()).collect();
     factors.sort();
@@ -55,6 +56,22 @@ pub fn plan(a: (Plan, Changes), b: (Plan, Changes), pairs: Pairs) -> Result<Plan
         cases,
         ..plan
     })
+}
+
+/// Changes that change nothing would be measured for long, and tell of the noise alone.
+fn expect_difference(cases: &[Case], changes: [&Changes; 2]) -> Result<(), String> {
+    let plain = |case: &Case| Case { id: 0, levels: Default::default(), ..case.clone() };
+    let mut asked: Vec<String> =
+        changes.into_iter().flatten().map(|(key, level)| format!("{key}={level}")).collect();
+    if asked.is_empty() || plain(&cases[0]) != plain(&cases[1]) {
+        return Ok(());
+    }
+    asked.sort();
+    asked.dedup();
+    Err(format!(
+        "A and B do not differ in anything (with {} both are the same); did you mean --aa?",
+        asked.join(", ")
+    ))
 }
 
 fn runs(n_pairs: u32, seed: u64) -> Vec<RunSpec> {
@@ -104,6 +121,21 @@ mod tests {
     fn the_same_twice_is_told_apart_by_its_side() {
         let plan = plan(side("", &[]), side("", &[]), Pairs { n_max: 6, precision: None }).unwrap();
         assert_eq!(plan.cases.iter().map(Case::label).collect::<Vec<_>>(), ["side A", "side B"]);
+    }
+
+    #[test]
+    fn changes_that_change_nothing_are_refused() {
+        let pairs = Pairs { n_max: 6, precision: None };
+        let with = |version: &str| {
+            side(&format!("[server]\nversion = \"{version}\""), &[("server.version", version)])
+        };
+        let error = plan(side("[server]\nversion = \"18\"", &[]), with("18"), pairs).unwrap_err();
+        assert_eq!(
+            error,
+            "A and B do not differ in anything (with server.version=18 both are the same); did you mean --aa?"
+        );
+        assert!(plan(with("18"), with("18"), pairs).is_err());
+        plan(with("17"), with("18"), pairs).unwrap();
     }
 
     #[test]

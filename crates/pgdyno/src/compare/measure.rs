@@ -11,6 +11,7 @@ use experiment::conduct::{self, measured_tps};
 use experiment::file::Override;
 use experiment::outlook::AROUND_LOAD_S;
 use experiment::pairs::{self, Changes, Pairs};
+use model::case::ServerSource;
 use model::plan::{Plan, RunState};
 use model::run::RunRecord;
 use server::Cache;
@@ -75,10 +76,13 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
 pub(super) fn prepare(args: &CompareArgs, pairs: impl Fn(u32) -> Pairs) -> Result<Job> {
     let a = setup::ask(&experiment_args(args, &args.a))?;
     let b = setup::ask(&experiment_args(args, &args.b))?;
+    let b_changes = changes(&args.b)?;
+    let mut a_changes = changes(&args.a)?;
+    a_changes.extend(levels_beside(&a_changes, &b_changes, &a));
     let experiment_toml = both_tomls(&a, &b);
     let servers = [a.servers, b.servers].concat();
     let load_s = a.plan.cases.first().map_or(0, |case| case.adapt.longest(case.window).load_s());
-    let plan = pairs::plan((a.plan, changes(&args.a)?), (b.plan, changes(&args.b)?), pairs(load_s));
+    let plan = pairs::plan((a.plan, a_changes), (b.plan, b_changes), pairs(load_s));
     let plan = plan.map_err(anyhow::Error::msg)?;
     job::expect_possible(&plan, &servers)?;
     let request = page::request(args, plan.seed);
@@ -118,6 +122,30 @@ fn changes(texts: &[String]) -> Result<Changes> {
         Ok((change.key, value))
     };
     texts.iter().map(change).collect()
+}
+
+/// What A has where B alone changes something, as far as one level says it: A is called by that.
+fn levels_beside(a_changes: &Changes, b_changes: &Changes, a: &Asked) -> Changes {
+    let experiment: toml::Table = a.experiment_toml.parse().unwrap_or_default();
+    let level_of = |key: &str| {
+        let mut parts = key.split('.');
+        let first = experiment.get(parts.next()?)?;
+        match parts.try_fold(first, |place, part| place.get(part))? {
+            toml::Value::String(text) => Some(text.clone()),
+            toml::Value::Array(_) | toml::Value::Table(_) => None,
+            other => Some(other.to_string()),
+        }
+    };
+    let source = a.plan.cases.first().map(|case| &case.server.source);
+    let level_or_default = |key: &str| match (level_of(key), source) {
+        (Some(level), _) => Some(level),
+        (None, _) if key.starts_with("server.settings.") => Some("not set".to_string()),
+        (None, Some(ServerSource::Version(version))) if key == "server.version" => Some(version.to_string()),
+        (None, _) => None,
+    };
+    let beside =
+        b_changes.iter().map(|(key, _)| key).filter(|key| a_changes.iter().all(|(of_a, _)| of_a != *key));
+    beside.filter_map(|key| Some((key.clone(), level_or_default(key)?))).collect()
 }
 
 /// A's experiment, with B's as a comment.

@@ -17,6 +17,7 @@ fn two_settings_of_a_server_of_our_own_are_measured_in_pairs() {
     let place = Place::with_binaries(&["18"]);
     let sides = ["compare", "--b", "server.settings.jit=off", "--scale", "1", "--time", "1s", "-o", "out"];
     let ended = place.run(&[&sides[..], &SHORT].concat()).expect(0);
+    assert!(ended.stdout.contains("A: jit not set\n"), "{}", ended.stdout);
     assert!(ended.stdout.contains("B: jit off\n\nno verdict: 1 pair"), "{}", ended.stdout);
     let gate = place.run(&["compare", "out", "--fail-on", "slower"]).expect(2);
     assert!(gate.stderr.contains("no verdict"), "{}", gate.stderr);
@@ -31,6 +32,20 @@ fn two_settings_of_a_server_of_our_own_are_measured_in_pairs() {
         assert_eq!(jit, Some(if run.spec.case == 1 { "on" } else { "off" }));
     }
     place.expect_clean();
+}
+
+#[test]
+fn sides_that_cannot_be_measured_are_refused_and_leave_nothing() {
+    let place = Place::with_binaries(&["18"]);
+    let refused = |args: &str, expected: &str| {
+        let ended = place.run(&args.split_whitespace().collect::<Vec<_>>()).expect(1);
+        assert!(ended.stderr.contains(expected), "{args}\n{}", ended.stderr);
+        assert!(!place.path("out").exists(), "{args}");
+    };
+    let same =
+        "A and B do not differ in anything (with server.version=18 both are the same); did you mean --aa?";
+    refused("compare --b server.version=18 -o out", same);
+    refused("compare --duet --b server.version=18 -o out", same);
 }
 
 /// A comparison of two scripts that sleep, on a server that is there.
