@@ -302,6 +302,7 @@ fn is_refusal(error: &ConnectError) -> bool {
     matches!(
         error,
         ConnectError::Auth { .. }
+            | ConnectError::NoRule { .. }
             | ConnectError::AuthMethod { .. }
             | ConnectError::NoPassword { .. }
             | ConnectError::ProtocolTooOld { .. }

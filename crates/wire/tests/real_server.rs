@@ -171,11 +171,19 @@ fn refusals_say_what_happened_and_what_to_do() {
     );
     check(
         &cluster.tcp("tlsonly", &format!("sslmode=disable password={PASSWORD}")),
-        &format!("server `{at}` requires TLS (28000): add sslmode=require"),
+        &format!(
+            "server `{at}` refused user `tlsonly` (28000): no pg_hba.conf entry for host \"127.0.0.1\", user \
+             \"tlsonly\", database \"postgres\", no encryption; if the server offers TLS, sslmode=require may be what \
+             its pg_hba.conf asks for; if not, that has no line that lets this user in"
+        ),
     );
     check(&cluster.tcp("trusty", "dbname=bnech"), &format!("database `bnech` does not exist on `{at}`"));
     let error = failure(&cluster.tcp("nobody", "")).to_string();
     assert!(error.contains("refused user `nobody` (28000): no pg_hba.conf entry"), "{error}");
+    let no_rule = "its pg_hba.conf needs a line that lets this user in from here, and a reload";
+    assert!(error.ends_with(no_rule), "with TLS no better: {error}");
+    let error = failure(&cluster.socket("nobody")).to_string();
+    assert!(error.contains("no encryption; ") && error.ends_with(no_rule), "no TLS on sockets: {error}");
 
     let port = unused_port();
     let down = Conninfo::new("127.0.0.1", port, "u", "d");
@@ -226,6 +234,14 @@ fn servers_that_are_not_postgres_are_recognised() {
         b"Esorry, no process left\0",
         "disable",
         "server refused the connection: FATAL 58000: sorry, no process left",
+    );
+    // It has no TLS, and its refusal ends as if that were the reason.
+    check(
+        b"N\
+          E\0\0\0\x3eSFATAL\0C28000\0Mno pg_hba.conf entry for u, no encryption\0\0",
+        "prefer",
+        "server `127.0.0.1:PORT` refused user `u` (28000): no pg_hba.conf entry for u, no encryption; its pg_hba.conf \
+         needs a line that lets this user in from here, and a reload",
     );
     // A server that says "ready" without asking who we are has not proved anything.
     check(b"Z\0\0\0\x05I", "disable", "`127.0.0.1:PORT`: message `Z` of the server is damaged");

@@ -41,7 +41,9 @@ pub(super) fn connect_error(error: &ConnectError, conninfo: &Conninfo) -> String
             let source = format!("password retrieved from file \"{}\"", file.display());
             (place, format!("{}:  {}\n{source}", error.severity, error.message))
         }
-        ConnectError::Auth { place, error, .. } | ConnectError::TlsRequired { place, error } => {
+        ConnectError::Auth { place, error, .. }
+        | ConnectError::TlsRequired { place, error, .. }
+        | ConnectError::NoRule { place, error, .. } => {
             (place, format!("{}:  {}", error.severity, error.message))
         }
         ConnectError::NoPassword { place, .. } => (place, "fe_sendauth: no password supplied".to_string()),

@@ -333,16 +333,23 @@ impl Attempt {
     /// Gives a refusal of the server its type.
     fn refusal(&self, error: ServerError, conninfo: &Conninfo) -> ConnectError {
         let place = self.place.clone();
-        // Before version 14 the message said "SSL off".
-        let for_plain = ["no encryption", "SSL off"].iter().any(|end| error.message.ends_with(end));
+        let user = conninfo.user.clone();
+        // The two messages of `ClientAuthentication` in auth.c, whose language is the server's: what is translated
+        // is told as any other refusal. They end in what the connection was, whether or not a rule asks for another:
+        // "no encryption", and before version 14 "SSL off".
+        let is_of_rules = ["no pg_hba.conf entry", "pg_hba.conf rejects"]
+            .iter()
+            .any(|beginning| error.message.starts_with(beginning));
+        let is_plain = ["no encryption", "SSL off"].iter().any(|end| error.message.ends_with(end));
         match error.sqlstate.as_str() {
-            "28000" if for_plain && !self.auth.encrypted => {
-                ConnectError::TlsRequired { place, error: Box::new(error) }
+            "28000" if is_plain && self.may_encrypt() => {
+                ConnectError::TlsRequired { place, user, error: Box::new(error) }
             }
+            "28000" if is_of_rules => ConnectError::NoRule { place, user, error: Box::new(error) },
             "3D000" => ConnectError::NoSuchDatabase { place, dbname: conninfo.dbname.clone() },
             _ if error.is_class("28") => ConnectError::Auth {
                 place,
-                user: conninfo.user.clone(),
+                user,
                 error: Box::new(error),
                 password_source: match self.auth.password {
                     Some(_) => conninfo.password_source.clone(),
@@ -351,6 +358,12 @@ impl Attempt {
             },
             _ => ConnectError::Server(error),
         }
+    }
+
+    /// Whether TLS is another way to the same place, as far as this attempt can tell: one that asked for it and goes on
+    /// without has heard that the server has none.
+    fn may_encrypt(&self) -> bool {
+        self.route.encryption == Encryption::Plain && matches!(self.route.target, Target::Address(_))
     }
 
     /// The next whole message of the inbox.

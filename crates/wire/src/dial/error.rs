@@ -58,11 +58,31 @@ pub enum ConnectError {
         /// Where.
         place: String,
     },
-    /// The server lets nobody in without TLS.
-    #[error("server `{place}` requires TLS ({}): add sslmode=require", error.sqlstate)]
+    /// The rules of the server let nobody in this way without TLS, and perhaps with it.
+    #[error(
+        "server `{place}` refused user `{user}` ({}): {}; if the server offers TLS, sslmode=require may be what its \
+         pg_hba.conf asks for; if not, that has no line that lets this user in",
+        error.sqlstate, error.message
+    )]
     TlsRequired {
         /// Where.
         place: String,
+        /// Role.
+        user: String,
+        /// What the server said.
+        error: Box<ServerError>,
+    },
+    /// The rules of the server do not let this user in from here, and TLS would not help.
+    #[error(
+        "server `{place}` refused user `{user}` ({}): {}; its pg_hba.conf needs a line that lets this user in from \
+         here, and a reload",
+        error.sqlstate, error.message
+    )]
+    NoRule {
+        /// Where.
+        place: String,
+        /// Role.
+        user: String,
         /// What the server said.
         error: Box<ServerError>,
     },
@@ -182,7 +202,9 @@ impl ConnectError {
     pub fn server_error(&self) -> Option<&ServerError> {
         match self {
             ConnectError::Server(error) => Some(error),
-            ConnectError::Auth { error, .. } | ConnectError::TlsRequired { error, .. } => Some(error),
+            ConnectError::Auth { error, .. }
+            | ConnectError::TlsRequired { error, .. }
+            | ConnectError::NoRule { error, .. } => Some(error),
             _ => None,
         }
     }

@@ -67,7 +67,7 @@ impl Search {
             // Rules of `pg_hba.conf` may differ with and without TLS; a wrong password stays wrong (28P01), and
             // sending it again without TLS would only expose it.
             ConnectError::Auth { error, .. } => has_fallback && error.sqlstate == "28000",
-            ConnectError::TlsRequired { .. } => has_fallback,
+            ConnectError::TlsRequired { .. } | ConnectError::NoRule { .. } => has_fallback,
             ConnectError::Tls { .. } | ConnectError::TlsNotOffered { .. } | ConnectError::Closed { .. } => {
                 true
             }
@@ -121,8 +121,12 @@ impl Search {
 
 /// Of the two ways to one place, whether the first failed for the better reason.
 fn tells_more(first: &ConnectError, second: &ConnectError) -> bool {
-    matches!(first, ConnectError::Auth { .. })
-        || matches!((first, second), (ConnectError::Tls { .. }, ConnectError::TlsRequired { .. }))
+    matches!(first, ConnectError::Auth { .. } | ConnectError::NoRule { .. })
+        || matches!(
+            (first, second),
+            (ConnectError::Tls { .. }, ConnectError::TlsRequired { .. })
+                | (ConnectError::TlsRequired { .. }, ConnectError::TlsNotOffered { .. })
+        )
 }
 
 /// Puts hosts, or the addresses of one, into the order in which they are tried.
