@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
-use wire::Conninfo;
-use wire::session::{Session, quote_ident, quote_literal};
+use anyhow::{Context, Result, anyhow};
+use wire::session::{Session, SessionError, quote_ident, quote_literal};
+use wire::{Conninfo, ServerError};
 use workload::marker::{Marker, MarkerState, read_sql_on};
 use workload::{tpcb, tpcc};
 
@@ -61,9 +61,28 @@ pub fn inspect(session: &mut Session, dataset: Dataset) -> Result<DataState> {
     }
     let scale = match session.query(&format!("select count(*) from {}", dataset.marked_table())) {
         Ok(rows) => rows.scalar().and_then(|n| n.parse().ok()),
-        Err(_) => None,
+        Err(SessionError::Server(error)) if error.sqlstate == INSUFFICIENT_PRIVILEGE => {
+            return Err(unreadable(session, &tables, &error));
+        }
+        // A table of that name may be missing among the others, or be something else.
+        Err(SessionError::Server(_)) => None,
+        Err(error) => return Err(error.into()),
     };
     Ok(DataState::Foreign { scale, tables })
+}
+
+/// PostgreSQL's code of a permission that is lacking.
+const INSUFFICIENT_PRIVILEGE: &str = "42501";
+
+/// Tables that are there and must not be read are neither whole nor half loaded: nobody can tell.
+fn unreadable(session: &Session, tables: &[String], error: &ServerError) -> anyhow::Error {
+    let user = session.parameter("session_authorization").unwrap_or("the user");
+    anyhow!(
+        "`{user}` may not read what the database has ({}): {}; grant select on it, connect as its owner, or use another \
+         database",
+        tables.join(", "),
+        error.message
+    )
 }
 
 /// `to_regclass` takes `cstring` before 9.6 and text since; kept in one place should it change again.

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::pg::{Pg, run};
+use crate::pg::{PASSWORD, Pg, run};
 use crate::tool::{Place, expect_sound, history_growth, wait_until};
 
 /// The shortest run, on the data as it is.
@@ -120,6 +120,27 @@ fn tables_of_others_are_used_or_refused_but_not_dropped() {
 
     place.run(&["init", "--server", &server, "--scale", "1", "--replace"]).expect(0);
     assert_ne!(oid(), before);
+    place.expect_clean();
+}
+
+#[test]
+fn tables_that_the_user_must_not_read_are_not_taken_for_damaged() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let database = pg.database();
+    run(pg.client("pgbench", &database).args(["-i", "-q", "-s", "1"]));
+    let server = format!("postgresql://bench:{PASSWORD}@127.0.0.1:{}/{database}", pg.port);
+    let measure: Vec<&str> = AS_IS.split_whitespace().chain(["--scale", "1", "-o", "out"]).collect();
+    for args in [&measure[..], &["check"], &["init", "--scale", "1"]] {
+        let refused = place.run(&[args, &["--server", &server]].concat()).expect(1).stderr;
+        for expected in [
+            "`bench` may not read what the database has (pgbench_accounts, ",
+            "permission denied",
+            "grant select",
+        ] {
+            assert!(refused.contains(expected), "{args:?}: {refused}");
+        }
+    }
+    assert!(!place.path("out").exists(), "nothing was measured, nothing is left");
     place.expect_clean();
 }
 
