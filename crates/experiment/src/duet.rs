@@ -14,8 +14,9 @@ use std::thread;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use model::case::{Case, ServerSource};
 use model::duet::{Duet, Round, SlicePair, Slicing};
-use model::load::{Pace, Turns};
+use model::load::{Pace, Turns, Window};
 use model::plan::{Plan, RunSpec, RunState, StateLine};
+use model::prose::plural;
 use model::run::RunRecord;
 use workload::Prng;
 
@@ -63,12 +64,25 @@ pub fn check(plan: &Plan, slicing: Slicing) -> Result<()> {
         slice_ms >= 20 && guard_ms < slice_ms,
         "a slice of {slice_ms} ms with a guard of {guard_ms} ms: slices have 20 ms at least, and more than their guard"
     );
-    let n_pairs = slicing.n_pairs(a.window).saturating_sub(slicing.n_pairs_of_ramp_up(a.window));
-    ensure!(
-        n_pairs >= stats::PAIRS_MIN,
-        "{n_pairs} pairs of slices fit into the measure of a round; measure longer"
-    );
-    Ok(())
+    expect_enough_pairs(a.window, slicing)
+}
+
+/// There must be pairs enough for a verdict in each round.
+fn expect_enough_pairs(window: Window, slicing: Slicing) -> Result<()> {
+    let n_ramp_up = slicing.n_pairs_of_ramp_up(window);
+    let n_pairs = slicing.n_pairs(window).saturating_sub(n_ramp_up);
+    if n_pairs >= stats::PAIRS_MIN {
+        return Ok(());
+    }
+    let load_ms = (stats::PAIRS_MIN + n_ramp_up) as u64 * 2 * u64::from(slicing.slice_ms);
+    let least_s = load_ms.div_ceil(1000).saturating_sub(u64::from(window.ramp_up_s));
+    bail!(
+        "{} of slices fit into the measure of a round ({} s), and the least for a verdict are {}: measure at least \
+         {least_s}s, or give a shorter --slice",
+        plural(n_pairs, "pair"),
+        window.measure_s,
+        stats::PAIRS_MIN
+    )
 }
 
 /// Conducts a duet as `order` plans it, whose site has half of the memory: two servers share it.
@@ -230,6 +244,19 @@ mod tests {
         let n_first = order.iter().filter(|is_a_first| **is_a_first).count();
         // Five standard deviations of 200 tosses.
         assert!(n_first.abs_diff(100) < 36, "{n_first}");
+    }
+
+    #[test]
+    fn the_least_measure_that_is_told_suffices_and_less_does_not() {
+        for (slice_ms, ramp_up_s) in [(500, 3), (500, 0), (250, 1), (333, 2), (20, 0), (5000, 7)] {
+            let slicing = Slicing { slice_ms, guard_ms: 10 };
+            let check = |measure_s| expect_enough_pairs(Window { ramp_up_s, measure_s, grace_s: 0 }, slicing);
+            let error = check(0).unwrap_err().to_string();
+            let (_, rest) = error.split_once("measure at least ").unwrap();
+            let least_s: u32 = rest.split_once("s,").unwrap().0.parse().unwrap();
+            check(least_s).unwrap();
+            assert!(check(least_s - 1).is_err(), "{slice_ms} ms, {ramp_up_s} s: {error}");
+        }
     }
 
     #[test]

@@ -164,9 +164,9 @@ fn fill(path: &Path, plan: &Plan, experiment_toml: &str) -> Result<LineFile> {
     Ok(state)
 }
 
-/// Takes back what `fill` wrote before it failed, so that the directory may be used again.
+/// Takes back what was written beside the runs, so that the directory may be used again.
 fn clear(path: &Path) {
-    for name in [names::EXPERIMENT, names::STATE, names::PLAN] {
+    for name in [names::EXPERIMENT, names::STATE, names::COMPARISON, names::DUET, names::PLAN] {
         let path = path.join(name);
         let _ = fs::remove_file(temporary_name(&path));
         let _ = fs::remove_file(path);
@@ -266,7 +266,10 @@ mod tests {
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
         let mine = root.path().join("mine");
         fs::create_dir(&mine).unwrap();
-        create("mine").discard();
+        let compared = create("mine");
+        let request = ComparisonRequest { format: model::FORMAT, command: Vec::new(), margin: 0.02 };
+        compared.write_comparison(&request).unwrap();
+        compared.discard();
         assert_eq!(fs::read_dir(&mine).unwrap().count(), 0, "it was there before, and stays");
         let second = create("second");
         fs::write(root.path().join("second/notes.txt"), "").unwrap();

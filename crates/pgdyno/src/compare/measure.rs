@@ -38,7 +38,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
             "nothing to compare: name two results directories, or what differs with --a and --b, or use --aa"
         );
     }
-    let mut job = prepare(args, |load_s| wanted(args, load_s))?;
+    let mut job = prepare(args, |load_s| wanted(args, load_s), |_| Ok(()))?;
     let gauge = Gauge::new(args, &job.plan);
     let is_enough = |record: &RunRecord| gauge.is_enough(record);
     let terms =
@@ -72,8 +72,13 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     Ok(if outcome.stopped || outcome.incomplete > 0 { Exit::Partial } else { exit })
 }
 
-/// Plans both sides, and makes the directory of the results. `pairs` tells how many by the seconds of a run's load.
-pub(super) fn prepare(args: &CompareArgs, pairs: impl Fn(u32) -> Pairs) -> Result<Job> {
+/// Plans both sides, and makes the directory of the results if `check` lets the plan pass. `pairs` tells how many by the
+/// seconds of a run's load.
+pub(super) fn prepare(
+    args: &CompareArgs,
+    pairs: impl Fn(u32) -> Pairs,
+    check: impl Fn(&Plan) -> Result<()>,
+) -> Result<Job> {
     let a = setup::ask(&experiment_args(args, &args.a))?;
     let b = setup::ask(&experiment_args(args, &args.b))?;
     let b_changes = changes(&args.b)?;
@@ -84,6 +89,7 @@ pub(super) fn prepare(args: &CompareArgs, pairs: impl Fn(u32) -> Pairs) -> Resul
     let load_s = a.plan.cases.first().map_or(0, |case| case.adapt.longest(case.window).load_s());
     let plan = pairs::plan((a.plan, a_changes), (b.plan, b_changes), pairs(load_s));
     let plan = plan.map_err(anyhow::Error::msg)?;
+    check(&plan)?;
     job::expect_possible(&plan, &servers)?;
     let request = page::request(args, plan.seed);
     let job = Job::begin(plan, &experiment_toml, servers, args.output.as_deref())?;
