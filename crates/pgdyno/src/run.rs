@@ -101,12 +101,14 @@ fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<(
     drop(dir);
     let go_on = format!("go on with: pgdyno run --resume {}", path.display());
     if !has_results {
-        say(&format!("stopped before the first run; {} has no results; {go_on}", path.display()));
-        return Ok(Exit::Partial);
+        let word = if outcome.stopped { "stopped" } else { "ended" };
+        say(&format!("{word} before the first run; {} has no results; {go_on}", path.display()));
+        return Ok(if outcome.stopped { Exit::Partial } else { Exit::Failed });
     }
     let study = explain::explain(&path, args.json)?;
-    let exit = explain::strict_exit(&study, args.strict);
-    if outcome.incomplete + outcome.missing > 0 {
+    let explained = explain::strict_exit(&study, args.strict);
+    let is_partial = outcome.incomplete + outcome.missing > 0;
+    if is_partial {
         let word = if outcome.stopped { "stopped" } else { "ended early" };
         say(&format!(
             "{word}: {} completed, {} cut short or failed, {} not begun; the results are partial; {go_on}",
@@ -114,22 +116,40 @@ fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<(
             outcome.incomplete,
             outcome.missing
         ));
-        return Ok(Exit::Partial);
     }
     let has_result = study.has_result();
-    if !has_result {
-        say("no case has a number: every run is void");
+    // Who stopped it knows why there is none.
+    let is_expected = has_result || (is_partial && outcome.stopped);
+    if !is_expected {
+        say(if is_partial { "no case has a number" } else { "no case has a number: every run is void" });
     }
-    Ok(exit_of(exit, has_result, is_failed))
+    Ok(Ending { has_result, is_partial, is_failed, is_stopped: outcome.stopped }.exit(explained))
 }
 
-/// The exit code of an experiment whose runs are all there: `explained`, but never that of success after an error or
-/// without a number.
-fn exit_of(explained: Exit, has_result: bool, is_failed: bool) -> Exit {
-    match explained {
-        Exit::Done if is_failed => Exit::Partial,
-        Exit::Done if !has_result => Exit::Failed,
-        other => other,
+/// What the exit code of an experiment that was measured depends on.
+#[derive(Debug, Clone, Copy)]
+struct Ending {
+    /// A case has a number that counts.
+    has_result: bool,
+    /// Runs of the plan are not there, or not whole.
+    is_partial: bool,
+    /// An error ended it.
+    is_failed: bool,
+    /// The user ended it.
+    is_stopped: bool,
+}
+
+impl Ending {
+    /// `explained`, but never that of success after an error or without a number. What the user stopped is partial, since
+    /// it can go on; what ended by itself without a number has failed.
+    fn exit(self, explained: Exit) -> Exit {
+        let Ending { has_result, is_partial, is_failed, is_stopped } = self;
+        match explained {
+            _ if is_partial && (has_result || is_stopped) => Exit::Partial,
+            Exit::Done if !has_result => Exit::Failed,
+            Exit::Done if is_failed => Exit::Partial,
+            other => other,
+        }
     }
 }
 
@@ -138,15 +158,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn after_an_error_or_without_a_number_the_exit_code_is_not_that_of_success() {
-        for (explained, has_result, is_failed, expected) in [
-            (Exit::Done, true, false, Exit::Done),
-            (Exit::Done, true, true, Exit::Partial),
-            (Exit::Done, false, false, Exit::Failed),
-            (Exit::Void, true, true, Exit::Void),
-            (Exit::Void, false, false, Exit::Void),
-        ] {
-            assert_eq!(exit_of(explained, has_result, is_failed), expected);
-        }
+    fn without_success_or_a_number_the_exit_code_is_not_that_of_success() {
+        let check = |explained: Exit, ending: &str, expected: Exit| {
+            let is = |word: &str| ending.split(' ').any(|part| part == word);
+            let of = Ending {
+                has_result: is("number"),
+                is_partial: is("partial"),
+                is_failed: is("failed"),
+                is_stopped: is("stopped"),
+            };
+            assert_eq!(of.exit(explained), expected, "{explained:?} {ending}");
+        };
+        check(Exit::Done, "number", Exit::Done);
+        check(Exit::Done, "number failed", Exit::Partial);
+        check(Exit::Done, "number partial", Exit::Partial);
+        check(Exit::Done, "number partial failed", Exit::Partial);
+        check(Exit::Done, "number partial stopped", Exit::Partial);
+        check(Exit::Done, "partial stopped", Exit::Partial);
+        check(Exit::Done, "partial", Exit::Failed);
+        check(Exit::Done, "partial failed", Exit::Failed);
+        check(Exit::Done, "", Exit::Failed);
+        check(Exit::Done, "stopped", Exit::Failed);
+        check(Exit::Void, "number failed", Exit::Void);
+        check(Exit::Void, "", Exit::Void);
+        check(Exit::Void, "partial", Exit::Void);
+        check(Exit::Void, "partial stopped", Exit::Partial);
     }
 }

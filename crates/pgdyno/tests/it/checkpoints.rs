@@ -86,7 +86,7 @@ fn a_run_ends_in_order_before_the_device_of_its_wal_is_full() {
     let length = format!("{left_bytes}");
     let filled = Command::new("fallocate").args(["-l", &length]).arg(mount.0.join("somebody")).status();
     assert!(filled.unwrap().success());
-    running.wait().expect(2);
+    running.wait().expect(1);
     let data = store::load_experiment(&place.path("out")).unwrap();
     let record = &data.runs[0].record;
     assert_eq!(record.state, RunState::Partial);

@@ -58,7 +58,7 @@ fn a_crash_of_the_server_voids_the_run() {
                and pid <> pg_backend_pid() limit 1";
     let backend: i32 = faulty.pg.ask(&faulty.database, sql).parse().unwrap();
     kill(Pid::from_raw(backend), Signal::SIGKILL).unwrap();
-    let ended = running.wait_for_end(Duration::from_secs(30)).expect(2);
+    let ended = running.wait_for_end(Duration::from_secs(30)).expect(1);
     faulty.expect_no_number(&ended);
     let run = faulty.place.first_run("out");
     assert_eq!(run.record.state, RunState::Partial);
@@ -82,7 +82,7 @@ fn a_server_that_goes_away_ends_the_run_with_what_there_is() {
     let running = faulty.start("--measure 20s");
     let began = Instant::now();
     faulty.pg.signal(Signal::SIGQUIT);
-    let ended = running.wait_for_end(Duration::from_secs(15)).expect(2);
+    let ended = running.wait_for_end(Duration::from_secs(15)).expect(1);
     assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
     faulty.expect_no_number(&ended);
     let run = faulty.place.first_run("out");
@@ -110,7 +110,7 @@ fn a_server_that_hangs_for_good_does_not_hang_the_run() {
     let ended = running.wait_for_end(Duration::from_secs(4 + 2 + 15));
     let took = began.elapsed();
     faulty.pg.signal_all(Signal::SIGCONT);
-    let ended = ended.expect(2);
+    let ended = ended.expect(1);
     assert!(took > Duration::from_secs(4), "{took:?}");
     assert!(!ended.stdout.contains("valid\n"), "{}", ended.stdout);
     let run = faulty.place.first_run("out");
@@ -160,7 +160,7 @@ fn an_embedded_server_that_hangs_is_ended_with_all_its_processes() {
             kill(Pid::from_raw(pid), Signal::SIGSTOP).unwrap();
         }
     }
-    running.wait_for_end(Duration::from_secs(30)).expect(2);
+    running.wait_for_end(Duration::from_secs(30)).expect(1);
     let run = place.first_run("out");
     assert!(run.record.reason.contains("gave 2 clients no reply"), "{}", run.record.reason);
     place.expect_clean();
@@ -184,7 +184,7 @@ fn a_driver_that_does_not_run_is_told() {
 
     let running = faulty.start_as("killed", "--measure 20s");
     kill(Pid::from_raw(running.descendants()[0]), Signal::SIGKILL).unwrap();
-    let ended = running.wait_for_end(Duration::from_secs(20)).expect(2);
+    let ended = running.wait_for_end(Duration::from_secs(20)).expect(1);
     assert!(ended.stderr.contains("the driver was killed"), "{}", ended.stderr);
     let run = faulty.place.first_run("killed");
     assert_eq!(run.record.state, RunState::Failed);

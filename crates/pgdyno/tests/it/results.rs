@@ -30,6 +30,19 @@ fn a_run_without_any_number_does_not_end_as_done() {
 }
 
 #[test]
+fn a_run_that_aborts_every_client_has_no_number_and_failed() {
+    let place = Place::new();
+    let ended = run_script(&place, "\\set x :n + 1\nSELECT :x;\n", &["-D", "n=abc"]).expect(1);
+    assert!(
+        ended.stderr.contains("ended early: 0 runs completed, 1 cut short or failed"),
+        "{}",
+        ended.stderr
+    );
+    assert!(ended.stderr.contains("no case has a number"), "{}", ended.stderr);
+    place.expect_clean();
+}
+
+#[test]
 fn a_report_that_cannot_be_written_costs_neither_the_table_nor_the_results() {
     let place = Place::new();
     run_script(&place, "SELECT 1;\n", &[]).expect(0);
