@@ -22,21 +22,28 @@ impl Override {
     /// # Errors
     /// When there is no `=`, or the key is not a dotted name.
     pub fn parse(text: &str) -> Result<Override, String> {
+        Override::parse_of("--set", text)
+    }
+
+    /// The same of another option that takes a key and its value.
+    ///
+    /// # Errors
+    /// As [`Override::parse`].
+    pub fn parse_of(option: &str, text: &str) -> Result<Override, String> {
         let (key, value) = text
             .split_once('=')
-            .ok_or_else(|| format!("--set `{text}` has no `=`; example: --set workload.scale=100"))?;
+            .ok_or_else(|| format!("{option} `{text}` has no `=`; example: {option} workload.scale=100"))?;
         let key = key.trim();
         let is_name = |part: &str| {
             !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
         };
         if !key.split('.').all(is_name) {
             return Err(format!(
-                "--set: `{key}` is not a key of the experiment file; example: workload.scale"
+                "{option}: `{key}` is not a key of the experiment file; example: workload.scale"
             ));
         }
         // A server's address may have a password: it is not repeated in messages.
-        let origin =
-            if key == "server.url" { "--set server.url".to_string() } else { format!("--set {text}") };
+        let origin = format!("{option} {}", if key == "server.url" { key } else { text });
         Ok(Override { key: key.to_string(), value: parse_value(value.trim()), origin })
     }
 

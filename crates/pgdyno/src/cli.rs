@@ -122,9 +122,19 @@ pub(crate) struct ExperimentArgs {
     /// Any key of the experiment file; a list makes it a factor. Repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+    /// What one side of a comparison changes.
+    #[arg(skip)]
+    pub(crate) side: SideChanges,
     /// Scale the experiment to this machine, and to a time (--fit=30min) or a quarter of an hour; what changes is told.
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "15min")]
     pub(crate) fit: Option<String>,
+}
+
+/// What one side of a comparison changes: keys and values, and the option that gives them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SideChanges {
+    pub(crate) option: &'static str,
+    pub(crate) changes: Vec<String>,
 }
 
 /// Which server.

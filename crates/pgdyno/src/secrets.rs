@@ -144,7 +144,7 @@ fn clean(args: &mut [OsString]) -> Result<Vec<Carried>> {
         let found = match (option.as_str(), value) {
             ("--server", Some(target)) => without_password(target),
             ("", _) => None,
-            (_, Some(setting)) => clean_setting(setting)?,
+            (option, Some(setting)) => clean_setting(option, setting)?,
             (_, None) => None,
         };
         if let Some(found) = found {
@@ -168,12 +168,12 @@ fn clean(args: &mut [OsString]) -> Result<Vec<Carried>> {
 }
 
 /// `server.url=…`, however it is spaced and quoted.
-fn clean_setting(setting: &str) -> Result<Option<Carried>> {
-    expect_no_password(setting)?;
+fn clean_setting(option: &str, setting: &str) -> Result<Option<Carried>> {
+    expect_no_password(option, setting)?;
     let Ok(change) = Override::parse(setting) else { return Ok(None) };
     match (change.key.as_str(), &change.value) {
         ("server.url", Value::String(target)) => Ok(without_password(target)),
-        ("server.url", _) => bail!("--set server.url takes one server, as text"),
+        ("server.url", _) => bail!("{option} server.url takes one server, as text"),
         _ => Ok(None),
     }
 }
@@ -183,7 +183,7 @@ fn clean_setting(setting: &str) -> Result<Option<Carried>> {
 ///
 /// # Errors
 /// With what to do.
-pub(crate) fn expect_no_password(setting: &str) -> Result<()> {
+pub(crate) fn expect_no_password(option: &str, setting: &str) -> Result<()> {
     let change = Override::parse(setting).ok();
     let key = change.as_ref().map_or("KEY=VALUE", |change| change.key.as_str());
     if key == "server.url" {
@@ -196,7 +196,7 @@ pub(crate) fn expect_no_password(setting: &str) -> Result<()> {
         return Ok(());
     }
     bail!(
-        "--set {key}: there is a password in it, which would be shown and stored; leave it out: for servers there is a \
+        "{option} {key}: there is a password in it, which would be shown and stored; leave it out: for servers there is a \
          password file (~/.pgpass), for repositories a git credential helper or ssh"
     )
 }

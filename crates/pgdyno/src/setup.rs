@@ -218,7 +218,8 @@ fn source(name: &str, n_cpus: u32) -> Result<(String, String)> {
     Ok((name.to_string(), text))
 }
 
-/// The options as changes to the experiment file; `--set` comes last and wins.
+/// The options as changes to the experiment file; `--set` comes late and wins, but for
+/// what one side of a comparison changes.
 fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
     let mut changes = server_overrides(&args.server);
     if !args.clients.is_empty() {
@@ -249,9 +250,11 @@ fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
         changes.push(Override { key: "experiment.repeats".into(), value: Value::Integer(n.into()), origin });
     }
     changes.extend(script_overrides(args)?);
-    for text in &args.set {
-        secrets::expect_no_password(text)?;
-        changes.push(Override::parse(text).map_err(anyhow::Error::msg)?);
+    let set = args.set.iter().map(|text| ("--set", text));
+    let of_side = args.side.changes.iter().map(|text| (args.side.option, text));
+    for (option, text) in set.chain(of_side) {
+        secrets::expect_no_password(option, text)?;
+        changes.push(Override::parse_of(option, text).map_err(anyhow::Error::msg)?);
     }
     Ok(changes)
 }

@@ -18,7 +18,7 @@ use server::Cache;
 use stats::Precision;
 
 use super::{Explained, finish, floor, page};
-use crate::cli::{CompareArgs, ExperimentArgs};
+use crate::cli::{CompareArgs, ExperimentArgs, SideChanges};
 use crate::job::{self, Job, Terms};
 use crate::referee::ByFindings;
 use crate::setup::{self, Asked};
@@ -79,8 +79,8 @@ pub(super) fn prepare(
     pairs: impl Fn(u32) -> Pairs,
     check: impl Fn(&Plan) -> Result<()>,
 ) -> Result<Job> {
-    let a = setup::ask(&experiment_args(args, &args.a))?;
-    let b = setup::ask(&experiment_args(args, &args.b))?;
+    let a = setup::ask(&experiment_args(args, "--a", &args.a))?;
+    let b = setup::ask(&experiment_args(args, "--b", &args.b))?;
     let b_changes = changes(&args.b)?;
     let mut a_changes = changes(&args.a)?;
     a_changes.extend(levels_beside(&a_changes, &b_changes, &a));
@@ -99,7 +99,7 @@ pub(super) fn prepare(
 }
 
 /// The experiment of one side.
-fn experiment_args(args: &CompareArgs, changes: &[String]) -> ExperimentArgs {
+fn experiment_args(args: &CompareArgs, option: &'static str, changes: &[String]) -> ExperimentArgs {
     let list = |value: &Option<String>| value.iter().cloned().collect::<Vec<String>>();
     let n_cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     // The built-in experiments have several numbers of clients: the one that keeps the processors busy.
@@ -112,7 +112,8 @@ fn experiment_args(args: &CompareArgs, changes: &[String]) -> ExperimentArgs {
         scripts: args.scripts.clone(),
         measure: args.measure.clone().or_else(|| args.duet.then(|| DUET_MEASURE.to_string())),
         ramp_up: args.ramp_up.clone().or_else(|| args.duet.then(|| DUET_RAMP_UP.to_string())),
-        set: args.set.iter().chain(changes).cloned().collect(),
+        set: args.set.clone(),
+        side: SideChanges { option, changes: changes.to_vec() },
         ..ExperimentArgs::default()
     }
 }
@@ -120,6 +121,7 @@ fn experiment_args(args: &CompareArgs, changes: &[String]) -> ExperimentArgs {
 /// What a side changes, for its name.
 fn changes(texts: &[String]) -> Result<Changes> {
     let change = |text: &String| {
+        // Mistakes were told when the sides were read.
         let change = Override::parse(text).map_err(anyhow::Error::msg)?;
         let value = match change.value {
             toml::Value::String(text) => text,
