@@ -72,8 +72,8 @@ pub(super) fn test(request: &mut AcidRequest<'_>, scale: u32) -> Result<AcidResu
     let (n, grown) = (entries.len() as i64, n_after - n_before);
     let mut seen = Seen::default();
     for (entry, fault) in &lost {
-        let ms = (crashed.1 as f64 - entry.acknowledged_unix_us as f64) / 1000.0;
-        seen.faults.push(format!("{} {fault} (acknowledged {ms:.0} ms before the kill)", entry.name()));
+        let when = beside_kill(entry.acknowledged_unix_us, crashed.1);
+        seen.faults.push(format!("{} {fault} (acknowledged {when})", entry.name()));
     }
     // Clause 3.5.4: orders beyond those acknowledged are at most one for each session, whose outcome it never heard.
     if lost.is_empty() {
@@ -92,6 +92,15 @@ pub(super) fn test(request: &mut AcidRequest<'_>, scale: u32) -> Result<AcidResu
     );
     let verdict = if seen.faults.is_empty() { Verdict::Held } else { Verdict::Violated };
     Ok(result(verdict, seen))
+}
+
+/// When an order was acknowledged. The server's processes are killed one after the other: some answer until theirs is.
+fn beside_kill(acknowledged_unix_us: u64, killed_unix_us: u64) -> String {
+    let ms = acknowledged_unix_us.abs_diff(killed_unix_us) as f64 / 1000.0;
+    match acknowledged_unix_us <= killed_unix_us {
+        true => format!("{ms:.0} ms before the kill"),
+        false => format!("{ms:.0} ms after the kill began"),
+    }
 }
 
 /// Sends New-Orders over all sessions while `meanwhile` runs, which ends the server.
@@ -176,4 +185,16 @@ fn sum_of_next(session: &mut Session) -> Result<i64> {
 
 fn unix_us() -> u64 {
     SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default().as_micros() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_order_is_acknowledged_a_negative_time_before_the_kill() {
+        assert_eq!(beside_kill(1_000_000, 1_037_400), "37 ms before the kill");
+        assert_eq!(beside_kill(1_037_000, 1_000_000), "37 ms after the kill began");
+        assert_eq!(beside_kill(1_000_000, 1_000_000), "0 ms before the kill");
+    }
 }
