@@ -382,6 +382,25 @@ fn as_it_is(state: &DataState, workload: &WorkloadSpec) -> Result<&'static str> 
     })
 }
 
+/// What a server in recovery is, for messages.
+fn is_standby(place: &str) -> String {
+    format!("`{place}` is a standby, which takes no writes")
+}
+
+/// Fails when the server is a standby: for those who write whatever the case.
+///
+/// # Errors
+/// With what to do, or when the server fails.
+pub fn expect_primary(conninfo: &Conninfo, session: &mut Session) -> Result<()> {
+    let target = Target::at(session, conninfo.clone())?;
+    ensure!(
+        !target.in_recovery,
+        "{}; use the primary, from which it gets what is loaded",
+        is_standby(&conninfo.to_string())
+    );
+    Ok(())
+}
+
 /// Fails when the server cannot take the case as it is.
 fn judge(facts: &Facts, case: &Case) -> Result<()> {
     let place = &facts.place;
@@ -390,10 +409,11 @@ fn judge(facts: &Facts, case: &Case) -> Result<()> {
     let only_reads = case.workload.kind == WorkloadKind::TpcbSelect || is_as_it_is;
     let prepare = &case.prepare;
     if facts.in_recovery {
-        ensure!(only_reads, "`{place}` is a standby, which takes no writes; use the primary, or tpcb-select");
+        let is_standby = is_standby(place);
+        ensure!(only_reads, "{is_standby}; use the primary, or tpcb-select");
         ensure!(
             is_as_it_is || !(prepare.restore || prepare.vacuum || prepare.analyze),
-            "`{place}` is a standby, which takes no writes: load the data on the primary with pgdyno init, and turn \
+            "{is_standby}: load the data on the primary with pgdyno init, and turn \
              off prepare.restore, prepare.vacuum and prepare.analyze"
         );
     }

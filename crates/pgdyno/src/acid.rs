@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use experiment::acid::{self, AcidReport, AcidRequest, AcidResult, Verdict};
 use experiment::dataset::Dataset;
 use experiment::kept::{Kept, Wanted};
-use experiment::{hold, session};
+use experiment::{adopted, hold, session};
 use model::case::WorkloadKind;
 use model::units::Span;
 use server::{Cache, StopMode};
@@ -35,6 +35,7 @@ pub(crate) fn check(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<Exi
         Some(target) => {
             let conninfo = setup::resolve(target)?;
             let mut holder = session::open(&conninfo, signals::stop_flag())?;
+            adopted::expect_primary(&conninfo, &mut holder)?;
             hold::take(&mut holder)?;
             let place = conninfo.to_string();
             (place, test(Request { conninfo, crash: None, load, ledger: ledger.clone() })?)

@@ -7,7 +7,7 @@ use experiment::dataset::Dataset;
 use experiment::load::{self, LoadRequest};
 use experiment::progress::Progress;
 use experiment::stage::{Found, Site, Stage};
-use experiment::{hold, session, tpcc};
+use experiment::{adopted, hold, session, tpcc};
 use model::case::{Layout, WorkloadKind};
 use model::units::Scale;
 use server::Cache;
@@ -41,6 +41,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
     if let Some(target) = &args.server.server {
         let conninfo = setup::resolve(target)?;
         let mut session = session::open(&conninfo, stop)?;
+        adopted::expect_primary(&conninfo, &mut session)?;
         hold::take(&mut session)?;
         let request = LoadRequest {
             scale,

@@ -145,6 +145,24 @@ fn tables_that_the_user_must_not_read_are_not_taken_for_damaged() {
 }
 
 #[test]
+fn a_standby_is_told_before_anything_is_written() {
+    let (place, mut pg) = (Place::new(), Pg::start());
+    let database = pg.database();
+    let server = pg.admin_target(&database);
+    pg.make_standby();
+    let measure: Vec<&str> = AS_IS.split_whitespace().chain(["--scale", "1", "-o", "out"]).collect();
+    for args in [&measure[..], &["init", "--scale", "1"], &["check", "--acid"]] {
+        let refused = place.run(&[args, &["--server", &server]].concat()).expect(1).stderr;
+        assert!(
+            refused.contains("is a standby, which takes no writes; use the primary"),
+            "{args:?}: {refused}"
+        );
+    }
+    assert!(!place.path("out").exists());
+    place.expect_clean();
+}
+
+#[test]
 fn a_stopped_load_ends_soon_and_is_refused_afterwards() {
     let (place, pg) = (Place::new(), Pg::shared());
     let database = pg.database();

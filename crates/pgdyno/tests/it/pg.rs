@@ -126,6 +126,18 @@ impl Pg {
         kill(Pid::from_raw(self.postmaster.id() as i32), signal).unwrap();
     }
 
+    /// Starts it again as a standby, which gets nothing from anywhere.
+    pub(crate) fn make_standby(&mut self) {
+        self.signal(Signal::SIGINT);
+        self.postmaster.wait().unwrap();
+        let mark = self.dir.path().join("data/standby.signal");
+        fs::write(&mark, "").unwrap();
+        // The server opens it for writing, to have it on disk.
+        fs::set_permissions(&mark, Permissions::from_mode(0o666)).unwrap();
+        self.postmaster = launch(self.dir.path(), self.port);
+        self.wait_admin();
+    }
+
     fn wait_admin(&self) -> Session {
         let deadline = Instant::now() + DEADLINE;
         loop {
