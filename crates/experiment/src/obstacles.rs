@@ -8,7 +8,7 @@ use model::plan::Plan;
 use server::{Account, Binaries};
 
 use crate::adopted;
-use crate::outlook::Outlook;
+use crate::outlook::{self, Outlook};
 use crate::progress::{Progress, Watch};
 use crate::release;
 use crate::stage::Site;
@@ -46,6 +46,9 @@ pub fn find(plan: &Plan, site: &Site, watch: &mut Watch) -> Vec<Obstacle> {
     if !embedded.is_empty() {
         found.take(&embedded, Account::choose().map(|_| Vec::new()));
         found.take(&embedded, room_on_disk(plan, site));
+        for case in &embedded {
+            found.take(&[case], Ok(outlook::beyond_memory(case, site.memory_bytes).into_iter().collect()));
+        }
     }
     found.obstacles
 }

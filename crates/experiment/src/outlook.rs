@@ -167,12 +167,41 @@ fn wal_bytes(case: &Case) -> Option<u64> {
 
 /// Memory of the server of a case, beside what the kernel keeps of its files.
 fn memory_of(case: &Case, memory_bytes: u64) -> u64 {
+    shared_buffers_of(case, memory_bytes) + clients_bytes(case)
+}
+
+/// Memory of the connections of a case.
+fn clients_bytes(case: &Case) -> u64 {
+    u64::from(case.workload.n_clients) * CLIENT_BYTES
+}
+
+/// Why the server of a case, if it is ours, does not fit into memory. Shared buffers that do not fit by themselves are
+/// told where settings are looked at.
+pub(crate) fn beyond_memory(case: &Case, memory_bytes: u64) -> Option<String> {
+    let shared = shared_buffers_of(case, memory_bytes);
+    let needed = shared + clients_bytes(case);
+    if !case.server.source.is_embedded() || shared > memory_bytes || needed <= memory_bytes {
+        return None;
+    }
+    let gb = |bytes: u64| bytes as f64 / 1e9;
+    Some(format!(
+        "{} clients, at about {:.1} MB each, and shared buffers of {:.1} GB need {:.1} GB of memory, where {:.1} GB are here; \
+         lower workload.clients or server.settings.shared_buffers",
+        case.workload.n_clients,
+        CLIENT_BYTES as f64 / 1e6,
+        gb(shared),
+        gb(needed),
+        gb(memory_bytes)
+    ))
+}
+
+fn shared_buffers_of(case: &Case, memory_bytes: u64) -> u64 {
     let default = (memory_bytes as f64 * server::defaults::SHARED_BUFFERS_SHARE) as u64;
     let chosen = case.server.settings.iter().find(|(name, _)| name.eq_ignore_ascii_case("shared_buffers"));
     let resolved = chosen
         .and_then(|(name, value)| server::settings::resolve_setting(name, value, memory_bytes).ok())
         .and_then(|value| server::defaults::size_bytes(&value, 8 << 10));
-    resolved.unwrap_or(default) + u64::from(case.workload.n_clients) * CLIENT_BYTES
+    resolved.unwrap_or(default)
 }
 
 #[cfg(test)]
@@ -233,6 +262,25 @@ mod tests {
         assert_eq!(small.memory_bytes, Some((1 << 30) + CLIENT_BYTES));
         assert_eq!(small.wal_bytes, (2 << 30) + (512 << 20));
         assert_eq!(small.data_bytes, 2 * workload::tpcb::estimated_bytes(10));
+    }
+
+    #[test]
+    fn clients_beyond_memory_are_told() {
+        let told = |text: &str| beyond_memory(&sample::case(text), MEMORY);
+        assert_eq!(
+            told("[workload]\nclients = 100000\n").unwrap(),
+            "100000 clients, at about 5.2 MB each, and shared buffers of 6.4 GB need 530.7 GB of memory, where 25.8 GB are \
+             here; lower workload.clients or server.settings.shared_buffers"
+        );
+        // Of 24 GB, 18 are left by shared buffers.
+        let most = (18 << 30) / CLIENT_BYTES;
+        assert_eq!(told(&format!("[workload]\nclients = {most}\n")), None);
+        assert!(told(&format!("[workload]\nclients = {}\n", most + 1)).is_some());
+        let huge = "[server]\nsettings.shared_buffers = \"900TB\"\n[workload]\nclients = 1\n";
+        assert_eq!(told(huge), None, "the settings tell that");
+        let mut elsewhere = sample::case("[workload]\nclients = 100000\n");
+        elsewhere.server.source = ServerSource::Url(Default::default());
+        assert_eq!(beyond_memory(&elsewhere, MEMORY), None);
     }
 
     #[test]
