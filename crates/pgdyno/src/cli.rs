@@ -108,7 +108,7 @@ pub(crate) struct ExperimentArgs {
     #[arg(short = 'M', long, value_name = "MODE,...", value_delimiter = ',')]
     pub(crate) protocol: Vec<String>,
     /// What is run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts.
-    #[arg(short, long, value_name = "NAME,...", value_delimiter = ',', conflicts_with = "scripts")]
+    #[arg(short, long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) workload: Vec<String>,
     /// A pgbench script of your own and its weight (a.sql@3), or a built-in one (builtin:select-only). Repeatable.
     #[arg(short = 'f', long = "script", visible_alias = "file", value_name = "FILE[@WEIGHT]")]
@@ -264,8 +264,8 @@ pub(crate) struct CompareArgs {
     /// Scale units of data.
     #[arg(short, long, value_name = "N", conflicts_with = "results")]
     pub(crate) scale: Option<String>,
-    /// What is run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c.
-    #[arg(short, long, value_name = "NAME", conflicts_with_all = ["scripts", "results"])]
+    /// What is run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts.
+    #[arg(short, long, value_name = "NAME", conflicts_with = "results")]
     pub(crate) workload: Option<String>,
     /// A pgbench script of your own and its weight. Repeatable.
     #[arg(short = 'f', long = "script", value_name = "FILE[@WEIGHT]", conflicts_with = "results")]

@@ -9,6 +9,7 @@ use experiment::file::{self, Override};
 use experiment::fit::{Limits, Speed};
 use experiment::os::{self, ServerPlace};
 use experiment::scripts::{self, Origin};
+use model::case::WorkloadKind;
 use model::experiment::Experiment;
 use model::plan::Plan;
 use model::script::{ScriptEntry, ScriptOrigin};
@@ -271,6 +272,12 @@ fn script_overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
     }
     if args.scripts.is_empty() {
         return Ok(changes);
+    }
+    if let Some(other) = args.workload.iter().find(|kind| kind.as_str() != WorkloadKind::Scripts.as_str()) {
+        bail!(
+            "--workload {other} cannot be used with --script (-f): the scripts are what is run; leave --workload out, and \
+             say with --set workload.data=... which tables they run on"
+        );
     }
     let entries: Result<Vec<Value>> = args.scripts.iter().map(|text| script_entry(text)).collect();
     let origin = format!("-f {}", args.scripts.join(" -f "));

@@ -202,6 +202,8 @@ fn scripts_that_are_wrong_are_told_with_their_place() {
     );
     check("plan -f shop/buy.sql@x", &["-f shop/buy.sql@x: `x` in `shop/buy.sql@x` is not a weight"]);
     check("plan -f shop/buy.sql -w tpcb", &["--script", "--workload", "cannot be used with"]);
+    check("compare --aa -f shop/buy.sql -w tpcc", &["--workload tpcc cannot be used with --script"]);
+    place.run(&["plan", "-w", "scripts", "-f", "builtin:select-only", "-s", "1", "-c", "1"]).expect(0);
     check("plan -D most", &["-D most: write NAME=VALUE"]);
     check(
         "plan scripts",
