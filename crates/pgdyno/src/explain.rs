@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 
 use analysis::summary::Study;
 use anyhow::{Context, Result};
+use model::plan::RunState;
+use model::prose::plural;
 use report::Input;
+use store::Writer;
 
 use crate::cli::ReportArgs;
 use crate::compare::{self, Explained};
@@ -16,16 +19,36 @@ pub(crate) const HTML: &str = "report.html";
 /// Its short form.
 pub(crate) const MARKDOWN: &str = "report.md";
 
-/// Explains each directory.
+/// Explains each directory. One that is still written to is left alone.
 pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
     let mut worst = Exit::Done;
     for dir in &args.dirs {
-        let exit = strict_exit(&explain(dir, args.json)?, args.strict);
+        let exit = match store::writer_of(dir) {
+            Some(writer) => so_far(dir, writer, args.json)?,
+            None => strict_exit(&explain(dir, args.json)?, args.strict),
+        };
         if exit != Exit::Done {
             worst = exit;
         }
     }
     Ok(worst)
+}
+
+/// Prints what there is of an experiment that another pgdyno measures: the runs that have ended.
+fn so_far(dir: &Path, writer: Writer, json: bool) -> Result<Exit> {
+    let mut data = store::load_experiment(dir)?;
+    // The one that is made now would be told as cut off, with advice to repeat it.
+    data.runs.retain(|run| run.record.state != RunState::Started);
+    let of_process = writer.pid.map_or("another process".to_string(), |pid| format!("process {pid}"));
+    say(&format!(
+        "`{}` is still being measured by {of_process}: this is what there is so far ({} of {}), and no report is written; \
+         ask again when it has ended",
+        dir.display(),
+        data.runs.len(),
+        plural(data.plan.runs.len(), "run")
+    ));
+    show(&analysis::study(&data), json)?;
+    Ok(Exit::Partial)
 }
 
 /// Writes the reports of one directory; gives where the page is.
@@ -65,16 +88,17 @@ pub(crate) fn run_again(dir: &Path) -> String {
 /// room on a device.
 pub(crate) fn explain(dir: &Path, json: bool) -> Result<Study> {
     let explained = Explained::read(dir)?;
-    if json {
-        print(&report::json(&explained.study))?;
-    } else {
-        print(&report::terminal_table(&explained.study, width(), colour()))?;
-    }
+    show(&explained.study, json)?;
     let html = write_reports(dir, &explained)?;
     if !json {
         print(&format!("\nreport: {}\n", html.display()))?;
     }
     Ok(explained.study)
+}
+
+/// Prints the table of a study, or all of it.
+fn show(study: &Study, json: bool) -> Result<()> {
+    print(&if json { report::json(study) } else { report::terminal_table(study, width(), colour()) })
 }
 
 /// What `--strict` makes of a study.

@@ -20,6 +20,7 @@ pub use load::{
     LoadError, is_experiment_dir, load_experiment, load_one, read_comparison, read_duet, read_plan,
     read_records, read_state,
 };
+pub use lock::{Writer, writer_of};
 pub use run_writer::RunWriter;
 
 /// Names within the directory of an experiment and of a run.

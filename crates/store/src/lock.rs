@@ -62,6 +62,23 @@ impl Drop for Lock {
     }
 }
 
+/// Who writes to a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Writer {
+    /// Its process id, if it can be told.
+    pub pid: Option<u32>,
+}
+
+/// Who writes to the directory `dir` at the moment, for those who only read it. Where locks cannot be asked, nobody does.
+pub fn writer_of(dir: &Path) -> Option<Writer> {
+    let file = File::open(dir.join(names::LOCK)).ok()?;
+    // Shared, and given back at once: several may ask.
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => Some(Writer { pid: pid_in(&file) }),
+        Ok(()) | Err(TryLockError::Error(_)) => None,
+    }
+}
+
 /// Whether the opened file is the one that has the name now.
 fn is_still_named(file: &File, path: &Path) -> bool {
     match (file.metadata(), std::fs::metadata(path)) {
@@ -78,13 +95,14 @@ fn sign(file: &mut File) -> io::Result<()> {
 }
 
 fn holder(file: &File) -> String {
+    pid_in(file).map_or(String::new(), |pid| format!(" (pid {pid})"))
+}
+
+/// The process id that the holder signed with.
+fn pid_in(file: &File) -> Option<u32> {
     let mut text = String::new();
-    let read = file.take(200).read_to_string(&mut text);
-    let pid = text.strip_prefix("pid ").and_then(|rest| rest.split(' ').next()?.parse::<u32>().ok());
-    match (read, pid) {
-        (Ok(_), Some(pid)) => format!(" (pid {pid})"),
-        _ => String::new(),
-    }
+    file.take(200).read_to_string(&mut text).ok()?;
+    text.strip_prefix("pid ")?.split(' ').next()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -100,6 +118,18 @@ mod tests {
         drop(first);
         drop(Lock::take(dir.path()).unwrap());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "no lock file stays");
+    }
+
+    #[test]
+    fn who_reads_can_ask_who_writes() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(writer_of(dir.path()), None);
+        let lock = Lock::take(dir.path()).unwrap();
+        assert_eq!(writer_of(dir.path()), Some(Writer { pid: Some(std::process::id()) }));
+        drop(lock);
+        std::fs::write(dir.path().join(names::LOCK), "pid 1 since_unix_s 1700000000\n").unwrap();
+        assert_eq!(writer_of(dir.path()), None, "left by a crash");
+        drop(Lock::take(dir.path()).unwrap());
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use nix::sys::signal::Signal;
+
 use crate::pg::Pg;
 use crate::tool::{Ended, Place};
 
@@ -39,6 +41,35 @@ fn a_run_that_aborts_every_client_has_no_number_and_failed() {
         ended.stderr
     );
     assert!(ended.stderr.contains("no case has a number"), "{}", ended.stderr);
+    place.expect_clean();
+}
+
+#[test]
+fn an_experiment_that_is_being_measured_is_read_and_left_alone() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let server = pg.admin_target(&pg.database());
+    place.write("own.sql", "SELECT 1;\n");
+    let args = "run -f own.sql -c 1 --measure 60s --ramp-up 0s --repeats 2 --set prepare.settle=false -o out --server";
+    let args: Vec<&str> = args.split_whitespace().chain([server.as_str()]).collect();
+    let running = place.start(place.command(&args));
+    place.wait_for_load("out", 1);
+    let report = place.run(&["report", "out"]).expect(2);
+    let expected = format!(
+        "`out` is still being measured by process {}: this is what there is so far (0 of 2 runs)",
+        running.pid()
+    );
+    assert!(report.stderr.contains(&expected), "{}", report.stderr);
+    assert!(
+        !report.stdout.contains("cut off in") && !report.stdout.contains("Repeat the run"),
+        "{}",
+        report.stdout
+    );
+    for name in ["report.html", "report.md", "runs.csv"] {
+        assert!(!place.path("out").join(name).exists(), "{name} is for who measures to write");
+    }
+    running.signal(Signal::SIGINT);
+    running.wait().expect(2);
+    place.run(&["report", "out"]).expect(0);
     place.expect_clean();
 }
 
