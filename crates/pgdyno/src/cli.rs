@@ -347,9 +347,12 @@ pub(crate) struct HistoryArgs {
     /// Name of the experiment, as `list` shows it.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// Where results are.
-    #[arg(long, value_name = "DIR", default_value = RESULTS)]
-    pub(crate) dir: PathBuf,
+    /// Where results are [default: results].
+    #[arg(value_name = "DIR")]
+    pub(crate) place: Option<PathBuf>,
+    /// The same, as an option.
+    #[arg(long, value_name = "DIR", conflicts_with = "place")]
+    pub(crate) dir: Option<PathBuf>,
     /// Print as JSON.
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,16 +1,18 @@
 //! `pgdyno history`: stored runs of the same case over time, and where their level changed.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use analysis::history::{Change, History, histories};
 use anyhow::{Result, bail};
 
-use crate::cli::HistoryArgs;
+use crate::cli::{HistoryArgs, RESULTS};
 use crate::{Exit, print};
 
 /// Prints the histories of the experiments of one name.
 pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
-    let listings = crate::list::listings(&args.dir)?;
+    let dir = args.place.as_deref().or(args.dir.as_deref()).unwrap_or(Path::new(RESULTS));
+    let listings = crate::list::listings(dir)?;
     let mut names: Vec<&str> = listings.iter().map(|listing| listing.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
@@ -21,7 +23,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
         experiments.push((listing.path.display().to_string(), data, study));
     }
     if experiments.is_empty() {
-        let dir = args.dir.display();
+        let dir = dir.display();
         match names.as_slice() {
             [] => bail!("no results in `{dir}`"),
             known => bail!("no experiment `{}` in `{dir}`; there are {}", args.name, known.join(", ")),

@@ -25,6 +25,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<Exit> {
     if listings.is_empty() {
         say(&format!("no results in `{}`", args.dir.display()));
     }
+    let width = listings.iter().map(|listing| listing.name.chars().count()).max().unwrap_or(0);
     for listing in listings {
         let made = jiff::Timestamp::from_nanosecond(listing.made_unix_ns.into()).unwrap_or_default();
         let state = match listing.state {
@@ -42,7 +43,8 @@ pub(crate) fn list(args: &ListArgs) -> Result<Exit> {
             print(&format!("{value}\n"))?;
         } else {
             let when = made.strftime("%Y-%m-%d %H:%M:%SZ");
-            print(&format!("{when}  {runs:>9} runs  {state:<12}  {}\n", listing.path.display()))?;
+            let (name, path) = (&listing.name, listing.path.display());
+            print(&format!("{when}  {runs:>9} runs  {state:<12}  {name:<width$}  {path}\n"))?;
         }
     }
     Ok(Exit::Done)

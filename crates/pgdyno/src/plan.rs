@@ -100,13 +100,13 @@ fn text(plan: &Plan) -> Result<String> {
         let workload = &case.workload;
         writeln!(
             out,
-            "case {:>3}  {}  {} {}, {} clients, {} threads, {}, pace {}, {}",
+            "case {:>3}  {}  {} {}, {}, {}, {}, pace {}, {}",
             case.id,
             server(case),
             workload.kind,
             experiment::load::words(workload),
-            workload.n_clients,
-            workload.n_threads,
+            plural(workload.n_clients, "client"),
+            plural(workload.n_threads, "thread"),
             workload.protocol.as_str(),
             workload.pace,
             length(case),
@@ -309,6 +309,7 @@ mod tests {
             };
             let text = text(&plan).unwrap();
             assert!(text.contains(expected), "{text}");
+            assert!(text.contains("scale 10, 1 client, 1 thread, prepared"), "{text}");
         };
         check(&[], None, "1 set of data; WAL up to 10.7 GB");
         check(&[], Some("1GB"), "WAL up to 1.3 GB");

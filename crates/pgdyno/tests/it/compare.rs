@@ -116,6 +116,9 @@ fn the_same_twice_stops_on_width_and_leaves_a_noise_floor() {
     assert!(later.contains("A/A pairs (scripts, 2 clients)"), "{later}");
     let history = place.run(&["history", "compare", "--dir", "."]).expect(0).stdout;
     assert!(history.contains("side A, host=") && history.contains("6 runs"), "{history}");
+    assert_eq!(place.run(&["history", "compare", "."]).expect(0).stdout, history);
+    let list = place.run(&["list", "."]).expect(0).stdout;
+    assert!(list.contains("  compare  "), "the name that history wants: {list}");
     let none = place.run(&["history", "other", "--dir", "."]).expect(1);
     assert!(none.stderr.contains("no experiment `other` in `.`; there are compare"), "{}", none.stderr);
     let report = std::fs::read_to_string(place.path("out/report.md")).unwrap();
