@@ -265,7 +265,7 @@ pub const PAGES: &[Page] = &[
     ),
     page_of(
         "spread",
-        "The coefficient of variation of the runs' throughput.",
+        "The coefficient of variation of the runs' throughput; of two runs, how far they are apart against their mean.",
         "Differences between cases that are smaller than the spread within one mean nothing.",
     ),
     page_of(

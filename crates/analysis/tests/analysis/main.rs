@@ -11,6 +11,7 @@ mod numbers;
 mod quiet;
 mod repeats;
 mod scalability;
+mod spread;
 mod state;
 mod tpcc;
 mod variation;

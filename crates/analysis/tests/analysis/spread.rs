@@ -1,0 +1,31 @@
+//! When runs of a case do not agree, also where there are two only; and how attempts made again are told.
+
+use analysis::finding::Grade;
+use analysis::study;
+use model::run::ExperimentData;
+
+use crate::quiet::{self, set_committed, tps};
+
+/// The second of two runs commits `more` transactions in each second.
+fn two_runs(more: u64) -> ExperimentData {
+    let mut data = quiet::experiment(2, (1..=2).map(quiet::run).collect());
+    set_committed(&mut data.runs[1], 5..35, |t| tps(t) + more);
+    data
+}
+
+#[test]
+fn two_runs_are_doubted_only_beyond_what_chance_gives_at_the_limit() {
+    // At a CV of 2 %, two runs of about 1000 per second differ by more than 55 in 5 of 100 cases.
+    for (more, is_found) in [(0, false), (50, false), (65, true), (1000, true)] {
+        let case = study(&two_runs(more)).cases.remove(0);
+        assert_eq!(case.findings.iter().any(|finding| finding.id == "spread"), is_found, "{more}");
+        assert_eq!(case.grade, if is_found { Grade::Doubtful } else { Grade::Valid }, "{more}");
+    }
+}
+
+#[test]
+fn how_far_two_runs_are_apart_is_told() {
+    let case = study(&two_runs(1000)).cases.remove(0);
+    let found = case.findings.iter().find(|finding| finding.id == "spread").unwrap();
+    assert_eq!(found.evidence, "the two runs differ by 66 % of their mean: 1006 and 2006 per second");
+}
