@@ -90,7 +90,9 @@ pub(super) fn runs_repeated(context: &CaseContext) -> Option<Finding> {
             format!("; of run {} no attempt was undisturbed, the least disturbed counts", list(&least, 5))
         }
     };
-    let evidence = || format!("{} made again: {}{but}", plural(n, "run"), list(&told, 5));
+    // Nothing is replaced where what a run repeats is not among the records.
+    let told = if told.is_empty() { String::new() } else { format!(": {}", list(&told, 5)) };
+    let evidence = || format!("{} made again{told}{but}", plural(n, "run"));
     (n > 0).then(|| RUNS_REPEATED.finds(Severity::Note, evidence()))
 }
 

@@ -131,6 +131,15 @@ fn a_run_that_was_not_repeated_stands_alone() {
 }
 
 #[test]
+fn nothing_is_told_of_what_a_run_repeats_where_that_is_not_among_the_records() {
+    let mut data = one(&[0.0, 0.0]);
+    data.runs.remove(0);
+    let study = study(&data);
+    let finding = study.cases[0].findings.iter().find(|finding| finding.id == "runs-repeated").unwrap();
+    assert_eq!(finding.evidence, "1 run made again");
+}
+
+#[test]
 fn a_pair_counts_as_a_whole_and_a_half_of_one_not_at_all() {
     let pair = |with_last: bool| {
         let mut data = one(&[]);
