@@ -24,6 +24,7 @@ use model::run::{ExperimentData, RunData};
 use crate::comparison::{Difference, Pairing, Ratio, Side};
 use crate::finding::{Finding, Severity};
 use crate::run::Explained;
+use crate::seconds::Recorded;
 use crate::summary::{CaseSummary, RunSummary};
 use crate::timeline::Timeline;
 use crate::usage::Usage;
@@ -133,6 +134,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) summary: &'a RunSummary,
     /// Histograms that could not be read.
     pub(crate) unreadable: &'a [String],
+    /// How many times the histograms hold.
+    pub(crate) recorded: &'a Recorded,
 }
 
 /// What the rules of a case see.

@@ -82,8 +82,14 @@ pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> Explained {
         findings: Vec::new(),
         grade: Grade::Valid,
     };
-    let context =
-        RunContext { data, line: &line, usage: &usage, summary: &summary, unreadable: &counted.unreadable };
+    let context = RunContext {
+        data,
+        line: &line,
+        usage: &usage,
+        summary: &summary,
+        unreadable: &counted.unreadable,
+        recorded: &counted.recorded,
+    };
     let found = findings::of_run(&context);
     let disturbance = disturbance::of(&context, &found);
     summary.findings = found;

@@ -121,7 +121,12 @@ pub(crate) struct Counted {
     pub(crate) distributions: Distributions,
     /// Histograms that could not be read, with the reason.
     pub(crate) unreadable: Vec<String>,
+    /// How many times the histograms of a second hold, by their tags.
+    pub(crate) recorded: Recorded,
 }
+
+/// How many times each histogram holds, by second and tag.
+pub(crate) type Recorded = BTreeMap<(u32, String), u64>;
 
 /// What was counted, second by second and in sum.
 pub(crate) fn count(data: &RunData, line: &Timeline) -> Counted {
@@ -182,6 +187,7 @@ fn add_histograms(
                 continue;
             }
         };
+        *counted.recorded.entry((stamped.t, stamped.line.tag.clone())).or_default() += one.n();
         if line.measures(stamped.t) {
             add_by_role(data, &mut counted.distributions, role, &one);
         }

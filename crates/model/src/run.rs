@@ -152,7 +152,7 @@ pub struct RunData {
     pub ticks: Vec<crate::reading::Tick>,
     /// `events.jsonl`.
     pub events: Vec<crate::event::Event>,
-    /// What could not be read (a torn last line is not damage).
+    /// What could not be read (the torn last line of a run that was cut off is not damage).
     pub damage: Vec<String>,
 }
 

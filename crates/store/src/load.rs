@@ -1,7 +1,8 @@
 //! Reading the directory of an experiment, as far as it can be read.
 //!
-//! A run may have been cut off at any byte: a torn last line is dropped in silence, any other damage is
-//! recorded with the run and skipped. Only a plan that is missing or unreadable is an error.
+//! A run may have been cut off at any byte: its torn last line is dropped in silence, any other damage is
+//! recorded with the run and skipped. The record of a completed run is written after all its lines: one that is torn was
+//! cut later, which is damage. Only a plan that is missing or unreadable is an error.
 
 use std::fmt::Display;
 use std::fs::{self, File};
@@ -201,6 +202,7 @@ fn run_dirs(path: &Path) -> Result<Vec<(u32, PathBuf)>, LoadError> {
 fn load_run(plan: &Plan, run: u32, dir: &Path) -> Result<Option<RunData>, LoadError> {
     let mut damage = Damage::default();
     let Some(record) = read_record(plan, run, dir, &mut damage)? else { return Ok(None) };
+    damage.is_whole = record.state == RunState::Completed;
     let intervals = read_json_lines(&dir.join(names::INTERVALS), &mut damage);
     let histograms = read_histograms(&dir.join(names::LATENCY), &mut damage);
     // The plain file is removed only when the packed one is whole, so where it exists it is whole.
@@ -266,7 +268,8 @@ fn read_histograms(path: &Path, damage: &mut Damage) -> Vec<StampedHistogram> {
 /// Reads one line, given without its line end, and whether it had one.
 type ReadLine<'a> = &'a mut dyn FnMut(&[u8], bool) -> Result<(), String>;
 
-/// Gives each line of a file to `read`. A last line without a line end may be unreadable; all else is damage.
+/// Gives each line of a file to `read`. A last line without a line end may be unreadable, unless the file was whole; all
+/// else is damage.
 fn read_lines(path: &Path, damage: &mut Damage, read: ReadLine) {
     let mut reader = match open(path) {
         Ok(reader) => reader,
@@ -282,7 +285,7 @@ fn read_lines(path: &Path, damage: &mut Damage, read: ReadLine) {
         }
         let is_whole = line.pop_if(|last| *last == b'\n').is_some();
         if let Err(reason) = read(&line, is_whole)
-            && is_whole
+            && (is_whole || damage.is_whole)
         {
             damage.note(path, format!("line {number}: {reason}"));
         }
@@ -301,6 +304,8 @@ fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
 /// Notes on what could not be read, few per file.
 #[derive(Default)]
 struct Damage {
+    /// The files were whole once: nothing in them may be torn.
+    is_whole: bool,
     found: Vec<String>,
     last_file: String,
     n_in_last_file: u32,

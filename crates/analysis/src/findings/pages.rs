@@ -55,7 +55,7 @@ pub const PAGES: &[Page] = &[
     ),
     page_of(
         "records-damaged",
-        "Lines and histograms that could not be read, and seconds of the window without an interval.",
+        "Lines and histograms that could not be read, seconds of the window without an interval, and how many times each histogram holds against its second.",
         "What is missing may be the worst second; throughput and percentiles are then those of the rest.",
     ),
     page_of(

@@ -1,14 +1,16 @@
 //! Findings about the records themselves: runs cut short, sums that do not add up, damage.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::case::WorkloadKind;
-use model::interval::Counts;
+use model::interval::{Counts, Interval};
 use model::plan::RunState;
+use model::run::RunData;
 
-use super::words::{list, percent};
+use super::words::{list, percent, plural};
 use super::{Rule, RunContext};
 use crate::finding::{Finding, Severity};
+use crate::seconds::Recorded;
 
 pub(super) const RUN_INCOMPLETE: Rule = Rule {
     id: "run-incomplete",
@@ -71,9 +73,10 @@ pub(super) fn counts_broken(context: &RunContext) -> Option<Finding> {
 pub(super) const RECORDS_DAMAGED: Rule = Rule {
     id: "records-damaged",
     title: "Records could not be read",
-    severity: "Doubt when a line or a histogram cannot be read (a torn last line is not damage), or a second of the \
-               window is missing",
-    source: "design: nothing is dropped silently",
+    severity: "Doubt when a line or a histogram cannot be read (the torn last line of a run that was cut off is not \
+               damage), when a second of the window is missing, or when the histograms of a completed run hold other \
+               numbers of times than its seconds say",
+    source: "design: nothing is dropped silently; each time is counted in the second and in the histogram at once",
     advice: "Check the disk that holds the results, restore the directory from a copy or repeat the run.",
 };
 
@@ -87,7 +90,51 @@ pub(super) fn records_damaged(context: &RunContext) -> Option<Finding> {
             parts.push(format!("{missing:.0} seconds of the measure are missing ({share})"));
         }
     }
+    parts.extend(times_missing(context));
     (!parts.is_empty()).then(|| RECORDS_DAMAGED.finds(Severity::Doubt, list(&parts, 3)))
+}
+
+/// Where the histograms of a completed run do not hold what its seconds counted; what was cut off may lack some anywhere.
+fn times_missing(context: &RunContext) -> Option<String> {
+    let data = context.data;
+    let is_completed = data.record.state == RunState::Completed;
+    // Records without exact sums do not say how many times there are.
+    if !is_completed || data.intervals.iter().all(|interval| interval.latency.n == 0) {
+        return None;
+    }
+    let mut counted = Recorded::new();
+    for interval in &data.intervals {
+        for (tag, n) in times_of(data, interval) {
+            *counted.entry((interval.t, tag)).or_default() += n;
+        }
+    }
+    let keys: BTreeSet<&(u32, String)> = counted.keys().chain(context.recorded.keys()).collect();
+    let n_of = |from: &Recorded, key| from.get(key).copied().unwrap_or(0);
+    let wrong: Vec<_> =
+        keys.into_iter().filter(|key| n_of(&counted, key) != n_of(context.recorded, key)).collect();
+    let first = wrong.first()?;
+    Some(format!(
+        "{} in latency.hlog and intervals.jsonl, first in second {}: the histogram `{}` holds {} of {}",
+        match wrong.len() {
+            1 => "1 histogram differs".to_string(),
+            n => format!("{n} histograms differ"),
+        },
+        first.0,
+        first.1,
+        n_of(context.recorded, first),
+        plural(n_of(&counted, first), "time")
+    ))
+}
+
+/// How many times the histograms of one script's second hold, by their tags.
+fn times_of(data: &RunData, interval: &Interval) -> Vec<(String, u64)> {
+    let scripts = data.record.load.as_ref().map(|load| load.scripts.as_slice()).unwrap_or_default();
+    let Some(script) = scripts.get(interval.script as usize) else { return Vec::new() };
+    let tag = &script.tag;
+    let n = interval.latency.n;
+    let of_statements = interval.statements.iter().enumerate().map(|(i, n)| (format!("{tag}.{i}"), *n));
+    let whole = [(tag.clone(), n), (format!("{tag}.service"), n), (format!("{tag}.lag"), interval.lag.n)];
+    whole.into_iter().chain(of_statements).collect()
 }
 
 pub(super) const HISTORY_DIFFERS: Rule = Rule {

@@ -9,6 +9,7 @@ mod findings;
 mod history;
 mod numbers;
 mod quiet;
+mod records;
 mod repeats;
 mod scalability;
 mod spread;
