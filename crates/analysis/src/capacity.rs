@@ -232,6 +232,12 @@ pub(crate) fn is_censored(run: &RunSummary) -> bool {
     is_unreachable && run.state == RunState::Completed && void.all(|finding| finding.id == UNREACHABLE)
 }
 
+/// Whether the probe that was to confirm a run's rate did not miss the target.
+pub(crate) fn is_confirmed(run: &RunSummary) -> bool {
+    let mut probes = run.capacity.iter().flat_map(|capacity| &capacity.probes);
+    probes.any(|probe| probe.confirms && probe.verdict != ProbeVerdict::Misses)
+}
+
 /// The finding of a search in which no rate held.
 pub(crate) const UNREACHABLE: &str = "target-unreachable";
 

@@ -6,6 +6,7 @@ use model::plan::RunState;
 use crate::capacity;
 use crate::finding::{Finding, Grade};
 use crate::findings::{self, CaseContext};
+use crate::histogram::HistogramSum;
 use crate::run::Explained;
 use crate::seconds::Distributions;
 use crate::summary::{CaseSummary, RunSummary};
@@ -41,6 +42,10 @@ pub(crate) fn summarize(
     let searched: Vec<&RunSummary> = runs.iter().map(|(_, run)| &run.summary).filter(is_searched).collect();
     let capacity = capacity::of_case(&searched);
     let is_search = searched.iter().any(|run| run.capacity.is_some());
+    // Of searches that found no number, and of probes that missed the target, latencies are those of another rate.
+    let mut confirmed = HistogramSum::new();
+    let confirming = counting.iter().filter(|run| capacity.is_some() && capacity::is_confirmed(&run.summary));
+    confirming.for_each(|run| confirmed.add(&run.distributions.latency));
     let mut summary = CaseSummary {
         case: case.clone(),
         label: case.label(),
@@ -53,7 +58,7 @@ pub(crate) fn summarize(
         tps_cv: stats::cv(&tps).filter(|_| counting.len() == searched.len()),
         tps,
         variation: variation::of_case(runs),
-        latency: sums.latency.summary(),
+        latency: if is_search { confirmed.summary() } else { sums.latency.summary() },
         service: sums.service.summary(),
         scripts: sums.script_summaries(counting.iter().map(|run| run.summary.measured_s).sum()),
         statements: sums.statement_summaries(),

@@ -104,6 +104,7 @@ pub const CATALOGUE: &[Rule] = &[
     cases::CACHE_FIT,
     cases::NO_CHECKPOINT,
     cases::ROW_CONTENTION,
+    capacity::SEARCHES_DISAGREE,
     tpcc::TPCC_LIKE,
     studies::INCOMPLETE,
     studies::RESUMED,
@@ -221,6 +222,7 @@ const CASE_RULES: &[CaseRule] = &[
     cases::cache_fit,
     cases::no_checkpoint,
     cases::row_contention,
+    capacity::searches_disagree,
     tpcc::tpcc_like,
 ];
 

@@ -62,9 +62,13 @@ impl Study {
             || self.findings.iter().any(is_void)
     }
 
-    /// Whether there is any number; that a search found no rate is a result as well.
+    /// Whether there is any number; that no search of a case found a rate is a result as well.
     pub fn has_result(&self) -> bool {
-        self.cases.iter().any(|case| case.tps_median.is_some()) || self.runs.iter().any(is_censored)
+        self.cases.iter().any(|case| {
+            let mut searched =
+                self.runs.iter().filter(|run| run.case == case.case.id).filter(|run| is_censored(run));
+            case.tps_median.is_some() || (case.n_runs == 0 && searched.next().is_some())
+        })
     }
 }
 

@@ -50,7 +50,8 @@ pub struct CaseSummary {
     pub tps_cv: Option<f64>,
     /// How much `tps` varies, and where that comes from.
     pub variation: Variation,
-    /// Latency over all runs that count, from added histograms.
+    /// Latency over all runs that count, from added histograms; of searches, of those probes that confirmed a rate and did
+    /// not miss the target.
     pub latency: Option<LatencySummary>,
     /// Service time likewise.
     pub service: Option<LatencySummary>,

@@ -27,16 +27,34 @@ pub(crate) fn interval(capacity: &CaseCapacity) -> String {
     format!("interval {} to {}", format::tps(capacity.rate.low), format::tps(capacity.rate.high))
 }
 
-/// A line for each case that was searched; also for one in which no rate held.
+/// A line for each case that was searched; also for one in which no rate held, in all runs or in so many that there is no
+/// number.
 pub(crate) fn lines(study: &Study) -> Vec<String> {
     let of_case = |case: &CaseSummary| {
-        let words = words(case).or_else(|| {
-            let run = study.runs.iter().find(|run| run.case == case.case.id && is_unreachable(run))?;
-            Some(format!("no rate held {}", run.capacity.as_ref()?.target))
-        })?;
+        let words = words(case).or_else(|| no_rate(study, case))?;
         Some(format!("{}: {words}", words::one_line(&case.label)))
     };
     study.cases.iter().filter_map(of_case).collect()
+}
+
+/// `in 1 of 2 runs no rate held p99 <= 10ms; the other found 1,208/s`.
+fn no_rate(study: &Study, case: &CaseSummary) -> Option<String> {
+    let runs = || study.runs.iter().filter(|run| run.case == case.case.id && run.replaced_by.is_none());
+    let never: Vec<&RunSummary> = runs().filter(|run| is_unreachable(run)).collect();
+    let target = never.first()?.capacity.as_ref()?.target;
+    let found: Vec<String> =
+        runs().filter(|run| words::run_counts(run)).filter_map(|run| run.tps).map(format::tps).collect();
+    let n = never.len() + found.len();
+    let who = if found.len() == 1 { "the other" } else { "the others" };
+    Some(match found.is_empty() {
+        true => format!("no rate held {target}"),
+        false => format!(
+            "in {} of {} no rate held {target}; {who} found {}/s",
+            never.len(),
+            words::plural(n, "run"),
+            found.join("/s, ")
+        ),
+    })
 }
 
 fn is_unreachable(run: &RunSummary) -> bool {

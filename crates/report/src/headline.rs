@@ -24,6 +24,17 @@ pub(crate) fn best(study: &Study) -> Option<&CaseSummary> {
 /// The answer: `8 clients: 4,812 tps (median of 3 runs, CV 1.2 %), p99 3.40 ms - valid`.
 pub(crate) fn sentence(study: &Study) -> String {
     let Some(best) = best(study) else {
+        // Without a best case, no line tells of a rate that counts.
+        match crate::capacity::lines(study).as_slice() {
+            [] => {}
+            [only] => return format!("No number: {only}"),
+            lines => {
+                return format!(
+                    "No number: in none of {} did most searches find a rate",
+                    words::plural(lines.len(), "case")
+                );
+            }
+        }
         let void = study.runs.iter().filter(|run| run.grade == Grade::Void).count();
         return match (study.runs.len(), void) {
             (0, _) => "No run was begun, so there is no number".to_string(),

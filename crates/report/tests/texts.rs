@@ -6,9 +6,11 @@ mod synthetic;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use analysis::capacity::{Capacity, Outcome, Rate};
 use analysis::finding::{Finding, Severity};
 use analysis::summary::{ScriptSummary, Study};
 use model::interval::Counts;
+use model::load::Pace;
 use model::run::ExperimentData;
 use model::script::CaseScript;
 use model::server::Setting;
@@ -389,6 +391,39 @@ fn an_experiment_without_a_run_is_said_to_have_none() {
     }
     assert_eq!(fields(&report::runs_csv(&study)).len(), 1);
     assert!(report::json(&study).ends_with("}\n"));
+}
+
+/// The search of a run, with a rate or without one.
+fn search(rate: Option<f64>) -> Capacity {
+    Capacity {
+        target: "max with p99 <= 10ms".parse::<Pace>().unwrap().target().unwrap(),
+        outcome: if rate.is_some() { Outcome::Found } else { Outcome::Unreachable },
+        rate: rate.map(|point| Rate { point, low: 0.9 * point, high: 1.1 * point }),
+        ceiling_per_s: 5000.0,
+        probes: Vec::new(),
+    }
+}
+
+#[test]
+fn searches_that_disagree_are_told_the_same_everywhere() {
+    let check = |rates: [Option<f64>; 3], expected: &str| {
+        let (mut study, data) = synthetic::make(&Shape { clients: vec![8], ..Shape::default() });
+        for (run, rate) in study.runs.iter_mut().zip(rates) {
+            (run.tps, run.capacity) = (rate, Some(search(rate)));
+        }
+        let case = &mut study.cases[0];
+        (case.tps_median, case.latency, case.capacity) = (None, None, None);
+        let input = Input { study: &study, data: &data, commands: &[], tool_version: "0.1.0" };
+        let terminal = report::terminal_table(&study, 200, false);
+        let markdown = report::markdown(&input).replace('\\', "").replace("&lt;", "<");
+        for text in [terminal.clone(), markdown] {
+            assert_eq!(text.matches(expected).count(), 2, "the headline and a line of its own: {text}");
+        }
+        assert!(terminal.contains("No number: "), "{terminal}");
+        assert!(!terminal.contains("can be counted"), "{terminal}");
+    };
+    check([None; 3], "no rate held p99 <= 10ms");
+    check([None, Some(1208.0), None], "in 2 of 3 runs no rate held p99 <= 10ms; the other found 1,208/s");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Findings about the search for the highest rate that holds a latency target.
 
-use super::words::{figure, percent};
-use super::{Rule, RunContext};
-use crate::capacity::{Outcome, ProbeVerdict};
+use super::words::{figure, percent, plural};
+use super::{CaseContext, Rule, RunContext};
+use crate::capacity::{self, Outcome, ProbeVerdict};
 use crate::finding::{Finding, Severity};
 
 pub(super) const TARGET_UNREACHABLE: Rule = Rule {
@@ -78,4 +78,25 @@ pub(super) fn capacity_unsure(context: &RunContext) -> Option<Finding> {
         None => return None,
     };
     Some(CAPACITY_UNSURE.finds(Severity::Doubt, evidence))
+}
+
+pub(super) const SEARCHES_DISAGREE: Rule = Rule {
+    id: "searches-disagree",
+    title: "Some searches found a rate, and no fewer found none",
+    severity: "Void for a case in which no rate held the target in half of its runs or more, but not in all",
+    source: "design: a run in which no rate held is a rate below all others, and so the median is none",
+    advice: "Ask for a longer latency or a lower percentile, or repeat more often: near a limit that single transactions \
+             break, chance decides.",
+};
+
+pub(super) fn searches_disagree(context: &CaseContext) -> Option<Finding> {
+    let runs = || context.runs.iter().map(|(_, run)| &run.summary).filter(|run| run.replaced_by.is_none());
+    let n_never = runs().filter(|run| capacity::is_censored(run)).count();
+    let undecided = context.summary.n_runs > 0 && n_never > 0 && context.summary.capacity.is_none();
+    let target = runs().find_map(|run| run.capacity.as_ref())?.target;
+    let of = plural(n_never + context.summary.n_runs, "run");
+    let found: Vec<String> = context.summary.tps.iter().map(|rate| figure(*rate)).collect();
+    let evidence =
+        || format!("in {n_never} of {of} no rate held {target}; found were {} per second", found.join(", "));
+    undecided.then(|| SEARCHES_DISAGREE.finds(Severity::Void, evidence()))
 }

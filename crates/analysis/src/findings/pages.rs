@@ -299,6 +299,11 @@ pub const PAGES: &[Page] = &[
         "Clients that queue for one row measure the lock manager.",
     ),
     page_of(
+        "searches-disagree",
+        "How each run's search for the highest rate ended.",
+        "There is no number: the median of such runs is a rate below the lowest that a search offers.",
+    ),
+    page_of(
         "tpcc-like",
         "The conditions of the specification that pgdyno knows and that this case does not meet.",
         "tpmC is the name of an audited result; comparing with one would be wrong in both directions.",

@@ -147,3 +147,28 @@ fn a_run_in_which_no_rate_held_is_a_rate_below_all_others() {
     let two = of(2);
     assert_eq!((&two.cases[0].capacity, two.cases[0].tps_median), (&None, None));
 }
+
+#[test]
+fn searches_of_which_half_found_no_rate_have_no_number() {
+    let mut runs: Vec<RunData> = (1..=2).map(quiet::run).collect();
+    find_a_rate(&mut runs[0]);
+    find_no_rate(&mut runs[1]);
+    let study = study(&quiet::experiment(2, runs));
+    let case = &study.cases[0];
+    assert_eq!((case.tps_median, case.latency, case.grade), (None, None, Grade::Void));
+    assert!(!study.has_result() && study.is_void());
+}
+
+#[test]
+fn latencies_of_a_case_are_those_of_probes_that_did_not_miss() {
+    let case = |confirming: &[Probed]| {
+        let run = |(i, last): (usize, &Probed)| searched(i as u32 + 1, 8000.0, &STEEP, *last);
+        let runs: Vec<RunData> = confirming.iter().enumerate().map(run).collect();
+        study(&quiet::experiment(confirming.len() as u32, runs)).cases.remove(0)
+    };
+    let (held, missed) = ((3080.0, 0.009), (3080.0, 0.02));
+    assert_eq!(case(&[missed]).latency, None);
+    assert!(case(&[missed]).tps_median.is_some());
+    assert_eq!(case(&[held, missed]).latency, case(&[held]).latency);
+    assert_eq!(case(&[held, held]).latency.unwrap().n, 2 * 9 * 200);
+}

@@ -16,6 +16,7 @@ use model::phase::Phase;
 use model::plan::{RunOrder, RunState, StateLine};
 use model::run::{ExperimentData, RunData};
 
+use crate::capacity::{find_a_rate, find_no_rate};
 use crate::quiet::{self, event, set_committed, set_metric, tps};
 use crate::tpcc;
 
@@ -467,6 +468,10 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
     ("no-checkpoint", Severity::Note, "no checkpoint in 90 measured seconds", |_| {}),
     ("row-contention", Severity::Note, "8 clients update 1 branch", |data| {
         data.plan.cases[0].workload.scale = 1;
+    }),
+    ("searches-disagree", Severity::Void, "in 2 of 3 runs no rate held p99 <= 10ms; found were 3,", |data| {
+        data.runs.iter_mut().take(2).for_each(find_no_rate);
+        find_a_rate(&mut data.runs[2]);
     }),
     ("tpcc-like", Severity::Note, "not met: terminals neither key nor think", |data| {
         *data = tpcc::experiment(vec![tpcc::run(1)]);
