@@ -27,9 +27,72 @@ pub fn grouped(number: &str) -> String {
     grouped
 }
 
+/// Three significant digits, but never fewer than all digits before the point: `0.123`, `12.3`, `1,234`.
+pub fn significant(x: f64) -> String {
+    if !x.is_finite() {
+        return "-".to_string();
+    }
+    if x == 0.0 {
+        return "0".to_string();
+    }
+    // Rounded first: 9.996 has one digit before the point, what it rounds to has two.
+    let rounded: f64 = format!("{x:.2e}").parse().unwrap_or(x);
+    let exponent = rounded.abs().log10().floor() as i32;
+    let decimals = usize::try_from(2 - exponent).unwrap_or(0).min(9);
+    grouped(&format!("{x:.decimals$}"))
+}
+
+/// Bytes in binary units, whose names say so (IEC 80000-13); PostgreSQL's `MB` is a `MiB`: `16.0 MiB`.
+pub fn bytes(n: f64) -> String {
+    let mut x = n;
+    for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
+        if x.abs() < 1000.0 || unit == "TiB" {
+            let digits = if unit == "B" { format!("{x:.0}") } else { significant(x) };
+            return format!("{digits} {unit}");
+        }
+        x /= 1024.0;
+    }
+    unreachable!("the last unit returns")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn three_digits_carry_every_magnitude() {
+        for (x, expected) in [
+            (0.0, "0"),
+            (0.000512, "0.000512"),
+            (0.1234, "0.123"),
+            (3.4, "3.40"),
+            (9.996, "10.0"),
+            (12.34, "12.3"),
+            (99.96, "100"),
+            (123.4, "123"),
+            (1234.5, "1,234"),
+            (-1_234_567.0, "-1,234,567"),
+            (f64::NAN, "-"),
+        ] {
+            assert_eq!(significant(x), expected, "{x}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_told_in_binary_units() {
+        for (n, expected) in [
+            (0, "0 B"),
+            (512, "512 B"),
+            (8192, "8.00 KiB"),
+            (16_777_216, "16.0 MiB"),
+            (128 << 20, "128 MiB"),
+            (1536 << 20, "1.50 GiB"),
+            (1023 << 20, "0.999 GiB"),
+            (u64::MAX, "16,777,216 TiB"),
+        ] {
+            assert_eq!(bytes(n as f64), expected, "{n}");
+        }
+    }
 
     #[test]
     fn numbers_fit_into_sentences() {

@@ -12,7 +12,7 @@ use model::capacity::Probing;
 use model::case::{Case, WorkloadSpec};
 use model::load::Window;
 use model::plan::{Plan, RunOrder};
-use model::prose::plural;
+use model::prose::{bytes, plural};
 use model::script::CaseData;
 use server::Cache;
 use wire::Conninfo;
@@ -140,7 +140,7 @@ fn text(plan: &Plan) -> Result<String> {
 /// Time, disk and memory.
 fn needs(out: &mut String, plan: &Plan) -> Result<()> {
     let outlook = outlook(plan);
-    let gb = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
+    let size = |n: u64| bytes(n as f64);
     writeln!(
         out,
         "time    about {}, and {} to load what is not there yet",
@@ -170,16 +170,16 @@ fn needs(out: &mut String, plan: &Plan) -> Result<()> {
     }
     let wal = match outlook.wal_bytes {
         0 => String::new(),
-        bytes => format!("; WAL up to {}", gb(bytes)),
+        n => format!("; WAL up to {}", size(n)),
     };
     let sets = if outlook.n_stages == 1 { "1 set".to_string() } else { format!("{} sets", outlook.n_stages) };
-    writeln!(out, "disk    about {}: data and snapshots, {sets} of data{wal}", gb(outlook.data_bytes))?;
-    if let Some(bytes) = outlook.memory_bytes {
-        let here = gb(server::defaults::memory_bytes());
+    writeln!(out, "disk    about {}: data and snapshots, {sets} of data{wal}", size(outlook.data_bytes))?;
+    if let Some(needed) = outlook.memory_bytes {
+        let here = size(server::defaults::memory_bytes());
         writeln!(
             out,
             "memory  about {}, where {here} are here: shared buffers and connections of the largest case",
-            gb(bytes)
+            size(needed)
         )?;
     }
     if let Some(why) = outlook.asks_consent(plan.runs.len()) {
@@ -311,9 +311,9 @@ mod tests {
             assert!(text.contains(expected), "{text}");
             assert!(text.contains("scale 10, 1 client, 1 thread, prepared"), "{text}");
         };
-        check(&[], None, "1 set of data; WAL up to 10.7 GB");
-        check(&[], Some("1GB"), "WAL up to 1.3 GB");
-        check(&["12"], Some("1024"), "WAL up to 1.3 GB");
-        check(&["9.6"], Some("64"), "WAL up to 1.3 GB");
+        check(&[], None, "1 set of data; WAL up to 10.0 GiB");
+        check(&[], Some("1GB"), "WAL up to 1.25 GiB");
+        check(&["12"], Some("1024"), "WAL up to 1.25 GiB");
+        check(&["9.6"], Some("64"), "WAL up to 1.25 GiB");
     }
 }

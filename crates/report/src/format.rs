@@ -3,25 +3,11 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use model::prose::grouped;
+pub(crate) use model::prose::{bytes, significant};
 
 /// A whole number with its digits grouped: `1,234,567`.
 pub(crate) fn count(n: u64) -> String {
     grouped(&n.to_string())
-}
-
-/// Three significant digits, but never fewer than all digits before the point: `0.123`, `12.3`, `1,234`.
-pub(crate) fn significant(x: f64) -> String {
-    if !x.is_finite() {
-        return "-".to_string();
-    }
-    if x == 0.0 {
-        return "0".to_string();
-    }
-    // Rounded first: 9.996 has one digit before the point, what it rounds to has two.
-    let rounded: f64 = format!("{x:.2e}").parse().unwrap_or(x);
-    let exponent = rounded.abs().log10().floor() as i32;
-    let decimals = usize::try_from(2 - exponent).unwrap_or(0).min(9);
-    grouped(&format!("{x:.decimals$}"))
 }
 
 /// Transactions per second: whole from 100 on, three significant digits below.
@@ -46,19 +32,6 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// Bytes in binary units, which are PostgreSQL's: `16.0 MiB`.
-pub(crate) fn bytes(n: f64) -> String {
-    let mut x = n;
-    for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
-        if x.abs() < 1000.0 || unit == "TiB" {
-            let digits = if unit == "B" { format!("{x:.0}") } else { significant(x) };
-            return format!("{digits} {unit}");
-        }
-        x /= 1024.0;
-    }
-    unreachable!("the last unit returns")
-}
-
 /// Seconds: one decimal below 100, whole above.
 pub(crate) fn seconds(s: f64) -> String {
     if s.abs() < 99.95 { format!("{s:.1}") } else { grouped(&format!("{s:.0}")) }
@@ -75,25 +48,6 @@ pub(crate) fn utc(unix_ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn three_digits_carry_every_magnitude() {
-        for (x, expected) in [
-            (0.0, "0"),
-            (0.000512, "0.000512"),
-            (0.1234, "0.123"),
-            (3.4, "3.40"),
-            (9.996, "10.0"),
-            (12.34, "12.3"),
-            (99.96, "100"),
-            (123.4, "123"),
-            (1234.5, "1,234"),
-            (-1_234_567.0, "-1,234,567"),
-            (f64::NAN, "-"),
-        ] {
-            assert_eq!(significant(x), expected, "{x}");
-        }
-    }
 
     #[test]
     fn units_are_what_people_write() {

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::case::{Case, WorkloadSpec};
 use model::host::HostRecord;
 use model::os::WalPolicy;
+use model::prose::bytes;
 use model::run::RunRecord;
 use model::server::ServerRecord;
 use serde::Serialize;
@@ -294,8 +295,8 @@ impl List {
         let (small, large) = (a.database_bytes.min(b.database_bytes), a.database_bytes.max(b.database_bytes));
         if large as f64 > 1.02 * small as f64 {
             let severity = if other { Severity::Note } else { Severity::Doubt };
-            let mb = |server: &ServerRecord| format!("{:.1} MB", server.database_bytes as f64 / 1e6);
-            self.note(false, severity, "size of the database", &mb(a), &mb(b));
+            let size = |server: &ServerRecord| bytes(server.database_bytes as f64);
+            self.note(false, severity, "size of the database", &size(a), &size(b));
         }
         self.settings(a, b);
     }

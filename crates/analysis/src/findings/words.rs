@@ -19,13 +19,9 @@ pub(crate) fn figure(value: f64) -> String {
     }
 }
 
-/// Bytes in the unit PostgreSQL would use, in powers of 1024.
+/// Bytes in binary units, as reports write them: `1.50 GiB`.
 pub(crate) fn bytes(value: u64) -> String {
-    let value = value as f64;
-    let units = ["bytes", "kB", "MB", "GB", "TB"];
-    let power = if value < 1.0 { 0 } else { ((value.log2() / 10.0) as usize).min(units.len() - 1) };
-    let scaled = value / 1024f64.powi(power as i32);
-    if power == 0 { format!("{scaled:.0} bytes") } else { format!("{} {}", figure(scaled), units[power]) }
+    model::prose::bytes(value as f64)
 }
 
 /// A length of time in the largest unit of which there is one: `45 s`, `12 min`, `3.5 h`.
@@ -75,10 +71,7 @@ mod tests {
         assert_eq!(figure(999.0), "999");
         assert_eq!(figure(0.0), "0");
         assert_eq!(figure(0.123), "0.12");
-        assert_eq!(bytes(0), "0 bytes");
-        assert_eq!(bytes(128 << 20), "128 MB");
-        assert_eq!(bytes(1536 << 20), "1.50 GB");
-        assert_eq!(bytes(u64::MAX), "16,777,216 TB");
+        assert_eq!(bytes(1536 << 20), "1.50 GiB");
         assert_eq!([2, 90, 9000].map(|s| span(s * 1_000_000_000)), ["2 s", "2 min", "2.5 h"]);
         assert_eq!(list(&["1".into(), "2".into(), "3".into()], 2), "1, 2 and 1 more");
         assert_eq!(excerpt("a\n b"), "a b");

@@ -455,7 +455,7 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
         }
     }),
     ("spread-unknown", Severity::Note, "2 runs only", |data| data.runs.truncate(2)),
-    ("cache-fit", Severity::Note, "the data (1.46 GB) fits in memory, not in shared buffers", |_| {}),
+    ("cache-fit", Severity::Note, "the data (1.46 GiB) fits in memory, not in shared buffers", |_| {}),
     ("cache-fit", Severity::Note, "fits in shared buffers", |data| {
         setting(&mut data.runs[0], "shared_buffers", "2GB");
     }),
@@ -506,7 +506,7 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
     ("data-differs", Severity::Void, "run 1 began with 100 rows in `t`, run 3 with 101", |data| {
         begin_with(data, &[100, 100, 101], &[8192, 8192, 8192]);
     }),
-    ("data-differs", Severity::Doubt, "`t` had 8.00 kB when run 1 began, 16.0 kB when run 2 did", |data| {
+    ("data-differs", Severity::Doubt, "`t` had 8.00 KiB when run 1 began, 16.0 KiB when run 2 did", |data| {
         begin_with(data, &[100, 100, 100], &[8192, 16384, 8192]);
     }),
     ("data-differs", Severity::Note, "run 1 began with 100 rows", |data| {
