@@ -4,6 +4,7 @@
 //! out, and `report` draws them. Numbers are computed in `run`, `seconds`, `resources` and `series`;
 //! whether they can be trusted is said in `findings`, one small file for each group of rules.
 
+mod build;
 pub mod capacity;
 mod case;
 pub mod comparison;

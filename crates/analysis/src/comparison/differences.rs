@@ -14,6 +14,7 @@ use model::server::ServerRecord;
 use serde::Serialize;
 
 use super::{Side, wording};
+use crate::build;
 use crate::finding::Severity;
 
 /// One thing that differs.
@@ -281,17 +282,7 @@ impl List {
         let assertions =
             |server: &ServerRecord| server.setting("debug_assertions").unwrap_or("off").to_string();
         self.note(false, Severity::Void, "assertions", &assertions(a), &assertions(b));
-        for what in ["CC", "CFLAGS", "CONFIGURE"] {
-            // The directories of an installation are no property of the code.
-            let flags = |server: &ServerRecord| {
-                let text = server.build.get(what).map(String::as_str).unwrap_or_default();
-                let words = text
-                    .split_whitespace()
-                    .filter(|word| !word.contains("dir=") && !word.contains("prefix="));
-                words.collect::<Vec<&str>>().join(" ")
-            };
-            self.note(false, Severity::Doubt, &format!("build, {what}"), &flags(a), &flags(b));
-        }
+        self.builds(a, b);
         let (small, large) = (a.database_bytes.min(b.database_bytes), a.database_bytes.max(b.database_bytes));
         if large as f64 > 1.02 * small as f64 {
             let severity = if other { Severity::Note } else { Severity::Doubt };
@@ -299,6 +290,22 @@ impl List {
             self.note(false, severity, "size of the database", &size(a), &size(b));
         }
         self.settings(a, b);
+    }
+
+    /// What of compiler, flags and options changes code: warnings differ between any two versions.
+    fn builds(&mut self, a: &ServerRecord, b: &ServerRecord) {
+        type Words = fn(&str) -> Vec<&str>;
+        let kinds: [(&str, Words); 3] = [
+            ("CC", |text| text.split_whitespace().collect()),
+            ("CFLAGS", build::optimizing),
+            ("CONFIGURE", build::configured),
+        ];
+        for (what, words) in kinds {
+            let of = |server: &ServerRecord| server.build.get(what).cloned().unwrap_or_default();
+            let (of_a, of_b) = (of(a), of(b));
+            let [of_a, of_b] = build::differing(&words(&of_a), &words(&of_b));
+            self.note(false, Severity::Doubt, &format!("build, {what}"), &of_a, &of_b);
+        }
     }
 
     fn settings(&mut self, a: &ServerRecord, b: &ServerRecord) {

@@ -2,7 +2,7 @@
 
 use stats::{PAIRS_MIN, UNPAIRED_MIN};
 
-use super::words::{excerpt, list, plural, span};
+use super::words::{excerpts, list, plural, span};
 use super::{ComparisonContext, Rule};
 use crate::capacity::is_censored;
 use crate::comparison::{Difference, Pairing, Side};
@@ -21,7 +21,10 @@ pub(super) const UNDECLARED_DIFFERENCE: Rule = Rule {
 /// One finding for each weight.
 pub(super) fn undeclared_differences(context: &ComparisonContext) -> Vec<Finding> {
     let of = |severity: Severity| {
-        let words = |d: &Difference| format!("{}: {} and {}", d.what, excerpt(&d.a), excerpt(&d.b));
+        let words = |d: &Difference| {
+            let [a, b] = excerpts(&d.a, &d.b);
+            format!("{}: {a} and {b}", d.what)
+        };
         let found: Vec<String> =
             context.undeclared.iter().filter(|d| d.severity == severity).map(words).collect();
         (!found.is_empty()).then(|| {

@@ -9,6 +9,7 @@ use model::script::CaseData;
 
 use super::words::{bytes, list, plural};
 use super::{Rule, RunContext};
+use crate::build;
 use crate::finding::{Finding, Severity};
 use crate::marks;
 
@@ -124,25 +125,10 @@ fn build_of(record: &RunRecord) -> Option<String> {
     // `PostgreSQL 15.18 on x86_64-pc-linux-gnu, compiled by gcc (Debian 12.2.0-14) 12.2.0, 64-bit`.
     let compiler = server.version.split_once("compiled by ")?.1;
     let compiler = compiler.rsplit_once(", ").map_or(compiler, |(compiler, _)| compiler);
-    let flags = server.build.get("CFLAGS").map(|flags| optimizing(flags));
+    let flags = server.build.get("CFLAGS").map(|flags| build::optimizing(flags).join(" "));
     let assertions = (server.setting("debug_assertions") == Some("on")).then(|| "assertions".to_string());
     let parts = [Some(compiler.to_string()), flags.filter(|flags| !flags.is_empty()), assertions];
     Some(parts.into_iter().flatten().collect::<Vec<_>>().join(" "))
-}
-
-/// Flags that change code: not warnings, not names of directories, not what debuggers read.
-fn optimizing(flags: &str) -> String {
-    let is_harmless = |flag: &str| {
-        ["prefix-map", "-fdebug", "-ffile", "-fno-omit", "-fmessage"].iter().any(|part| flag.contains(part))
-    };
-    let changes =
-        |flag: &&str| ["-O", "-m", "-f"].iter().any(|start| flag.starts_with(start)) && !is_harmless(flag);
-    let mut chosen: Vec<&str> = flags.split_whitespace().filter(changes).collect();
-    chosen.sort_unstable();
-    chosen.dedup();
-    // What every version's configure adds for correctness, some under newer names.
-    chosen.retain(|flag| !["-fno-strict-aliasing", "-fwrapv", "-fexcess-precision=standard"].contains(flag));
-    chosen.join(" ")
 }
 
 pub(super) const WAL_POLICY: Rule = Rule {
@@ -201,23 +187,4 @@ fn requested(context: &RunContext, span: (f64, f64)) -> bool {
             .get("cause")
             .is_some_and(|cause| cause.split(' ').any(|word| word == "wal" || word == "xlog"))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_flags_that_change_code_tell_builds_apart() {
-        for (flags, expected) in [
-            ("-Wall -Wmissing-prototypes -O2 -g", "-O2"),
-            (
-                "-Wall -fno-strict-aliasing -fwrapv -g -O2 -fstack-protector-strong -ffile-prefix-map=/build/x=. -Wformat",
-                "-O2 -fstack-protector-strong",
-            ),
-            ("-Os -march=native", "-Os -march=native"),
-        ] {
-            assert_eq!(optimizing(flags), expected, "{flags}");
-        }
-    }
 }

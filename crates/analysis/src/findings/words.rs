@@ -57,6 +57,20 @@ pub(crate) fn excerpt(text: &str) -> String {
     line.chars().take(LIMIT - 1).chain(['…']).collect()
 }
 
+/// Two texts that differ, each cut to a length that a table can hold, and neither before they differ.
+pub(crate) fn excerpts(a: &str, b: &str) -> [String; 2] {
+    /// Characters that are kept of what both begin with.
+    const CONTEXT: usize = 20;
+    let whole = [a, b].map(|text| text.split_whitespace().collect::<Vec<&str>>().join(" "));
+    let n_alike = whole[0].chars().zip(whole[1].chars()).take_while(|(a, b)| a == b).count();
+    let is_cut = whole.iter().any(|text| excerpt(text) != *text);
+    let left_out = if is_cut { n_alike.saturating_sub(CONTEXT) } else { 0 };
+    whole.map(|text| match left_out {
+        0 => excerpt(&text),
+        n => excerpt(&['…'].into_iter().chain(text.chars().skip(n)).collect::<String>()),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,5 +90,15 @@ mod tests {
         assert_eq!(list(&["1".into(), "2".into(), "3".into()], 2), "1, 2 and 1 more");
         assert_eq!(excerpt("a\n b"), "a b");
         assert_eq!(excerpt(&"é".repeat(500)).chars().count(), 160);
+    }
+
+    #[test]
+    fn what_differs_is_never_cut_off() {
+        let long = "word ".repeat(50);
+        let [a, b] = excerpts(&format!("{long}one"), &format!("{long}two"));
+        assert_eq!([a.as_str(), b.as_str()], ["…word word word word one", "…word word word word two"]);
+        assert_eq!(excerpts("on", "off"), ["on", "off"]);
+        let [a, b] = excerpts(&format!("a{long}"), "b");
+        assert_eq!((a.chars().count(), b.as_str()), (160, "b"));
     }
 }

@@ -315,6 +315,27 @@ fn what_casts_doubt_on_a_comparison_is_found() {
 }
 
 #[test]
+fn of_builds_only_what_changes_code_is_a_difference() {
+    let build = |data: &mut ExperimentData, case: u32, what: &str, text: &str| {
+        for run in data.runs.iter_mut().filter(|run| run.record.spec.case == case) {
+            run.record.server.as_mut().unwrap().build.insert(what.to_string(), text.to_string());
+        }
+    };
+    let mut data = pairs(10, 1.0);
+    build(&mut data, 1, "CFLAGS", "-Wall -Wendif-labels -fno-strict-aliasing -fwrapv -g -O2");
+    build(&mut data, 2, "CFLAGS", "-Wall -Wshadow=compatible-local -fno-strict-aliasing -fwrapv -g -O2");
+    build(&mut data, 1, "CONFIGURE", "'--prefix=/opt/15' 'CFLAGS=-Wall -O2'");
+    build(&mut data, 2, "CONFIGURE", "'--prefix=/opt/18' 'CFLAGS=-Wshadow=local -O2'");
+    let alike = compare_cases(&data);
+    assert_eq!((alike.undeclared.as_slice(), alike.grade), (&[][..], Grade::Valid));
+    let many = "--enable-something ".repeat(30);
+    build(&mut data, 1, "CONFIGURE", &many);
+    build(&mut data, 2, "CONFIGURE", &format!("{many} --with-llvm"));
+    let evidence = &compare_cases(&data).findings[0].evidence;
+    assert_eq!(evidence, "A and B also differ in build, CONFIGURE: nothing and --with-llvm");
+}
+
+#[test]
 fn what_was_asked_for_is_declared() {
     let mut data = pairs(6, 1.0);
     data.plan.cases[1].server.settings.insert("fsync".to_string(), "off".to_string());
