@@ -173,8 +173,9 @@ const RUN_RULES: &[RunRule] = &[
     records::records_damaged,
     records::history_differs,
     records::consistency_broken,
-    load::too_few_transactions,
+    // What failed may be why there are few.
     load::transactions_failed,
+    load::too_few_transactions,
     load::outcomes_unknown,
     load::cut_off_at_end,
     load::offered_not_achieved,

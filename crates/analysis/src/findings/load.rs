@@ -8,6 +8,7 @@ use model::plan::RunState;
 use super::words::{chance, excerpt, figure, list, percent, plural};
 use super::{Rule, RunContext};
 use crate::finding::{Finding, Severity};
+use crate::summary::ScriptSummary;
 
 pub(super) const TOO_FEW_TRANSACTIONS: Rule = Rule {
     id: "too-few-transactions",
@@ -24,6 +25,10 @@ pub(super) fn too_few_transactions(context: &RunContext) -> Option<Finding> {
     }
     let committed = context.summary.counts.committed;
     let n_clients = u64::from(n_clients(context));
+    // Where none is committed because all fail, that has a finding of its own, and more time helps nothing.
+    if committed == 0 && never_committed(context).is_some() {
+        return None;
+    }
     let think = context.data.record.case.workload.tpcc.map(|spec| spec.think);
     let per_client = if think == Some(Think::Spec) { 0 } else { 10 };
     if committed >= 100 && committed >= per_client * n_clients {
@@ -37,8 +42,10 @@ pub(super) fn too_few_transactions(context: &RunContext) -> Option<Finding> {
 pub(super) const TRANSACTIONS_FAILED: Rule = Rule {
     id: "transactions-failed",
     title: "Transactions failed",
-    severity: "Doubt when more than 1 % of those that ended in the measure failed, Note for any",
-    source: "fault study: 85 % of serialization failures pass without a word elsewhere; 1 % is our convention",
+    severity: "Void when all of a script's failed, Doubt when more than 1 % of those that ended in the measure failed, Note \
+               for any",
+    source: "fault study: 85 % of serialization failures pass without a word elsewhere; 1 % is our convention; without a \
+             script that has a weight, the mix is not the one that was asked for",
     advice: "Look at the errors by SQLSTATE: the throughput counts committed transactions only.",
 };
 
@@ -48,14 +55,28 @@ pub(super) fn transactions_failed(context: &RunContext) -> Option<Finding> {
         return None;
     }
     let share = counts.failed as f64 / counts.ended() as f64;
-    let severity = if share > 0.01 { Severity::Doubt } else { Severity::Note };
     let n = plural(counts.failed, "transaction");
     let example = context.summary.errors.first().map_or(String::new(), |error| {
         format!("; most often {} {}", error.sqlstate, excerpt(&error.message))
     });
-    Some(
-        TRANSACTIONS_FAILED.finds(severity, format!("{n} ({}) failed{}", percent(share), example.trim_end())),
-    )
+    let evidence = format!("{n} ({}) failed{}", percent(share), example.trim_end());
+    Some(match never_committed(context) {
+        Some(of) => TRANSACTIONS_FAILED.finds(Severity::Void, format!("{evidence}; {of}")),
+        None if share > 0.01 => TRANSACTIONS_FAILED.finds(Severity::Doubt, evidence),
+        None => TRANSACTIONS_FAILED.finds(Severity::Note, evidence),
+    })
+}
+
+/// The scripts of which transactions failed and none was committed, in words.
+fn never_committed(context: &RunContext) -> Option<String> {
+    let scripts = &context.summary.scripts;
+    let is_dead = |script: &&ScriptSummary| script.counts.committed == 0 && script.counts.failed > 0;
+    let dead: Vec<String> = scripts.iter().filter(is_dead).map(|script| script.name.clone()).collect();
+    match dead.len() {
+        0 => None,
+        n if n == scripts.len() => Some("none was committed".to_string()),
+        _ => Some(format!("none of {} was committed: the mix is not what was asked", list(&dead, 3))),
+    }
 }
 
 pub(super) const OUTCOMES_UNKNOWN: Rule = Rule {

@@ -76,7 +76,7 @@ pub const PAGES: &[Page] = &[
     page_of(
         "transactions-failed",
         "Failed transactions over those that ended in the measure, with the commonest SQLSTATE.",
-        "A failing transaction often costs less than one that commits, so the load measured is not the load asked for.",
+        "A failing transaction often costs less than one that commits, so the load measured is not the load asked for; without one of its scripts it is another load.",
     ),
     page_of(
         "outcomes-unknown",
