@@ -33,6 +33,7 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String 
     lines.push(String::new());
     lines.push(format!("{:<12}{:>14}{:>14}   B to A", "", "A", "B"));
     lines.extend(case.figures.iter().map(|figure| row(figure, case)));
+    lines.extend(why_otherwise(case));
     if let Some(detectable) = case.leading().and_then(|ratio| ratio.detectable) {
         let seen = percent(detectable);
         lines.push(format!(
@@ -118,6 +119,28 @@ fn row(figure: &FigureComparison, case: &CaseComparison) -> String {
     let name = figure.figure.as_str();
     let [a, b] = [figure.a_median, figure.b_median].map(|median| value(figure.figure, median));
     format!("{name:<12}{a:>14}{b:>14}   {change}")
+}
+
+/// What a change is, where it points the other way than the medians beside it.
+pub(crate) fn why_otherwise(case: &CaseComparison) -> Option<String> {
+    let points_otherwise = |figure: &&FigureComparison| {
+        let (Some(a), Some(b), Some(ratio)) = (figure.a_median, figure.b_median, figure.result) else {
+            return false;
+        };
+        (b - a) * (ratio.ratio - 1.0) < 0.0
+    };
+    let figure = case.figures.iter().find(points_otherwise)?;
+    let of = match case.pairing {
+        Pairing::Blocks => "within pairs",
+        Pairing::Slices => "within pairs of slices",
+        Pairing::Rounds => "of the rounds",
+        Pairing::None => "of each run of B to each of A",
+    };
+    Some(format!(
+        "B to A is the centre of the ratios {of} (Hodges-Lehmann), not the ratio of the medians, which points the other way \
+         for {}",
+        figure.figure.as_str()
+    ))
 }
 
 /// A figure with its unit.
@@ -287,6 +310,22 @@ mod tests {
         let mut none = case(1.0, 1.0, 1.0, Verdict::Same, None);
         (none.figures[0].result, none.n_pairs, none.pairing) = (None, 3, Pairing::None);
         check(&none, "no verdict: 3 runs each");
+    }
+
+    #[test]
+    fn a_change_that_points_the_other_way_than_the_medians_is_explained() {
+        let mut case = case(1.028, 1.001, 1.053, Verdict::Faster, None);
+        assert_eq!(why_otherwise(&case), None);
+        (case.figures[0].a_median, case.figures[0].b_median) = (Some(2470.0), Some(2389.0));
+        let why = why_otherwise(&case).expect("the signs differ");
+        assert_eq!(
+            why,
+            "B to A is the centre of the ratios within pairs (Hodges-Lehmann), not the ratio of the medians, which points \
+             the other way for throughput"
+        );
+        assert!(text(&case, None).contains(&why));
+        case.figures[0].result = None;
+        assert_eq!(why_otherwise(&case), None);
     }
 
     #[test]

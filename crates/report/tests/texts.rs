@@ -7,6 +7,7 @@ mod synthetic;
 use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::capacity::{Capacity, Outcome, Rate};
+use analysis::comparison::{CaseComparison, MARGIN, Ratio, Side, Verdict, compare};
 use analysis::finding::{Finding, Severity};
 use analysis::summary::{ScriptSummary, Study};
 use model::interval::Counts;
@@ -15,7 +16,7 @@ use model::run::ExperimentData;
 use model::script::CaseScript;
 use model::server::Setting;
 use model::target::TargetSpec;
-use report::Input;
+use report::{ComparisonInput, Input, Measured};
 use synthetic::Shape;
 
 const HOSTILE: &str =
@@ -438,5 +439,40 @@ fn comparisons_name_both_sides_and_what_repeats_them() {
         assert!(!page.contains("<monday>") && !page.contains("pgdyno run"), "{name}");
         assert_eq!(page.contains("Noise floor of bench1"), name != "duet", "{name}");
         assert_eq!(page.contains("results/&lt;monday&gt;"), name == "apart", "{name}");
+    }
+}
+
+#[test]
+fn a_change_against_the_medians_is_explained_in_every_form() {
+    let (study, data) = synthetic::make(&Shape { clients: vec![8, 16], ..Shape::default() });
+    let side = |case| Side { data: &data, study: &study, case };
+    let mut cases = compare(&[(side(1), side(2))], MARGIN);
+    let one = [Measured { name: "x", study: &study, data: &data, commands: &[] }];
+    let forms = |cases: &[CaseComparison]| {
+        let input =
+            ComparisonInput { cases, floor: None, experiments: &one, commands: &[], tool_version: "0.1.0" };
+        [
+            report::comparison_text(&cases[0], None),
+            report::comparison_markdown(&input),
+            report::comparison_html(&input),
+        ]
+    };
+    let why = "not the ratio of the medians";
+    assert!(forms(&cases).iter().all(|text| !text.contains(why)));
+    let figure = &mut cases[0].figures[0];
+    figure.result = Some(Ratio {
+        ratio: 1.028,
+        low: 1.01,
+        high: 1.05,
+        level: 0.95,
+        verdict: Verdict::Faster,
+        p: 0.01,
+        p_adjusted: 0.01,
+        detectable: None,
+        more_pairs: None,
+    });
+    (figure.a_median, figure.b_median) = (Some(2470.0), Some(2389.0));
+    for text in forms(&cases) {
+        assert!(text.contains(why), "{text}");
     }
 }

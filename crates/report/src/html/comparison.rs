@@ -101,6 +101,9 @@ pub(super) fn pairs(input: &ComparisonInput) -> String {
             html.push_str(&format!("<h3>{}</h3>", text(&words::one_line(&case.a))));
         }
         html.push_str(&figures_table(case));
+        if let Some(why) = comparison::why_otherwise(case) {
+            html.push_str(&format!("<p class=\"quiet\">{}.</p>\n", text(&why)));
+        }
         for (what, value) in comparison::beside(case) {
             let line = format!("Beside the verdict: {what}: {value}.");
             html.push_str(&format!("<p class=\"quiet\">{}</p>\n", text(&line)));

@@ -50,6 +50,9 @@ fn of_case(case: &CaseComparison) -> String {
         text.push_str(&format!("| {} | {a} | {b} | {change} | {word} |\n", figure.figure.as_str()));
     }
     text.push('\n');
+    if let Some(why) = comparison::why_otherwise(case) {
+        text.push_str(&format!("- {why}\n"));
+    }
     if let Some(detectable) = case.leading().and_then(|ratio| ratio.detectable) {
         let seen = comparison::percent(detectable);
         text.push_str(&format!("- Smallest difference that this would have seen: {seen}\n"));
