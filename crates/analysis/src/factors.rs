@@ -17,19 +17,35 @@ pub fn baseline(study: &Study) -> Option<&CaseSummary> {
     }
 }
 
-/// What `case` is compared with: the case that has the baseline's levels of the factors by which it was chosen, and all
-/// other levels of `case`; else the baseline itself.
-pub fn counterpart<'a>(study: &'a Study, baseline: &'a CaseSummary, case: &CaseSummary) -> &'a CaseSummary {
-    let chosen = &study.plan.baseline_factors;
+/// The factors in whose levels alone a case differs from the one that it is compared with. Without a baseline of the
+/// experiment's own: the first factor beside the clients, since what more clients do is seen by itself and would drown all
+/// else.
+pub fn chosen(study: &Study) -> &[String] {
+    let plan = &study.plan;
+    if plan.baseline != 0 || !plan.factors.iter().any(|key| key == CLIENTS) {
+        return &plan.baseline_factors;
+    }
+    let other = plan.factors.iter().position(|key| key != CLIENTS);
+    other.map_or(&[], |at| &plan.factors[at..=at])
+}
+
+/// What `case` is compared with: the case that has the baseline's levels of the factors [`chosen`], and all other levels of
+/// `case`. Where there is none, the baseline itself, if the experiment names it.
+pub fn counterpart<'a>(
+    study: &'a Study,
+    baseline: &'a CaseSummary,
+    case: &CaseSummary,
+) -> Option<&'a CaseSummary> {
+    let chosen = chosen(study);
     if chosen.is_empty() {
-        return baseline;
+        return Some(baseline);
     }
     let mut wanted = case.case.levels.clone();
     for key in chosen {
         wanted.extend(baseline.case.levels.get(key).map(|level| (key.clone(), level.clone())));
     }
     let found = study.cases.iter().find(|other| other.case.levels == wanted && other.tps_median.is_some());
-    found.unwrap_or(baseline)
+    found.or_else(|| Some(baseline).filter(|_| study.plan.baseline != 0))
 }
 
 /// The number that a case is judged by: NOPM for TPC-C, else committed transactions per second.

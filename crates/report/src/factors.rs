@@ -33,23 +33,26 @@ pub(crate) fn against(study: &Study) -> Option<Against<'_>> {
     let row = |case| {
         let score = factors::score(case).map_or("-".to_string(), format::tps);
         let base = factors::counterpart(study, baseline, case);
-        let percent = factors::percent_of(case, base);
+        let percent = base.and_then(|base| factors::percent_of(case, base));
         let difference = match percent {
-            _ if case.case.id == base.case.id => "baseline".to_string(),
+            _ if base.is_some_and(|base| case.case.id == base.case.id) => "baseline".to_string(),
             Some(percent) => signed(percent - 100.0),
             None => "-".to_string(),
         };
         let percent = percent.map_or("-".to_string(), |percent| format!("{percent:.1} %"));
         Row { case, cells: [score, percent, difference] }
     };
-    let chosen =
-        study.plan.baseline_factors.iter().filter_map(|key| {
-            Some(format!("{} {}", axis::factor_words(key), baseline.case.levels.get(key)?))
-        });
+    let chosen = factors::chosen(study)
+        .iter()
+        .filter_map(|key| Some(format!("{} {}", axis::factor_words(key), baseline.case.levels.get(key)?)));
     let chosen: Vec<String> = chosen.collect();
+    let why = match study.plan.baseline {
+        0 => ", as the experiment names no baseline",
+        _ => "",
+    };
     let of = match chosen.as_slice() {
         [] => baseline.label.clone(),
-        chosen => format!("the case with {} and otherwise the same levels", chosen.join(", ")),
+        chosen => format!("the case with {} and otherwise the same levels{why}", chosen.join(", ")),
     };
     let what = if is_tpcc { "NOPM" } else { "Median tps" };
     Some(Against { what, of, rows: study.cases.iter().map(row).collect() })

@@ -443,6 +443,21 @@ fn comparisons_name_both_sides_and_what_repeats_them() {
 }
 
 #[test]
+fn without_a_baseline_versions_are_compared_at_the_same_number_of_clients() {
+    let versions = vec!["15".to_string(), "18".to_string()];
+    let (study, data) = synthetic::make(&Shape { versions, clients: vec![2, 8], ..Shape::default() });
+    let page = page(&(study, data));
+    let section = page.split("Against a baseline").nth(1).unwrap().split("</table>").next().unwrap();
+    assert!(
+        section.contains(
+            "In per cent of the case with PostgreSQL version 15 and otherwise the same levels, as the experiment names no baseline."
+        ),
+        "{section}"
+    );
+    assert_eq!(section.matches(">baseline<").count(), 2, "one for each number of clients: {section}");
+}
+
+#[test]
 fn a_change_against_the_medians_is_explained_in_every_form() {
     let (study, data) = synthetic::make(&Shape { clients: vec![8, 16], ..Shape::default() });
     let side = |case| Side { data: &data, study: &study, case };

@@ -3,7 +3,7 @@
 use analysis::HistogramSum;
 use analysis::factors;
 use analysis::study;
-use analysis::summary::RunSummary;
+use analysis::summary::{CaseSummary, RunSummary, Study};
 use model::drive::Ending;
 use model::event::EventKind;
 use model::interval::Counts;
@@ -270,7 +270,7 @@ fn a_load_that_ends_by_its_number_of_transactions_counts_to_its_last_one() {
 }
 
 /// Three client counts on two versions: the second is half as fast and falls after 8 clients.
-fn two_versions() -> analysis::summary::Study {
+fn two_versions() -> Study {
     let mut data = quiet::experiment(1, vec![quiet::run(1)]);
     let mut study = study(&data);
     let case = study.cases.remove(0);
@@ -300,10 +300,10 @@ fn factors_are_set_against_a_baseline_and_pooled_over_the_others() {
     let baseline = factors::baseline(&study).unwrap();
     close(factors::percent_of(&study.cases[4], baseline), 50.0);
     close(factors::percent_of(&study.cases[5], baseline), 12.5);
-    assert_eq!(factors::counterpart(&study, baseline, &study.cases[5]).case.id, 2);
+    assert_eq!(factors::counterpart(&study, baseline, &study.cases[5]).unwrap().case.id, 2);
     study.plan.baseline_factors = vec!["server.version".to_string()];
     let baseline = factors::baseline(&study).unwrap();
-    let same_clients = factors::counterpart(&study, baseline, &study.cases[5]);
+    let same_clients = factors::counterpart(&study, baseline, &study.cases[5]).unwrap();
     assert_eq!(same_clients.case.id, 3);
     close(factors::percent_of(&study.cases[5], same_clients), 12.5);
     let scaling = factors::scaling(&study);
@@ -315,6 +315,25 @@ fn factors_are_set_against_a_baseline_and_pooled_over_the_others() {
     let pools = factors::pools(&study, "server.version");
     assert_eq!(pools.len(), 2);
     assert_eq!(pools[1].tps, [50.0, 50.0, 400.0, 400.0, 100.0, 100.0]);
+}
+
+#[test]
+fn without_a_baseline_a_case_is_compared_with_one_of_as_many_clients() {
+    let mut study = two_versions();
+    let against = |study: &Study| -> Vec<Option<u32>> {
+        let baseline = factors::baseline(study).unwrap();
+        let id = |case: &CaseSummary| Some(factors::counterpart(study, baseline, case)?.case.id);
+        study.cases.iter().map(id).collect()
+    };
+    assert_eq!(factors::chosen(&study), ["server.version"]);
+    assert_eq!(against(&study), [1, 2, 3, 1, 2, 3].map(Some));
+    study.cases[1].tps_median = None;
+    assert_eq!(against(&study)[4], None, "with other clients it would say nothing");
+    study.plan.factors = vec!["workload.clients".to_string()];
+    assert!(factors::chosen(&study).is_empty());
+    assert_eq!(against(&study)[2], Some(1), "of clients alone, the first case is the baseline");
+    study.plan.factors = vec!["server.version".to_string()];
+    assert_eq!(against(&study)[4], Some(1));
 }
 
 #[test]
