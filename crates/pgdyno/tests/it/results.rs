@@ -25,6 +25,12 @@ fn a_run_without_any_number_does_not_end_as_done() {
     let place = Place::new();
     let ended = run_script(&place, "SELECT 1/0;\n", &[]).expect(1);
     assert!(ended.stdout.contains("No number: the only run is void"), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("most often 22012 division by zero"),
+        "the cause is told: {}",
+        ended.stdout
+    );
+    assert!(!ended.stdout.contains("Measure longer"), "{}", ended.stdout);
     assert!(ended.stderr.contains("no case has a number"), "{}", ended.stderr);
     place.run(&["report", "out"]).expect(0);
     place.run(&["report", "--strict", "out"]).expect(3);
