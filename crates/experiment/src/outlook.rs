@@ -4,6 +4,7 @@
 
 use model::case::{Case, ServerSource};
 use model::plan::{Plan, RunSpec};
+use model::prose::bytes;
 
 use crate::stage::{StageKey, data_bytes, is_same_server, needs_restart};
 
@@ -21,6 +22,8 @@ const LOADED_BYTES_PER_S: f64 = 50e6;
 const COUNTED_TPS: f64 = 1000.0;
 /// Memory of a connection beside shared buffers: work memory, catalogs, page tables. Our convention.
 const CLIENT_BYTES: u64 = 5 << 20;
+/// What a connection needs at the least: a plan is refused for what is sure, not for what is usual. Our convention.
+const CLIENT_BYTES_LEAST: u64 = 2 << 20;
 
 /// Plans with more need a word of consent: they are more often a mistake than meant.
 pub const RUNS_MAX: usize = 100;
@@ -179,19 +182,18 @@ fn clients_bytes(case: &Case) -> u64 {
 /// told where settings are looked at.
 pub(crate) fn beyond_memory(case: &Case, memory_bytes: u64) -> Option<String> {
     let shared = shared_buffers_of(case, memory_bytes);
-    let needed = shared + clients_bytes(case);
+    let needed = shared + u64::from(case.workload.n_clients) * CLIENT_BYTES_LEAST;
     if !case.server.source.is_embedded() || shared > memory_bytes || needed <= memory_bytes {
         return None;
     }
-    let gb = |bytes: u64| bytes as f64 / 1e9;
     Some(format!(
-        "{} clients, at about {:.1} MB each, and shared buffers of {:.1} GB need {:.1} GB of memory, where {:.1} GB are here; \
+        "{} clients, of which each takes {} at the least, and shared buffers of {} need {} of memory, where {} are here; \
          lower workload.clients or server.settings.shared_buffers",
         case.workload.n_clients,
-        CLIENT_BYTES as f64 / 1e6,
-        gb(shared),
-        gb(needed),
-        gb(memory_bytes)
+        bytes(CLIENT_BYTES_LEAST as f64),
+        bytes(shared as f64),
+        bytes(needed as f64),
+        bytes(memory_bytes as f64)
     ))
 }
 
@@ -269,11 +271,11 @@ mod tests {
         let told = |text: &str| beyond_memory(&sample::case(text), MEMORY);
         assert_eq!(
             told("[workload]\nclients = 100000\n").unwrap(),
-            "100000 clients, at about 5.2 MB each, and shared buffers of 6.4 GB need 530.7 GB of memory, where 25.8 GB are \
-             here; lower workload.clients or server.settings.shared_buffers"
+            "100000 clients, of which each takes 2.00 MiB at the least, and shared buffers of 6.00 GiB need 201 GiB of memory, \
+             where 24.0 GiB are here; lower workload.clients or server.settings.shared_buffers"
         );
         // Of 24 GB, 18 are left by shared buffers.
-        let most = (18 << 30) / CLIENT_BYTES;
+        let most = (18 << 30) / CLIENT_BYTES_LEAST;
         assert_eq!(told(&format!("[workload]\nclients = {most}\n")), None);
         assert!(told(&format!("[workload]\nclients = {}\n", most + 1)).is_some());
         let huge = "[server]\nsettings.shared_buffers = \"900TB\"\n[workload]\nclients = 1\n";

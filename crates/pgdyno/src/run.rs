@@ -119,7 +119,8 @@ fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<(
     }
     let has_result = study.has_result();
     // Who stopped it knows why there is none.
-    if !has_result && !(is_partial && outcome.stopped) {
+    let is_expected = has_result || (is_partial && outcome.stopped);
+    if !is_expected {
         say("no case has a number that counts");
     }
     Ok(Ending { has_result, is_partial, is_failed, is_stopped: outcome.stopped }.exit(explained))

@@ -101,7 +101,7 @@ fn versions_and_settings_that_cannot_be_are_told() {
     );
     let planned = place.run(&["plan", "-c", "1", "--version", "18,19"]).expect(1);
     assert!(planned.stdout.contains("problem case 2: no server binaries for `19`"), "{}", planned.stdout);
-    let many = ["100000 clients, at about 5.2 MB each", "GB are here; lower workload.clients"];
+    let many = ["100000 clients, of which each takes 2.00 MiB", "GiB are here; lower workload.clients"];
     check("run -o out --scale 1 -c 100000", &many);
     let planned = place.run(&["plan", "--scale", "1", "-c", "1,100000"]).expect(1);
     assert!(planned.stdout.contains("problem case 2: 100000 clients, at about"), "{}", planned.stdout);
