@@ -26,6 +26,9 @@ struct Prepared {
     name: String,
     /// The whole message without its Sync, when the statement has no parameters.
     fixed: Option<Vec<u8>>,
+    /// The bytes before its parameters and behind, in the protocols that bind them.
+    head: Vec<u8>,
+    tail: Vec<u8>,
     /// Whether it ends a transaction block with a commit.
     commits: bool,
     /// Whether it opens a transaction block.
@@ -130,7 +133,7 @@ impl Scripts {
             Some(fixed) => out.extend_from_slice(fixed),
             None => {
                 let program = &self.bundle.programs[script];
-                encode_statement(self.protocol, program, statement, &prepared.name, Some(machine), out);
+                prepared.encode(self.protocol, program, statement, Some(machine), out);
             }
         }
     }
@@ -215,57 +218,76 @@ fn prepare_all(
             Protocol::Prepared => format!("P_{number}"),
             Protocol::Simple | Protocol::Extended => String::new(),
         };
-        let fixed = statement.parameters.is_empty().then(|| {
-            let mut bytes = Vec::new();
-            encode_statement(protocol, program, index, &name, None, &mut bytes);
-            bytes
-        });
         let first_word = first_word(&statement.text);
-        Prepared {
+        let mut prepared = Prepared {
             number,
+            head: bind_head(&name),
+            tail: bind_tail(statement),
             name,
-            fixed,
+            fixed: None,
             commits: matches!(first_word.as_str(), "end" | "commit"),
             begins: matches!(first_word.as_str(), "begin" | "start"),
-        }
+        };
+        prepared.fixed = statement.parameters.is_empty().then(|| {
+            let mut bytes = Vec::new();
+            prepared.encode(protocol, program, index, None, &mut bytes);
+            bytes
+        });
+        prepared
     };
     program.statements.iter().enumerate().zip(numbers).map(prepare).collect()
 }
 
-/// `machine` may be `None` for a statement without parameters.
-#[inline]
-fn encode_statement(
-    protocol: Protocol,
-    program: &Program,
-    index: usize,
-    name: &str,
-    machine: Option<&Machine>,
-    out: &mut Vec<u8>,
-) {
-    let statement = &program.statements[index];
-    match protocol {
-        Protocol::Simple => {
-            match machine {
-                Some(machine) => message::query_with(out, |text| machine.render(program, index, text)),
-                None => message::query(out, &statement.text),
-            }
-            return;
-        }
-        Protocol::Extended => message::parse(out, name, &statement.text),
-        Protocol::Prepared => {}
-    }
-    let mut bind = message::BindBuilder::begin(out, name);
-    if let Some(machine) = machine {
-        for &variable in &statement.parameters {
-            bind.value_with(|text| machine.parameter(program, variable, text));
-        }
-    }
-    bind.finish();
+/// What each Bind of a statement begins with.
+fn bind_head(name: &str) -> Vec<u8> {
+    let mut head = Vec::new();
+    // Only begun: the rest is written anew each time.
+    let _ = message::BindBuilder::begin(&mut head, name);
+    head
+}
+
+/// What each Bind of a statement ends with, and the messages behind it.
+fn bind_tail(statement: &workload::Statement) -> Vec<u8> {
+    let mut tail = message::BIND_TAIL.to_vec();
     if matches!(statement.fetch, Fetch::Gset { .. } | Fetch::Aset { .. }) {
         // The names of the columns are not known otherwise.
-        message::describe_portal(out, "");
+        message::describe_portal(&mut tail, "");
     }
-    message::execute(out, "", 0);
+    message::execute(&mut tail, "", 0);
+    tail
+}
+
+impl Prepared {
+    /// Appends the messages of the statement. `machine` may be `None` if it has no parameters.
+    #[inline]
+    fn encode(
+        &self,
+        protocol: Protocol,
+        program: &Program,
+        index: usize,
+        machine: Option<&Machine>,
+        out: &mut Vec<u8>,
+    ) {
+        let statement = &program.statements[index];
+        match protocol {
+            Protocol::Simple => {
+                match machine {
+                    Some(machine) => message::query_with(out, |text| machine.render(program, index, text)),
+                    None => message::query(out, &statement.text),
+                }
+                return;
+            }
+            Protocol::Extended => message::parse(out, &self.name, &statement.text),
+            Protocol::Prepared => {}
+        }
+        let mut bind = message::BindBuilder::begin_with(out, &self.head);
+        if let Some(machine) = machine {
+            for &variable in &statement.parameters {
+                bind.value_with(|text| machine.parameter(program, variable, text));
+            }
+        }
+        bind.finish_with(&self.tail);
+    }
 }
 
 fn first_word(sql: &str) -> String {

@@ -147,6 +147,9 @@ pub fn sasl_response(out: &mut Vec<u8>, data: &[u8]) {
     message(out, b'p', |out| out.extend_from_slice(data));
 }
 
+/// What a Bind ends with: no result format codes, every column is text.
+pub const BIND_TAIL: &[u8] = &[0, 0];
+
 /// Writes one `Bind` of the unnamed portal: [`BindBuilder::begin`], then each parameter, then
 /// [`BindBuilder::finish`]. All values are text, and so are the results.
 #[derive(Debug)]
@@ -170,6 +173,15 @@ impl<'a> BindBuilder<'a> {
         out.extend_from_slice(&[0, 0]);
         let count_at = out.len();
         out.extend_from_slice(&[0, 0]);
+        BindBuilder { out, start, count_at, n_params: 0 }
+    }
+
+    /// Starts a Bind with its head: what [`BindBuilder::begin`] writes into an empty buffer, made ready beforehand.
+    #[inline]
+    pub fn begin_with(out: &'a mut Vec<u8>, head: &[u8]) -> BindBuilder<'a> {
+        let start = out.len() + 1;
+        out.extend_from_slice(head);
+        let count_at = out.len() - 2;
         BindBuilder { out, start, count_at, n_params: 0 }
     }
 
@@ -215,10 +227,17 @@ impl<'a> BindBuilder<'a> {
     /// Completes the message.
     #[inline]
     pub fn finish(self) {
+        self.finish_with(BIND_TAIL);
+    }
+
+    /// Completes the message; `tail` is [`BIND_TAIL`] and the messages that follow.
+    #[inline]
+    pub fn finish_with(self, tail: &[u8]) {
+        debug_assert!(tail.starts_with(BIND_TAIL));
+        let length = (self.out.len() + BIND_TAIL.len() - self.start) as u32;
+        self.out[self.start..self.start + 4].copy_from_slice(&length.to_be_bytes());
         self.out[self.count_at..self.count_at + 2].copy_from_slice(&self.n_params.to_be_bytes());
-        // No result format codes: every column is text.
-        self.out.extend_from_slice(&[0, 0]);
-        set_length(self.out, self.start);
+        self.out.extend_from_slice(tail);
     }
 }
 
@@ -306,5 +325,21 @@ mod tests {
         out.clear();
         BindBuilder::begin(&mut out, "").finish();
         assert_eq!(out[..], b"B\0\0\0\x0c\0\0\0\0\0\0\0\0"[..]);
+    }
+
+    #[test]
+    fn a_bind_of_parts_made_ready_is_the_same() {
+        let (mut head, mut tail) = (Vec::new(), BIND_TAIL.to_vec());
+        let _ = BindBuilder::begin(&mut head, "P_12");
+        execute(&mut tail, "", 0);
+        let (mut one, mut other) = (b"before".to_vec(), b"before".to_vec());
+        let mut bind = BindBuilder::begin(&mut one, "P_12");
+        bind.param(b"42");
+        bind.finish();
+        execute(&mut one, "", 0);
+        let mut bind = BindBuilder::begin_with(&mut other, &head);
+        bind.param(b"42");
+        bind.finish_with(&tail);
+        assert_eq!(one, other);
     }
 }
