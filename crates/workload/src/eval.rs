@@ -61,8 +61,8 @@ pub fn evaluate(expr: &Expr, scope: &mut Scope<'_>) -> Result<Value, EvalError> 
         Expr::Constant(value) => Ok(*value),
         Expr::Variable(id) => variable(*id, scope),
         Expr::Binary(operator, operands) => {
-            let left = evaluate(&operands[0], scope)?;
-            let right = evaluate(&operands[1], scope)?;
+            let left = leaf_or_tree(&operands[0], scope)?;
+            let right = leaf_or_tree(&operands[1], scope)?;
             binary(*operator, left, right)
         }
         Expr::And(operands) => lazy(operands, false, scope),
@@ -81,6 +81,19 @@ pub fn evaluate(expr: &Expr, scope: &mut Scope<'_>) -> Result<Value, EvalError> 
             evaluate(otherwise, scope)
         }
         Expr::Call(function, arguments) => call(*function, arguments, scope),
+    }
+}
+
+/// As [`evaluate`]; what is most of any expression, constants and variables, costs no call.
+#[inline(always)]
+fn leaf_or_tree(expr: &Expr, scope: &mut Scope<'_>) -> Result<Value, EvalError> {
+    match expr {
+        Expr::Constant(value) => Ok(*value),
+        Expr::Variable(id) => match scope.slots[id.index()] {
+            Slot::Value(value) | Slot::Text(_, Some(value)) => Ok(value),
+            _ => variable(*id, scope),
+        },
+        _ => evaluate(expr, scope),
     }
 }
 
@@ -195,10 +208,24 @@ fn binary_int(operator: BinaryOp, left: i64, right: i64) -> Result<Value, EvalEr
     })
 }
 
+/// A call. Most have few arguments: they are spared the room for many.
 fn call(function: Function, arguments: &[Expr], scope: &mut Scope<'_>) -> Result<Value, EvalError> {
-    let mut values = [Value::Null; ARGUMENTS_MAX];
+    const FEW: usize = 3;
+    match arguments.len() {
+        ..=FEW => call_with::<FEW>(function, arguments, scope),
+        _ => call_with::<ARGUMENTS_MAX>(function, arguments, scope),
+    }
+}
+
+#[inline(never)]
+fn call_with<const N: usize>(
+    function: Function,
+    arguments: &[Expr],
+    scope: &mut Scope<'_>,
+) -> Result<Value, EvalError> {
+    let mut values = [Value::Null; N];
     for (value, argument) in values.iter_mut().zip(arguments) {
-        *value = evaluate(argument, scope)?;
+        *value = leaf_or_tree(argument, scope)?;
     }
     if arguments.len() > ARGUMENTS_MAX {
         return Err(EvalError::TooManyArguments(ARGUMENTS_MAX));
