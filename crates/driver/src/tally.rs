@@ -32,7 +32,7 @@ pub(crate) struct ScriptTally {
     /// What the committed transactions were like, in the order of the program's facts.
     pub(crate) facts: Vec<u64>,
     /// Times that are not counted yet, see [`ScriptTally::note`].
-    noted: Vec<(Kind, u64)>,
+    noted: Vec<Noted>,
 }
 
 /// What a time of a script is.
@@ -46,8 +46,49 @@ pub(crate) enum Kind {
     Statement(u32),
 }
 
-/// Times that are noted before they are counted: 16 KiB, which stay in a processor's nearest cache.
-const NOTED_MAX: usize = 1024;
+/// A time of some kind, in eight bytes, because many are noted before they are counted.
+#[derive(Debug, Clone, Copy)]
+struct Noted(u64);
+
+impl Noted {
+    /// Bits of the time: three days in nanoseconds, of which a histogram holds an hour.
+    const TIME_BITS: u32 = 48;
+    const TIME_MAX: u64 = (1 << Noted::TIME_BITS) - 1;
+    /// Kinds before those of statements.
+    const N_OTHERS: u64 = 3;
+    /// Statements that there are numbers for.
+    const N_STATEMENTS: u64 = (1 << (u64::BITS - Noted::TIME_BITS)) - Noted::N_OTHERS;
+
+    /// `None` if the kind has no number.
+    #[inline]
+    fn new(kind: Kind, ns: u64) -> Option<Noted> {
+        let number = match kind {
+            Kind::Latency => 0,
+            Kind::Service => 1,
+            Kind::Lag => 2,
+            Kind::Statement(index) if u64::from(index) < Noted::N_STATEMENTS => {
+                Noted::N_OTHERS + u64::from(index)
+            }
+            Kind::Statement(_) => return None,
+        };
+        Some(Noted(number << Noted::TIME_BITS | ns.min(Noted::TIME_MAX)))
+    }
+
+    #[inline]
+    fn parts(self) -> (Kind, u64) {
+        let kind = match self.0 >> Noted::TIME_BITS {
+            0 => Kind::Latency,
+            1 => Kind::Service,
+            2 => Kind::Lag,
+            number => Kind::Statement((number - Noted::N_OTHERS) as u32),
+        };
+        (kind, self.0 & Noted::TIME_MAX)
+    }
+}
+
+/// Times that are noted before they are counted: 32 KiB, written in a row. The more of them, the more often several fall
+/// upon the same line of a histogram.
+const NOTED_MAX: usize = 4096;
 
 /// How large a tally must be.
 #[derive(Debug, Clone)]
@@ -160,7 +201,10 @@ impl ScriptTally {
     /// caches between two turns of the driver: counted one by one, each time waits for memory; in a row, the waits overlap.
     #[inline]
     pub(crate) fn note(&mut self, kind: Kind, ns: u64) {
-        self.noted.push((kind, ns));
+        match Noted::new(kind, ns) {
+            Some(noted) => self.noted.push(noted),
+            None => self.record(kind, ns),
+        }
         if self.noted.len() == NOTED_MAX {
             self.count();
         }
@@ -168,13 +212,20 @@ impl ScriptTally {
 
     #[cold]
     fn count(&mut self) {
-        for (kind, ns) in self.noted.drain(..) {
-            match kind {
-                Kind::Latency => self.latency.record(ns),
-                Kind::Service => self.service.record(ns),
-                Kind::Lag => self.lag.iter_mut().for_each(|lag| lag.record(ns)),
-                Kind::Statement(index) => self.statements[index as usize].record(ns),
-            }
+        let mut noted = std::mem::take(&mut self.noted);
+        for (kind, ns) in noted.drain(..).map(Noted::parts) {
+            self.record(kind, ns);
+        }
+        self.noted = noted;
+    }
+
+    #[inline]
+    fn record(&mut self, kind: Kind, ns: u64) {
+        match kind {
+            Kind::Latency => self.latency.record(ns),
+            Kind::Service => self.service.record(ns),
+            Kind::Lag => self.lag.iter_mut().for_each(|lag| lag.record(ns)),
+            Kind::Statement(index) => self.statements[index as usize].record(ns),
         }
     }
 
@@ -231,4 +282,45 @@ impl ScriptTally {
 /// The text of a SQLSTATE.
 pub(crate) fn sqlstate_text(sqlstate: &SqlState) -> String {
     String::from_utf8_lossy(sqlstate).trim_end().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(n_statements: usize, is_open_loop: bool) -> Tally {
+        Tally::new(&TallyShape {
+            n_statements: vec![n_statements],
+            n_commands: vec![0],
+            n_facts: vec![0],
+            is_open_loop,
+        })
+    }
+
+    #[test]
+    fn what_is_noted_is_counted_as_what_it_is() {
+        let mut tally = tally(2, true);
+        let script = &mut tally.scripts[0];
+        let kinds = [Kind::Latency, Kind::Service, Kind::Lag, Kind::Statement(0)];
+        for n in 1..=NOTED_MAX as u64 {
+            kinds.iter().for_each(|kind| script.note(*kind, 1000 * n));
+        }
+        script.note(Kind::Statement(1), u64::MAX);
+        tally.count();
+        let script = &tally.scripts[0];
+        for times in [&script.latency, &script.service, script.lag.as_ref().unwrap(), &script.statements[0]] {
+            assert_eq!(times.histogram.len(), NOTED_MAX as u64);
+            assert_eq!(times.max_ns, 1000 * NOTED_MAX as u64);
+        }
+        assert_eq!(script.statements[1].histogram.len(), 1);
+        assert_eq!(script.statements[1].max_ns, Noted::TIME_MAX, "three days at most");
+    }
+
+    #[test]
+    fn a_statement_without_a_number_is_not_taken_for_another_one() {
+        let last = Noted::N_STATEMENTS as u32 - 1;
+        let (kind, ns) = Noted::new(Kind::Statement(last), 5).unwrap().parts();
+        assert!(matches!(kind, Kind::Statement(index) if index == last) && ns == 5);
+        assert!(Noted::new(Kind::Statement(last + 1), 5).is_none());
+    }
 }
