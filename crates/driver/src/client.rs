@@ -10,6 +10,7 @@ use crate::clock::Nanos;
 use crate::fetch::Fetched;
 use crate::notices::Notices;
 use crate::pipeline::Pipeline;
+use crate::prefetch;
 use crate::tally::SqlState;
 
 /// Where a client stands.
@@ -243,6 +244,13 @@ impl Client {
         self.outgoing.clear();
         self.n_sent = 0;
         self.receive(&connection.leftover, 0).map(drop)
+    }
+
+    /// Has what the client points to brought into the processor's caches: its next message, and its variables.
+    #[inline]
+    pub(crate) fn prefetch_parts(&self) {
+        prefetch::lines(self.outgoing.as_slice());
+        prefetch::lines(self.machine.slots());
     }
 
     /// Whether a transaction is in flight.

@@ -17,6 +17,7 @@ mod merge;
 mod notices;
 mod pipeline;
 mod poller;
+mod prefetch;
 mod process;
 mod rate;
 mod rehearsal;

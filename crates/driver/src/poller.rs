@@ -233,6 +233,24 @@ impl Poller {
         }
     }
 
+    /// The client of the news that is `n` after the next one, if the last wait has found so much.
+    #[inline]
+    pub(crate) fn upcoming(&self, n: usize) -> Option<usize> {
+        match &self.way {
+            Way::Epoll(epoll) => epoll.upcoming(n),
+            Way::IoUring(uring) => uring.upcoming(n),
+        }
+    }
+
+    /// Has what is kept of a client here brought into the processor's caches.
+    #[inline]
+    pub(crate) fn prefetch(&self, client: usize) {
+        match &self.way {
+            Way::Epoll(_) => {}
+            Way::IoUring(uring) => uring.prefetch(client),
+        }
+    }
+
     /// The bytes of a piece of input.
     #[inline]
     pub(crate) fn input(&self, piece: &Piece) -> &[u8] {

@@ -26,6 +26,7 @@ use crate::frame::{Frame, Seen};
 use crate::log::{Log, Outcome};
 use crate::notices::Budget;
 use crate::poller::{Piece, Poller, Signal};
+use crate::prefetch;
 use crate::rate::Rate;
 use crate::rehearsal::Rehearsal;
 use crate::report::{Connects, Report};
@@ -118,6 +119,8 @@ const WAIT_MAX_NS: Nanos = 100_000_000;
 const PAUSE_MIN_NS: Nanos = 100_000_000;
 /// After cancelling: time for the server's answers.
 const CANCEL_GRACE_NS: Nanos = 2 * SECOND_NS;
+/// So many clients ahead of the one that is served are fetched from memory: serving two takes longer than that.
+const AHEAD: usize = 2;
 /// Big enough for the replies of any built-in script; larger results come in several pieces.
 const BUFFER_BYTES: usize = 16 * 1024;
 
@@ -235,14 +238,38 @@ impl<'a> Worker<'a> {
     /// What the last wait, which ended at `now`, has found.
     #[inline]
     fn take_news(&mut self, now: Nanos) {
+        (0..=AHEAD).for_each(|n| self.prefetch_client(n));
         let mut known = Some(now);
         while let Some(woken) = self.setup.poller.next() {
+            self.prefetch_client(AHEAD);
+            self.prefetch_next_parts();
             let moment = known.take();
             match woken.signal {
                 Signal::Input(piece) => self.take_in(woken.client, piece, moment.unwrap_or_else(clock::now)),
                 Signal::Ready { readable, closing } => self.serve(woken.client, readable, closing),
                 Signal::Ended(why) => self.lose(woken.client, clock::now(), &why.to_string()),
             }
+        }
+    }
+
+    /// Has the client of the news that is `n` after the next one brought into the processor's caches, from which the work
+    /// of the servers has driven it.
+    #[inline]
+    fn prefetch_client(&self, n: usize) {
+        let Setup { poller, clients, .. } = &self.setup;
+        let Some(index) = poller.upcoming(n) else { return };
+        poller.prefetch(index);
+        if let Some(client) = clients.get(index) {
+            prefetch::lines(client);
+        }
+    }
+
+    /// The same for what the next news' client only points to, which is known once the client is there.
+    #[inline]
+    fn prefetch_next_parts(&self) {
+        let Setup { poller, clients, .. } = &self.setup;
+        if let Some(client) = poller.upcoming(0).and_then(|index| clients.get(index)) {
+            client.prefetch_parts();
         }
     }
 

@@ -288,6 +288,11 @@ impl Machine {
         self.failed(program, "the transaction cannot go on", cause)
     }
 
+    /// What the variables hold, in the order of their table.
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
     /// What a variable holds.
     pub fn slot(&self, variable: VariableId) -> &Slot {
         &self.slots[variable.index()]

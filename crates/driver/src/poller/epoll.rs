@@ -131,6 +131,12 @@ impl Epoll {
         Ok(self.n_told < self.ready.len())
     }
 
+    /// See [`super::Poller::upcoming`].
+    #[inline]
+    pub(super) fn upcoming(&self, n: usize) -> Option<usize> {
+        self.ready.get(self.n_told + n).map(|ready| ready.client)
+    }
+
     /// The next socket that the last wait found ready.
     #[inline]
     pub(super) fn next(&mut self) -> Option<Woken> {

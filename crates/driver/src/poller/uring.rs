@@ -17,6 +17,7 @@ use super::buffers::{Buffers, GROUP, Piece};
 use super::{Signal, Woken};
 use crate::client::Client;
 use crate::clock::{Nanos, SECOND_NS};
+use crate::prefetch;
 
 /// One thread's ring.
 ///
@@ -251,6 +252,20 @@ impl Uring {
             self.wait(0, 0)?;
         }
         Ok(self.n_told < self.found.len())
+    }
+
+    /// See [`super::Poller::upcoming`]. What concerns nobody any more counts too: a wrong guess does no harm.
+    #[inline]
+    pub(super) fn upcoming(&self, n: usize) -> Option<usize> {
+        self.found.get(self.n_told + n).map(|entry| Tag(entry.user_data()).index())
+    }
+
+    /// See [`super::Poller::prefetch`].
+    #[inline]
+    pub(super) fn prefetch(&self, client: usize) {
+        if let Some(slot) = self.slots.get(client) {
+            prefetch::lines(slot);
+        }
     }
 
     /// The next piece of news.
