@@ -4,8 +4,8 @@
 Starts a throw-away PostgreSQL with the binaries in --bindir (unix socket only), loads pgbench tables, and runs
 groups in random order: one run of pgbench and one of pgdyno with each poller, same clients, same protocol, same
 seconds. Prints medians and the median of the groups' ratios (pgdyno / pgbench), and of the server's own CPU time.
-Client CPU is what follows connecting: ours is read when it is ready, pgbench's is that of a run of one transaction for each
-client in the same group, taken off with its transactions. A disk that is busy with commits hides drivers from each other:
+Client CPU is that of the whole program less that of a run of one transaction for each client in the same group, which connects and
+disconnects likewise; its transactions are taken off too. A disk that is busy with commits hides drivers from each other:
 with --set synchronous_commit=off the processors are what is shared. With one client the cost of a wake-up depends on whether
 cores sleep meanwhile, by as much as a half: --awake keeps them from it.
 Needs python3 and PostgreSQL's server and pgbench.
@@ -111,18 +111,17 @@ def call_pgbench(args, server, script, clients, *length):
     return float(re.search(r"tps = ([\d.]+)", done.stdout).group(1)), n, cpu
 
 
-def pgbench(args, server, script, clients, short):
-    """tps, and microseconds of client CPU per transaction beyond those of a `short` run: its transactions and CPU."""
-    tps, n, cpu = call_pgbench(args, server, script, clients, "-T", str(args.seconds))
+def beyond(args, short, n, cpu):
+    """Microseconds of client CPU per transaction beyond those of a `short` run: its transactions and CPU."""
     n_short, cpu_short = short
     if n <= n_short:
-        raise SystemExit(f"in {args.seconds} s pgbench got no further than connecting {clients} clients: use longer runs (--seconds)")
-    return {"tps": tps, "cpu_us": (cpu - cpu_short) * 1e6 / (n - n_short), "n": n}
+        raise SystemExit(f"in {args.seconds} s a driver got no further than connecting its clients: use longer runs (--seconds)")
+    return (cpu - cpu_short) * 1e6 / (n - n_short)
 
 
-def process_cpu(pid):
-    """CPU seconds of a process and its threads, ended ones included (clock_getcpuclockid)."""
-    return time.clock_gettime((~pid << 3) | 2)
+def pgbench(args, server, script, clients, short):
+    tps, n, cpu = call_pgbench(args, server, script, clients, "-T", str(args.seconds))
+    return {"tps": tps, "cpu_us": beyond(args, short, n, cpu), "n": n}
 
 
 def tree_cpu(pid):
@@ -162,14 +161,15 @@ def watched(server, run):
     return result
 
 
-def pgdyno(args, server, script, clients, seed, poller):
+def call_pgdyno(args, server, script, clients, seed, poller, **more):
+    """What `pgdyno drive` said when it was done, transactions per second while it measured, and seconds of its CPU."""
     load = {
         "format": 1, "target": {"host": server.dir, "port": "5432", "user": "postgres", "dbname": "postgres"},
         "scripts": [{"name": script, "tag": script, "weight": 1, "source": SCRIPTS[script]}],
         "defines": {"scale": str(args.scale)}, "protocol": "prepared", "n_clients": clients,
         "n_threads": args.threads, "pace": "closed",
         "window": {"ramp_up_s": 0, "measure_s": args.seconds, "grace_s": 10}, "seed": seed,
-        "poller": poller,
+        "poller": poller, **more,
     }
     before = children_cpu()
     process = subprocess.Popen([args.pgdyno, "drive"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -178,7 +178,6 @@ def pgdyno(args, server, script, clients, seed, poller):
     ready = json.loads(process.stdout.readline())
     if "ready" not in ready:
         raise SystemExit(ready)
-    connecting = process_cpu(process.pid)
     tell({"go": time.time_ns() + 20_000_000})
     measured = length_ns = 0
     for line in process.stdout:
@@ -190,11 +189,21 @@ def pgdyno(args, server, script, clients, seed, poller):
             done = value["done"]
     process.stdin.close()
     process.wait()
-    cpu = children_cpu() - before - connecting
+    return done, measured / (max(1, length_ns) / 1e9), children_cpu() - before
+
+
+def short_pgdyno(args, server, script, clients, poller):
+    """Transactions and CPU of a run of one transaction for each client."""
+    done, _, cpu = call_pgdyno(args, server, script, clients, 1, poller, transactions_per_client=1)
+    return done["counts"]["committed"], cpu
+
+
+def pgdyno(args, server, script, clients, seed, poller, short):
+    done, tps, cpu = call_pgdyno(args, server, script, clients, seed, poller)
     by_client = done["measured_by_client"]
     jain = sum(by_client) ** 2 / (len(by_client) * max(1, sum(n * n for n in by_client)))
     n = done["counts"]["committed"]
-    return {"tps": measured / (length_ns / 1e9), "cpu_us": cpu * 1e6 / n, "jain": jain, "n": n}
+    return {"tps": tps, "cpu_us": beyond(args, short, n, cpu), "jain": jain, "n": n}
 
 
 def bare(args, server, script, clients):
@@ -204,23 +213,26 @@ def bare(args, server, script, clients):
     return {"tps": n / args.seconds, "cpu_us": cpu_us / n, "jain": math.nan, "n": n}
 
 
-def drivers(args):
-    """The sides that are compared with pgbench: how each is named and run."""
-    sides = {poller: functools.partial(pgdyno, poller=poller) for poller in args.pollers.split(",")}
-    return sides | ({"bare": lambda args, server, script, clients, seed: bare(args, server, script, clients)} if args.bare else {})
+def sides_of(args, server, script, clients, seed):
+    """The sides of a group, pgbench first, each ready to be run. What a run costs beyond its load is measured here."""
+    short = call_pgbench(args, server, script, clients, "-t", "1")[1:]
+    sides = {"pgbench": lambda: pgbench(args, server, script, clients, short)}
+    for poller in args.pollers.split(","):
+        short_run = short_pgdyno(args, server, script, clients, poller)
+        sides[poller] = functools.partial(pgdyno, args, server, script, clients, seed, poller, short_run)
+    if args.bare:
+        sides["bare"] = lambda: bare(args, server, script, clients)
+    return sides
 
 
 def compare(args, server, script, clients):
     groups = []
     for n in range(args.pairs):
-        short = call_pgbench(args, server, script, clients, "-t", "1")[1:]
-        sides = [("pgbench", lambda: pgbench(args, server, script, clients, short))]
-        for name, drive in drivers(args).items():
-            sides.append((name, lambda drive=drive: drive(args, server, script, clients, n + 1)))
-        random.shuffle(sides)
-        groups.append({name: watched(server, run) for name, run in sides})
+        sides = sides_of(args, server, script, clients, n + 1)
+        order = random.sample(list(sides), len(sides))
+        groups.append({name: watched(server, sides[name]) for name in order})
     median = lambda side, key: statistics.median(group[side][key] for group in groups)
-    for poller in drivers(args):
+    for poller in list(sides)[1:]:
         ratio = lambda key: statistics.median(group[poller][key] / group["pgbench"][key] for group in groups)
         cells = [f"{median('pgbench', key):>8.{digits}f} {median(poller, key):>8.{digits}f} {ratio(key):>6.2f}"
                  for key, digits in [("tps", 0), ("cpu_us", 1), ("server_us", 1), ("switches", 2)]]
