@@ -7,6 +7,11 @@ const LEVEL: &str = "-O";
 /// What every version's configure adds for correctness, some under newer names.
 const OF_ALL: &[&str] = &["-fno-strict-aliasing", "-fwrapv", "-fexcess-precision=standard"];
 
+/// The level of optimization that `CFLAGS` end up with, if they name one.
+pub(crate) fn level(flags: &str) -> Option<&str> {
+    flags.split_whitespace().rfind(|flag| flag.starts_with(LEVEL))
+}
+
 /// Flags of `CFLAGS` that change code, sorted: not warnings, not names of directories, not what debuggers read.
 pub(crate) fn optimizing(flags: &str) -> Vec<&str> {
     let is_harmless = |flag: &str| {
@@ -14,7 +19,7 @@ pub(crate) fn optimizing(flags: &str) -> Vec<&str> {
     };
     let changes =
         |flag: &&str| [LEVEL, "-m", "-f"].iter().any(|start| flag.starts_with(start)) && !is_harmless(flag);
-    let level = flags.split_whitespace().rfind(|flag| flag.starts_with(LEVEL));
+    let level = level(flags);
     let is_last = |flag: &&str| !flag.starts_with(LEVEL) || level == Some(*flag);
     let chosen =
         flags.split_whitespace().filter(changes).filter(is_last).filter(|flag| !OF_ALL.contains(flag));

@@ -3,6 +3,7 @@
 //! A rule is a row of [`CATALOGUE`] and a few lines in one of the files below. It looks at one run, one
 //! case or one experiment and says nothing, or says what is the case with the measured figure.
 
+mod builds;
 mod capacity;
 mod cases;
 mod comparisons;
@@ -80,7 +81,8 @@ pub const CATALOGUE: &[Rule] = &[
     server::CHECKPOINT_IN_WINDOW,
     server::AUTOVACUUM_IN_WINDOW,
     server::NOT_DURABLE,
-    server::ASSERTIONS_ON,
+    builds::ASSERTIONS_ON,
+    builds::BUILD_NOT_OPTIMIZED,
     server::DISK_NEARLY_FULL,
     state::WAL_POLICY,
     host::FOREIGN_CPU,
@@ -118,7 +120,7 @@ pub const CATALOGUE: &[Rule] = &[
     comparisons::PAIRS_EXCLUDED,
     comparisons::TURNS_WEIGH,
     state::DATA_DIFFERS,
-    state::BUILDS_DIFFER,
+    builds::BUILDS_DIFFER,
 ];
 
 /// The rule with an identifier.
@@ -196,7 +198,8 @@ const RUN_RULES: &[RunRule] = &[
     server::checkpoint_in_window,
     server::autovacuum_in_window,
     server::not_durable,
-    server::assertions_on,
+    builds::assertions_on,
+    builds::build_not_optimized,
     server::disk_nearly_full,
     state::wal_policy,
     host::foreign_cpu,
@@ -257,7 +260,7 @@ pub(crate) fn of_study(data: &ExperimentData, partial: Option<&str>) -> Vec<Find
         studies::resumed(data),
         studies::closed_loop(data),
         state::data_differs(data),
-        state::builds_differ(data),
+        builds::builds_differ(data),
     ];
     heaviest_first(found.into_iter().flatten().collect())
 }

@@ -184,6 +184,12 @@ pub const PAGES: &[Page] = &[
         "Assertions check on paths that a release build does not, and slow some down several times more than others.",
     ),
     page_of(
+        "build-not-optimized",
+        "The level of optimization in the server's CFLAGS, from the view pg_config.",
+        "Code made small or easy to debug takes other time than that of the packages that servers are run from, in each path by \
+         a different amount.",
+    ),
+    page_of(
         "disk-nearly-full",
         "Free space of the file systems of data, WAL and results.",
         "File systems slow down when nearly full, and a full WAL disk ends the server.",

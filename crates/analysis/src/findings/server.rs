@@ -199,19 +199,6 @@ fn forgetful_mounts(context: &RunContext) -> Vec<String> {
     ["data", "wal"].into_iter().filter_map(of_role).collect()
 }
 
-pub(super) const ASSERTIONS_ON: Rule = Rule {
-    id: "assertions-on",
-    title: "The server was built with assertions",
-    severity: "Doubt when debug_assertions is on",
-    source: "PostgreSQL documentation, --enable-cassert: it slows the server down significantly",
-    advice: "Measure a build without --enable-cassert.",
-};
-
-pub(super) fn assertions_on(context: &RunContext) -> Option<Finding> {
-    let on = context.data.record.server.as_ref()?.setting("debug_assertions") == Some("on");
-    on.then(|| ASSERTIONS_ON.finds(Severity::Doubt, "debug_assertions is on"))
-}
-
 pub(super) const DISK_NEARLY_FULL: Rule = Rule {
     id: "disk-nearly-full",
     title: "A disk is nearly full",

@@ -1,15 +1,14 @@
 //! Findings about the state that runs began with: the same data, binaries built alike, the checkpoints asked for.
 
-use model::case::{Case, ServerSource};
+use model::case::Case;
 use model::event::EventKind;
 use model::os::WalPolicy;
 use model::phase::Phase;
 use model::run::{ExperimentData, RunRecord};
 use model::script::CaseData;
 
-use super::words::{bytes, list, plural};
+use super::words::{bytes, plural};
 use super::{Rule, RunContext};
-use crate::build;
 use crate::finding::{Finding, Severity};
 use crate::marks;
 
@@ -87,48 +86,6 @@ fn difference(first: &RunRecord, record: &RunRecord) -> Option<(Severity, String
         runs.1
     );
     Some((Severity::Doubt, how))
-}
-
-pub(super) const BUILDS_DIFFER: Rule = Rule {
-    id: "builds-differ",
-    title: "The servers were not built alike",
-    severity: "Doubt when compilers, optimization flags or assertions of compared servers differ",
-    source: "study of packagers: -Os by gcc 7.5 against -O2 by gcc 12 changes the processor time of one release by -17 to \
-             +18 %",
-    advice: "Have pgdyno build each version with the same compiler and flags (server.source, server.revision), or read \
-             differences below 20 % as those of the builds.",
-};
-
-pub(super) fn builds_differ(data: &ExperimentData) -> Option<Finding> {
-    let mut builds: Vec<(String, String)> = Vec::new();
-    for record in data.runs.iter().map(|run| &run.record) {
-        let Some(build) = build_of(record) else { continue };
-        if !builds.iter().any(|(_, known)| *known == build) {
-            builds.push((server_name(record), build));
-        }
-    }
-    let texts: Vec<String> = builds.iter().map(|(name, build)| format!("{name}: {build}")).collect();
-    (builds.len() > 1).then(|| BUILDS_DIFFER.finds(Severity::Doubt, list(&texts, 6)))
-}
-
-fn server_name(record: &RunRecord) -> String {
-    let release = record.server.as_ref().map(|server| server.release()).unwrap_or_default();
-    match &record.case.server.source {
-        ServerSource::Source { revision: Some(revision), .. } => format!("{release} ({revision})"),
-        _ => release,
-    }
-}
-
-/// What of a build changes its speed: compiler, flags that optimize, assertions. `None` if it is not known.
-fn build_of(record: &RunRecord) -> Option<String> {
-    let server = record.server.as_ref()?;
-    // `PostgreSQL 15.18 on x86_64-pc-linux-gnu, compiled by gcc (Debian 12.2.0-14) 12.2.0, 64-bit`.
-    let compiler = server.version.split_once("compiled by ")?.1;
-    let compiler = compiler.rsplit_once(", ").map_or(compiler, |(compiler, _)| compiler);
-    let flags = server.build.get("CFLAGS").map(|flags| build::optimizing(flags).join(" "));
-    let assertions = (server.setting("debug_assertions") == Some("on")).then(|| "assertions".to_string());
-    let parts = [Some(compiler.to_string()), flags.filter(|flags| !flags.is_empty()), assertions];
-    Some(parts.into_iter().flatten().collect::<Vec<_>>().join(" "))
 }
 
 pub(super) const WAL_POLICY: Rule = Rule {

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use analysis::findings::{CATALOGUE, pages};
 
 use crate::comparison;
-use crate::findings::{RUN_TABLE, STUDY_TABLE};
+use crate::experiments::STUDY_TABLE;
+use crate::findings::RUN_TABLE;
 use crate::quiet::WINDOW;
 
 #[test]

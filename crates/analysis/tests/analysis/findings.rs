@@ -1,22 +1,19 @@
 //! Each rule fires on a run that is disturbed in its way, and is silent on the quiet one.
 
-use analysis::finding::{Finding, Grade, Severity};
+use analysis::finding::{Finding, Severity};
 use analysis::findings::rule;
 use analysis::study;
-use analysis::summary::Study;
 use model::course::RampUpEnd;
 use model::drive::Ending;
 use model::event::EventKind;
-use model::fingerprint::{Fingerprint, RelationPrint};
 use model::host::MountRecord;
 use model::interval::Counts;
 use model::load::Pace;
 use model::os::WalPolicy;
 use model::phase::Phase;
-use model::plan::{RunOrder, RunState, StateLine};
-use model::run::{ExperimentData, RunData};
+use model::plan::RunState;
+use model::run::RunData;
 
-use crate::capacity::{find_a_rate, find_no_rate};
 use crate::quiet::{self, event, set_committed, set_metric, tps};
 use crate::tpcc;
 
@@ -32,9 +29,15 @@ fn pace(data: &mut RunData, pace: Pace) {
     data.record.case.workload.pace = pace;
 }
 
-fn setting(data: &mut RunData, name: &str, value: &str) {
+pub(crate) fn setting(data: &mut RunData, name: &str, value: &str) {
     let server = data.record.server.as_mut().unwrap();
     server.settings.get_mut(name).unwrap().value = value.to_string();
+}
+
+/// The server was compiled with these flags.
+fn cflags(data: &mut RunData, flags: &str) {
+    let server = data.record.server.as_mut().unwrap();
+    server.build.insert("CFLAGS".to_string(), flags.to_string());
 }
 
 /// The server's files of this role are on such a file system.
@@ -251,6 +254,8 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
         mount(data, "data", "ext4", "rw,barrier=0");
     }),
     ("assertions-on", Severity::Doubt, "debug_assertions", |data| setting(data, "debug_assertions", "on")),
+    ("build-not-optimized", Severity::Doubt, "compiled with -O0", |data| cflags(data, "-O2 -Wall -O0")),
+    ("build-not-optimized", Severity::Note, "compiled with -Os", |data| cflags(data, "-Os -fwrapv")),
     ("wal-policy", Severity::Doubt, "1 checkpoint in a measure that was to have none", |data| {
         data.record.case.wal = WalPolicy::NoCheckpoint;
         checkpoint(data, 10.0, 12.0);
@@ -425,171 +430,4 @@ fn a_remote_server_needs_no_share_in_the_foreign_cpu_of_the_drivers_machine() {
     set_metric(&mut data, "host.cpu.system", -10.0, 50.0, 0.2);
     let findings = findings_of(data);
     assert!(findings[0].evidence.contains("of the driver's machine"), "{findings:?}");
-}
-
-pub(crate) fn quiet_experiment() -> ExperimentData {
-    quiet::experiment(3, (1..=3).map(quiet::run).collect())
-}
-
-/// Rule, weight, words of the evidence, change; of cases and experiments.
-type Change = fn(&mut ExperimentData);
-pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
-    ("nothing-counts", Severity::Void, "none of its 3 runs was begun", |data| data.runs.clear()),
-    ("nothing-counts", Severity::Void, "none of its 3 runs that were begun counts", |data| {
-        data.runs.iter_mut().for_each(|run| run.record.state = RunState::Partial);
-    }),
-    ("runs-excluded", Severity::Note, "run 2 (connection-lost)", |data| {
-        data.runs[1].events.push(event(12.0, EventKind::ConnectionLost, "57P01"));
-    }),
-    ("spread", Severity::Doubt, "of 3 runs is 5.", |data| {
-        set_committed(&mut data.runs[1], 5..35, |t| tps(t) + 100);
-    }),
-    ("spread-origin", Severity::Note, "of the variance lies between runs", |data| {
-        set_committed(&mut data.runs[1], 5..35, |t| tps(t) + 100);
-    }),
-    ("outlier-run", Severity::Note, "far from the median of 6 runs: run 4 (+30 %)", |data| {
-        *data = quiet::experiment(6, (1..=6).map(quiet::run).collect());
-        for (i, run) in data.runs.iter_mut().enumerate() {
-            let more = if i == 3 { 302 } else { i as u64 };
-            set_committed(run, 5..35, |t| tps(t) + more);
-        }
-    }),
-    ("spread-unknown", Severity::Note, "2 runs only", |data| data.runs.truncate(2)),
-    ("cache-fit", Severity::Note, "the data (1.46 GiB) fits in memory, not in shared buffers", |_| {}),
-    ("cache-fit", Severity::Note, "fits in shared buffers", |data| {
-        setting(&mut data.runs[0], "shared_buffers", "2GB");
-    }),
-    ("cache-fit", Severity::Note, "is larger than memory", |data| {
-        data.runs[0].record.server.as_mut().unwrap().database_bytes = 40 << 30;
-    }),
-    ("cache-fit", Severity::Note, "is larger than shared buffers", |data| {
-        data.runs[0].record.server_is_local = false
-    }),
-    ("no-checkpoint", Severity::Note, "no checkpoint in 90 measured seconds", |_| {}),
-    ("row-contention", Severity::Note, "8 clients update 1 branch", |data| {
-        data.plan.cases[0].workload.scale = 1;
-    }),
-    ("searches-disagree", Severity::Void, "in 2 of 3 runs no rate held p99 <= 10ms; found were 3,", |data| {
-        data.runs.iter_mut().take(2).for_each(find_no_rate);
-        find_a_rate(&mut data.runs[2]);
-    }),
-    ("tpcc-like", Severity::Note, "not met: terminals neither key nor think", |data| {
-        *data = tpcc::experiment(vec![tpcc::run(1)]);
-    }),
-    ("incomplete", Severity::Doubt, "1 of 3 runs is missing (1 not begun)", |data| data.runs.truncate(2)),
-    ("resumed", Severity::Note, "taken up again 1 time; run 2 was cut off and made again", |data| {
-        taken_up_again(data)
-    }),
-    (
-        "machine-changed",
-        Severity::Doubt,
-        "1 of 3 completed runs differ from run 1 (run 3: processors `",
-        |data| {
-            data.runs[2].record.host.as_mut().unwrap().n_cpus += 1;
-        },
-    ),
-    ("machine-changed", Severity::Doubt, "pgdyno `0.1.0`, then `9.9.9`", |data| {
-        data.runs.iter_mut().for_each(|run| run.record.tool_version = "0.1.0".to_string());
-        data.runs[1].record.tool_version = "9.9.9".to_string();
-    }),
-    (
-        "machine-changed",
-        Severity::Doubt,
-        "1 of 3 completed runs differ from run 1 (run 3: server binaries `aaaaaaaa`, then `bbbbbbbb`)",
-        |data| built_as(data, ["a", "a", "b"]),
-    ),
-    ("sequential-order", Severity::Doubt, "2 cases in sequence", |data| {
-        data.plan.order = RunOrder::Sequential;
-        data.plan.cases.push(quiet::case(2));
-    }),
-    ("closed-loop", Severity::Note, "1 of 1 cases", |_| {}),
-    ("data-differs", Severity::Void, "run 1 began with 100 rows in `t`, run 3 with 101", |data| {
-        begin_with(data, &[100, 100, 101], &[8192, 8192, 8192]);
-    }),
-    ("data-differs", Severity::Doubt, "`t` had 8.00 KiB when run 1 began, 16.0 KiB when run 2 did", |data| {
-        begin_with(data, &[100, 100, 100], &[8192, 16384, 8192]);
-    }),
-    ("data-differs", Severity::Note, "run 1 began with 100 rows", |data| {
-        begin_with(data, &[100, 101, 102], &[8192, 8192, 8192]);
-        data.runs.iter_mut().for_each(|run| run.record.case.prepare.restore = false);
-    }),
-    ("builds-differ", Severity::Doubt, "18.1: gcc (GCC) 12.2.0 -O2", |data| {
-        for (run, (compiler, flags)) in
-            data.runs.iter_mut().zip([("12.2.0", "-O2 -g"), ("7.5.0", "-Os"), ("12.2.0", "-O2")])
-        {
-            let server = run.record.server.as_mut().unwrap();
-            server.version = format!("PostgreSQL 18.6 on x86_64, compiled by gcc (GCC) {compiler}, 64-bit");
-            server.build.insert("CFLAGS".to_string(), flags.to_string());
-        }
-    }),
-];
-
-/// The runs' servers have executables of these hashes, each a letter over and over.
-pub(crate) fn built_as(data: &mut ExperimentData, letters: [&str; 3]) {
-    for (run, letter) in data.runs.iter_mut().zip(letters) {
-        run.record.server.as_mut().unwrap().executable_sha256 = Some(letter.repeat(64));
-    }
-}
-
-/// Run 2 was cut off, and made again when the experiment was resumed.
-fn taken_up_again(data: &mut ExperimentData) {
-    use RunState::{Completed, Partial, Started};
-    let line = |(run, state)| StateLine { t_unix_ns: 1, run, state, reason: String::new() };
-    let lines = [
-        (1, Started),
-        (1, Completed),
-        (2, Started),
-        (2, Partial),
-        (0, Started),
-        (2, Started),
-        (2, Completed),
-        (3, Started),
-        (3, Completed),
-        (0, Completed),
-    ];
-    data.state = lines.map(line).into();
-}
-
-/// Each run begins with so many rows in a table of so many bytes.
-pub(crate) fn begin_with(data: &mut ExperimentData, rows: &[u64], bytes: &[u64]) {
-    for (run, (rows, bytes)) in data.runs.iter_mut().zip(rows.iter().zip(bytes)) {
-        run.record.rows_before = [("t".to_string(), *rows)].into();
-        let relation = RelationPrint { bytes: *bytes, index: String::new() };
-        let relations = [("t".to_string(), relation)].into();
-        run.record.fingerprint = Some(Fingerprint { relations, ..Fingerprint::default() });
-    }
-}
-
-fn case_and_study_findings(study: Study) -> Vec<Finding> {
-    study.cases.into_iter().flat_map(|case| case.findings).chain(study.findings).collect()
-}
-
-#[test]
-fn each_rule_of_cases_and_experiments_finds_what_it_is_for() {
-    for (id, severity, words, change) in STUDY_TABLE {
-        let mut data = quiet_experiment();
-        change(&mut data);
-        let findings = case_and_study_findings(study(&data));
-        let found = findings.iter().find(|finding| finding.id == *id);
-        let found = found.unwrap_or_else(|| panic!("{id} is not among {findings:#?}"));
-        assert_eq!(found.severity, *severity, "{id}: {}", found.evidence);
-        assert!(found.evidence.contains(words), "{id}: `{}` lacks `{words}`", found.evidence);
-    }
-}
-
-#[test]
-fn the_quiet_experiment_is_valid_and_has_notes_only() {
-    let study = study(&quiet_experiment());
-    assert_eq!(study.cases[0].grade, Grade::Valid);
-    let ids: Vec<&str> = case_and_study_findings(study).iter().map(|finding| finding.id).collect();
-    assert_eq!(ids, ["cache-fit", "no-checkpoint", "closed-loop"]);
-}
-
-#[test]
-fn the_notes_that_are_usual_are_silent_where_they_do_not_apply() {
-    let mut data = quiet_experiment();
-    data.plan.cases[0].workload.kind = model::case::WorkloadKind::TpcbSelect;
-    data.plan.cases[0].workload.pace = Pace::Poisson { rate_per_s: 1000.0 };
-    data.runs.iter_mut().for_each(|run| run.record.server = None);
-    assert_eq!(case_and_study_findings(study(&data)), []);
 }

@@ -5,6 +5,7 @@
 mod capacity;
 mod catalogue;
 mod comparison;
+mod experiments;
 mod failures;
 mod findings;
 mod history;

@@ -8,7 +8,7 @@ use model::case::ServerSource;
 use model::run::ExperimentData;
 use model::script::CaseData;
 
-use crate::findings::{begin_with, quiet_experiment};
+use crate::experiments::{begin_with, quiet_experiment};
 
 #[test]
 fn where_nothing_can_be_restored_other_data_is_a_note_with_advice_that_helps() {

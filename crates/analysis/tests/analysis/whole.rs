@@ -12,7 +12,7 @@ use model::plan::{RunState, StateLine};
 use model::run::{ExperimentData, RunData, StampedHistogram};
 use model::script::ScriptSurvey;
 
-use crate::findings::built_as;
+use crate::experiments::built_as;
 use crate::quiet::{self, S, event, set_committed, tps};
 
 /// Every figure of a study, by a name for messages.

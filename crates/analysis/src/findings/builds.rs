@@ -1,0 +1,86 @@
+//! Findings about how servers were built.
+
+use model::case::ServerSource;
+use model::run::{ExperimentData, RunRecord};
+
+use super::words::list;
+use super::{Rule, RunContext};
+use crate::build;
+use crate::finding::{Finding, Severity};
+
+pub(super) const ASSERTIONS_ON: Rule = Rule {
+    id: "assertions-on",
+    title: "The server was built with assertions",
+    severity: "Doubt when debug_assertions is on",
+    source: "PostgreSQL documentation, --enable-cassert: it slows the server down significantly",
+    advice: "Measure a build without --enable-cassert.",
+};
+
+pub(super) fn assertions_on(context: &RunContext) -> Option<Finding> {
+    let on = context.data.record.server.as_ref()?.setting("debug_assertions") == Some("on");
+    on.then(|| ASSERTIONS_ON.finds(Severity::Doubt, "debug_assertions is on"))
+}
+
+pub(super) const BUILD_NOT_OPTIMIZED: Rule = Rule {
+    id: "build-not-optimized",
+    title: "The server was not compiled for speed",
+    severity: "Doubt when the compiler did not optimize (-O0); Note when it optimized for something else, or less than \
+               PostgreSQL's configure asks for (-Os, -Oz, -Og, -O1)",
+    source: BUILDS_DIFFER.source,
+    advice: "Compare such a build with its like only, or measure the binaries that you use (server.bin_dir), or a build of \
+             pgdyno's with -O2 (server.source).",
+};
+
+/// What the flags say: builds by meson may name no level although they optimize.
+pub(super) fn build_not_optimized(context: &RunContext) -> Option<Finding> {
+    let flags = context.data.record.server.as_ref()?.build.get("CFLAGS")?;
+    let level = build::level(flags)?;
+    let severity = match level {
+        "-O0" => Severity::Doubt,
+        "-Os" | "-Oz" | "-Og" | "-O1" | "-O" => Severity::Note,
+        _ => return None,
+    };
+    Some(BUILD_NOT_OPTIMIZED.finds(severity, format!("compiled with {level}")))
+}
+
+pub(super) const BUILDS_DIFFER: Rule = Rule {
+    id: "builds-differ",
+    title: "The servers were not built alike",
+    severity: "Doubt when compilers, optimization flags or assertions of compared servers differ",
+    source: "study of packagers: -Os by gcc 7.5 against -O2 by gcc 12 changes the processor time of one release by -17 to \
+             +18 %",
+    advice: "Have pgdyno build each version with the same compiler and flags (server.source, server.revision), or read \
+             differences below 20 % as those of the builds.",
+};
+
+pub(super) fn builds_differ(data: &ExperimentData) -> Option<Finding> {
+    let mut builds: Vec<(String, String)> = Vec::new();
+    for record in data.runs.iter().map(|run| &run.record) {
+        let Some(build) = build_of(record) else { continue };
+        if !builds.iter().any(|(_, known)| *known == build) {
+            builds.push((server_name(record), build));
+        }
+    }
+    let texts: Vec<String> = builds.iter().map(|(name, build)| format!("{name}: {build}")).collect();
+    (builds.len() > 1).then(|| BUILDS_DIFFER.finds(Severity::Doubt, list(&texts, 6)))
+}
+
+fn server_name(record: &RunRecord) -> String {
+    let release = record.server.as_ref().map(|server| server.release()).unwrap_or_default();
+    match &record.case.server.source {
+        ServerSource::Source { revision: Some(revision), .. } => format!("{release} ({revision})"),
+        _ => release,
+    }
+}
+
+/// What of a build changes its speed: compiler, flags that optimize, assertions. `None` if it is not known.
+fn build_of(record: &RunRecord) -> Option<String> {
+    let server = record.server.as_ref()?;
+    // `PostgreSQL 15.18 on x86_64-pc-linux-gnu, compiled by gcc (Debian 12.2.0-14) 12.2.0, 64-bit`.
+    let compiler = server.version.split_once("compiled by ")?.1;
+    let compiler = compiler.rsplit_once(", ").map_or(compiler, |(compiler, _)| compiler);
+    let flags = server.build.get("CFLAGS").map(|flags| build::optimizing(flags).join(" "));
+    let assertions = (server.setting("debug_assertions") == Some("on")).then(|| "assertions".to_string());
+    let parts = [Some(compiler.to_string()), flags.filter(|flags| !flags.is_empty()), assertions];
+    Some(parts.into_iter().flatten().collect::<Vec<_>>().join(" "))
+}
