@@ -6,14 +6,16 @@ const LINE_BYTES: usize = 64;
 /// No more lines of one thing: a processor waits for a dozen or two at a time.
 const LINES_MAX: usize = 12;
 
-/// Has all of a value brought into the processor's caches.
+/// Has a value, or the beginning of a long one, brought into the processor's caches.
 #[inline(always)]
 pub(crate) fn lines<T: ?Sized>(value: &T) {
     let start = std::ptr::from_ref(value).cast::<u8>();
-    let n_lines = size_of_val(value).div_ceil(LINE_BYTES).min(LINES_MAX);
-    for n in 0..n_lines {
+    let n_bytes = size_of_val(value);
+    for n in 0..n_bytes.div_ceil(LINE_BYTES).min(LINES_MAX) {
         line(start.wrapping_add(n * LINE_BYTES));
     }
+    // What does not begin with a line ends in one more.
+    line(start.wrapping_add(n_bytes.clamp(1, LINES_MAX * LINE_BYTES) - 1));
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -26,7 +26,7 @@ struct Prepared {
     name: String,
     /// The whole message without its Sync, when the statement has no parameters.
     fixed: Option<Vec<u8>>,
-    /// The bytes before its parameters and behind, in the protocols that bind them.
+    /// The bytes before its parameters and behind, for the protocols that bind them.
     head: Vec<u8>,
     tail: Vec<u8>,
     /// Whether it ends a transaction block with a commit.

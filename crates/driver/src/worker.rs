@@ -119,7 +119,7 @@ const WAIT_MAX_NS: Nanos = 100_000_000;
 const PAUSE_MIN_NS: Nanos = 100_000_000;
 /// After cancelling: time for the server's answers.
 const CANCEL_GRACE_NS: Nanos = 2 * SECOND_NS;
-/// So many clients ahead of the one that is served are fetched from memory: serving two takes longer than that.
+/// Clients between the next one and the one that is fetched from memory meanwhile: serving them takes longer than that.
 const AHEAD: usize = 2;
 /// Big enough for the replies of any built-in script; larger results come in several pieces.
 const BUFFER_BYTES: usize = 16 * 1024;
@@ -181,6 +181,7 @@ impl<'a> Worker<'a> {
             if self.is_over(now) {
                 break;
             }
+            self.tally.count_much();
             let until = self.wake_up_at(now);
             let turn_end = clock::now();
             let turn_ns = turn_end - now;
