@@ -162,7 +162,7 @@ def watched(server, run):
 
 
 def call_pgdyno(args, server, script, clients, seed, poller, **more):
-    """What `pgdyno drive` said when it was done, transactions per second while it measured, and seconds of its CPU."""
+    """What `pgdyno drive` said when it was done, its transactions while it measured and for how long, and seconds of its CPU."""
     load = {
         "format": 1, "target": {"host": server.dir, "port": "5432", "user": "postgres", "dbname": "postgres"},
         "scripts": [{"name": script, "tag": script, "weight": 1, "source": SCRIPTS[script]}],
@@ -189,7 +189,7 @@ def call_pgdyno(args, server, script, clients, seed, poller, **more):
             done = value["done"]
     process.stdin.close()
     process.wait()
-    return done, measured / (max(1, length_ns) / 1e9), children_cpu() - before
+    return done, (measured, length_ns / 1e9), children_cpu() - before
 
 
 def short_pgdyno(args, server, script, clients, poller):
@@ -199,11 +199,11 @@ def short_pgdyno(args, server, script, clients, poller):
 
 
 def pgdyno(args, server, script, clients, seed, poller, short):
-    done, tps, cpu = call_pgdyno(args, server, script, clients, seed, poller)
+    done, (measured, seconds), cpu = call_pgdyno(args, server, script, clients, seed, poller)
     by_client = done["measured_by_client"]
     jain = sum(by_client) ** 2 / (len(by_client) * max(1, sum(n * n for n in by_client)))
     n = done["counts"]["committed"]
-    return {"tps": tps, "cpu_us": beyond(args, short, n, cpu), "jain": jain, "n": n}
+    return {"tps": measured / seconds, "cpu_us": beyond(args, short, n, cpu), "jain": jain, "n": n}
 
 
 def bare(args, server, script, clients):
