@@ -1,4 +1,4 @@
-//! Findings about the state that runs began with: the same data, binaries built alike, the checkpoints asked for.
+//! Findings about the state that runs began with: the same data, the checkpoints asked for.
 
 use model::case::Case;
 use model::event::EventKind;

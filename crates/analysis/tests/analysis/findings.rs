@@ -366,6 +366,9 @@ fn a_disturbance_outside_the_measure_is_not_held_against_it() {
             checkpoint(data, 12.0, 16.0);
         },
         |data| pace(data, Pace::Constant { rate_per_s: 1006.0 }),
+        |data| cflags(data, "-O0 -Wall -O2 -g"),
+        |data| cflags(data, "-Wall -O3"),
+        |data| cflags(data, "-Wall -g"),
         |data| fact(data, "clocksource", "tsc"),
         |data| fact(data, "cpu_governor", "performance"),
         |data| {

@@ -1,4 +1,4 @@
-//! Findings about the data that runs began with, where the table of `findings.rs` has no room for a story.
+//! Findings about the data that runs began with, where the table of `experiments.rs` has no room for a story.
 
 use std::collections::BTreeMap;
 
