@@ -1,5 +1,6 @@
 //! All scripts of a run, with the variables they share and how often each runs.
 
+use crate::fold;
 use crate::native::Builtins;
 use crate::random::Prng;
 use crate::script::{Program, ScriptError};
@@ -48,6 +49,7 @@ impl Bundle {
             .iter()
             .map(|(name, source, _)| Program::compile_with(name, source, &[], &mut variables))
             .collect::<Result<Vec<_>, _>>()?;
+        fold::fold(&mut programs, &variables, defines);
         let variables = Arc::new(variables);
         for program in &mut programs {
             program.variables = Arc::clone(&variables);

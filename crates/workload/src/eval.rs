@@ -56,6 +56,9 @@ impl DebugLine {
 }
 
 /// The value of `expr`.
+///
+/// # Errors
+/// What has no value, in pgbench's words.
 pub fn evaluate(expr: &Expr, scope: &mut Scope<'_>) -> Result<Value, EvalError> {
     match expr {
         Expr::Constant(value) => Ok(*value),
@@ -81,18 +84,20 @@ pub fn evaluate(expr: &Expr, scope: &mut Scope<'_>) -> Result<Value, EvalError> 
             evaluate(otherwise, scope)
         }
         Expr::Call(function, arguments) => call(*function, arguments, scope),
+        Expr::Draw { lo, hi } => Ok(Value::Int(random::random(scope.prng, *lo, *hi))),
     }
 }
 
-/// As [`evaluate`]; what is most of any expression, constants and variables, costs no call.
+/// As [`evaluate`]; what is most of any expression, constants, variables and plain draws, costs no call.
 #[inline(always)]
-fn leaf_or_tree(expr: &Expr, scope: &mut Scope<'_>) -> Result<Value, EvalError> {
+pub(crate) fn leaf_or_tree(expr: &Expr, scope: &mut Scope<'_>) -> Result<Value, EvalError> {
     match expr {
         Expr::Constant(value) => Ok(*value),
         Expr::Variable(id) => match scope.slots[id.index()] {
             Slot::Value(value) | Slot::Text(_, Some(value)) => Ok(value),
             _ => variable(*id, scope),
         },
+        Expr::Draw { lo, hi } => Ok(Value::Int(random::random(scope.prng, *lo, *hi))),
         _ => evaluate(expr, scope),
     }
 }
@@ -280,14 +285,20 @@ fn arithmetic(function: Function, values: &[Value]) -> Result<Value, EvalError> 
     }))
 }
 
-fn draw(function: Function, values: &[Value], prng: &mut Prng) -> Result<Value, EvalError> {
-    let (lo, hi) = (values[0].to_int()?, values[1].to_int()?);
+/// Whether one can draw from `lo..=hi`.
+pub(crate) fn check_range(lo: i64, hi: i64) -> Result<(), EvalError> {
     if lo > hi {
         return Err(EvalError::EmptyRange);
     }
-    if hi.checked_sub(lo).and_then(|width| width.checked_add(1)).is_none() {
-        return Err(EvalError::HugeRange);
+    match hi.checked_sub(lo).and_then(|width| width.checked_add(1)) {
+        Some(_) => Ok(()),
+        None => Err(EvalError::HugeRange),
     }
+}
+
+fn draw(function: Function, values: &[Value], prng: &mut Prng) -> Result<Value, EvalError> {
+    let (lo, hi) = (values[0].to_int()?, values[1].to_int()?);
+    check_range(lo, hi)?;
     if function == Function::Random {
         return Ok(Value::Int(random::random(prng, lo, hi)));
     }

@@ -30,6 +30,11 @@ pub enum Expr {
     /// CASE: (condition, result) pairs and the ELSE part.
     Case(Box<[(Expr, Expr)]>, Box<Expr>),
     Call(Function, Box<[Expr]>),
+    /// A call of `random` whose range is known and not empty. Not made by the parser, but by folding.
+    Draw {
+        lo: i64,
+        hi: i64,
+    },
 }
 
 /// Operators that evaluate both operands.

@@ -7,6 +7,7 @@
 pub mod bundle;
 pub mod eval;
 pub mod expr;
+mod fold;
 pub mod function;
 mod hash_partition;
 pub mod lexer;

@@ -1,6 +1,7 @@
 //! Tests of the crate, most of them tables of what pgbench itself said.
 
 mod expressions;
+mod folding;
 mod machines;
 mod numbers;
 mod scripts;
@@ -14,9 +15,14 @@ fn defines(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// A bundle of one script named `t.sql`.
+/// A bundle of one script named `t.sql`, compiled without a word of what the user defines.
 fn bundle(source: &str) -> Bundle {
-    Bundle::compile(&[("t.sql", source, 1)], &BTreeMap::new()).expect("the script compiles")
+    bundle_with(source, &BTreeMap::new())
+}
+
+/// A bundle of one script named `t.sql`, compiled with what the user defines.
+fn bundle_with(source: &str, defines: &BTreeMap<String, String>) -> Bundle {
+    Bundle::compile(&[("t.sql", source, 1)], defines).expect("the script compiles")
 }
 
 /// The machine of client 0 of one, seeded with `seed`.

@@ -19,23 +19,24 @@ pub fn write_int(out: &mut Vec<u8>, value: i64) {
 /// Appends `value` in decimal, two digits at a time.
 #[inline]
 pub fn write_uint(out: &mut Vec<u8>, mut value: u64) {
-    let mut digits = [0u8; 20];
-    let mut start = digits.len();
-    while value >= 100 {
+    /// Digits of the largest value.
+    const DIGITS_MAX: usize = 20;
+    let start = out.len();
+    let mut end = start + value.checked_ilog10().map_or(1, |log| log as usize + 1);
+    // Room of a length that is known when this is compiled takes no call; what is too much is given back.
+    out.extend_from_slice(&[0; DIGITS_MAX]);
+    out.truncate(end);
+    let digits = &mut out[start..];
+    end -= start;
+    while value >= 10 {
         let pair = (value % 100) as usize * 2;
         value /= 100;
-        start -= 2;
-        digits[start..start + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+        digits[end - 2..end].copy_from_slice(&PAIRS[pair..pair + 2]);
+        end -= 2;
     }
-    if value >= 10 {
-        let pair = value as usize * 2;
-        start -= 2;
-        digits[start..start + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
-    } else {
-        start -= 1;
-        digits[start] = b'0' + value as u8;
+    if end == 1 {
+        digits[0] = b'0' + value as u8;
     }
-    out.extend_from_slice(&digits[start..]);
 }
 
 /// Appends `value` as printf's `%.15g`.

@@ -6,7 +6,7 @@
 //! removed; they come from `pgbench -n -t 1 -D ... -f t.sql` with the script in `t.sql`.
 //! `tests/against_pgbench.rs` repeats the comparison with the pgbench that is installed.
 
-use super::{bundle, defines, machine, unescape};
+use super::{bundle, bundle_with, defines, machine, unescape};
 use crate::expr::DEPTH_MAX;
 use crate::{Action, Bundle, Program, Seeds};
 
@@ -32,19 +32,20 @@ fn values_and_random_numbers_are_those_of_pgbench() {
     let seeds = Seeds::derive(42, 1, 1);
     let mut variables = defines(&VARIABLES);
     crate::insert_automatic_variables(&mut variables, 7, 42, seeds.default_seed);
-    let bundle = bundle(script);
-    let program = &bundle.programs[0];
-    let mut machine = machine(&bundle, 42, &variables);
-    let mut lines = wanted.lines();
-    for _ in 0..4 {
-        machine.begin(program);
-        assert_eq!(machine.step(program), Ok(Action::End));
-        for line in machine.debug_lines().drain(..) {
-            let command = &program.commands[line.command].label;
-            assert_eq!(Some(line.text(0).as_str()), lines.next(), "{command}");
+    for bundle in [bundle(script), bundle_with(script, &variables)] {
+        let program = &bundle.programs[0];
+        let mut machine = machine(&bundle, 42, &variables);
+        let mut lines = wanted.lines();
+        for _ in 0..4 {
+            machine.begin(program);
+            assert_eq!(machine.step(program), Ok(Action::End));
+            for line in machine.debug_lines().drain(..) {
+                let command = &program.commands[line.command].label;
+                assert_eq!(Some(line.text(0).as_str()), lines.next(), "{command}");
+            }
         }
+        assert_eq!(lines.next(), None);
     }
-    assert_eq!(lines.next(), None);
 }
 
 #[test]
@@ -64,16 +65,18 @@ fn failures_of_evaluation_are_worded_as_by_pgbench() {
     crate::insert_automatic_variables(&mut variables, 1, 1, 1);
     for line in include_str!("../../tests/data/run_errors.tsv").lines() {
         let (script, wanted) = line.split_once('\t').expect("two columns");
-        let bundle = bundle(&unescape(script));
-        let program = &bundle.programs[0];
-        let mut machine = machine(&bundle, 1, &variables);
-        machine.begin(program);
-        let error = machine.step(program).expect_err(script);
-        let said = format!(
-            "{}\nclient 0 aborted in command {} ({}) of script 0; {}",
-            error.cause, error.command, error.command_name, error.outcome
-        );
-        assert_eq!(said, unescape(wanted), "{script}");
+        let source = unescape(script);
+        for bundle in [bundle(&source), bundle_with(&source, &variables)] {
+            let program = &bundle.programs[0];
+            let mut machine = machine(&bundle, 1, &variables);
+            machine.begin(program);
+            let error = machine.step(program).expect_err(script);
+            let said = format!(
+                "{}\nclient 0 aborted in command {} ({}) of script 0; {}",
+                error.cause, error.command, error.command_name, error.outcome
+            );
+            assert_eq!(said, unescape(wanted), "{script}");
+        }
     }
 }
 
