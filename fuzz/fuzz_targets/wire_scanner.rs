@@ -1,4 +1,5 @@
-//! Any bytes from a server: cut in arbitrary pieces they give the same replies as whole, the readers of bodies take
+//! Any bytes from a server: cut in arbitrary pieces they give the same replies as whole, an ordinary reply comes to what its
+//! replies say, the readers of bodies take
 //! whatever is in them, and nothing panics. That memory stays bounded is for the limit on single allocations that
 //! `fuzz/run` sets.
 //!
@@ -22,6 +23,14 @@ fuzz_target!(|data: &[u8]| {
     let Some((head, input)) = data.split_at_checked(HEAD_BYTES) else { return };
     let want_rows = head[0] & 1 == 1;
     let whole = replies(want_rows, 0, &[input]);
+    if let Some(ordinary) = Scanner::new().ordinary(input) {
+        let (heard, end) = replies(false, 0, &[input]);
+        assert_eq!(end, Ok(true));
+        assert_eq!(heard.last(), Some(&format!("{:?}", Reply::ReadyForQuery(ordinary.status))));
+        let n_done = heard.iter().filter(|reply| reply.starts_with("CommandComplete")).count();
+        assert_eq!(n_done, ordinary.n_done as usize);
+        assert_eq!(heard.iter().filter(|reply| reply.starts_with("ReadyForQuery")).count(), 1);
+    }
     let pieces = cut(input, &head[2..]);
     let in_pieces = replies(want_rows, head[1], &pieces);
     assert_eq!(in_pieces, whole);

@@ -68,6 +68,15 @@ pub enum TransactionStatus {
     Failed,
 }
 
+/// What an ordinary reply to a statement comes to, see [`Scanner::ordinary`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ordinary {
+    /// Statements that are done.
+    pub n_done: u32,
+    /// State of the transaction, from the ReadyForQuery at the end.
+    pub status: TransactionStatus,
+}
+
 /// What the sink wants next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
@@ -120,6 +129,32 @@ impl Scanner {
     /// True if the input so far ended between two messages.
     pub fn is_at_boundary(&self) -> bool {
         self.n_skip == 0 && self.carry.is_empty()
+    }
+
+    /// What [`Scanner::feed`] would say of input that is nothing but ParseComplete, BindComplete, rows that nobody wants,
+    /// CommandComplete, and a ReadyForQuery at its end: a few instructions for each message, for this is what nearly all input is. `None`
+    /// for any other.
+    #[inline]
+    pub fn ordinary(&self, input: &[u8]) -> Option<Ordinary> {
+        if self.want_rows || !self.is_at_boundary() {
+            return None;
+        }
+        let (mut rest, mut n_done) = (input, 0);
+        loop {
+            let [tag, l0, l1, l2, l3, after @ ..] = rest else { return None };
+            if *tag == b'Z' {
+                let status = status(after)?;
+                return (rest[1..HEADER_BYTES] == [0, 0, 0, 5]).then_some(Ordinary { n_done, status });
+            }
+            let length = u32::from_be_bytes([*l0, *l1, *l2, *l3]);
+            let (body, after) = after.split_at_checked(length.checked_sub(4)? as usize)?;
+            match tag {
+                b'1' | b'2' | b'D' | b'T' => {}
+                b'C' if body.last() == Some(&0) => n_done += 1,
+                _ => return None,
+            }
+            rest = after;
+        }
     }
 
     /// Hands each reply in `input` to `sink`, until the input or the sink's wish ends. Returns how many bytes were
@@ -255,15 +290,21 @@ fn bad_header(tag: u8, length: u32) -> ProtocolError {
     }
 }
 
+/// The body of ReadyForQuery.
+#[inline]
+fn status(body: &[u8]) -> Option<TransactionStatus> {
+    Some(match body {
+        b"I" => TransactionStatus::Idle,
+        b"T" => TransactionStatus::InTransaction,
+        b"E" => TransactionStatus::Failed,
+        _ => return None,
+    })
+}
+
 #[inline]
 fn decode(tag: u8, body: &[u8]) -> Result<Reply<'_>, ProtocolError> {
     Ok(match tag {
-        b'Z' => Reply::ReadyForQuery(match body {
-            b"I" => TransactionStatus::Idle,
-            b"T" => TransactionStatus::InTransaction,
-            b"E" => TransactionStatus::Failed,
-            _ => return Err(ProtocolError::BadBody(tag)),
-        }),
+        b'Z' => Reply::ReadyForQuery(status(body).ok_or(ProtocolError::BadBody(tag))?),
         b'C' => match body.split_last() {
             Some((0, tag)) => Reply::CommandComplete { tag },
             _ => return Err(ProtocolError::BadBody(tag)),
@@ -379,6 +420,54 @@ mod tests {
                 assert_eq!(seen(pieces, want_rows), whole);
             }
         }
+    }
+
+    #[test]
+    fn an_ordinary_reply_comes_to_what_feeding_it_says() {
+        let join =
+            |messages: &[(u8, &[u8])]| messages.iter().flat_map(|(tag, body)| message(*tag, body)).collect();
+        let check = |input: Vec<u8>, expected: Option<(u32, TransactionStatus)>| {
+            let scanner = Scanner::new();
+            let ordinary = scanner.ordinary(&input).map(|reply| (reply.n_done, reply.status));
+            assert_eq!(ordinary, expected, "{}", String::from_utf8_lossy(&input));
+            let (mut n_done, mut status) = (0, None);
+            let mut scanner = Scanner::new();
+            let fed = scanner.feed(&input, |reply| {
+                n_done += u32::from(matches!(reply, Reply::CommandComplete { .. }));
+                status = if let Reply::ReadyForQuery(status) = reply { Some(status) } else { status };
+                Flow::Continue
+            });
+            if expected.is_some() {
+                assert_eq!((fed, Some((n_done, status.unwrap()))), (Ok(input.len()), expected));
+            }
+            scanner.want_rows(true);
+            assert_eq!(scanner.ordinary(&input), None);
+        };
+        let (bound, row, done) = ((b'2', &b""[..]), (b'D', &[7; 300][..]), (b'C', &b"SELECT 1\0"[..]));
+        check(join(&[bound, done, (b'Z', b"T")]), Some((1, TransactionStatus::InTransaction)));
+        check(
+            join(&[(b'1', b""), bound, (b'T', b"\0\0"), row, row, done, (b'Z', b"I")]),
+            Some((1, TransactionStatus::Idle)),
+        );
+        check(join(&[done, done, (b'Z', b"E")]), Some((2, TransactionStatus::Failed)));
+        check(join(&[(b'Z', b"I")]), Some((0, TransactionStatus::Idle)));
+        // Cut, followed by something, with an answer that has to be looked at, or damaged.
+        let whole: Vec<u8> = join(&[bound, row, done, (b'Z', b"I")]);
+        (0..whole.len()).for_each(|end| check(whole[..end].to_vec(), None));
+        check(join(&[bound, done, (b'Z', b"I"), (b'N', b"C57P01\0\0")]), None);
+        for other in
+            [(b'E', &b"C40001\0\0"[..]), (b'N', b"\0"), (b'S', b"a\0b\0"), (b'I', b""), (b'G', b"\0\0\0")]
+        {
+            check(join(&[bound, other, done, (b'Z', b"I")]), None);
+        }
+        check(join(&[(b'Z', b"X")]), None);
+        check(join(&[(b'C', b"no end"), (b'Z', b"I")]), None);
+        check(b"Z\0\0\0\x06I".to_vec(), None);
+        check(b"2\0\0\0\x03Z\0\0\0\x05I".to_vec(), None);
+        // Not between two messages.
+        let mut scanner = Scanner::new();
+        scanner.feed(b"C\0", |_| Flow::Continue).unwrap();
+        assert_eq!(scanner.ordinary(&whole), None);
     }
 
     #[test]
