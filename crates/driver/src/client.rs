@@ -156,6 +156,12 @@ impl Parsed {
         !std::mem::replace(&mut self.is_parsed[number], true)
     }
 
+    /// Whether all that was asked is answered.
+    #[inline]
+    fn is_settled(&self) -> bool {
+        self.asked.is_empty() && self.n_answered == 0
+    }
+
     /// All answers have come; those that are missing were errors.
     fn settle(&mut self) {
         for number in self.asked.drain(..).skip(self.n_answered) {
@@ -277,7 +283,10 @@ impl Client {
     /// COPY that failed early; the server passes over them.
     #[inline]
     pub(crate) fn begin_message(&mut self) {
-        self.outgoing.drain(..self.n_sent);
+        match self.n_sent == self.outgoing.len() {
+            true => self.outgoing.clear(),
+            false => drop(self.outgoing.drain(..self.n_sent)),
+        }
         self.n_sent = 0;
         self.n_results = 0;
         self.awaits_parse = false;
@@ -348,6 +357,24 @@ impl Client {
     /// Takes in a piece of input that came at `now`.
     #[inline]
     pub(crate) fn receive(&mut self, input: &[u8], now: Nanos) -> Result<Received, String> {
+        match self.scanner.ordinary(input) {
+            Some(reply) if self.awaits_nothing_special() => {
+                self.status = reply.status;
+                self.n_results += reply.n_done;
+                Ok(Received::Complete)
+            }
+            _ => self.receive_any(input, now),
+        }
+    }
+
+    /// Whether the next ReadyForQuery ends a statement that nobody has questions about but how it went.
+    #[inline]
+    fn awaits_nothing_special(&self) -> bool {
+        let is_settled = self.parsed.as_ref().is_none_or(Parsed::is_settled);
+        is_settled && !(self.pipeline.is_on || self.awaits_parse || self.is_copying || self.fetched.is_some())
+    }
+
+    fn receive_any(&mut self, input: &[u8], now: Nanos) -> Result<Received, String> {
         let Client {
             scanner,
             status,

@@ -24,15 +24,38 @@ struct Prepared {
     number: usize,
     /// Name of the prepared statement; empty when it is not kept.
     name: String,
-    /// The whole message without its Sync, when the statement has no parameters.
-    fixed: Option<Vec<u8>>,
+    /// The whole message, when the statement has no parameters.
+    fixed: Option<Closed>,
     /// The bytes before its parameters and behind, for the protocols that bind them.
     head: Vec<u8>,
-    tail: Vec<u8>,
+    tail: Closed,
     /// Whether it ends a transaction block with a commit.
     commits: bool,
     /// Whether it opens a transaction block.
     begins: bool,
+}
+
+/// The end of a message, with the Sync that follows outside of pipelines if the protocol needs one.
+#[derive(Debug)]
+struct Closed {
+    bytes: Vec<u8>,
+    /// Where the Sync begins.
+    sync_at: usize,
+}
+
+impl Closed {
+    fn new(mut bytes: Vec<u8>, protocol: Protocol) -> Closed {
+        let sync_at = bytes.len();
+        if protocol != Protocol::Simple {
+            message::sync(&mut bytes);
+        }
+        Closed { bytes, sync_at }
+    }
+
+    #[inline]
+    fn get(&self, with_sync: bool) -> &[u8] {
+        if with_sync { &self.bytes } else { &self.bytes[..self.sync_at] }
+    }
 }
 
 impl Scripts {
@@ -113,8 +136,8 @@ impl Scripts {
         order
     }
 
-    /// Appends the messages of one statement with the values of the client's machine. A Parse that its connection
-    /// still needs goes in front, with a Sync of its own as pgbench sends it.
+    /// Appends the messages of one statement with the values of the client's machine, a Sync included unless it is part of
+    /// a pipeline. A Parse that its connection still needs goes in front, with a Sync of its own as pgbench sends it.
     #[inline]
     pub(crate) fn encode(&self, script: usize, statement: usize, client: &mut Client) {
         let prepared = &self.prepared[script][statement];
@@ -128,12 +151,13 @@ impl Scripts {
                 client.awaits_parse = true;
             }
         }
+        let with_sync = !client.pipeline.is_on;
         let (machine, _, out) = client.parts();
         match &prepared.fixed {
-            Some(fixed) => out.extend_from_slice(fixed),
+            Some(fixed) => out.extend_from_slice(fixed.get(with_sync)),
             None => {
                 let program = &self.bundle.programs[script];
-                prepared.encode(self.protocol, program, statement, Some(machine), out);
+                prepared.encode(self.protocol, program, statement, Some(machine), with_sync, out);
             }
         }
     }
@@ -148,14 +172,6 @@ impl Scripts {
             }
             Protocol::Extended => self.bundle.programs[script].statements[statement].text.clone(),
             Protocol::Prepared => self.prepared[script][statement].name.clone(),
-        }
-    }
-
-    /// Ends a message outside of pipelines. The simple protocol needs no Sync.
-    #[inline]
-    pub(crate) fn end_message(&self, client: &mut Client) {
-        if self.protocol != Protocol::Simple {
-            message::sync(client.outgoing());
         }
     }
 
@@ -222,7 +238,7 @@ fn prepare_all(
         let mut prepared = Prepared {
             number,
             head: bind_head(&name),
-            tail: bind_tail(statement),
+            tail: Closed::new(bind_tail(statement), protocol),
             name,
             fixed: None,
             commits: matches!(first_word.as_str(), "end" | "commit"),
@@ -230,8 +246,8 @@ fn prepare_all(
         };
         prepared.fixed = statement.parameters.is_empty().then(|| {
             let mut bytes = Vec::new();
-            prepared.encode(protocol, program, index, None, &mut bytes);
-            bytes
+            prepared.encode(protocol, program, index, None, false, &mut bytes);
+            Closed::new(bytes, protocol)
         });
         prepared
     };
@@ -266,6 +282,7 @@ impl Prepared {
         program: &Program,
         index: usize,
         machine: Option<&Machine>,
+        with_sync: bool,
         out: &mut Vec<u8>,
     ) {
         let statement = &program.statements[index];
@@ -286,7 +303,7 @@ impl Prepared {
                 bind.value_with(|text| machine.parameter(program, variable, text));
             }
         }
-        bind.finish_with(&self.tail);
+        bind.finish_with(self.tail.get(with_sync));
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) struct ScriptTally {
     pub(crate) latency: Times,
     /// End minus sent.
     pub(crate) service: Times,
+    /// What is both, because the transaction began when it was due: counted once, and added to both in the end.
+    punctual: Times,
     /// Sent minus due; all zero in a closed loop, so only there in an open one.
     pub(crate) lag: Option<Times>,
     /// Each statement's time from send to the end of its reply.
@@ -40,6 +42,8 @@ pub(crate) struct ScriptTally {
 pub(crate) enum Kind {
     Latency,
     Service,
+    /// Latency and service, of a transaction that began when it was due.
+    Punctual,
     /// Counted in an open loop only.
     Lag,
     /// Of the statement with this index.
@@ -55,7 +59,7 @@ impl Noted {
     const TIME_BITS: u32 = 48;
     const TIME_MAX: u64 = (1 << Noted::TIME_BITS) - 1;
     /// Kinds before those of statements.
-    const N_OTHERS: u64 = 3;
+    const N_OTHERS: u64 = 4;
     /// Statements that there are numbers for.
     const N_STATEMENTS: u64 = (1 << (u64::BITS - Noted::TIME_BITS)) - Noted::N_OTHERS;
 
@@ -65,7 +69,8 @@ impl Noted {
         let number = match kind {
             Kind::Latency => 0,
             Kind::Service => 1,
-            Kind::Lag => 2,
+            Kind::Punctual => 2,
+            Kind::Lag => 3,
             Kind::Statement(index) if u64::from(index) < Noted::N_STATEMENTS => {
                 Noted::N_OTHERS + u64::from(index)
             }
@@ -79,7 +84,8 @@ impl Noted {
         let kind = match self.0 >> Noted::TIME_BITS {
             0 => Kind::Latency,
             1 => Kind::Service,
-            2 => Kind::Lag,
+            2 => Kind::Punctual,
+            3 => Kind::Lag,
             number => Kind::Statement((number - Noted::N_OTHERS) as u32),
         };
         (kind, self.0 & Noted::TIME_MAX)
@@ -164,6 +170,7 @@ impl Tally {
                 counts: Counts::default(),
                 latency: Times::new(),
                 service: Times::new(),
+                punctual: Times::new(),
                 lag: shape.is_open_loop.then(Times::new),
                 statements: vec![Times::new(); n],
                 errors: Vec::with_capacity(16),
@@ -184,9 +191,9 @@ impl Tally {
         }
     }
 
-    /// Counts what is noted.
-    pub(crate) fn count(&mut self) {
-        self.scripts.iter_mut().for_each(ScriptTally::count);
+    /// Counts all that is noted, each time where it belongs.
+    pub(crate) fn complete(&mut self) {
+        self.scripts.iter_mut().for_each(ScriptTally::complete);
     }
 
     /// Counts what is noted where it is much. Called when nothing is to be done: counted when there is no more room, it would
@@ -228,11 +235,19 @@ impl ScriptTally {
         self.noted = noted;
     }
 
+    fn complete(&mut self) {
+        self.count();
+        self.latency.add(&self.punctual);
+        self.service.add(&self.punctual);
+        self.punctual.clear();
+    }
+
     #[inline]
     fn record(&mut self, kind: Kind, ns: u64) {
         match kind {
             Kind::Latency => self.latency.record(ns),
             Kind::Service => self.service.record(ns),
+            Kind::Punctual => self.punctual.record(ns),
             Kind::Lag => self.lag.iter_mut().for_each(|lag| lag.record(ns)),
             Kind::Statement(index) => self.statements[index as usize].record(ns),
         }
@@ -311,15 +326,18 @@ mod tests {
         let mut tally = tally(2, true);
         let script = &mut tally.scripts[0];
         let kinds = [Kind::Latency, Kind::Service, Kind::Lag, Kind::Statement(0)];
+        script.note(Kind::Punctual, 7);
         for n in 1..=NOTED_MAX as u64 {
             (1..).zip(kinds).for_each(|(times, kind)| script.note(kind, times * 1000 * n));
         }
         script.note(Kind::Statement(1), u64::MAX);
-        tally.count();
+        // Twice, for what is counted once must not be added twice.
+        tally.complete();
+        tally.complete();
         let script = &tally.scripts[0];
         let counted = [&script.latency, &script.service, script.lag.as_ref().unwrap(), &script.statements[0]];
-        for (times, of) in (1..).zip(counted) {
-            assert_eq!(of.histogram.len(), NOTED_MAX as u64);
+        for ((times, of), n_punctual) in (1..).zip(counted).zip([1, 1, 0, 0]) {
+            assert_eq!(of.histogram.len(), NOTED_MAX as u64 + n_punctual);
             assert_eq!(of.max_ns, times * 1000 * NOTED_MAX as u64);
         }
         assert_eq!(script.statements[1].histogram.len(), 1);

@@ -235,7 +235,6 @@ impl Worker<'_> {
         client.begin_message();
         client.want_rows(scripts.fetches(script, statement));
         scripts.encode(script, statement, client);
-        scripts.end_message(client);
         if self.setup.load.trace {
             self.trace_send(index, statement, now);
         }
@@ -320,9 +319,13 @@ impl Worker<'_> {
         let tally = &mut self.tally.scripts[client.script];
         let latency_ns = now - client.due;
         tally.counts.committed += 1;
-        tally.note(Kind::Latency, latency_ns);
         tally.latency_moments.record(latency_ns);
-        tally.note(Kind::Service, now - client.started);
+        if client.started == client.due {
+            tally.note(Kind::Punctual, latency_ns);
+        } else {
+            tally.note(Kind::Latency, latency_ns);
+            tally.note(Kind::Service, now - client.started);
+        }
         if tally.lag.is_some() {
             let lag_ns = client.started - client.due;
             tally.note(Kind::Lag, lag_ns);
