@@ -357,14 +357,14 @@ impl Client {
     /// Takes in a piece of input that came at `now`.
     #[inline]
     pub(crate) fn receive(&mut self, input: &[u8], now: Nanos) -> Result<Received, String> {
-        match self.scanner.ordinary(input) {
-            Some(reply) if self.awaits_nothing_special() => {
-                self.status = reply.status;
-                self.n_results += reply.n_done;
-                Ok(Received::Complete)
-            }
-            _ => self.receive_any(input, now),
+        if self.awaits_nothing_special()
+            && let Some(reply) = self.scanner.ordinary(input)
+        {
+            self.status = reply.status;
+            self.n_results += reply.n_done;
+            return Ok(Received::Complete);
         }
+        self.receive_any(input, now)
     }
 
     /// Whether the next ReadyForQuery ends a statement that nobody has questions about but how it went.

@@ -118,7 +118,8 @@ impl Merger {
                 break;
             }
             let (t, mut pending) = entry.remove_entry();
-            if let Some(tally) = pending.tally.take() {
+            if let Some(mut tally) = pending.tally.take() {
+                tally.complete();
                 lines.extend(self.interval_lines(t, &pending, &tally));
                 spare.push(tally);
             }

@@ -191,7 +191,12 @@ impl Tally {
         }
     }
 
-    /// Counts all that is noted, each time where it belongs.
+    /// Counts what is noted.
+    pub(crate) fn count(&mut self) {
+        self.scripts.iter_mut().for_each(ScriptTally::count);
+    }
+
+    /// Adds what was counted for two to both. The last step, left to the control loop: it walks through whole histograms.
     pub(crate) fn complete(&mut self) {
         self.scripts.iter_mut().for_each(ScriptTally::complete);
     }
@@ -236,7 +241,6 @@ impl ScriptTally {
     }
 
     fn complete(&mut self) {
-        self.count();
         self.latency.add(&self.punctual);
         self.service.add(&self.punctual);
         self.punctual.clear();
@@ -265,6 +269,7 @@ impl ScriptTally {
         self.counts += other.counts;
         self.latency.add(&other.latency);
         self.service.add(&other.service);
+        self.punctual.add(&other.punctual);
         if let (Some(mine), Some(theirs)) = (&mut self.lag, &other.lag) {
             mine.add(theirs);
         }
@@ -291,6 +296,7 @@ impl ScriptTally {
         self.counts = Counts::default();
         self.latency.clear();
         self.service.clear();
+        self.punctual.clear();
         if let Some(lag) = &mut self.lag {
             lag.clear();
         }
@@ -331,6 +337,7 @@ mod tests {
             (1..).zip(kinds).for_each(|(times, kind)| script.note(kind, times * 1000 * n));
         }
         script.note(Kind::Statement(1), u64::MAX);
+        tally.count();
         // Twice, for what is counted once must not be added twice.
         tally.complete();
         tally.complete();
@@ -342,6 +349,22 @@ mod tests {
         }
         assert_eq!(script.statements[1].histogram.len(), 1);
         assert_eq!(script.statements[1].max_ns, Noted::TIME_MAX, "three days at most");
+    }
+
+    #[test]
+    fn one_time_for_two_is_kept_when_threads_are_added_up_and_forgotten_when_cleared() {
+        let (mut mine, mut other) = (tally(1, false), tally(1, false));
+        for tally in [&mut mine, &mut other] {
+            tally.scripts[0].note(Kind::Punctual, 7000);
+            tally.count();
+        }
+        mine.add(&other);
+        mine.complete();
+        let script = &mine.scripts[0];
+        assert_eq!([&script.latency, &script.service].map(|times| times.histogram.len()), [2, 2]);
+        other.clear();
+        other.complete();
+        assert!(other.scripts[0].latency.histogram.is_empty());
     }
 
     #[test]

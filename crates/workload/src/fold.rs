@@ -1,6 +1,6 @@
 //! What comes to the same each time is worked out once: expressions of constants, and of variables that nobody assigns.
 //!
-//! Only values are put in their places. What fails stays as it is, so that it fails when and as pgbench does, and
+//! Only values, and draws from known ranges, are put in their places. What fails stays as it is, so that it fails when and as pgbench does, and
 //! nothing is drawn before its time.
 
 use std::collections::BTreeMap;

@@ -22,7 +22,7 @@ impl Worker<'_> {
         self.count_backlog(end);
         self.tell_notices_left_out(end);
         self.flush_log();
-        self.tally.complete();
+        self.tally.count();
         let fresh = self.setup.spare.try_recv().unwrap_or_else(|_| Tally::new(&self.setup.shape));
         let cpu = clock::thread_cpu();
         let clients = &self.setup.clients;
