@@ -1,7 +1,6 @@
-//! Any bytes from a server: cut in arbitrary pieces they give the same replies as whole, an ordinary reply comes to what its
-//! replies say, the readers of bodies take
-//! whatever is in them, and nothing panics. That memory stays bounded is for the limit on single allocations that
-//! `fuzz/run` sets.
+//! Any bytes from a server: cut in arbitrary pieces they give the same replies as whole, an ordinary reply comes to what
+//! its replies say, the readers of bodies take whatever is in them, and nothing panics. That memory stays bounded is for the
+//! limit on single allocations that `fuzz/run` sets.
 //!
 //! The scanner's source is compiled in here: it needs nothing else of its crate, which links libpq.
 

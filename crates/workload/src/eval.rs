@@ -88,16 +88,15 @@ pub fn evaluate(expr: &Expr, scope: &mut Scope<'_>) -> Result<Value, EvalError> 
     }
 }
 
-/// As [`evaluate`]; what is most of any expression, constants, variables and plain draws, costs no call.
+/// As [`evaluate`]; what is most of any expression, constants and variables, costs no call.
 #[inline(always)]
-pub(crate) fn leaf_or_tree(expr: &Expr, scope: &mut Scope<'_>) -> Result<Value, EvalError> {
+fn leaf_or_tree(expr: &Expr, scope: &mut Scope<'_>) -> Result<Value, EvalError> {
     match expr {
         Expr::Constant(value) => Ok(*value),
         Expr::Variable(id) => match scope.slots[id.index()] {
             Slot::Value(value) | Slot::Text(_, Some(value)) => Ok(value),
             _ => variable(*id, scope),
         },
-        Expr::Draw { lo, hi } => Ok(Value::Int(random::random(scope.prng, *lo, *hi))),
         _ => evaluate(expr, scope),
     }
 }
