@@ -31,6 +31,7 @@ pub mod start_error;
 pub mod target;
 pub mod template;
 pub mod tend;
+pub mod trust;
 mod unpack;
 pub mod verify;
 pub mod workspace;

@@ -1,0 +1,225 @@
+//! Whom a file or a directory can be trusted to come from: root and the caller, and nobody else who could replace it.
+//!
+//! Root runs and removes what records of ours name. A record that another user can write, or replace because the user
+//! can write a directory above it, would make root act for that user. Files of the server's user are not trusted; they
+//! are touched with that user's rights.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use nix::fcntl::OFlag;
+use nix::unistd::{Gid, Group, Uid, User, geteuid};
+
+const WRITABLE_BY_GROUP: u32 = 0o020;
+const WRITABLE_BY_OTHERS: u32 = 0o002;
+/// In a directory with this bit, entries are renamed and removed only by their owner and by that of the directory.
+const STICKY: u32 = 0o1000;
+
+/// Checks that nobody but root and the caller can put something into the directory or replace it or one above it.
+/// Returns its path without links, which is the one to use from then on.
+///
+/// # Errors
+/// Names the directory, who could replace it, and what to do.
+pub fn check_directory(path: &Path) -> Result<PathBuf> {
+    check(path, Content::Trusted)
+}
+
+/// Checks a directory in which one of ours is to be made: others may make theirs beside it, as in `/tmp`, but cannot
+/// replace ours. What is there already is not trusted. Returns its path without links.
+///
+/// # Errors
+/// As [`check_directory`].
+pub fn check_place(path: &Path) -> Result<PathBuf> {
+    check(path, Content::Shared)
+}
+
+/// Opens a regular file that is root's or the caller's and that nobody else can write. Links are not followed, and a
+/// pipe is refused in place of being waited for.
+///
+/// # Errors
+/// As the system says, and when the file is not such a one.
+pub fn open(path: &Path) -> io::Result<File> {
+    checked(OpenOptions::new().read(true).custom_flags(flags()).open(path)?)
+}
+
+/// The whole of such a file; see [`open`].
+///
+/// # Errors
+/// As [`open`].
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens a file to lock, to read and to write; makes it if it is not there, and never truncates it. Others cannot open
+/// it, and so cannot hold its lock. See [`open`].
+///
+/// # Errors
+/// As [`open`].
+pub fn open_lock(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags());
+    checked(options.open(path)?)
+}
+
+/// What the last directory of a path is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Content {
+    /// All that is in it counts as ours.
+    Trusted,
+    /// A new directory of ours.
+    Shared,
+}
+
+/// `O_CLOEXEC` is the standard library's own.
+fn flags() -> i32 {
+    (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits()
+}
+
+fn checked(file: File) -> io::Result<File> {
+    let facts = file.metadata()?;
+    let refuse = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    if !facts.is_file() {
+        return refuse("it is not a regular file".to_string());
+    }
+    if !is_trusted(facts.uid()) {
+        return refuse(format!("it belongs to {}, who may have changed it", user_name(facts.uid())));
+    }
+    match writer(&facts) {
+        Some(who) => refuse(format!("{who} can write it")),
+        None => Ok(file),
+    }
+}
+
+fn check(path: &Path, content: Content) -> Result<PathBuf> {
+    let path = path.canonicalize().with_context(|| format!("cannot enter `{}`", path.display()))?;
+    for dir in path.ancestors() {
+        let facts = fs::symlink_metadata(dir).with_context(|| format!("cannot read `{}`", dir.display()))?;
+        ensure!(facts.is_dir(), "`{}` is not a directory", dir.display());
+        let advice = "give it to root or to yourself, close it to others, or use another directory";
+        ensure!(
+            is_trusted(facts.uid()),
+            "directory `{}` belongs to {}, who could replace what is in it; {advice}",
+            dir.display(),
+            user_name(facts.uid())
+        );
+        // Whatever comes below has been found to be ours or root's.
+        let is_guarded = facts.mode() & STICKY != 0 && (dir != path || content == Content::Shared);
+        if let Some(who) = writer(&facts).filter(|_| !is_guarded) {
+            anyhow::bail!("directory `{}` can be written by {who}; {advice}", dir.display());
+        }
+    }
+    Ok(path)
+}
+
+/// Whether files of this user are as good as our own. Who owns `/` could replace everything; it is not root in a user
+/// namespace to which the machine's root does not belong.
+fn is_trusted(uid: u32) -> bool {
+    uid == 0 || uid == geteuid().as_raw() || fs::metadata("/").is_ok_and(|root| root.uid() == uid)
+}
+
+/// Who can write a file or directory besides its owner. An access list that lets somebody write shows in the bits of
+/// the group (acl(5)).
+fn writer(facts: &Metadata) -> Option<String> {
+    if facts.mode() & WRITABLE_BY_OTHERS != 0 {
+        return Some("every user".to_string());
+    }
+    if facts.mode() & WRITABLE_BY_GROUP == 0 || is_private_group(facts.gid()) {
+        return None;
+    }
+    let group = Group::from_gid(Gid::from_raw(facts.gid())).ok().flatten();
+    Some(format!("group `{}`", group.map_or(facts.gid().to_string(), |group| group.name)))
+}
+
+/// Whether nobody but the caller is in the group: distributions whose files are writable by the group give every user
+/// a group of the same name.
+fn is_private_group(gid: u32) -> bool {
+    let user = User::from_uid(geteuid()).ok().flatten();
+    let group = Group::from_gid(Gid::from_raw(gid)).ok().flatten();
+    user.zip(group).is_some_and(|(user, group)| {
+        user.gid == group.gid && user.name == group.name && group.mem.iter().all(|name| *name == user.name)
+    })
+}
+
+fn user_name(uid: u32) -> String {
+    let user = User::from_uid(Uid::from_raw(uid)).ok().flatten();
+    user.map_or(format!("user id {uid}"), |user| format!("user `{}`", user.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+
+    use super::*;
+
+    /// A user that is neither root nor, as far as anybody knows, the caller.
+    const STRANGER: u32 = 54_321;
+
+    fn set(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_others_can_write_is_refused_wherever_it_is_in_the_path() {
+        let outer = tempfile::tempdir().unwrap();
+        let (middle, inner) = (outer.path().join("middle"), outer.path().join("middle/inner"));
+        fs::create_dir_all(&inner).unwrap();
+        set(&inner, 0o755);
+        let refused = |path: &Path| format!("{:#}", check_directory(path).unwrap_err());
+        for (mode, is_fine) in [(0o755, true), (0o777, false), (0o1777, true)] {
+            set(&middle, mode);
+            assert_eq!(check_directory(&inner).is_ok(), is_fine, "{mode:o}");
+            assert_eq!(check_place(&inner).is_ok(), is_fine, "{mode:o}");
+        }
+        assert!(refused(&middle).contains("middle` can be written by every user"), "{}", refused(&middle));
+        check_place(&middle).unwrap();
+        set(&middle, 0o777);
+        assert!(check_place(&middle).is_err(), "without the sticky bit ours could be replaced");
+        set(&middle, 0o755);
+        symlink(&inner, outer.path().join("link")).unwrap();
+        let found = check_directory(&outer.path().join("link")).unwrap();
+        assert_eq!(found, inner.canonicalize().unwrap(), "links are resolved once");
+        fs::write(inner.join("file"), "").unwrap();
+        assert!(refused(&inner.join("file")).contains("is not a directory"));
+    }
+
+    #[test]
+    fn a_file_that_others_could_have_written_is_not_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::write(path("plain"), "text").unwrap();
+        set(&path("plain"), 0o644);
+        symlink(path("plain"), path("link")).unwrap();
+        nix::unistd::mkfifo(&path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        for name in ["link", "pipe", "."] {
+            assert!(read(&path(name)).is_err(), "{name}");
+            assert!(open_lock(&path(name)).is_err(), "{name}");
+        }
+        assert_eq!(read(&path("plain")).unwrap(), b"text");
+        open_lock(&path("plain")).unwrap();
+        assert_eq!(read(&path("plain")).unwrap(), b"text", "a lock is never truncated");
+        open_lock(&path("new")).unwrap();
+        set(&path("plain"), 0o666);
+        assert!(read(&path("plain")).unwrap_err().to_string().contains("every user can write it"));
+    }
+
+    #[test]
+    fn what_belongs_to_another_user_is_refused_by_name() {
+        // Only root can give a file away.
+        if !geteuid().is_root() {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("theirs");
+        fs::write(&path, "text").unwrap();
+        chown(&path, Some(STRANGER), Some(STRANGER)).unwrap();
+        assert!(read(&path).unwrap_err().to_string().contains("belongs to user id 54321"));
+        chown(dir.path(), Some(STRANGER), Some(STRANGER)).unwrap();
+        let error = format!("{:#}", check_place(dir.path()).unwrap_err());
+        assert!(error.contains("belongs to user id 54321, who could replace what is in it"), "{error}");
+    }
+}
