@@ -38,8 +38,12 @@ pub fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 /// # Errors
 /// As [`open`], and when it is longer.
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    read_bounded(open(path)?, bytes_max)
+}
+
+pub(crate) fn read_bounded(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let n_bytes = open(path)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
+    let n_bytes = file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
     match n_bytes as u64 <= bytes_max {
         true => Ok(bytes),
         false => Err(io::Error::new(ErrorKind::FileTooLarge, format!("it is longer than {bytes_max} bytes"))),
@@ -66,13 +70,14 @@ pub fn create(path: &Path, mode: u32) -> io::Result<File> {
     }
 }
 
-/// Opens a file to lock and to write into, and makes it if there is none. What it holds stays.
+/// Opens a file to lock and to write into, and makes it if there is none. What it holds stays. Others cannot open it,
+/// and so cannot hold its lock.
 ///
 /// # Errors
 /// As [`open`], and when the file belongs to another user or has a second name: writing would change what is not ours.
 pub fn lock_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    let file = open_with(path, options.read(true).write(true).create(true).truncate(false).mode(0o644))?;
+    let file = open_with(path, options.read(true).write(true).create(true).truncate(false).mode(0o600))?;
     let facts = file.metadata()?;
     if ![geteuid().as_raw(), 0].contains(&facts.uid()) {
         let words = format!("it belongs to user id {}, who may be misleading you; remove it", facts.uid());

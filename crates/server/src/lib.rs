@@ -31,7 +31,6 @@ pub mod start_error;
 pub mod target;
 pub mod template;
 pub mod tend;
-pub mod trust;
 mod unpack;
 pub mod verify;
 pub mod workspace;

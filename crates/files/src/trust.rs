@@ -4,14 +4,15 @@
 //! can write a directory above it, would make root act for that user. Files of the server's user are not trusted; they
 //! are touched with that user's rights.
 
-use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::{self, File, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use nix::fcntl::OFlag;
 use nix::unistd::{Gid, Group, Uid, User, geteuid};
+
+use crate::regular;
 
 const WRITABLE_BY_GROUP: u32 = 0o020;
 const WRITABLE_BY_OTHERS: u32 = 0o002;
@@ -42,28 +43,24 @@ pub fn check_place(path: &Path) -> Result<PathBuf> {
 /// # Errors
 /// As the system says, and when the file is not such a one.
 pub fn open(path: &Path) -> io::Result<File> {
-    checked(OpenOptions::new().read(true).custom_flags(flags()).open(path)?)
+    let file = regular::open(path)?;
+    let facts = file.metadata()?;
+    let refuse = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    if !is_trusted(facts.uid()) {
+        return refuse(format!("it belongs to {}, who may have changed it", user_name(facts.uid())));
+    }
+    match writer(&facts) {
+        Some(who) => refuse(format!("{who} can write it")),
+        None => Ok(file),
+    }
 }
 
-/// The whole of such a file; see [`open`].
+/// The whole of such a file of at most `bytes_max` bytes; see [`open`].
 ///
 /// # Errors
-/// As [`open`].
-pub fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    open(path)?.read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// Opens a file to lock, to read and to write; makes it if it is not there, and never truncates it. Others cannot open
-/// it, and so cannot hold its lock. See [`open`].
-///
-/// # Errors
-/// As [`open`].
-pub fn open_lock(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false).mode(0o600).custom_flags(flags());
-    checked(options.open(path)?)
+/// As [`open`], and when it is longer.
+pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    regular::read_bounded(open(path)?, bytes_max)
 }
 
 /// What the last directory of a path is for.
@@ -73,26 +70,6 @@ enum Content {
     Trusted,
     /// A new directory of ours.
     Shared,
-}
-
-/// `O_CLOEXEC` is the standard library's own.
-fn flags() -> i32 {
-    (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits()
-}
-
-fn checked(file: File) -> io::Result<File> {
-    let facts = file.metadata()?;
-    let refuse = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-    if !facts.is_file() {
-        return refuse("it is not a regular file".to_string());
-    }
-    if !is_trusted(facts.uid()) {
-        return refuse(format!("it belongs to {}, who may have changed it", user_name(facts.uid())));
-    }
-    match writer(&facts) {
-        Some(who) => refuse(format!("{who} can write it")),
-        None => Ok(file),
-    }
 }
 
 fn check(path: &Path, content: Content) -> Result<PathBuf> {
@@ -196,15 +173,11 @@ mod tests {
         symlink(path("plain"), path("link")).unwrap();
         nix::unistd::mkfifo(&path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         for name in ["link", "pipe", "."] {
-            assert!(read(&path(name)).is_err(), "{name}");
-            assert!(open_lock(&path(name)).is_err(), "{name}");
+            assert!(read(&path(name), 100).is_err(), "{name}");
         }
-        assert_eq!(read(&path("plain")).unwrap(), b"text");
-        open_lock(&path("plain")).unwrap();
-        assert_eq!(read(&path("plain")).unwrap(), b"text", "a lock is never truncated");
-        open_lock(&path("new")).unwrap();
+        assert_eq!(read(&path("plain"), 100).unwrap(), b"text");
         set(&path("plain"), 0o666);
-        assert!(read(&path("plain")).unwrap_err().to_string().contains("every user can write it"));
+        assert!(read(&path("plain"), 100).unwrap_err().to_string().contains("every user can write it"));
     }
 
     #[test]
@@ -217,7 +190,7 @@ mod tests {
         let path = dir.path().join("theirs");
         fs::write(&path, "text").unwrap();
         chown(&path, Some(STRANGER), Some(STRANGER)).unwrap();
-        assert!(read(&path).unwrap_err().to_string().contains("belongs to user id 54321"));
+        assert!(read(&path, 100).unwrap_err().to_string().contains("belongs to user id 54321"));
         chown(dir.path(), Some(STRANGER), Some(STRANGER)).unwrap();
         let error = format!("{:#}", check_place(dir.path()).unwrap_err());
         assert!(error.contains("belongs to user id 54321, who could replace what is in it"), "{error}");
