@@ -4,9 +4,9 @@
 //! can write a directory above it, would make root act for that user. Files of the server's user are not trusted; they
 //! are touched with that user's rights.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, DirBuilder, File, Metadata};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
@@ -37,6 +37,25 @@ pub fn check_place(path: &Path) -> Result<PathBuf> {
     check(path, Content::Shared)
 }
 
+/// Makes a directory that is trusted, with those above it that are missing; one that is there is checked. Returns its
+/// path without links.
+///
+/// # Errors
+/// As [`check_directory`], and when a directory cannot be made.
+pub fn make_directory(path: &Path) -> Result<PathBuf> {
+    let path = std::path::absolute(path).with_context(|| format!("`{}` is not a path", path.display()))?;
+    // Before anything is made: a link of another user would have us make it in a place of that user's choice.
+    if let Some(place) = path.ancestors().skip(1).find(|dir| dir.exists()).filter(|_| !path.exists()) {
+        check_place(place)?;
+    }
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(&path)
+        .with_context(|| format!("create directory `{}`", path.display()))?;
+    check_directory(&path)
+}
+
 /// Opens a regular file that is root's or the caller's and that nobody else can write. Links are not followed, and a
 /// pipe is refused in place of being waited for.
 ///
@@ -45,14 +64,20 @@ pub fn check_place(path: &Path) -> Result<PathBuf> {
 pub fn open(path: &Path) -> io::Result<File> {
     let file = regular::open(path)?;
     let facts = file.metadata()?;
-    let refuse = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-    if !is_trusted(facts.uid()) {
-        return refuse(format!("it belongs to {}, who may have changed it", user_name(facts.uid())));
-    }
-    match writer(&facts) {
-        Some(who) => refuse(format!("{who} can write it")),
+    match fault(&facts) {
+        Some(why) => Err(io::Error::new(io::ErrorKind::InvalidInput, why)),
         None => Ok(file),
     }
+}
+
+/// Why what has these facts cannot be trusted; `None` if it can, as far as its directory can.
+pub fn fault(facts: &Metadata) -> Option<String> {
+    if !is_trusted(facts.uid()) {
+        return Some(format!("it belongs to {}, who may have changed it", user_name(facts.uid())));
+    }
+    // By its mode everybody may write a link, and nobody can.
+    let writer = writer(facts).filter(|_| !facts.is_symlink());
+    writer.map(|who| format!("{who} can write it"))
 }
 
 /// The whole of such a file of at most `bytes_max` bytes; see [`open`].
@@ -178,6 +203,23 @@ mod tests {
         assert_eq!(read(&path("plain"), 100).unwrap(), b"text");
         set(&path("plain"), 0o666);
         assert!(read(&path("plain"), 100).unwrap_err().to_string().contains("every user can write it"));
+    }
+
+    #[test]
+    fn directories_are_made_only_where_nobody_else_can_replace_them() {
+        let outer = tempfile::tempdir().unwrap();
+        let path = |name: &str| outer.path().join(name);
+        let made = make_directory(&path("a/b")).unwrap();
+        assert_eq!(fs::metadata(&made).unwrap().permissions().mode() & 0o7777, 0o755);
+        assert_eq!(make_directory(&path("a/b")).unwrap(), made);
+        set(&path("a"), 0o1777);
+        make_directory(&path("a/c/d")).unwrap();
+        set(&path("a"), 0o777);
+        for name in ["a/b", "a/e/f"] {
+            let error = format!("{:#}", make_directory(&path(name)).unwrap_err());
+            assert!(error.contains("a` can be written by every user"), "{error}");
+        }
+        assert!(!path("a/e").exists());
     }
 
     #[test]
