@@ -109,7 +109,7 @@ fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Result<()> {
         free_bytes: server::space::free_bytes(&cache.clusters_dir())?,
         budget_s: budget.ms as f64 / 1000.0,
         speed: Speed::measure(&cache.clusters_dir()),
-        fetched: cache.fetched().iter().map(|binaries| series(&binaries.version)).collect(),
+        fetched: cache.fetched().iter().map(|release| series(release)).collect(),
     };
     let changes = experiment::fit::fit(experiment, &limits);
     let told: Vec<String> = changes.iter().map(|c| format!("{} {} -> {}", c.key, c.from, c.to)).collect();

@@ -12,6 +12,8 @@ mod sweep;
 
 use std::env;
 use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,18 +21,22 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use files::trust;
+use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{Signal, killpg};
+use nix::sys::stat::{Mode, umask};
 use nix::unistd::Pid;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use self::origin::Origin;
 pub use self::origin::check_address;
 pub use self::sweep::sweep;
 use crate::binaries::Binaries;
-use crate::fetch::Cache;
+use crate::fetch::{Cache, RECEIPT_BYTES_MAX, UNTRUSTED, verify_once};
 use crate::planted;
 use crate::spawn::spawn;
+use crate::tree::Tree;
 
 /// The compiler whose version is recorded.
 const COMPILER: &str = "cc";
@@ -47,6 +53,8 @@ const SHELL_VARIABLES: &str = "CC CXX CPP CFLAGS CXXFLAGS CPPFLAGS LDFLAGS LIBS 
      GNUMAKEFLAGS MAKEFILES MAKELEVEL";
 /// Far more than a build takes on one slow processor.
 const STEP_DEADLINE: Duration = Duration::from_secs(3600);
+/// Longest file that a step may write: a mirror of PostgreSQL's repository is one file of 700 MB.
+const FILE_BYTES_MAX: u64 = 32 << 30;
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 /// A build of another pgdyno has four long steps at most.
 const LOCK_DEADLINE: Duration = Duration::from_secs(4 * 3600);
@@ -62,7 +70,7 @@ pub struct Source<'a> {
 }
 
 /// What went into a build.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Recipe {
     tree: String,
     revision: Option<String>,
@@ -70,6 +78,9 @@ struct Recipe {
     content: String,
     compiler: String,
     configure: Vec<String>,
+    /// What came of it; empty in a build of a pgdyno that did not write it down: then it is built again.
+    #[serde(default)]
+    made: Tree,
 }
 
 /// The binaries of a source, built if they have not been.
@@ -82,8 +93,7 @@ pub fn build(
     stop: &AtomicBool,
     tell: &mut dyn FnMut(String),
 ) -> Result<Binaries> {
-    let builds = cache.dir.join("builds");
-    fs::create_dir_all(&builds).with_context(|| format!("create `{}`", builds.display()))?;
+    let builds = trust::make_directory(&cache.dir.join("builds")).context(UNTRUSTED)?;
     let origin = Origin::find(source, &builds, stop, tell)?;
     let recipe = Recipe {
         tree: source.tree.to_string(),
@@ -91,18 +101,20 @@ pub fn build(
         content: origin.content(stop)?,
         compiler: compiler()?,
         configure: configure_options(),
+        made: Tree::default(),
     };
     let place = Place::of(&builds, &recipe);
-    if !place.is_built() {
+    if !place.is_built()? {
         // Another pgdyno may be at it; then this one finds the result.
         let _lock = lock(&place.with("lock"), stop, tell)?;
-        if !place.is_built() {
+        if !place.is_built()? {
             tell(format!("building PostgreSQL from {}: a few minutes, once", words(source)));
             let began = Instant::now();
-            make(&place, &origin, &recipe, stop)?;
+            make(&place, &origin, recipe, stop)?;
             tell(format!("built in {:.0} s", began.elapsed().as_secs_f64()));
         }
     }
+    place.verify()?;
     Binaries::from_bin_dir(&place.dir.join("bin"))
 }
 
@@ -146,8 +158,7 @@ fn changes_builds(variable: &str) -> bool {
 
 /// Waits until no other pgdyno has the lock; it is kept as long as the file is open.
 fn lock(path: &Path, stop: &AtomicBool, tell: &mut dyn FnMut(String)) -> Result<File> {
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
-    let file = file.with_context(|| format!("open `{}`", path.display()))?;
+    let file = files::lock_file(path).with_context(|| format!("open `{}`", path.display()))?;
     let end = Instant::now() + LOCK_DEADLINE;
     let mut is_told = false;
     loop {
@@ -188,8 +199,28 @@ impl Place {
     }
 
     /// The file is written last, and then all of it gets its name.
-    fn is_built(&self) -> bool {
-        self.dir.join(FACTS_FILE).exists()
+    fn is_built(&self) -> Result<bool> {
+        Ok(self.recipe()?.is_some_and(|recipe| !recipe.made.is_empty()))
+    }
+
+    /// What was built here, if somebody did it whom we trust; `None` if nothing was.
+    fn recipe(&self) -> Result<Option<Recipe>> {
+        if matches!(fs::symlink_metadata(&self.dir), Err(error) if error.kind() == io::ErrorKind::NotFound) {
+            return Ok(None);
+        }
+        trust::check_directory(&self.dir).context(UNTRUSTED)?;
+        let path = self.dir.join(FACTS_FILE);
+        let words =
+            || format!("read `{}`; remove `{}`, and it is built again", path.display(), self.dir.display());
+        let text = trust::read(&path, RECEIPT_BYTES_MAX).with_context(words)?;
+        serde_json::from_slice(&text).with_context(words)
+    }
+
+    fn verify(&self) -> Result<()> {
+        let tree = self.recipe()?.map(|recipe| recipe.made).unwrap_or_default();
+        verify_once(&tree, &self.dir, FACTS_FILE).with_context(|| {
+            format!("`{}` is not what was built; remove it, and it is built again", self.dir.display())
+        })
     }
 
     /// The name with another ending beside it.
@@ -201,9 +232,9 @@ impl Place {
 }
 
 /// Builds in a directory beside the place, and gives it its name when all is there.
-fn make(place: &Place, origin: &Origin, recipe: &Recipe, stop: &AtomicBool) -> Result<()> {
+fn make(place: &Place, origin: &Origin, mut recipe: Recipe, stop: &AtomicBool) -> Result<()> {
     let (work, stage, log) = (place.with("work"), place.with("stage"), place.with("log"));
-    for left in [&work, &stage] {
+    for left in [&work, &stage, &place.dir] {
         if left.exists() {
             fs::remove_dir_all(left).with_context(|| format!("remove `{}`", left.display()))?;
         }
@@ -230,7 +261,8 @@ fn make(place: &Place, origin: &Origin, recipe: &Recipe, stop: &AtomicBool) -> R
     })();
     let kept = built.and_then(|()| {
         let made = stage.join(place.dir.strip_prefix("/").unwrap_or(&place.dir));
-        fs::write(made.join(FACTS_FILE), serde_json::to_vec_pretty(recipe)?)?;
+        recipe.made = Tree::of(&made, FACTS_FILE)?;
+        files::create_new(&made.join(FACTS_FILE), 0o644)?.write_all(&serde_json::to_vec_pretty(&recipe)?)?;
         fs::rename(&made, &place.dir).with_context(|| format!("rename to `{}`", place.dir.display()))
     });
     // What went wrong is in the log.
@@ -247,14 +279,25 @@ fn make_command(args: &[&str]) -> Command {
 }
 
 /// Runs one step in `dir`; what it says goes to the end of the log.
-fn run(mut command: Command, dir: &Path, log_path: &Path, stop: &AtomicBool) -> Result<()> {
+fn run(command: Command, dir: &Path, log_path: &Path, stop: &AtomicBool) -> Result<()> {
+    run_within(STEP_DEADLINE, command, dir, log_path, stop)
+}
+
+fn run_within(
+    deadline: Duration,
+    mut command: Command,
+    dir: &Path,
+    log_path: &Path,
+    stop: &AtomicBool,
+) -> Result<()> {
     let name = format!("{:?}", command);
     clean_environment(&mut command);
-    let log = OpenOptions::new().create(true).append(true).open(log_path);
+    confine(&mut command);
+    let log = files::open_with(log_path, OpenOptions::new().create(true).append(true));
     let log = log.with_context(|| format!("open `{}`", log_path.display()))?;
     command.current_dir(dir).stdin(std::process::Stdio::null()).stdout(log.try_clone()?).stderr(log);
     let mut child = spawn(command, Signal::SIGTERM).with_context(|| format!("cannot start {name}"))?;
-    let end = Instant::now() + STEP_DEADLINE;
+    let end = Instant::now() + deadline;
     loop {
         if let Some(status) = child.try_wait().context("wait for a step of the build")? {
             ensure!(
@@ -270,10 +313,21 @@ fn run(mut command: Command, dir: &Path, log_path: &Path, stop: &AtomicBool) -> 
             // It leads a group of its own; its children end with it.
             killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL).ok();
             child.wait().ok();
-            bail!(if is_stopped { "stopped while building" } else { "the build does not end" });
+            ensure!(!is_stopped, "stopped while building");
+            bail!("{name} does not end within {} s; see `{}`", deadline.as_secs(), log_path.display());
         }
         thread::sleep(LOOK_PAUSE);
     }
+}
+
+/// What a step writes has a bound, and only we may change it.
+fn confine(command: &mut Command) {
+    let in_child = || {
+        umask(Mode::from_bits_truncate(0o022));
+        setrlimit(Resource::RLIMIT_FSIZE, FILE_BYTES_MAX, FILE_BYTES_MAX).map_err(io::Error::from)
+    };
+    // SAFETY: between fork and exec only async-signal-safe functions may be called; these are umask(2) and setrlimit(2).
+    unsafe { command.pre_exec(in_child) };
 }
 
 /// What tells why a step failed: lines with an error, else the last ones.
@@ -286,134 +340,4 @@ fn last_words(log_path: &Path) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    static GO: AtomicBool = AtomicBool::new(false);
-
-    const CONFIGURE: &str = r#"#!/bin/sh
-for o in "$@"; do case $o in --prefix=*) echo "PREFIX=${o#--prefix=}" > prefix.mk;; esac; done
-echo "$@" > options
-"#;
-    const MAKEFILE: &str = "include prefix.mk
-all:
-install:
-\tmkdir -p $(DESTDIR)$(PREFIX)/bin
-\tcp fake $(DESTDIR)$(PREFIX)/bin/postgres
-\tcp fake $(DESTDIR)$(PREFIX)/bin/initdb
-\tcp options $(DESTDIR)$(PREFIX)/options
-";
-
-    /// A tree that builds in no time and installs scripts that say they are PostgreSQL.
-    fn tree(dir: &Path, version: &str) {
-        let write = |name: &str, text: &str| {
-            let path = dir.join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            crate::binaries::write_program(&path, text);
-        };
-        write("configure", CONFIGURE);
-        write("Makefile", MAKEFILE);
-        write("fake", &format!("#!/bin/sh\necho 'postgres (PostgreSQL) {version}'\n"));
-        for extension in EXTENSIONS {
-            write(&format!("contrib/{extension}/Makefile"), "install:\n");
-        }
-    }
-
-    fn run_git(dir: &Path, args: &[&str]) {
-        let identity = ["-c", "user.name=x", "-c", "user.email=x@x"];
-        let done = Command::new("git").arg("-C").arg(dir).args(identity).args(args).output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    }
-
-    #[test]
-    fn each_commit_is_built_once_with_the_same_options() {
-        let place = tempfile::tempdir().unwrap();
-        let (cache, repository) = (Cache::at(place.path().join("cache")), place.path().join("repository"));
-        tree(&repository, "15.1");
-        run_git(&repository, &["init", "-q"]);
-        run_git(&repository, &["add", "-A"]);
-        run_git(&repository, &["commit", "-qm", "one"]);
-        run_git(&repository, &["tag", "REL_15_1"]);
-        tree(&repository, "15.2");
-        run_git(&repository, &["commit", "-qam", "two"]);
-        let tree_text = repository.display().to_string();
-        let mut told = Vec::new();
-        let mut of = |revision: Option<&str>| {
-            let source = Source { tree: &tree_text, revision };
-            build(&cache, &source, &GO, &mut |text| told.push(text))
-        };
-        let one = of(Some("REL_15_1")).unwrap();
-        let two = of(Some("HEAD")).unwrap();
-        assert_eq!((one.version.as_str(), two.version.as_str()), ("15.1", "15.2"));
-        let options = |binaries: &Binaries| {
-            let text = fs::read_to_string(binaries.bin_dir.parent().unwrap().join("options")).unwrap();
-            text.split_whitespace()
-                .filter(|word| !word.starts_with("--prefix"))
-                .map(str::to_string)
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(options(&one), options(&two));
-        for option in ["CC=cc", "CFLAGS=-O2"] {
-            assert!(options(&one).contains(&option.to_string()), "{:?}", options(&one));
-        }
-        assert_eq!(of(Some("REL_15_1")).unwrap(), one);
-        // The directory as it is has a place of its own.
-        assert_eq!(of(None).unwrap().version, "15.2");
-        assert!(of(Some("REL_99")).unwrap_err().to_string().contains("has no revision `REL_99`"));
-        assert!(of(Some("--x")).unwrap_err().to_string().contains("is not a revision"));
-        assert_eq!(told.iter().filter(|text| text.starts_with("building")).count(), 3, "{told:?}");
-    }
-
-    #[test]
-    fn what_would_change_a_build_is_taken_from_the_environment() {
-        let check =
-            |variable: &str, expected: bool| assert_eq!(changes_builds(variable), expected, "{variable}");
-        for variable in ["CC", "CPATH", "MAKEFLAGS", "MAKEOVERRIDES", "LIBS", "GIT_DIR", "GIT_CONFIG_COUNT"] {
-            check(variable, true);
-        }
-        for variable in ["PATH", "HOME", "HTTPS_PROXY", "SSH_AUTH_SOCK"] {
-            check(variable, false);
-        }
-    }
-
-    #[test]
-    fn a_wait_for_a_lock_can_be_stopped() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("x.lock");
-        static STOP: AtomicBool = AtomicBool::new(true);
-        let held = lock(&path, &STOP, &mut |_| {}).unwrap();
-        let refused = lock(&path, &STOP, &mut |_| {}).unwrap_err().to_string();
-        assert!(refused.contains("stopped while waiting for another pgdyno"), "{refused}");
-        drop(held);
-        // A wait that nobody stops: a child that another test starts may hold the lock for a moment yet.
-        STOP.store(false, Ordering::Relaxed);
-        assert!(lock(&path, &STOP, &mut |_| {}).is_ok());
-    }
-
-    #[test]
-    fn what_cannot_be_built_is_said_with_the_compilers_words() {
-        let place = tempfile::tempdir().unwrap();
-        let cache = Cache::at(place.path().join("cache"));
-        let dir = place.path().join("tree");
-        let refused = |dir: &Path, stop: &AtomicBool| {
-            let source = Source { tree: &dir.display().to_string(), revision: None };
-            format!("{:#}", build(&cache, &source, stop, &mut |_| {}).unwrap_err())
-        };
-        assert!(refused(&dir, &GO).contains("for a repository give server.revision"));
-        fs::create_dir_all(dir.join("src/include")).unwrap();
-        assert!(refused(&dir, &GO).contains("has no `configure`"));
-        tree(&dir, "15.1");
-        fs::write(dir.join("src/include/pg_config.h"), "").unwrap();
-        assert!(refused(&dir, &GO).contains("run make distclean"));
-        fs::remove_file(dir.join("src/include/pg_config.h")).unwrap();
-        fs::write(dir.join("configure"), "#!/bin/sh\necho 'configure: error: no bison'\nexit 1\n").unwrap();
-        let failed = refused(&dir, &GO);
-        assert!(failed.contains("configure: error: no bison") && failed.contains(".log"), "{failed}");
-        static STOP: AtomicBool = AtomicBool::new(true);
-        fs::write(dir.join("configure"), "#!/bin/sh\nsleep 60\n").unwrap();
-        assert!(refused(&dir, &STOP).contains("stopped while building"));
-        let left = fs::read_dir(place.path().join("cache/builds")).unwrap().flatten();
-        let left: Vec<String> = left.map(|e| e.file_name().to_string_lossy().into_owned()).collect();
-        assert!(left.iter().all(|name| name.ends_with(".log") || name.ends_with(".lock")), "{left:?}");
-    }
-}
+mod tests;

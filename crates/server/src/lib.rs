@@ -31,6 +31,7 @@ pub mod start_error;
 pub mod target;
 pub mod template;
 pub mod tend;
+mod tree;
 mod unpack;
 pub mod verify;
 pub mod workspace;

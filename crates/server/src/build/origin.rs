@@ -3,18 +3,20 @@
 
 use std::ffi::OsString;
 use std::fs::{self, Metadata, Permissions};
-use std::io::{self, Read};
+use std::io::{self, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, ensure};
+use files::trust;
 use nix::unistd::geteuid;
 use sha2::{Digest, Sha256};
 
 use super::{Source, clean_environment, lock, run};
-use crate::planted;
+use crate::fetch::UNTRUSTED;
+use crate::unpack::{self, unpack_tar};
 
 /// Where the files come from.
 #[derive(Debug, PartialEq, Eq)]
@@ -58,8 +60,11 @@ impl Origin {
         ensure!(!revision.starts_with('-'), "server.revision: `{revision}` is not a revision");
         let repository = match Path::new(source.tree).canonicalize() {
             Ok(path) => {
-                for path in [path.join(".git"), path.clone()].iter().filter(|path| path.exists()) {
-                    expect_own(path, fs::metadata(path)?.uid(), geteuid().is_root())?;
+                expect_own_directory(&path)?;
+                // What git runs is in the configuration.
+                for name in [".git", ".git/config", "config"] {
+                    let path = path.join(name);
+                    fs::symlink_metadata(&path).map_or(Ok(()), |facts| expect_own(&path, &facts))?;
                 }
                 path
             }
@@ -74,7 +79,7 @@ impl Origin {
     pub(super) fn content(&self, stop: &AtomicBool) -> Result<String> {
         match self {
             Origin::Commit { commit, .. } => Ok(commit.clone()),
-            Origin::Directory(dir) => Walk { root: dir, to: None, stop }.hash(),
+            Origin::Directory(dir) => Walk::of(dir, None, stop).hash(),
         }
     }
 
@@ -82,17 +87,18 @@ impl Origin {
     pub(super) fn put(&self, to: &Path, log: &Path, stop: &AtomicBool) -> Result<String> {
         fs::create_dir_all(to).with_context(|| format!("create `{}`", to.display()))?;
         match self {
-            Origin::Directory(dir) => Walk { root: dir, to: Some(to), stop }.hash(),
+            Origin::Directory(dir) => Walk::of(dir, Some(to), stop).hash(),
             Origin::Commit { repository, commit } => {
                 let archive = to.with_extension("tar");
                 let mut export = Command::new("git");
                 export.arg("-C").arg(repository).args(["archive", "--format=tar", "-o"]);
                 export.arg(&archive).arg(commit);
                 run(export, to, log, stop)?;
-                let mut unpack = Command::new("tar");
-                unpack.arg("-xf").arg(&archive);
-                run(unpack, to, log, stop)?;
+                let tar =
+                    fs::File::open(&archive).with_context(|| format!("open `{}`", archive.display()))?;
+                let unpacked = unpack_tar(BufReader::new(tar), to, unpack::COMMIT);
                 fs::remove_file(&archive)?;
+                unpacked.with_context(|| format!("server.revision: unpack commit {commit}"))?;
                 Ok(commit.clone())
             }
         }
@@ -114,18 +120,30 @@ fn directory(tree: &str) -> Result<PathBuf> {
         "server.source: `{tree}` was configured in place, and what is left of that would go into the build; run make \
          distclean there"
     );
-    expect_own(&path, fs::metadata(&path)?.uid(), geteuid().is_root())?;
+    expect_own_directory(&path)?;
     Ok(path)
 }
 
-/// A build runs what the files say: as root, only root's own.
-fn expect_own(path: &Path, owner_uid: u32, is_root: bool) -> Result<()> {
+/// A build runs what the files say: as root, only what nobody else can have written.
+fn expect_own(path: &Path, facts: &Metadata) -> Result<()> {
+    let fault = trust::fault(facts).filter(|_| geteuid().is_root());
     ensure!(
-        !is_root || owner_uid == 0,
-        "server.source: `{}` belongs to user id {owner_uid}, and building it would run that user's commands as root; \
-         run pgdyno as that user, or make all of it root's with chown -R root",
-        path.display()
+        fault.is_none(),
+        "server.source: `{}` would be run as root, and {}; run pgdyno as the user whose it is, or make all of it root's \
+         with chown -R root and chmod -R go-w",
+        path.display(),
+        fault.unwrap_or_default()
     );
+    Ok(())
+}
+
+fn expect_own_directory(path: &Path) -> Result<()> {
+    if geteuid().is_root() {
+        trust::check_directory(path).context(
+            "server.source: what is built would be run as root; run pgdyno as the user whose it is, or make all of it \
+             root's with chown -R root and chmod -R go-w",
+        )?;
+    }
     Ok(())
 }
 
@@ -165,7 +183,7 @@ fn mirror(
     let name = format!("{:x}", Sha256::digest(address));
     let dir = builds.join("repositories").join(&name[..16]);
     let log = builds.join(format!("{}.log", &name[..16]));
-    fs::create_dir_all(builds.join("repositories"))?;
+    trust::make_directory(&builds.join("repositories")).context(UNTRUSTED)?;
     let _lock = lock(&dir.with_extension("lock"), stop, tell)?;
     let words = || format!("server.source: fetch `{address}`");
     if !dir.exists() {
@@ -180,6 +198,7 @@ fn mirror(
         fs::rename(&part, &dir).with_context(|| format!("rename to `{}`", dir.display()))?;
         return Ok(dir);
     }
+    trust::check_directory(&dir).context(UNTRUSTED)?;
     if is_settled(&dir, revision) {
         return Ok(dir);
     }
@@ -200,17 +219,23 @@ struct Walk<'a> {
     /// An empty directory, if they are to be copied; then what is hashed is what was copied.
     to: Option<&'a Path>,
     stop: &'a AtomicBool,
+    /// Bytes and entries that it may still have.
+    left: unpack::Bounds,
 }
 
 impl Walk<'_> {
+    fn of<'a>(root: &'a Path, to: Option<&'a Path>, stop: &'a AtomicBool) -> Walk<'a> {
+        Walk { root, to, stop, left: unpack::COMMIT }
+    }
+
     /// Hash of names, kinds and contents.
-    fn hash(&self) -> Result<String> {
+    fn hash(mut self) -> Result<String> {
         let mut hash = Sha256::new();
         self.dir(Path::new(""), &mut hash)?;
         Ok(format!("{:x}", hash.finalize()))
     }
 
-    fn dir(&self, below: &Path, hash: &mut Sha256) -> Result<()> {
+    fn dir(&mut self, below: &Path, hash: &mut Sha256) -> Result<()> {
         let dir = self.root.join(below);
         let list = || -> io::Result<Vec<OsString>> {
             fs::read_dir(&dir)?.map(|entry| Ok(entry?.file_name())).collect()
@@ -224,7 +249,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn entry(&self, path: &Path, hash: &mut Sha256) -> Result<()> {
+    fn entry(&mut self, path: &Path, hash: &mut Sha256) -> Result<()> {
         let from = self.root.join(path);
         let words = || format!("copy `{}`", from.display());
         let facts = fs::symlink_metadata(&from).with_context(words)?;
@@ -236,7 +261,9 @@ impl Walk<'_> {
             // A pipe or a socket: no part of a source, and opening one might wait for ever.
             _ => return Ok(()),
         };
-        expect_own(&from, facts.uid(), geteuid().is_root())?;
+        expect_own(&from, &facts)?;
+        let size_bytes = if kind == b'd' { 0 } else { facts.len() };
+        self.left.take(size_bytes).with_context(words)?;
         hash.update(path.as_os_str().as_encoded_bytes());
         hash.update([0, kind]);
         let to = self.to.map(|to| to.join(path));
@@ -257,12 +284,13 @@ fn copy_link(from: &Path, to: Option<&Path>, _: &Metadata, hash: &mut Sha256) ->
 
 /// Make goes by the times of files: a copy keeps them.
 fn copy_file(from: &Path, to: Option<&Path>, facts: &Metadata, hash: &mut Sha256) -> io::Result<()> {
-    let mut text = Vec::new();
-    planted::open(from)?.read_to_end(&mut text)?;
+    // What comes beyond the size that was counted is a change while it was copied.
+    let text = files::read(from, facts.len())?;
     hash_counted(&text, hash);
     let Some(to) = to else { return Ok(()) };
-    fs::write(to, text)?;
-    fs::File::options().write(true).open(to)?.set_modified(facts.modified()?)?;
+    let mut copy = files::create_new(to, 0o600)?;
+    copy.write_all(&text)?;
+    copy.set_modified(facts.modified()?)?;
     let mode = if facts.mode() & 0o111 != 0 { 0o755 } else { 0o644 };
     fs::set_permissions(to, Permissions::from_mode(mode))
 }
@@ -274,6 +302,8 @@ fn hash_counted(bytes: &[u8], hash: &mut Sha256) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::chown;
+
     use super::*;
 
     static GO: AtomicBool = AtomicBool::new(false);
@@ -301,14 +331,44 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_of_another_user_is_not_built_as_root() {
-        let refused = expect_own(Path::new("/tree"), 1000, true).unwrap_err().to_string();
-        assert!(
-            refused.contains("`/tree` belongs to user id 1000") && refused.contains("chown"),
-            "{refused}"
-        );
-        assert!(expect_own(Path::new("/tree"), 0, true).is_ok());
-        assert!(expect_own(Path::new("/tree"), 1000, false).is_ok());
+    fn as_root_only_a_tree_that_nobody_else_can_change_is_built() {
+        if !geteuid().is_root() {
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let (tree, file) = (place.path().join("tree"), place.path().join("tree/configure"));
+        fs::create_dir(&tree).unwrap();
+        fs::write(&file, "#!/bin/sh").unwrap();
+        let set = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        let refused = || {
+            let found = directory(&tree.display().to_string());
+            let found = found.and_then(|dir| Origin::Directory(dir).content(&GO));
+            found.map(drop).map_err(|error| format!("{error:#}"))
+        };
+        set(&tree, 0o755);
+        set(&file, 0o755);
+        refused().unwrap();
+        for path in [&tree, &file] {
+            set(path, 0o777);
+            assert!(refused().unwrap_err().contains("can"), "{refused:?}", refused = refused());
+            set(path, 0o755);
+            chown(path, Some(1000), None).unwrap();
+            let words = refused().unwrap_err();
+            assert!(words.contains("belongs to user") && words.contains("chown"), "{words}");
+            chown(path, Some(0), None).unwrap();
+        }
+        refused().unwrap();
+    }
+
+    #[test]
+    fn a_tree_is_read_up_to_its_bound() {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("small"), "one").unwrap();
+        Walk::of(place.path(), None, &GO).hash().unwrap();
+        // Only its size is there: reading it would take all memory.
+        fs::File::create(place.path().join("vast")).unwrap().set_len(5 << 40).unwrap();
+        let refused = format!("{:#}", Walk::of(place.path(), None, &GO).hash().unwrap_err());
+        assert!(refused.contains("vast`") && refused.contains("more than"), "{refused}");
     }
 
     #[test]
@@ -319,11 +379,11 @@ mod tests {
         fs::create_dir(&to).unwrap();
         fs::write(from.join("a/script"), "one").unwrap();
         symlink("a/script", from.join("link")).unwrap();
-        let hash = |root: &Path| Walk { root, to: None, stop: &GO }.hash().unwrap();
+        let hash = |root: &Path| Walk::of(root, None, &GO).hash().unwrap();
         let before = hash(&from);
         nix::unistd::mkfifo(&from.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         assert_eq!(hash(&from), before);
-        assert_eq!(Walk { root: &from, to: Some(&to), stop: &GO }.hash().unwrap(), before);
+        assert_eq!(Walk::of(&from, Some(&to), &GO).hash().unwrap(), before);
         assert_eq!(hash(&to), before);
         assert!(!to.join("pipe").exists() && !to.join("a/.git").exists());
         let time = |dir: &Path| fs::metadata(dir.join("a/script")).unwrap().modified().unwrap();
@@ -331,7 +391,7 @@ mod tests {
         fs::set_permissions(from.join("a/script"), Permissions::from_mode(0o755)).unwrap();
         assert_ne!(hash(&from), before, "the executable bit counts");
         static STOP: AtomicBool = AtomicBool::new(true);
-        assert!(Walk { root: &from, to: None, stop: &STOP }.hash().is_err());
+        assert!(Walk::of(&from, None, &STOP).hash().is_err());
     }
 
     #[test]

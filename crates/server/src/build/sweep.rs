@@ -1,16 +1,20 @@
 //! Builds that were not made to the end: a killed pgdyno leaves its copy of the tree and what it had installed.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::path::{Path, PathBuf};
+
+use files::trust;
 
 use crate::fetch::Cache;
 
 /// Endings of the directories that a build works in.
 const HALF_MADE: [&str; 2] = ["work", "stage"];
 
-/// Removes what half-made builds left, unless a pgdyno is at it; returns it.
+/// Removes what half-made builds left, unless a pgdyno is at it; returns it. In a directory where another user could have
+/// put it nothing is removed.
 pub fn sweep(cache: &Cache) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(cache.dir.join("builds")) else { return Vec::new() };
+    let Ok(builds) = trust::check_directory(&cache.dir.join("builds")) else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(builds) else { return Vec::new() };
     let is_half_made = |path: &PathBuf| {
         let ending = path.extension().and_then(|ending| ending.to_str());
         ending.is_some_and(|ending| HALF_MADE.contains(&ending)) && !path.is_symlink() && path.is_dir()
@@ -22,7 +26,7 @@ pub fn sweep(cache: &Cache) -> Vec<PathBuf> {
 /// A build keeps its lock as long as it lives, so that who gets the lock is alone.
 fn remove_unless_locked(path: &Path) -> bool {
     let lock = path.with_extension("lock");
-    let file = OpenOptions::new().write(true).create(true).truncate(false).open(lock);
+    let file = files::lock_file(&lock);
     file.is_ok_and(|file| file.try_lock().is_ok() && fs::remove_dir_all(path).is_ok())
 }
 
