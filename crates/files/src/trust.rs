@@ -25,7 +25,7 @@ const STICKY: u32 = 0o1000;
 /// # Errors
 /// Names the directory, who could replace it, and what to do.
 pub fn check_directory(path: &Path) -> Result<PathBuf> {
-    check(path, Content::Trusted)
+    check(path, Content::Trusted, None)
 }
 
 /// Checks a directory in which one of ours is to be made: others may make theirs beside it, as in `/tmp`, but cannot
@@ -34,7 +34,20 @@ pub fn check_directory(path: &Path) -> Result<PathBuf> {
 /// # Errors
 /// As [`check_directory`].
 pub fn check_place(path: &Path) -> Result<PathBuf> {
-    check(path, Content::Shared)
+    check(path, Content::Shared, None)
+}
+
+/// Checks a directory that we are to fill, or that is to be made: as [`check_directory`], but those above it may belong to
+/// the user who called us by sudo, who is one to say where root writes. What is in those is not trusted.
+///
+/// # Errors
+/// As [`check_directory`].
+pub fn check_output(path: &Path) -> Result<()> {
+    let sudo_uid = geteuid().is_root().then(|| std::env::var("SUDO_UID").ok()?.parse().ok()).flatten();
+    let path = std::path::absolute(path).with_context(|| format!("`{}` is not a path", path.display()))?;
+    let place = path.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("/"));
+    let content = if place == path { Content::Trusted } else { Content::Shared };
+    check(place, content, sudo_uid).map(drop)
 }
 
 /// Makes a directory that is trusted, with those above it that are missing; one that is there is checked. Returns its
@@ -97,20 +110,22 @@ enum Content {
     Shared,
 }
 
-fn check(path: &Path, content: Content) -> Result<PathBuf> {
+fn check(path: &Path, content: Content, user_above: Option<u32>) -> Result<PathBuf> {
     let path = path.canonicalize().with_context(|| format!("cannot enter `{}`", path.display()))?;
     for dir in path.ancestors() {
         let facts = fs::symlink_metadata(dir).with_context(|| format!("cannot read `{}`", dir.display()))?;
         ensure!(facts.is_dir(), "`{}` is not a directory", dir.display());
         let advice = "give it to root or to yourself, close it to others, or use another directory";
+        // Where something new is to be made, `path` is itself above that.
+        let is_above = dir != path || content == Content::Shared;
         ensure!(
-            is_trusted(facts.uid()),
+            is_trusted(facts.uid()) || is_above && user_above == Some(facts.uid()),
             "directory `{}` belongs to {}, who could replace what is in it; {advice}",
             dir.display(),
             user_name(facts.uid())
         );
         // Whatever comes below has been found to be ours or root's.
-        let is_guarded = facts.mode() & STICKY != 0 && (dir != path || content == Content::Shared);
+        let is_guarded = facts.mode() & STICKY != 0 && is_above;
         if let Some(who) = writer(&facts).filter(|_| !is_guarded) {
             anyhow::bail!("directory `{}` can be written by {who}; {advice}", dir.display());
         }
@@ -130,17 +145,18 @@ fn writer(facts: &Metadata) -> Option<String> {
     if facts.mode() & WRITABLE_BY_OTHERS != 0 {
         return Some("every user".to_string());
     }
-    if facts.mode() & WRITABLE_BY_GROUP == 0 || is_private_group(facts.gid()) {
+    let mut users = [facts.uid(), geteuid().as_raw()].into_iter();
+    if facts.mode() & WRITABLE_BY_GROUP == 0 || users.any(|uid| is_private_group(facts.gid(), uid)) {
         return None;
     }
     let group = Group::from_gid(Gid::from_raw(facts.gid())).ok().flatten();
     Some(format!("group `{}`", group.map_or(facts.gid().to_string(), |group| group.name)))
 }
 
-/// Whether nobody but the caller is in the group: distributions whose files are writable by the group give every user
-/// a group of the same name.
-fn is_private_group(gid: u32) -> bool {
-    let user = User::from_uid(geteuid()).ok().flatten();
+/// Whether nobody but the user is in the group: distributions whose files are writable by the group give every user a
+/// group of the same name.
+fn is_private_group(gid: u32, uid: u32) -> bool {
+    let user = User::from_uid(Uid::from_raw(uid)).ok().flatten();
     let group = Group::from_gid(Gid::from_raw(gid)).ok().flatten();
     user.zip(group).is_some_and(|(user, group)| {
         user.gid == group.gid && user.name == group.name && group.mem.iter().all(|name| *name == user.name)
@@ -236,5 +252,27 @@ mod tests {
         chown(dir.path(), Some(STRANGER), Some(STRANGER)).unwrap();
         let error = format!("{:#}", check_place(dir.path()).unwrap_err());
         assert!(error.contains("belongs to user id 54321, who could replace what is in it"), "{error}");
+    }
+
+    #[test]
+    fn output_goes_where_the_user_of_sudo_says_and_into_no_directory_of_another_user() {
+        let outer = tempfile::tempdir().unwrap();
+        let path = |name: &str| outer.path().join(name);
+        check_output(&path("a/new/one")).unwrap();
+        fs::create_dir(path("home")).unwrap();
+        set(&path("home"), 0o777);
+        assert!(check_output(&path("home/new")).is_err() && check_output(&path("home")).is_err());
+        set(&path("home"), 0o755);
+        if !geteuid().is_root() {
+            return;
+        }
+        chown(path("home"), Some(STRANGER), Some(STRANGER)).unwrap();
+        assert!(check_output(&path("home/new")).is_err());
+        let by_sudo = |name: &str, content| check(&path(name), content, Some(STRANGER));
+        by_sudo("home", Content::Shared).unwrap();
+        assert!(by_sudo("home", Content::Trusted).is_err(), "what is in it is not trusted");
+        fs::create_dir(path("home/ours")).unwrap();
+        set(&path("home/ours"), 0o755);
+        by_sudo("home/ours", Content::Trusted).unwrap();
     }
 }

@@ -11,7 +11,7 @@ use model::plan::{Plan, StateLine};
 use model::run::RunRecord;
 
 use crate::files::{LineFile, sync_parent, temporary_name, write_whole};
-use crate::load::read_plan;
+use crate::load::{read_plan, read_whole};
 use crate::lock::Lock;
 use crate::names;
 use crate::run_writer::RunWriter;
@@ -41,6 +41,7 @@ impl ExperimentDir {
     /// # Errors
     /// When the directory has files already, belongs to another process, or cannot be written.
     pub fn create(path: &Path, plan: &Plan, experiment_toml: &str) -> Result<ExperimentDir> {
+        expect_ours(path)?;
         let missing = path.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists());
         let mut made: Vec<PathBuf> = missing.map(Path::to_path_buf).collect();
         made.reverse();
@@ -59,6 +60,7 @@ impl ExperimentDir {
     /// # Errors
     /// When there is no plan that this build can read, or another process writes to it.
     pub fn open(path: &Path) -> Result<ExperimentDir> {
+        expect_ours(path)?;
         read_plan(path)?;
         let lock = Lock::take(path)?;
         let state_path = path.join(names::STATE);
@@ -151,6 +153,16 @@ impl ExperimentDir {
     }
 }
 
+/// As root, results are written only where nobody else can put something else in their place.
+fn expect_ours(path: &Path) -> Result<()> {
+    if !nix::unistd::geteuid().is_root() {
+        return Ok(());
+    }
+    files::trust::check_output(path).with_context(|| {
+        format!("root does not write results to `{}`; run pgdyno as the user whose it is", path.display())
+    })
+}
+
 /// Writes the first files into an empty directory.
 fn fill(path: &Path, plan: &Plan, experiment_toml: &str) -> Result<LineFile> {
     write_whole(&path.join(names::EXPERIMENT), experiment_toml.as_bytes())?;
@@ -201,7 +213,7 @@ fn refuse_if_used(path: &Path) -> Result<()> {
 
 /// Ends or takes away a last line without a line end, so that the next line does not join it.
 fn mend_last_line(path: &Path) -> Result<()> {
-    let bytes = match fs::read(path) {
+    let bytes = match read_whole(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error).with_context(|| format!("cannot read `{}`", path.display())),

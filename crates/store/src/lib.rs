@@ -6,6 +6,8 @@
 mod create;
 mod files;
 mod hlog;
+#[cfg(test)]
+mod hostile;
 mod list;
 mod load;
 mod lock;

@@ -9,7 +9,7 @@ use model::plan::RunState;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use crate::load::{is_experiment_dir, read_state};
+use crate::load::{is_experiment_dir, read_state, read_whole};
 use crate::names;
 
 /// One experiment, in brief.
@@ -76,7 +76,7 @@ fn listing(path: PathBuf) -> Result<Listing> {
     let file = path.join(names::PLAN);
     let context = || format!("cannot read `{}`", file.display());
     let plan: PlanHead =
-        serde_json::from_slice(&fs::read(&file).with_context(context)?).with_context(context)?;
+        serde_json::from_slice(&read_whole(&file).with_context(context)?).with_context(context)?;
     let last: BTreeMap<u32, RunState> =
         read_state(&path).into_iter().map(|line| (line.run, line.state)).collect();
     // Attempts that repeat a disturbed run have numbers after these.

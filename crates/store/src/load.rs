@@ -5,8 +5,8 @@
 //! cut later, which is damage. Only a plan that is missing or unreadable is an error.
 
 use std::fmt::Display;
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use model::comparison::ComparisonRequest;
@@ -17,6 +17,19 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::{hlog, names};
+
+/// Largest plan or record accepted; one of 1,000 runs has some megabytes.
+const WHOLE_BYTES_MAX: u64 = 256 << 20;
+/// The longest lines that are written are histograms and ticks of some 10 kB; telemetry of a day is below half of the
+/// whole.
+const LINES: LineBounds = LineBounds { line_bytes_max: 16 << 20, file_bytes_max: 4 << 30 };
+
+/// What is read of a file of lines, unpacked.
+#[derive(Debug, Clone, Copy)]
+struct LineBounds {
+    line_bytes_max: u64,
+    file_bytes_max: u64,
+}
 
 /// Why an experiment cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +82,7 @@ pub fn is_experiment_dir(path: &Path) -> bool {
 pub fn load_experiment(path: &Path) -> Result<ExperimentData, LoadError> {
     let plan = read_plan(path)?;
     // The file is quoted in reports and used for nothing else: a lost one costs no numbers.
-    let experiment_toml = fs::read(path.join(names::EXPERIMENT)).unwrap_or_default();
+    let experiment_toml = read_whole(&path.join(names::EXPERIMENT)).unwrap_or_default();
     let mut runs = Vec::new();
     for (run, dir) in run_dirs(path)? {
         runs.extend(load_run(&plan, run, &dir)?);
@@ -110,7 +123,7 @@ pub fn read_comparison(path: &Path) -> Result<Option<ComparisonRequest>, LoadErr
 }
 
 fn read_optional<T: DeserializeOwned>(path: PathBuf) -> Result<Option<T>, LoadError> {
-    let bytes = match fs::read(&path) {
+    let bytes = match read_whole(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(LoadError::Unreadable { path, source }),
@@ -127,7 +140,7 @@ fn read_optional<T: DeserializeOwned>(path: PathBuf) -> Result<Option<T>, LoadEr
 /// When it is missing, damaged, or of a newer format.
 pub fn read_plan(path: &Path) -> Result<Plan, LoadError> {
     let plan = path.join(names::PLAN);
-    let bytes = fs::read(&plan).map_err(|source| match source.kind() {
+    let bytes = read_whole(&plan).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
             LoadError::NotAnExperiment { path: path.to_path_buf() }
         }
@@ -147,7 +160,7 @@ pub fn read_records(path: &Path) -> Result<Vec<RunRecord>, LoadError> {
     let mut records = Vec::new();
     for (_, dir) in run_dirs(path)? {
         let file = dir.join(names::RUN);
-        let Ok(bytes) = fs::read(&file) else { continue };
+        let Ok(bytes) = read_whole(&file) else { continue };
         refuse_newer(&file, &bytes)?;
         records.extend(serde_json::from_slice::<RunRecord>(&bytes));
     }
@@ -157,6 +170,11 @@ pub fn read_records(path: &Path) -> Result<Vec<RunRecord>, LoadError> {
 /// Reads `state.jsonl` alone. Lines that cannot be read are left out: what they said of a run is in its record.
 pub fn read_state(path: &Path) -> Vec<StateLine> {
     read_json_lines(&path.join(names::STATE), &mut Damage::default())
+}
+
+/// A whole file of a directory that another user may have sent or prepared.
+pub(crate) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
+    files::read(path, WHOLE_BYTES_MAX)
 }
 
 /// Every format of a whole file begins with this.
@@ -178,6 +196,9 @@ fn refuse_newer(path: &Path, bytes: &[u8]) -> Result<(), LoadError> {
 fn run_dirs(path: &Path) -> Result<Vec<(u32, PathBuf)>, LoadError> {
     let runs = path.join(names::RUNS);
     let unreadable = |source| LoadError::Unreadable { path: runs.clone(), source };
+    if runs.is_symlink() {
+        return Err(unreadable(io::Error::other("it is a symbolic link, which is not followed here")));
+    }
     let entries = match fs::read_dir(&runs) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -185,11 +206,13 @@ fn run_dirs(path: &Path) -> Result<Vec<(u32, PathBuf)>, LoadError> {
     };
     let mut found = Vec::new();
     for entry in entries {
-        let dir = entry.map_err(unreadable)?.path();
+        let entry = entry.map_err(unreadable)?;
+        let is_dir = entry.file_type().map_err(unreadable)?.is_dir();
+        let dir = entry.path();
         let name = dir.file_name().and_then(|name| name.to_str()).unwrap_or("");
         if name.bytes().all(|b| b.is_ascii_digit())
             && let Ok(run) = name.parse()
-            && dir.is_dir()
+            && is_dir
         {
             found.push((run, dir));
         }
@@ -221,7 +244,7 @@ fn read_record(
     damage: &mut Damage,
 ) -> Result<Option<RunRecord>, LoadError> {
     let path = dir.join(names::RUN);
-    let read = fs::read(&path).map_err(|error| error.to_string());
+    let read = read_whole(&path).map_err(|error| error.to_string());
     let reason = match &read {
         Ok(bytes) => {
             refuse_newer(&path, bytes)?;
@@ -271,17 +294,29 @@ type ReadLine<'a> = &'a mut dyn FnMut(&[u8], bool) -> Result<(), String>;
 /// Gives each line of a file to `read`. A last line without a line end may be unreadable, unless the file was whole; all
 /// else is damage.
 fn read_lines(path: &Path, damage: &mut Damage, read: ReadLine) {
+    read_lines_within(LINES, path, damage, read);
+}
+
+fn read_lines_within(bounds: LineBounds, path: &Path, damage: &mut Damage, read: ReadLine) {
+    let LineBounds { line_bytes_max, file_bytes_max } = bounds;
     let mut reader = match open(path) {
         Ok(reader) => reader,
         Err(error) => return damage.note(path, error),
     };
     let mut line = Vec::new();
+    let mut left = file_bytes_max;
     for number in 1_u64.. {
         line.clear();
-        match reader.read_until(b'\n', &mut line) {
+        match (&mut reader).take(line_bytes_max).read_until(b'\n', &mut line) {
             Ok(0) => return,
-            Ok(_) => {}
+            Ok(n_bytes) => match left.checked_sub(n_bytes as u64) {
+                Some(rest) => left = rest,
+                None => return damage.note(path, format!("has more than {file_bytes_max} bytes")),
+            },
             Err(error) => return damage.note(path, format!("ends early, in line {number}: {error}")),
+        }
+        if line.len() as u64 == line_bytes_max {
+            return damage.note(path, format!("line {number} has more than {line_bytes_max} bytes"));
         }
         let is_whole = line.pop_if(|last| *last == b'\n').is_some();
         if let Err(reason) = read(&line, is_whole)
@@ -293,7 +328,7 @@ fn read_lines(path: &Path, damage: &mut Damage, read: ReadLine) {
 }
 
 fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
-    let file = BufReader::new(File::open(path)?);
+    let file = BufReader::new(files::open(path)?);
     if path.extension().is_some_and(|extension| extension == "zst") {
         Ok(Box::new(BufReader::new(zstd::Decoder::with_buffer(file)?)))
     } else {

@@ -1,6 +1,6 @@
 //! One writer per directory: a lock file held with `flock`, so that a lock ends with its process.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -26,13 +26,8 @@ impl Lock {
     pub(crate) fn take(dir: &Path) -> Result<Lock> {
         let path = dir.join(names::LOCK);
         for _ in 0..TRIES {
-            let mut file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(&path)
-                .with_context(|| format!("cannot write `{}`", path.display()))?;
+            let mut file =
+                files::lock_file(&path).with_context(|| format!("cannot write `{}`", path.display()))?;
             match file.try_lock() {
                 Ok(()) => {}
                 // Some network file systems have no locks; then nothing protects against two writers.
@@ -71,7 +66,7 @@ pub struct Writer {
 
 /// Who writes to the directory `dir` at the moment, for those who only read it. Where locks cannot be asked, nobody does.
 pub fn writer_of(dir: &Path) -> Option<Writer> {
-    let file = File::open(dir.join(names::LOCK)).ok()?;
+    let file = files::open(&dir.join(names::LOCK)).ok()?;
     // Shared, and given back at once: several may ask.
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => Some(Writer { pid: pid_in(&file) }),

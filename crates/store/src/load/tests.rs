@@ -220,3 +220,22 @@ fn an_attempt_set_aside_is_not_read() {
     let data = load_experiment(dir.path()).unwrap();
     assert_eq!(data.runs.iter().map(|r| r.intervals.len()).collect::<Vec<_>>(), [3, 0]);
 }
+
+#[test]
+fn lines_and_files_of_lines_are_read_up_to_their_bounds() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("lines");
+    let n_lines = |text: &str, line_bytes_max, file_bytes_max| {
+        fs::write(&path, text).unwrap();
+        let (mut damage, mut n_lines) = (Damage::default(), 0);
+        let bounds = LineBounds { line_bytes_max, file_bytes_max };
+        read_lines_within(bounds, &path, &mut damage, &mut |_, _| {
+            n_lines += 1;
+            Ok(())
+        });
+        (n_lines, damage.found.concat())
+    };
+    assert_eq!(n_lines("1\n2\n3\n", 4, 6), (3, String::new()));
+    assert_eq!(n_lines("1\n2345\n3\n", 4, 9), (1, "`lines`: line 2 has more than 4 bytes".to_string()));
+    assert_eq!(n_lines("1\n2\n3\n", 4, 5), (2, "`lines`: has more than 5 bytes".to_string()));
+}

@@ -1,0 +1,154 @@
+//! Tests of directories that another user has prepared: nothing outside of them is read or written, and nothing is
+//! waited for.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use model::run::ExperimentData;
+
+use crate::{ExperimentDir, list, load_experiment, names, read_comparison, read_duet, sample, writer_of};
+
+/// Far more than reading takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The directory of an experiment, in one that has other files too.
+struct Place {
+    outer: tempfile::TempDir,
+    dir: PathBuf,
+}
+
+impl Place {
+    fn new() -> Place {
+        let outer = tempfile::tempdir().unwrap();
+        let dir = outer.path().join("experiment");
+        sample::write(&dir);
+        Place { outer, dir }
+    }
+
+    /// Every file of an experiment and of its first run.
+    fn files(&self) -> Vec<PathBuf> {
+        let run = self.dir.join(names::RUNS).join(names::run_dir(1));
+        let of_run = [names::RUN, names::INTERVALS, names::LATENCY, names::READINGS_ZST, names::EVENTS];
+        let of_all =
+            [names::PLAN, names::EXPERIMENT, names::STATE, names::COMPARISON, names::DUET, names::LOCK];
+        of_all.map(|name| self.dir.join(name)).into_iter().chain(of_run.map(|name| run.join(name))).collect()
+    }
+}
+
+/// Reads all there is, or fails the test if that does not end.
+fn read_all(dir: &Path) -> Result<ExperimentData, String> {
+    let (dir, (answer, answered)) = (dir.to_path_buf(), channel());
+    thread::spawn(move || {
+        writer_of(&dir);
+        list(&dir).ok();
+        let others = [read_comparison(&dir).map(drop), read_duet(&dir).map(drop)];
+        let others = others.into_iter().collect::<Result<(), _>>();
+        answer.send(others.and_then(|()| load_experiment(&dir)).map_err(|error| error.to_string())).ok();
+    });
+    answered.recv_timeout(PATIENCE).expect("reading does not end")
+}
+
+/// What of a file is in the answer: an error, a note of damage, or a text.
+fn says(found: &Result<ExperimentData, String>, word: &str) -> bool {
+    match found {
+        Err(error) => error.contains(word),
+        Ok(data) => data.runs.iter().any(|run| run.damage.iter().any(|note| note.contains(word))),
+    }
+}
+
+#[test]
+fn a_link_in_the_place_of_a_file_is_not_read() {
+    for n in 0..Place::new().files().len() {
+        let place = Place::new();
+        let path = place.files().remove(n);
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let secret = place.outer.path().join("secret");
+        // The very same bytes elsewhere: if the link were followed, nothing would be amiss.
+        fs::rename(&path, &secret).or_else(|_| fs::write(&secret, "{}")).unwrap();
+        symlink(&secret, &path).unwrap();
+        let found = read_all(&place.dir);
+        match name.as_str() {
+            names::EXPERIMENT => assert_eq!(found.unwrap().experiment_toml, ""),
+            names::STATE => assert!(found.unwrap().state.is_empty()),
+            names::LOCK => assert!(found.is_ok()),
+            _ => assert!(says(&found, "symbolic link"), "{name}: {found:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
+    for n in 0..Place::new().files().len() {
+        let place = Place::new();
+        let path = &place.files()[n];
+        fs::remove_file(path).ok();
+        nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let found = read_all(&place.dir);
+        let is_quiet = [names::EXPERIMENT, names::STATE, names::LOCK].iter().any(|name| path.ends_with(name));
+        assert!(is_quiet == found.is_ok() || says(&found, "regular file"), "{}: {found:?}", path.display());
+    }
+}
+
+#[test]
+fn a_link_in_the_place_of_a_runs_directory_is_not_entered() {
+    for name in [names::RUNS, "runs/0001"] {
+        let place = Place::new();
+        let elsewhere = place.outer.path().join("elsewhere");
+        fs::rename(place.dir.join(name), &elsewhere).unwrap();
+        symlink(&elsewhere, place.dir.join(name)).unwrap();
+        match read_all(&place.dir) {
+            Ok(data) => assert_eq!(data.runs.len(), 1, "{name}"),
+            Err(error) => assert!(error.contains("symbolic link"), "{name}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn a_lock_file_that_names_another_file_is_not_written() {
+    type Plant = fn(&Path, &Path);
+    let plants: [Plant; 2] =
+        [|victim, lock| symlink(victim, lock).unwrap(), |victim, lock| fs::hard_link(victim, lock).unwrap()];
+    for plant in plants {
+        let place = Place::new();
+        let victim = place.outer.path().join("victim");
+        fs::write(&victim, "mine").unwrap();
+        plant(&victim, &place.dir.join(names::LOCK));
+        let refused = format!("{:#}", ExperimentDir::open(&place.dir).unwrap_err());
+        assert!(refused.contains("link"), "{refused}");
+        let new = place.outer.path().join("new");
+        fs::create_dir(&new).unwrap();
+        plant(&victim, &new.join(names::LOCK));
+        assert!(ExperimentDir::create(&new, &sample::plan(), "").is_err());
+        assert_eq!(fs::read(&victim).unwrap(), b"mine");
+    }
+}
+
+#[test]
+fn root_writes_no_results_where_others_can_replace_them() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let place = Place::new();
+    let refused = |path: &Path, is_new: bool| {
+        let opened = match is_new {
+            true => ExperimentDir::create(path, &sample::plan(), ""),
+            false => ExperimentDir::open(path),
+        };
+        let words = format!("{:#}", opened.expect_err("it was written"));
+        assert!(words.contains("root does not write results to"), "{words}");
+        words
+    };
+    let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    set(&place.dir, 0o777);
+    assert!(refused(&place.dir, false).contains("every user"));
+    set(&place.dir, 0o755);
+    drop(ExperimentDir::open(&place.dir).unwrap());
+    chown(&place.dir, Some(65_534), None).unwrap();
+    assert!(refused(&place.dir, false).contains("user `nobody`"));
+    assert!(refused(&place.dir.join("new/one"), true).contains("user `nobody`"));
+    assert!(!place.dir.join("new").exists());
+}
