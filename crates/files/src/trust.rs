@@ -56,17 +56,16 @@ pub fn check_output(path: &Path) -> Result<()> {
 /// # Errors
 /// As [`check_directory`], and when a directory cannot be made.
 pub fn make_directory(path: &Path) -> Result<PathBuf> {
-    let path = std::path::absolute(path).with_context(|| format!("`{}` is not a path", path.display()))?;
-    // Before anything is made: a link of another user would have us make it in a place of that user's choice.
-    if let Some(place) = path.ancestors().skip(1).find(|dir| dir.exists()).filter(|_| !path.exists()) {
-        check_place(place)?;
-    }
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o755)
-        .create(&path)
-        .with_context(|| format!("create directory `{}`", path.display()))?;
-    check_directory(&path)
+    make(path, Content::Trusted)
+}
+
+/// Makes a directory in which one of ours is to be made, with those above it that are missing; one that is there is
+/// checked by [`check_place`]. Returns its path without links.
+///
+/// # Errors
+/// As [`check_place`], and when a directory cannot be made.
+pub fn make_place(path: &Path) -> Result<PathBuf> {
+    make(path, Content::Shared)
 }
 
 /// Opens a regular file that is root's or the caller's and that nobody else can write. Links are not followed, and a
@@ -108,6 +107,22 @@ enum Content {
     Trusted,
     /// A new directory of ours.
     Shared,
+}
+
+fn make(path: &Path, content: Content) -> Result<PathBuf> {
+    // An empty path is the parent of a name alone.
+    let path = std::path::absolute(Path::new(".").join(path))
+        .with_context(|| format!("`{}` is not a path", path.display()))?;
+    // Before anything is made: a link of another user would have us make it in a place of that user's choice.
+    if let Some(place) = path.ancestors().skip(1).find(|dir| dir.exists()).filter(|_| !path.exists()) {
+        check_place(place)?;
+    }
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o755)
+        .create(&path)
+        .with_context(|| format!("create directory `{}`", path.display()))?;
+    check(&path, content, None)
 }
 
 fn check(path: &Path, content: Content, user_above: Option<u32>) -> Result<PathBuf> {

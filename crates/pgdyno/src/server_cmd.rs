@@ -40,7 +40,7 @@ fn list(workspace: &Workspace, json: bool) -> Result<()> {
 /// Name, size, what it is, and what keeps it from being removed.
 fn text(entry: &Entry) -> String {
     let what = match &entry.facts {
-        None => "not a cluster that pgdyno knows".to_string(),
+        None => entry.problem.clone().unwrap_or_default(),
         Some(facts) if !facts.is_complete => "not made to the end".to_string(),
         Some(facts) => {
             let scale = facts.labels.get("scale").map_or(String::new(), |scale| format!(", scale {scale}"));
@@ -60,6 +60,7 @@ fn json_of(entry: &Entry) -> serde_json::Value {
     serde_json::json!({
         "name": entry.name, "path": entry.root, "bytes": entry.bytes,
         "version": entry.facts.as_ref().map(|facts| &facts.version),
+        "problem": entry.problem,
         "complete": entry.facts.as_ref().is_some_and(|facts| facts.is_complete),
         "labels": entry.facts.as_ref().map(|facts| &facts.labels),
         "used_by_pid": entry.used_by_pid, "server_pid": entry.server_pid,
@@ -78,12 +79,13 @@ mod tests {
             name: "x".to_string(),
             root: PathBuf::from("/x"),
             facts: None,
+            problem: Some("`/x` is not a cluster made by pgdyno".to_string()),
             bytes: 1_500_000_000,
             snapshots: Vec::new(),
             used_by_pid: None,
             server_pid: Some(7),
         };
-        let line = "x  1.5 GB  not a cluster that pgdyno knows, its server runs as process 7";
+        let line = "x  1.5 GB  `/x` is not a cluster made by pgdyno, its server runs as process 7";
         assert_eq!(text(&entry), line);
         assert!(text(&Entry { used_by_pid: Some(8), ..entry }).ends_with("in use by pgdyno process 8"));
     }

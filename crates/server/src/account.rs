@@ -3,7 +3,8 @@
 //! PostgreSQL refuses to run as root. When pgdyno is root, the server runs as `$PGDYNO_SERVER_USER` if set, else as
 //! `postgres` if that user exists, else as `nobody`; otherwise as the user that runs pgdyno. `nobody` is the last
 //! choice because other daemons may share it: data in a cluster is then readable by them.
-//! Only directories that pgdyno made itself are given to that user.
+//! Only directories that pgdyno made itself are given to that user, and root touches what is in them with that user's
+//! rights only.
 
 use std::env;
 use std::fs;
@@ -60,6 +61,19 @@ impl Account {
             "PostgreSQL refuses to run as root and there is neither a user `postgres` nor `nobody`; \
              run pgdyno as another user or set PGDYNO_SERVER_USER"
         )
+    }
+
+    /// The user that `dir` was given to; `dir` must lie where only we can replace it.
+    ///
+    /// # Errors
+    /// When there is no such directory.
+    pub(crate) fn of_owner(dir: &Path) -> Result<Account> {
+        let facts = fs::symlink_metadata(dir).with_context(|| format!("read `{}`", dir.display()))?;
+        ensure!(facts.is_dir(), "`{}` is not a directory", dir.display());
+        let is_switched = geteuid().is_root() && facts.uid() != 0;
+        let user = User::from_uid(Uid::from_raw(facts.uid())).ok().flatten();
+        let name = user.map_or(format!("#{}", facts.uid()), |user| user.name);
+        Ok(Account { name, uid: facts.uid(), gid: facts.gid(), is_switched })
     }
 
     fn of(user: User, is_switched: bool) -> Account {

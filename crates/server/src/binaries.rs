@@ -1,14 +1,22 @@
 //! Server binaries: where they are and which version they are.
 
 use std::fs;
+use std::io::Read;
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use anyhow::{Context, Result, bail, ensure};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::signal::Signal;
 use sha2::{Digest, Sha256};
+
+use crate::account::Account;
+use crate::command::{server_command, wait_until};
+use crate::spawn::spawn;
 
 /// Oldest version that pgdyno runs: 9.4 brought `pg_stat_activity.backend_xmin`, `ALTER SYSTEM` and replication slots.
 /// Before 9.6 what runs is written from the documentation: there are no binaries of it to try.
@@ -17,6 +25,11 @@ const VERSION_NUM_MIN: u32 = 90_400;
 /// How long a program may stay open for writing before it is refused. Who holds it is a child between its fork and
 /// its exec, milliseconds on a machine that is not starved.
 const BUSY_MAX: Duration = Duration::from_secs(10);
+
+/// How long a program may take to say its version.
+const ANSWER_MAX: Duration = Duration::from_secs(30);
+/// What a pipe holds, so that a program that says more does not end.
+const ANSWER_BYTES_MAX: u64 = 64 << 10;
 
 /// Where binaries come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +59,8 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// The user's binaries in `bin_dir`: `postgres` and `initdb` must be there and run.
+    /// The user's binaries in `bin_dir`: `postgres` and `initdb` must be there and run. They run as the server's user, as
+    /// the server will: whoever can change them gets no more rights by that.
     pub fn from_bin_dir(bin_dir: &Path) -> Result<Binaries> {
         let bin_dir = bin_dir.canonicalize().with_context(|| {
             format!(
@@ -58,8 +72,14 @@ impl Binaries {
             check_executable(&bin_dir, name)?;
         }
         let postgres = bin_dir.join("postgres");
-        let output = output_once_closed(Command::new(&postgres).arg("--version").env("LC_ALL", "C"))
-            .with_context(|| format!("cannot run `{}`", postgres.display()))?;
+        let account = Account::choose()?;
+        account.check_reach(&postgres)?;
+        let output = output_once_closed(|| {
+            let mut command = server_command(&postgres, &account, Path::new("/"));
+            command.arg("--version");
+            command
+        })
+        .with_context(|| format!("cannot run `{}`", postgres.display()))?;
         let said = String::from_utf8_lossy(&output.stdout);
         ensure!(
             output.status.success(),
@@ -100,26 +120,58 @@ impl Binaries {
     /// SHA-256 of the `postgres` executable, hexadecimal.
     pub fn executable_sha256(&self) -> Result<String> {
         let path = self.program("postgres");
-        let mut file = fs::File::open(&path).with_context(|| format!("read `{}`", path.display()))?;
-        let mut hash = Sha256::new();
-        std::io::copy(&mut file, &mut hash).with_context(|| format!("read `{}`", path.display()))?;
-        Ok(format!("{:x}", hash.finalize()))
+        let hash = || -> io::Result<String> {
+            // It may be a link, and then to a file that the server's user can read.
+            let mut file =
+                Account::choose().map_err(io::Error::other)?.act(|| files::open(&path.canonicalize()?))?;
+            let mut hash = Sha256::new();
+            io::copy(&mut file, &mut hash)?;
+            Ok(format!("{:x}", hash.finalize()))
+        };
+        hash().with_context(|| format!("read `{}`", path.display()))
     }
 }
 
 /// Runs a program that was perhaps unpacked a moment ago. A file cannot be executed while a process has it open for
 /// writing, and a child that another thread forked during the unpacking has what was open then until it is another
 /// program itself (`ETXTBSY`, execve(2)).
-fn output_once_closed(command: &mut Command) -> io::Result<Output> {
+fn output_once_closed(command: impl Fn() -> Command) -> io::Result<Output> {
     let deadline = Instant::now() + BUSY_MAX;
     loop {
-        match command.output() {
+        match output_of(command()) {
             Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy && Instant::now() < deadline => {
                 thread::sleep(Duration::from_millis(5));
             }
             done => return done,
         }
     }
+}
+
+/// Runs a program that says a few words and ends.
+fn output_of(mut command: Command) -> io::Result<Output> {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = spawn(command, Signal::SIGKILL)?;
+    let ended = wait_until(&mut child, Instant::now() + ANSWER_MAX).map_err(io::Error::other)?;
+    let Some(status) = ended else {
+        child.kill()?;
+        child.wait()?;
+        let words = format!("it did not end within {} s", ANSWER_MAX.as_secs());
+        return Err(io::Error::new(io::ErrorKind::TimedOut, words));
+    };
+    let stdout = child.stdout.take().map(what_came).unwrap_or_default();
+    let stderr = child.stderr.take().map(what_came).unwrap_or_default();
+    Ok(Output { status, stdout, stderr })
+}
+
+/// What is in the pipe; a child of the program could keep it open for ever.
+fn what_came(mut pipe: impl Read + AsFd) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // Reading ends with an error when nothing is left of an open pipe, and what was read stays.
+    fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
+        .map_err(io::Error::from)
+        .and_then(|_| pipe.by_ref().take(ANSWER_BYTES_MAX).read_to_end(&mut bytes))
+        .ok();
+    bytes
 }
 
 fn check_executable(bin_dir: &Path, name: &str) -> Result<()> {

@@ -2,31 +2,38 @@
 //!
 //! ```text
 //! ROOT/pgdyno-cluster.json   what it is; a directory without it is not touched
-//! ROOT/data/                 the data directory
+//! ROOT/data/                 the data directory: the server's user's
 //! ROOT/snapshots/NAME/       copies of data and WAL
 //! ROOT/server.log            log of the last start
+//! HOLDER/pgdyno-wal.json     whose WAL it is, where the WAL is on a device of its own
+//! HOLDER/wal/                the WAL: the server's user's
 //! ```
+//!
+//! All but `data` and `wal` belongs to the user that runs pgdyno and can be replaced by nobody else, for what the marker
+//! and snapshots say is believed. What is in `data` and `wal` is touched with the rights of the server's user only.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
+use files::trust;
 use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
 use crate::binaries::Binaries;
 use crate::command::{run_logged, server_command};
 use crate::control::ControlFile;
+use crate::given;
 use crate::names::random_hex;
 use crate::planted;
 use crate::process::postmaster_of;
 use crate::settings::configuration_text;
+use crate::snapshot::snapshots_dir;
 
 /// The superuser of our clusters.
 pub const SUPERUSER: &str = "postgres";
@@ -37,7 +44,11 @@ pub(crate) const CONFIGURATION: &str = "pgdyno.conf";
 
 const MARKER: &str = "pgdyno-cluster.json";
 const WAL_MARKER: &str = "pgdyno-wal.json";
+/// The WAL in its holder.
+const WAL: &str = "wal";
 const FORMAT: u32 = 1;
+/// Far more than a marker has.
+const MARKER_BYTES_MAX: u64 = 1 << 20;
 /// On its parent's death a server is told to end at once, and its postmaster kills children that do not within 5 s; a
 /// busy machine is slower.
 const PREDECESSOR_PATIENCE: Duration = Duration::from_secs(20);
@@ -135,7 +146,16 @@ impl Cluster {
             binaries.version
         );
         let account = Account::choose()?;
-        let root = root.canonicalize().with_context(|| format!("cannot enter `{}`", root.display()))?;
+        let root = trust::check_directory(root)?;
+        let owner = Account::of_owner(&root.join("data"))?;
+        ensure!(
+            owner.uid == account.uid,
+            "the data of cluster `{}` belong to user `{}` but the server would run as `{}`; set PGDYNO_SERVER_USER, or \
+             remove the cluster and make it anew",
+            root.display(),
+            owner.name,
+            account.name
+        );
         account.check_reach(&binaries.program("postgres"))?;
         account.check_reach(&root)?;
         Ok(Cluster { root, binaries: binaries.clone(), account, facts })
@@ -149,7 +169,7 @@ impl Cluster {
     /// The directory of the WAL: in the data directory, or on a device of its own.
     pub fn wal_dir(&self) -> PathBuf {
         match &self.facts.wal_holder {
-            Some(holder) => holder.join("wal"),
+            Some(holder) => holder.join(WAL),
             None => self.data_dir().join(wal_name(self.binaries.version_num)),
         }
     }
@@ -161,12 +181,12 @@ impl Cluster {
 
     /// Process id of the server that runs on it, if one does.
     pub fn running_pid(&self) -> Option<u32> {
-        postmaster_of(&self.data_dir())
+        postmaster_of(&self.data_dir(), &self.account)
     }
 
     /// What the server's control file says.
     pub fn control_file(&self) -> Result<ControlFile> {
-        ControlFile::read(&self.data_dir())
+        ControlFile::read(&self.data_dir(), &self.account)
     }
 
     /// Remembers remarks such as what is loaded in the cluster.
@@ -202,19 +222,21 @@ impl Cluster {
     }
 
     fn initialize(&mut self, options: &InitOptions) -> Result<()> {
-        close_dir(&self.root)?;
-        self.account.own(&self.root)?;
         self.facts.write(&self.root)?;
         if let Some(directory) = &options.wal_directory {
             self.facts.wal_holder = Some(self.make_wal_holder(directory)?);
             self.facts.write(&self.root)?;
         }
+        given::make(&self.data_dir(), &self.account)?;
         self.run_initdb(options)?;
         self.write_access()?;
         let data = self.data_dir();
         self.write_owned(&data.join(CONFIGURATION), &configuration_text(&BTreeMap::new()))?;
-        let mut main = OpenOptions::new().append(true).open(data.join("postgresql.conf"))?;
-        writeln!(main, "\ninclude = '{CONFIGURATION}'")?;
+        let main = data.join("postgresql.conf");
+        self.account
+            .act(|| files::open_with(&main, OpenOptions::new().append(true)))
+            .and_then(|mut file| writeln!(file, "\ninclude = '{CONFIGURATION}'"))
+            .with_context(|| format!("write `{}`", main.display()))?;
         let said = self.single_user("postgres", &format!("CREATE DATABASE {DATABASE}"))?;
         ensure!(!has_error(&said), "cannot create database `{DATABASE}`:\n{}", said.trim_end());
         // Not every build has the contrib extensions; prewarming has another way without this one.
@@ -225,15 +247,18 @@ impl Cluster {
     }
 
     fn make_wal_holder(&self, directory: &Path) -> Result<PathBuf> {
-        let directory = directory.canonicalize().with_context(|| {
-            format!("cannot enter the WAL directory `{}`; create it first", directory.display())
-        })?;
-        self.account.check_reach(&directory)?;
+        let unusable =
+            || format!("cannot enter the WAL directory `{}`; create it first", directory.display());
+        let directory = trust::check_place(&directory.canonicalize().with_context(unusable)?)?;
         let holder = directory.join(format!("pgdyno-wal-{}", random_hex(6)?));
-        fs::create_dir(&holder).with_context(|| format!("create `{}`", holder.display()))?;
-        close_dir(&holder)?;
+        given::make_outer(&holder, &self.account)
+            .with_context(|| format!("create `{}`", holder.display()))?;
+        if let Err(error) = self.account.check_reach(&holder) {
+            fs::remove_dir(&holder).ok();
+            return Err(error);
+        }
         fs::write(holder.join(WAL_MARKER), serde_json::to_vec(&self.root)?)?;
-        self.account.own(&holder)?;
+        given::make(&holder.join(WAL), &self.account)?;
         Ok(holder)
     }
 
@@ -265,32 +290,20 @@ impl Cluster {
         self.write_owned(&self.data_dir().join("pg_hba.conf"), &text)
     }
 
-    /// Writes a file into a directory of the server's user. That user could have put a link there, which root must
-    /// not follow.
+    /// Writes a file into a directory of the server's user.
     pub(crate) fn write_owned(&self, path: &Path, text: &str) -> Result<()> {
-        let write = || -> std::io::Result<()> {
-            let mut file = OpenOptions::new()
-                .write(true)
-                .create(true)
-                .truncate(true)
-                .mode(0o600)
-                .custom_flags(nix::fcntl::OFlag::O_NOFOLLOW.bits())
-                .open(path)?;
-            file.write_all(text.as_bytes())?;
-            file.set_permissions(Permissions::from_mode(0o600))?;
-            if self.account.is_switched {
-                fchown(&file, Some(self.account.uid), Some(self.account.gid))
-            } else {
-                Ok(())
-            }
-        };
-        write().with_context(|| format!("write `{}`", path.display()))
+        self.account
+            .act(|| files::create(path, 0o600))
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .with_context(|| format!("write `{}`", path.display()))
     }
 
     /// Runs one statement on one line in single-user mode; returns what was said.
     fn single_user(&self, database: &str, statement: &str) -> Result<String> {
         let input = self.root.join("single-user.sql");
-        self.write_owned(&input, &format!("{statement};\n"))?;
+        planted::create(&input)
+            .and_then(|mut file| writeln!(file, "{statement};"))
+            .with_context(|| format!("write `{}`", input.display()))?;
         let mut command = server_command(&self.binaries.program("postgres"), &self.account, &self.root);
         command.arg("--single").arg("-D").arg(self.data_dir()).arg(database);
         command.stdin(Stdio::from(planted::open(&input)?));
@@ -305,12 +318,24 @@ impl Cluster {
 }
 
 impl ClusterFacts {
-    /// What the cluster in `root` is; an error if `root` is not a cluster of pgdyno.
+    /// What the cluster in `root` is; an error if `root` is not a cluster of pgdyno, or others could have replaced it.
     pub fn read(root: &Path) -> Result<ClusterFacts> {
         let path = root.join(MARKER);
-        let text = planted::read(&path).with_context(|| {
-            format!("`{}` is not a cluster made by pgdyno (no `{MARKER}`); it is left alone", root.display())
+        ensure!(
+            has_marker(root),
+            "`{}` is not a cluster made by pgdyno (no `{MARKER}`); it is left alone",
+            root.display()
+        );
+        trust::check_directory(root).with_context(|| match is_owned_by_server(root) {
+            true => format!(
+                "cluster `{}` was made by an older pgdyno, which gave all of it to the server's user; remove it with \
+                 pgdyno server remove and load it again",
+                root.display()
+            ),
+            false => format!("cluster `{}` is not trusted", root.display()),
         })?;
+        let text = trust::read(&path, MARKER_BYTES_MAX)
+            .with_context(|| format!("`{}` cannot be used", path.display()))?;
         let facts: ClusterFacts =
             serde_json::from_slice(&text).with_context(|| format!("`{}` is damaged", path.display()))?;
         ensure!(
@@ -332,12 +357,68 @@ impl ClusterFacts {
     }
 }
 
+/// Whether the directory has a marker, whatever that says.
+pub(crate) fn has_marker(root: &Path) -> bool {
+    fs::symlink_metadata(root.join(MARKER)).is_ok_and(|facts| facts.is_file())
+}
+
 /// Removes a cluster's directories; only those that carry pgdyno's markers.
 pub(crate) fn remove_cluster_files(root: &Path, facts: &ClusterFacts) -> Result<()> {
-    if let Some(holder) = facts.wal_holder.as_deref().filter(|holder| holder.join(WAL_MARKER).exists()) {
+    // One that is removed only in part is not to be taken for whole.
+    ClusterFacts { is_complete: false, ..facts.clone() }.write(root)?;
+    if let Some(holder) = facts.wal_holder.as_deref().filter(|holder| fs::symlink_metadata(holder).is_ok()) {
+        check_holder(holder, root).with_context(|| {
+            format!(
+                "`{}` may not be the WAL of cluster `{}`; remove it by hand if it is, and the cluster again",
+                holder.display(),
+                root.display()
+            )
+        })?;
+        given::remove(&holder.join(WAL))?;
         fs::remove_dir_all(holder).with_context(|| format!("remove `{}`", holder.display()))?;
     }
+    given::remove(&root.join("data"))?;
+    // The marker goes last.
+    let snapshots = snapshots_dir(root);
+    if snapshots.exists() {
+        fs::remove_dir_all(&snapshots).with_context(|| format!("remove `{}`", snapshots.display()))?;
+    }
     fs::remove_dir_all(root).with_context(|| format!("remove `{}`", root.display()))
+}
+
+/// Removes a cluster that an older pgdyno gave to the server's user as a whole. Nothing in it is believed: what is in it
+/// is removed with that user's rights.
+pub(crate) fn remove_old_cluster(root: &Path) -> Result<()> {
+    let owner = Account::of_owner(root)?;
+    let marker = owner.act(|| files::read(&root.join(MARKER), MARKER_BYTES_MAX));
+    let facts = marker.ok().and_then(|text| serde_json::from_slice::<ClusterFacts>(&text).ok());
+    if let Some(holder) = facts.and_then(|facts| facts.wal_holder) {
+        ensure!(
+            !owner.act(|| fs::exists(&holder))?,
+            "cluster `{}` says that its WAL is in `{}`, for which only user `{}` vouches; remove that directory by hand \
+             if it is, and the cluster again",
+            root.display(),
+            holder.display(),
+            owner.name
+        );
+    }
+    given::remove(root)
+}
+
+/// Whether the directory was given to the server's user as a whole, as an older pgdyno did when it was run as root.
+pub(crate) fn is_owned_by_server(root: &Path) -> bool {
+    Account::of_owner(root).is_ok_and(|owner| owner.is_switched)
+}
+
+fn check_holder(holder: &Path, root: &Path) -> Result<()> {
+    trust::check_directory(holder)?;
+    let marker = holder.join(WAL_MARKER);
+    let text =
+        trust::read(&marker, MARKER_BYTES_MAX).with_context(|| format!("read `{}`", marker.display()))?;
+    let of: PathBuf =
+        serde_json::from_slice(&text).with_context(|| format!("`{}` is damaged", marker.display()))?;
+    ensure!(of == root, "`{}` says that it belongs to cluster `{}`", marker.display(), of.display());
+    Ok(())
 }
 
 /// Name of the WAL directory within a data directory.
@@ -347,26 +428,20 @@ pub(crate) fn wal_name(version_num: u32) -> &'static str {
 
 /// Makes the directory; one that exists already is somebody's and is not touched.
 fn make_root(root: &Path, account: &Account) -> Result<PathBuf> {
-    if let Some(parent) = root.parent() {
-        fs::create_dir_all(parent).with_context(|| format!("create `{}`", parent.display()))?;
-    }
-    match fs::create_dir(root) {
+    let name = root.file_name().with_context(|| format!("`{}` has no last part", root.display()))?;
+    let parent = trust::make_place(root.parent().unwrap_or(Path::new("")))?;
+    let root = parent.join(name);
+    match given::make_outer(&root, account) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             bail!("`{}` exists already; name a new directory for the cluster", root.display())
         }
         made => made.with_context(|| format!("create `{}`", root.display()))?,
     }
-    let root = root.canonicalize().with_context(|| format!("cannot enter `{}`", root.display()))?;
     if let Err(error) = account.check_reach(&root) {
         fs::remove_dir(&root).ok();
         return Err(error);
     }
     Ok(root)
-}
-
-fn close_dir(path: &Path) -> Result<()> {
-    fs::set_permissions(path, Permissions::from_mode(0o700))
-        .with_context(|| format!("close `{}` to others", path.display()))
 }
 
 fn has_error(said: &str) -> bool {

@@ -1,13 +1,16 @@
 //! The three facts of `pg_control` that matter here. Their places at the head of the file are the same from 9.4 to 18
 //! (PostgreSQL's `catalog/pg_control.h`: system_identifier, pg_control_version, catalog_version_no, state).
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use crate::account::Account;
+
 /// `DB_SHUTDOWNED`: shut down with a checkpoint.
 const SHUT_DOWN: u32 = 1;
+/// `PG_CONTROL_FILE_SIZE` is 8192.
+const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// Part of a cluster's control file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,10 +22,12 @@ pub struct ControlFile {
 }
 
 impl ControlFile {
-    /// Reads the control file of a data directory on this machine.
-    pub fn read(data_dir: &Path) -> Result<ControlFile> {
+    /// Reads the control file of a data directory of `account`.
+    pub(crate) fn read(data_dir: &Path, account: &Account) -> Result<ControlFile> {
         let path = data_dir.join("global/pg_control");
-        let bytes = fs::read(&path).with_context(|| format!("read `{}`", path.display()))?;
+        let bytes = account
+            .act(|| files::read(&path, FILE_BYTES_MAX))
+            .with_context(|| format!("read `{}`", path.display()))?;
         ControlFile::parse(&bytes).with_context(|| format!("`{}` is damaged", path.display()))
     }
 

@@ -18,6 +18,7 @@ use nix::unistd::Pid;
 use wire::session::Session;
 use wire::{Conninfo, Secret, quote_literal};
 
+use crate::account::Account;
 use crate::cluster::{CONFIGURATION, Cluster, DATABASE, SUPERUSER};
 use crate::command::{ending, server_command, wait_until};
 use crate::defaults::log_line_prefix;
@@ -84,6 +85,7 @@ pub struct Server {
     child: Child,
     socket: SocketDir,
     data_dir: PathBuf,
+    account: Account,
     log_path: PathBuf,
     /// Port of the socket's name and, with a password, of 127.0.0.1.
     port: u16,
@@ -219,7 +221,7 @@ impl Server {
         // SIGQUIT is PostgreSQL's immediate shutdown: nothing survives us, and the WAL stays whole.
         let child = crate::spawn::spawn(command, Signal::SIGQUIT).context("cannot start `postgres`")?;
         let (data_dir, log_path) = (cluster.data_dir(), cluster.log_path());
-        Ok(Server { child, socket, data_dir, log_path, port, password })
+        Ok(Server { child, socket, data_dir, account: cluster.account.clone(), log_path, port, password })
     }
 
     fn wait_until_ready(&mut self, deadline: Duration) -> Result<(), StartError> {
@@ -285,7 +287,7 @@ impl Server {
                 }
             }
             if let Some(status) = wait_until(&mut self.child, Instant::now() + *deadline)? {
-                let is_clean = crate::control::ControlFile::read(&self.data_dir)
+                let is_clean = crate::control::ControlFile::read(&self.data_dir, &self.account)
                     .is_ok_and(|control| control.is_shut_down);
                 let seconds = began.elapsed().as_secs_f64();
                 return Ok(StopReport { seconds, is_clean, ending: ending(status) });

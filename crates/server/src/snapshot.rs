@@ -1,17 +1,26 @@
 //! Snapshots of a cluster: copies of its files, taken and put back while its server is stopped.
+//!
+//! They are ours, so that what is put back is what was taken; data and WAL are read and written with the rights of the
+//! server's user.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
+use files::trust;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::Cluster;
-use crate::copy::{CopyReport, Tree, can_clone, mirror, tree_bytes};
+use crate::copy::{CopyReport, Side, Tree, can_clone, mirror, tree_bytes};
+use crate::rights::Rights;
 use crate::space::require_space;
 
 const FACTS_FILE: &str = "snapshot.json";
+const FACTS_BYTES_MAX: u64 = 1 << 20;
+/// The WAL in a snapshot, where it is outside the data directory.
+const WAL: &str = "wal";
 /// Files of a running or crashed postmaster, not of the data.
 const SKIPPED: [&str; 2] = ["postmaster.pid", "postmaster.opts"];
 
@@ -65,11 +74,15 @@ impl Cluster {
         self.wait_until_stopped("restore a snapshot")?;
         let facts = self.snapshot_facts(name)?;
         let dir = self.snapshot_dir(name);
-        let mut trees = vec![Tree { from: dir.join("data"), to: self.data_dir() }];
+        let account = self.account.clone();
+        let theirs = |path| Side { path, rights: Rights::Of(&account) };
+        let mut trees = vec![Tree { from: ours(dir.join("data")), to: theirs(self.data_dir()) }];
         for (held_as, place) in &facts.outside {
-            trees.push(Tree { from: dir.join(held_as), to: place.clone() });
+            // The marker, not the snapshot, says where the WAL is.
+            let place = if held_as == WAL { self.wal_dir() } else { place.clone() };
+            trees.push(Tree { from: ours(dir.join(held_as)), to: theirs(place) });
         }
-        let found_bytes: u64 = trees.iter().map(|tree| tree_bytes(&tree.from)).sum();
+        let found_bytes: u64 = trees.iter().map(|tree| tree_bytes(&tree.from.path, tree.from.rights)).sum();
         ensure!(
             found_bytes == facts.bytes,
             "snapshot `{name}` of cluster `{}` is damaged: its files have {found_bytes} bytes instead of {}; remove \
@@ -101,7 +114,7 @@ impl Cluster {
     }
 
     fn snapshots_dir(&self) -> PathBuf {
-        self.root.join("snapshots")
+        snapshots_dir(&self.root)
     }
 
     fn snapshot_dir(&self, name: &str) -> PathBuf {
@@ -121,14 +134,19 @@ impl Cluster {
     }
 
     fn copy_to(&self, dir: &Path, name: &str) -> Result<CopyReport> {
-        fs::create_dir_all(dir).with_context(|| format!("create `{}`", dir.display()))?;
-        let outside = self.outside()?;
-        let mut trees = vec![Tree { from: self.data_dir(), to: dir.join("data") }];
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(dir)
+            .with_context(|| format!("create `{}`", dir.display()))?;
+        let outside = self.account.act(|| self.outside())?;
+        let theirs = |path| Side { path, rights: Rights::Of(&self.account) };
+        let mut trees = vec![Tree { from: theirs(self.data_dir()), to: ours(dir.join("data")) }];
         for (held_as, place) in &outside {
-            trees.push(Tree { from: place.clone(), to: dir.join(held_as) });
+            trees.push(Tree { from: theirs(place.clone()), to: ours(dir.join(held_as)) });
         }
         if !can_clone(dir) {
-            let bytes = trees.iter().map(|tree| tree_bytes(&tree.from)).sum();
+            let bytes = trees.iter().map(|tree| tree_bytes(&tree.from.path, tree.from.rights)).sum();
             require_space(dir, bytes, &format!("snapshot `{name}`"))?;
         }
         let report = mirror(&trees, &SKIPPED)?;
@@ -149,7 +167,7 @@ impl Cluster {
     fn outside(&self) -> Result<Vec<(String, PathBuf)>> {
         let mut outside = Vec::new();
         if self.facts.wal_holder.is_some() {
-            outside.push(("wal".to_string(), self.wal_dir()));
+            outside.push((WAL.to_string(), self.wal_dir()));
         }
         let links = self.data_dir().join("pg_tblspc");
         for entry in fs::read_dir(&links).with_context(|| format!("read `{}`", links.display()))? {
@@ -167,9 +185,18 @@ impl Cluster {
     }
 }
 
+fn ours(path: PathBuf) -> Side<'static> {
+    Side { path, rights: Rights::Ours }
+}
+
+/// Where the snapshots of the cluster in `root` are.
+pub(crate) fn snapshots_dir(root: &Path) -> PathBuf {
+    root.join("snapshots")
+}
+
 /// Snapshots of the cluster in `root`, oldest first.
 pub(crate) fn snapshots_in(root: &Path) -> Vec<SnapshotFacts> {
-    let Ok(entries) = fs::read_dir(root.join("snapshots")) else { return Vec::new() };
+    let Ok(entries) = fs::read_dir(snapshots_dir(root)) else { return Vec::new() };
     let is_partial =
         |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
     let paths = entries.flatten().map(|entry| entry.path()).filter(|path| !is_partial(path));
@@ -180,7 +207,7 @@ pub(crate) fn snapshots_in(root: &Path) -> Vec<SnapshotFacts> {
 
 fn read_facts(dir: &Path) -> Result<SnapshotFacts> {
     let path = dir.join(FACTS_FILE);
-    let text = fs::read(&path).with_context(|| format!("read `{}`", path.display()))?;
+    let text = trust::read(&path, FACTS_BYTES_MAX).with_context(|| format!("read `{}`", path.display()))?;
     serde_json::from_slice(&text).with_context(|| format!("`{}` is damaged", path.display()))
 }
 

@@ -1,29 +1,26 @@
 //! The directory of a server's unix socket: short enough for the kernel, closed to others, gone with the server.
 
 use std::env;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use nix::unistd::geteuid;
 
 use crate::account::Account;
-use crate::names::random_hex;
-use crate::process::ProcessId;
+use crate::given::{self, Scratch};
 
 /// Longest path of a unix socket (`sun_path` without its final zero byte).
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 /// Name of the longest socket file.
 const SOCKET_FILE: &str = ".s.PGSQL.65535";
-const NAME_BEGIN: &str = "pgdyno-";
-/// Names the process whose server uses the directory.
-pub(crate) const OWNER_FILE: &str = "owner.json";
+/// How the names of all temporary directories begin that are swept.
+pub(crate) const NAME_BEGIN: &str = "pgdyno-";
 
 /// A directory for sockets that is removed when dropped.
 #[derive(Debug)]
 pub(crate) struct SocketDir {
     pub(crate) path: PathBuf,
+    _scratch: Scratch,
 }
 
 impl SocketDir {
@@ -31,31 +28,18 @@ impl SocketDir {
     pub(crate) fn create(account: &Account) -> Result<SocketDir> {
         let mut tried = Vec::new();
         for base in bases(account) {
-            let path = base.join(format!("{NAME_BEGIN}{}", random_hex(6)?));
-            if path.join(SOCKET_FILE).as_os_str().len() > SOCKET_PATH_BYTES_MAX {
+            let base = base.canonicalize().unwrap_or(base);
+            let longest = Scratch::longest_path(&base, NAME_BEGIN).join(SOCKET_FILE);
+            if longest.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
                 tried.push(format!("`{}` is too long", base.display()));
                 continue;
             }
-            if let Err(error) = fs::create_dir(&path) {
-                tried.push(format!("`{}`: {error}", base.display()));
-                continue;
+            match Scratch::make(&base, NAME_BEGIN, account) {
+                Ok(scratch) => return Ok(SocketDir { path: scratch.given.clone(), _scratch: scratch }),
+                Err(error) => tried.push(format!("`{}`: {error:#}", base.display())),
             }
-            let dir = SocketDir { path };
-            fs::set_permissions(&dir.path, Permissions::from_mode(0o700))
-                .with_context(|| format!("close `{}` to others", dir.path.display()))?;
-            fs::write(dir.path.join(OWNER_FILE), serde_json::to_vec(&ProcessId::current())?)
-                .with_context(|| format!("write into `{}`", dir.path.display()))?;
-            account.own(&dir.path)?;
-            return Ok(dir);
         }
         bail!("no place for the server's socket: {}; set TMPDIR to a short writable path", tried.join(", "))
-    }
-}
-
-impl Drop for SocketDir {
-    fn drop(&mut self) {
-        // What cannot be removed now is found by `sweep_sockets` later.
-        fs::remove_dir_all(&self.path).ok();
     }
 }
 
@@ -63,22 +47,7 @@ impl Drop for SocketDir {
 /// returns them.
 pub fn sweep_sockets() -> Vec<PathBuf> {
     let Ok(account) = Account::choose() else { return Vec::new() };
-    let mut swept = Vec::new();
-    for base in bases(&account) {
-        let Ok(entries) = fs::read_dir(&base) else { continue };
-        let ours = entries.flatten().map(|entry| entry.path()).filter(|path| is_abandoned(path, &account));
-        swept.extend(ours.filter(|path| fs::remove_dir_all(path).is_ok()));
-    }
-    swept
-}
-
-fn is_abandoned(path: &Path, account: &Account) -> bool {
-    let is_named = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(NAME_BEGIN));
-    // Anyone can make such a name in /tmp: only directories of the server's user count.
-    let is_ours =
-        || fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir() && facts.uid() == account.uid);
-    let owner = || serde_json::from_slice::<ProcessId>(&fs::read(path.join(OWNER_FILE)).ok()?).ok();
-    is_named && is_ours() && owner().is_some_and(|owner| !owner.is_alive())
+    bases(&account).iter().flat_map(|base| given::sweep(base, NAME_BEGIN)).collect()
 }
 
 fn bases(account: &Account) -> Vec<PathBuf> {
@@ -96,6 +65,9 @@ fn bases(account: &Account) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     #[test]
@@ -105,12 +77,10 @@ mod tests {
         let path = dir.path.clone();
         let facts = fs::metadata(&path).unwrap();
         assert_eq!((facts.mode() & 0o777, facts.uid()), (0o700, account.uid));
+        let outer = fs::metadata(path.parent().unwrap()).unwrap();
+        assert_eq!((outer.mode() & 0o022, outer.uid()), (0, geteuid().as_raw()));
         assert!(path.join(SOCKET_FILE).as_os_str().len() <= SOCKET_PATH_BYTES_MAX);
-        assert!(!is_abandoned(&path, &account), "its owner lives");
-        let dead = ProcessId { start_ticks: 1, ..ProcessId::current() };
-        fs::write(path.join(OWNER_FILE), serde_json::to_vec(&dead).unwrap()).unwrap();
-        assert!(is_abandoned(&path, &account));
         drop(dir);
-        assert!(!path.exists());
+        assert!(!path.parent().unwrap().exists());
     }
 }

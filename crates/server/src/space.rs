@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use crate::cluster::Cluster;
 use crate::copy::tree_bytes;
 use crate::defaults::{MAX_WAL_SIZE_BYTES, max_wal_bytes, wal_setting};
+use crate::rights::Rights;
 
 /// Smallest WAL that a default is lowered to: PostgreSQL's own default.
 const MAX_WAL_BYTES_MIN: u64 = 1 << 30;
@@ -54,7 +55,7 @@ pub fn fit_wal(
 ) -> Result<()> {
     let wal_dir = cluster.wal_dir();
     // What is there is used again.
-    let room_bytes = free_bytes(&wal_dir)?.saturating_add(tree_bytes(&wal_dir));
+    let room_bytes = free_bytes(&wal_dir)?.saturating_add(tree_bytes(&wal_dir, Rights::Of(&cluster.account)));
     fit_wal_into(room_bytes, cluster.binaries.version_num, chosen, settings)
         .with_context(|| format!("WAL directory `{}`", wal_dir.display()))
 }

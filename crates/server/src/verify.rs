@@ -1,10 +1,6 @@
 //! Asks binaries whether they know settings and take their values, without a cluster and without starting a server.
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -12,8 +8,8 @@ use anyhow::{Context, Result};
 use crate::account::Account;
 use crate::binaries::Binaries;
 use crate::command::{run_logged, server_command};
-use crate::process::ProcessId;
-use crate::socket::OWNER_FILE;
+use crate::given::Scratch;
+use crate::socket::NAME_BEGIN;
 use crate::start_error::fault_of;
 
 /// `postgres -C` reads the configuration, prints one setting and ends.
@@ -26,12 +22,18 @@ const DEADLINE: Duration = Duration::from_secs(20);
 /// When the binaries cannot be run.
 pub fn refused_settings(binaries: &Binaries, settings: &BTreeMap<String, String>) -> Result<Vec<String>> {
     let account = Account::choose()?;
-    let dir = Scratch::make(&account)?;
+    let scratch = Scratch::make(&std::env::temp_dir(), NAME_BEGIN, &account)?;
+    // A data directory with nothing but an empty configuration.
+    let (dir, log) = (&scratch.given, scratch.outer.join("log"));
+    let configuration = dir.join("postgresql.conf");
+    account
+        .act(|| files::create_new(&configuration, 0o600))
+        .with_context(|| format!("create `{}`", configuration.display()))?;
     let mut refused = Vec::new();
     for (name, value) in settings {
-        let mut command = server_command(&binaries.program("postgres"), &account, &dir.path);
-        command.args(["-C", name, "-D"]).arg(&dir.path).args(["-c", &format!("{name}={value}")]);
-        let Err(error) = run_logged(command, &dir.path.join("log"), DEADLINE) else { continue };
+        let mut command = server_command(&binaries.program("postgres"), &account, dir);
+        command.args(["-C", name, "-D"]).arg(dir).args(["-c", &format!("{name}={value}")]);
+        let Err(error) = run_logged(command, &log, DEADLINE) else { continue };
         let said = format!("{error:#}");
         refused.push(match said.lines().find_map(|line| line.split_once("FATAL:")) {
             Some((_, words)) => format!("FATAL: {}; {}", words.trim(), fault_of(&said).advice()),
@@ -39,35 +41,4 @@ pub fn refused_settings(binaries: &Binaries, settings: &BTreeMap<String, String>
         });
     }
     Ok(refused)
-}
-
-/// A data directory with nothing but an empty configuration; removed when dropped.
-struct Scratch {
-    path: PathBuf,
-}
-
-impl Scratch {
-    fn make(account: &Account) -> Result<Scratch> {
-        static NEXT: AtomicU32 = AtomicU32::new(1);
-        let n = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("pgdyno-verify-{}-{n}", std::process::id()));
-        let context = || format!("make `{}`", path.display());
-        // What is there already is not ours.
-        DirBuilder::new().mode(0o700).create(&path).with_context(context)?;
-        let scratch = Scratch { path: path.clone() };
-        let conf = path.join("postgresql.conf");
-        fs::write(&conf, "").with_context(context)?;
-        account.own(&conf)?;
-        // Tells `sweep_sockets`, which knows all directories with our name, whose it is.
-        fs::write(path.join(OWNER_FILE), serde_json::to_vec(&ProcessId::current())?).with_context(context)?;
-        account.own(&path)?;
-        Ok(scratch)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // A directory of temporary files may outlive us.
-        fs::remove_dir_all(&self.path).ok();
-    }
 }

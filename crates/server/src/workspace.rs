@@ -6,24 +6,31 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
+use files::trust;
 use sha2::{Digest, Sha256};
 
+use crate::account::Account;
 use crate::binaries::{Binaries, Origin};
-use crate::cluster::{Cluster, ClusterFacts, InitOptions, remove_cluster_files};
+use crate::cluster::{
+    Cluster, ClusterFacts, InitOptions, has_marker, is_owned_by_server, remove_cluster_files,
+    remove_old_cluster,
+};
 use crate::copy::tree_bytes;
 use crate::fetch::Cache;
 use crate::process::{ProcessId, postmaster_of};
+use crate::rights::Rights;
 use crate::snapshot::{SnapshotFacts, snapshots_in};
 use crate::space::require_space;
 
 /// Longest name of a cluster's directory.
 const NAME_BYTES_MAX: usize = 80;
+/// A lock file names one process.
+const LOCK_BYTES_MAX: u64 = 4 << 10;
 
 /// What tells one cluster from another. Two runs with the same key can start from the same snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,8 +93,10 @@ pub struct Entry {
     pub name: String,
     /// The directory.
     pub root: PathBuf,
-    /// What it is; `None` if it is damaged.
+    /// What it is, if that is known.
     pub facts: Option<ClusterFacts>,
+    /// Why it is not.
+    pub problem: Option<String>,
     /// Bytes of the directory, snapshots included.
     pub bytes: u64,
     /// Its snapshots.
@@ -99,15 +108,9 @@ pub struct Entry {
 }
 
 impl Workspace {
-    /// The workspace in `dir`, which is made if it does not exist.
+    /// The workspace in `dir`, which is made if it does not exist. Nobody else may be able to replace what is in it.
     pub fn open(dir: &Path) -> Result<Workspace> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o755)
-            .create(dir)
-            .with_context(|| format!("create `{}`", dir.display()))?;
-        let dir = dir.canonicalize().with_context(|| format!("cannot enter `{}`", dir.display()))?;
-        Ok(Workspace { dir })
+        Ok(Workspace { dir: trust::make_directory(dir)? })
     }
 
     /// The workspace of a cache directory.
@@ -130,18 +133,32 @@ impl Workspace {
             if !root.is_dir() || !is_name(&name) {
                 continue;
             }
-            found.push(Entry {
-                facts: ClusterFacts::read(&root).ok(),
-                bytes: tree_bytes(&root),
-                snapshots: snapshots_in(&root),
-                used_by_pid: holder_of(&self.lock_path(&name)),
-                server_pid: postmaster_of(&root.join("data")),
-                name,
-                root,
-            });
+            found.push(self.entry(name, root));
         }
         found.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(found)
+    }
+
+    fn entry(&self, name: String, root: PathBuf) -> Entry {
+        let (facts, problem) = match ClusterFacts::read(&root) {
+            Ok(facts) => (Some(facts), None),
+            Err(error) => (None, Some(format!("{error:#}"))),
+        };
+        let data = root.join("data");
+        let owner = Account::of_owner(&data).ok();
+        // With our rights what is ours, with those of the server's user what is that user's.
+        let of_owner = owner.as_ref().filter(|owner| owner.is_switched);
+        let rights = if is_owned_by_server(&root) { of_owner.map(Rights::Of) } else { Some(Rights::Ours) };
+        Entry {
+            snapshots: if facts.is_some() { snapshots_in(&root) } else { Vec::new() },
+            facts,
+            problem,
+            bytes: rights.map_or(0, |rights| tree_bytes(&root, rights)),
+            used_by_pid: holder_of(&self.lock_path(&name)),
+            server_pid: owner.and_then(|owner| postmaster_of(&data, &owner)),
+            name,
+            root,
+        }
     }
 
     /// Removes a cluster of this workspace that nobody uses and whose server is stopped.
@@ -162,7 +179,7 @@ impl Workspace {
     pub fn claim_name(&self, name: &str) -> Result<Claim> {
         ensure!(is_name(name), "`{name}` is not the name of a cluster");
         let path = self.lock_path(name);
-        let mut lock = open_lock(&path).with_context(|| format!("open `{}`", path.display()))?;
+        let mut lock = files::lock_file(&path).with_context(|| format!("open `{}`", path.display()))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -211,11 +228,17 @@ impl Claim {
         if !self.root.exists() {
             return Ok(());
         }
-        let facts = ClusterFacts::read(&self.root)?;
-        if let Some(pid) = postmaster_of(&self.root.join("data")) {
+        let is_old = is_owned_by_server(&self.root) && has_marker(&self.root);
+        let facts = if is_old { None } else { Some(ClusterFacts::read(&self.root)?) };
+        let data = self.root.join("data");
+        let pid = Account::of_owner(&data).ok().and_then(|owner| postmaster_of(&data, &owner));
+        if let Some(pid) = pid {
             bail!("the server of cluster `{}` runs as process {pid}; stop it first", self.root.display());
         }
-        remove_cluster_files(&self.root, &facts)
+        match facts {
+            Some(facts) => remove_cluster_files(&self.root, &facts),
+            None => remove_old_cluster(&self.root),
+        }
     }
 }
 
@@ -223,13 +246,9 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && !name.contains('/') && !name.ends_with(".lock")
 }
 
-fn open_lock(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
-}
-
 /// The process that holds a lock file now.
 fn holder_of(path: &Path) -> Option<u32> {
-    let mut lock = OpenOptions::new().read(true).open(path).ok()?;
+    let mut lock = files::open(path).ok()?;
     match lock.try_lock_shared() {
         Err(TryLockError::WouldBlock) => read_holder(&mut lock).map(|holder| holder.pid),
         _ => None,
@@ -238,7 +257,7 @@ fn holder_of(path: &Path) -> Option<u32> {
 
 fn read_holder(lock: &mut File) -> Option<ProcessId> {
     let mut text = Vec::new();
-    lock.read_to_end(&mut text).ok()?;
+    lock.take(LOCK_BYTES_MAX).read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
 }
 

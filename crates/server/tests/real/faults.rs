@@ -147,7 +147,8 @@ fn a_killed_pgdyno_takes_its_server_along() {
     assert_eq!(processes_in(&cluster.root), Vec::<u32>::new());
     let socket = PathBuf::from(fs::read_to_string(ready).unwrap());
     assert!(socket.exists(), "nobody was left to remove it");
-    assert!(server::socket::sweep_sockets().contains(&socket));
+    let swept = server::socket::sweep_sockets();
+    assert!(swept.iter().any(|dir| socket.starts_with(dir)), "{swept:?}");
     assert!(!socket.exists());
     Server::start(&cluster, &settings(&[])).unwrap().stop(StopMode::Fast).unwrap();
 }

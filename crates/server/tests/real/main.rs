@@ -9,6 +9,7 @@ mod faults;
 mod life;
 mod loop_mount;
 mod protocol;
+mod rights;
 mod support;
 mod tending;
 
