@@ -200,6 +200,13 @@ pub const PAGES: &[Page] = &[
         "A run that was to have no checkpoint, or two whole ones, and had another number answers another question.",
     ),
     page_of(
+        "database-changed",
+        "What the catalogs of a database by URL hold, and what belongs to the database itself, against what they held when the \
+         data was loaded.",
+        "A copy that took the database's place would have dropped what somebody else made there; tables that are loaded again lie \
+         otherwise on disk than a copy of them.",
+    ),
+    page_of(
         "foreign-cpu",
         "User and system time of all processors minus that of the server, the driver and pgdyno, each second.",
         "It explained most of the differences between identical runs on shared machines, while steal was next to nothing.",

@@ -88,6 +88,22 @@ fn difference(first: &RunRecord, record: &RunRecord) -> Option<(Severity, String
     Some((Severity::Doubt, how))
 }
 
+pub(super) const DATABASE_CHANGED: Rule = Rule {
+    id: "database-changed",
+    title: "Somebody else changed the database between runs",
+    severity: "Note when a database by URL holds what no load explains since it was loaded, so that its tables were loaded \
+               again in place of the whole database being replaced by a copy",
+    source: "design: pgdyno drops only what it can prove that it made",
+    advice: "Give the benchmark a database of its own (pgdyno init --create-database), or keep others out of this one while \
+             it runs.",
+};
+
+pub(super) fn database_changed(context: &RunContext) -> Option<Finding> {
+    let restore = context.data.record.phase(Phase::Restore)?;
+    let difference = restore.detail.get("database_changed")?;
+    Some(DATABASE_CHANGED.finds(Severity::Note, format!("{difference}; nothing of that was dropped")))
+}
+
 pub(super) const WAL_POLICY: Rule = Rule {
     id: "wal-policy",
     title: "Checkpoints are not as they should be",

@@ -277,6 +277,16 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
             ramp_up.detail.insert("wal_mb_per_s".to_string(), "12.5".to_string());
         },
     ),
+    (
+        "database-changed",
+        Severity::Note,
+        "table public.diary is new, and 3 more differences; nothing of that was dropped",
+        |data| {
+            let restore = data.record.phases.iter_mut().find(|phase| phase.phase == Phase::Restore).unwrap();
+            let difference = "table public.diary is new, and 3 more differences";
+            restore.detail.insert("database_changed".to_string(), difference.to_string());
+        },
+    ),
     ("disk-nearly-full", Severity::Doubt, "96 MB free", |data| {
         data.events.push(event(-3.0, EventKind::DiskNearlyFull, "96 MB free on `/data`"));
     }),
