@@ -83,7 +83,9 @@ def main():
     server = Server(args.bindir, ["shared_buffers=1GB", "max_wal_size=8GB"])
     try:
         subprocess.run([program(args, "createdb"), "-h", server.dir, "-U", "postgres", "bench"], check=True)
-        by_url, size = short_runs(args, ["--server", f"host={server.dir} user=postgres dbname=bench"], {})
+        by_url, size = short_runs(
+            args, ["--server", f"host={server.dir} user=postgres dbname=bench", "--replace-database", "bench"], {}
+        )
         restored = pg_restore(args, server)
     finally:
         server.stop()

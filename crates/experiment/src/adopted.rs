@@ -1,6 +1,8 @@
 //! A server that was there before: whether it can take the load, and its data, which is put to the first state by a
 //! copy of a template or by loading it again.
 
+mod restore;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
@@ -11,17 +13,16 @@ use model::load::Protocol;
 use model::script::CaseData;
 use server::Target;
 use server::target::{Flavor, locate, pools_transactions, rewrites_statement_names};
-use server::template::Restored;
 use wire::Conninfo;
 use wire::session::Session;
 use workload::Marker;
 
-use crate::copies::{self, Copies, Wish};
+use crate::copies::{self, Copies};
 use crate::data::{self, DataState};
 use crate::dataset::Dataset;
 use crate::progress::{Progress, Watch};
 use crate::stage::Site;
-use crate::{hold, load, os, own_data, release, room, session};
+use crate::{hold, load, os, release, room, session};
 
 /// Facts of a phase by name.
 type Detail = BTreeMap<String, String>;
@@ -156,117 +157,6 @@ impl Adopted {
         }
         self.restore_tables(case, session, site, watch)
     }
-
-    /// By a copy of a template where there can be one and it serves more than one run, else by loading.
-    fn restore_tables(
-        &mut self,
-        case: &Case,
-        mut session: Session,
-        site: &Site,
-        watch: &mut Watch,
-    ) -> Result<Detail> {
-        let key = copies::data_name(&case.workload);
-        let wish = Wish {
-            by: case.prepare.restore_by,
-            n_runs: site.runs_by_data.get(&key).copied().unwrap_or(1),
-            is_pooled: self.facts.is_pooled,
-        };
-        if wish.by != RestoreBy::Load {
-            self.copies.look(&wish, &mut session, &self.conninfo, site)?;
-        }
-        let mut detail = Detail::new();
-        let is_kept = self.copies.wanted(&wish).is_some_and(|templates| templates.has(&key));
-        if !is_kept {
-            detail = self.load(case, &mut session, site, watch)?;
-            session = self.keep(&wish, &key, &case.workload.data, session, site)?;
-        }
-        if self.copies.wanted(&wish).is_some() {
-            match self.put_back(&wish, &key, session, site)? {
-                Some(done) => detail.extend(done),
-                None if is_kept => {
-                    session = session::open(&self.conninfo, site.stop)?;
-                    detail = self.load(case, &mut session, site, watch)?;
-                }
-                // The database is as it was: what was loaded just now is there.
-                None => {}
-            }
-        }
-        if self.copies.wanted(&wish).is_none() {
-            detail.extend(self.copies.why_not(&wish).map(|why| ("no_template".to_string(), why)));
-        }
-        Ok(detail)
-    }
-
-    /// Replaces the database by its template; `session` is the last one in it and ends. `None` where that failed and
-    /// data is to be loaded again; where only the next template failed, the next run loads.
-    fn put_back(&mut self, wish: &Wish, key: &str, session: Session, site: &Site) -> Result<Option<Detail>> {
-        let Some(templates) = self.copies.wanted(wish) else { return Ok(None) };
-        // Nobody may be connected to the database while it is replaced.
-        drop(session);
-        self.holder = None;
-        let done = templates.restore(key);
-        self.hold_again(site)?;
-        let (detail, kept) = match done {
-            Ok(Restored { detail, kept }) => (Some(detail), kept),
-            Err(error) => (None, Err(error)),
-        };
-        if let Err(error) = kept {
-            site.go_on()?;
-            self.copies.give_up(wish, error)?;
-        }
-        Ok(detail)
-    }
-
-    fn load(&self, case: &Case, session: &mut Session, site: &Site, watch: &mut Watch) -> Result<Detail> {
-        if let CaseData::Files(files) = &case.workload.data {
-            let done = own_data::run_files(session, files, case.workload.scale, site.stop, watch)?;
-            return Ok(Detail::from([("method".to_string(), format!("run again: {done}"))]));
-        }
-        let report = site.load(session, &self.conninfo, &case.workload, watch)?;
-        let loaded = format!("loaded again, {} rows in {:.3} s", report.n_rows, report.seconds);
-        Ok(Detail::from([
-            ("method".to_string(), loaded),
-            ("load_seconds".to_string(), format!("{:.3}", report.seconds)),
-        ]))
-    }
-
-    /// Keeps what was loaded just now as a template, if one is wanted; where that cannot be, data is loaded again
-    /// before each run. Returns a session in the database.
-    fn keep(
-        &mut self,
-        wish: &Wish,
-        key: &str,
-        data: &CaseData,
-        mut session: Session,
-        site: &Site,
-    ) -> Result<Session> {
-        let Some(templates) = self.copies.wanted(wish) else { return Ok(session) };
-        let alone = match wish.by {
-            RestoreBy::Auto => copies::expect_alone(&mut session, data),
-            _ => Ok(()),
-        };
-        // Nobody may be connected to the database while it is copied.
-        drop(session);
-        self.holder = None;
-        let made = alone.and_then(|()| templates.make(key));
-        self.hold_again(site)?;
-        if let Err(error) = made {
-            site.go_on()?;
-            self.copies.give_up(wish, error.context("no template of the data can be kept"))?;
-        }
-        session::open(&self.conninfo, site.stop)
-    }
-
-    /// Takes the database for us alone again, after it was let go of for a copy.
-    fn hold_again(&mut self, site: &Site) -> Result<()> {
-        if self.facts.flavor != Flavor::Postgres || self.facts.pools_transactions || self.holder.is_some() {
-            return Ok(());
-        }
-        let mut holder = session::open(&self.conninfo, site.stop)?;
-        hold::take(&mut holder)?;
-        self.holder = Some(holder);
-        Ok(())
-    }
 }
 
 /// What would make runs of `cases` fail on a server, which is looked at and not changed.
@@ -291,6 +181,13 @@ pub(crate) fn problems(conninfo: &Conninfo, cases: &[&Case], site: &Site) -> Vec
         let loads = |case: &&Case| case.prepare.restore && case.workload.data != CaseData::None;
         if cases.iter().any(loads) {
             may_create(&mut session, &facts.place)?;
+        }
+        let copies = |case: &&Case| loads(case) && case.prepare.restore_by == RestoreBy::Template;
+        let may_replace = site.replace_databases.contains(&conninfo.dbname);
+        if cases.iter().any(copies)
+            && let Some(reason) = copies::refusal(&mut session, facts.is_pooled, may_replace)?
+        {
+            found.push(copies::no_template(&reason));
         }
         Ok(())
     };

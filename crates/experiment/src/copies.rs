@@ -1,19 +1,22 @@
 //! Whether and how the data of a server by URL is put back by copying a template, in place of loading it again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Error, Result, bail};
 use model::case::WorkloadSpec;
 use model::experiment::RestoreBy;
 use model::plan::Plan;
 use model::script::CaseData;
-use server::template::{self, MAINTENANCE, Templates};
+use server::template::{self, Changed, Displaced, Doors, Load, Templates};
 use wire::Conninfo;
 use wire::session::Session;
 
 use crate::dataset::Dataset;
-use crate::session;
+use crate::progress::{Progress, Watch};
 use crate::stage::{Site, data_key};
+
+/// The fact of a restore that says what somebody else changed in the database since it was loaded.
+pub const DATABASE_CHANGED: &str = "database_changed";
 
 /// Templates of the database that was named, or why there are none.
 pub(crate) enum Copies {
@@ -31,6 +34,8 @@ pub(crate) struct Wish {
     /// How many runs of the experiment begin with this data.
     pub(crate) n_runs: u32,
     pub(crate) is_pooled: bool,
+    /// The user names the database as one that may be replaced by a copy.
+    pub(crate) may_replace: bool,
 }
 
 impl Copies {
@@ -44,16 +49,22 @@ impl Copies {
         session: &mut Session,
         conninfo: &Conninfo,
         site: &Site,
+        watch: &mut Watch,
     ) -> Result<()> {
         if matches!(self, Copies::Unknown) {
             *self = match open(wish, session, conninfo, site) {
-                Ok(templates) => Copies::Possible(Box::new(templates)),
+                Ok((templates, left)) => {
+                    for (name, why) in left {
+                        watch(Progress::Note(format!("database `{name}` is left: {why}")));
+                    }
+                    Copies::Possible(Box::new(templates))
+                }
                 Err(error) => Copies::Impossible(format!("{error:#}")),
             };
         }
         match self {
             Copies::Impossible(reason) if wish.by == RestoreBy::Template => {
-                bail!("prepare.restore_by = \"template\" cannot be: {reason}")
+                bail!(no_template(reason))
             }
             _ => Ok(()),
         }
@@ -69,16 +80,29 @@ impl Copies {
         }
     }
 
-    /// After templates could not be made or copied: data is loaded again from now on.
+    /// The templates that there may be, also of other data than this case's.
+    pub(crate) fn kept(&mut self) -> Option<&mut Templates> {
+        match self {
+            Copies::Possible(templates) => Some(templates),
+            Copies::Unknown | Copies::Impossible(_) => None,
+        }
+    }
+
+    /// After templates could not be made or copied: data is loaded again from now on. Facts for the record.
     ///
     /// # Errors
-    /// When a template is wished for: `error`.
-    pub(crate) fn give_up(&mut self, wish: &Wish, error: Error) -> Result<()> {
+    /// When a template is wished for, or the database has another name: `error`.
+    pub(crate) fn give_up(&mut self, wish: &Wish, error: Error) -> Result<BTreeMap<String, String>> {
+        if error.downcast_ref::<Displaced>().is_some() {
+            return Err(error);
+        }
         if wish.by == RestoreBy::Template {
             return Err(error.context("prepare.restore_by = \"template\" cannot be"));
         }
         *self = Copies::Impossible(format!("{error:#}"));
-        Ok(())
+        let changed = error.downcast_ref::<Changed>();
+        let fact = |changed: &Changed| (DATABASE_CHANGED.to_string(), changed.difference.clone());
+        Ok(changed.map(fact).into_iter().collect())
     }
 
     /// Why data is loaded again, for the record.
@@ -92,24 +116,52 @@ impl Copies {
     }
 }
 
-fn open(wish: &Wish, session: &mut Session, conninfo: &Conninfo, site: &Site) -> Result<Templates> {
-    if wish.is_pooled {
-        bail!("a pooler stands between, whose connections would be in the way");
+fn open(
+    wish: &Wish,
+    session: &mut Session,
+    conninfo: &Conninfo,
+    site: &Site,
+) -> Result<(Templates, Vec<(String, String)>)> {
+    if let Some(reason) = refusal(session, wish.is_pooled, wish.may_replace)? {
+        bail!(reason);
     }
-    if let Some(obstacle) = template::obstacle(session)? {
-        bail!(obstacle);
-    }
-    let maintenance = Conninfo { dbname: MAINTENANCE.to_string(), ..conninfo.clone() };
-    Templates::open(session::open(&maintenance, site.stop)?, session)
+    Templates::open(Doors::new(conninfo, site.stop), session)
 }
 
-/// Fails when the database holds what pgdyno did not load: replacing the database would replace that too.
-pub(crate) fn expect_alone(session: &mut Session, data: &CaseData) -> Result<()> {
-    let Some(dataset) = Dataset::of(data) else {
-        bail!("files do not say which tables are theirs; prepare.restore_by = \"template\" copies them all");
-    };
-    match template::foreign_table(session, &dataset.tables())? {
-        Some(table) => bail!("the database also holds `{table}`, which pgdyno did not load"),
+/// What is reported where a template is wished for and cannot be.
+pub(crate) fn no_template(reason: &str) -> String {
+    format!("prepare.restore_by = \"template\" cannot be: {reason}")
+}
+
+/// Why the database that `session` is in is not to be replaced by a copy; `None` if nothing is in the way.
+///
+/// # Errors
+/// When the server fails.
+pub(crate) fn refusal(session: &mut Session, is_pooled: bool, may_replace: bool) -> Result<Option<String>> {
+    if is_pooled {
+        return Ok(Some("a pooler stands between, whose connections would be in the way".to_string()));
+    }
+    if let Some(obstacle) = template::obstacle(session)? {
+        return Ok(Some(obstacle));
+    }
+    if may_replace || template::is_made(session)? {
+        return Ok(None);
+    }
+    let rows = session.query("select current_database()")?;
+    let name = rows.scalar().unwrap_or_default();
+    Ok(Some(format!(
+        "pgdyno did not make database `{name}`; --replace-database {name} lets it be replaced by a copy of itself before each \
+         run, and `pgdyno init --create-database` makes one for that"
+    )))
+}
+
+/// Fails when the database holds what was not loaded just now: replacing the database would replace that too. `before` is
+/// what there was before the load, where only that tells what is the load's.
+pub(crate) fn expect_alone(session: &mut Session, data: &CaseData, before: &BTreeSet<u32>) -> Result<()> {
+    let tables = Dataset::of(data).map(Dataset::tables);
+    let load = tables.as_ref().map_or(Load::NotThereBefore(before), |tables| Load::Tables(tables));
+    match template::stranger(session, load)? {
+        Some(what) => bail!("the database also holds {what}, which pgdyno did not load"),
         None => Ok(()),
     }
 }
@@ -138,7 +190,7 @@ mod tests {
     #[test]
     fn after_a_copy_that_failed_data_is_loaded_again_unless_a_template_was_asked_for() {
         let mut copies = Copies::Unknown;
-        let wish = |by| Wish { by, n_runs: 3, is_pooled: false };
+        let wish = |by| Wish { by, n_runs: 3, is_pooled: false, may_replace: true };
         let refused = copies.give_up(&wish(RestoreBy::Template), anyhow!("no space")).unwrap_err();
         assert!(format!("{refused:#}").ends_with("cannot be: no space"), "{refused:#}");
         assert!(matches!(copies, Copies::Unknown));

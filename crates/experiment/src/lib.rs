@@ -18,6 +18,7 @@ pub mod file;
 pub mod fit;
 mod follow;
 pub mod hold;
+pub mod intent;
 pub mod kept;
 mod lengths;
 pub mod load;

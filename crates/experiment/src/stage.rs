@@ -43,6 +43,8 @@ pub struct Site<'a> {
     pub servers: &'a [Conninfo],
     /// Tables that pgdyno did not make may be dropped.
     pub replace: bool,
+    /// Databases of servers by URL that may be replaced by copies of themselves though pgdyno did not make them.
+    pub replace_databases: &'a [String],
     /// How many runs begin with the same data, by [`crate::copies::data_name`].
     pub runs_by_data: BTreeMap<String, u32>,
     /// Sets values of the operating system, where a case asks for them.
@@ -68,16 +70,7 @@ impl Site<'_> {
 
     /// A server by URL with its password: the same host, port, user and database.
     pub(crate) fn conninfo(&self, keywords: &BTreeMap<String, String>) -> Result<Conninfo> {
-        let place = |of: &BTreeMap<String, String>| {
-            ["host", "port", "user", "dbname"].map(|key| of.get(key).cloned().unwrap_or_default())
-        };
-        let known = self.servers.iter().find(|server| place(&server.keywords()) == place(keywords));
-        let mut conninfo =
-            Conninfo::from_keywords(keywords, known.and_then(|server| server.password.clone()))?;
-        if let Some(known) = known {
-            conninfo.password_source = known.password_source.clone();
-        }
-        Ok(conninfo)
+        conninfo(self.servers, keywords)
     }
 
     /// Loads a case's data over `session` and as many more as are asked for.
@@ -114,6 +107,19 @@ impl Site<'_> {
         )));
         Ok(report)
     }
+}
+
+/// The server with these keywords, with its password from `servers`: the same host, port, user and database.
+pub(crate) fn conninfo(servers: &[Conninfo], keywords: &BTreeMap<String, String>) -> Result<Conninfo> {
+    let place = |of: &BTreeMap<String, String>| {
+        ["host", "port", "user", "dbname"].map(|key| of.get(key).cloned().unwrap_or_default())
+    };
+    let known = servers.iter().find(|server| place(&server.keywords()) == place(keywords));
+    let mut conninfo = Conninfo::from_keywords(keywords, known.and_then(|server| server.password.clone()))?;
+    if let Some(known) = known {
+        conninfo.password_source = known.password_source.clone();
+    }
+    Ok(conninfo)
 }
 
 /// The part of a case that decides which stage it needs, as it was asked for.

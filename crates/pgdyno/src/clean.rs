@@ -2,13 +2,18 @@
 
 use anyhow::{Context, Result};
 use host::{Machine, Undone};
+use server::template::{self, Doors, Fate};
 use server::{Cache, Workspace};
 
-use crate::{Exit, say};
+use crate::cli::CleanArgs;
+use crate::{Exit, say, setup, signals};
 
 /// Values of the operating system; directories of sockets and of settings that were tried; ledgers; builds and clusters that
 /// were not made to the end.
-pub(crate) fn clean() -> Result<Exit> {
+pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
+    if let Some(target) = &args.server {
+        return clean_server(target);
+    }
     let undone = host::undo_left(&Machine::this()).context("put back values of the operating system")?;
     tell(&undone);
     for path in server::socket::sweep_sockets() {
@@ -25,6 +30,26 @@ pub(crate) fn clean() -> Result<Exit> {
         say(&format!("removed cluster `{name}`, which was not made to the end"));
     }
     let is_all = undone.iter().all(|value| value.problem.is_none());
+    Ok(if is_all { Exit::Done } else { Exit::Failed })
+}
+
+/// Databases that pgdyno made on a server to put another one back, and left there because it was killed.
+fn clean_server(target: &str) -> Result<Exit> {
+    let conninfo = setup::resolve(target)?;
+    let fates = template::clean(&Doors::new(&conninfo, signals::stop_flag()))?;
+    let mut is_all = true;
+    for (name, fate) in &fates {
+        match fate {
+            Fate::Removed => say(&format!("removed database `{name}`")),
+            Fate::Left(why) => {
+                is_all = false;
+                say(&format!("left database `{name}`: {why}"));
+            }
+        }
+    }
+    if fates.is_empty() {
+        say("no databases of pgdyno are left on this server");
+    }
     Ok(if is_all { Exit::Done } else { Exit::Failed })
 }
 

@@ -52,7 +52,7 @@ pub(crate) enum Command {
         args: Vec<String>,
     },
     /// Put back what a pgdyno that was killed left behind: values of the operating system, sockets, half-made clusters.
-    Clean,
+    Clean(CleanArgs),
     /// The clusters of embedded servers: what is kept for the next run, and the space it takes.
     #[command(subcommand)]
     Server(ServerCommand),
@@ -62,6 +62,14 @@ pub(crate) enum Command {
     /// An instant PostgreSQL look-alike on a unix socket, to measure the driver itself.
     #[command(hide = true)]
     Null(NullArgs),
+}
+
+/// Options of `clean`.
+#[derive(Debug, Args)]
+pub(crate) struct CleanArgs {
+    /// In place of that: remove the databases that a pgdyno made on this server to put another one back.
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) server: Option<String>,
 }
 
 /// What to do with clusters.
@@ -186,12 +194,15 @@ pub(crate) struct RunArgs {
     /// Poll an address (http://HOST/PATH) for the notice that this machine will be taken away, and stop in time.
     #[arg(long, value_name = "URL")]
     pub(crate) spot_notice: Option<String>,
-    /// Run also what is more than 100 runs or longer than a day.
+    /// Ask nothing, and run also what is more than 100 runs or longer than a day.
     #[arg(short, long)]
     pub(crate) yes: bool,
     /// Drop tables of the same names that pgdyno did not make, and data of another scale.
     #[arg(long)]
     pub(crate) replace: bool,
+    /// Replace this database of --server by a copy of itself before each run, though pgdyno did not make it. Repeatable.
+    #[arg(long = "replace-database", value_name = "NAME")]
+    pub(crate) replace_databases: Vec<String>,
     /// Print the whole study as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
@@ -208,6 +219,9 @@ pub(crate) struct RunArgs {
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArgs,
+    /// As for `run`: this database of --server may be replaced by a copy of itself before each run. Repeatable.
+    #[arg(long = "replace-database", value_name = "NAME")]
+    pub(crate) replace_databases: Vec<String>,
     /// Print the plan as JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -308,6 +322,12 @@ pub(crate) struct CompareArgs {
     /// Drop tables of the same names that pgdyno did not make, and data of another scale.
     #[arg(long, conflicts_with = "results")]
     pub(crate) replace: bool,
+    /// Replace this database of a server by URL by a copy of itself before each run, though pgdyno did not make it. Repeatable.
+    #[arg(long = "replace-database", value_name = "NAME", conflicts_with = "results")]
+    pub(crate) replace_databases: Vec<String>,
+    /// Ask nothing.
+    #[arg(short, long, conflicts_with = "results")]
+    pub(crate) yes: bool,
     /// Print as JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -392,6 +412,9 @@ pub(crate) struct InitArgs {
     /// Drop tables of the same names that pgdyno did not make.
     #[arg(long)]
     pub(crate) replace: bool,
+    /// Make the database that --server names, as one that `run` may replace by a copy of itself before each run.
+    #[arg(long, requires = "server")]
+    pub(crate) create_database: bool,
 }
 
 /// Options of `check`.

@@ -1,9 +1,11 @@
 //! `pgdyno init`: load a workload's tables.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
 use experiment::dataset::Dataset;
+use experiment::intent::Intent;
 use experiment::load::{self, LoadRequest};
 use experiment::progress::Progress;
 use experiment::stage::{Found, Site, Stage};
@@ -11,6 +13,8 @@ use experiment::{adopted, hold, session, tpcc};
 use model::case::{Layout, WorkloadKind};
 use model::units::Scale;
 use server::Cache;
+use server::template::{self, Doors, MAINTENANCE};
+use wire::Conninfo;
 
 use crate::check::embedded_case;
 use crate::cli::InitArgs;
@@ -40,9 +44,13 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
     let mut screen = Screen::of_one();
     if let Some(target) = &args.server.server {
         let conninfo = setup::resolve(target)?;
+        if args.create_database {
+            create_database(&conninfo, stop)?;
+        }
         let mut session = session::open(&conninfo, stop)?;
         adopted::expect_primary(&conninfo, &mut session)?;
         hold::take(&mut session)?;
+        say(&Intent::to_load(&mut session, &conninfo, dataset)?);
         let request = LoadRequest {
             scale,
             layout,
@@ -71,6 +79,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         runs_by_data: BTreeMap::new(),
         os: None,
         replace: args.replace,
+        replace_databases: &[],
         stop,
         now: &now,
         is_enough: None,
@@ -92,4 +101,15 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         print(&format!("{data} is loaded in {}\n", cluster.root.display()))?;
     }
     Ok(Exit::Done)
+}
+
+fn create_database(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<()> {
+    let mut maintenance = Doors::new(conninfo, stop).open(MAINTENANCE)?;
+    let (name, is_new) =
+        (conninfo.dbname.as_str(), template::create_database(&mut maintenance, &conninfo.dbname)?);
+    say(&match is_new {
+        true => format!("made database `{name}`, which may be replaced by a copy of itself before each run"),
+        false => format!("database `{name}` is there: pgdyno made it"),
+    });
+    Ok(())
 }

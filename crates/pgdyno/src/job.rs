@@ -17,6 +17,7 @@ use server::Cache;
 use store::ExperimentDir;
 use wire::Conninfo;
 
+use crate::announce::Consent;
 use crate::cli::RESULTS;
 use crate::screen::Screen;
 use crate::{Exit, clean, plan, say, signals};
@@ -38,6 +39,8 @@ pub(crate) struct Job {
 pub(crate) struct Terms<'a> {
     /// Tables that pgdyno did not make may be dropped.
     pub(crate) replace: bool,
+    /// See [`Site::replace_databases`].
+    pub(crate) replace_databases: &'a [String],
     /// Servers that share the machine's memory.
     pub(crate) n_servers: u64,
     /// See [`Site::is_enough`].
@@ -83,6 +86,7 @@ impl Job {
             os: self.os.take(),
             runs_by_data: copies::runs_by_data(&self.plan),
             replace: terms.replace,
+            replace_databases: terms.replace_databases,
             stop: signals::stop_flag(),
             now: &now,
             is_enough: terms.is_enough,
@@ -108,14 +112,14 @@ impl Job {
 ///
 /// # Errors
 /// With all that is known, and what to do.
-pub(crate) fn expect_possible(plan: &Plan, servers: &[Conninfo]) -> Result<()> {
+pub(crate) fn expect_possible(plan: &Plan, servers: &[Conninfo], consent: Consent) -> Result<()> {
     // A single server by URL is looked at when it is taken over, before anything is changed there.
     let is_one_by_url = plan.cases.windows(2).all(|pair| pair[0].server.source == pair[1].server.source)
         && plan.cases.iter().all(|case| case.server.target.is_none() && !case.server.source.is_embedded());
     if is_one_by_url {
         return Ok(());
     }
-    let obstacles = plan::obstacles(plan, servers)?;
+    let obstacles = plan::obstacles(plan, servers, consent.replace_databases)?;
     let problems: Vec<String> = obstacles.iter().map(|obstacle| plan::words(plan, obstacle)).collect();
     ensure!(problems.is_empty(), "{}", problems.join("\npgdyno: error: "));
     Ok(())

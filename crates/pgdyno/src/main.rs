@@ -1,6 +1,7 @@
 //! The command line of pgdyno: parses, calls, prints, and decides the exit code.
 
 mod acid;
+mod announce;
 mod check;
 mod clean;
 mod cli;
@@ -81,7 +82,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::check(&args),
         // Taken before options are parsed, above.
         Command::Pgbench { args } => return pgbench::run(&pgbench::Invocation::of(args)),
-        Command::Clean => clean::clean(),
+        Command::Clean(args) => clean::clean(&args),
         Command::Server(command) => server_cmd::server(&command),
         Command::Drive => Ok(drive()),
         Command::Null(args) => null(&args),

@@ -25,7 +25,7 @@ use crate::{Exit, print, say, setup, signals};
 /// Prints the ordered runs, what they need, and what would make them fail.
 pub(crate) fn plan(args: &PlanArgs) -> Result<Exit> {
     let asked = setup::ask(&args.experiment)?;
-    let obstacles = obstacles(&asked.plan, &asked.servers)?;
+    let obstacles = obstacles(&asked.plan, &asked.servers, &args.replace_databases)?;
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&asked.plan)?))?;
         obstacles.iter().for_each(|obstacle| say(&format!("problem: {}", words(&asked.plan, obstacle))));
@@ -39,7 +39,11 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Exit> {
 }
 
 /// What would make runs of `plan` fail.
-pub(crate) fn obstacles(plan: &Plan, servers: &[Conninfo]) -> Result<Vec<Obstacle>> {
+pub(crate) fn obstacles(
+    plan: &Plan,
+    servers: &[Conninfo],
+    replace_databases: &[String],
+) -> Result<Vec<Obstacle>> {
     let cache = Cache::default_location()?;
     let mut screen = Screen::of_one();
     let site = Site {
@@ -50,6 +54,7 @@ pub(crate) fn obstacles(plan: &Plan, servers: &[Conninfo]) -> Result<Vec<Obstacl
         os: None,
         runs_by_data: BTreeMap::new(),
         replace: false,
+        replace_databases,
         stop: signals::stop_flag(),
         now: &String::new,
         is_enough: None,

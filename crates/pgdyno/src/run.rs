@@ -10,6 +10,7 @@ use model::plan::Plan;
 use model::prose::plural;
 use store::ExperimentDir;
 
+use crate::announce::{Consent, announce};
 use crate::cli::RunArgs;
 use crate::job::{self, Job, Terms};
 use crate::referee::ByFindings;
@@ -29,11 +30,17 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         spot::watch(url)?;
     }
     let mut job = match &args.resume {
-        Some(dir) => resumed(dir)?,
+        Some(dir) => resumed(dir, consent(args))?,
         None => begun(args)?,
     };
     job::end_in_time(format!("go on with: pgdyno run --resume {}", job.dir.path().display()));
-    let terms = Terms { replace: args.replace, n_servers: 1, is_enough: None, referee: Some(&ByFindings) };
+    let terms = Terms {
+        replace: args.replace,
+        replace_databases: &args.replace_databases,
+        n_servers: 1,
+        is_enough: None,
+        referee: Some(&ByFindings),
+    };
     let (outcome, result) = job.conduct(terms, conduct::conduct)?;
     let kept = kept_by_targets(&job.plan);
     let exit = finish(args, job.dir, outcome, result)?;
@@ -50,17 +57,23 @@ fn kept_by_targets(plan: &Plan) -> Vec<String> {
     distinct.into_iter().map(|directory| format!("`{}`", directory.display())).collect()
 }
 
+fn consent(args: &RunArgs) -> Consent<'_> {
+    Consent { yes: args.yes, replace_databases: &args.replace_databases }
+}
+
 fn begun(args: &RunArgs) -> Result<Job> {
     let asked = setup::ask(&args.experiment)?;
     if let Some(why) = plan::outlook(&asked.plan).asks_consent(asked.plan.runs.len()).filter(|_| !args.yes) {
         bail!("{why}; look at it with pgdyno plan, and give --yes if it is meant");
     }
-    job::expect_possible(&asked.plan, &asked.servers)?;
+    let consent = consent(args);
+    job::expect_possible(&asked.plan, &asked.servers, consent)?;
+    announce(&asked.plan, &asked.servers, consent)?;
     Job::begin(asked.plan, &asked.experiment_toml, asked.servers, args.output.as_deref())
 }
 
 /// An experiment that was cut off, with its plan, order and seeds as they were.
-fn resumed(path: &Path) -> Result<Job> {
+fn resumed(path: &Path, consent: Consent) -> Result<Job> {
     let plan = store::read_plan(path)?;
     ensure!(
         !plan.is_comparison,
@@ -71,6 +84,7 @@ fn resumed(path: &Path) -> Result<Job> {
     let text = std::fs::read_to_string(path.join(store::names::EXPERIMENT))
         .with_context(|| format!("cannot read the experiment file of `{}`", path.display()))?;
     let servers = setup::servers_of(&text)?;
+    announce(&plan, &servers, consent)?;
     let dir = ExperimentDir::open(path)?;
     let standing = resume::take_up(&dir, &plan)?;
     say(&format!(

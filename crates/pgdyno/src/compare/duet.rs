@@ -16,7 +16,13 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let slicing = Slicing { slice_ms: args.slice, guard_ms: args.guard };
     let rounds = |_| Pairs { n_max: args.rounds, precision: None };
     let mut job = prepare(args, rounds, |plan| experiment::duet::check(plan, slicing))?;
-    let terms = Terms { replace: args.replace, n_servers: 2, is_enough: None, referee: None };
+    let terms = Terms {
+        replace: args.replace,
+        replace_databases: &args.replace_databases,
+        n_servers: 2,
+        is_enough: None,
+        referee: None,
+    };
     let result = job.conduct(terms, |order, watch| experiment::duet::conduct(order, slicing, watch))?;
     let dir = job.dir;
     let path = dir.path().to_path_buf();

@@ -18,6 +18,7 @@ use server::Cache;
 use stats::Precision;
 
 use super::{Explained, finish, floor, page};
+use crate::announce::{Consent, announce};
 use crate::cli::{CompareArgs, ExperimentArgs, SideChanges};
 use crate::job::{self, Job, Terms};
 use crate::referee::ByFindings;
@@ -41,8 +42,13 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let mut job = prepare(args, |load_s| wanted(args, load_s), |_| Ok(()))?;
     let gauge = Gauge::new(args, &job.plan);
     let is_enough = |record: &RunRecord| gauge.is_enough(record);
-    let terms =
-        Terms { replace: args.replace, n_servers: 1, is_enough: Some(&is_enough), referee: Some(&gauge) };
+    let terms = Terms {
+        replace: args.replace,
+        replace_databases: &args.replace_databases,
+        n_servers: 1,
+        is_enough: Some(&is_enough),
+        referee: Some(&gauge),
+    };
     let (outcome, result) = job.conduct(terms, conduct::conduct)?;
     let dir = job.dir;
     let path = dir.path().to_path_buf();
@@ -90,7 +96,9 @@ pub(super) fn prepare(
     let plan = pairs::plan((a.plan, a_changes), (b.plan, b_changes), pairs(load_s));
     let plan = plan.map_err(anyhow::Error::msg)?;
     check(&plan)?;
-    job::expect_possible(&plan, &servers)?;
+    let consent = Consent { yes: args.yes, replace_databases: &args.replace_databases };
+    job::expect_possible(&plan, &servers, consent)?;
+    announce(&plan, &servers, consent)?;
     let request = page::request(args, plan.seed);
     let job = Job::begin(plan, &experiment_toml, servers, args.output.as_deref())?;
     job.dir.write_comparison(&request)?;

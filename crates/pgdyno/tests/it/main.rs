@@ -7,6 +7,7 @@
 
 mod acid;
 mod adopted;
+mod announce;
 mod bad_input;
 mod checkpoints;
 mod clusters;
@@ -16,6 +17,7 @@ mod course;
 mod embedded;
 mod exporter;
 mod faults;
+mod leftovers;
 mod loading;
 mod matrix;
 mod os;

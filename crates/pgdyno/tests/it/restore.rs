@@ -10,7 +10,7 @@ use crate::tool::{Ended, Place, wait_until};
 
 /// Names of templates and copies.
 const OURS: &str =
-    "select coalesce(string_agg(datname, ' '), '') from pg_database where datname like 'pgdyno%'";
+    r"select coalesce(string_agg(datname, ' '), '') from pg_database where datname like 'pgdyno\_%'";
 
 /// Three short runs on data of scale 1.
 fn command(place: &Place, server: &str, measure: &str, more: &[&str]) -> std::process::Command {
@@ -42,6 +42,11 @@ fn restores(place: &Place, out: &str) -> Vec<BTreeMap<String, String>> {
     data.runs.iter().map(|run| run.record.phase(Phase::Restore).unwrap().detail.clone()).collect()
 }
 
+/// The same of a database that may be replaced by a copy.
+fn run_by_copies(place: &Place, server: &str, database: &str, more: &[&str]) -> Ended {
+    run(place, server, &[&["--replace-database", database], more].concat())
+}
+
 #[test]
 fn the_database_is_copied_from_a_template_that_is_gone_afterwards() {
     let (place, pg) = (Place::new(), Pg::start());
@@ -49,7 +54,8 @@ fn the_database_is_copied_from_a_template_that_is_gone_afterwards() {
     let server = format!("host=127.0.0.1 port={} user=bench dbname={database}", pg.port);
     pg.admin("postgres").execute("alter role bench createdb").unwrap();
 
-    let killed = place.start(command(&place, &server, "20s", &["-o", "killed"]));
+    let allowed = ["--replace-database", &database];
+    let killed = place.start(command(&place, &server, "20s", &[&allowed[..], &["-o", "killed"]].concat()));
     let has_rows = "select count(*) > 0 from pgbench_history";
     wait_until("a template", || !pg.ask("postgres", OURS).is_empty());
     wait_until("the load", || {
@@ -62,9 +68,15 @@ fn the_database_is_copied_from_a_template_that_is_gone_afterwards() {
     let left = pg.ask("postgres", OURS);
     assert_ne!(left, "", "nobody was there to drop it");
 
-    run(&place, &server, &["-o", "out"]).expect(0);
+    let ended = run_by_copies(&place, &server, &database, &["-o", "out"]).expect(0);
+    let line = format!(
+        "loads 4 tables into schema public of database {database} on 127.0.0.1:{}; the whole database is replaced by a copy of \
+         itself before each run",
+        pg.port
+    );
+    assert!(ended.stderr.contains(&line), "{}", ended.stderr);
     for (n, detail) in restores(&place, "out").iter().enumerate() {
-        assert!(detail["seconds"].parse::<f64>().unwrap() < 30.0, "{detail:?}");
+        assert!(detail["seconds"].parse::<f64>().unwrap() < 60.0, "{detail:?}");
         assert!(
             detail["method"].ends_with("create database from a template, strategy file_copy"),
             "{detail:?}"
@@ -79,30 +91,125 @@ fn the_database_is_copied_from_a_template_that_is_gone_afterwards() {
 }
 
 #[test]
+fn what_another_session_makes_between_two_runs_is_still_there_and_the_report_says_so() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let database = pg.database();
+    let server = pg.admin_target(&database);
+    let runs = place.start(command(&place, &server, "4s", &["--replace-database", &database, "-o", "out"]));
+    wait_for_load(&pg, &database);
+    pg.admin(&database)
+        .execute(
+            "create table diary (t text); insert into diary values ('dear'); create sequence numbers; \
+             create view seen as select 1 as a; create function f() returns int language sql as 'select 1'; \
+             create schema app; select lo_from_bytea(77, 'x')",
+        )
+        .unwrap();
+    let ended = runs.wait().expect(0);
+    let is_there = "select (select t from diary) || to_regclass('numbers') || to_regclass('seen') || to_regproc('f') \
+                    || to_regnamespace('app') || convert_from(lo_get(77), 'utf8')";
+    assert_eq!(pg.ask(&database, is_there), "dearnumbersseenfappx", "{}", ended.stderr);
+    let details = restores(&place, "out");
+    let methods: Vec<&str> = details.iter().map(|detail| detail["method"].as_str()).collect();
+    assert!(methods[0].ends_with("strategy file_copy"), "{methods:?}");
+    for detail in &details[1..] {
+        assert!(detail["method"].starts_with("loaded again, "), "{detail:?}");
+        let why = format!("database `{database}` has changed since pgdyno loaded it: ");
+        assert!(detail["no_template"].starts_with(&why), "{detail:?}");
+    }
+    assert!(details[1]["database_changed"].contains("public."), "{details:?}");
+    assert_eq!(details[2].get("database_changed"), None, "it is told once");
+    let report = std::fs::read_to_string(place.path("out/report.md")).unwrap();
+    assert!(report.contains("Somebody else changed the database between runs"), "{report}");
+    assert_eq!(pg.ask("postgres", &of(OURS, &database)), "");
+    place.expect_clean();
+}
+
+/// Names of templates of one database alone: other tests use the server at the same time.
+fn of(ours: &str, database: &str) -> String {
+    format!("{ours} and shobj_description(oid, 'pg_database') like '%\"{database}\"%'")
+}
+
+/// Waits for the load of the first run.
+fn wait_for_load(pg: &Pg, database: &str) {
+    let is_first = format!(
+        "select exists (select 1 from pg_stat_activity where datname = '{database}' \
+         and query ~* '^insert into (public.)?\"?pgbench_history')"
+    );
+    wait_until("the first run's load", || pg.ask("postgres", &is_first) == "t");
+}
+
+#[test]
+fn a_database_that_pgdyno_did_not_make_is_replaced_only_if_it_is_named() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let database = pg.database();
+    let server = pg.admin_target(&database);
+    let oid = format!("select oid from pg_database where datname = '{database}'");
+    let before = pg.ask("postgres", &oid);
+    let ended = run(&place, &server, &["-o", "out"]).expect(0);
+    assert!(ended.stderr.contains(", replaced before each run"), "{}", ended.stderr);
+    for detail in restores(&place, "out") {
+        assert!(detail["method"].starts_with("loaded again, "), "{detail:?}");
+        assert!(detail["no_template"].contains(&format!("--replace-database {database}")), "{detail:?}");
+    }
+    assert_eq!(pg.ask("postgres", &oid), before, "it is the same database");
+    let template = ["--set", "prepare.restore_by=template"];
+    let refused = run(&place, &server, &[&template[..], &["-o", "refused"]].concat()).expect(1);
+    assert!(refused.stderr.contains(&format!("--replace-database {database}")), "{}", refused.stderr);
+    assert!(!place.path("refused").exists());
+    let plan = ["plan", "--server", &server, "-s", "1"];
+    let planned = place.run(&[&plan[..], &template].concat()).expect(1);
+    assert!(planned.stdout.contains(&format!("--replace-database {database}")), "{}", planned.stdout);
+    let named = ["--replace-database", &database];
+    place.run(&[&plan[..], &template, &named].concat()).expect(0);
+    let other = run(&place, &server, &["--replace-database", "other", "-o", "refused"]).expect(1);
+    assert!(
+        other.stderr.contains("no server by URL of this experiment has its database there"),
+        "{}",
+        other.stderr
+    );
+    place.expect_clean();
+}
+
+#[test]
+fn a_database_that_pgdyno_made_is_replaced_by_copies_from_one_experiment_to_the_next() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let server = pg.admin_target("made_by_pgdyno");
+    let init =
+        |code: i32| place.run(&["init", "--create-database", "--server", &server, "-s", "1"]).expect(code);
+    assert!(init(0).stderr.contains("made database `made_by_pgdyno`"));
+    assert!(init(0).stderr.contains("is there: pgdyno made it"));
+    for out in ["out", "again"] {
+        run(&place, &server, &["-o", out]).expect(0);
+        for detail in restores(&place, out) {
+            assert!(detail["method"].ends_with("strategy file_copy"), "{detail:?}");
+        }
+    }
+    let theirs = pg.admin_target(&pg.database());
+    let refused = place.run(&["init", "--create-database", "--server", &theirs, "-s", "1"]).expect(1);
+    assert!(refused.stderr.contains("pgdyno did not make it"), "{}", refused.stderr);
+    place.expect_clean();
+}
+
+#[test]
 fn where_a_copy_would_lose_something_data_is_loaded_again_and_the_reason_told() {
     let pg = Pg::shared();
     for (make, expected) in [
-        ("create table diary (t text)", "also holds `diary`"),
+        ("create table diary (t text)", "also holds table diary"),
+        ("create sequence numbers", "also holds sequence numbers"),
         ("alter database DB set work_mem = '8MB'", "settings of the database would be lost"),
         ("grant connect on database DB to bench", "privileges on the database would be lost"),
     ] {
         let (place, database) = (Place::new(), pg.database());
         let server = pg.admin_target(&database);
         pg.admin(&database).execute(&make.replace("DB", &database)).unwrap();
-        run(&place, &server, &["-o", "out"]).expect(0);
+        run_by_copies(&place, &server, &database, &["-o", "out"]).expect(0);
         for detail in restores(&place, "out") {
             assert!(detail["method"].starts_with("loaded again, "), "{detail:?}");
             assert!(detail["no_template"].contains(expected), "{detail:?}");
         }
-        let asked = run(&place, &server, &["--set", "prepare.restore_by=template", "-o", "asked"]);
-        if make.contains("diary") {
-            // Whoever asks for it takes the whole database along.
-            asked.expect(0);
-            assert_eq!(pg.ask(&database, "select count(*) from diary"), "0");
-        } else {
-            let asked = asked.expect(1);
-            assert!(asked.stderr.contains(expected), "{}", asked.stderr);
-        }
+        let template = ["--set", "prepare.restore_by=template", "-o", "asked"];
+        let asked = run_by_copies(&place, &server, &database, &template).expect(1);
+        assert!(asked.stderr.contains(expected), "{}", asked.stderr);
         place.expect_clean();
     }
 }
@@ -112,23 +219,22 @@ fn where_only_the_next_template_fails_the_run_has_its_data_and_the_next_one_load
     let (place, pg) = (Place::new(), Pg::shared());
     let database = pg.database();
     let server = pg.admin_target(&database);
-    let runs = place.start(command(&place, &server, "4s", &["-o", "out"]));
-    let is_first = format!(
-        "select exists (select 1 from pg_stat_activity where datname = '{database}' and query ~* '^insert into pgbench_history')"
-    );
-    wait_until("the first run's load", || pg.ask("postgres", &is_first) == "t");
-    // Such a database cannot be dropped, which is found out after it has changed its name.
-    let mut admin = pg.admin("postgres");
-    admin
-        .execute(&format!("update pg_database set datistemplate = true where datname = '{database}'"))
-        .unwrap();
+    let runs = place.start(command(&place, &server, "4s", &["--replace-database", &database, "-o", "out"]));
+    wait_for_load(&pg, &database);
+    // Whoever is connected to the database while it is copied keeps it from being copied.
+    let oid = format!("select oid from pg_database where datname = '{database}'");
+    let (before, mut admin) = (pg.ask("postgres", &oid), pg.admin("postgres"));
+    wait_until("the copy in place of the database", || admin.query(&oid).unwrap().scalar() != Some(&before));
+    let visitor = pg.admin(&database);
+    // Which is given up before the next load begins.
+    wait_for_load(&pg, &database);
+    drop(visitor);
     runs.wait().expect(0);
     let details = restores(&place, "out");
     let methods: Vec<&str> = details.iter().map(|detail| detail["method"].as_str()).collect();
     assert!(methods[1].ends_with("strategy file_copy"), "{methods:?}");
-    assert!(details[1]["no_template"].contains("drop database `pgdyno_"), "{details:?}");
+    assert!(details[1]["no_template"].contains("copy database"), "{details:?}");
     assert!(methods[2].starts_with("loaded again, "), "{methods:?}");
     assert_eq!(details[1].get("no_template"), details[2].get("no_template"));
-    admin.execute("update pg_database set datistemplate = false where datname like 'pgdyno%'").unwrap();
     place.expect_clean();
 }

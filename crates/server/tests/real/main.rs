@@ -11,6 +11,7 @@ mod loop_mount;
 mod protocol;
 mod rights;
 mod support;
+mod templates;
 mod tending;
 
 /// A line for who runs a test with `--nocapture`.

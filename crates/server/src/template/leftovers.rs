@@ -1,0 +1,174 @@
+//! Databases that pgdyno made beside the one that it measures: which they are, and how they are removed.
+//!
+//! One is dropped only if it is proven to hold nothing but what pgdyno put there. A template was closed to connections by
+//! the very statement that made it, so that nobody can have put anything there. One that was open has the digest of what it
+//! held in its mark, and is closed and looked at once more.
+
+use anyhow::{Context, Result};
+use sha2::{Digest, Sha256};
+use wire::{Session, quote_ident, quote_literal};
+
+use super::LOCK;
+use super::door::{Doors, MAINTENANCE, closed_inventory};
+use super::mark::{Kind, Mark};
+
+/// What names of ours begin with.
+const PREFIX: &str = "pgdyno_";
+/// Connection limit of a template: with connections not allowed, it limits nothing, and it is the mark of a copy whose
+/// comment is not written yet, because `CREATE DATABASE` alone sets it. `pgdz` in ASCII.
+pub(super) const BIRTHMARK: u32 = 0x7067_647a;
+
+/// A database with a name like ours.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) name: String,
+    oid: u32,
+    allows_connections: bool,
+    has_birthmark: bool,
+    is_owned: bool,
+    mark: Option<Mark>,
+    /// Whether the database that it belongs to is there: without it this may be the only copy.
+    of: Option<String>,
+}
+
+/// What became of a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// It is dropped.
+    Removed,
+    /// It is left, for a reason.
+    Left(String),
+}
+
+/// Removes all databases that pgdyno made on a server to put others back, but those of a pgdyno that runs. Gives each
+/// with its fate.
+///
+/// # Errors
+/// When the server fails.
+pub fn clean(doors: &Doors) -> Result<Vec<(String, Fate)>> {
+    let mut maintenance = doors.open(MAINTENANCE)?;
+    let mut fates = Vec::new();
+    for found in list(&mut maintenance, None)? {
+        let lock =
+            found.of.as_deref().map(|of| format!("({LOCK}, pg_catalog.hashtext({}))", quote_literal(of)));
+        if let Some(lock) = &lock
+            && maintenance.query(&format!("select pg_catalog.pg_try_advisory_lock{lock}"))?.scalar()
+                != Some("t")
+        {
+            fates.push((found.name, Fate::Left("a pgdyno that runs uses it".to_string())));
+            continue;
+        }
+        let fate = remove(doors, &mut maintenance, &found);
+        if let Some(lock) = lock {
+            maintenance.execute(&format!("select pg_catalog.pg_advisory_unlock{lock}"))?;
+        }
+        fates.push((found.name, fate.unwrap_or_else(|error| Fate::Left(format!("{error:#}")))));
+    }
+    Ok(fates)
+}
+
+/// What the names of all databases that belong to `database` begin with.
+pub(super) fn prefix(database: &str) -> String {
+    let hash = format!("{:x}", Sha256::digest(database));
+    format!("{PREFIX}{}_", &hash[..16])
+}
+
+/// The databases with names like ours: all of them, or those of one database.
+pub(super) fn list(maintenance: &mut Session, of: Option<&str>) -> Result<Vec<Found>> {
+    let sql = "select datname, oid, datallowconn, datconnlimit, pg_catalog.pg_has_role(datdba, 'member'), \
+                      pg_catalog.shobj_description(oid, 'pg_database') \
+                 from pg_catalog.pg_database order by 1";
+    let rows = maintenance.query(sql).context("list the databases")?;
+    let text = |row: &[Option<String>], column: usize| row.get(column).cloned().flatten().unwrap_or_default();
+    let names: Vec<String> = rows.rows.iter().map(|row| text(row, 0)).collect();
+    let mut list = Vec::new();
+    for row in rows.rows.iter().filter(|row| text(row, 0).starts_with(PREFIX)) {
+        let (name, oid) = (text(row, 0), text(row, 1).parse().unwrap_or_default());
+        let mark = Mark::read(&text(row, 5), oid).filter(|mark| mark.kind != Kind::Made);
+        let owner = names.iter().find(|other| match &mark {
+            Some(mark) => mark.of == **other,
+            None => name.starts_with(&prefix(other)),
+        });
+        if of.is_some() && owner.map(String::as_str) != of {
+            continue;
+        }
+        list.push(Found {
+            oid,
+            allows_connections: text(row, 2) == "t",
+            has_birthmark: text(row, 3) == BIRTHMARK.to_string(),
+            is_owned: text(row, 4) == "t",
+            of: owner.cloned(),
+            name,
+            mark,
+        });
+    }
+    Ok(list)
+}
+
+/// The database called `name`, one of ours.
+pub(super) fn find(maintenance: &mut Session, name: &str) -> Result<Option<Found>> {
+    Ok(list(maintenance, None)?.into_iter().find(|found| found.name == name))
+}
+
+/// Drops a database of ours, if nothing is lost with it.
+pub(super) fn remove(doors: &Doors, maintenance: &mut Session, found: &Found) -> Result<Fate> {
+    let Found { name, oid, .. } = found;
+    if let Some(why) = not_ours(found) {
+        return Ok(Fate::Left(why));
+    }
+    let was_never_open =
+        found.has_birthmark && !found.allows_connections && found.mark.as_ref().is_none_or(is_template);
+    if !was_never_open {
+        let expected = found.mark.as_ref().and_then(|mark| mark.inventory.as_deref()).unwrap_or_default();
+        let database = quote_ident(name);
+        maintenance.execute(&format!("alter database {database} with allow_connections true"))?;
+        let mut inside = doors.open_afterwards(name)?;
+        let inventory = closed_inventory(maintenance, &mut inside, name, *oid);
+        if inventory.as_ref().map_or(true, |inventory| inventory.digest() != expected) {
+            // Whoever made something in it is to find it.
+            maintenance.execute(&format!("alter database {database} with allow_connections true"))?;
+        }
+        if let Some(obstacle) = super::obstacle_to_losing(maintenance, name, found.mark.as_ref())? {
+            return Ok(Fate::Left(obstacle));
+        }
+        if inventory?.digest() != expected {
+            let of = found.of.as_deref().unwrap_or_default();
+            return Ok(Fate::Left(format!(
+                "it holds something that pgdyno did not make; it was database `{of}` until a copy took its place: move what is \
+                 needed there, then drop database {database}"
+            )));
+        }
+    }
+    drop_database(maintenance, name)?;
+    Ok(Fate::Removed)
+}
+
+fn is_template(mark: &Mark) -> bool {
+    mark.kind == Kind::Template
+}
+
+/// Why a database is not to be dropped, as far as can be told without looking into it.
+fn not_ours(found: &Found) -> Option<String> {
+    let Found { name, mark, .. } = found;
+    let is_closed_from_birth = found.has_birthmark && !found.allows_connections;
+    if mark.is_none() && !is_closed_from_birth {
+        return Some("it has no mark of pgdyno, which so did not make it".to_string());
+    }
+    if !found.is_owned {
+        return Some("it belongs to another role".to_string());
+    }
+    if found.of.is_some() {
+        return None;
+    }
+    let of = mark.as_ref().map_or("whose copy it is", |mark| mark.of.as_str());
+    Some(format!(
+        "database `{of}` is not there, so this may be all that is left of it: rename it (alter database {0} with \
+         allow_connections true connection limit -1; alter database {0} rename to ...), or drop it",
+        quote_ident(name)
+    ))
+}
+
+pub(super) fn drop_database(maintenance: &mut Session, name: &str) -> Result<()> {
+    let sql = format!("drop database if exists {}", quote_ident(name));
+    maintenance.execute(&sql).with_context(|| format!("drop database `{name}`"))
+}

@@ -1,0 +1,107 @@
+//! The mark on a database that pgdyno made: its comment, which says what the database is and of which one.
+//!
+//! A comment is kept by the server outside of the database and is not copied with it. The mark names the database's OID, so
+//! that neither a dump that is loaded elsewhere nor a database of the same name made later is taken for ours.
+
+use anyhow::{Context, Result, bail};
+use serde::{Deserialize, Serialize};
+use wire::{Session, quote_ident, quote_literal};
+
+/// The word before the mark itself, for people who list databases.
+const WORD: &str = "pgdyno ";
+
+/// What a database of ours is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    /// Made by `--create-database`, to be loaded, replaced by a copy, and dropped by its user.
+    Made,
+    /// The first state of another database, from which that one is put back.
+    Template,
+    /// What another database was before it was put back; to be dropped.
+    Replaced,
+}
+
+/// A mark.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Mark {
+    pub(crate) kind: Kind,
+    /// The database that it belongs to; of one that was made, itself.
+    pub(crate) of: String,
+    /// The OID of the marked database.
+    pub(crate) oid: u32,
+    /// Digest of what the database held when it was last seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) inventory: Option<String>,
+}
+
+impl Mark {
+    /// Reads a comment; `None` if it is no mark of the database with this OID.
+    pub(crate) fn read(comment: &str, oid: u32) -> Option<Mark> {
+        let mark: Mark = serde_json::from_str(comment.strip_prefix(WORD)?).ok()?;
+        (mark.oid == oid).then_some(mark)
+    }
+
+    pub(crate) fn text(&self) -> String {
+        format!("{WORD}{}", serde_json::to_string(self).expect("a mark has only texts and numbers"))
+    }
+
+    /// The statement that marks the database called `name`.
+    pub(crate) fn comment_sql(&self, name: &str) -> String {
+        format!("comment on database {} is {}", quote_ident(name), quote_literal(&self.text()))
+    }
+}
+
+/// Makes a database that pgdyno may replace by a copy of itself. `maintenance` is in another one.
+///
+/// # Errors
+/// When there is one of that name that pgdyno did not make, or the server refuses.
+pub fn create_database(maintenance: &mut Session, name: &str) -> Result<bool> {
+    if let Some(oid) = oid_of(maintenance, name)? {
+        if is_made(maintenance, name, oid)? {
+            return Ok(false);
+        }
+        bail!(
+            "--create-database: database `{name}` is there and pgdyno did not make it; leave the option out, or name another \
+             database"
+        );
+    }
+    let sql = format!("create database {}", quote_ident(name));
+    maintenance.execute(&sql).with_context(|| format!("make database `{name}`"))?;
+    let oid = oid_of(maintenance, name)?.with_context(|| format!("database `{name}` is gone again"))?;
+    let mark = Mark { kind: Kind::Made, of: name.to_string(), oid, inventory: None };
+    maintenance.execute(&mark.comment_sql(name)).context("mark the database as made by pgdyno")?;
+    Ok(true)
+}
+
+/// The OID of the database called `name`.
+pub(crate) fn oid_of(session: &mut Session, name: &str) -> Result<Option<u32>> {
+    let sql = format!("select oid from pg_catalog.pg_database where datname = {}", quote_literal(name));
+    let rows = session.query(&sql)?;
+    Ok(rows.scalar().and_then(|oid| oid.parse().ok()))
+}
+
+/// Whether pgdyno made the database.
+pub(crate) fn is_made(session: &mut Session, name: &str, oid: u32) -> Result<bool> {
+    let sql = format!("select pg_catalog.shobj_description({oid}, 'pg_database')");
+    let rows = session.query(&sql)?;
+    let mark = rows.scalar().and_then(|comment| Mark::read(comment, oid));
+    Ok(mark.is_some_and(|mark| mark.kind == Kind::Made && mark.of == name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_mark_of_the_very_database_is_read() {
+        let mark = Mark { kind: Kind::Template, of: "it's {\"a\"}".to_string(), oid: 7, inventory: None };
+        assert_eq!(Mark::read(&mark.text(), 7), Some(mark.clone()));
+        let check = |comment: &str, oid: u32| assert_eq!(Mark::read(comment, oid), None, "{comment}");
+        check(&mark.text(), 8);
+        check("", 7);
+        check("pgdyno: first state of database x", 7);
+        check(&mark.text().replace("template", "something"), 7);
+        check(&format!("my {}", mark.text()), 7);
+    }
+}
