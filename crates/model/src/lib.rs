@@ -26,6 +26,7 @@ pub mod reading;
 pub mod repeat;
 pub mod run;
 pub mod script;
+pub mod secret;
 pub mod selector;
 pub mod server;
 pub mod target;

@@ -1,0 +1,294 @@
+//! What is secret, and what stands in its place in everything that pgdyno writes or prints: the one list.
+//!
+//! A name says that a whole value is secret, a pattern that a part of a text is. The mark `(hidden 1a2b3c)` has a digest
+//! keyed by what only this user has, so that two different values still differ, and nobody can try words against it.
+
+mod json;
+mod patterns;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use sha2::{Digest, Sha256};
+
+pub use json::hide_json;
+
+/// Settings whose whole value is hidden: connection strings, and commands, whose words follow no common rule.
+pub const SETTINGS: [&str; 8] = [
+    "archive_cleanup_command",
+    "archive_command",
+    "cluster_passphrase_command",
+    "primary_conninfo",
+    "recovery_end_command",
+    "restore_command",
+    "ssl_passphrase_command",
+    "ldap_bind_password",
+];
+
+/// Words in a name whose value is secret.
+const WORDS: [&str; 15] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "credential",
+    "api_key",
+    "apikey",
+    "access_key",
+    "accesskey",
+    "account_key",
+    "accountkey",
+    "private_key",
+    "scram_client_key",
+    "scram_server_key",
+];
+
+/// Names with such a word that say how secrets are treated and hold none.
+const HARMLESS_NAMES: [&str; 6] = [
+    "password_encryption",
+    "md5_password_warnings",
+    "min_password_length",
+    "password_required",
+    "ssl_passphrase_command_supports_reload",
+    "scram_iterations",
+];
+
+/// Values that are no secret, whatever the name.
+const HARMLESS_VALUES: [&str; 9] =
+    ["", "on", "off", "true", "false", "null", "(disabled)", "/bin/true", "/usr/bin/true"];
+
+const MARK: &str = "(hidden";
+/// Enough to tell a few values from each other, too few to find one by.
+const DIGEST_BYTES: usize = 3;
+
+/// Gives the key of the marks.
+pub type KeySource = fn() -> Option<[u8; 32]>;
+
+static SOURCE: OnceLock<KeySource> = OnceLock::new();
+
+/// Says where the key of the marks comes from; it is asked for with the first secret. Without it, or without a key, all
+/// marks are alike. A second call has no effect.
+pub fn set_key_source(source: KeySource) {
+    SOURCE.set(source).ok();
+}
+
+fn key() -> Option<&'static [u8; 32]> {
+    static KEY: OnceLock<Option<[u8; 32]>> = OnceLock::new();
+    KEY.get_or_init(|| SOURCE.get().and_then(|source| source())).as_ref()
+}
+
+/// What stands in the place of `secret`.
+fn mark(secret: &str) -> String {
+    let Some(key) = key() else { return format!("{MARK})") };
+    let digest = Sha256::new().chain_update(key).chain_update(secret).finalize();
+    let digits: String = digest.iter().take(DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect();
+    format!("{MARK} {digits})")
+}
+
+/// Whether something in `text` was hidden.
+pub fn is_marked(text: &str) -> bool {
+    text.contains("(hidden)") || text.contains("(hidden ")
+}
+
+/// Whether `text` holds something secret as the value of `name`.
+pub fn is_secret(name: &str, text: &str) -> bool {
+    !matches!(hide_value(name, text), Cow::Borrowed(_))
+}
+
+/// Whether the name alone says that its value is a password, a key or a token.
+fn is_secret_word(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    let last = name.rsplit('.').next().unwrap_or_default();
+    !HARMLESS_NAMES.contains(&last) && WORDS.iter().any(|word| last.contains(word))
+}
+
+fn is_secret_name(name: &str) -> bool {
+    let last = name.rsplit('.').next().unwrap_or_default();
+    SETTINGS.iter().any(|setting| setting.eq_ignore_ascii_case(last)) || is_secret_word(name)
+}
+
+fn is_harmless(value: &str) -> bool {
+    value.starts_with(MARK) || HARMLESS_VALUES.contains(&value.trim())
+}
+
+/// `text`, the value of `name`, without what is secret in it.
+pub fn hide_value<'a>(name: &str, text: &'a str) -> Cow<'a, str> {
+    hide_value_by(name, text, &mut mark)
+}
+
+/// `text` without what is secret in it.
+pub fn hide_text(text: &str) -> Cow<'_, str> {
+    patterns::hide(text, &mut mark)
+}
+
+/// Gives the mark of a secret.
+type Marker<'a> = &'a mut dyn FnMut(&str) -> String;
+
+fn hide_value_by<'a>(name: &str, text: &'a str, mark: Marker) -> Cow<'a, str> {
+    match is_secret_name(name) && !is_harmless(text) {
+        true => Cow::Owned(mark(text)),
+        false => patterns::hide(text, mark),
+    }
+}
+
+/// The secrets that a text has, to put them back where they were hidden.
+#[derive(Debug, Default)]
+pub struct Revealed {
+    by_mark: BTreeMap<String, String>,
+}
+
+impl Revealed {
+    /// Those in a text of JSON.
+    pub fn of_json(text: &str) -> Revealed {
+        let mut by_mark = BTreeMap::new();
+        json::hide_by(text, &mut |secret| {
+            let mark = mark(secret);
+            by_mark.insert(mark.clone(), secret.to_string());
+            mark
+        });
+        Revealed { by_mark }
+    }
+
+    /// `text`, which is JSON, with every hidden value that is known here.
+    pub fn put_back<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        // Without a key all marks are alike, and say nothing.
+        if key().is_none() {
+            return Cow::Borrowed(text);
+        }
+        json::map_strings(text, &mut |_, value| {
+            let mut value = is_marked(value).then(|| value.to_string())?;
+            for (mark, secret) in &self.by_mark {
+                value = value.replace(mark, secret);
+            }
+            Some(value)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: [u8; 32] = [7; 32];
+
+    fn with_key() {
+        set_key_source(|| Some(KEY));
+    }
+
+    fn hidden(text: &str) -> String {
+        with_key();
+        let hidden = hide_text(text).into_owned();
+        assert_eq!(hide_text(&hidden), hidden, "hiding twice is hiding once");
+        hidden
+    }
+
+    #[test]
+    fn secrets_in_texts_are_hidden_however_they_are_written() {
+        for text in [
+            "host=h password=S3cret user=u",
+            "host=h PassWord = 'it\\'s S3cret; and' user=u",
+            "primary_conninfo = 'host=h password=''a S3cret'' user=x'",
+            "\"password=\\\"S3cret\\\"\"",
+            "postgres://u:S3cret@h/d",
+            "postgres://u:p/S3cret@h/d",
+            "postgres://h/d?user=u&password=S3cret&x=y",
+            "https://S3cretS3cret@example.org/x.git",
+            "STATEMENT:  ALTER ROLE u WITH PASSWORD 'S3cret';",
+            "create user u encrypted password\n\tE'a\\'S3cret'",
+            "ALTER ROLE u PASSWORD $x$S3cret$x$",
+            "CREATE USER MAPPING FOR u SERVER s OPTIONS (user 'u', password 'a''S3cret')",
+            "PGPASSWORD=S3cret pg_receivewal",
+            "PGPASSWORD=\"a S3cret\" pg_receivewal",
+            "{\"password\": \"S3cret\"}",
+            "aws_secret_access_key=S3cret",
+            "AWS_SESSION_TOKEN=S3cret",
+            "AccountKey=S3cret==;EndpointSuffix=x",
+            "--set api_key=S3cret",
+            "sslpassword=S3cret",
+            "scram_client_key=S3cret",
+            "Authorization: Basic S3cret",
+            "authorization: S3cret",
+            "curl -H 'Authorization: Bearer S3cretS3cretS3cret'",
+            "found AKIAS3CRETS3CRETS3CR here",
+            "https://a.blob.example/x?sv=1&sig=S3cret",
+            "x?X-Amz-Signature=S3cret",
+            "-----BEGIN RSA PRIVATE KEY-----\nS3cret\n-----END RSA PRIVATE KEY-----",
+            "'SCRAM-SHA-256$4096:S3cretS3cret==$S3cret=:S3cret='",
+            "DETAIL:  The failed archive command was: curl -u a:S3cret x",
+            "LOG:  parameter \"archive_command\" changed to \"curl -u a:S3cret x\"",
+            "alter system set restore_command to 'curl -u a:S3cret x'",
+            "archive_command = curl -u a:S3cret %p",
+            "SELECT dblink_connect('host=h password=S3cret')",
+        ] {
+            let hidden = hidden(text);
+            assert!(!hidden.to_lowercase().contains("s3cret"), "{text}\n{hidden}");
+            assert!(is_marked(&hidden), "{hidden}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_secret_stays_as_it_is() {
+        for text in [
+            "",
+            "password_encryption = scram-sha-256",
+            "FATAL:  password authentication failed for user \"bench\"",
+            "there is a password in it; put it into a password file (~/.pgpass)",
+            "host=h user=u passfile=/home/u/.pgpass sslkey=/k",
+            "archive_command = (disabled)",
+            "archive_command = ''",
+            "set `archive_command` to a command",
+            "http://127.0.0.1:9100/metrics",
+            "postgres://u@h:5432/d",
+            "alter table t add primary key (id)",
+            "select abalance from pgbench_accounts where aid = $1",
+            "ALTER ROLE u PASSWORD NULL",
+            "host all all 127.0.0.1/32 password",
+            "ssl_passphrase_command_supports_reload = off",
+            "primary_conninfo = (hidden 1a2b3c)",
+        ] {
+            assert_eq!(hidden(text), text);
+        }
+    }
+
+    #[test]
+    fn what_is_around_a_secret_stays() {
+        with_key();
+        let mark = mark("S3cret");
+        assert_eq!(hidden("host=h password=S3cret user=u"), format!("host=h password={mark} user=u"));
+        assert_eq!(hidden("ALTER ROLE u PASSWORD 'S3cret';"), format!("ALTER ROLE u PASSWORD '{mark}';"));
+        assert_eq!(hidden("postgres://u:S3cret@h/d"), format!("postgres://u:{mark}@h/d"));
+    }
+
+    #[test]
+    fn names_decide_over_whole_values() {
+        with_key();
+        for (name, value, is_hidden) in [
+            ("primary_conninfo", "host=h", true),
+            ("server.settings.primary_conninfo", "host=h", true),
+            ("archive_command", "cp %p /x", true),
+            ("archive_command", "", false),
+            ("archive_command", "(disabled)", false),
+            ("archive_command", "/bin/true", false),
+            ("my.password", "x", true),
+            ("workload.defines.api-key", "x", true),
+            ("password_encryption", "md5", false),
+            ("work_mem", "4MB", false),
+        ] {
+            assert_eq!(is_secret(name, value), is_hidden, "{name} = {value}");
+        }
+        assert_ne!(hide_value("primary_conninfo", "host=a"), hide_value("primary_conninfo", "host=b"));
+    }
+
+    #[test]
+    fn hidden_values_come_back_from_a_text_that_has_them() {
+        with_key();
+        let given = r#"{"settings": {"primary_conninfo": ["a\"b", "c"]}, "script": "alter role u password 'S3cret'"}"#;
+        let hidden = hide_json(given);
+        assert!(!hidden.contains("S3cret") && is_marked(&hidden), "{hidden}");
+        assert_eq!(Revealed::of_json(given).put_back(&hidden), given);
+        let other = Revealed::of_json(r#"{"primary_conninfo": "d"}"#);
+        assert!(is_marked(&other.put_back(&hidden)));
+    }
+}

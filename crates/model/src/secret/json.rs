@@ -1,0 +1,131 @@
+//! Texts within JSON: found where they stand, so that order, numbers and layout stay as they were written.
+
+use std::borrow::Cow;
+
+use super::{Marker, hide_value_by, mark, patterns};
+
+/// JSON, or lines of it, without what is secret in its texts. The key decides as the name of a setting does.
+pub fn hide_json(text: &str) -> Cow<'_, str> {
+    hide_by(text, &mut mark)
+}
+
+pub(super) fn hide_by<'a>(text: &'a str, mark: Marker) -> Cow<'a, str> {
+    map_strings(text, &mut |keys, value| {
+        let hidden = match keys.name() {
+            Some(name) => hide_value_by(name, value, mark),
+            None => patterns::hide(value, mark),
+        };
+        match hidden {
+            Cow::Owned(hidden) => Some(hidden),
+            Cow::Borrowed(_) => None,
+        }
+    })
+}
+
+/// The keys above a text, the outermost first; none for an element of a list at the top.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    /// One for each open brace or bracket.
+    keys: Vec<Option<String>>,
+    is_key: bool,
+}
+
+impl Keys {
+    /// The name that the text is the value of: its key, or the one above if that is only `value`. A key has none.
+    fn name(&self) -> Option<&str> {
+        if self.is_key {
+            return None;
+        }
+        let mut names = self.keys.iter().rev().flatten().map(String::as_str);
+        names.find(|name| *name != "value")
+    }
+}
+
+/// JSON with each text that `change` changes in its new form.
+pub(super) fn map_strings<'a>(
+    text: &'a str,
+    change: &mut dyn FnMut(&Keys, &str) -> Option<String>,
+) -> Cow<'a, str> {
+    let bytes = text.as_bytes();
+    let (mut changed, mut done, mut at) = (String::new(), 0, 0);
+    let mut keys = Keys::default();
+    while at < bytes.len() {
+        match bytes[at] {
+            b'{' => keys.keys.push(None),
+            // The elements of a list have the name of the list.
+            b'[' => keys.keys.push(keys.keys.last().cloned().flatten()),
+            b'}' | b']' => drop(keys.keys.pop()),
+            b'"' => {
+                let end = end_of_string(bytes, at);
+                keys.is_key = text[end..].trim_start().starts_with(':');
+                let Ok(value) = serde_json::from_str::<String>(&text[at..end]) else { break };
+                if let Some(new) = change(&keys, &value) {
+                    changed.push_str(&text[done..at]);
+                    changed.push_str(&serde_json::Value::String(new).to_string());
+                    done = end;
+                }
+                if keys.is_key
+                    && let Some(last) = keys.keys.last_mut()
+                {
+                    *last = Some(value);
+                }
+                at = end;
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    match done {
+        0 => Cow::Borrowed(text),
+        _ => Cow::Owned(changed + &text[done..]),
+    }
+}
+
+/// Where the text that begins with the quote at `at` ends, behind its last quote.
+fn end_of_string(bytes: &[u8], at: usize) -> usize {
+    let mut end = at + 1;
+    while end < bytes.len() && bytes[end] != b'"' {
+        end += if bytes[end] == b'\\' { 2 } else { 1 };
+    }
+    (end + 1).min(bytes.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::secret::is_marked;
+
+    fn check(text: &str, expected: &str) {
+        let hidden = hide_by(text, &mut |secret| format!("(hidden {})", secret.len()));
+        assert_eq!(hidden, expected);
+    }
+
+    #[test]
+    fn keys_decide_and_all_else_stays() {
+        check(r#"{"z": 1.50, "a": [1, null]}"#, r#"{"z": 1.50, "a": [1, null]}"#);
+        check(
+            r#"{"primary_conninfo": "host=h", "b": "c"}"#,
+            r#"{"primary_conninfo": "(hidden 6)", "b": "c"}"#,
+        );
+        check(r#"{"restore_command": {"value": "x", "source": "y"}}"#, {
+            r#"{"restore_command": {"value": "(hidden 1)", "source": "y"}}"#
+        });
+        check(
+            r#"{"primary_conninfo": ["a", "bb"]}"#,
+            r#"{"primary_conninfo": ["(hidden 1)", "(hidden 2)"]}"#,
+        );
+        check(
+            "{\"a\": \"password='x\\\"y\\u0041'\"}\n[\"é\"]\n",
+            "{\"a\": \"password='(hidden 4)'\"}\n[\"é\"]\n",
+        );
+        check(r#"{"host=h password=x": 1}"#, r#"{"host=h password=(hidden 1)": 1}"#);
+    }
+
+    #[test]
+    fn what_is_no_json_is_left_at_its_place() {
+        for text in ["\"", "{\"a\": \"b", "{\"a\": \"b\\", "]]}", "\"\\x\""] {
+            assert!(!is_marked(&hide_json(text)));
+        }
+    }
+}

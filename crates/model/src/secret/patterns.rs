@@ -1,0 +1,117 @@
+//! Patterns of secrets in any text: a log, a statement, a message, a script.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use regex_lite::{Captures, Regex};
+
+use super::{Marker, SETTINGS, is_harmless, is_secret_word};
+
+/// A name that may be one of a secret, up to what follows it.
+const NAME: &str = r"(?P<name>[a-z0-9_.\-]*(?:pass|secret|token|credential|key)[a-z0-9_.\-]*)";
+
+/// A quoted text with its content as `value`: within a text in single quotes, with backslashes before its quotes, as SQL
+/// writes it, in double quotes, between dollars. An end that is missing is the end of the text.
+const QUOTED: &str = r#"(?:''(?P<nested>[^'\s,)][^']*)''|\\+["'](?P<escaped>(?:[^"'\\]|\\[^"'])*)|'(?P<single>(?:[^'\\]|''|\\.)*)|"(?P<double>(?:[^"\\]|\\.)*)|\$[a-z_]*\$(?P<dollar>[^$]*))"#;
+
+/// A text without quotes, as long as any of its formats may have it: rather too much is hidden than too little.
+const BARE: &str = r#"(?P<bare>(?:\\.|[^\s'"\\<>`])+)"#;
+
+const GROUPS: [&str; 6] = ["nested", "escaped", "single", "double", "dollar", "bare"];
+
+struct Pattern {
+    /// One of these is in every text that matches, in lower case: looking for it is cheap.
+    needles: &'static [&'static str],
+    regex: Regex,
+}
+
+/// Of each pattern its first group of [`GROUPS`] is hidden.
+static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
+    let settings = SETTINGS.join("|");
+    let words = &["pass", "secret", "token", "credential", "key"];
+    let pattern = |needles: &'static [&'static str], text: &str| Pattern {
+        needles,
+        regex: Regex::new(&format!("(?is){text}")).expect("the patterns are fixed and tried by tests"),
+    };
+    vec![
+        // A setting whose whole value is secret.
+        pattern(
+            &["_command", "conninfo", "ldap_"],
+            &format!(r#"\b(?:{settings})\b["'`]?\s*(?:=|changed\s+to|to)\s*{QUOTED}"#),
+        ),
+        pattern(
+            &["_command", "conninfo", "ldap_"],
+            &format!(r#"\b(?:{settings})\b["'`]?\s*=\s*(?P<bare>[^\s'"][^\n]*)"#),
+        ),
+        // The server's log quotes the command that failed.
+        pattern(&["command was:"], r"command was:\s*(?P<bare>[^\n]+)"),
+        // password=x, PGPASSWORD='x y', sslpassword = "x".
+        pattern(words, &format!(r"{NAME}\s*=\s*(?:{QUOTED}|{BARE})")),
+        // PASSWORD 'x', "password": "x".
+        pattern(words, &format!(r#"{NAME}["']?(?:\s*:\s*|\s+)(?:e|u&)?{QUOTED}"#)),
+        // scheme://user:password@host; a password may hold any sign that its writer forgot to encode.
+        pattern(&["://"], r#"\b[a-z][a-z0-9+.\-]*://[^\s/?#'"@:]*:(?P<bare>[^\s'"<>]*)@"#),
+        pattern(&["http"], r#"\bhttps?://(?P<bare>[^\s/?#'"@:]+)@"#),
+        pattern(
+            &["authorization"],
+            r#"\bauthorization["']?\s*[:=]\s*["']?(?:[a-z]+[ \t]+)?(?P<bare>[^\s'"]+)"#,
+        ),
+        pattern(&["bearer"], r"\bbearer\s+(?P<bare>[a-z0-9._~+/=\-]{16,})"),
+        pattern(&["akia", "asia"], r"\b(?P<bare>(?:AKIA|ASIA)[0-9A-Z]{16})\b"),
+        // Addresses that are a right by themselves.
+        pattern(&["sig"], r#"[?&](?:sig|x-amz-signature|x-goog-signature)=(?P<bare>[^&\s'"]+)"#),
+        pattern(&["private key"], r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?P<bare>[^-]*)"),
+        // What the server keeps of a password.
+        pattern(&["scram-sha-256$"], r#"\bSCRAM-SHA-256\$(?P<bare>[^\s'"]+)"#),
+        pattern(&["md5"], r"\bmd5(?P<bare>[0-9a-f]{32})\b"),
+    ]
+});
+
+/// `text` with the mark of each secret in its place.
+pub(super) fn hide<'a>(text: &'a str, mark: Marker) -> Cow<'a, str> {
+    let lower = text.to_ascii_lowercase();
+    let mut hidden = Cow::Borrowed(text);
+    for pattern in PATTERNS.iter() {
+        if !pattern.needles.iter().any(|needle| lower.contains(needle)) {
+            continue;
+        }
+        if let Some(changed) = replace(&pattern.regex, &hidden, mark) {
+            hidden = Cow::Owned(changed);
+        }
+    }
+    hidden
+}
+
+/// `text` without what `regex` finds; `None` if that is nothing.
+fn replace(regex: &Regex, text: &str, mark: Marker) -> Option<String> {
+    let mut changed = String::new();
+    let mut done = 0;
+    let mut at = 0;
+    while let Some(found) = regex.captures_at(text, at) {
+        let whole = found.get(0)?;
+        at = whole.end().max(at + 1);
+        if let Some(range) = secret_in(&found) {
+            changed.push_str(&text[done..range.start]);
+            changed.push_str(&mark(&text[range.clone()]));
+            done = range.end;
+        } else if let Some(name) = found.name("name") {
+            // What follows a harmless name may begin within its value.
+            at = name.end();
+        }
+        while !text.is_char_boundary(at) && at < text.len() {
+            at += 1;
+        }
+        if at >= text.len() {
+            break;
+        }
+    }
+    (done > 0).then(|| changed + &text[done..])
+}
+
+fn secret_in(found: &Captures) -> Option<std::ops::Range<usize>> {
+    if found.name("name").is_some_and(|name| !is_secret_word(name.as_str())) {
+        return None;
+    }
+    let value = GROUPS.iter().find_map(|group| found.name(group))?;
+    (!is_harmless(value.as_str())).then(|| value.range())
+}
