@@ -1,0 +1,115 @@
+//! Files that a power cut leaves whole: every record that something is decided by is written here.
+
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use crate::regular;
+
+/// Who may read what holds results: the user alone.
+pub const PRIVATE: u32 = 0o600;
+
+/// Puts `bytes` in the place of `path`. A reader sees the former content or the new one, never a part of it, also after a
+/// power cut.
+///
+/// # Errors
+/// As the system says; then the former content is there.
+pub fn replace(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
+    replace_by(path, mode, |mut file| {
+        file.write_all(bytes)?;
+        Ok(file)
+    })
+}
+
+/// As [`replace`], with what `write` writes into the file. What could not be written to its end is removed: on a full
+/// device it would be in the way of everything else.
+///
+/// # Errors
+/// As [`replace`].
+pub fn replace_by(path: &Path, mode: u32, write: impl FnOnce(File) -> io::Result<File>) -> io::Result<()> {
+    let temporary = temporary_name(path);
+    regular::create(&temporary, mode)
+        .and_then(write)
+        // The rename may reach the disk before the content does, which would leave an empty file.
+        .and_then(|file| file.sync_all())
+        .and_then(|()| fs::rename(&temporary, path))
+        .inspect_err(|_| drop(fs::remove_file(&temporary)))?;
+    sync_parent(path)
+}
+
+/// Where a file is written before it takes its name.
+pub fn temporary_name(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".tmp");
+    PathBuf::from(name)
+}
+
+/// Makes a new, renamed or removed name in the directory of `path` survive a power cut.
+///
+/// # Errors
+/// As the system says.
+pub fn sync_parent(path: &Path) -> io::Result<()> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(parent)?.sync_all()
+}
+
+/// Makes a directory that only this user may enter, and those above it. One that exists stays as it is.
+///
+/// # Errors
+/// As the system says.
+pub fn create_private_dir_all(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn names(dir: &Path) -> Vec<String> {
+        let entries = fs::read_dir(dir).unwrap().flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn a_file_is_replaced_and_nothing_else_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("record");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        replace(&path, PRIVATE, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(names(dir.path()), ["record"]);
+    }
+
+    #[test]
+    fn what_does_not_fit_leaves_the_former_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("record");
+        replace(&path, PRIVATE, b"old").unwrap();
+        let full = |mut file: File| {
+            file.write_all(b"part")?;
+            fs::OpenOptions::new().write(true).open("/dev/full")?.write_all(b"rest")?;
+            Ok(file)
+        };
+        let error = replace_by(&path, PRIVATE, full).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(
+            (fs::read(&path).unwrap(), names(dir.path())),
+            (b"old".to_vec(), vec!["record".to_string()])
+        );
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_the_new_file_is_not_written_through() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, victim) = (dir.path().join("record"), dir.path().join("victim"));
+        fs::write(&victim, "mine").unwrap();
+        symlink(&victim, temporary_name(&path)).unwrap();
+        replace(&path, PRIVATE, b"new").unwrap();
+        assert_eq!(fs::read(&victim).unwrap(), b"mine");
+    }
+}
