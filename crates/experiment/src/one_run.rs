@@ -359,8 +359,8 @@ impl OneRun<'_> {
     /// Keeps the embedded server's log with the run.
     fn keep_log(&self, stage: &Stage, writer: &RunWriter) -> Result<()> {
         if let Some(cluster) = stage.cluster() {
-            server::planted::copy(&cluster.log_path(), &writer.server_log())
-                .context("copy the server's log")?;
+            let log = server::planted::open(&cluster.log_path()).context("open the server's log")?;
+            writer.keep_server_log(log)?;
         }
         Ok(())
     }

@@ -10,6 +10,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 pub use json::hide_json;
@@ -97,6 +99,12 @@ pub fn is_secret(name: &str, text: &str) -> bool {
     !matches!(hide_value(name, text), Cow::Borrowed(_))
 }
 
+/// Whether there is a password, a key or a token in `text`, the value of `name`; that the name is one of a setting that may
+/// hold one does not count.
+pub fn holds_password(name: &str, text: &str) -> bool {
+    (is_secret_word(name) && !is_harmless(text)) || matches!(hide_text(text), Cow::Owned(_))
+}
+
 /// Whether the name alone says that its value is a password, a key or a token.
 fn is_secret_word(name: &str) -> bool {
     let name = name.to_ascii_lowercase().replace('-', "_");
@@ -121,6 +129,14 @@ pub fn hide_value<'a>(name: &str, text: &'a str) -> Cow<'a, str> {
 /// `text` without what is secret in it.
 pub fn hide_text(text: &str) -> Cow<'_, str> {
     patterns::hide(text, &mut mark)
+}
+
+/// A value of ours without what is secret in it.
+///
+/// # Errors
+/// When the value cannot be told in JSON, or not be read back with a mark in the place of a secret.
+pub fn hidden<T: Serialize + DeserializeOwned>(value: &T) -> serde_json::Result<T> {
+    serde_json::from_str(&hide_json(&serde_json::to_string(value)?))
 }
 
 /// Gives the mark of a secret.
@@ -242,6 +258,7 @@ mod tests {
             "http://127.0.0.1:9100/metrics",
             "postgres://u@h:5432/d",
             "alter table t add primary key (id)",
+            "select from t where token = $1 and secret = :secret;",
             "select abalance from pgbench_accounts where aid = $1",
             "ALTER ROLE u PASSWORD NULL",
             "host all all 127.0.0.1/32 password",

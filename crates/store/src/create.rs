@@ -9,11 +9,12 @@ use model::comparison::ComparisonRequest;
 use model::duet::Duet;
 use model::plan::{Plan, StateLine};
 use model::run::RunRecord;
+use model::secret::hide_text;
 
-use crate::files::{LineFile, sync_parent, temporary_name, write_whole};
 use crate::load::{read_plan, read_whole};
 use crate::lock::Lock;
 use crate::names;
+use crate::records::{LineFile, write_record, write_whole};
 use crate::run_writer::RunWriter;
 
 /// The directory of an experiment, held for writing by this process alone.
@@ -45,7 +46,7 @@ impl ExperimentDir {
         let missing = path.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists());
         let mut made: Vec<PathBuf> = missing.map(Path::to_path_buf).collect();
         made.reverse();
-        fs::create_dir_all(path)
+        files::create_private_dir_all(path)
             .with_context(|| format!("cannot make the directory `{}`", path.display()))?;
         refuse_if_used(path)?;
         let lock = Lock::take(path)?;
@@ -113,8 +114,7 @@ impl ExperimentDir {
     /// When the run's directory is not there or cannot be written.
     pub fn amend_record(&self, record: &RunRecord) -> Result<()> {
         let dir = self.path.join(names::RUNS).join(names::run_dir(record.spec.run));
-        let text = serde_json::to_vec_pretty(record).context("cannot write the record of the run")?;
-        write_whole(&dir.join(names::RUN), &text)
+        write_record(&dir.join(names::RUN), record)
     }
 
     /// Writes what the two sides of a duet committed.
@@ -122,8 +122,7 @@ impl ExperimentDir {
     /// # Errors
     /// When the directory cannot be written.
     pub fn write_duet(&self, duet: &Duet) -> Result<()> {
-        let text = serde_json::to_vec_pretty(duet).context("cannot write the duet")?;
-        write_whole(&self.path.join(names::DUET), &text)
+        write_record(&self.path.join(names::DUET), duet)
     }
 
     /// Writes how a comparison was asked for.
@@ -131,9 +130,7 @@ impl ExperimentDir {
     /// # Errors
     /// When the directory cannot be written.
     pub fn write_comparison(&self, request: &ComparisonRequest) -> Result<()> {
-        let text =
-            serde_json::to_vec_pretty(request).context("cannot write how the comparison was asked for")?;
-        write_whole(&self.path.join(names::COMPARISON), &text)
+        write_record(&self.path.join(names::COMPARISON), request)
     }
 
     /// Makes the directory of a run and its files. What an earlier attempt at the same run left is
@@ -145,8 +142,8 @@ impl ExperimentDir {
                 let aside = (1..).map(|n: u32| dir.with_extension(format!("cut-{n}"))).find(|p| !p.exists());
                 fs::rename(&dir, aside.expect("numbers do not run out before names do"))?;
             }
-            fs::create_dir_all(&dir)?;
-            sync_parent(&dir)
+            files::create_private_dir_all(&dir)?;
+            files::sync_parent(&dir)
         };
         make().with_context(|| format!("cannot make the directory `{}`", dir.display()))?;
         RunWriter::in_dir(&dir)
@@ -165,14 +162,14 @@ fn expect_ours(path: &Path) -> Result<()> {
 
 /// Writes the first files into an empty directory.
 fn fill(path: &Path, plan: &Plan, experiment_toml: &str) -> Result<LineFile> {
-    write_whole(&path.join(names::EXPERIMENT), experiment_toml.as_bytes())?;
+    write_whole(&path.join(names::EXPERIMENT), hide_text(experiment_toml).as_bytes())?;
     let runs = path.join(names::RUNS);
-    fs::create_dir(&runs).with_context(|| format!("cannot make the directory `{}`", runs.display()))?;
+    files::create_private_dir_all(&runs)
+        .with_context(|| format!("cannot make the directory `{}`", runs.display()))?;
     let state = LineFile::open(&path.join(names::STATE))?;
     // Last: it is the mark of a complete directory.
-    let text = serde_json::to_vec_pretty(plan).context("cannot write the plan")?;
-    write_whole(&path.join(names::PLAN), &text)?;
-    sync_parent(path).with_context(|| format!("cannot write `{}`", path.display()))?;
+    write_record(&path.join(names::PLAN), plan)?;
+    files::sync_parent(path).with_context(|| format!("cannot write `{}`", path.display()))?;
     Ok(state)
 }
 
@@ -180,7 +177,7 @@ fn fill(path: &Path, plan: &Plan, experiment_toml: &str) -> Result<LineFile> {
 fn clear(path: &Path) {
     for name in [names::EXPERIMENT, names::STATE, names::COMPARISON, names::DUET, names::PLAN] {
         let path = path.join(name);
-        let _ = fs::remove_file(temporary_name(&path));
+        let _ = fs::remove_file(files::temporary_name(&path));
         let _ = fs::remove_file(path);
     }
     let _ = fs::remove_dir(path.join(names::RUNS));

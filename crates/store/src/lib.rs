@@ -4,25 +4,27 @@
 //! means is not its business. The layout is described in `FORMAT.md`.
 
 mod create;
-mod files;
+
 mod hlog;
 #[cfg(test)]
 mod hostile;
 mod list;
 mod load;
 mod lock;
+mod records;
 mod run_writer;
 #[cfg(test)]
 mod sample;
+mod server_log;
 
 pub use create::{ExperimentDir, default_path};
-pub use files::write_whole;
 pub use list::{Listing, Listings, list};
 pub use load::{
     LoadError, is_experiment_dir, load_experiment, load_one, read_comparison, read_duet, read_plan,
     read_records, read_state,
 };
 pub use lock::{Writer, writer_of};
+pub use records::write_whole;
 pub use run_writer::RunWriter;
 
 /// Names within the directory of an experiment and of a run.

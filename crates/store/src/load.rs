@@ -4,6 +4,7 @@
 //! recorded with the run and skipped. The record of a completed run is written after all its lines: one that is torn was
 //! cut later, which is damage. Only a plan that is missing or unreadable is an error.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
@@ -13,6 +14,7 @@ use model::comparison::ComparisonRequest;
 use model::duet::Duet;
 use model::plan::{Plan, RunState, StateLine};
 use model::run::{ExperimentData, RunData, RunRecord, StampedHistogram};
+use model::secret::{hide_json, hide_text};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -88,7 +90,7 @@ pub fn load_experiment(path: &Path) -> Result<ExperimentData, LoadError> {
         runs.extend(load_run(&plan, run, &dir)?);
     }
     Ok(ExperimentData {
-        experiment_toml: String::from_utf8_lossy(&experiment_toml).into_owned(),
+        experiment_toml: hide_text(&String::from_utf8_lossy(&experiment_toml)).into_owned(),
         state: read_state(path),
         plan,
         runs,
@@ -123,7 +125,7 @@ pub fn read_comparison(path: &Path) -> Result<Option<ComparisonRequest>, LoadErr
 }
 
 fn read_optional<T: DeserializeOwned>(path: PathBuf) -> Result<Option<T>, LoadError> {
-    let bytes = match read_whole(&path) {
+    let bytes = match read_record_text(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(LoadError::Unreadable { path, source }),
@@ -140,7 +142,7 @@ fn read_optional<T: DeserializeOwned>(path: PathBuf) -> Result<Option<T>, LoadEr
 /// When it is missing, damaged, or of a newer format.
 pub fn read_plan(path: &Path) -> Result<Plan, LoadError> {
     let plan = path.join(names::PLAN);
-    let bytes = read_whole(&plan).map_err(|source| match source.kind() {
+    let bytes = read_record_text(&plan).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
             LoadError::NotAnExperiment { path: path.to_path_buf() }
         }
@@ -160,7 +162,7 @@ pub fn read_records(path: &Path) -> Result<Vec<RunRecord>, LoadError> {
     let mut records = Vec::new();
     for (_, dir) in run_dirs(path)? {
         let file = dir.join(names::RUN);
-        let Ok(bytes) = read_whole(&file) else { continue };
+        let Ok(bytes) = read_record_text(&file) else { continue };
         refuse_newer(&file, &bytes)?;
         records.extend(serde_json::from_slice::<RunRecord>(&bytes));
     }
@@ -175,6 +177,15 @@ pub fn read_state(path: &Path) -> Vec<StateLine> {
 /// A whole file of a directory that another user may have sent or prepared.
 pub(crate) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     files::read(path, WHOLE_BYTES_MAX)
+}
+
+/// A whole record. An earlier version may have written it with its secrets, which shall get into no report.
+fn read_record_text(path: &Path) -> io::Result<Vec<u8>> {
+    let bytes = read_whole(path)?;
+    Ok(match std::str::from_utf8(&bytes).map(hide_json) {
+        Ok(Cow::Owned(hidden)) => hidden.into_bytes(),
+        _ => bytes,
+    })
 }
 
 /// Every format of a whole file begins with this.
@@ -244,7 +255,7 @@ fn read_record(
     damage: &mut Damage,
 ) -> Result<Option<RunRecord>, LoadError> {
     let path = dir.join(names::RUN);
-    let read = read_whole(&path).map_err(|error| error.to_string());
+    let read = read_record_text(&path).map_err(|error| error.to_string());
     let reason = match &read {
         Ok(bytes) => {
             refuse_newer(&path, bytes)?;

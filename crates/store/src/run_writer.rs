@@ -1,7 +1,7 @@
 //! Writing one run while it is made: each line at once, every error to the caller.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,9 +10,10 @@ use model::event::Event;
 use model::interval::{HistogramLine, Interval};
 use model::reading::Tick;
 use model::run::RunRecord;
+use model::secret::hide_text;
 
-use crate::files::{LineFile, in_place_of, write_whole};
-use crate::{hlog, names};
+use crate::records::{self, LineFile};
+use crate::{hlog, names, server_log};
 
 /// The files of one run. Clones write to the same files; any thread may write at any time.
 #[derive(Debug, Clone)]
@@ -76,16 +77,18 @@ impl RunWriter {
         &self.files.dir
     }
 
-    /// Where the server's log of this run belongs.
-    pub fn server_log(&self) -> PathBuf {
-        self.files.dir.join(names::SERVER_LOG)
+    /// Keeps the server's log with the run, without what is secret in it.
+    pub fn keep_server_log(&self, log: impl Read) -> Result<()> {
+        let path = self.files.dir.join(names::SERVER_LOG);
+        let write = |file| server_log::copy(log, file);
+        files::replace_by(&path, files::PRIVATE, write)
+            .with_context(|| format!("cannot write `{}`", path.display()))
     }
 
     /// Writes `run.json` in place of an earlier one; on disk when this returns. Allowed also after `finish`.
     pub fn write_record(&self, record: &RunRecord) -> Result<()> {
         let _one_at_a_time = locked(&self.files.record);
-        let text = serde_json::to_vec_pretty(record).context("cannot write the record of the run")?;
-        write_whole(&self.files.dir.join(names::RUN), &text)
+        records::write_record(&self.files.dir.join(names::RUN), record)
     }
 
     /// Appends to `intervals.jsonl`.
@@ -143,7 +146,7 @@ impl RunWriter {
         }
         let Remote::Open(file) = &mut *remote else { return Err(self.is_finished()) };
         let end = if text.ends_with('\n') { "" } else { "\n" };
-        file.append(format!("# pgdyno {end_unix_ns}\n{text}{end}").as_bytes())
+        file.append(format!("# pgdyno {end_unix_ns}\n{}{end}", hide_text(text)).as_bytes())
     }
 
     /// Ends the run's files: all on disk, readings compressed. Later lines are errors. May be called
@@ -187,7 +190,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Puts `packed` in place of `plain`. At every moment at least one of them is whole.
 fn compress(plain: &Path, packed: &Path) -> io::Result<()> {
-    in_place_of(packed, |file| {
+    files::replace_by(packed, files::PRIVATE, |file| {
         let mut encoder = zstd::Encoder::new(file, ZSTD_LEVEL)?;
         encoder.include_checksum(true)?;
         io::copy(&mut File::open(plain)?, &mut encoder)?;
@@ -198,38 +201,85 @@ fn compress(plain: &Path, packed: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use model::comparison::ComparisonRequest;
+    use model::plan::StateLine;
+
     use super::*;
-    use crate::sample;
+    use crate::{ExperimentDir, sample};
 
     type Write = fn(&RunWriter) -> Result<()>;
 
     #[test]
     fn a_full_disk_reaches_the_caller_whatever_is_written() {
-        let writes: [(&str, Write); 5] = [
+        let writes: [(&str, Write); 4] = [
             (names::INTERVALS, |w| w.interval(&sample::interval(0))),
             (names::LATENCY, |w| w.histograms(0, 5_000_000_000, 1_000_000_000, &sample::histograms())),
             (names::READINGS, |w| w.tick(&sample::tick(0))),
             (names::EVENTS, |w| w.event(&sample::event(0))),
-            ("run.json.tmp", |w| w.write_record(&sample::record(1))),
         ];
+        let dir = tempfile::tempdir().unwrap();
+        let writer = RunWriter::in_dir(dir.path()).unwrap();
+        for file in [&writer.files.intervals, &writer.files.readings, &writer.files.events] {
+            *locked(file) = Some(LineFile::full());
+        }
+        *locked(&writer.files.latency) = Some(LatencyFile { file: LineFile::full(), base_unix_ns: None });
         for (name, write) in writes {
-            let dir = tempfile::tempdir().unwrap();
-            std::os::unix::fs::symlink("/dev/full", dir.path().join(name)).unwrap();
-            let writer = RunWriter::in_dir(dir.path()).unwrap();
             let error = format!("{:#}", write(&writer).unwrap_err());
             assert!(error.contains("No space left"), "{name}: {error}");
         }
     }
 
     #[test]
-    fn compressing_into_a_full_disk_keeps_the_plain_file() {
+    fn compressing_that_fails_keeps_the_plain_file() {
         let dir = tempfile::tempdir().unwrap();
         let writer = RunWriter::in_dir(dir.path()).unwrap();
         writer.tick(&sample::tick(0)).unwrap();
-        std::os::unix::fs::symlink("/dev/full", dir.path().join("readings.jsonl.zst.tmp")).unwrap();
+        let in_the_way = dir.path().join("readings.jsonl.zst.tmp");
+        fs::create_dir(&in_the_way).unwrap();
         assert!(writer.finish().is_err());
         assert!(dir.path().join(names::READINGS).exists());
-        assert!(!dir.path().join("readings.jsonl.zst.tmp").is_symlink(), "no part of it is left");
+    }
+
+    #[test]
+    fn everything_is_readable_by_its_user_alone_and_holds_no_secret() {
+        let root = tempfile::tempdir().unwrap();
+        let secret = "host=h password=S3cret";
+        let mut plan = sample::plan();
+        plan.description = secret.to_string();
+        plan.cases[0].server.settings.insert("primary_conninfo".to_string(), secret.to_string());
+        let toml = format!("[server.settings]\nprimary_conninfo = \"{secret}\"\n");
+        let dir = ExperimentDir::create(&root.path().join("out"), &plan, &toml).unwrap();
+        let writer = dir.begin_run(1).unwrap();
+        let mut record = sample::record(1);
+        record.reason = secret.to_string();
+        writer.write_record(&record).unwrap();
+        writer
+            .event(&Event { text: "ALTER ROLE u PASSWORD 'S3cret'".to_string(), ..sample::event(0) })
+            .unwrap();
+        writer.interval(&sample::interval(0)).unwrap();
+        writer.tick(&sample::tick(0)).unwrap();
+        writer.scrape(1, secret).unwrap();
+        writer.keep_server_log(secret.as_bytes()).unwrap();
+        dir.append_state(&StateLine { reason: secret.to_string(), ..sample::state_line(1) }).unwrap();
+        let request = ComparisonRequest { format: 1, command: vec![secret.to_string()], margin: 0.01 };
+        dir.write_comparison(&request).unwrap();
+        let mut waiting = vec![root.path().join("out")];
+        let mut n_files = 0;
+        while let Some(path) = waiting.pop() {
+            let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode, if path.is_dir() { 0o700 } else { 0o600 }, "{}", path.display());
+            match path.is_dir() {
+                true => waiting.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path())),
+                false => {
+                    n_files += 1;
+                    let text = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+                    assert!(!text.contains("S3cret"), "{}: {text}", path.display());
+                }
+            }
+        }
+        assert_eq!(n_files, 12, "experiment.toml, plan, comparison, state, lock, and seven of the run");
     }
 
     #[test]

@@ -113,5 +113,20 @@ fn secret_in(found: &Captures) -> Option<std::ops::Range<usize>> {
         return None;
     }
     let value = GROUPS.iter().find_map(|group| found.name(group))?;
-    (!is_harmless(value.as_str())).then(|| value.range())
+    let before = found.get(0)?.as_str().get(..value.start() - found.get(0)?.start())?;
+    let is_variable = found.name("name").is_some() && is_variable(before, value.as_str());
+    (!is_variable && !is_harmless(value.as_str())).then(|| value.range())
+}
+
+/// Whether a value is a parameter of a statement or a variable of a script: `token = $1`, `token = :token`. A password may
+/// begin with a colon, but a connection string has no space before it.
+fn is_variable(before: &str, value: &str) -> bool {
+    let name = value.trim_end_matches([',', ';', ')']);
+    let is_word =
+        |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    match (name.strip_prefix('$'), name.strip_prefix(':')) {
+        (Some(number), _) => number.parse::<u16>().is_ok(),
+        (_, Some(variable)) => before.ends_with(' ') && is_word(variable),
+        _ => false,
+    }
 }

@@ -2,47 +2,24 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use model::secret::hide_json;
 use serde::Serialize;
 
-/// Writes a whole file: a reader sees the former content or the new one, never a part of it, also
-/// after a power failure.
+/// Writes a whole file, readable by this user only: a reader sees the former content or the new one, never a part of it,
+/// also after a power failure.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    write_whole_io(path, bytes).with_context(|| format!("cannot write `{}`", path.display()))
+    files::replace(path, files::PRIVATE, bytes).with_context(|| format!("cannot write `{}`", path.display()))
 }
 
-fn write_whole_io(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    in_place_of(path, |mut file| {
-        file.write_all(bytes)?;
-        Ok(file)
-    })
-}
-
-/// Puts what `write` writes into a file in place of `path`, once it is whole and on disk. What could not be written is
-/// removed: on a full device it would be in the way of everything else.
-pub(crate) fn in_place_of(path: &Path, write: impl FnOnce(File) -> io::Result<File>) -> io::Result<()> {
-    let temporary = temporary_name(path);
-    File::create(&temporary)
-        .and_then(write)
-        .and_then(|file| file.sync_all())
-        .and_then(|()| std::fs::rename(&temporary, path))
-        .inspect_err(|_| drop(std::fs::remove_file(&temporary)))?;
-    sync_parent(path)
-}
-
-/// Where a file is written before it takes its name.
-pub(crate) fn temporary_name(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".tmp");
-    PathBuf::from(name)
-}
-
-/// Makes a new, renamed or removed name in the directory of `path` survive a power failure.
-pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
-    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(parent)?.sync_all()
+/// Writes a record as JSON in place of `path`, without what is secret in it.
+pub(crate) fn write_record<T: Serialize>(path: &Path, record: &T) -> Result<()> {
+    let text =
+        serde_json::to_string_pretty(record).with_context(|| format!("cannot write `{}`", path.display()))?;
+    write_whole(path, hide_json(&text).as_bytes())
 }
 
 /// A file to which whole lines are appended, each with one write: nothing waits in memory, and
@@ -61,19 +38,20 @@ impl LineFile {
     /// Opens a file for appending, and makes it if there is none.
     pub(crate) fn open(path: &Path) -> Result<LineFile> {
         let open = || -> io::Result<LineFile> {
-            let file = OpenOptions::new().append(true).create(true).open(path)?;
+            let mut options = OpenOptions::new();
+            options.append(true).create(true).mode(files::PRIVATE);
+            let file = files::open_with(path, &mut options)?;
             let length = file.metadata()?.len();
             Ok(LineFile { path: path.to_path_buf(), file, length, torn: false })
         };
         open().with_context(|| format!("cannot write `{}`", path.display()))
     }
 
-    /// Appends a value as one line of JSON.
+    /// Appends a value as one line of JSON, without what is secret in it.
     pub(crate) fn append_json<T: Serialize>(&mut self, value: &T) -> Result<()> {
-        let mut line = serde_json::to_vec(value)
+        let line = serde_json::to_string(value)
             .with_context(|| format!("cannot write a line of `{}`", self.path.display()))?;
-        line.push(b'\n');
-        self.append(&line)
+        self.append(format!("{}\n", hide_json(&line)).as_bytes())
     }
 
     /// Appends whole lines, given with their line ends. After an error (disk full) the file ends with
@@ -101,6 +79,14 @@ impl LineFile {
         }
     }
 
+    /// A file whose device is full.
+    #[cfg(test)]
+    pub(crate) fn full() -> LineFile {
+        let path = PathBuf::from("/dev/full");
+        let file = OpenOptions::new().append(true).open(&path).expect("Linux has /dev/full");
+        LineFile { path, file, length: 0, torn: false }
+    }
+
     /// Forces what was appended to the disk.
     pub(crate) fn sync(&self) -> Result<()> {
         self.file.sync_all().with_context(|| format!("cannot write `{}` to disk", self.path.display()))
@@ -113,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_an_error_that_names_the_file_and_the_reason() {
-        let mut file = LineFile::open(Path::new("/dev/full")).unwrap();
+        let mut file = LineFile::full();
         let error = format!("{:#}", file.append_json(&1).unwrap_err());
         assert!(error.contains("`/dev/full`") && error.contains("No space left"), "{error}");
         assert!(file.append(b"2\n").is_err(), "a second write fails as well");
@@ -140,16 +126,5 @@ mod tests {
         write_whole(&path, b"new").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn a_whole_file_that_does_not_fit_leaves_the_former_one() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("run.json");
-        write_whole(&path, b"old").unwrap();
-        std::os::unix::fs::symlink("/dev/full", temporary_name(&path)).unwrap();
-        assert!(write_whole(&path, b"new").is_err());
-        assert_eq!(std::fs::read(&path).unwrap(), b"old");
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no part of it is left");
     }
 }

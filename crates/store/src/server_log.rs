@@ -1,0 +1,56 @@
+//! The server's log as it is kept with a run: with nothing secret in it. The server logs statements word for word.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+
+use model::secret::hide_text;
+
+/// Lines that continue an entry begin with a tab; an entry that is longer than this is looked at in pieces.
+const ENTRY_BYTES_MAX: usize = 1 << 20;
+
+/// Copies `log` to `to`, entry by entry.
+pub(crate) fn copy(log: impl Read, to: File) -> io::Result<File> {
+    let mut lines = BufReader::new(log);
+    let mut to = BufWriter::new(to);
+    let (mut entry, mut line) = (Vec::new(), Vec::new());
+    loop {
+        line.clear();
+        let n_bytes = lines.by_ref().take(ENTRY_BYTES_MAX as u64).read_until(b'\n', &mut line)?;
+        let is_more = line.first() == Some(&b'\t') && entry.len() < ENTRY_BYTES_MAX;
+        if !is_more {
+            write_entry(&mut to, &entry)?;
+            entry.clear();
+        }
+        if n_bytes == 0 {
+            write_entry(&mut to, &entry)?;
+            return to.into_inner().map_err(io::IntoInnerError::into_error);
+        }
+        entry.append(&mut line);
+    }
+}
+
+/// Bytes that are no UTF-8 stay as they are, unless the entry has a secret.
+fn write_entry(to: &mut impl Write, entry: &[u8]) -> io::Result<()> {
+    let text = String::from_utf8_lossy(entry);
+    let hidden = hide_text(&text);
+    to.write_all(if hidden == text { entry } else { hidden.as_bytes() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_kept_without_its_passwords() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let log =
+            b"LOG:  a \xff byte\nSTATEMENT:  ALTER ROLE u PASSWORD\n\t'S3cret'\nLOG:  ready\n\tno line end";
+        copy(&log[..], File::create(&path).unwrap()).unwrap();
+        let kept = std::fs::read(&path).unwrap();
+        let expected =
+            b"LOG:  a \xff byte\nSTATEMENT:  ALTER ROLE u PASSWORD\n\t'(hidden)'\nLOG:  ready\n\tno line end";
+        assert_eq!(String::from_utf8_lossy(&kept), String::from_utf8_lossy(expected));
+        assert!(kept.contains(&0xff));
+    }
+}
