@@ -49,6 +49,8 @@ pub struct Conninfo {
     pub sslmode: SslMode,
     /// File of trusted root certificates, or `system`.
     pub sslrootcert: Option<String>,
+    /// Certificates that their authorities have revoked; counts where `sslrootcert` is a file that does.
+    pub sslcrl: Option<String>,
     /// File of the client's certificate chain.
     pub sslcert: Option<String>,
     /// File of the client's private key.
@@ -215,6 +217,7 @@ impl Conninfo {
             host_passwords: Vec::new(),
             sslmode: SslMode::default(),
             sslrootcert: None,
+            sslcrl: None,
             sslcert: None,
             sslkey: None,
             sslcertmode: SslCertMode::default(),
@@ -263,6 +266,7 @@ impl Conninfo {
         put("user", Some(self.user.clone()));
         put("sslmode", Some(self.sslmode.as_str().to_owned()));
         put("sslrootcert", self.sslrootcert.clone());
+        put("sslcrl", self.sslcrl.clone());
         put("sslcert", self.sslcert.clone());
         put("sslkey", self.sslkey.clone());
         put("sslnegotiation", Some(self.sslnegotiation.as_str().to_owned()));

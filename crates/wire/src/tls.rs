@@ -2,15 +2,18 @@
 //! certificates, and the hash that binds SCRAM to the channel. Reads certificate files; opens no connection.
 
 use crate::conninfo::{Conninfo, Host, SslMode, TlsVersion};
-use rustls::client::ResolvesClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{ResolvesClientCert, WebPkiServerVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
     verify_tls13_signature_with_raw_key,
 };
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::pki_types::{
+    CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, SubjectPublicKeyInfoDer,
+    UnixTime,
+};
 use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use rustls::{
@@ -90,7 +93,28 @@ fn verifier(
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(listed.iter().cloned());
     let check_name = conninfo.sslmode == SslMode::VerifyFull;
-    Ok(Arc::new(Verifier { trust: Trust::Roots { roots, listed, check_name }, algorithms }))
+    let revocation = revocation(conninfo, &roots, provider)?;
+    Ok(Arc::new(Verifier { trust: Trust::Roots { roots, listed, revocation, check_name }, algorithms }))
+}
+
+/// Looks into the list of revoked certificates, if there is one. As with libpq every certificate of the chain must then
+/// be told of by a list of its issuer that has not expired.
+fn revocation(
+    conninfo: &Conninfo,
+    roots: &RootCertStore,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Option<Arc<WebPkiServerVerifier>>, String> {
+    let Some(file) = &conninfo.sslcrl else { return Ok(None) };
+    let about = |error: &dyn std::fmt::Display| format!("cannot use `sslcrl` file `{file}`: {error}");
+    let lists = CertificateRevocationListDer::pem_file_iter(file)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| about(&error))?;
+    if lists.is_empty() {
+        return Err(about(&"it has no list of revoked certificates in PEM form"));
+    }
+    let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots.clone()), provider.clone());
+    let verifier = builder.with_crls(lists).enforce_revocation_expiration().build();
+    verifier.map(Some).map_err(|error| about(&error))
 }
 
 /// The client's certificate: what there is to show, and whether the server has asked for it.
@@ -179,7 +203,12 @@ enum Trust {
     /// `require` and weaker without a root file: encryption against listeners, not against impostors.
     Anything,
     /// A chain to one of the roots (`verify-ca`), and perhaps the host's name (`verify-full`).
-    Roots { roots: RootCertStore, listed: Vec<CertificateDer<'static>>, check_name: bool },
+    Roots {
+        roots: RootCertStore,
+        listed: Vec<CertificateDer<'static>>,
+        revocation: Option<Arc<WebPkiServerVerifier>>,
+        check_name: bool,
+    },
 }
 
 impl ServerCertVerifier for Verifier {
@@ -191,10 +220,27 @@ impl ServerCertVerifier for Verifier {
         _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, TlsError> {
-        let Trust::Roots { roots, listed, check_name } = &self.trust else {
+        let Trust::Roots { roots, listed, revocation, check_name } = &self.trust else {
             return Ok(ServerCertVerified::assertion());
         };
-        if listed.iter().any(|root| root == end_entity) {
+        let is_root = listed.iter().any(|root| root == end_entity);
+        if let Some(revocation) = revocation {
+            // No authority but itself could have revoked it.
+            if is_root {
+                return Err(CertificateError::UnknownRevocationStatus.into());
+            }
+            use CertificateError::{NotValidForName, NotValidForNameContext};
+            let found = revocation.verify_server_cert(end_entity, intermediates, server_name, &[], now);
+            // Names come last, and are looked at below.
+            if let Err(error) = found
+                && !matches!(
+                    error,
+                    TlsError::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })
+                )
+            {
+                return Err(error);
+            }
+        } else if is_root {
             // A self-signed server certificate that is its own root: OpenSSL takes it, webpki by itself does not.
             check_validity(end_entity, now)?;
         } else {

@@ -4,6 +4,7 @@
 
 mod cluster;
 mod keywords;
+mod revoked;
 mod session_settings;
 
 use cluster::{Certificate, Cluster, PASSWORD, unused_port};

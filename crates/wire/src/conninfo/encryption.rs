@@ -23,6 +23,7 @@ pub(super) fn apply(
     conninfo.sslnegotiation = word(settings, "sslnegotiation", SslNegotiation::parse)?;
     conninfo.sslsni = get(settings, "sslsni") != Some("0");
     conninfo.sslrootcert = text("sslrootcert").or_else(|| around.certificate("root.crt"));
+    conninfo.sslcrl = text("sslcrl").or_else(|| around.certificate("root.crl"));
     let system_roots = conninfo.sslrootcert.as_deref() == Some("system");
     conninfo.sslmode = mode.unwrap_or(if system_roots { SslMode::VerifyFull } else { SslMode::Prefer });
     if conninfo.sslnegotiation == SslNegotiation::Direct && conninfo.sslmode < SslMode::Require {

@@ -20,13 +20,12 @@ pub const ENVIRONMENT_ONLY: [(&str, &str); 3] =
 
 /// Keywords that change security or meaning and that this crate does not implement, with the values that ask for
 /// nothing. Ignoring any other value would connect in a way that its author ruled out.
-const NOT_SUPPORTED: [(&str, &[&str]); 9] = [
+const NOT_SUPPORTED: [(&str, &[&str]); 8] = [
     ("gssencmode", &["disable", "prefer"]),
     ("replication", &["false", "off", "no", "0"]),
     ("requirepeer", &[]),
     ("scram_client_key", &[]),
     ("scram_server_key", &[]),
-    ("sslcrl", &[]),
     ("sslcrldir", &[]),
     ("sslkeylogfile", &[]),
     ("sslpassword", &[]),
@@ -420,7 +419,7 @@ mod tests {
         check("sslkeylogfile=x", "`sslkeylogfile` is not supported here; remove it");
         check("scram_client_key=x", "`scram_client_key` is not supported here; remove it");
         check("gssencmode=require", "`gssencmode` is not supported here; remove it");
-        check("sslcrl=x", "`sslcrl` is not supported here; remove it");
+        check("sslcrldir=x", "`sslcrldir` is not supported here; remove it");
         check("host=@x", "abstract unix socket `@x` is not supported");
     }
 
