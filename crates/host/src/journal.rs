@@ -1,23 +1,38 @@
-//! What was set and what was there before: one line of JSON for each, on disk before the kernel is told.
+//! What was set and what was there before: one line of JSON for each, on disk before the kernel is told, and kept until
+//! the value is back.
 //!
-//! It lies where a restart of the machine, which puts everything back by itself, takes it away.
+//! A restart of the machine puts everything back by itself: lines of another boot are of no use.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
+
+/// Far more than the values of one case take.
+const BYTES_MAX: u64 = 1 << 20;
 
 /// A line: first what is about to be set, and when that is done what the kernel made of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    Setting { path: String, before: String, wanted: String },
-    Set { path: String, is: String },
+    Setting {
+        path: String,
+        before: String,
+        wanted: String,
+        /// The kernel's name for the time since the machine was started.
+        #[serde(default)]
+        boot_id: String,
+    },
+    Set {
+        path: String,
+        is: String,
+    },
 }
 
 /// What became of one value.
@@ -37,23 +52,31 @@ pub(crate) struct Journal {
     path: PathBuf,
 }
 
+/// What became of a value, and whether the journal is done with it.
+enum Fate {
+    Back,
+    /// There is nothing that we could put back.
+    GivenUp(String),
+    /// It may be put back later, when it has become what is given here.
+    Kept {
+        now: String,
+        problem: String,
+    },
+}
+
 impl Journal {
     pub(crate) fn at(path: PathBuf) -> Journal {
         Journal { path }
     }
 
     pub(crate) fn exists(&self) -> bool {
-        self.path.exists()
+        fs::symlink_metadata(&self.path).is_ok()
     }
 
-    /// Whether this process may read and end it.
-    pub(crate) fn is_ours(&self) -> bool {
-        OpenOptions::new().read(true).append(true).open(&self.path).is_ok()
-    }
-
-    pub(crate) fn setting(&self, path: &str, before: &str, wanted: &str) -> Result<()> {
-        let (path, before, wanted) = (path.to_string(), before.to_string(), wanted.to_string());
-        self.append(&Line::Setting { path, before, wanted })
+    pub(crate) fn setting(&self, machine: &Machine, path: &str, wanted: &str) -> Result<()> {
+        let (before, boot_id) = (machine.read(path)?, machine.boot_id());
+        let (path, wanted) = (path.to_string(), wanted.to_string());
+        self.append(&Line::Setting { path, before, wanted, boot_id })
     }
 
     pub(crate) fn set(&self, path: &str, is: &str) -> Result<()> {
@@ -61,29 +84,104 @@ impl Journal {
     }
 
     fn append(&self, line: &Line) -> Result<()> {
-        let write = || -> std::io::Result<()> {
-            let mut file: File = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.path)?;
-            writeln!(file, "{}", serde_json::to_string(line)?)?;
-            file.sync_all()
+        let write = || -> io::Result<()> {
+            let mut options = OpenOptions::new();
+            let mut file =
+                files::open_with(&self.path, options.append(true).create(true).mode(files::PRIVATE))?;
+            let facts = file.metadata()?;
+            if facts.uid() != geteuid().as_raw() || facts.nlink() > 1 {
+                return Err(io::Error::other("it is not a file of our own; remove it"));
+            }
+            file.write_all(format!("{}\n", serde_json::to_string(line)?).as_bytes())?;
+            file.sync_all()?;
+            files::sync_parent(&self.path)
         };
         write().with_context(|| format!("write `{}`", self.path.display()))
     }
 
-    /// Puts everything back, the last first, and ends the journal if that went well.
+    /// Puts everything back, the last first. What is not back stays in the journal, which ends when nothing is left.
     pub(crate) fn undo(&self, machine: &Machine) -> Result<Vec<Undone>> {
         if !self.exists() {
             return Ok(Vec::new());
         }
-        let text =
-            fs::read_to_string(&self.path).with_context(|| format!("read `{}`", self.path.display()))?;
-        // The last line may be torn: then nothing was set after it.
-        let lines: Vec<Line> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let lines = self.read()?;
+        let boot_id = machine.boot_id();
+        let of_this_boot = |line: &Line| match line {
+            Line::Setting { boot_id: of, .. } => of.is_empty() || boot_id.is_empty() || *of == boot_id,
+            Line::Set { .. } => true,
+        };
         let mut undone: Vec<Undone> = Vec::new();
-        for path in paths(&lines) {
-            undone.push(put_back(machine, path, &lines));
+        let mut kept: Vec<Line> = Vec::new();
+        let paths = if lines.iter().all(of_this_boot) { paths(&lines) } else { Vec::new() };
+        for path in paths {
+            let fate = put_back(machine, path, &lines);
+            let now = machine.read(path).unwrap_or_default();
+            let problem = match fate {
+                Fate::Back => None,
+                Fate::GivenUp(problem) => Some(problem),
+                Fate::Kept { now, problem } => {
+                    // In the order in which they were set.
+                    let of_path = lines.iter().find(|line| line.is_setting_of(path)).cloned();
+                    kept.splice(
+                        0..0,
+                        of_path.into_iter().chain([Line::Set { path: path.to_string(), is: now }]),
+                    );
+                    Some(format!(
+                        "{problem}; `{}` keeps it, and pgdyno clean tries again",
+                        self.path.display()
+                    ))
+                }
+            };
+            undone.push(Undone { path: path.to_string(), now, problem });
         }
-        remove(&self.path)?;
+        self.keep(&kept)?;
         Ok(undone)
+    }
+
+    fn read(&self) -> Result<Vec<Line>> {
+        let context = || format!("read `{}`", self.path.display());
+        let bytes = files::trust::read(&self.path, BYTES_MAX).with_context(context)?;
+        let text = String::from_utf8(bytes).with_context(context)?;
+        // The last line may be torn: then nothing was set after it.
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let lines: serde_json::Result<Vec<Line>> = whole.lines().map(serde_json::from_str).collect();
+        let lines = lines.with_context(|| {
+            format!("`{}` is damaged; put back by hand what it names, and remove it", self.path.display())
+        })?;
+        for line in &lines {
+            ensure!(
+                is_of_kernel(line.path()),
+                "`{}` names `{}`, which is no value of the kernel",
+                self.path.display(),
+                line.path()
+            );
+        }
+        Ok(lines)
+    }
+
+    fn keep(&self, lines: &[Line]) -> Result<()> {
+        let write = || -> io::Result<()> {
+            if lines.is_empty() {
+                fs::remove_file(&self.path)?;
+                return files::sync_parent(&self.path);
+            }
+            let text: serde_json::Result<String> =
+                lines.iter().map(|line| Ok(format!("{}\n", serde_json::to_string(line)?))).collect();
+            files::replace(&self.path, files::PRIVATE, text?.as_bytes())
+        };
+        write().with_context(|| format!("write `{}`", self.path.display()))
+    }
+}
+
+impl Line {
+    fn path(&self) -> &str {
+        match self {
+            Line::Setting { path, .. } | Line::Set { path, .. } => path,
+        }
+    }
+
+    fn is_setting_of(&self, path: &str) -> bool {
+        matches!(self, Line::Setting { path: of, .. } if of == path)
     }
 }
 
@@ -91,15 +189,18 @@ impl Journal {
 fn paths(lines: &[Line]) -> Vec<&str> {
     let mut paths: Vec<&str> = Vec::new();
     for line in lines {
-        let (Line::Setting { path, .. } | Line::Set { path, .. }) = line;
-        if !paths.contains(&path.as_str()) {
-            paths.insert(0, path);
+        if !paths.contains(&line.path()) {
+            paths.insert(0, line.path());
         }
     }
     paths
 }
 
-fn put_back(machine: &Machine, path: &str, lines: &[Line]) -> Undone {
+fn is_of_kernel(path: &str) -> bool {
+    (path.starts_with("/proc/sys/") || path.starts_with("/sys/")) && !path.split('/').any(|part| part == "..")
+}
+
+fn put_back(machine: &Machine, path: &str, lines: &[Line]) -> Fate {
     let first = lines.iter().find_map(|line| match line {
         Line::Setting { path: of, before, .. } if of == path => Some(before.as_str()),
         _ => None,
@@ -109,32 +210,31 @@ fn put_back(machine: &Machine, path: &str, lines: &[Line]) -> Undone {
         Line::Setting { path: of, .. } if of == path => Some(None),
         _ => None,
     });
-    let undone = |problem: Option<String>| Undone {
-        path: path.to_string(),
-        now: machine.read(path).unwrap_or_default(),
-        problem,
+    let Some(before) = first else {
+        return Fate::GivenUp("nobody knows what it was".to_string());
     };
-    let (Some(before), Ok(now)) = (first, machine.read(path)) else {
-        return undone(Some("it cannot be read any more".to_string()));
+    if !machine.exists(path) {
+        return Fate::GivenUp(format!("it is gone, as a device that was taken out is; it was {before}"));
+    }
+    let kept = |now: String, why: &str| Fate::Kept { now, problem: format!("{why}; it was {before}") };
+    let now = match machine.read(path) {
+        Ok(now) => now,
+        Err(error) => return kept(last.flatten().unwrap_or_default().to_string(), &format!("{error:#}")),
     };
     if now == before {
-        return undone(None);
+        return Fate::Back;
     }
     if let Some(Some(is)) = last
         && is != now
     {
-        return undone(Some(format!(
+        return Fate::GivenUp(format!(
             "somebody changed it from {is} meanwhile, so it is left alone; it was {before}"
-        )));
+        ));
     }
     let written = machine.write(path, before);
     match (written, machine.read(path)) {
-        (Ok(()), Ok(now)) if now == before => undone(None),
-        (Err(error), _) => undone(Some(format!("{error:#}; it was {before}"))),
-        _ => undone(Some(format!("the kernel did not take back its {before}"))),
+        (Ok(()), Ok(now)) if now == before => Fate::Back,
+        (Err(error), is) => kept(is.unwrap_or(now), &format!("{error:#}")),
+        (_, is) => kept(is.unwrap_or(now), "the kernel does not take it back"),
     }
-}
-
-fn remove(path: &Path) -> Result<()> {
-    fs::remove_file(path).with_context(|| format!("remove `{}`", path.display()))
 }

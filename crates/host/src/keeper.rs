@@ -5,8 +5,8 @@
 //! /run/pgdyno/os-undo.jsonl  what there was before
 //! ```
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::fs::{self, File, TryLockError};
+use std::io::{ErrorKind, Read, Seek, Write};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -16,8 +16,10 @@ use crate::machine::Machine;
 const DIR: &str = "/run/pgdyno";
 const LOCK: &str = "/run/pgdyno/os.lock";
 const JOURNAL: &str = "/run/pgdyno/os-undo.jsonl";
+/// A lock file names one process.
+const HOLDER_BYTES_MAX: u64 = 4096;
 
-/// The right to set values, and the duty to put them back.
+/// The right to set values, and the duty to put them back. What cannot be put back stays in the journal.
 #[derive(Debug)]
 pub struct Keeper {
     machine: Machine,
@@ -33,14 +35,9 @@ impl Keeper {
     pub fn take(machine: &Machine) -> Result<(Keeper, Vec<Undone>)> {
         let dir = machine.path(DIR);
         fs::create_dir_all(&dir).with_context(|| format!("create `{DIR}`"))?;
-        let path = machine.path(LOCK);
-        let mut lock = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .with_context(|| format!("open `{LOCK}`"))?;
+        // What lies there decides what root writes into the kernel's files.
+        files::trust::check_directory(&dir)?;
+        let mut lock = files::lock_file(&machine.path(LOCK)).with_context(|| format!("open `{LOCK}`"))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -81,7 +78,7 @@ impl Keeper {
     /// # Errors
     /// When it cannot be written.
     pub fn try_set(&mut self, path: &str, value: &str) -> Result<String> {
-        self.journal.setting(path, &self.machine.read(path)?, value)?;
+        self.journal.setting(&self.machine, path, value)?;
         self.machine.write(path, value)?;
         let is = self.machine.read(path)?;
         self.journal.set(path, &is)?;
@@ -104,31 +101,32 @@ impl Drop for Keeper {
     }
 }
 
-/// Puts back what a pgdyno left behind which is gone. Nothing happens while one lives that sets values, nor without the
-/// right to: then what is left is told as not put back.
+/// Puts back what a pgdyno left behind that is gone, and what could not be put back before. Nothing happens while one
+/// lives that sets values. Without the right to put them back they are reported.
 ///
 /// # Errors
-/// When there is something to put back and it cannot be.
+/// When there is something to put back and it cannot be read.
 pub fn undo_left(machine: &Machine) -> Result<Vec<Undone>> {
     let journal = Journal::at(machine.path(JOURNAL));
     if !journal.exists() {
         return Ok(Vec::new());
     }
-    // To read is enough for a lock, and is allowed to everybody.
-    let lock = File::open(machine.path(LOCK)).with_context(|| format!("open `{LOCK}`"))?;
+    let lock = match files::lock_file(&machine.path(LOCK)) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(vec![not_ours()]),
+        lock => lock.with_context(|| format!("open `{LOCK}`"))?,
+    };
+    files::trust::check_directory(&machine.path(DIR))?;
     match lock.try_lock() {
-        Ok(()) if !journal.is_ours() => Ok(vec![Undone {
-            path: JOURNAL.to_string(),
-            now: String::new(),
-            problem: Some(format!(
-                "a pgdyno that was killed left values of the operating system behind (`{JOURNAL}`); `pgdyno clean` as \
-                 root puts them back"
-            )),
-        }]),
         Ok(()) => journal.undo(machine),
         // Whoever holds it puts them back.
         Err(_) => Ok(Vec::new()),
     }
+}
+
+fn not_ours() -> Undone {
+    let problem = "a pgdyno of root has set values of the operating system; if it has ended, `pgdyno clean` as root puts \
+                   them back";
+    Undone { path: JOURNAL.to_string(), now: "there".to_string(), problem: Some(problem.to_string()) }
 }
 
 /// Puts back what this very process has set, which is about to end without further ado.
@@ -136,8 +134,8 @@ pub fn undo_left(machine: &Machine) -> Result<Vec<Undone>> {
 /// # Errors
 /// As [`Keeper::undo`].
 pub fn undo_own(machine: &Machine) -> Result<Vec<Undone>> {
-    let holder = fs::read_to_string(machine.path(LOCK)).unwrap_or_default();
-    if holder.trim() != std::process::id().to_string() {
+    let holder = files::read(&machine.path(LOCK), HOLDER_BYTES_MAX).unwrap_or_default();
+    if String::from_utf8_lossy(&holder).trim() != std::process::id().to_string() {
         return Ok(Vec::new());
     }
     Journal::at(machine.path(JOURNAL)).undo(machine)
@@ -215,5 +213,89 @@ mod tests {
         assert_eq!((undone.len(), values(&machine).0.as_str()), (1, "60"));
         drop(keeper);
         assert_eq!(undo_left(&machine).unwrap(), []);
+    }
+
+    const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+    /// What a pgdyno leaves that is killed after it has set swappiness to 10.
+    fn left(machine: &Machine) -> Vec<u8> {
+        let (mut keeper, _) = Keeper::take(machine).unwrap();
+        keeper.set(SWAPPINESS, "10").unwrap();
+        let journal = fs::read(machine.path(JOURNAL)).unwrap();
+        drop(keeper);
+        machine.write(SWAPPINESS, "10").unwrap();
+        fs::write(machine.path(JOURNAL), &journal).unwrap();
+        journal
+    }
+
+    #[test]
+    fn lines_of_another_boot_put_nothing_back() {
+        let root = tempfile::tempdir().unwrap();
+        let machine = machine(root.path());
+        let boot_id = machine.path(BOOT_ID);
+        fs::create_dir_all(boot_id.parent().unwrap()).unwrap();
+        fs::write(&boot_id, "one\n").unwrap();
+        let journal = left(&machine);
+        assert_eq!(undo_left(&machine).unwrap().len(), 1);
+        assert_eq!(values(&machine).0, "60");
+        machine.write(SWAPPINESS, "10").unwrap();
+        fs::write(machine.path(JOURNAL), &journal).unwrap();
+        fs::write(&boot_id, "two\n").unwrap();
+        assert_eq!(undo_left(&machine).unwrap(), []);
+        assert_eq!(values(&machine).0, "10", "it is what the machine started with, or what somebody set");
+        assert!(!machine.path(JOURNAL).exists());
+    }
+
+    #[test]
+    fn what_does_not_come_back_stays_in_the_journal() {
+        let root = tempfile::tempdir().unwrap();
+        let machine = machine(root.path());
+        left(&machine);
+        // A kernel's file that cannot be read, as a directory cannot.
+        let path = machine.path(SWAPPINESS);
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        for _ in 0..2 {
+            let undone = undo_left(&machine).unwrap();
+            let problem = undone[0].problem.as_deref().unwrap();
+            assert!(
+                problem.contains("it was 60") && problem.contains("pgdyno clean tries again"),
+                "{problem}"
+            );
+        }
+        let (keeper, undone) = Keeper::take(&machine).unwrap();
+        assert_eq!(undone.len(), 1);
+        drop(keeper);
+        fs::remove_dir(&path).unwrap();
+        fs::write(&path, "10\n").unwrap();
+        assert_eq!(undo_left(&machine).unwrap()[0].problem, None);
+        assert_eq!(values(&machine).0, "60");
+        assert!(!machine.path(JOURNAL).exists());
+    }
+
+    #[test]
+    fn a_journal_that_others_could_have_planted_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let machine = machine(root.path());
+        let journal = left(&machine);
+        let (path, elsewhere) = (machine.path(JOURNAL), root.path().join("planted"));
+        fs::rename(&path, &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+        assert!(undo_left(&machine).is_err());
+        assert!(Keeper::take(&machine).is_err());
+        fs::remove_file(&path).unwrap();
+        let text = String::from_utf8(journal).unwrap();
+        for planted in
+            [text.replace(SWAPPINESS, "/etc/passwd"), text.replace(SWAPPINESS, "/proc/sys/../../etc/x")]
+        {
+            fs::write(&path, planted).unwrap();
+            assert!(undo_left(&machine).unwrap_err().to_string().contains("is no value of the kernel"));
+        }
+        fs::write(&path, format!("{{}}\n{text}")).unwrap();
+        assert!(undo_left(&machine).unwrap_err().to_string().contains("is damaged"));
+        fs::write(&path, &text).unwrap();
+        let dir = machine.path(DIR);
+        fs::set_permissions(&dir, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+        assert!(undo_left(&machine).unwrap_err().to_string().contains("can be written by every user"));
     }
 }

@@ -37,6 +37,16 @@ impl Machine {
         Ok(chosen(text.trim()).to_string())
     }
 
+    /// Whether there is such a kernel file.
+    pub(crate) fn exists(&self, path: &str) -> bool {
+        self.path(path).exists()
+    }
+
+    /// What tells this start of the machine from others; empty if the kernel does not say.
+    pub(crate) fn boot_id(&self) -> String {
+        self.read("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+    }
+
     /// All words of a kernel file, without brackets.
     pub(crate) fn words(&self, path: &str) -> Vec<String> {
         let text = fs::read_to_string(self.path(path)).unwrap_or_default();
