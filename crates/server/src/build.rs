@@ -12,7 +12,7 @@ mod sweep;
 
 use std::env;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -262,8 +262,10 @@ fn make(place: &Place, origin: &Origin, mut recipe: Recipe, stop: &AtomicBool) -
     let kept = built.and_then(|()| {
         let made = stage.join(place.dir.strip_prefix("/").unwrap_or(&place.dir));
         recipe.made = Tree::of(&made, FACTS_FILE)?;
-        files::create_new(&made.join(FACTS_FILE), 0o644)?.write_all(&serde_json::to_vec_pretty(&recipe)?)?;
-        fs::rename(&made, &place.dir).with_context(|| format!("rename to `{}`", place.dir.display()))
+        files::replace(&made.join(FACTS_FILE), 0o644, &serde_json::to_vec_pretty(&recipe)?)?;
+        fs::rename(&made, &place.dir)
+            .and_then(|()| files::sync_parent(&place.dir))
+            .with_context(|| format!("rename to `{}`", place.dir.display()))
     });
     // What went wrong is in the log.
     fs::remove_dir_all(&work).ok();

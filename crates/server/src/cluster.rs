@@ -42,13 +42,13 @@ pub const DATABASE: &str = "pgdyno";
 /// File in `data/` that is included by `postgresql.conf` and written at each start.
 pub(crate) const CONFIGURATION: &str = "pgdyno.conf";
 
-const MARKER: &str = "pgdyno-cluster.json";
-const WAL_MARKER: &str = "pgdyno-wal.json";
+pub(crate) const MARKER: &str = "pgdyno-cluster.json";
+pub(crate) const WAL_MARKER: &str = "pgdyno-wal.json";
 /// The WAL in its holder.
 const WAL: &str = "wal";
 const FORMAT: u32 = 1;
 /// Far more than a marker has.
-const MARKER_BYTES_MAX: u64 = 1 << 20;
+pub(crate) const MARKER_BYTES_MAX: u64 = 1 << 20;
 /// On its parent's death a server is told to end at once, and its postmaster kills children that do not within 5 s; a
 /// busy machine is slower.
 const PREDECESSOR_PATIENCE: Duration = Duration::from_secs(20);
@@ -110,15 +110,10 @@ impl Cluster {
         account.check_reach(&binaries.program("postgres"))?;
         let root = make_root(root, &account)?;
         let facts = ClusterFacts {
-            format: FORMAT,
             version: binaries.version.clone(),
             version_num: binaries.version_num,
             created_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
-            wal_holder: None,
-            has_prewarm: false,
-            is_complete: false,
-            restoring: None,
-            labels: BTreeMap::new(),
+            ..ClusterFacts::unknown(None)
         };
         let mut cluster = Cluster { root, binaries: binaries.clone(), account, facts };
         let made = cluster.initialize(options);
@@ -257,7 +252,7 @@ impl Cluster {
             fs::remove_dir(&holder).ok();
             return Err(error);
         }
-        fs::write(holder.join(WAL_MARKER), serde_json::to_vec(&self.root)?)?;
+        files::replace(&holder.join(WAL_MARKER), files::PRIVATE, &serde_json::to_vec(&self.root)?)?;
         given::make(&holder.join(WAL), &self.account)?;
         Ok(holder)
     }
@@ -348,12 +343,23 @@ impl ClusterFacts {
 
     fn write(&self, root: &Path) -> Result<()> {
         let path = root.join(MARKER);
-        let new = root.join(format!("{MARKER}.new"));
-        let text = serde_json::to_vec_pretty(self)?;
-        planted::create(&new)
-            .and_then(|mut file| file.write_all(&text))
-            .and_then(|()| fs::rename(&new, &path))
+        files::replace(&path, files::PRIVATE, &serde_json::to_vec_pretty(self)?)
             .with_context(|| format!("write `{}`", path.display()))
+    }
+
+    /// What is known of a cluster whose marker cannot be read.
+    pub(crate) fn unknown(wal_holder: Option<PathBuf>) -> ClusterFacts {
+        ClusterFacts {
+            format: FORMAT,
+            version: String::new(),
+            version_num: 0,
+            created_unix_s: 0,
+            wal_holder,
+            has_prewarm: false,
+            is_complete: false,
+            restoring: None,
+            labels: BTreeMap::new(),
+        }
     }
 }
 

@@ -1,6 +1,5 @@
-//! Build and run PostgreSQL's programs: as the server's user, in English, deaf to the caller's PG* environment.
+//! Build and run PostgreSQL's programs: as the server's user, in English, in a clean environment.
 
-use std::env;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -11,21 +10,15 @@ use anyhow::{Context, Result, bail};
 use nix::sys::signal::Signal;
 
 use crate::account::Account;
+use crate::environment;
 use crate::planted;
 use crate::spawn::spawn;
 
-/// `program` to be run as `account` in `work_dir`. Not the caller's language and not its libpq or server variables:
-/// they would change what the server is, and may hold passwords.
+/// `program` to be run as `account` in `work_dir`. Variables of the caller would change what the server is, and may hold
+/// passwords; that of a service manager would have the server report its readiness in our name.
 pub(crate) fn server_command(program: &Path, account: &Account, work_dir: &Path) -> Command {
     let mut command = Command::new(program);
-    for (name, _) in env::vars_os() {
-        let text = name.to_string_lossy();
-        if text.starts_with("PG") || text.starts_with("LC_") || text.starts_with("LANG") {
-            command.env_remove(&name);
-        }
-    }
-    // Under a service manager the server would report its own readiness in our name.
-    command.env_remove("NOTIFY_SOCKET").env("LC_ALL", "C");
+    environment::clean(&mut command);
     command.current_dir(work_dir).stdin(Stdio::null());
     account.apply(&mut command);
     command

@@ -296,7 +296,7 @@ fn install(archive: &[u8], dir: &Path, mut receipt: Receipt) -> anyhow::Result<(
     unpack(archive, &unfinished.0)?;
     receipt.tree = Tree::of(&unfinished.0, RECEIPT)?;
     let receipt_path = unfinished.0.join(RECEIPT);
-    fs::write(&receipt_path, serde_json::to_vec_pretty(&receipt)?)
+    files::replace(&receipt_path, 0o644, &serde_json::to_vec_pretty(&receipt)?)
         .with_context(|| format!("write `{}`", receipt_path.display()))?;
     fs::set_permissions(&receipt_path, Permissions::from_mode(0o644))?;
     if receipt_of(dir)?.is_some_and(|former| former.tree.is_empty()) {
@@ -307,7 +307,9 @@ fn install(archive: &[u8], dir: &Path, mut receipt: Receipt) -> anyhow::Result<(
     match fs::rename(&unfinished.0, dir) {
         // Another process was faster; what it unpacked has the same receipt or is found wanting by the caller.
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
-        renamed => renamed.with_context(|| format!("rename to `{}`", dir.display())),
+        renamed => renamed
+            .and_then(|()| files::sync_parent(dir))
+            .with_context(|| format!("rename to `{}`", dir.display())),
     }
 }
 

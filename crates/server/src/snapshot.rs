@@ -58,7 +58,9 @@ impl Cluster {
         let partial = self.snapshots_dir().join(format!(".{name}.partial"));
         let copied = self.copy_to(&partial, name);
         let kept = copied.and_then(|report| {
-            fs::rename(&partial, &dir).with_context(|| format!("rename to `{}`", dir.display()))?;
+            fs::rename(&partial, &dir)
+                .and_then(|()| files::sync_parent(&dir))
+                .with_context(|| format!("rename to `{}`", dir.display()))?;
             Ok(report)
         });
         if kept.is_err() {
@@ -158,7 +160,7 @@ impl Cluster {
             outside,
         };
         let path = dir.join(FACTS_FILE);
-        fs::write(&path, serde_json::to_vec_pretty(&facts)?)
+        files::replace(&path, files::PRIVATE, &serde_json::to_vec_pretty(&facts)?)
             .with_context(|| format!("write `{}`", path.display()))?;
         Ok(report)
     }

@@ -21,6 +21,7 @@ use crate::cluster::{
     remove_old_cluster,
 };
 use crate::copy::tree_bytes;
+use crate::damaged;
 use crate::fetch::Cache;
 use crate::process::{ProcessId, postmaster_of};
 use crate::rights::Rights;
@@ -168,9 +169,23 @@ impl Workspace {
         claim.clear()
     }
 
+    /// As [`Workspace::remove`], also if the marker is damaged or gone; see [`crate::damaged`] for what must be shown.
+    pub fn remove_by_force(&self, name: &str) -> Result<()> {
+        let claim = self.claim_name(name)?;
+        ensure!(claim.root.is_dir(), "there is no cluster `{name}` in `{}`", self.dir.display());
+        match ClusterFacts::read(&claim.root) {
+            Ok(_) => claim.clear(),
+            Err(_) if is_owned_by_server(&claim.root) => claim.clear(),
+            Err(_) => claim.clear_unmarked(),
+        }
+    }
+
     /// Removes clusters that nobody uses and that were never made to the end; returns their names.
     pub fn sweep(&self) -> Result<Vec<String>> {
-        let is_broken = |entry: &Entry| entry.facts.as_ref().is_some_and(|facts| !facts.is_complete);
+        let is_broken = |entry: &Entry| match &entry.facts {
+            Some(facts) => !facts.is_complete,
+            None => damaged::is_damaged(&entry.root),
+        };
         let broken = self.list()?.into_iter().filter(|entry| is_broken(entry) && entry.used_by_pid.is_none());
         Ok(broken.map(|entry| entry.name).filter(|name| self.remove(name).is_ok()).collect())
     }
@@ -213,9 +228,9 @@ impl Claim {
         }
         if self.root.exists() {
             // An interrupted creation leaves a marker; what has none is not ours and ends here with an error.
-            let facts = ClusterFacts::read(&self.root)?;
+            let is_complete = !damaged::is_damaged(&self.root) && ClusterFacts::read(&self.root)?.is_complete;
             match present {
-                Some(Err(error)) if facts.is_complete => return Err(error),
+                Some(Err(error)) if is_complete => return Err(error),
                 _ => self.clear()?,
             }
         }
@@ -228,17 +243,31 @@ impl Claim {
         if !self.root.exists() {
             return Ok(());
         }
+        if damaged::is_damaged(&self.root) {
+            return self.clear_unmarked();
+        }
         let is_old = is_owned_by_server(&self.root) && has_marker(&self.root);
         let facts = if is_old { None } else { Some(ClusterFacts::read(&self.root)?) };
+        self.expect_stopped()?;
+        match facts {
+            Some(facts) => remove_cluster_files(&self.root, &facts),
+            None => remove_old_cluster(&self.root),
+        }
+    }
+
+    /// Removes what is in this place if it is shown to be a cluster of ours without a marker that says so.
+    pub fn clear_unmarked(&self) -> Result<()> {
+        self.expect_stopped()?;
+        damaged::remove(&self.root)
+    }
+
+    fn expect_stopped(&self) -> Result<()> {
         let data = self.root.join("data");
         let pid = Account::of_owner(&data).ok().and_then(|owner| postmaster_of(&data, &owner));
         if let Some(pid) = pid {
             bail!("the server of cluster `{}` runs as process {pid}; stop it first", self.root.display());
         }
-        match facts {
-            Some(facts) => remove_cluster_files(&self.root, &facts),
-            None => remove_old_cluster(&self.root),
-        }
+        Ok(())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Builds of a tree that builds in no time.
 
+use std::io::Write;
+
 use super::*;
 
 static GO: AtomicBool = AtomicBool::new(false);

@@ -136,7 +136,7 @@ fn a_user_without_rights_is_told_what_is_missing_and_nothing_fails() {
     admin.execute("grant pg_checkpoint to plain").unwrap();
     assert!(checkpoint(&mut plain).unwrap().contains_key("seconds"));
     let all = record(&mut admin, None).unwrap();
-    assert_eq!(all.setting("primary_conninfo"), Some("***"));
+    assert_eq!(all.setting("primary_conninfo"), Some("(hidden)"));
 }
 
 #[test]
