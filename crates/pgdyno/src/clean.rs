@@ -58,9 +58,7 @@ pub(crate) fn tell(undone: &[Undone]) {
     for value in undone {
         match experiment::os::problem(value) {
             Some(problem) => say(&format!("not put back: {problem}")),
-            None => {
-                say(&format!("put back `{}` to {} after a pgdyno that was killed", value.path, value.now))
-            }
+            None => say(&format!("put back `{}` to {}", value.path, value.now)),
         }
     }
 }

@@ -86,6 +86,9 @@ pub(crate) enum ServerCommand {
         /// Names as `list` shows them.
         #[arg(value_name = "NAME", required = true)]
         names: Vec<String>,
+        /// Remove also what has no readable marker, if nothing is in it but what a cluster has.
+        #[arg(long)]
+        force: bool,
     },
 }
 
@@ -160,24 +163,11 @@ pub(crate) struct ServerArgs {
     pub(crate) bin_dir: Vec<PathBuf>,
 }
 
-/// What a resumed experiment has already: it goes on as it was asked for.
-const WHAT_IS_ASKED: [&str; 16] = [
-    "experiment",
-    "server",
-    "versions",
-    "bin_dir",
-    "clients",
-    "measure",
-    "ramp_up",
-    "repeats",
-    "scale",
-    "protocol",
-    "workload",
-    "scripts",
-    "defines",
-    "pace",
-    "set",
-    "fit",
+/// What a resumed experiment has already: it goes on as it was asked for. The others may hold what was hidden in its
+/// results.
+const WHAT_IS_ASKED: [&str; 12] = [
+    "server", "versions", "bin_dir", "clients", "measure", "ramp_up", "repeats", "scale", "protocol",
+    "workload", "pace", "fit",
 ];
 
 /// Options of `run`.
@@ -188,7 +178,8 @@ pub(crate) struct RunArgs {
     /// Directory of the results, new or empty [default: results/DATE-NAME-XXXX].
     #[arg(short, long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) output: Option<PathBuf>,
-    /// Go on with an experiment that was stopped, killed or cut off: completed runs are kept, the others are made.
+    /// Go on with an experiment that was stopped, killed or cut off: completed runs are kept, the others are made. Passwords
+    /// that its results do not hold come from EXPERIMENT, -f, -D and --set, given as the first time.
     #[arg(long, value_name = "DIR", conflicts_with_all = WHAT_IS_ASKED)]
     pub(crate) resume: Option<PathBuf>,
     /// Poll an address (http://HOST/PATH) for the notice that this machine will be taken away, and stop in time.

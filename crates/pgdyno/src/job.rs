@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use experiment::agenda::Referee;
 use experiment::conduct::Order;
 use experiment::copies;
-use experiment::progress::Watch;
+use experiment::progress::{Progress, Watch};
 use experiment::stage::Site;
 use host::{Keeper, Machine};
 use model::plan::Plan;
@@ -20,7 +20,7 @@ use wire::Conninfo;
 use crate::announce::Consent;
 use crate::cli::RESULTS;
 use crate::screen::Screen;
-use crate::{Exit, clean, plan, say, signals};
+use crate::{Exit, clean, guard, plan, say, signals};
 
 /// What `run` and `compare` conduct.
 pub(crate) struct Job {
@@ -102,8 +102,18 @@ impl Job {
             tool_version: env!("CARGO_PKG_VERSION"),
         };
         let mut screen = Screen::new(&self.plan);
-        let result = conduct(&order, &mut |progress| screen.show(progress));
+        let result = conduct(&order, &mut |progress| {
+            if let Progress::PhaseBegins(phase) = &progress {
+                guard::panic_if_asked(phase.as_str());
+            }
+            screen.show(progress);
+        });
         screen.close();
+        if site.os.is_some() {
+            drop(site);
+            // What did not come back is tried once more, and reported however the experiment ended.
+            clean::tell(&host::undo_left(&Machine::this())?);
+        }
         Ok(result)
     }
 }

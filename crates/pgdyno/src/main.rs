@@ -10,6 +10,8 @@ mod compare;
 mod documents;
 mod explain;
 mod finding;
+mod guard;
+mod hiding;
 mod history;
 mod init;
 mod job;
@@ -31,6 +33,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
+use model::secret;
 
 use crate::cli::{Cli, Command};
 
@@ -50,10 +53,13 @@ pub(crate) enum Exit {
 }
 
 fn main() -> ExitCode {
+    guard::close_memory();
+    secret::set_key_source(hiding::key);
     let args: Vec<std::ffi::OsString> = std::env::args_os().collect();
     if args.get(1).is_some_and(|arg| arg == pgbench::DRIVE_ARGUMENT) {
         return ExitCode::from(drive() as u8);
     }
+    guard::undo_on_panic();
     if let Err(error) = secrets::take_carried() {
         say(&format!("pgdyno: error: {error:#}"));
         return ExitCode::from(Exit::Failed as u8);
@@ -146,17 +152,19 @@ fn null(args: &cli::NullArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// A line for people, on standard error.
+/// A line for people, on standard error, without what is secret in it.
 pub(crate) fn say(line: &str) {
     // A closed standard error is no reason to stop measuring.
-    writeln!(std::io::stderr().lock(), "{line}").ok();
+    writeln!(std::io::stderr().lock(), "{}", secret::hide_text(line)).ok();
 }
 
-/// The result, on standard output.
+/// The result, on standard output, without what is secret in it.
 ///
 /// # Errors
 /// When standard output cannot be written, such as a full device: the result would be lost.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let is_json = text.starts_with(['{', '[']);
+    let text = if is_json { secret::hide_json(text) } else { secret::hide_text(text) };
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // The reader has seen enough.

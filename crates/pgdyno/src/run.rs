@@ -11,10 +11,10 @@ use model::prose::plural;
 use store::ExperimentDir;
 
 use crate::announce::{Consent, announce};
-use crate::cli::RunArgs;
+use crate::cli::{ExperimentArgs, RunArgs};
 use crate::job::{self, Job, Terms};
 use crate::referee::ByFindings;
-use crate::{Exit, explain, plan, print, say, setup, signals, spot};
+use crate::{Exit, explain, hiding, plan, print, say, setup, signals, spot};
 
 /// Runs the experiment that `args` ask for.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         spot::watch(url)?;
     }
     let mut job = match &args.resume {
-        Some(dir) => resumed(dir, consent(args))?,
+        Some(dir) => resumed(dir, &args.experiment, consent(args))?,
         None => begun(args)?,
     };
     job::end_in_time(format!("go on with: pgdyno run --resume {}", job.dir.path().display()));
@@ -72,9 +72,10 @@ fn begun(args: &RunArgs) -> Result<Job> {
     Job::begin(asked.plan, &asked.experiment_toml, asked.servers, args.output.as_deref())
 }
 
-/// An experiment that was cut off, with its plan, order and seeds as they were.
-fn resumed(path: &Path, consent: Consent) -> Result<Job> {
-    let plan = store::read_plan(path)?;
+/// An experiment that was cut off, with its plan, order and seeds as they were. What was hidden in the plan is put back.
+fn resumed(path: &Path, given: &ExperimentArgs, consent: Consent) -> Result<Job> {
+    let stored = store::read_plan(path)?;
+    let plan = hiding::put_back(path, &stored, given)?;
     ensure!(
         !plan.is_comparison,
         "`{}` is a comparison, whose runs belong together in time: it cannot be resumed; run pgdyno compare again",
@@ -86,7 +87,7 @@ fn resumed(path: &Path, consent: Consent) -> Result<Job> {
     let servers = setup::servers_of(&text)?;
     announce(&plan, &servers, consent)?;
     let dir = ExperimentDir::open(path)?;
-    let standing = resume::take_up(&dir, &plan)?;
+    let standing = resume::take_up(&dir, &stored)?;
     say(&format!(
         "resuming {}: {} of {} runs are done, {} cut short or failed are made again",
         path.display(),

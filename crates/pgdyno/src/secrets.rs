@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail};
 use experiment::file::Override;
+use model::secret;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use toml::Value;
 use wire::conninfo::{self, ENVIRONMENT_ONLY};
@@ -192,13 +193,25 @@ pub(crate) fn expect_no_password(option: &str, setting: &str) -> Result<()> {
     // Only targets are given as libpq takes them; elsewhere such a text means something else.
     let is_target = key.split('.').next() == Some("target");
     let is_named = change.as_ref().is_some_and(|change| is_target && names_password(&change.value));
-    if !is_named && !has_url_with_password(setting) {
+    let holds_password = change.as_ref().is_some_and(|change| holds_password(key, &change.value));
+    if !is_named && !holds_password && !has_url_with_password(setting) {
         return Ok(());
     }
     bail!(
-        "{option} {key}: there is a password in it, which would be shown and stored; leave it out: for servers there is a \
-         password file (~/.pgpass), for repositories a git credential helper or ssh"
+        "{option} {key}: there is a password in it, which everybody on this machine could read; leave it out: for servers \
+         there is a password file (~/.pgpass), for repositories a git credential helper or ssh, for settings and variables \
+         an experiment file"
     )
+}
+
+/// Whether a text in `value`, which is that of `key`, holds a password.
+fn holds_password(key: &str, value: &Value) -> bool {
+    match value {
+        Value::String(text) => secret::holds_password(key, text),
+        Value::Array(all) => all.iter().any(|value| holds_password(key, value)),
+        Value::Table(table) => table.iter().any(|(key, value)| holds_password(key, value)),
+        _ => false,
+    }
 }
 
 /// Whether a text in `value` names a server with its password.

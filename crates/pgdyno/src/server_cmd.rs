@@ -13,9 +13,9 @@ pub(crate) fn server(command: &ServerCommand) -> Result<Exit> {
     let workspace = Workspace::in_cache(&Cache::default_location()?)?;
     match command {
         ServerCommand::List { json } => list(&workspace, *json)?,
-        ServerCommand::Remove { names } => {
+        ServerCommand::Remove { names, force } => {
             for name in names {
-                workspace.remove(name)?;
+                if *force { workspace.remove_by_force(name) } else { workspace.remove(name) }?;
                 say(&format!("removed cluster `{name}`"));
             }
         }

@@ -13,13 +13,14 @@ use model::case::WorkloadKind;
 use model::experiment::Experiment;
 use model::plan::Plan;
 use model::script::{ScriptEntry, ScriptOrigin};
+use model::secret::{self, Revealed};
 use model::units::{PgVersion, Scale, Span};
 use toml::Value;
 use wire::Conninfo;
 use wire::conninfo::{LoadBalanceHosts, PasswordSource};
 
 use crate::cli::{ExperimentArgs, ServerArgs};
-use crate::{say, secrets, signals};
+use crate::{hiding, say, secrets, signals};
 
 /// What is asked, ready to be run.
 pub(crate) struct Asked {
@@ -50,6 +51,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let (name, text) = source(args.experiment.as_deref().unwrap_or(default), n_cpus)?;
     let changes = overrides(args)?;
     let mut experiment = file::parse(&name, &text, &changes)?;
+    hiding::expect_all_given(&name, &experiment)?;
     expand::check(&experiment).map_err(|message| anyhow::anyhow!("{name}: {message}"))?;
     read_scripts(&mut experiment, args, (&name, &text), &changes)?;
     if let Some(budget) = &args.fit {
@@ -90,8 +92,22 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     for url in std::iter::once(&mut experiment.server.url).chain(urls).filter(|url| url.is_some()) {
         *url = texts.next();
     }
-    let experiment_toml = toml_text(&experiment)?;
+    let experiment_toml =
+        toml_text(&secret::hidden(&experiment).context("hide passwords in the experiment")?)?;
     Ok(Asked { plan, experiment_toml, servers })
+}
+
+/// The secrets of an experiment that is given again to go on with it: those of its file, its options and its scripts.
+///
+/// # Errors
+/// When file, options or scripts cannot be read.
+pub(crate) fn secrets_of(args: &ExperimentArgs) -> Result<Revealed> {
+    let default = if args.scripts.is_empty() { "quick" } else { experiment::builtin::SCRIPTS };
+    let (name, text) = source(args.experiment.as_deref().unwrap_or(default), 1)?;
+    let changes = overrides(args)?;
+    let mut experiment = file::parse(&name, &text, &changes)?;
+    read_scripts(&mut experiment, args, (&name, &text), &changes)?;
+    Ok(Revealed::of_json(&serde_json::to_string(&experiment)?))
 }
 
 /// `15` of `15.4`, `9.6` of `9.6.24`.

@@ -120,7 +120,7 @@ pub(super) fn write_asked(
         "`{}` has an experiment with a report of its own; name another directory, or a file, with --report",
         path.display()
     );
-    std::fs::create_dir_all(path)
+    files::create_private_dir_all(path)
         .with_context(|| format!("cannot make the directory `{}`", path.display()))?;
     write(&path.join(explain::MARKDOWN), &pages.markdown)?;
     write(&path.join(explain::HTML), &pages.html)

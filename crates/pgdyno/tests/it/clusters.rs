@@ -91,3 +91,66 @@ fn a_marker_that_the_servers_user_replaces_makes_root_run_nothing() {
     assert!(!planted.status.success(), "the server's user replaced the marker");
     checked.expect(0);
 }
+
+/// The one cluster of a place: its name and its directory.
+fn only_cluster(place: &Place) -> (String, std::path::PathBuf) {
+    let list = place.run(&["server", "list", "--json"]).expect(0);
+    let entry: serde_json::Value = serde_json::from_str(&list.stdout).unwrap();
+    (entry["name"].as_str().unwrap().to_string(), entry["path"].as_str().unwrap().into())
+}
+
+#[test]
+fn a_marker_that_a_power_cut_left_empty_blocks_nothing() {
+    let place = Place::new();
+    let wal = place.path("wal");
+    std::fs::create_dir(&wal).unwrap();
+    std::fs::set_permissions(&wal, Permissions::from_mode(0o755)).unwrap();
+    let wal = format!("server.wal_directory={}", wal.display());
+    let init = ["init", "--bin-dir", "/usr/lib/postgresql/15/bin", "--scale", "1"];
+    let break_marker = || {
+        place.run(&init).expect(0);
+        let (name, root) = only_cluster(&place);
+        std::fs::write(root.join("pgdyno-cluster.json"), "").unwrap();
+        let list = place.run(&["server", "list"]).expect(0);
+        assert!(list.stdout.contains("is damaged"), "{list:?}");
+        (name, root)
+    };
+    let (_, root) = break_marker();
+    place.run(&init).expect(0);
+    assert!(
+        std::fs::read_to_string(root.join("pgdyno-cluster.json")).unwrap().contains("\"is_complete\": true")
+    );
+    let (name, root) = break_marker();
+    let cleaned = place.run(&["clean"]).expect(0);
+    assert!(cleaned.stderr.contains(&format!("removed cluster `{name}`")) && !root.exists(), "{cleaned:?}");
+    let (name, root) = break_marker();
+    place.run(&["server", "remove", &name]).expect(0);
+    assert!(!root.exists());
+
+    // Without any marker only by force, and not with what is in no cluster.
+    let (name, root) = break_marker();
+    std::fs::remove_file(root.join("pgdyno-cluster.json")).unwrap();
+    std::fs::write(root.join("thesis.txt"), "precious").unwrap();
+    place.run(&["clean"]).expect(0);
+    place.run(&["server", "remove", &name]).expect(1);
+    let refused = place.run(&["server", "remove", "--force", &name]).expect(1);
+    assert!(refused.stderr.contains("has `thesis.txt`, which is in no cluster of pgdyno"), "{refused:?}");
+    assert!(root.join("data/PG_VERSION").exists() && root.join("thesis.txt").exists());
+    std::fs::remove_file(root.join("thesis.txt")).unwrap();
+    place.run(&["server", "remove", "--force", &name]).expect(0);
+    assert!(!root.exists());
+
+    // The WAL on a device of its own goes with it, by the marker that it has.
+    let run = [
+        &["run", "--set", &wal, "--measure", "2s", "--ramp-up", "0s", "--repeats", "1", "-c", "1"],
+        &init[1..],
+    ];
+    place.run(&run.concat());
+    let (name, root) = only_cluster(&place);
+    let holders = || std::fs::read_dir(place.path("wal")).unwrap().count();
+    assert_eq!(holders(), 1);
+    std::fs::write(root.join("pgdyno-cluster.json"), "{").unwrap();
+    place.run(&["server", "remove", &name]).expect(0);
+    assert_eq!((root.exists(), holders()), (false, 0));
+    place.expect_clean();
+}

@@ -28,6 +28,7 @@ mod restore;
 mod results;
 mod resume;
 mod scripts;
+mod secrets;
 mod signals;
 mod stops;
 mod targets;

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::phase::Phase;
 use nix::sys::signal::Signal;
@@ -26,13 +28,15 @@ fn args<'a>(more: &[&'a str]) -> Vec<&'a str> {
     args
 }
 
-/// Whether values can be set at all; a container may have its kernel's files closed.
-fn may_set() -> bool {
+/// The right to set values, one test at a time; none where they cannot be set at all: a container may have its kernel's
+/// files closed.
+fn may_set() -> Option<MutexGuard<'static, ()>> {
+    static ALONE: Mutex<()> = Mutex::new(());
     let may = geteuid().is_root() && fs::OpenOptions::new().write(true).open(HUGE_PAGES).is_ok();
     if !may {
         tell("skipped: values of the kernel can be written by root alone, and not in every container");
     }
-    may
+    may.then(|| ALONE.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
 #[test]
@@ -61,9 +65,7 @@ fn what_this_machine_does_not_have_is_refused_by_the_plan() {
 
 #[test]
 fn huge_pages_are_reserved_for_the_run_that_asks_for_them_and_given_back_also_after_a_kill() {
-    if !may_set() {
-        return;
-    }
+    let Some(_alone) = may_set() else { return };
     let before = (value(SWAPPINESS), value(HUGE_PAGES));
     let place = Place::new();
     let set = ["--set", "os.huge_pages=[\"off\",\"on\"]", "--set", "os.swappiness=[7]"];
@@ -103,4 +105,60 @@ fn huge_pages_are_reserved_for_the_run_that_asks_for_them_and_given_back_also_af
     assert_eq!((value(SWAPPINESS), value(HUGE_PAGES)), before);
     assert_eq!(place.run(&["clean"]).expect(0).stderr, "");
     place.expect_clean();
+}
+
+/// `pgdyno clean` where the kernel refuses to take a value: its file is mounted read-only, which only this process sees.
+fn clean_where_swappiness_is_read_only(place: &Place) -> crate::tool::Ended {
+    let mounts = format!("mount --bind {SWAPPINESS} {SWAPPINESS} && mount -o remount,bind,ro {SWAPPINESS}");
+    let script = format!("{mounts} && exec {} clean", env!("CARGO_BIN_EXE_pgdyno"));
+    let unshare = std::path::Path::new("/usr/bin/unshare");
+    place.start(place.command_of(unshare, &["--mount", "sh", "-c", &script])).wait()
+}
+
+#[test]
+fn a_value_that_does_not_come_back_is_kept_and_reported_until_it_does() {
+    let Some(_alone) = may_set() else { return };
+    let before = value(SWAPPINESS);
+    let place = Place::new();
+    let run = args(&["--set", "os.swappiness=7", "--measure", "30s", "-o", "killed"]);
+    let killed = place.start(place.command(&run));
+    place.wait_for_load("killed", 1);
+    killed.signal(Signal::SIGKILL);
+    killed.wait();
+    for _ in 0..2 {
+        let refused = clean_where_swappiness_is_read_only(&place).expect(1);
+        assert!(refused.stderr.contains("Read-only file system"), "{}", refused.stderr);
+        assert!(refused.stderr.contains(&format!("it was {before}; ")), "{}", refused.stderr);
+        assert_eq!(value(SWAPPINESS), "7");
+    }
+    let cleaned = place.run(&["clean"]).expect(0);
+    assert!(cleaned.stderr.contains(&format!("put back `{SWAPPINESS}` to {before}")), "{}", cleaned.stderr);
+    assert_eq!(value(SWAPPINESS), before);
+    assert!(!std::path::Path::new("/run/pgdyno/os-undo.jsonl").exists());
+    place.run(&["clean"]).expect(0);
+    place.expect_clean();
+}
+
+#[test]
+fn a_panic_puts_values_back_and_ends_every_process() {
+    let Some(_alone) = may_set() else { return };
+    let before = value(SWAPPINESS);
+    let place = Place::new();
+    let run = args(&["--set", "os.swappiness=7", "--measure", "4s", "-o", "out"]);
+    let mut command = place.command(&run);
+    command.env("PGDYNO_TEST_PANIC", "ramp_up");
+    let ended = place.start(command).wait();
+    assert_eq!(ended.status.signal(), Some(Signal::SIGABRT as i32), "{}", ended.stderr);
+    assert!(!ended.status.core_dumped());
+    assert!(ended.stderr.contains("PGDYNO_TEST_PANIC asks for it"), "{}", ended.stderr);
+    assert!(ended.stderr.contains(&format!("put back `{SWAPPINESS}` to {before}")), "{}", ended.stderr);
+    assert_eq!(value(SWAPPINESS), before);
+    assert!(!std::path::Path::new("/run/pgdyno/os-undo.jsonl").exists());
+    wait_until("the end of its server", || {
+        place.run(&["clean"]);
+        fs::read_dir(place.path("tmp")).unwrap().next().is_none()
+    });
+    place.expect_clean();
+    // What was measured until then is there, and goes on.
+    place.run(&["run", "--resume", "out"]).expect(0);
 }

@@ -1,0 +1,46 @@
+//! What is set up before anything else: a memory that nobody can look into, and what is done when pgdyno panics.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use std::{panic, process, thread};
+
+use host::Machine;
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, setrlimit};
+
+use crate::{clean, say};
+
+/// Keeps the memory of this process, which holds passwords, out of core files and away from other processes of its user.
+/// What it starts has no core files either: that of a server is as large as its shared memory.
+pub(crate) fn close_memory() {
+    // A kernel without the one still has the other.
+    setrlimit(Resource::RLIMIT_CORE, 0, 0).ok();
+    prctl::set_dumpable(false).ok();
+}
+
+/// Has a panic put back what this process has set in the operating system, and then end the process with all its threads,
+/// so that none waits for one that is gone. Servers and drivers of ours end with it.
+pub(crate) fn undo_on_panic() {
+    panic::set_hook(Box::new(|panic| {
+        static IS_UNDOING: AtomicBool = AtomicBool::new(false);
+        if IS_UNDOING.swap(true, Ordering::Relaxed) {
+            // Another thread is at it, and ends the process.
+            thread::sleep(Duration::from_secs(60));
+            process::abort();
+        }
+        say(&format!("pgdyno: {panic}"));
+        match host::undo_own(&Machine::this()) {
+            Ok(undone) => clean::tell(&undone),
+            Err(error) => say(&format!("values of the operating system: {error:#}")),
+        }
+        say("this is a defect of pgdyno, please report it; pgdyno clean removes what is left behind");
+        process::abort();
+    }));
+}
+
+/// Panics in a debug build where `PGDYNO_TEST_PANIC` asks for it: tests see what a panic leaves.
+pub(crate) fn panic_if_asked(point: &str) {
+    let is_asked =
+        cfg!(debug_assertions) && std::env::var("PGDYNO_TEST_PANIC").is_ok_and(|asked| asked == point);
+    assert!(!is_asked, "PGDYNO_TEST_PANIC asks for it");
+}
