@@ -217,8 +217,11 @@ fn part_sql(catalog: &str, columns: &[&str]) -> String {
     } else {
         ("0".to_string(), "0".to_string(), "")
     };
-    // Everybody knows the schema `public`, which initdb made.
-    let first = if catalog == "pg_namespace" { 0 } else { FIRST_OID };
+    // Everybody knows the schema `public`, which initdb made; users choose the OIDs of large objects.
+    let first = match catalog {
+        "pg_namespace" | "pg_largeobject_metadata" => 0,
+        _ => FIRST_OID,
+    };
     let (name, table) = (quote_literal(catalog), quote_ident(catalog));
     // Most of these are between objects that initdb made, for which they are never changed.
     let only = match catalog {
