@@ -140,9 +140,12 @@ fn each_table(session: &mut Session, command: &str, tables: &[&str]) -> Result<D
     Ok(detail)
 }
 
-/// `schema.table` with both parts quoted.
+/// `schema.table` with both parts quoted. A dot may be in the schema's name, and is in no table's.
 pub(crate) fn quote_name(name: &str) -> String {
-    name.split('.').map(quote_ident).collect::<Vec<_>>().join(".")
+    match name.rsplit_once('.') {
+        Some((schema, table)) => format!("{}.{}", quote_ident(schema), quote_ident(table)),
+        None => quote_ident(name),
+    }
 }
 
 pub(crate) fn skipped(reason: &str) -> Detail {
@@ -161,5 +164,6 @@ mod tests {
     fn names_of_tables_are_quoted_part_by_part() {
         assert_eq!(quote_name("accounts"), "\"accounts\"");
         assert_eq!(quote_name("public.A\"b"), "\"public\".\"A\"\"b\"");
+        assert_eq!(quote_name("v1.2.accounts"), "\"v1.2\".\"accounts\"");
     }
 }
