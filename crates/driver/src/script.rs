@@ -2,7 +2,7 @@
 
 use model::load::{LoadSpec, Profiles, Protocol};
 use wire::message;
-use workload::{Builtins, Bundle, Command, Fetch, Machine, Program};
+use workload::{Builtins, Bundle, Command, Fetch, Machine, Program, Schema};
 
 use crate::client::{Client, Parsed};
 
@@ -205,7 +205,8 @@ fn bundle(load: &LoadSpec) -> Result<Bundle, String> {
                 Profiles::Tpcc => Builtins::tpcc(&load.defines),
                 Profiles::TprocC => Builtins::tproc_c(&load.defines),
             };
-            let bundle = Bundle::builtin(builtins.map_err(|e| e.to_string())?);
+            let schema = Schema::from_defines(&load.defines);
+            let bundle = Bundle::builtin(builtins.map_err(|e| e.to_string())?, &schema);
             let names = || bundle.programs.iter().map(|program| program.name.as_str());
             if !names().eq(load.scripts.iter().map(|script| script.name.as_str())) {
                 return Err(format!(

@@ -20,13 +20,13 @@ use anyhow::{Result, bail, ensure};
 use wire::Conninfo;
 use wire::session::Session;
 use workload::tpcc::{Constants, Order};
-use workload::{Prng, tpcc};
+use workload::{Prng, Schema, tpcc};
 
 use crate::check::CheckReport;
 use crate::conduct::STOPPED;
-use crate::data::{DataState, inspect};
+use crate::data::{self, DataState, inspect};
 use crate::dataset::Dataset;
-use crate::session;
+use crate::{clearance, schema, session};
 
 pub use durability::CLAUSE as DURABILITY;
 pub use ledger::{Entry, find_faults, read as read_ledger};
@@ -100,6 +100,8 @@ pub type Crash<'a> = &'a mut dyn FnMut() -> Result<(Conninfo, String)>;
 
 /// What to test and how.
 pub struct AcidRequest<'a> {
+    /// The schema of the tables; without one, the first of the search path.
+    pub schema: Option<String>,
     /// Where to connect.
     pub conninfo: Conninfo,
     /// The server may be killed by this; `None` if it is not ours.
@@ -138,13 +140,16 @@ const LEVELS: [(&str, bool); 3] =
 /// # Errors
 /// When there are no whole tables, the server is lost, or `stop` is raised. A test that fails is a result.
 pub fn run(mut request: AcidRequest<'_>, progress: &mut dyn FnMut(&str)) -> Result<AcidReport> {
-    let scale = warehouses(&mut session::open(&request.conninfo, request.stop)?)?;
+    let mut session = session::open(&request.conninfo, request.stop)?;
+    let schema = schema::find(&mut session, request.schema.as_deref())?;
+    let scale = warehouses(&mut session, &schema)?;
+    drop(session);
     // What tests that were cut off have left out.
-    aside::put_back(&mut aside::keeper(&request.conninfo)?)?;
+    aside::put_back(&mut aside::keeper(&request.conninfo)?, &schema)?;
     let mut results = Vec::new();
     progress("consistency before the tests (clause 3.3.3.1)");
-    results.push(consistency(&request, "3.3.3.1", "the tables are consistent before the tests")?);
-    let site = Site { conninfo: request.conninfo.clone(), stop: request.stop, scale };
+    results.push(consistency(&request, &schema, "3.3.3.1", "the tables are consistent before the tests")?);
+    let site = Site { conninfo: request.conninfo.clone(), schema: schema.clone(), stop: request.stop, scale };
     for test in atomicity::TESTS {
         progress(&format!("atomicity (clause {})", test.clause));
         results.push(site.run(&test, None)?);
@@ -156,27 +161,42 @@ pub fn run(mut request: AcidRequest<'_>, progress: &mut dyn FnMut(&str)) -> Resu
         }
     }
     progress("durability (clause 3.5.3)");
-    results.push(durability::test(&mut request, scale)?);
+    results.push(durability::test(&mut request, &schema, scale)?);
     progress("consistency after the tests (clause 3.3.3.2)");
-    results.push(consistency(&request, "3.3.3.2", "the tables are consistent after the tests")?);
+    results.push(consistency(&request, &schema, "3.3.3.2", "the tables are consistent after the tests")?);
     results.sort_by_key(|result| result.clause);
     Ok(AcidReport { scale, results })
 }
 
 /// Warehouses of the tables that are there.
-fn warehouses(session: &mut Session) -> Result<u32> {
-    match inspect(session, Dataset::Tpcc)? {
-        DataState::Whole(marker) => Ok(marker.scale),
-        DataState::Absent => bail!("the database has no TPC-C tables; load them with pgdyno init -w tpcc"),
+fn warehouses(session: &mut Session, schema: &Schema) -> Result<u32> {
+    match inspect(session, Dataset::Tpcc, schema)? {
+        DataState::Whole(marker) => {
+            // Tests write into all of them.
+            let unmarked = clearance::unmarked(session, Dataset::Tpcc, schema)?;
+            ensure!(
+                unmarked.is_empty(),
+                "`{}` has no mark of pgdyno: it is another's, or an older version loaded it; load the tables again with \
+                 pgdyno init -w tpcc --replace",
+                unmarked.join("`, `")
+            );
+            Ok(marker.scale)
+        }
+        DataState::Absent => bail!(data::absent(session, Dataset::Tpcc, schema)?),
         DataState::Half(_) | DataState::Foreign { .. } => bail!(
             "the tests of clause 3 change the tables, and run only on whole ones that pgdyno init -w tpcc has loaded"
         ),
     }
 }
 
-fn consistency(request: &AcidRequest<'_>, clause: &'static str, title: &'static str) -> Result<AcidResult> {
+fn consistency(
+    request: &AcidRequest<'_>,
+    schema: &Schema,
+    clause: &'static str,
+    title: &'static str,
+) -> Result<AcidResult> {
     let mut session = session::open(&request.conninfo, request.stop)?;
-    let CheckReport { results, .. } = crate::tpcc::check(&mut session, Dataset::Tpcc)?;
+    let CheckReport { results, .. } = crate::tpcc::check(&mut session, Dataset::Tpcc, schema)?;
     let n = results.len();
     let broken = results.into_iter().filter_map(|result| {
         let example = result.violations.first()?;
@@ -200,6 +220,7 @@ pub(crate) struct Test {
 /// Where tests run.
 struct Site {
     conninfo: Conninfo,
+    schema: Schema,
     stop: &'static AtomicBool,
     scale: u32,
 }
@@ -233,6 +254,8 @@ pub(crate) struct Scene {
     keeper: Session,
     /// For the transactions T1, T2 and T3.
     sessions: Vec<Session>,
+    /// Where the tables are.
+    schema: Schema,
     prng: Prng,
     scale: u32,
     w_id: u32,
@@ -258,7 +281,8 @@ impl Scene {
         let (w_id, d_id) = (random(site.scale.into()), random(tpcc::DISTRICTS));
         let c_id = random(tpcc::CUSTOMERS_PER_DISTRICT);
         let keeper = aside::keeper(&site.conninfo)?;
-        Ok(Scene { observer, keeper, sessions, prng, scale: site.scale, w_id, d_id, c_id })
+        let schema = site.schema.clone();
+        Ok(Scene { observer, keeper, sessions, schema, prng, scale: site.scale, w_id, d_id, c_id })
     }
 
     /// An order of the customer, which is not rolled back.

@@ -15,14 +15,14 @@ use server::Target;
 use server::target::{Flavor, locate, pools_transactions, rewrites_statement_names};
 use wire::Conninfo;
 use wire::session::Session;
-use workload::Marker;
+use workload::{Marker, Schema};
 
 use crate::copies::{self, Copies};
-use crate::data::{self, DataState};
+use crate::data::{self, DataState, Home};
 use crate::dataset::Dataset;
 use crate::progress::{Progress, Watch};
 use crate::stage::Site;
-use crate::{hold, load, os, release, room, session};
+use crate::{hold, load, os, release, room, schema, session};
 
 /// Facts of a phase by name.
 type Detail = BTreeMap<String, String>;
@@ -38,36 +38,37 @@ pub struct Glance {
     pub foreign_scale: Option<u32>,
 }
 
-/// Looks at a server by URL and changes nothing.
+/// Looks at a server by URL, in the schema `asked` for or the first of the search path, and changes nothing.
 ///
 /// # Errors
 /// When it cannot be reached.
-pub fn glance(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<Glance> {
+pub fn glance(conninfo: &Conninfo, asked: Option<&str>, stop: &'static AtomicBool) -> Result<Glance> {
     let mut session = session::open(conninfo, stop)?;
-    let whole = whole_data(&mut session).into_iter();
-    let data_scale = whole.map(|(dataset, marker)| (dataset, marker.scale)).collect();
-    let foreign_scale = match data::inspect(&mut session, Dataset::Tpcb) {
-        Ok(DataState::Foreign { scale, .. }) => scale.filter(|scale| *scale > 0),
+    // Where there is no schema, there is no data yet; that this is wrong is reported when it matters.
+    let schema = schema::find(&mut session, asked).ok();
+    let found = |session: &mut Session, dataset| match &schema {
+        Some(schema) => data::inspect(session, dataset, schema).ok(),
+        None => None,
+    };
+    let mut data_scale = BTreeMap::new();
+    for dataset in Dataset::ALL {
+        if let Some(DataState::Whole(marker)) = found(&mut session, dataset) {
+            data_scale.insert(dataset, marker.scale);
+        }
+    }
+    let foreign_scale = match found(&mut session, Dataset::Tpcb) {
+        Some(DataState::Foreign { scale, .. }) => scale.filter(|scale| *scale > 0),
         _ => None,
     };
     Ok(Glance { is_local: locate(&mut session).is_some(), data_scale, foreign_scale })
-}
-
-/// Whole data that pgdyno loaded. What cannot be looked at counts as absent.
-fn whole_data(session: &mut Session) -> BTreeMap<Dataset, Marker> {
-    let whole = |dataset| match data::inspect(session, dataset) {
-        Ok(DataState::Whole(marker)) => Some((dataset, marker)),
-        _ => None,
-    };
-    Dataset::ALL.into_iter().filter_map(whole).collect()
 }
 
 /// A server that was there before, kept for us alone among pgdynos.
 pub struct Adopted {
     pub(crate) conninfo: Conninfo,
     facts: Facts,
-    /// The whole data that was there at first: it is not replaced by another without consent.
-    found_data: BTreeMap<Dataset, Marker>,
+    /// The whole data that was in each schema at first: it is not replaced by another without consent.
+    found_data: BTreeMap<(Dataset, Schema), Option<Marker>>,
     /// Has the advisory lock; gone while the database is replaced.
     holder: Option<Session>,
     copies: Copies,
@@ -123,9 +124,22 @@ impl Adopted {
             ))),
         }
         room::check(&mut other, site.most_clients)?;
-        let found_data = whole_data(&mut other);
         let holder = Some(holder);
-        Ok(Adopted { conninfo, facts, found_data, holder, copies: Copies::Unknown })
+        let mut adopted =
+            Adopted { conninfo, facts, found_data: BTreeMap::new(), holder, copies: Copies::Unknown };
+        if let Some(home) = Home::of(&mut other, &case.workload)? {
+            adopted.found(&mut other, &home);
+        }
+        Ok(adopted)
+    }
+
+    /// The whole data that was in a schema when it was first looked at. What cannot be looked at counts as absent.
+    fn found(&mut self, session: &mut Session, home: &Home) -> Option<&Marker> {
+        let look = || match data::inspect(session, home.dataset, &home.schema) {
+            Ok(DataState::Whole(marker)) => Some(marker),
+            _ => None,
+        };
+        self.found_data.entry((home.dataset, home.schema.clone())).or_insert_with(look).as_ref()
     }
 
     /// Puts the data to its first state. Returns how.
@@ -139,7 +153,6 @@ impl Adopted {
 
     fn restore_data(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<Detail> {
         let mut session = session::open(&self.conninfo, site.stop)?;
-        let dataset = Dataset::of(&case.workload.data).unwrap_or(Dataset::Tpcb);
         let detail = |text: String| Ok(BTreeMap::from([("method".to_string(), text)]));
         match &case.workload.data {
             CaseData::None => return detail("none: the database is taken as it is".to_string()),
@@ -149,11 +162,19 @@ impl Adopted {
             CaseData::Files(_) => return self.restore_tables(case, session, site, watch),
             CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC => {}
         }
+        let Some(home) = Home::of(&mut session, &case.workload)? else {
+            bail!("the workload has no tables of pgdyno's");
+        };
         if !case.prepare.restore {
-            return detail(as_it_is(&data::inspect(&mut session, dataset)?, &case.workload)?.to_string());
+            let state = data::inspect(&mut session, home.dataset, &home.schema)?;
+            if state == DataState::Absent {
+                let absent = data::absent(&mut session, home.dataset, &home.schema)?;
+                bail!("{absent}, or leave prepare.restore on");
+            }
+            return detail(as_it_is(&state, &case.workload)?.to_string());
         }
-        if let Some(found) = self.found_data.get(&dataset).filter(|_| !site.replace) {
-            expect_same(found, dataset, &case.workload)?;
+        if let Some(found) = self.found(&mut session, &home).filter(|_| !site.replace) {
+            expect_same(found, home.dataset, &case.workload)?;
         }
         self.restore_tables(case, session, site, watch)
     }
@@ -178,9 +199,14 @@ pub(crate) fn problems(conninfo: &Conninfo, cases: &[&Case], site: &Site) -> Vec
         drop(other);
         let most_clients = cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1);
         room::check(&mut session, most_clients)?;
-        let loads = |case: &&Case| case.prepare.restore && case.workload.data != CaseData::None;
-        if cases.iter().any(loads) {
-            may_create(&mut session, &facts.place)?;
+        let loads = |case: &Case| case.prepare.restore && case.workload.data != CaseData::None;
+        let mut loading: Vec<&WorkloadSpec> =
+            cases.iter().filter(|case| loads(case)).map(|case| &case.workload).collect();
+        loading.dedup_by_key(|workload| copies::data_name(workload));
+        for workload in loading {
+            let schema = schema::find(&mut session, workload.schema.as_deref())?;
+            schema::expect_creatable(&mut session, &schema, &facts.place)?;
+            load::expect_clear(&mut session, workload, &schema, site.replace)?;
         }
         let copies = |case: &&Case| loads(case) && case.prepare.restore_by == RestoreBy::Template;
         let may_replace = site.replace_databases.contains(&conninfo.dbname);
@@ -194,25 +220,6 @@ pub(crate) fn problems(conninfo: &Conninfo, cases: &[&Case], site: &Site) -> Vec
     let last = look().err().map(|error| format!("{error:#}"));
     found.extend(last);
     found
-}
-
-/// Loading makes tables in the first schema of the search path.
-fn may_create(session: &mut Session, place: &str) -> Result<()> {
-    let sql = "select current_user, current_database(), current_schema(), \
-               pg_catalog.has_schema_privilege(current_schema(), 'create')";
-    let rows = session.query(sql)?;
-    let text = |column: usize| rows.rows.first()?.get(column)?.as_deref();
-    let (user, database) = (text(0).unwrap_or_default(), text(1).unwrap_or_default());
-    match (text(2), text(3)) {
-        (Some(_), Some("t")) => Ok(()),
-        (Some(schema), _) => bail!(
-            "`{user}` must not make tables in schema `{schema}` of database `{database}` at `{place}`; grant create on \
-             it, use a database of the user's own, or turn prepare.restore off"
-        ),
-        (None, _) => bail!(
-            "database `{database}` at `{place}` has no schema of the search path of `{user}`; make one, or set search_path"
-        ),
-    }
 }
 
 /// Data that was loaded before is replaced by its like only: it may have taken hours to load.

@@ -3,12 +3,11 @@
 use anyhow::{Context, Result, bail, ensure};
 use model::case::WorkloadKind;
 use wire::session::Session;
-use workload::Builtin;
-use workload::tpcb;
+use workload::{Builtin, Schema, tpcb};
 
-use crate::data::{DataState, inspect};
+use crate::data::{self, DataState, inspect};
 use crate::dataset::Dataset;
-use crate::{scripts, tpcc};
+use crate::{schema, scripts, tpcc};
 
 /// One invariant and what violates it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,16 +53,20 @@ pub fn require_invariants(kind: WorkloadKind) -> Result<()> {
     Ok(())
 }
 
-/// Verifies the tables of a workload that ran on them.
+/// Verifies the tables of a workload that ran on them, in the schema `asked` for or the first of the search path.
 ///
 /// # Errors
 /// When there are no such tables, they are unfinished, there is nothing to verify, or the server fails.
-pub fn check(session: &mut Session, kind: WorkloadKind) -> Result<CheckReport> {
+pub fn check(session: &mut Session, kind: WorkloadKind, asked: Option<&str>) -> Result<CheckReport> {
     require_invariants(kind)?;
+    let schema = &schema::find(session, asked)?;
     match kind {
-        WorkloadKind::Tpcc => tpcc::check(session, Dataset::Tpcc),
-        WorkloadKind::TprocC => tpcc::check(session, Dataset::TprocC),
-        _ => check_tpcb(session, scripts::builtin(kind).context("TPC-B-like workloads are built in")?),
+        WorkloadKind::Tpcc => tpcc::check(session, Dataset::Tpcc, schema),
+        WorkloadKind::TprocC => tpcc::check(session, Dataset::TprocC, schema),
+        _ => {
+            let builtin = scripts::builtin(kind).context("TPC-B-like workloads are built in")?;
+            check_tpcb(session, builtin, schema)
+        }
     }
 }
 
@@ -71,8 +74,8 @@ pub fn check(session: &mut Session, kind: WorkloadKind) -> Result<CheckReport> {
 ///
 /// # Errors
 /// When there are no such tables, they are unfinished, or the server fails.
-pub fn check_tpcb(session: &mut Session, builtin: Builtin) -> Result<CheckReport> {
-    let scale = match inspect(session, Dataset::Tpcb)? {
+pub fn check_tpcb(session: &mut Session, builtin: Builtin, schema: &Schema) -> Result<CheckReport> {
+    let scale = match inspect(session, Dataset::Tpcb, schema)? {
         DataState::Whole(marker) => marker.scale,
         DataState::Foreign { scale: Some(scale), .. } if scale > 0 => scale,
         DataState::Foreign { tables, .. } => {
@@ -83,14 +86,14 @@ pub fn check_tpcb(session: &mut Session, builtin: Builtin) -> Result<CheckReport
             marker.scale,
             marker.tool_version
         ),
-        DataState::Absent => bail!("the database has no TPC-B-like tables; load them with pgdyno init"),
+        DataState::Absent => bail!(data::absent(session, Dataset::Tpcb, schema)?),
     };
     session.execute("begin transaction isolation level repeatable read read only")?;
-    let results = run_checks(session, &tpcb::balance_checks(builtin, scale))?;
+    let results = run_checks(session, &tpcb::balance_checks(schema, builtin, scale))?;
     let is_violated = results.iter().any(|result| !result.violations.is_empty());
     let is_hinted =
-        is_violated && session.query(tpcb::is_untouched_but_for_accounts())?.scalar() == Some("t");
-    let history = session.query(tpcb::history_rows())?;
+        is_violated && session.query(&tpcb::is_untouched_but_for_accounts(schema))?.scalar() == Some("t");
+    let history = session.query(&tpcb::history_rows(schema))?;
     let history_rows = history.scalar().and_then(|n| n.parse().ok()).unwrap_or(0);
     session.execute("commit")?;
     Ok(CheckReport { scale, history_rows, results, hint: is_hinted.then_some(SIMPLE) })

@@ -6,12 +6,11 @@ use anyhow::{Error, Result, bail};
 use model::case::WorkloadSpec;
 use model::experiment::RestoreBy;
 use model::plan::Plan;
-use model::script::CaseData;
 use server::template::{self, Changed, Displaced, Doors, Load, Templates};
 use wire::Conninfo;
 use wire::session::Session;
 
-use crate::dataset::Dataset;
+use crate::data::Home;
 use crate::progress::{Progress, Watch};
 use crate::stage::{Site, data_key};
 
@@ -157,8 +156,13 @@ pub(crate) fn refusal(session: &mut Session, is_pooled: bool, may_replace: bool)
 
 /// Fails when the database holds what was not loaded just now: replacing the database would replace that too. `before` is
 /// what there was before the load, where only that tells what is the load's.
-pub(crate) fn expect_alone(session: &mut Session, data: &CaseData, before: &BTreeSet<u32>) -> Result<()> {
-    let tables = Dataset::of(data).map(Dataset::tables);
+pub(crate) fn expect_alone(
+    session: &mut Session,
+    workload: &WorkloadSpec,
+    before: &BTreeSet<u32>,
+) -> Result<()> {
+    let tables = Home::of(session, workload)?.map(|home| home.tables());
+    let tables: Option<Vec<&str>> = tables.as_ref().map(|all| all.iter().map(String::as_str).collect());
     let load = tables.as_ref().map_or(Load::NotThereBefore(before), |tables| Load::Tables(tables));
     match template::stranger(session, load)? {
         Some(what) => bail!("the database also holds {what}, which pgdyno did not load"),

@@ -5,15 +5,48 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
+use model::case::WorkloadSpec;
 use wire::session::{Session, SessionError, quote_ident, quote_literal};
 use wire::{Conninfo, ServerError};
-use workload::marker::{Marker, MarkerState, read_sql_on};
-use workload::{tpcb, tpcc};
+use workload::marker::{Marker, MarkerState};
+use workload::{Schema, tpcb, tpcc};
 
 use crate::dataset::Dataset;
+use crate::schema;
 
 /// The workload named in markers: all three TPC-B-like kinds share one set of tables.
 pub const TPCB_DATA: &str = "tpcb";
+
+/// A workload's tables, and the schema that has them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home {
+    /// Which tables.
+    pub dataset: Dataset,
+    /// Where.
+    pub schema: Schema,
+}
+
+impl Home {
+    /// The tables that a case runs on, if they are pgdyno's, in the schema that it names or that is the first searched.
+    ///
+    /// # Errors
+    /// As [`schema::find`].
+    pub fn of(session: &mut Session, workload: &WorkloadSpec) -> Result<Option<Home>> {
+        let Some(dataset) = Dataset::of(&workload.data) else { return Ok(None) };
+        Ok(Some(Home { dataset, schema: schema::find(session, workload.schema.as_deref())? }))
+    }
+
+    /// A table's name in records: those of the workload go without the schema, so that runs in two schemas compare.
+    pub fn recorded<'a>(&self, table: &'a str) -> &'a str {
+        let plain = table.strip_prefix(self.schema.name()).and_then(|rest| rest.strip_prefix('.'));
+        plain.unwrap_or(table)
+    }
+
+    /// As `schema.table`.
+    pub fn tables(&self) -> Vec<String> {
+        self.dataset.tables_in(&self.schema)
+    }
+}
 
 /// What a database holds of a workload's tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,12 +66,22 @@ pub enum DataState {
     },
 }
 
-/// Looks at what is there.
+/// Looks at what is there in a schema.
 ///
 /// # Errors
 /// When the server fails, or a marker is not understood.
-pub fn inspect(session: &mut Session, dataset: Dataset) -> Result<DataState> {
-    if let Some(comment) = session.query(&read_sql_on(dataset.marked_table()))?.scalar()
+pub fn inspect(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<DataState> {
+    let names: Vec<String> = dataset.tables().into_iter().map(quote_literal).collect();
+    let sql = format!(
+        "select c.relname as name, pg_catalog.obj_description(c.oid, 'pg_class') as comment \
+         from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
+         where n.nspname = {} and c.relname in ({}) order by 1",
+        quote_literal(schema.name()),
+        names.join(", ")
+    );
+    let found = session.query(&sql)?;
+    let marked = (0..found.len()).find(|row| found.get(*row, "name") == Some(dataset.marked_table()));
+    if let Some(comment) = marked.and_then(|row| found.get(row, "comment"))
         && let Some(marker) = Marker::parse(comment)?
         && marker.workload == dataset.name()
     {
@@ -47,28 +90,40 @@ pub fn inspect(session: &mut Session, dataset: Dataset) -> Result<DataState> {
             MarkerState::Loading => DataState::Half(marker),
         });
     }
-    let names: Vec<String> = dataset.tables().iter().map(|table| format!("'{table}'")).collect();
-    let sql = format!(
-        "select c.oid::regclass::text as name from pg_catalog.pg_class c \
-         where c.oid in (select pg_catalog.to_regclass(n)::oid from pg_catalog.unnest(array[{}]::text[]) n) order by 1",
-        names.join(",")
-    );
-    let found = session.query(&sql_for_version(&sql, session.server_version_num()))?;
     let tables: Vec<String> =
-        (0..found.len()).filter_map(|i| found.get(i, "name").map(str::to_string)).collect();
+        (0..found.len()).filter_map(|row| Some(schema.plain_name(found.get(row, "name")?))).collect();
     if tables.is_empty() {
         return Ok(DataState::Absent);
     }
-    let scale = match session.query(&format!("select count(*) from {}", dataset.marked_table())) {
-        Ok(rows) => rows.scalar().and_then(|n| n.parse().ok()),
-        Err(SessionError::Server(error)) if error.sqlstate == INSUFFICIENT_PRIVILEGE => {
-            return Err(unreadable(session, &tables, &error));
-        }
-        // A table of that name may be missing among the others, or be something else.
-        Err(SessionError::Server(_)) => None,
-        Err(error) => return Err(error.into()),
-    };
+    let scale =
+        match session.query(&format!("select count(*) from {}", schema.sql_name(dataset.marked_table()))) {
+            Ok(rows) => rows.scalar().and_then(|n| n.parse().ok()),
+            Err(SessionError::Server(error)) if error.sqlstate == INSUFFICIENT_PRIVILEGE => {
+                return Err(unreadable(session, &tables, &error));
+            }
+            // A table of that name may be missing among the others, or be something else.
+            Err(SessionError::Server(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
     Ok(DataState::Foreign { scale, tables })
+}
+
+/// Says that a schema has no tables of the workload, and where else there are some.
+///
+/// # Errors
+/// When the server fails.
+pub(crate) fn absent(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<String> {
+    let sql = format!(
+        "select n.nspname from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
+         where c.relname = {} and c.relkind in ('r', 'p') and n.nspname !~ '^pg_' order by 1 limit 1",
+        quote_literal(dataset.marked_table())
+    );
+    let elsewhere = match session.query(&sql)?.scalar() {
+        Some(other) => format!(", but schema `{other}` has: give --schema"),
+        None if dataset == Dataset::Tpcb => "; load them with pgdyno init".to_string(),
+        None => format!("; load them with pgdyno init -w {}", dataset.name()),
+    };
+    Ok(format!("schema `{}` has no {} tables{elsewhere}", schema.name(), dataset.title()))
 }
 
 /// PostgreSQL's code of a permission that is lacking.
@@ -85,15 +140,6 @@ fn unreadable(session: &Session, tables: &[String], error: &ServerError) -> anyh
     )
 }
 
-/// `to_regclass` takes `cstring` before 9.6 and text since; kept in one place should it change again.
-fn sql_for_version(sql: &str, version_num: u32) -> String {
-    if version_num < 90_600 {
-        sql.replace("to_regclass(n)", "to_regclass(n::cstring)")
-    } else {
-        sql.to_string()
-    }
-}
-
 /// How long a server may take to be reachable again after a load that ended well or in a crash.
 const AGAIN_DEADLINE: Duration = Duration::from_secs(10);
 /// Pause between two attempts to reach it.
@@ -107,7 +153,7 @@ const COUNT_TIMEOUT: Duration = Duration::from_secs(60);
 /// When the server cannot be reached, fails, or takes too long.
 pub fn count_rows_after(
     conninfo: &Conninfo,
-    dataset: Option<Dataset>,
+    home: Option<&Home>,
     tables: &[String],
     stop: &AtomicBool,
 ) -> Result<After> {
@@ -126,8 +172,8 @@ pub fn count_rows_after(
         }
     };
     session.set_timeout(Some(COUNT_TIMEOUT));
-    let rows = count_rows(&mut session, dataset, tables)?;
-    Ok(After { rows, violations: quick_check(&mut session, dataset)? })
+    let rows = count_rows(&mut session, home, tables)?;
+    Ok(After { rows, violations: quick_check(&mut session, home)? })
 }
 
 /// The state of the data after a load.
@@ -142,10 +188,12 @@ pub struct After {
 ///
 /// # Errors
 /// When the server fails.
-pub fn quick_check(session: &mut Session, dataset: Option<Dataset>) -> Result<BTreeMap<String, String>> {
-    match dataset {
-        Some(Dataset::Tpcc | Dataset::TprocC) => crate::tpcc::quick_check(session),
-        Some(Dataset::Tpcb) | None => Ok(BTreeMap::new()),
+pub fn quick_check(session: &mut Session, home: Option<&Home>) -> Result<BTreeMap<String, String>> {
+    match home {
+        Some(Home { dataset: Dataset::Tpcc | Dataset::TprocC, schema }) => {
+            crate::tpcc::quick_check(session, schema)
+        }
+        Some(Home { dataset: Dataset::Tpcb, .. }) | None => Ok(BTreeMap::new()),
     }
 }
 
@@ -153,18 +201,24 @@ pub fn quick_check(session: &mut Session, dataset: Option<Dataset>) -> Result<BT
 /// was put there before the load. The history, which proves the load, always is: it was written just now.
 const COUNTED_BYTES_MAX: u64 = 1 << 30;
 
-/// Rows of each table, by name, without the tables that are too large to be counted.
+/// Rows of each table (`table` or `schema.table`), without the tables that are too large to be counted. Those of the
+/// workload's own go by their names without the schema.
 ///
 /// # Errors
 /// When a table is missing or the server fails.
 pub fn count_rows(
     session: &mut Session,
-    dataset: Option<Dataset>,
+    home: Option<&Home>,
     tables: &[String],
 ) -> Result<BTreeMap<String, u64>> {
     let mut counts = BTreeMap::new();
     for table in tables {
-        let name = table.split('.').map(quote_ident).collect::<Vec<_>>().join(".");
+        let (of_schema, plain) = table.rsplit_once('.').unwrap_or(("", table));
+        let name = match of_schema {
+            "" => quote_ident(plain),
+            of_schema => format!("{}.{}", quote_ident(of_schema), quote_ident(plain)),
+        };
+        let key = home.map_or(table.as_str(), |home| home.recorded(table));
         // With its partitions, if it has any.
         let sql = format!(
             "with recursive t(oid) as (select {}::pg_catalog.regclass::oid union all \
@@ -174,18 +228,18 @@ pub fn count_rows(
         );
         let size = session.query(&sql)?;
         let bytes: u64 = size.scalar().and_then(|n| n.parse().ok()).context("a relation has a size")?;
-        let is_history = table == tpcb::Table::History.name()
-            || dataset.is_some_and(|dataset| table == dataset.history_table());
+        let is_history = key == tpcb::Table::History.name()
+            || home.is_some_and(|home| key == home.dataset.history_table());
         if !is_history && bytes > COUNTED_BYTES_MAX {
             continue;
         }
         let rows = session.query(&format!("select count(*) from {name}"))?;
         let n = rows.scalar().and_then(|n| n.parse().ok()).context("count(*) gives a number")?;
-        counts.insert(table.clone(), n);
+        counts.insert(key.to_string(), n);
     }
-    if matches!(dataset, Some(Dataset::Tpcc | Dataset::TprocC)) {
+    if let Some(Home { dataset: Dataset::Tpcc | Dataset::TprocC, schema }) = home {
         // Each district counts its own orders: exact, and cheap at any size.
-        let rows = session.query("select sum(d_next_o_id - 1) from district")?;
+        let rows = session.query(&schema.fill("select sum(d_next_o_id - 1) from @.district"))?;
         let n = rows.scalar().and_then(|n| n.parse().ok()).context("districts count their orders")?;
         counts.insert(tpcc::Table::Orders.name().to_string(), n);
     }

@@ -2,7 +2,7 @@
 
 use model::case::{WorkloadKind, WorkloadSpec};
 use model::script::CaseData;
-use workload::{tpcb, tpcc};
+use workload::{Schema, Signature, tpcb, tpcc, tprocc};
 
 /// A set of tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,6 +87,20 @@ impl Dataset {
         match self {
             Dataset::Tpcb => tpcb::TABLES.iter().map(|table| table.name()).collect(),
             Dataset::Tpcc | Dataset::TprocC => tpcc::TABLES.iter().map(|table| table.name()).collect(),
+        }
+    }
+
+    /// All tables as `schema.table`.
+    pub fn tables_in(self, schema: &Schema) -> Vec<String> {
+        self.tables().into_iter().map(|table| schema.plain_name(table)).collect()
+    }
+
+    /// Functions and procedures with the statements that make them.
+    pub(crate) fn routines(self, schema: &Schema, version_num: u32) -> Vec<(Signature, String)> {
+        match self {
+            Dataset::Tpcb => Vec::new(),
+            Dataset::Tpcc => tpcc::create_routines(schema, version_num),
+            Dataset::TprocC => tprocc::create_routines(schema, version_num),
         }
     }
 

@@ -12,7 +12,9 @@ use model::script::CaseData;
 use server::template::{self, Others};
 use wire::Conninfo;
 use wire::session::Session;
+use workload::Schema;
 
+use crate::data::Home;
 use crate::dataset::Dataset;
 use crate::stage::{self, data_words};
 use crate::{copies, session};
@@ -74,12 +76,12 @@ impl Intent {
             let line = format!("uses {place} as it is: nothing is loaded or put back");
             return Ok(Intent { line, others: Others::default() });
         }
-        let tables: BTreeSet<&str> = loading
-            .iter()
-            .filter_map(|case| Dataset::of(&case.workload.data))
-            .flat_map(Dataset::tables)
-            .collect();
-        let tables: Vec<&str> = tables.into_iter().collect();
+        let mut homes: Vec<Home> = Vec::new();
+        for case in &loading {
+            homes.extend(Home::of(session, &case.workload)?);
+        }
+        let tables: BTreeSet<String> = homes.iter().flat_map(Home::tables).collect();
+        let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
         let may_copy = loading.iter().any(|case| case.prepare.restore_by != RestoreBy::Load);
         // A pooler is found out about later; what is said here is the most that is done.
         let is_refused =
@@ -95,7 +97,7 @@ impl Intent {
                 let files: BTreeSet<String> = loading.iter().map(|case| data_words(&case.workload)).collect();
                 format!("runs {} in {place}", files.into_iter().collect::<Vec<_>>().join(", "))
             }
-            false => loads(session, &tables, &place)?,
+            false => loads(&tables, homes.iter().map(|home| &home.schema), &place),
         };
         // What cannot be asked is no PostgreSQL, and refused when it is taken over.
         let others = template::others(session, &tables).unwrap_or_default();
@@ -103,18 +105,15 @@ impl Intent {
     }
 
     /// What `init` will do.
-    ///
-    /// # Errors
-    /// When the server fails.
-    pub fn to_load(session: &mut Session, conninfo: &Conninfo, dataset: Dataset) -> Result<String> {
-        loads(session, &dataset.tables(), &place(conninfo))
+    pub fn to_load(conninfo: &Conninfo, dataset: Dataset, schema: &Schema) -> String {
+        loads(&dataset.tables(), std::iter::once(schema), &place(conninfo))
     }
 }
 
-fn loads(session: &mut Session, tables: &[&str], place: &str) -> Result<String> {
-    let rows = session.query("select current_schema()")?;
-    let schema = rows.scalar().unwrap_or("(none of the search path exists)");
-    Ok(format!("loads {} into schema {schema} of {place}", plural(tables.len(), "table")))
+fn loads<'a>(tables: &[&str], schemas: impl Iterator<Item = &'a Schema>, place: &str) -> String {
+    let schemas: BTreeSet<&str> = schemas.map(Schema::name).collect();
+    let schemas = schemas.into_iter().collect::<Vec<_>>().join(", ");
+    format!("loads {} into schema {schemas} of {place}", plural(tables.len(), "table"))
 }
 
 fn place(conninfo: &Conninfo) -> String {

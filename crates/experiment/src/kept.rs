@@ -13,6 +13,8 @@ use crate::dataset::Dataset;
 
 /// Label of a cluster with the name of its set of tables. Clusters that were used before there was one have none.
 const DATA: &str = "data";
+/// Label of a cluster with the schema of its tables, where one was named.
+pub(crate) const SCHEMA: &str = "schema";
 
 /// A cluster that earlier runs left as it was after the last one.
 pub struct Kept {
@@ -20,6 +22,8 @@ pub struct Kept {
     pub cluster: Cluster,
     /// The workload that ran on it last.
     pub workload: Option<WorkloadKind>,
+    /// The schema of its tables, where one was named.
+    pub schema: Option<String>,
     _claim: Claim,
 }
 
@@ -102,6 +106,7 @@ impl Kept {
         Ok(Kept {
             cluster: Cluster::open(&binaries, &entry.root)?,
             workload: labels.get("workload").and_then(|kind| kind.parse().ok()),
+            schema: labels.get(SCHEMA).cloned(),
             _claim: claim,
         })
     }

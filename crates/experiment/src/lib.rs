@@ -6,6 +6,7 @@ pub mod adopted;
 pub mod agenda;
 pub mod builtin;
 pub mod check;
+mod clearance;
 pub mod conduct;
 pub mod copies;
 pub mod data;
@@ -34,6 +35,7 @@ pub mod resume;
 mod room;
 #[cfg(test)]
 mod sample;
+pub mod schema;
 pub mod scripts;
 mod search;
 pub mod session;

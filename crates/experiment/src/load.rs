@@ -5,14 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
-use loader::tpcb::{LIMIT_LOCK_WAITS, TpcbLoad, default_streams, rows_total};
+use loader::tpcb::{TpcbLoad, default_streams, rows_total};
 use loader::{LoadError, Sent, Streams};
 use model::case::{Layout, PartitionMethod, WorkloadSpec};
+use wire::quote_literal;
 use wire::session::{Session, SessionError};
-use workload::marker::{Marker, MarkerState};
+use workload::marker::{Marker, MarkerState, comment_literal, part_mark};
 use workload::tpcb::{self, Partitioning, TpcbOptions};
+use workload::{Schema, Signature};
 
-use crate::data::{DataState, TPCB_DATA, inspect};
+use crate::clearance::Clearance;
+use crate::data::TPCB_DATA;
 use crate::dataset::Dataset;
 use crate::release;
 
@@ -47,6 +50,8 @@ pub struct LoadReport {
 /// What to load and what may be lost by it.
 #[derive(Clone, Copy)]
 pub struct LoadRequest<'a> {
+    /// Where the tables go.
+    pub schema: &'a Schema,
     /// Scale units.
     pub scale: u32,
     /// How accounts are cut.
@@ -55,7 +60,7 @@ pub struct LoadRequest<'a> {
     pub n_streams: Option<u32>,
     /// Makes another session to the same database.
     pub connect: &'a dyn Fn() -> Result<Session>,
-    /// Drop tables of the same names that pgdyno did not make.
+    /// Drop tables and routines of the same names in the schema that pgdyno did not make.
     pub replace: bool,
     /// When the load is finished, as written in the marker.
     pub now: &'a dyn Fn() -> String,
@@ -89,19 +94,35 @@ fn load_all(
     let begun = Instant::now();
     let load = TpcbLoad {
         scale: request.scale,
-        options: TpcbOptions { partitioning: partitioning(request.layout), ..TpcbOptions::default() },
+        options: TpcbOptions {
+            schema: request.schema.clone(),
+            partitioning: partitioning(request.layout),
+            ..TpcbOptions::default()
+        },
         index_tablespace: None,
         version_num: session.server_version_num(),
     };
-    refuse(session, request)?;
+    if !request.layout.is_plain()
+        && let Some(why) = release::lacks_partitions(session.server_version_num())
+    {
+        bail!(why);
+    }
+    let tables = all_tables(Dataset::Tpcb, request.scale, request.layout);
+    let clearance = Clearance {
+        dataset: Dataset::Tpcb,
+        schema: request.schema,
+        tables: &tables,
+        replace: request.replace,
+    };
+    clearance.check(session)?;
     // Before anything is dropped: the server may have no room for them.
     let mut others = connect_others(request)?;
     let n_streams = others.len() + 1;
     // At once: there are the old tables, or new ones that are marked as unfinished.
-    let mut statements = vec![tpcb::drop_tables()];
-    statements.extend(tpcb::create_tables(load.scale, &load.options));
-    statements.push(marker(request, MarkerState::Loading).comment_sql());
-    change(session, Dataset::Tpcb, &statements)?;
+    let mut statements = tpcb::create_tables(load.scale, &load.options);
+    statements.extend(mark_parts(Dataset::Tpcb, request.schema, &tables, &[]));
+    statements.push(marker_sql(Dataset::Tpcb, request.schema, &marker(request, MarkerState::Loading)));
+    replace_by(session, &clearance, &statements)?;
 
     let rows_total = rows_total(load.scale);
     let mut told = |sent: Sent| {
@@ -111,37 +132,61 @@ fn load_all(
     };
     let sessions = std::iter::once(&mut *session).chain(&mut others).collect();
     let filled = Streams { sessions, stop: request.stop }.run(load.whole(), &mut told);
-    let sent = filled.map_err(|error| explained(session, Dataset::Tpcb, error))?;
+    let sent = filled.map_err(|error| explained(session, &clearance, error))?;
     let finished =
         Streams { sessions: vec![session], stop: request.stop }.run(load.finish(), &mut |_| told(sent));
-    finished.map_err(|error| explained(session, Dataset::Tpcb, error))?;
+    finished.map_err(|error| explained(session, &clearance, error))?;
     ensure!(sent.n_rows == rows_total, "{} rows were sent instead of {rows_total}; load again", sent.n_rows);
-    session.execute(&marker(request, MarkerState::Finished { at: (request.now)() }).comment_sql())?;
+    let finished = marker(request, MarkerState::Finished { at: (request.now)() });
+    session.execute(&marker_sql(Dataset::Tpcb, request.schema, &finished))?;
     let seconds = begun.elapsed().as_secs_f64();
     Ok(LoadReport { n_rows: sent.n_rows, data_bytes: sent.data_bytes, n_streams, seconds })
 }
 
-/// What must be found out before anything is touched.
-fn refuse(session: &mut Session, request: &LoadRequest) -> Result<()> {
-    if !request.layout.is_plain()
-        && let Some(why) = release::lacks_partitions(session.server_version_num())
-    {
-        bail!(why);
-    }
-    refuse_foreign(session, Dataset::Tpcb, request.replace)
+/// The tables and the partitions that a load makes.
+pub(crate) fn all_tables(dataset: Dataset, scale: u32, layout: Layout) -> Vec<String> {
+    let partitions = match (dataset, partitioning(layout)) {
+        (Dataset::Tpcb, Some(partitioning)) => tpcb::partitions(scale, partitioning),
+        _ => Vec::new(),
+    };
+    let tables = dataset.tables().into_iter().map(str::to_string);
+    tables.chain(partitions.into_iter().map(|partition| partition.name)).collect()
 }
 
-/// Fails when tables of others would be dropped without consent.
-pub(crate) fn refuse_foreign(session: &mut Session, dataset: Dataset, replace: bool) -> Result<()> {
-    if let DataState::Foreign { tables, .. } = inspect(session, dataset)?
-        && !replace
-    {
-        bail!(
-            "the database has tables that pgdyno did not make ({}); use another database, or pass --replace to drop them",
-            tables.join(", ")
-        );
-    }
-    Ok(())
+/// Fails when loading a workload's data would drop what it may not; changes nothing.
+///
+/// # Errors
+/// As [`Clearance::check`].
+pub(crate) fn expect_clear(
+    session: &mut Session,
+    workload: &WorkloadSpec,
+    schema: &Schema,
+    replace: bool,
+) -> Result<()> {
+    let Some(dataset) = Dataset::of(&workload.data) else { return Ok(()) };
+    let tables = all_tables(dataset, workload.scale, workload.layout);
+    Clearance { dataset, schema, tables: &tables, replace }.check(session)
+}
+
+/// The statement that says on the marked table what was loaded.
+pub(crate) fn marker_sql(dataset: Dataset, schema: &Schema, marker: &Marker) -> String {
+    marker.comment_sql_on(&schema.sql_name(dataset.marked_table()))
+}
+
+/// The statements that mark every other table, and every routine, as pgdyno's.
+pub(crate) fn mark_parts(
+    dataset: Dataset,
+    schema: &Schema,
+    tables: &[String],
+    routines: &[Signature],
+) -> Vec<String> {
+    let comment = |what: String, part: &str| {
+        format!("comment on {what} is {}", comment_literal(&part_mark(dataset.name(), part)))
+    };
+    let tables = tables.iter().filter(|table| *table != dataset.marked_table());
+    let tables = tables.map(|table| comment(format!("table {}", schema.sql_name(table)), table));
+    let routines = routines.iter().map(|routine| comment(routine.sql(schema), &routine.text()));
+    tables.chain(routines).collect()
 }
 
 fn connect_others(request: &LoadRequest) -> Result<Vec<Session>> {
@@ -209,36 +254,34 @@ pub fn words(workload: &WorkloadSpec) -> String {
     if layout.is_plain() { format!("scale {scale}") } else { format!("scale {scale} in {layout}") }
 }
 
-/// Runs statements that lock the tables, all or none.
-pub(crate) fn change(session: &mut Session, dataset: Dataset, statements: &[String]) -> Result<()> {
-    session.execute("begin")?;
-    session.execute(LIMIT_LOCK_WAITS)?;
-    for statement in statements {
-        session.execute(statement).map_err(|error| locked_out(session, dataset, error))?;
-    }
-    Ok(session.execute("commit")?)
+/// Drops what may be dropped and runs `statements`, all or none.
+pub(crate) fn replace_by(session: &mut Session, clearance: &Clearance, statements: &[String]) -> Result<()> {
+    clearance.replace_by(session, statements).map_err(|error| match error.downcast::<SessionError>() {
+        Ok(error) => locked_out(session, clearance, error),
+        Err(error) => error,
+    })
 }
 
 /// The error with what can be said about it.
-pub(crate) fn explained(session: &mut Session, dataset: Dataset, error: LoadError) -> anyhow::Error {
+pub(crate) fn explained(session: &mut Session, clearance: &Clearance, error: LoadError) -> anyhow::Error {
     const HALF: &str = "the data is not whole, and marked so; load it again";
     match error {
         LoadError::Statement { job, error, .. } => {
-            locked_out(session, dataset, *error).context(format!("loading `{job}`")).context(HALF)
+            locked_out(session, clearance, *error).context(format!("loading `{job}`")).context(HALF)
         }
         error => anyhow::Error::new(error).context(HALF),
     }
 }
 
 /// The error with the names of those who hold the locks, if that is what it is about.
-fn locked_out(session: &mut Session, dataset: Dataset, error: SessionError) -> anyhow::Error {
+fn locked_out(session: &mut Session, clearance: &Clearance, error: SessionError) -> anyhow::Error {
     const LOCK_NOT_AVAILABLE: &str = "55P03";
     if !matches!(&error, SessionError::Server(error) if error.sqlstate == LOCK_NOT_AVAILABLE)
         || session.execute("rollback").is_err()
     {
         return error.into();
     }
-    let names: Vec<String> = dataset.tables().iter().map(|table| format!("'{table}'")).collect();
+    let names: Vec<String> = clearance.tables.iter().map(|table| quote_literal(table)).collect();
     // All that is held conflicts with the lock of DROP and TRUNCATE. `pg_blocking_pids` would have to be asked
     // while waiting.
     let sql = format!(
@@ -246,9 +289,10 @@ fn locked_out(session: &mut Session, dataset: Dataset, error: SessionError) -> a
          left join pg_catalog.pg_stat_activity a on a.pid = l.pid \
          where l.granted and l.pid <> pg_catalog.pg_backend_pid() \
          and l.database = (select oid from pg_catalog.pg_database where datname = current_database()) \
-         and l.relation in (select pg_catalog.to_regclass(n)::oid from pg_catalog.unnest(array[{}]::text[]) n) \
-         order by 1 limit 10",
-        names.join(",")
+         and l.relation in (select c.oid from pg_catalog.pg_class c join pg_catalog.pg_namespace n \
+           on n.oid = c.relnamespace where n.nspname = {} and c.relname in ({})) order by 1 limit 10",
+        quote_literal(clearance.schema.name()),
+        names.join(", ")
     );
     let holders = session.query(&sql).unwrap_or_default().rows.into_iter().map(|row| {
         let mut values = row.into_iter().map(Option::unwrap_or_default);

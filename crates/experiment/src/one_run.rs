@@ -21,11 +21,11 @@ use server::facts::LocalFacts;
 use store::RunWriter;
 use wire::Conninfo;
 use wire::session::Session;
-use workload::Builtins;
+use workload::{Builtins, Schema};
 
 use crate::adapt::Judge;
 use crate::conduct::STOPPED;
-use crate::data::{self, DataState};
+use crate::data::{self, DataState, Home};
 use crate::dataset::Dataset;
 use crate::duet::Side;
 use crate::ending;
@@ -108,24 +108,24 @@ impl OneRun<'_> {
         room::check(&mut session, self.site.most_clients)?;
         // Before the server is tended: what is read here must not undo the prewarming, nor the quiet.
         let place = self.describe(stage, &mut session, phases.record)?;
-        let tables = self.tables(phases.record);
+        let tables = tables(place.home.as_ref(), phases.record);
         self.tend(&mut session, &tables, &mut phases)?;
         let Phases { record, watch } = phases;
         writer.write_record(record)?;
         drop(session);
         self.load(&place, &conninfo, stage, writer, record, watch)?;
-        self.count_after(&conninfo, record);
+        self.count_after(&conninfo, place.home.as_ref(), record);
         Ok(())
     }
 
     /// Counts rows again. That this fails takes nothing from what was measured, but is told.
-    fn count_after(&self, conninfo: &Conninfo, record: &mut RunRecord) {
+    fn count_after(&self, conninfo: &Conninfo, home: Option<&Home>, record: &mut RunRecord) {
         if record.done.as_ref().is_some_and(|done| done.unanswered > 0) {
             let reason = "the server did not answer at the end of the load".to_string();
             record.telemetry_unavailable.insert("rows_after".to_string(), reason);
             return;
         }
-        match data::count_rows_after(conninfo, self.dataset(), &self.tables(record), self.site.stop) {
+        match data::count_rows_after(conninfo, home, &tables(home, record), self.site.stop) {
             Ok(after) => {
                 record.rows_after = after.rows;
                 record.violations_after = after.violations;
@@ -180,29 +180,25 @@ impl OneRun<'_> {
         let local = stage.cluster().map(|cluster| LocalFacts::of(&cluster.binaries));
         record.server = Some(server::facts::record(session, local.as_ref())?);
         let mut place = Place::of(stage, session);
-        place.c_load = c_load(session, self.dataset())?;
+        place.home = Home::of(session, &self.case.workload)?;
+        place.c_load = c_load(session, place.home.as_ref())?;
         record.server_is_local = place.postmaster_pid.is_some();
         record.host = Some(observe::host::record(&self.dirs(&place)));
         if self.case.workload.kind == WorkloadKind::Scripts {
             record.survey = Some(survey::survey(session, &self.case.workload)?);
         }
-        record.rows_before = data::count_rows(session, self.dataset(), &self.tables(record))?;
-        record.violations_before = data::quick_check(session, self.dataset())?;
-        let tables = self.tables(record);
+        let tables = tables(place.home.as_ref(), record);
+        record.rows_before = data::count_rows(session, place.home.as_ref(), &tables)?;
+        record.violations_before = data::quick_check(session, place.home.as_ref())?;
         let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
         let checksums = self.case.prepare.checksums;
-        record.fingerprint = Some(server::fingerprint::fingerprint(session, &tables, checksums)?);
-        Ok(place)
-    }
-
-    /// The workload's tables: those of the built-in ones, or those that the user's scripts name.
-    fn tables(&self, record: &RunRecord) -> Vec<String> {
-        match &record.survey {
-            Some(survey) => survey.tables.iter().cloned().collect(),
-            None => self
-                .dataset()
-                .map_or(Vec::new(), |dataset| dataset.tables().into_iter().map(str::to_string).collect()),
+        let mut print = server::fingerprint::fingerprint(session, &tables, checksums)?;
+        if let Some(home) = &place.home {
+            let sums = print.checksums.into_iter();
+            print.checksums = sums.map(|(table, sum)| (home.recorded(&table).to_string(), sum)).collect();
         }
+        record.fingerprint = Some(print);
+        Ok(place)
     }
 
     /// Directories whose devices matter, as far as they are on this machine.
@@ -295,18 +291,15 @@ impl OneRun<'_> {
         record.done = Some(done);
     }
 
-    fn dataset(&self) -> Option<Dataset> {
-        Dataset::of(&self.case.workload.data)
-    }
-
     fn load_spec(&self, conninfo: &Conninfo, place: &Place, record: &RunRecord) -> LoadSpec {
         let workload = &self.case.workload;
         let common = self.common_load(conninfo, record);
+        let schema = place.home.as_ref().map_or_else(Schema::searched, |home| home.schema.clone());
         match workload.kind {
-            WorkloadKind::Tpcc => tpcc_load(common, workload, place.c_load, self.spec.seed),
-            WorkloadKind::TprocC => tproc_c_load(common, workload),
+            WorkloadKind::Tpcc => tpcc_load(common, workload, &schema, place.c_load, self.spec.seed),
+            WorkloadKind::TprocC => tproc_c_load(common, workload, &schema),
             _ => LoadSpec {
-                scripts: scripts::for_driver(workload),
+                scripts: scripts::for_driver(workload, &schema),
                 defines: scripts::variables(workload),
                 ..common
             },
@@ -366,11 +359,22 @@ impl OneRun<'_> {
     }
 }
 
-/// What of the server is on this machine.
+/// The workload's tables (`table` or `schema.table`): those of the built-in ones, or those that the user's scripts name.
+fn tables(home: Option<&Home>, record: &RunRecord) -> Vec<String> {
+    match (&record.survey, home) {
+        (Some(survey), _) => survey.tables.iter().cloned().collect(),
+        (None, Some(home)) => home.tables(),
+        (None, None) => Vec::new(),
+    }
+}
+
+/// What of the server is on this machine, and where in it the tables are.
 struct Place {
     postmaster_pid: Option<i32>,
     dirs: BTreeMap<String, PathBuf>,
     log_path: Option<PathBuf>,
+    /// The tables that pgdyno loads, if the workload runs on these.
+    home: Option<Home>,
     /// C-Load of TPC-C's tables, if it is known.
     c_load: Option<u32>,
 }
@@ -383,6 +387,7 @@ impl Place {
                 postmaster_pid: Some(server.pid() as i32),
                 dirs: dirs.map(|(role, dir)| (role.to_string(), dir)).into(),
                 log_path: Some(server.log_path().to_path_buf()),
+                home: None,
                 c_load: None,
             };
         }
@@ -392,51 +397,53 @@ impl Place {
             postmaster_pid: local.map(|local| local.postmaster_pid as i32),
             dirs: data.map(|dir| ("data".to_string(), dir)).into_iter().collect(),
             log_path: None,
+            home: None,
             c_load: None,
         }
     }
 }
 
 /// C-Load as the load marker has it; tables that pgdyno did not load do not tell.
-fn c_load(session: &mut Session, dataset: Option<Dataset>) -> Result<Option<u32>> {
-    if dataset != Some(Dataset::Tpcc) {
-        return Ok(None);
-    }
-    Ok(match data::inspect(session, Dataset::Tpcc)? {
+fn c_load(session: &mut Session, home: Option<&Home>) -> Result<Option<u32>> {
+    let Some(Home { dataset: Dataset::Tpcc, schema }) = home else { return Ok(None) };
+    Ok(match data::inspect(session, Dataset::Tpcc, schema)? {
         DataState::Whole(marker) => marker.extra.get(tpcc::C_LOAD).and_then(|text| text.parse().ok()),
         _ => None,
     })
 }
 
 /// Built-in transactions as the load names them, with their SQL for people.
-fn scripts_of(builtins: &Builtins) -> Vec<ScriptSpec> {
+fn scripts_of(builtins: &Builtins, schema: &Schema) -> Vec<ScriptSpec> {
     let script = |(program, weight): (workload::Program, u32)| ScriptSpec {
         tag: program.name.clone(),
         weight,
         source: program.statements.iter().map(|s| format!("{};\n", s.text)).collect(),
         name: program.name,
     };
-    builtins.programs().into_iter().map(script).collect()
+    builtins.programs(schema).into_iter().map(script).collect()
 }
 
 /// The load of TPROC-C. Errors are not tried again: HammerDB goes on with the next transaction.
-fn tproc_c_load(common: LoadSpec, workload: &WorkloadSpec) -> LoadSpec {
+fn tproc_c_load(common: LoadSpec, workload: &WorkloadSpec, schema: &Schema) -> LoadSpec {
     let builtins = Builtins::TprocC(workload::tprocc::Config {
         warehouses: workload.scale,
         clients: workload.n_clients,
         procedures: workload.procedures,
         all_warehouses: workload.all_warehouses,
     });
-    LoadSpec {
-        scripts: scripts_of(&builtins),
-        profiles: Some(Profiles::TprocC),
-        defines: builtins.defines(),
-        ..common
-    }
+    let mut defines = builtins.defines();
+    schema.define(&mut defines);
+    LoadSpec { scripts: scripts_of(&builtins, schema), profiles: Some(Profiles::TprocC), defines, ..common }
 }
 
 /// The load of TPC-C: its transactions, and the words and numbers that they need.
-fn tpcc_load(common: LoadSpec, workload: &WorkloadSpec, c_load: Option<u32>, seed: u64) -> LoadSpec {
+fn tpcc_load(
+    common: LoadSpec,
+    workload: &WorkloadSpec,
+    schema: &Schema,
+    c_load: Option<u32>,
+    seed: u64,
+) -> LoadSpec {
     use workload::tpcc::{Config, Constants};
     let spec = workload.tpcc.unwrap_or_default();
     let constants =
@@ -452,11 +459,13 @@ fn tpcc_load(common: LoadSpec, workload: &WorkloadSpec, c_load: Option<u32>, see
     let options = target.remove("options").map_or(String::new(), |options| format!("{options} "));
     let isolation = spec.isolation.as_str().replace(' ', "\\ ");
     target.insert("options".to_string(), format!("{options}-c default_transaction_isolation={isolation}"));
+    let mut defines = config.defines();
+    schema.define(&mut defines);
     LoadSpec {
         target,
-        scripts: scripts_of(&Builtins::Tpcc(config)),
+        scripts: scripts_of(&Builtins::Tpcc(config), schema),
         profiles: Some(Profiles::Tpcc),
-        defines: config.defines(),
+        defines,
         // 40001 and 40P01 are for the application to try again.
         max_tries: 0,
         ..common

@@ -12,7 +12,7 @@ use model::load::{Protocol, ScriptSpec};
 use model::script::{CaseData, CaseScript, DataChoice, ScriptEntry, ScriptOrigin, SqlEntry, SqlFile};
 use sha2::{Digest, Sha256};
 use workload::sqlfile::line_and_column;
-use workload::{Builtin, Bundle, Program, ScriptError};
+use workload::{Builtin, Bundle, Program, Schema, ScriptError};
 
 /// A data file no larger than this is kept in the plan with its text; of a larger one, the plan has place and hash.
 const KEPT_BYTES_MAX: u64 = 64 * 1024;
@@ -203,11 +203,21 @@ fn sha256(text: &str) -> String {
 
 /// The scripts of a case, their texts read.
 pub(crate) fn of_case(workload: &WorkloadSection) -> Vec<CaseScript> {
-    let script = |entry: &ScriptEntry| CaseScript {
-        name: entry.name.clone().unwrap_or_default(),
-        weight: entry.weight,
-        sha256: sha256(source_of(entry)),
-        source: source_of(entry).to_string(),
+    // Beside the user's own scripts, which the search path serves, a built-in one names a schema only if the user does.
+    let schema = workload.schema.as_deref().map_or_else(Schema::searched, Schema::named);
+    let script = |entry: &ScriptEntry| {
+        let source = match &entry.source {
+            ScriptOrigin::Builtin(name) => {
+                Builtin::parse(name).map_or(String::new(), |builtin| builtin.source_in(&schema))
+            }
+            ScriptOrigin::Text(_) | ScriptOrigin::File(_) => source_of(entry).to_string(),
+        };
+        CaseScript {
+            name: entry.name.clone().unwrap_or_default(),
+            weight: entry.weight,
+            sha256: sha256(&source),
+            source,
+        }
     };
     workload.scripts.iter().map(script).collect()
 }
@@ -253,10 +263,10 @@ pub(crate) fn text_of(file: &SqlFile) -> Result<String, String> {
 }
 
 /// What a driver is given of a case's scripts, the built-in workloads included.
-pub(crate) fn for_driver(workload: &WorkloadSpec) -> Vec<ScriptSpec> {
+pub(crate) fn for_driver(workload: &WorkloadSpec, schema: &Schema) -> Vec<ScriptSpec> {
     if let Some(builtin) = builtin(workload.kind) {
         let (name, tag) = (workload.kind.to_string(), workload.kind.to_string());
-        return vec![ScriptSpec { name, tag, weight: 1, source: builtin.source().to_string() }];
+        return vec![ScriptSpec { name, tag, weight: 1, source: builtin.source_in(schema) }];
     }
     let script = |(n, script): (usize, &CaseScript)| ScriptSpec {
         name: script.name.clone(),

@@ -29,7 +29,7 @@ use crate::dataset::Dataset;
 use crate::kept;
 use crate::load::{self, LoadReport, LoadRequest};
 use crate::progress::{Progress, Watch};
-use crate::{session, tpcc, wal};
+use crate::{schema, session, tpcc, wal};
 
 /// What every stage needs.
 pub struct Site<'a> {
@@ -81,7 +81,9 @@ impl Site<'_> {
         workload: &WorkloadSpec,
         watch: &mut Watch,
     ) -> Result<LoadReport> {
+        let schema = schema::find(session, workload.schema.as_deref())?;
         let request = LoadRequest {
+            schema: &schema,
             scale: workload.scale,
             layout: workload.layout,
             n_streams: workload.load_streams,
@@ -364,6 +366,9 @@ pub(crate) fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
         // The plain layout has no part of its own: clusters made before there was another are found again.
         key.extend(load::layout_facts(workload.layout));
     }
+    if let (Some(schema), true) = (&workload.schema, Dataset::of(&workload.data).is_some()) {
+        key.insert("schema".to_string(), schema.clone());
+    }
     key
 }
 
@@ -406,5 +411,6 @@ fn labels(case: &Case, binaries: &Binaries) -> BTreeMap<String, String> {
     .into();
     labels.extend([kept::data_label(&case.workload.data)]);
     labels.extend(load::layout_facts(case.workload.layout));
+    labels.extend(case.workload.schema.iter().map(|schema| (kept::SCHEMA.to_string(), schema.clone())));
     labels
 }

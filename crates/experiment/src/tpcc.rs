@@ -6,12 +6,14 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use loader::Streams;
+use wire::quote_literal;
 use wire::session::Session;
 use workload::marker::{Marker, MarkerState};
 use workload::tpcc::{self, Population, Style, TABLES};
-use workload::tprocc;
+use workload::{Schema, Signature, tprocc};
 
 use crate::check::{CheckReport, run_checks};
+use crate::clearance::Clearance;
 use crate::data::{self, DataState};
 use crate::dataset::Dataset;
 use crate::load::{self, LoadProgress, LoadReport, LoadRequest, STOPPED_LOADING};
@@ -66,7 +68,10 @@ fn load_all(
     progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<LoadReport> {
     let begun = Instant::now();
-    load::refuse_foreign(session, dataset, request.replace)?;
+    let schema = request.schema;
+    let tables = load::all_tables(dataset, request.scale, request.layout);
+    let clearance = Clearance { dataset, schema, tables: &tables, replace: request.replace };
+    clearance.check(session)?;
     let at = session.query("select date_trunc('second', now())::text")?;
     let at = at.scalar().context("the server has a clock")?.to_string();
     let style = if dataset == Dataset::Tpcc { Style::Spec } else { Style::HammerDb };
@@ -81,36 +86,32 @@ fn load_all(
             extra: [(C_LOAD.to_string(), c_load)].into(),
         }
     };
-    let comment = |state| marker(state).comment_sql_on(dataset.marked_table());
+    let comment = |state| load::marker_sql(dataset, schema, &marker(state));
     // Before anything is dropped: the server may have no room for them.
     let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let n_streams = request.n_streams.map_or(n_cpus.clamp(1, STREAMS_MAX), |n| n as usize);
     let mut others: Vec<Session> = (1..n_streams).map(|_| (request.connect)()).collect::<Result<_>>()?;
-    let mut statements = tpcc::drop_all();
-    match dataset {
-        Dataset::TprocC => {
-            statements.push(tprocc::drop_routines());
-            statements.extend(tprocc::create_tables());
-            statements.extend(tprocc::create_routines(session.server_version_num()));
-        }
-        Dataset::Tpcb | Dataset::Tpcc => {
-            statements.extend(tpcc::create_tables());
-            statements.extend(tpcc::create_routines(session.server_version_num()));
-        }
-    }
+    let mut statements = match dataset {
+        Dataset::TprocC => tprocc::create_tables(schema),
+        Dataset::Tpcb | Dataset::Tpcc => tpcc::create_tables(schema),
+    };
+    let routines = dataset.routines(schema, session.server_version_num());
+    let (signatures, routines): (Vec<Signature>, Vec<String>) = routines.into_iter().unzip();
+    statements.extend(routines);
+    statements.extend(load::mark_parts(dataset, schema, &tables, &signatures));
     statements.push(comment(MarkerState::Loading));
-    load::change(session, dataset, &statements)?;
+    load::replace_by(session, &clearance, &statements)?;
 
     let rows_total = rows_about(request.scale);
     let streams =
         Streams { sessions: std::iter::once(&mut *session).chain(&mut others).collect(), stop: request.stop };
-    let filled = streams.run(loader::tpcc::fill(&population), &mut |sent| {
+    let filled = streams.run(loader::tpcc::fill(schema, &population), &mut |sent| {
         // How many lines orders have is only known when they are made.
         let rows_done = sent.n_rows.min(rows_total);
         let step = if rows_done == rows_total { "indexes" } else { "rows" };
         progress(LoadProgress { step, rows_done, rows_total });
     });
-    let sent = filled.map_err(|error| load::explained(session, dataset, error))?;
+    let sent = filled.map_err(|error| load::explained(session, &clearance, error))?;
     session.execute(&comment(MarkerState::Finished { at: (request.now)() }))?;
     Ok(LoadReport {
         n_rows: sent.n_rows,
@@ -124,14 +125,20 @@ fn load_all(
 ///
 /// # Errors
 /// When the server fails.
-pub(crate) fn quick_check(session: &mut Session) -> Result<BTreeMap<String, String>> {
-    let size = session.query("select pg_relation_size('history') + pg_relation_size('orders')")?;
+pub(crate) fn quick_check(session: &mut Session, schema: &Schema) -> Result<BTreeMap<String, String>> {
+    let sql = format!(
+        "select sum(pg_catalog.pg_relation_size(c.oid)) from pg_catalog.pg_class c \
+         join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
+         where n.nspname = {} and c.relname in ('history', 'orders')",
+        quote_literal(schema.name())
+    );
+    let size = session.query(&sql)?;
     let bytes: u64 = size.scalar().and_then(|n| n.parse().ok()).context("a relation has a size")?;
     if bytes > QUICK_BYTES_MAX {
         return Ok(BTreeMap::new());
     }
     session.execute("begin transaction isolation level repeatable read read only")?;
-    let mut checks = tpcc::checks(1);
+    let mut checks = tpcc::checks(schema, 1);
     checks.retain(|check| tpcc::QUICK.contains(&check.id));
     let results = run_checks(session, &checks)?;
     session.execute("commit")?;
@@ -154,8 +161,8 @@ fn rows_about(warehouses: u32) -> u64 {
 ///
 /// # Errors
 /// When there are no such tables, they are unfinished, or the server fails.
-pub fn check(session: &mut Session, dataset: Dataset) -> Result<CheckReport> {
-    let scale = match data::inspect(session, dataset)? {
+pub fn check(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<CheckReport> {
+    let scale = match data::inspect(session, dataset, schema)? {
         DataState::Whole(marker) => marker.scale,
         DataState::Foreign { scale: Some(scale), .. } if scale > 0 => scale,
         DataState::Foreign { tables, .. } => {
@@ -167,18 +174,18 @@ pub fn check(session: &mut Session, dataset: Dataset) -> Result<CheckReport> {
             marker.tool_version
         ),
         DataState::Absent => {
-            bail!("the database has no {} tables; load them with pgdyno init", dataset.title())
+            bail!(data::absent(session, dataset, schema)?)
         }
     };
     session.execute("begin transaction isolation level repeatable read read only")?;
-    let mut checks = tpcc::checks(scale);
+    let mut checks = tpcc::checks(schema, scale);
     if dataset == Dataset::TprocC {
         checks.retain(|check| KEPT_BY_HAMMERDB.contains(&check.id));
-    } else if session.query(tpcc::is_fresh())?.is_empty() {
-        checks.extend(tpcc::fresh_checks(scale));
+    } else if session.query(&tpcc::is_fresh(schema))?.is_empty() {
+        checks.extend(tpcc::fresh_checks(schema, scale));
     }
     let results = run_checks(session, &checks)?;
-    let history = session.query("select count(*) from history")?;
+    let history = session.query(&schema.fill("select count(*) from @.history"))?;
     let history_rows = history.scalar().and_then(|n| n.parse().ok()).unwrap_or(0);
     session.execute("commit")?;
     Ok(CheckReport { scale, history_rows, results, hint: None })

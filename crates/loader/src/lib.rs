@@ -4,6 +4,7 @@
 //! of a workload are. Not here: the statements and
 //! rows themselves (`workload`), what a database held before, and anything told to people.
 
+mod marked;
 pub mod streams;
 pub mod tpcb;
 pub mod tpcc;

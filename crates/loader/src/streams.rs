@@ -84,6 +84,13 @@ impl Copy {
 pub enum Part {
     /// Runs a statement.
     Execute(String),
+    /// Undoes the transaction unless the table, which an earlier part has locked, is the one that was made for the rows.
+    Expect {
+        /// The table, for messages.
+        table: String,
+        /// Yields `t`, or something else.
+        sql: String,
+    },
     /// Sends rows. With FREEZE, the table is made or truncated by an earlier part of the same transaction.
     Copy(Copy),
 }
@@ -143,6 +150,12 @@ pub enum LoadError {
         n_taken: u64,
         /// Rows sent.
         n_sent: u64,
+    },
+    /// Somebody put a table of another origin in its place.
+    #[error("somebody replaced table `{table}` while it was loaded; the new one is left as it was")]
+    Replaced {
+        /// The table.
+        table: String,
     },
     /// The flag to stop was raised.
     #[error("stopped while loading")]
@@ -260,6 +273,7 @@ impl Work<'_> {
                     for part in parts {
                         match part {
                             Part::Execute(sql) => self.execute(session, &name, &sql)?,
+                            Part::Expect { table, sql } => self.expect(session, &name, table, &sql)?,
                             Part::Copy(copy) => self.copy(session, &name, copy)?,
                         }
                     }
@@ -272,12 +286,17 @@ impl Work<'_> {
 
     fn execute(&self, session: &mut Session, job: &str, sql: &str) -> Result<(), LoadError> {
         self.go_on()?;
-        let failed = |error| LoadError::Statement {
-            job: job.to_string(),
-            sql: sql.to_string(),
-            error: Box::new(error),
-        };
-        session.execute(sql).map_err(failed)
+        session.execute(sql).map_err(|error| failed(job, sql, error))
+    }
+
+    fn expect(&self, session: &mut Session, job: &str, table: String, sql: &str) -> Result<(), LoadError> {
+        self.go_on()?;
+        let answer = session.query(sql).map_err(|error| failed(job, sql, error))?;
+        if answer.scalar() == Some("t") {
+            return Ok(());
+        }
+        session.execute("rollback").map_err(|error| failed(job, "rollback", error))?;
+        Err(LoadError::Replaced { table })
     }
 
     fn copy(&self, session: &mut Session, job: &str, copy: Copy) -> Result<(), LoadError> {
@@ -288,4 +307,8 @@ impl Work<'_> {
             !self.is_over()
         })
     }
+}
+
+fn failed(job: &str, sql: &str, error: SessionError) -> LoadError {
+    LoadError::Statement { job: job.to_string(), sql: sql.to_string(), error: Box::new(error) }
 }

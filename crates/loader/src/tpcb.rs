@@ -3,10 +3,14 @@
 //! Whatever the number of streams, each part has the same rows in the same order, and what is left behind is what
 //! `pgbench -i` leaves: names, constraints, pages. One thing differs: pgbench cannot load partitions frozen.
 
+use workload::Schema;
 use workload::tpcb::{self, Partition, Partitioning, TABLES, Table, TpcbOptions, partitions, primary_key_of};
 
+use crate::marked;
 use crate::streams::{Copy, Job, Part, Step};
 
+/// The workload that marks of these tables name.
+pub const WORKLOAD: &str = "tpcb";
 /// Since this version a partitioned table can have a primary key.
 pub const PARTITIONS_VERSION_NUM: u32 = 110_000;
 /// Since this version a partitioned table can be analyzed without its partitions.
@@ -64,10 +68,11 @@ impl TpcbLoad {
         if self.parts().is_empty() {
             return Vec::new();
         }
-        let name = Table::Accounts.name();
+        let job = Table::Accounts.name();
+        let name = &self.options.schema.sql_name(job);
         let analyze = if self.version_num >= ANALYZE_ONLY_VERSION_NUM { "analyze only" } else { "analyze" };
         let key = primary_key_of(Table::Accounts, name, self.index_tablespace.as_deref());
-        vec![Job::of(name, vec![locking(vec![Part::Execute(key)]), Step::Alone(format!("{analyze} {name}"))])]
+        vec![Job::of(job, vec![locking(vec![Part::Execute(key)]), Step::Alone(format!("{analyze} {name}"))])]
     }
 
     /// The partitions that are filled one by one.
@@ -99,18 +104,22 @@ impl TpcbLoad {
         if unit.table == Table::History {
             return None;
         }
-        let Unit { table, name, partition } = unit;
+        let Unit { table, name: plain_name, partition } = unit;
+        let name = &self.options.schema.sql_name(plain_name);
         let is_ordinary =
             partition.is_some() || *table != Table::Accounts || self.options.partitioning.is_none();
         let rows = unit.rows(self.scale);
-        let mut parts = vec![Part::Execute(format!("truncate table {name}"))];
+        let mut parts = match maker {
+            Maker::This => marked::truncate(&self.options.schema, WORKLOAD, plain_name),
+            Maker::Anyone => marked::truncate(&Schema::searched(), WORKLOAD, plain_name),
+        };
         match (table, maker) {
             (Table::Accounts, Maker::This) if is_ordinary => parts.extend([
                 Part::Execute(tpcb::set_defaults(name)),
-                Part::Copy(copy_of(name, tpcb::copy_short_statement(name), rows.short())),
+                Part::Copy(copy_of(plain_name, tpcb::copy_short_statement(name), rows.short())),
                 Part::Execute(tpcb::drop_defaults(name)),
             ]),
-            _ => parts.push(Part::Copy(copy_of(name, tpcb::copy_statement(name, is_ordinary), rows))),
+            _ => parts.push(Part::Copy(copy_of(plain_name, tpcb::copy_statement(name, is_ordinary), rows))),
         }
         Some(locking(parts))
     }
@@ -119,11 +128,12 @@ impl TpcbLoad {
         // Before 18, to analyze the partitioned table is to analyze its partitions too.
         let is_analyzed_later = unit.partition.is_some() && self.version_num < ANALYZE_ONLY_VERSION_NUM;
         let vacuum = if is_analyzed_later { "vacuum" } else { "vacuum analyze" };
-        Step::Alone(format!("{vacuum} {}", unit.name))
+        Step::Alone(format!("{vacuum} {}", self.options.schema.sql_name(&unit.name)))
     }
 
     fn keyed(&self, unit: &Unit) -> Option<Step> {
-        let key = primary_key_of(unit.table, &unit.name, self.index_tablespace.as_deref());
+        let name = self.options.schema.sql_name(&unit.name);
+        let key = primary_key_of(unit.table, &name, self.index_tablespace.as_deref());
         (unit.table != Table::History).then(|| locking(vec![Part::Execute(key)]))
     }
 }

@@ -3,9 +3,11 @@
 //! One stream fills a table, so that its rows are written frozen; the three large tables (stock, order lines,
 //! customers) have about the same size, so three streams are busy to the end and more find nothing to do.
 
+use workload::Schema;
 use workload::tpcc::{self, Population, Style, Table};
 use workload::tprocc;
 
+use crate::marked;
 use crate::streams::{Copy, Job, Part, Step};
 use crate::tpcb::LIMIT_LOCK_WAITS;
 
@@ -23,34 +25,36 @@ const ORDER: [Table; 9] = [
 ];
 
 /// Fills, vacuums and indexes every table; they must exist.
-pub fn fill(population: &Population) -> Vec<Job> {
-    ORDER.into_iter().map(|table| job(table, population)).collect()
+pub fn fill(schema: &Schema, population: &Population) -> Vec<Job> {
+    ORDER.into_iter().map(|table| job(table, schema, population)).collect()
 }
 
-fn job(table: Table, population: &Population) -> Job {
+fn job(table: Table, schema: &Schema, population: &Population) -> Job {
     let name = table.name();
     let mut rows = tpcc::Rows::new(table, population, 0..u64::MAX);
+    let (workload, sql, keys) = match population.style {
+        Style::Spec => (
+            "tpcc",
+            tpcc::copy_statement(schema, table, true),
+            [tpcc::primary_keys(schema), tpcc::indexes(schema)].concat(),
+        ),
+        Style::HammerDb => (
+            "tproc-c",
+            tprocc::copy_statement(schema, table),
+            [tprocc::primary_keys(schema), tprocc::indexes(schema)].concat(),
+        ),
+    };
     let copy = Copy {
         table: name.to_string(),
-        sql: match population.style {
-            Style::Spec => tpcc::copy_statement(table, true),
-            Style::HammerDb => tprocc::copy_statement(table),
-        },
+        sql,
         rows: Box::new(move |out, max_bytes| rows.fill(out, max_bytes)),
     };
-    let filled = Step::Transaction(vec![
-        Part::Execute(LIMIT_LOCK_WAITS.to_string()),
-        Part::Execute(format!("truncate table {name}")),
-        Part::Copy(copy),
-    ]);
-    let is_of = |sql: &&String| sql.contains(&format!(" {name} "));
-    let indexed = match population.style {
-        Style::Spec => [tpcc::primary_keys(), tpcc::indexes()].concat(),
-        Style::HammerDb => [tprocc::primary_keys(), tprocc::indexes()].concat(),
-    };
-    let indexed = indexed.iter().filter(is_of).map(|sql| Step::Alone(sql.clone()));
-    let vacuumed = Step::Alone(format!("vacuum analyze {name}"));
-    Job::of(name, [filled].into_iter().chain(indexed).chain([vacuumed]).collect())
+    let mut filled = vec![Part::Execute(LIMIT_LOCK_WAITS.to_string())];
+    filled.extend(marked::truncate(schema, workload, name));
+    filled.push(Part::Copy(copy));
+    let indexed = keys.into_iter().filter(|(of, _)| *of == table).map(|(_, sql)| Step::Alone(sql));
+    let vacuumed = Step::Alone(format!("vacuum analyze {}", schema.sql_name(name)));
+    Job::of(name, [Step::Transaction(filled)].into_iter().chain(indexed).chain([vacuumed]).collect())
 }
 
 #[cfg(test)]
@@ -61,9 +65,11 @@ mod tests {
     fn every_index_is_made_by_the_job_of_its_table() {
         let population = Population { warehouses: 1, seed: 1, style: Style::Spec, at: String::new() };
         let alone = |job: &Job| job.steps.iter().filter(|step| matches!(step, Step::Alone(_))).count() - 1;
-        let jobs = fill(&population);
+        // A name in which a table could be found.
+        let schema = Schema::named("a stock b");
+        let jobs = fill(&schema, &population);
         assert_eq!(jobs.len(), tpcc::TABLES.len());
         let n_indexes: usize = jobs.iter().map(alone).sum();
-        assert_eq!(n_indexes, tpcc::primary_keys().len() + tpcc::indexes().len());
+        assert_eq!(n_indexes, tpcc::primary_keys(&schema).len() + tpcc::indexes(&schema).len());
     }
 }

@@ -168,6 +168,9 @@ pub struct WorkloadSpec {
     /// Sessions that load the data side by side, if that was asked for. The data does not depend on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_streams: Option<u32>,
+    /// The schema of the tables that pgdyno loads, if one was named; else the first of the search path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
     /// What it runs on.
     #[serde(default, skip_serializing_if = "CaseData::is_tpcb")]
     pub data: CaseData,
@@ -288,6 +291,7 @@ impl WorkloadSpec {
             busy_poll_us: 0,
             layout: Layout::default(),
             load_streams: None,
+            schema: None,
             data: match kind {
                 WorkloadKind::Tpcc => CaseData::Tpcc,
                 WorkloadKind::TprocC => CaseData::TprocC,

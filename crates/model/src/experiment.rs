@@ -143,6 +143,9 @@ pub struct WorkloadSection {
     /// Sessions that load side by side; by default one for each partition, at most one for each processor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_streams: Option<u32>,
+    /// The schema of the tables that pgdyno loads; by default the first of the search path that exists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
     /// Variables of the scripts, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub defines: BTreeMap<String, Levels<SettingValue>>,
@@ -181,6 +184,7 @@ impl Default for WorkloadSection {
             partitions: Levels::one(0),
             partition_method: Levels::one(PartitionMethod::Range),
             load_streams: None,
+            schema: None,
             defines: BTreeMap::new(),
             data: None,
             scripts: Vec::new(),

@@ -38,7 +38,16 @@ pub(crate) fn check(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<Exi
             adopted::expect_primary(&conninfo, &mut holder)?;
             hold::take(&mut holder)?;
             let place = conninfo.to_string();
-            (place, test(Request { conninfo, crash: None, load, ledger: ledger.clone() })?)
+            (
+                place,
+                test(Request {
+                    conninfo,
+                    schema: args.schema.clone(),
+                    crash: None,
+                    load,
+                    ledger: ledger.clone(),
+                })?,
+            )
         }
         None => test_embedded(args, load, &ledger)?,
     };
@@ -67,14 +76,15 @@ pub(crate) fn check(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<Exi
 
 struct Request<'a> {
     conninfo: Conninfo,
+    schema: Option<String>,
     crash: Option<acid::Crash<'a>>,
     load: Duration,
     ledger: PathBuf,
 }
 
 fn test(request: Request<'_>) -> Result<AcidReport> {
-    let Request { conninfo, crash, load, ledger } = request;
-    let request = AcidRequest { conninfo, crash, load, ledger, stop: signals::stop_flag() };
+    let Request { conninfo, schema, crash, load, ledger } = request;
+    let request = AcidRequest { conninfo, schema, crash, load, ledger, stop: signals::stop_flag() };
     acid::run(request, &mut |step| say(&format!("pgdyno: {step}")))
 }
 
@@ -97,7 +107,9 @@ fn test_embedded(args: &CheckArgs, load: Duration, ledger: &Path) -> Result<(Str
         let seconds = begun.elapsed().as_secs_f64();
         Ok((conninfo, format!("{n_killed} processes killed (SIGKILL), recovered in {seconds:.1} s")))
     };
-    let report = test(Request { conninfo, crash: Some(&mut crash), load, ledger: ledger.to_path_buf() });
+    let schema = args.schema.clone().or_else(|| kept.schema.clone());
+    let report =
+        test(Request { conninfo, schema, crash: Some(&mut crash), load, ledger: ledger.to_path_buf() });
     if let Some(server) = running {
         server.stop(StopMode::Fast)?;
     }

@@ -27,7 +27,8 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
             if let Some(note) = hold::note(&mut session)? {
                 say(&format!("pgdyno: note: {note}"));
             }
-            (conninfo.to_string(), checking::check(&mut session, asked.unwrap_or(WorkloadKind::Tpcb))?)
+            let kind = asked.unwrap_or(WorkloadKind::Tpcb);
+            (conninfo.to_string(), checking::check(&mut session, kind, args.schema.as_deref())?)
         }
         None => check_embedded(args, asked)?,
     };
@@ -48,7 +49,8 @@ fn check_embedded(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<(Stri
     let stop = signals::stop_flag();
     let server = kept.start(&acid::settings(&args.settings)?)?;
     let mut session = session::open(&server.conninfo(), stop)?;
-    let report = checking::check(&mut session, kind);
+    let schema = args.schema.as_deref().or(kept.schema.as_deref());
+    let report = checking::check(&mut session, kind, schema);
     drop(session);
     server.stop(server::StopMode::Fast)?;
     Ok((kept.cluster.root.display().to_string(), report?))

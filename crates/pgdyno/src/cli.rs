@@ -115,6 +115,9 @@ pub(crate) struct ExperimentArgs {
     /// Scale units of data, `fit`, or a multiple of memory such as "3x RAM".
     #[arg(short, long, value_name = "N,...", value_delimiter = ',')]
     pub(crate) scale: Vec<String>,
+    /// The schema that the tables are loaded into [default: the first of the search path that exists].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) schema: Option<String>,
     /// How statements are sent: simple, extended, prepared.
     #[arg(short = 'M', long, value_name = "MODE,...", value_delimiter = ',')]
     pub(crate) protocol: Vec<String>,
@@ -165,9 +168,9 @@ pub(crate) struct ServerArgs {
 
 /// What a resumed experiment has already: it goes on as it was asked for. The others may hold what was hidden in its
 /// results.
-const WHAT_IS_ASKED: [&str; 12] = [
-    "server", "versions", "bin_dir", "clients", "measure", "ramp_up", "repeats", "scale", "protocol",
-    "workload", "pace", "fit",
+const WHAT_IS_ASKED: [&str; 13] = [
+    "server", "versions", "bin_dir", "clients", "measure", "ramp_up", "repeats", "scale", "schema",
+    "protocol", "workload", "pace", "fit",
 ];
 
 /// Options of `run`.
@@ -188,7 +191,7 @@ pub(crate) struct RunArgs {
     /// Ask nothing, and run also what is more than 100 runs or longer than a day.
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Drop tables of the same names that pgdyno did not make, and data of another scale.
+    /// Drop tables and routines of the same names in that schema that pgdyno did not make, and data of another scale.
     #[arg(long)]
     pub(crate) replace: bool,
     /// Replace this database of --server by a copy of itself before each run, though pgdyno did not make it. Repeatable.
@@ -269,6 +272,9 @@ pub(crate) struct CompareArgs {
     /// Scale units of data.
     #[arg(short, long, value_name = "N", conflicts_with = "results")]
     pub(crate) scale: Option<String>,
+    /// The schema that the tables are loaded into [default: the first of the search path that exists].
+    #[arg(long, value_name = "NAME", conflicts_with = "results")]
+    pub(crate) schema: Option<String>,
     /// What is run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts.
     #[arg(short, long, value_name = "NAME", conflicts_with = "results")]
     pub(crate) workload: Option<String>,
@@ -310,7 +316,7 @@ pub(crate) struct CompareArgs {
     // clap forgets `requires` where what is required conflicts with something else that is given.
     #[arg(long, value_name = "DIR|FILE", requires = "results", conflicts_with_all = ["a", "b", "aa", "duet"])]
     pub(crate) report: Option<PathBuf>,
-    /// Drop tables of the same names that pgdyno did not make, and data of another scale.
+    /// Drop tables and routines of the same names in that schema that pgdyno did not make, and data of another scale.
     #[arg(long, conflicts_with = "results")]
     pub(crate) replace: bool,
     /// Replace this database of a server by URL by a copy of itself before each run, though pgdyno did not make it. Repeatable.
@@ -391,6 +397,9 @@ pub(crate) struct InitArgs {
     /// Scale units of data: branches, or warehouses.
     #[arg(short, long, value_name = "N", default_value = "10")]
     pub(crate) scale: String,
+    /// The schema that the tables are loaded into [default: the first of the search path that exists].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) schema: Option<String>,
     /// Into how many partitions accounts are cut; 0: not at all.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub(crate) partitions: u32,
@@ -400,7 +409,7 @@ pub(crate) struct InitArgs {
     /// Sessions that load side by side [default: one for each partition, at most one for each processor].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) streams: Option<u32>,
-    /// Drop tables of the same names that pgdyno did not make.
+    /// Drop tables and routines of the same names in that schema that pgdyno did not make.
     #[arg(long)]
     pub(crate) replace: bool,
     /// Make the database that --server names, as one that `run` may replace by a copy of itself before each run.
@@ -419,6 +428,9 @@ pub(crate) struct CheckArgs {
     /// Scale of the embedded server's data [default: what was used last].
     #[arg(short, long, value_name = "N")]
     pub(crate) scale: Option<u32>,
+    /// The schema of the tables [default: the first of the search path that exists].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) schema: Option<String>,
     /// Run the atomicity, consistency, isolation and durability tests of TPC-C too; the tables change as by transactions.
     #[arg(long)]
     pub(crate) acid: bool,

@@ -9,7 +9,7 @@ use experiment::intent::Intent;
 use experiment::load::{self, LoadRequest};
 use experiment::progress::Progress;
 use experiment::stage::{Found, Site, Stage};
-use experiment::{adopted, hold, session, tpcc};
+use experiment::{adopted, hold, schema, session, tpcc};
 use model::case::{Layout, WorkloadKind};
 use model::units::Scale;
 use server::Cache;
@@ -50,8 +50,10 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         let mut session = session::open(&conninfo, stop)?;
         adopted::expect_primary(&conninfo, &mut session)?;
         hold::take(&mut session)?;
-        say(&Intent::to_load(&mut session, &conninfo, dataset)?);
+        let schema = schema::find(&mut session, args.schema.as_deref())?;
+        say(&Intent::to_load(&conninfo, dataset, &schema));
         let request = LoadRequest {
+            schema: &schema,
             scale,
             layout,
             n_streams: args.streams,
@@ -85,7 +87,11 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         is_enough: None,
         referee: None,
     };
-    let case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
+    if let Some(name) = &args.schema {
+        schema::expect_name(name).map_err(anyhow::Error::msg).context("--schema")?;
+    }
+    let mut case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
+    case.workload.schema = args.schema.clone();
     let mut watch = |progress| screen.show(progress);
     let stage =
         Found::of(&case, &site, &mut watch).and_then(|found| Stage::set_up(found, &case, &site, &mut watch));

@@ -179,7 +179,7 @@ fn look(experiment: &Experiment, conninfo: &Conninfo) -> Result<Option<Glance>> 
     if !experiment.workload.scale.all().iter().any(is_rule) && experiment.os.is_empty() {
         return Ok(None);
     }
-    adopted::glance(conninfo, signals::stop_flag()).map(Some)
+    adopted::glance(conninfo, experiment.workload.schema.as_deref(), signals::stop_flag()).map(Some)
 }
 
 fn toml_text(experiment: &Experiment) -> Result<String> {
@@ -261,6 +261,10 @@ fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
         if let Some(value) = value {
             changes.push(Override::levels(key, std::slice::from_ref(value), format!("{option} {value}")));
         }
+    }
+    if let Some(name) = &args.schema {
+        let origin = format!("--schema {name}");
+        changes.push(Override { key: "workload.schema".into(), value: Value::String(name.clone()), origin });
     }
     if let Some(n) = args.repeats {
         let origin = format!("--repeats {n}");

@@ -3,6 +3,7 @@
 use crate::fold;
 use crate::native::Builtins;
 use crate::random::Prng;
+use crate::schema::Schema;
 use crate::script::{Program, ScriptError};
 use crate::variables::{VariableTable, is_valid_name};
 use std::collections::BTreeMap;
@@ -58,9 +59,9 @@ impl Bundle {
         Ok(Bundle { programs, weights, variables, weight_total, builtins: None })
     }
 
-    /// Built-in transactions.
-    pub fn builtin(builtins: Builtins) -> Bundle {
-        let (programs, weights): (Vec<Program>, Vec<u32>) = builtins.programs().into_iter().unzip();
+    /// Built-in transactions on the tables of a schema.
+    pub fn builtin(builtins: Builtins, schema: &Schema) -> Bundle {
+        let (programs, weights): (Vec<Program>, Vec<u32>) = builtins.programs(schema).into_iter().unzip();
         let weight_total = weights.iter().copied().map(i64::from).sum();
         let variables = Arc::clone(&programs[0].variables);
         Bundle { programs, weights, variables, weight_total, builtins: Some(builtins) }

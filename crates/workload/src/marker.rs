@@ -1,7 +1,8 @@
-//! The mark on a database that says what was loaded, how much of it, and whether loading finished.
+//! Marks that say what pgdyno made: comments, so that the layout stays pgbench's own.
 //!
-//! It is a comment on `pgbench_branches`, so that the layout stays pgbench's own: the word `pgdyno`, then `key=value`
-//! pairs. Without it an interrupted load would pass for a small one.
+//! Each begins with the word `pgdyno`, `key=value` pairs follow. One table of a workload has the [`Marker`]: what was loaded,
+//! how much of it, and whether loading finished; without it an interrupted load would pass for a small one. Every other
+//! table, partition and routine has a [`part_mark`] that names it: only what has its own mark may be dropped unasked.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,13 +10,19 @@ use std::fmt::Write;
 /// The word that a marker starts with.
 const PREFIX: &str = "pgdyno";
 
-/// Yields the marker's text, or NULL when there is no such table or no comment.
-pub const READ_SQL: &str =
-    "select pg_catalog.obj_description(pg_catalog.to_regclass('pgbench_branches')::oid, 'pg_class')";
+/// The comment on what belongs to a workload's tables: `part` is its own name, so that the mark is worth nothing elsewhere.
+pub fn part_mark(workload: &str, part: &str) -> String {
+    pairs_text([("workload", workload), ("part", part)].into_iter())
+}
 
-/// As [`READ_SQL`], of another table.
-pub fn read_sql_on(table: &str) -> String {
-    READ_SQL.replace("pgbench_branches", table)
+/// What every mark of a workload's tables begins with.
+pub fn mark_begins(workload: &str) -> String {
+    pairs_text([("workload", workload)].into_iter()) + " "
+}
+
+/// Whether a comment is what [`part_mark`] gives.
+pub fn is_part_mark(comment: &str, workload: &str, part: &str) -> bool {
+    comment == part_mark(workload, part)
 }
 
 /// What a marker says.
@@ -62,14 +69,9 @@ pub enum MarkerError {
 }
 
 impl Marker {
-    /// The statement that writes this marker.
-    pub fn comment_sql(&self) -> String {
-        self.comment_sql_on("pgbench_branches")
-    }
-
-    /// The statement that writes this marker on another table, one that the workload has.
+    /// The statement that writes this marker on a table of the workload, by its name in SQL.
     pub fn comment_sql_on(&self, table: &str) -> String {
-        format!("comment on table {table} is '{}'", self.text().replace('\'', "''"))
+        format!("comment on table {table} is {}", comment_literal(&self.text()))
     }
 
     /// The text of the comment.
@@ -88,13 +90,7 @@ impl Marker {
         ];
         let known = known.into_iter().filter_map(|(key, value)| value.map(|value| (key, value)));
         let extra = self.extra.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-        known.chain(extra).fold(PREFIX.to_owned(), |mut text, (key, value)| {
-            text.push(' ');
-            escape(key, &mut text);
-            text.push('=');
-            escape(value, &mut text);
-            text
-        })
+        pairs_text(known.chain(extra))
     }
 
     /// Reads a comment; `None` if it is not a marker of ours.
@@ -117,6 +113,21 @@ impl Marker {
         let scale = scale.parse().map_err(|_| MarkerError::Unknown { key: "scale", value: scale })?;
         Ok(Some(Marker { workload, scale, tool_version, state, extra: pairs }))
     }
+}
+
+/// The text of a mark as a string literal. It holds no backslash.
+pub fn comment_literal(mark: &str) -> String {
+    format!("'{}'", mark.replace('\'', "''"))
+}
+
+fn pairs_text<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    pairs.fold(PREFIX.to_owned(), |mut text, (key, value)| {
+        text.push(' ');
+        escape(key, &mut text);
+        text.push('=');
+        escape(value, &mut text);
+        text
+    })
 }
 
 /// Percent-escapes what would end a key or a value, and backslashes, which some servers read in literals.
@@ -172,10 +183,26 @@ mod tests {
 
     #[test]
     fn the_statement_quotes_the_text() {
-        let sql = marker("it's", MarkerState::Loading).comment_sql();
+        let sql = marker("it's", MarkerState::Loading).comment_sql_on("pgbench_branches");
         let wanted = "comment on table pgbench_branches is 'pgdyno workload=it''s scale=300 tool_version=0.1.0 \
                       state=loading fillfactor=90%20%25'";
         assert_eq!(sql, wanted);
+    }
+
+    #[test]
+    fn a_mark_of_a_part_is_worth_nothing_elsewhere() {
+        let mark = part_mark("tpcc", "payment(integer, text)");
+        assert_eq!(mark, "pgdyno workload=tpcc part=payment(integer,%20text)");
+        assert!(is_part_mark(&mark, "tpcc", "payment(integer, text)"));
+        for (comment, workload, part) in [
+            (mark.as_str(), "tpcc", "payment(integer)"),
+            (mark.as_str(), "tproc-c", "payment(integer, text)"),
+            ("pgdyno test data, keep", "tpcc", "stock"),
+            ("pgdyno", "tpcc", "stock"),
+        ] {
+            assert!(!is_part_mark(comment, workload, part), "{comment}");
+        }
+        assert!(Marker::parse(&mark).is_err(), "it does not say what was loaded");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::machine::Action;
 use crate::random::Prng;
+use crate::schema::Schema;
 use crate::script::Program;
 use crate::tpcc::{self, ConfigError, Next, Profile, Terminal};
 use crate::tprocc::{self, User};
@@ -36,10 +37,10 @@ impl Builtins {
     }
 
     /// The programs, each with its weight in the mix.
-    pub fn programs(&self) -> Vec<(Program, u32)> {
+    pub fn programs(&self, schema: &Schema) -> Vec<(Program, u32)> {
         match self {
-            Builtins::Tpcc(config) => tpcc::programs(config),
-            Builtins::TprocC(config) => tprocc::programs(config),
+            Builtins::Tpcc(config) => tpcc::programs(config, schema),
+            Builtins::TprocC(config) => tprocc::programs(config, schema),
         }
     }
 

@@ -17,6 +17,8 @@ pub use schema::{
     primary_keys_in, set_defaults, truncate_tables,
 };
 
+use crate::schema::Schema;
+
 /// Branches per scale unit.
 pub const BRANCHES_PER_SCALE: u64 = 1;
 /// Tellers per scale unit.
@@ -103,13 +105,21 @@ impl Builtin {
         }
     }
 
-    /// The script.
+    /// The script as pgbench has it, which leaves the schema to the search path.
     pub fn source(self) -> &'static str {
         match self {
             Builtin::Tpcb => TPCB,
             Builtin::TpcbSimple => TPCB_SIMPLE,
             Builtin::TpcbSelect => TPCB_SELECT,
         }
+    }
+
+    /// The script on the tables of a schema.
+    pub fn source_in(self, schema: &Schema) -> String {
+        let marked = |source: String, table: &Table| {
+            source.replace(&format!(" {} ", table.name()), &format!(" @.{} ", table.name()))
+        };
+        schema.fill(&TABLES.iter().fold(self.source().to_owned(), marked))
     }
 
     /// Whether it changes the database.

@@ -9,9 +9,10 @@ mod schema;
 mod user;
 
 pub use routines::create_routines;
-pub use schema::{copy_statement, create_tables, drop_routines, indexes, primary_keys};
+pub use schema::{copy_statement, create_tables, indexes, primary_keys};
 pub use user::User;
 
+use crate::schema::Schema;
 use crate::script::{Command, Program, Step};
 use crate::statement::{Fetch, Statement};
 use crate::tpcc::{Calls, ConfigError, Profile};
@@ -116,17 +117,17 @@ impl Parameter {
 /// statements have it: nobody is found by name.
 fn function_call(profile: Profile) -> &'static str {
     match profile {
-        Profile::NewOrder => "select neword(:w_id, :w_id_max, :d_id, :c_id, :ol_cnt, 0)",
+        Profile::NewOrder => "select @.neword(:w_id, :w_id_max, :d_id, :c_id, :ol_cnt, 0)",
         Profile::Payment => {
-            "select payment(:w_id, :d_id, :c_w_id, :c_d_id, :c_id, :by_name, :amount, '$8', '0', 0)"
+            "select @.payment(:w_id, :d_id, :c_w_id, :c_d_id, :c_id, :by_name, :amount, '$8', '0', 0)"
         }
         Profile::OrderStatus => {
-            "select * from ostat(:w_id, :d_id, :c_id, :by_name, '$5') as (ol_i_id int, ol_supply_w_id int, \
+            "select * from @.ostat(:w_id, :d_id, :c_id, :by_name, '$5') as (ol_i_id int, ol_supply_w_id int, \
              ol_quantity smallint, ol_amount numeric, ol_delivery_d timestamptz, c_id int, c_last varchar, \
              c_first varchar, c_middle varchar, c_balance numeric, o_id int, o_entry_d timestamp, o_carrier_id int)"
         }
-        Profile::Delivery | Profile::DeferredDelivery => "select delivery(:w_id, :carrier)",
-        Profile::StockLevel => "select slev(:w_id, :d_id, :threshold)",
+        Profile::Delivery | Profile::DeferredDelivery => "select @.delivery(:w_id, :carrier)",
+        Profile::StockLevel => "select @.slev(:w_id, :d_id, :threshold)",
     }
 }
 
@@ -134,29 +135,29 @@ fn function_call(profile: Profile) -> &'static str {
 fn procedure_call(profile: Profile) -> &'static str {
     match profile {
         Profile::NewOrder => {
-            "call neword(:w_id, :w_id_max, :d_id, :c_id, :ol_cnt, 0.0, '', '', 0.0, 0.0, 0, localtimestamp)"
+            "call @.neword(:w_id, :w_id_max, :d_id, :c_id, :ol_cnt, 0.0, '', '', 0.0, 0.0, 0, localtimestamp)"
         }
         Profile::Payment => {
-            "call payment(:w_id, :d_id, :c_w_id, :c_d_id, :by_name, :amount, '0', :c_last, :c_id, '', '', '', '', '', \
+            "call @.payment(:w_id, :d_id, :c_w_id, :c_d_id, :by_name, :amount, '0', :c_last, :c_id, '', '', '', '', '', \
              '', '', '', '', '', '', '', '', '', '', '', '', '', localtimestamp, 0.0, 0.0, 0.0, '', localtimestamp)"
         }
         Profile::OrderStatus => {
-            "call ostat(:w_id, :d_id, :c_id, :by_name, :c_last, '', '', 0.0, 0, localtimestamp, 0, '')"
+            "call @.ostat(:w_id, :d_id, :c_id, :by_name, :c_last, '', '', 0.0, 0, localtimestamp, 0, '')"
         }
-        Profile::Delivery | Profile::DeferredDelivery => "call delivery(:w_id, :carrier, localtimestamp)",
-        Profile::StockLevel => "call slev(:w_id, :d_id, :threshold, 0)",
+        Profile::Delivery | Profile::DeferredDelivery => "call @.delivery(:w_id, :carrier, localtimestamp)",
+        Profile::StockLevel => "call @.slev(:w_id, :d_id, :threshold, 0)",
     }
 }
 
 /// The programs of a run, each with its weight in the mix.
-pub fn programs(config: &Config) -> Vec<(Program, u32)> {
+pub fn programs(config: &Config, schema: &Schema) -> Vec<(Program, u32)> {
     let mut variables = VariableTable::default();
     for (name, _) in NAMES {
         variables.intern(name);
     }
     let mut programs: Vec<(Program, u32)> = Profile::ALL[..5]
         .iter()
-        .map(|profile| (program(*profile, config, &mut variables), profile.cards()))
+        .map(|profile| (program(*profile, config, schema, &mut variables), profile.cards()))
         .collect();
     debug_assert_eq!(variables.len(), NAMES.len(), "calls name values that no user has");
     let variables = Arc::new(variables);
@@ -166,9 +167,9 @@ pub fn programs(config: &Config) -> Vec<(Program, u32)> {
     programs
 }
 
-fn program(profile: Profile, config: &Config, variables: &mut VariableTable) -> Program {
+fn program(profile: Profile, config: &Config, schema: &Schema, variables: &mut VariableTable) -> Program {
     let call = if config.procedures { procedure_call(profile) } else { function_call(profile) };
-    let statement = Statement { fetch: Fetch::Discard, ..Statement::new(call, 1, variables) };
+    let statement = Statement { fetch: Fetch::Discard, ..Statement::new(&schema.fill(call), 1, variables) };
     let step = Step { command: Command::Sql { statement: 0 }, line: 1, label: statement.label.clone() };
     Program {
         name: profile.name().to_owned(),

@@ -8,6 +8,7 @@ use loader::Streams;
 use model::interval::Interval;
 use model::load::{LoadSpec, OnError, Profiles, Protocol, ScriptSpec, Window};
 use wire::{Conninfo, Session};
+use workload::Schema;
 use workload::tpcc::{self, Calls, Config, Constants, Population, Style, TABLES, Table, Think};
 
 use crate::cluster::Cluster;
@@ -44,12 +45,14 @@ impl Supplier {
         let supplier = Supplier { cluster, population };
         let mut session = supplier.session("loaded");
         let version_num = session.server_version_num();
-        for sql in [tpcc::create_tables(), tpcc::create_routines(version_num)].concat() {
+        let schema = Schema::searched();
+        let routines = tpcc::create_routines(&schema, version_num).into_iter().map(|(_, sql)| sql);
+        for sql in tpcc::create_tables(&schema).into_iter().chain(routines) {
             session.execute(&sql).unwrap();
         }
         let mut other = supplier.session("loaded");
         let streams = Streams { sessions: vec![&mut session, &mut other], stop: &AtomicBool::new(false) };
-        streams.run(loader::tpcc::fill(&supplier.population), &mut |_| {}).unwrap();
+        streams.run(loader::tpcc::fill(&schema, &supplier.population), &mut |_| {}).unwrap();
         supplier
     }
 
@@ -78,7 +81,7 @@ impl Supplier {
         };
         LoadSpec {
             target: self.conninfo(database).keywords(),
-            scripts: tpcc::programs(&config).into_iter().map(script).collect(),
+            scripts: tpcc::programs(&config, &Schema::searched()).into_iter().map(script).collect(),
             profiles: Some(Profiles::Tpcc),
             defines: config.defines(),
             protocol: Protocol::Prepared,
@@ -96,7 +99,7 @@ impl Supplier {
     #[track_caller]
     fn expect_consistent(&self, database: &str) {
         let mut session = self.session(database);
-        for check in tpcc::checks(1) {
+        for check in tpcc::checks(&Schema::searched(), 1) {
             let rows = session.query(&check.sql).unwrap_or_else(|error| panic!("{}: {error}", check.id));
             assert!(rows.is_empty(), "{database}, {}: {:?} {:?}", check.id, rows.columns, rows.rows[0]);
         }
@@ -299,7 +302,7 @@ fn every_damage_to_a_database_is_found_and_named() {
     let supplier = Supplier::shared();
     supplier.copy("damaged");
     let mut session = supplier.session("damaged");
-    let checks = tpcc::checks(1);
+    let checks = tpcc::checks(&Schema::searched(), 1);
     let mut finding: BTreeMap<&str, u32> = BTreeMap::new();
     for (damage, expected) in DAMAGES {
         session.execute("begin").unwrap();
@@ -323,8 +326,8 @@ fn what_loading_leaves_is_the_population_of_the_specification() {
     let supplier = Supplier::shared();
     supplier.copy("fresh");
     let mut session = supplier.session("fresh");
-    assert!(session.query(tpcc::is_fresh()).unwrap().is_empty());
-    for check in tpcc::fresh_checks(1) {
+    assert!(session.query(&tpcc::is_fresh(&Schema::searched())).unwrap().is_empty());
+    for check in tpcc::fresh_checks(&Schema::searched(), 1) {
         let rows = session.query(&check.sql).unwrap_or_else(|error| panic!("{}: {error}", check.id));
         assert!(rows.is_empty(), "{}: {:?}", check.id, rows.rows);
     }
@@ -332,9 +335,25 @@ fn what_loading_leaves_is_the_population_of_the_specification() {
     session.execute("update district set d_ytd = 1 where d_id = 1").unwrap();
     session.execute("delete from new_order where no_o_id = 2101").unwrap();
     session.execute("update orders set o_c_id = 1 where o_id = 5").unwrap();
-    for check in tpcc::fresh_checks(1) {
+    for check in tpcc::fresh_checks(&Schema::searched(), 1) {
         assert!(!session.query(&check.sql).unwrap().is_empty(), "{}", check.id);
     }
     session.execute("update customer set c_payment_cnt = 2 where c_id = 1 and c_d_id = 1").unwrap();
-    assert!(!session.query(tpcc::is_fresh()).unwrap().is_empty());
+    assert!(!session.query(&tpcc::is_fresh(&Schema::searched())).unwrap().is_empty());
+}
+
+#[test]
+fn a_table_that_is_not_the_loads_own_is_not_emptied_for_its_rows() {
+    let supplier = Supplier::shared();
+    supplier.copy("foreign");
+    let mut session = supplier.session("foreign");
+    // In a schema that is known each table must have the mark of the load; these have none.
+    let jobs = loader::tpcc::fill(&Schema::named("public"), &supplier.population);
+    let streams = Streams { sessions: vec![&mut session], stop: &AtomicBool::new(false) };
+    let refused = streams.run(jobs, &mut |_| {}).unwrap_err().to_string();
+    assert!(refused.contains("somebody replaced table `public."), "{refused}");
+    for table in TABLES {
+        let rows = session.query(&format!("select count(*) > 0 from {}", table.name())).unwrap();
+        assert_eq!(rows.scalar(), Some("t"), "{}", table.name());
+    }
 }

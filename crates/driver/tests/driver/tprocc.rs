@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use loader::Streams;
 use model::load::{LoadSpec, OnError, Profiles, Protocol, ScriptSpec, Window};
 use workload::tpcc::{self, Population, Style};
-use workload::{Builtins, tprocc};
+use workload::{Builtins, Schema, tprocc};
 
 use crate::driven::drive;
 use crate::tpcc::{Supplier, committed};
@@ -20,7 +20,9 @@ fn load_database(supplier: &Supplier, name: &str) {
     supplier.cluster.session().execute(&format!("create database {name}")).unwrap();
     let mut session = supplier.session(name);
     let version_num = session.server_version_num();
-    for sql in [tprocc::create_tables(), tprocc::create_routines(version_num)].concat() {
+    let schema = Schema::searched();
+    let routines = tprocc::create_routines(&schema, version_num).into_iter().map(|(_, sql)| sql);
+    for sql in tprocc::create_tables(&schema).into_iter().chain(routines) {
         session.execute(&sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
     }
     let population = Population {
@@ -30,7 +32,7 @@ fn load_database(supplier: &Supplier, name: &str) {
         at: "2026-11-21 12:00:00+00".to_string(),
     };
     let streams = Streams { sessions: vec![&mut session], stop: &AtomicBool::new(false) };
-    streams.run(loader::tpcc::fill(&population), &mut |_| {}).unwrap();
+    streams.run(loader::tpcc::fill(&schema, &population), &mut |_| {}).unwrap();
 }
 
 /// One client makes so many transactions.
@@ -45,7 +47,7 @@ fn load(supplier: &Supplier, database: &str, procedures: bool, n: u64) -> LoadSp
     };
     LoadSpec {
         target: supplier.conninfo(database).keywords(),
-        scripts: builtins.programs().into_iter().map(script).collect(),
+        scripts: builtins.programs(&Schema::searched()).into_iter().map(script).collect(),
         profiles: Some(Profiles::TprocC),
         defines: builtins.defines(),
         protocol: Protocol::Prepared,
@@ -93,7 +95,7 @@ fn transactions_do_to_the_tables_what_hammerdbs_do() {
         ask("select count(*) from orders where o_id between 2101 and 3000 and o_carrier_id is not null")
             > 0.0
     );
-    for check in tpcc::checks(1).into_iter().filter(|check| KEPT.contains(&check.id)) {
+    for check in tpcc::checks(&Schema::searched(), 1).into_iter().filter(|check| KEPT.contains(&check.id)) {
         let rows = session.query(&check.sql).unwrap();
         assert!(rows.is_empty(), "{}: {:?} {:?}", check.id, rows.columns, rows.rows[0]);
     }
@@ -165,7 +167,7 @@ fn functions_and_procedures_leave_the_same_database() {
     let count = |column: &str| rows.parse::<u64>(0, column).unwrap();
     // Half of one customer, rounded down, is nobody: a name that only one has is not found.
     assert!(count("paid") > 200 && count("overwritten") < 60, "{rows:?}");
-    for check in tpcc::checks(1).into_iter().filter(|check| KEPT.contains(&check.id)) {
+    for check in tpcc::checks(&Schema::searched(), 1).into_iter().filter(|check| KEPT.contains(&check.id)) {
         let rows = session.query(&check.sql).unwrap();
         assert!(rows.is_empty(), "{}: {:?} {:?}", check.id, rows.columns, rows.rows[0]);
     }

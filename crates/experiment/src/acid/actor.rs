@@ -90,9 +90,10 @@ impl<'a> Actor<'a> {
         Ok(again.rows == before.rows)
     }
 
-    /// The rows of the first statement that begins so.
+    /// The rows of the first statement that begins so, with `@.` for the schema.
     pub(crate) fn rows(&self, beginning: &str) -> Result<&Rows> {
-        let found = self.log.iter().find(|(sent, _)| sent.sql.starts_with(beginning));
+        let filled = self.trial.schema().fill(beginning);
+        let found = self.log.iter().find(|(sent, _)| sent.sql.starts_with(&filled));
         found
             .map(|(_, rows)| rows)
             .with_context(|| format!("no statement was sent that begins `{beginning}`"))

@@ -61,7 +61,7 @@ fn rolls_back(scene: &mut Scene) -> Result<Seen> {
 }
 
 fn payment(scene: &Scene) -> Trial {
-    Trial::payment(scene.w_id, scene.d_id, scene.c_id, CENTS as u64)
+    Trial::payment(&scene.schema, scene.w_id, scene.d_id, scene.c_id, CENTS as u64)
 }
 
 fn compare(scene: &mut Scene, expected: Books, what: &str) -> Result<Seen> {
@@ -74,15 +74,15 @@ fn compare(scene: &mut Scene, expected: Books, what: &str) -> Result<Seen> {
 }
 
 fn books(scene: &mut Scene) -> Result<Books> {
-    let Scene { observer, w_id, d_id, c_id, .. } = scene;
+    let Scene { observer, schema, w_id, d_id, c_id, .. } = scene;
     let sql = format!(
         "select (w_ytd * 100)::bigint as w_ytd, (d_ytd * 100)::bigint as d_ytd, \
          (c_balance * 100)::bigint as c_balance, (c_ytd_payment * 100)::bigint as c_ytd_payment, c_payment_cnt, \
-         (select count(*) from history where h_c_w_id = c_w_id and h_c_d_id = c_d_id and h_c_id = c_id) as n_history \
-         from customer join district on d_w_id = c_w_id and d_id = c_d_id join warehouse on w_id = c_w_id \
+         (select count(*) from @.history where h_c_w_id = c_w_id and h_c_d_id = c_d_id and h_c_id = c_id) as n_history \
+         from @.customer join @.district on d_w_id = c_w_id and d_id = c_d_id join @.warehouse on w_id = c_w_id \
          where c_w_id = {w_id} and c_d_id = {d_id} and c_id = {c_id}"
     );
-    let rows = observer.query(&sql)?;
+    let rows = observer.query(&schema.fill(&sql))?;
     let value = |column: &str| rows.parse(0, column).with_context(|| format!("the customer has no {column}"));
     Ok(Books {
         w_ytd: value("w_ytd")?,

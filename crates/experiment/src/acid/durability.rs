@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use wire::session::{Session, SessionError};
-use workload::Prng;
 use workload::tpcc::{Constants, Order, Trial};
+use workload::{Prng, Schema};
 
 use super::actor::Actor;
 use super::ledger::{self, Entry, Ledger};
@@ -31,7 +31,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(20);
 ///
 /// # Errors
 /// When the server fails before it is killed, cannot be started again, or the user wants to stop.
-pub(super) fn test(request: &mut AcidRequest<'_>, scale: u32) -> Result<AcidResult> {
+pub(super) fn test(request: &mut AcidRequest<'_>, schema: &Schema, scale: u32) -> Result<AcidResult> {
     let result = |verdict, Seen { text: seen, faults }| AcidResult {
         clause: CLAUSE,
         title: TITLE,
@@ -47,14 +47,14 @@ pub(super) fn test(request: &mut AcidRequest<'_>, scale: u32) -> Result<AcidResu
     };
     let mut observer = session::open(&request.conninfo, request.stop)?;
     let settings = settings(&mut observer)?;
-    let n_before = sum_of_next(&mut observer)?;
+    let n_before = sum_of_next(&mut observer, schema)?;
     drop(observer);
 
     let ledger = Ledger::create(&request.ledger)?;
     let sessions = (0..N_SESSIONS).map(|_| session::open(&request.conninfo, request.stop));
     let sessions: Vec<Session> = sessions.collect::<Result<_>>()?;
     let stop = request.stop;
-    let (conninfo, crashed) = send_orders(sessions, &ledger, scale, || {
+    let (conninfo, crashed) = send_orders(sessions, &ledger, (schema, scale), || {
         let end = Instant::now() + request.load;
         while Instant::now() < end && !stop.load(Ordering::Relaxed) {
             thread::sleep(LOOK_PAUSE);
@@ -67,8 +67,8 @@ pub(super) fn test(request: &mut AcidRequest<'_>, scale: u32) -> Result<AcidResu
 
     let entries = ledger::read(&request.ledger)?;
     let mut observer = session::open(&request.conninfo, request.stop)?;
-    let lost = ledger::find_faults(&mut observer, &entries)?;
-    let n_after = sum_of_next(&mut observer)?;
+    let lost = ledger::find_faults(&mut observer, schema, &entries)?;
+    let n_after = sum_of_next(&mut observer, schema)?;
     let (n, grown) = (entries.len() as i64, n_after - n_before);
     let mut seen = Seen::default();
     for (entry, fault) in &lost {
@@ -107,14 +107,14 @@ fn beside_kill(acknowledged_unix_us: u64, killed_unix_us: u64) -> String {
 fn send_orders<T>(
     sessions: Vec<Session>,
     ledger: &Ledger,
-    scale: u32,
+    (schema, scale): (&Schema, u32),
     meanwhile: impl FnOnce() -> Result<T>,
 ) -> Result<T> {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let is_over = &is_over;
         let send = |(id, session): (usize, Session)| {
-            scope.spawn(move || send_orders_over(session, id, ledger, scale, is_over))
+            scope.spawn(move || send_orders_over(session, id, ledger, (schema, scale), is_over))
         };
         let senders: Vec<_> = sessions.into_iter().enumerate().map(send).collect();
         let result = meanwhile();
@@ -131,21 +131,21 @@ fn send_orders_over(
     mut session: Session,
     id: usize,
     ledger: &Ledger,
-    scale: u32,
+    (schema, scale): (&Schema, u32),
     is_over: &AtomicBool,
 ) -> Result<()> {
     let mut prng = Prng::seed(unix_us() ^ (id as u64) << 56);
     let (constants, w_id) = (Constants::for_load(1), id as u32 % scale + 1);
     while !is_over.load(Ordering::Relaxed) {
         let order = Order::draw(&mut prng, scale, w_id, constants);
-        let mut actor = Actor::new(&mut session, Trial::new_order(&order));
+        let mut actor = Actor::new(&mut session, Trial::new_order(schema, &order));
         if let Err(error) = actor.finish_with_retries() {
             return if is_gone(&error) { Ok(()) } else { Err(error.context("a New-Order failed")) };
         }
         if order.is_undone() {
             continue;
         }
-        let o_id = actor.number("update district", 0)?;
+        let o_id = actor.number("update @.district", 0)?;
         ledger.add(&Entry {
             w_id,
             d_id: order.d_id,
@@ -178,8 +178,8 @@ fn settings(session: &mut Session) -> Result<String> {
 }
 
 /// Orders that all districts have counted (clause 3.5.4, steps 1 and 7).
-fn sum_of_next(session: &mut Session) -> Result<i64> {
-    let rows = session.query("select sum(d_next_o_id)::bigint from district")?;
+fn sum_of_next(session: &mut Session, schema: &Schema) -> Result<i64> {
+    let rows = session.query(&schema.fill("select sum(d_next_o_id)::bigint from @.district"))?;
     rows.scalar().and_then(|n| n.parse().ok()).context("districts count their orders")
 }
 

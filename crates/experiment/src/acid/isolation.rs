@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use wire::session::Session;
+use workload::Schema;
 use workload::tpcc::{Order, OrderedItem, Trial, UNUSED_ITEM};
 
 use super::actor::Actor;
@@ -30,14 +31,14 @@ pub(super) const TESTS: [Test; 7] = [
 pub(super) const LAST_ORDER: &str = "select o_id, o_entry_d";
 const ORDER_LINES: &str = "select ol_i_id";
 /// The statement of a New-Order that takes its number.
-const TAKE_NUMBER: &str = "update district";
+const TAKE_NUMBER: &str = "update @.district";
 const READ_PRICES: &str = "select i_id, i_price";
 
-/// The sessions of T1 and T2, and the observer's.
-pub(super) fn sessions(scene: &mut Scene) -> Result<(&mut Session, &mut Session, &mut Session)> {
-    let Scene { observer, sessions, .. } = scene;
+/// The schema, and the sessions of the observer, T1 and T2.
+pub(super) fn sessions(scene: &mut Scene) -> Result<(&Schema, &mut Session, &mut Session, &mut Session)> {
+    let Scene { schema, observer, sessions, .. } = scene;
     let [first, second, ..] = sessions.as_mut_slice() else { anyhow::bail!("a test needs two sessions") };
-    Ok((observer, first, second))
+    Ok((schema, observer, first, second))
 }
 
 /// An Order-Status beside a New-Order that has not ended: T0 has shown the customer's last order before, T1 has entered
@@ -53,25 +54,25 @@ struct StatusBeside {
 }
 
 fn status_beside(scene: &mut Scene, order: &Order) -> Result<StatusBeside> {
-    let (observer, first, second) = sessions(scene)?;
-    let before = shown(second, order)?;
-    let mut t1 = Actor::new(first, Trial::new_order(order));
+    let (schema, observer, first, second) = sessions(scene)?;
+    let before = shown(schema, second, order)?;
+    let mut t1 = Actor::new(first, Trial::new_order(schema, order));
     t1.go_to_end()?;
     let taken = t1.number(TAKE_NUMBER, 0)?;
-    let mut t2 = Actor::new(second, status_of(order));
+    let mut t2 = Actor::new(second, status_of(schema, order));
     let meeting = meet(observer, &mut t1, &mut t2, Actor::finish)?;
     let found = (t2.number(LAST_ORDER, 0)?, lines_of(&t2)?);
     Ok(StatusBeside { before, taken, found, meeting })
 }
 
 /// An Order-Status of the order's customer.
-fn status_of(order: &Order) -> Trial {
-    Trial::order_status(order.w_id, order.d_id, order.c_id)
+fn status_of(schema: &Schema, order: &Order) -> Trial {
+    Trial::order_status(schema, order.w_id, order.d_id, order.c_id)
 }
 
 /// What an Order-Status by itself shows: the customer's last order and its lines.
-fn shown(session: &mut Session, order: &Order) -> Result<(i64, Vec<[u32; 3]>)> {
-    let mut status = Actor::new(session, status_of(order));
+fn shown(schema: &Schema, session: &mut Session, order: &Order) -> Result<(i64, Vec<[u32; 3]>)> {
+    let mut status = Actor::new(session, status_of(schema, order));
     status.finish()?;
     Ok((status.number(LAST_ORDER, 0)?, lines_of(&status)?))
 }
@@ -84,8 +85,8 @@ fn status_and_commit(scene: &mut Scene) -> Result<Seen> {
     let expected = if meeting.waited { taken } else { last };
     seen.expect(found == expected, || format!("T2 found order {found}, not {expected}"));
 
-    let (_, _, second) = sessions(scene)?;
-    let (after, lines) = shown(second, &order)?;
+    let (schema, _, _, second) = sessions(scene)?;
+    let (after, lines) = shown(schema, second, &order)?;
     seen.expect(after == taken, || format!("after T1 the last order is {after}, not {taken}"));
     seen.expect(lines == asked(&order), || format!("T1 entered {:?}, shown are {lines:?}", asked(&order)));
     seen.text = format!(
@@ -119,21 +120,17 @@ fn two_orders_one_undone(scene: &mut Scene) -> Result<Seen> {
 /// T1 with `order`, and T2 of the same customer while T1 is open.
 fn take_two_numbers(scene: &mut Scene, order: Order, commits: bool) -> Result<Seen> {
     let other = scene.order();
-    let next = |observer: &mut Session| -> Result<i64> {
-        number(
-            observer,
-            &format!(
-                "select d_next_o_id from district where d_w_id = {} and d_id = {}",
-                order.w_id, order.d_id
-            ),
-        )
-    };
-    let (observer, first, second) = sessions(scene)?;
+    let sql = scene.schema.fill(&format!(
+        "select d_next_o_id from @.district where d_w_id = {} and d_id = {}",
+        order.w_id, order.d_id
+    ));
+    let next = |observer: &mut Session| number(observer, &sql);
+    let (schema, observer, first, second) = sessions(scene)?;
     let before = next(observer)?;
-    let mut t1 = Actor::new(first, Trial::new_order(&order));
+    let mut t1 = Actor::new(first, Trial::new_order(schema, &order));
     t1.go_to_end()?;
     let one = t1.number(TAKE_NUMBER, 0)?;
-    let mut t2 = Actor::new(second, Trial::new_order(&other));
+    let mut t2 = Actor::new(second, Trial::new_order(schema, &other));
     let meeting = meet(observer, &mut t1, &mut t2, Actor::finish)?;
     let two = t2.number(TAKE_NUMBER, 0)?;
     let after = next(observer)?;
@@ -158,27 +155,24 @@ fn payment_and_undone_delivery(scene: &mut Scene) -> Result<Seen> {
 /// T1 delivers an order, T2 is a payment of its customer while T1 is open.
 fn pay_during_delivery(scene: &mut Scene, commits: bool) -> Result<Seen> {
     const CENTS: i64 = 32_109;
-    let sql = "select no_w_id, no_d_id, o_c_id, (select (sum(ol_amount) * 100)::bigint from order_line \
+    let sql = "select no_w_id, no_d_id, o_c_id, (select (sum(ol_amount) * 100)::bigint from @.order_line \
                where ol_w_id = no_w_id and ol_d_id = no_d_id and ol_o_id = no_o_id) as cents \
-               from (select no_w_id, no_d_id, min(no_o_id) as no_o_id from new_order group by 1, 2) n \
-               join orders on o_w_id = no_w_id and o_d_id = no_d_id and o_id = no_o_id order by random() limit 1";
-    let oldest = scene.observer.query(sql)?;
+               from (select no_w_id, no_d_id, min(no_o_id) as no_o_id from @.new_order group by 1, 2) n \
+               join @.orders on o_w_id = no_w_id and o_d_id = no_d_id and o_id = no_o_id order by random() limit 1";
+    let oldest = scene.observer.query(&scene.schema.fill(sql))?;
     ensure!(!oldest.is_empty(), "no order is left to be delivered; load the tables again with pgdyno init");
     let value = |column: &str| oldest.parse::<i64>(0, column).with_context(|| format!("no {column}"));
     let (w_id, d_id, c_id) = (value("no_w_id")? as u32, value("no_d_id")? as u32, value("o_c_id")? as u32);
     let delivered = if commits { value("cents")? } else { 0 };
-    let balance = |observer: &mut Session| -> Result<i64> {
-        let sql = format!(
-            "select (c_balance * 100)::bigint from customer \
-             where c_w_id = {w_id} and c_d_id = {d_id} and c_id = {c_id}"
-        );
-        number(observer, &sql)
-    };
-    let (observer, first, second) = sessions(scene)?;
+    let sql = scene.schema.fill(&format!(
+        "select (c_balance * 100)::bigint from @.customer where c_w_id = {w_id} and c_d_id = {d_id} and c_id = {c_id}"
+    ));
+    let balance = |observer: &mut Session| number(observer, &sql);
+    let (schema, observer, first, second) = sessions(scene)?;
     let before = balance(observer)?;
-    let mut t1 = Actor::new(first, Trial::delivery(w_id, 7));
+    let mut t1 = Actor::new(first, Trial::delivery(schema, w_id, 7));
     t1.go_to_end()?;
-    let mut t2 = Actor::new(second, Trial::payment(w_id, d_id, c_id, CENTS as u64));
+    let mut t2 = Actor::new(second, Trial::payment(schema, w_id, d_id, c_id, CENTS as u64));
     let end = if commits { Actor::finish } else { Actor::roll_back };
     let meeting = meet(observer, &mut t1, &mut t2, end)?;
     let after = balance(observer)?;
@@ -195,7 +189,7 @@ fn pay_during_delivery(scene: &mut Scene, commits: bool) -> Result<Seen> {
 fn repeatable_prices(scene: &mut Scene) -> Result<Seen> {
     let seen = charge_while_prices_rise(scene);
     // Whatever has happened: amounts of orders are quantities times prices.
-    aside::put_back(&mut scene.keeper)?;
+    aside::put_back(&mut scene.keeper, &scene.schema)?;
     seen
 }
 
@@ -208,23 +202,24 @@ fn charge_while_prices_rise(scene: &mut Scene) -> Result<Seen> {
     again.i_id = x.i_id;
     let items = format!("i_id in ({}, {})", x.i_id, y.i_id);
     let prices =
-        format!("select string_agg(i_id || ' ' || i_price, ', ' order by i_id) from item where {items}");
-    aside::note_prices(&mut scene.keeper, &items)?;
-    let (observer, first, _) = sessions(scene)?;
+        format!("select string_agg(i_id || ' ' || i_price, ', ' order by i_id) from @.item where {items}");
+    aside::note_prices(&mut scene.keeper, &scene.schema, &items)?;
+    let (schema, observer, first, _) = sessions(scene)?;
+    let prices = schema.fill(&prices);
     let before = text(observer, &prices)?;
-    let mut t2 = Actor::new(first, Trial::new_order(&order));
+    let mut t2 = Actor::new(first, Trial::new_order(schema, &order));
     t2.go_through(|sent| sent.sql.starts_with(READ_PRICES))?;
-    observer.execute(&format!("update item set i_price = i_price * 1.1 where {items}"))?;
+    observer.execute(&schema.fill(&format!("update @.item set i_price = i_price * 1.1 where {items}")))?;
     let raised = text(observer, &prices)?;
     let n_retries = t2.finish_with_retries()?;
     let o_id = t2.number(TAKE_NUMBER, 0)?;
     let charged = format!(
         "select string_agg(distinct ol_i_id || ' ' || (ol_amount / ol_quantity)::numeric(5,2), ', ') \
-         from (select * from order_line where ol_w_id = {} and ol_d_id = {} and ol_o_id = {o_id} \
+         from (select * from @.order_line where ol_w_id = {} and ol_d_id = {} and ol_o_id = {o_id} \
          and ol_{items} order by ol_i_id) lines",
         order.w_id, order.d_id
     );
-    let charged = text(observer, &charged)?;
+    let charged = text(observer, &schema.fill(&charged))?;
     let mut seen = Seen::default();
     seen.expect(raised != before, || format!("T3 left the prices at {before}"));
     let sorted = |list: &str| {

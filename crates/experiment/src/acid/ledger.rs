@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
 use wire::session::Session;
+use workload::Schema;
 
 /// First line of a ledger.
 const HEADER: &str = "w_id,d_id,o_id,c_id,ol_cnt,acknowledged_unix_us";
@@ -110,21 +111,26 @@ pub fn read(path: &Path) -> Result<Vec<Entry>> {
 ///
 /// # Errors
 /// When the server fails.
-pub fn find_faults(session: &mut Session, entries: &[Entry]) -> Result<BTreeMap<Entry, String>> {
+pub fn find_faults(
+    session: &mut Session,
+    schema: &Schema,
+    entries: &[Entry],
+) -> Result<BTreeMap<Entry, String>> {
     let mut faults = BTreeMap::new();
     for chunk in entries.chunks(ORDERS_PER_QUERY) {
         let sql = "select w_id, d_id, id as o_id, o_c_id, o_ol_cnt, o_carrier_id is not null as is_delivered, \
-                   (select count(*) from order_line where ol_w_id = w_id and ol_d_id = d_id and ol_o_id = id) \
+                   (select count(*) from @.order_line where ol_w_id = w_id and ol_d_id = d_id and ol_o_id = id) \
                      as n_lines, \
-                   (select count(*) from new_order where no_w_id = w_id and no_d_id = d_id and no_o_id = id) as n_new \
+                   (select count(*) from @.new_order where no_w_id = w_id and no_d_id = d_id and no_o_id = id) as n_new \
                    from unnest($1::int[], $2::int[], $3::int[]) as asked (w_id, d_id, id) \
-                   left join orders on o_w_id = w_id and o_d_id = d_id and o_id = id";
+                   left join @.orders on o_w_id = w_id and o_d_id = d_id and o_id = id";
         let list = |of: fn(&Entry) -> u32| {
             let values: Vec<String> = chunk.iter().map(|entry| of(entry).to_string()).collect();
             format!("{{{}}}", values.join(","))
         };
         let lists = [list(|entry| entry.w_id), list(|entry| entry.d_id), list(|entry| entry.o_id)];
-        let rows = session.query_params(sql, &lists.each_ref().map(|list| Some(list.as_str())))?;
+        let rows =
+            session.query_params(&schema.fill(sql), &lists.each_ref().map(|list| Some(list.as_str())))?;
         let place = |row: usize| -> Option<[u32; 3]> {
             Some([rows.parse(row, "w_id")?, rows.parse(row, "d_id")?, rows.parse(row, "o_id")?])
         };

@@ -27,9 +27,9 @@ pub(super) const TESTS: [Test; 2] = [
 
 /// The district has no row in NEW-ORDER while the test runs; what was there is put back.
 fn order_during_delivery(scene: &mut Scene) -> Result<Seen> {
-    let taken = aside::take_orders(&mut scene.keeper, scene.w_id, scene.d_id);
+    let taken = aside::take_orders(&mut scene.keeper, &scene.schema, scene.w_id, scene.d_id);
     let seen = taken.and_then(|()| deliver_nothing(scene));
-    aside::put_back(&mut scene.keeper)?;
+    aside::put_back(&mut scene.keeper, &scene.schema)?;
     seen
 }
 
@@ -39,20 +39,20 @@ fn deliver_nothing(scene: &mut Scene) -> Result<Seen> {
         sent.sql.starts_with("select no_o_id")
             && sent.params.get(1).is_some_and(|d| d.as_ref() == Some(&d_id))
     };
-    let (observer, first, second) = sessions(scene)?;
-    let mut t1 = Actor::new(first, Trial::delivery(order.w_id, 3));
+    let (schema, observer, first, second) = sessions(scene)?;
+    let mut t1 = Actor::new(first, Trial::delivery(schema, order.w_id, 3));
     t1.go_through(is_of_district)?;
-    let mut t2 = Actor::new(second, Trial::new_order(&order));
+    let mut t2 = Actor::new(second, Trial::new_order(schema, &order));
     look_again(observer, t1, &mut t2, "no order to deliver")
 }
 
 fn order_during_status(scene: &mut Scene) -> Result<Seen> {
     let order = scene.order();
-    let (observer, first, second) = sessions(scene)?;
-    let mut t1 = Actor::new(first, Trial::order_status(order.w_id, order.d_id, order.c_id));
+    let (schema, observer, first, second) = sessions(scene)?;
+    let mut t1 = Actor::new(first, Trial::order_status(schema, order.w_id, order.d_id, order.c_id));
     t1.go_through(|sent| sent.sql.starts_with(LAST_ORDER))?;
     let what = format!("order {} as the last", t1.number(LAST_ORDER, 0)?);
-    let mut t2 = Actor::new(second, Trial::new_order(&order));
+    let mut t2 = Actor::new(second, Trial::new_order(schema, &order));
     look_again(observer, t1, &mut t2, &what)
 }
 
@@ -68,7 +68,7 @@ fn look_again<'a>(
         same = t1.repeats()?;
         t1.finish_with_retries().map(drop)
     })?;
-    let taken = t2.number("update district", 0)?;
+    let taken = t2.number("update @.district", 0)?;
     let mut seen = Seen::default();
     seen.expect(same, || format!("T1 found {what}, and order {taken} of T2 when it looked again (P3)"));
     seen.text = format!("T1 found {what}; {} for its order {taken}", meeting.text());

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use model::case::Case;
+use model::case::{Case, WorkloadSpec};
 use model::experiment::RestoreBy;
 use model::script::CaseData;
 use server::target::Flavor;
@@ -42,7 +42,7 @@ impl Adopted {
             detail.extend(self.expect_unchanged(&wish, site)?);
             let before = self.holders(case, &wish, &mut session)?;
             detail.extend(self.load(case, &mut session, site, watch)?);
-            let (again, facts) = self.keep(&wish, &key, &case.workload.data, &before, session, site)?;
+            let (again, facts) = self.keep(&wish, &key, &case.workload, &before, session, site)?;
             session = again;
             detail.extend(facts);
         }
@@ -132,7 +132,7 @@ impl Adopted {
         &mut self,
         wish: &Wish,
         key: &str,
-        data: &CaseData,
+        workload: &WorkloadSpec,
         before: &BTreeSet<u32>,
         mut session: Session,
         site: &Site,
@@ -143,7 +143,7 @@ impl Adopted {
             let facts = taken.or_else(|error| self.copies.give_up(wish, error).map(drop));
             return facts.map(|()| (session, Detail::new()));
         };
-        let alone = copies::expect_alone(&mut session, data, before);
+        let alone = copies::expect_alone(&mut session, workload, before);
         // Nobody may be connected to the database while it is copied.
         drop(session);
         self.holder = None;

@@ -12,7 +12,7 @@ use model::units::Scale;
 use super::Site;
 use super::grid::DEFINES;
 use crate::dataset::Dataset;
-use crate::scripts;
+use crate::{schema, scripts};
 
 /// The workload of a case.
 ///
@@ -44,6 +44,9 @@ pub(super) fn workload_spec(
     if experiment.workload.load_streams.is_some_and(|n| !(1..=LOAD_STREAMS_MAX).contains(&n)) {
         return Err(format!("workload.load_streams: not in 1..{LOAD_STREAMS_MAX}"));
     }
+    if let Some(name) = &experiment.workload.schema {
+        schema::expect_name(name).map_err(|message| format!("workload.schema: {message}"))?;
+    }
     let is_own = kind == WorkloadKind::Scripts;
     let section = &experiment.workload;
     let data = match kind {
@@ -52,6 +55,13 @@ pub(super) fn workload_spec(
         WorkloadKind::TprocC => CaseData::TprocC,
         WorkloadKind::Tpcb | WorkloadKind::TpcbSimple | WorkloadKind::TpcbSelect => CaseData::Tpcb,
     };
+    if section.schema.is_some() && Dataset::of(&data).is_none() {
+        return Err(
+            "workload.schema is for tables that pgdyno loads; your own scripts and files name their schema \
+                    themselves"
+                .to_string(),
+        );
+    }
     let pace: Pace = values["workload.pace"].parse()?;
     let tpcc = (kind == WorkloadKind::Tpcc).then(|| tpcc_spec(values, pace)).transpose()?;
     let scale = values["workload.scale"].parse()?;
@@ -73,6 +83,7 @@ pub(super) fn workload_spec(
         busy_poll_us,
         layout: layout(values)?,
         load_streams: experiment.workload.load_streams,
+        schema: section.schema.clone(),
         data,
         scripts: if is_own { scripts::of_case(section) } else { Vec::new() },
         defines: defines.collect(),

@@ -11,10 +11,9 @@ use server::{Binaries, Cluster, InitOptions, Server, StartOptions, StopMode};
 use wire::Conninfo;
 
 use super::{LOADED, Site, data_bytes, data_words, directory, labels};
-use crate::data::{self, DataState};
-use crate::dataset::Dataset;
+use crate::data::{self, DataState, Home};
 use crate::progress::{Progress, Watch};
-use crate::{load, os, own_data, session, wal};
+use crate::{load, os, own_data, schema, session, wal};
 
 /// A cluster of our own, with a snapshot of the freshly loaded data.
 pub struct Embedded {
@@ -85,6 +84,7 @@ impl Embedded {
         match &case.workload.data {
             CaseData::None => {}
             CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC => {
+                schema::make(&mut session, case.workload.schema.as_deref())?;
                 site.load(&mut session, &conninfo, &case.workload, watch)?;
             }
             CaseData::Files(files) => {
@@ -138,8 +138,8 @@ impl Embedded {
         let mut session = session::open(&self.conninfo()?, site.stop)?;
         let workload = &case.workload;
         // What the user's own files make has no marker.
-        let Some(dataset) = Dataset::of(&workload.data) else { return Ok(()) };
-        match data::inspect(&mut session, dataset)? {
+        let Some(Home { dataset, schema }) = Home::of(&mut session, workload)? else { return Ok(()) };
+        match data::inspect(&mut session, dataset, &schema)? {
             DataState::Whole(marker)
                 if marker.scale == workload.scale && load::has_layout(&marker, dataset, workload.layout) =>
             {

@@ -116,6 +116,7 @@ fn experiment_args(args: &CompareArgs, option: &'static str, changes: &[String])
         experiment: args.experiment.clone(),
         clients: args.clients.or(usual).into_iter().collect(),
         scale: list(&args.scale),
+        schema: args.schema.clone(),
         workload: list(&args.workload),
         scripts: args.scripts.clone(),
         measure: args.measure.clone().or_else(|| args.duet.then(|| DUET_MEASURE.to_string())),

@@ -6,6 +6,7 @@ use std::time::Instant;
 use loader::LoadError;
 use wire::session::{Session, SessionError};
 use wire::{CancelHandle, Conninfo};
+use workload::Schema;
 use workload::tpcb::{self, Partitioning, Table, TpcbOptions};
 
 use super::compat::Compat;
@@ -90,6 +91,7 @@ impl Init<'_> {
 
     fn options(&self) -> TpcbOptions {
         TpcbOptions {
+            schema: Schema::searched(),
             fillfactor: self.plan.fillfactor,
             unlogged: self.plan.unlogged,
             unlogged_parents: !self.compat.keeps_parents_logged(),

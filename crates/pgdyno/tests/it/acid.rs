@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use experiment::acid::{find_faults, read_ledger};
 use serde_json::Value;
+use workload::Schema;
 
 use crate::pg::{Pg, bin_dir};
 use crate::tool::Place;
@@ -56,8 +57,10 @@ fn every_test_of_clause_3_holds_on_a_server_given_but_durability_which_is_skippe
     admin
         .execute(
             "create table pgdyno_acid_new_order as select * from new_order where no_d_id = 3; \
+             comment on table pgdyno_acid_new_order is 'pgdyno workload=tpcc part=pgdyno_acid_new_order'; \
              delete from new_order where no_d_id = 3; \
              create table pgdyno_acid_item as select i_id, i_price from item where i_id < 5; \
+             comment on table pgdyno_acid_item is 'pgdyno workload=tpcc part=pgdyno_acid_item'; \
              update item set i_price = 0 where i_id < 5",
         )
         .unwrap();
@@ -137,7 +140,7 @@ fn each_kind_of_damage_to_an_acknowledged_order_is_found_and_named() {
         text.push_str(&format!("1,4,{},{},{},1\n", value(0), value(1), value(2)));
     }
     let ledger = read_ledger(&place.write("ledger.csv", &text)).unwrap();
-    assert_eq!(find_faults(&mut session, &ledger).unwrap(), Default::default());
+    assert_eq!(find_faults(&mut session, &Schema::named("public"), &ledger).unwrap(), Default::default());
 
     for (damage, o_id, expected) in [
         ("delete from orders where o_d_id = 4 and o_id = 2991", 2991, "is not there"),
@@ -152,7 +155,7 @@ fn each_kind_of_damage_to_an_acknowledged_order_is_found_and_named() {
         ("update orders set o_ol_cnt = 3 where o_d_id = 4 and o_id = 2996", 2996, "O_OL_CNT 3"),
     ] {
         session.execute(&format!("begin; {damage}")).unwrap();
-        let faults = find_faults(&mut session, &ledger).unwrap();
+        let faults = find_faults(&mut session, &Schema::named("public"), &ledger).unwrap();
         session.execute("rollback").unwrap();
         let named: Vec<(u32, &str)> =
             faults.iter().map(|(entry, fault)| (entry.o_id, fault.as_str())).collect();
@@ -162,7 +165,7 @@ fn each_kind_of_damage_to_an_acknowledged_order_is_found_and_named() {
     // An order that the database never had.
     let invented = text + "1,4,3001,5,7,2\n";
     let ledger = read_ledger(&place.write("invented.csv", &invented)).unwrap();
-    let faults = find_faults(&mut session, &ledger).unwrap();
+    let faults = find_faults(&mut session, &Schema::named("public"), &ledger).unwrap();
     let named: Vec<String> =
         faults.iter().map(|(entry, fault)| format!("{} {fault}", entry.name())).collect();
     assert_eq!(named, ["order 3001 of district 4 of warehouse 1 is not there"]);

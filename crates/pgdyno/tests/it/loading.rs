@@ -84,7 +84,7 @@ fn loading(place: &Place, pg: &Pg, database: &str) -> Running {
     let target = pg.admin_target(database);
     let args = ["init", "--server", &target, "--scale", "40", "--partitions", "2", "--streams", "2"];
     let running = place.start(place.command(&args));
-    let copying = "select count(*) from pg_stat_activity where query like 'copy pgbench_accounts_%' and state = 'active' \
+    let copying = "select count(*) from pg_stat_activity where query like 'copy %pgbench_accounts_%' and state = 'active' \
                    and datname = current_database()";
     wait_until("two streams", || pg.ask(database, copying) == "2");
     running
@@ -108,7 +108,7 @@ fn a_stream_that_is_lost_ends_the_load_and_leaves_it_marked() {
     let (place, pg) = (Place::new(), Pg::shared());
     let database = pg.database();
     let running = loading(&place, &pg, &database);
-    let sql = "select pg_terminate_backend(pid) from pg_stat_activity where query like 'copy pgbench_accounts_%' \
+    let sql = "select pg_terminate_backend(pid) from pg_stat_activity where query like 'copy %pgbench_accounts_%' \
                and datname = current_database() limit 1";
     assert_eq!(pg.ask(&database, sql), "t");
     let ended = running.wait_for_end(Duration::from_secs(10)).expect(1);

@@ -4,7 +4,7 @@ use super::{defines, machine};
 use crate::tpcb::{
     self, Builtin, Partitioning, Rows, TABLES, Table, TpcbOptions, balance_checks, create_tables, row_count,
 };
-use crate::{Action, Bundle, random};
+use crate::{Action, Bundle, Schema, random};
 
 /// Text of all parameters of the first transactions, one per line.
 fn parameters(builtin: Builtin, seed: u64, n_transactions: usize) -> Vec<u8> {
@@ -30,6 +30,23 @@ fn fingerprint(bytes: &[u8]) -> u64 {
 }
 
 /// If this fails, the same seed no longer means the same load: results would not compare with older ones.
+#[test]
+fn scripts_name_the_schema_of_each_table_and_pgbenchs_own_name_none() {
+    for builtin in Builtin::ALL {
+        assert_eq!(builtin.source_in(&Schema::searched()), builtin.source());
+        let schema = Schema::named("a pgbench_tellers b:scale");
+        let source = builtin.source_in(&schema);
+        let prefix = schema.fill("@.");
+        assert_eq!(source.matches(&prefix).count(), builtin.source().matches("pgbench_").count(), "{source}");
+        let bundle = Bundle::compile(&[("in a schema", &source, 1)], &defines(&[])).expect("it compiles");
+        let plain = Bundle::compile(&[("plain", builtin.source(), 1)], &defines(&[])).expect("it compiles");
+        let names = |bundle: &Bundle| {
+            bundle.programs[0].statements.iter().map(|s| s.parameters.len()).collect::<Vec<_>>()
+        };
+        assert_eq!(names(&bundle), names(&plain), "the schema's name has no variable");
+    }
+}
+
 #[test]
 fn the_load_of_a_seed_never_changes() {
     let check = |builtin: Builtin, wanted: u64| {
@@ -213,10 +230,12 @@ fn each_row_is_in_one_partition_and_in_order() {
 
 #[test]
 fn only_laws_that_hold_are_checked() {
-    let ids = |builtin| balance_checks(builtin, 1).iter().map(|check| check.id).collect::<Vec<_>>();
+    let ids = |builtin| {
+        balance_checks(&Schema::searched(), builtin, 1).iter().map(|check| check.id).collect::<Vec<_>>()
+    };
     assert_eq!(ids(Builtin::TpcbSelect), ["row-counts", "foreign-ids"]);
     assert_eq!(ids(Builtin::TpcbSimple), ["row-counts", "foreign-ids", "accounts-sum", "accounts"]);
     assert_eq!(ids(Builtin::Tpcb).len(), 8);
     assert!(Builtin::Tpcb.writes() && !Builtin::TpcbSelect.writes());
-    assert_eq!(tpcb::history_rows(), "select count(*) from pgbench_history");
+    assert_eq!(tpcb::history_rows(&Schema::searched()), "select count(*) from pgbench_history");
 }

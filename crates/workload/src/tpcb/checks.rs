@@ -5,6 +5,7 @@
 //! Truncating the history between runs, as pgbench does by default, breaks these laws: keep it.
 
 use super::{Builtin, TABLES, Table, row_count};
+use crate::schema::Schema;
 
 /// Most offending rows that a check returns.
 const ROWS_MAX: u32 = 100;
@@ -24,7 +25,7 @@ pub struct Check {
 ///
 /// `tpcb-simple` does not touch tellers and branches, so the laws about these do not hold there; `tpcb-select` changes
 /// nothing, and only the tables' shape is looked at.
-pub fn balance_checks(builtin: Builtin, scale: u32) -> Vec<Check> {
+pub fn balance_checks(schema: &Schema, builtin: Builtin, scale: u32) -> Vec<Check> {
     let mut checks = vec![
         Check {
             id: "row-counts",
@@ -69,26 +70,29 @@ pub fn balance_checks(builtin: Builtin, scale: u32) -> Vec<Check> {
             },
         ]);
     }
+    checks.iter_mut().for_each(|check| check.sql = schema.fill(&check.sql));
     checks
 }
 
 /// Whether transactions wrote, and none of them to tellers or branches.
-pub fn is_untouched_but_for_accounts() -> &'static str {
-    "select exists (select 1 from pgbench_history) \
-        and not exists (select 1 from pgbench_tellers where tbalance <> 0) \
-        and not exists (select 1 from pgbench_branches where bbalance <> 0)"
+pub fn is_untouched_but_for_accounts(schema: &Schema) -> String {
+    schema.fill(
+        "select exists (select 1 from @.pgbench_history) \
+        and not exists (select 1 from @.pgbench_tellers where tbalance <> 0) \
+        and not exists (select 1 from @.pgbench_branches where bbalance <> 0)",
+    )
 }
 
 /// Counts committed transactions that wrote.
-pub fn history_rows() -> &'static str {
-    "select count(*) from pgbench_history"
+pub fn history_rows(schema: &Schema) -> String {
+    schema.fill("select count(*) from @.pgbench_history")
 }
 
 fn sums(balance: &str, table: &str) -> String {
     format!(
         "select balances, deltas from \
-         (select coalesce(sum({balance}), 0) as balances from {table}) b, \
-         (select coalesce(sum(delta), 0) as deltas from pgbench_history) h \
+         (select coalesce(sum({balance}), 0) as balances from @.{table}) b, \
+         (select coalesce(sum(delta), 0) as deltas from @.pgbench_history) h \
          where balances <> deltas"
     )
 }
@@ -96,8 +100,8 @@ fn sums(balance: &str, table: &str) -> String {
 /// A full join, so that a deleted row and a delta of nobody are found too; NULL never equals anything.
 fn per_row(table: &str, id: &str, balance: &str) -> String {
     format!(
-        "select coalesce(t.{id}, h.{id}) as {id}, t.{balance} as balance, h.deltas from {table} t \
-         full join (select {id}, sum(delta) as deltas from pgbench_history group by {id}) h on t.{id} = h.{id} \
+        "select coalesce(t.{id}, h.{id}) as {id}, t.{balance} as balance, h.deltas from @.{table} t \
+         full join (select {id}, sum(delta) as deltas from @.pgbench_history group by {id}) h on t.{id} = h.{id} \
          where t.{balance} is distinct from coalesce(h.deltas, 0) limit {ROWS_MAX}"
     )
 }
@@ -112,7 +116,7 @@ fn row_counts(scale: u32) -> String {
         };
         format!(
             "select '{name}' as table_name, {n_rows}::bigint as expected, count(*) as counted, \
-             count({id}) as with_id, min({id})::bigint as lowest, max({id})::bigint as highest from {name}"
+             count({id}) as with_id, min({id})::bigint as lowest, max({id})::bigint as highest from @.{name}"
         )
     };
     let loaded = TABLES.into_iter().filter(|table| *table != Table::History);
@@ -127,8 +131,8 @@ fn foreign_ids() -> String {
     let orphans = |(table, id, target): (Table, &str, Table)| {
         let (table, target) = (table.name(), target.name());
         format!(
-            "(select '{table}.{id}' as column_name, f.{id}::bigint as id, count(*) as n_rows from {table} f \
-             left join {target} t on t.{id} = f.{id} where t.{id} is null group by f.{id} limit {ROWS_MAX})"
+            "(select '{table}.{id}' as column_name, f.{id}::bigint as id, count(*) as n_rows from @.{table} f \
+             left join @.{target} t on t.{id} = f.{id} where t.{id} is null group by f.{id} limit {ROWS_MAX})"
         )
     };
     [

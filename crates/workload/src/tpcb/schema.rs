@@ -2,6 +2,7 @@
 
 use super::partition::{self, partitions};
 use super::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE, Table, row_count};
+use crate::schema::Schema;
 
 /// From this scale on, account ids are 64-bit.
 pub(super) const BIGINT_SCALE: u32 = 20_000;
@@ -9,6 +10,8 @@ pub(super) const BIGINT_SCALE: u32 = 20_000;
 /// How tables are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TpcbOptions {
+    /// Where tables go; pgbench leaves it to the search path.
+    pub schema: Schema,
     /// Percent of each page that loading fills; 10 to 100. History is always full.
     pub fillfactor: u8,
     /// Without WAL: fast, and lost in a crash.
@@ -24,6 +27,7 @@ pub struct TpcbOptions {
 impl Default for TpcbOptions {
     fn default() -> TpcbOptions {
         TpcbOptions {
+            schema: Schema::searched(),
             fillfactor: 100,
             unlogged: false,
             unlogged_parents: false,
@@ -84,7 +88,10 @@ pub fn create_tables(scale: u32, options: &TpcbOptions) -> Vec<String> {
             (Table::Accounts, Some(partitioning)) => format!(" partition by {} (aid)", partitioning.method()),
             _ => format!(" with (fillfactor={})", options.fillfactor),
         };
-        format!("create{unlogged} table {}({columns}){storage}{tablespace}", table.name())
+        format!(
+            "create{unlogged} table {}({columns}){storage}{tablespace}",
+            options.schema.sql_name(table.name())
+        )
     };
     tables.into_iter().map(create).chain(create_partitions(scale, options)).collect()
 }
@@ -105,8 +112,9 @@ fn create_partitions(scale: u32, options: &TpcbOptions) -> Vec<String> {
     };
     let create = |(p, partition): (u32, partition::Partition)| {
         format!(
-            "create{unlogged} table {}\n  partition of pgbench_accounts\n  for values {} with (fillfactor={})",
-            partition.name,
+            "create{unlogged} table {}\n  partition of {}\n  for values {} with (fillfactor={})",
+            options.schema.sql_name(&partition.name),
+            options.schema.sql_name(Table::Accounts.name()),
             values(p),
             options.fillfactor
         )

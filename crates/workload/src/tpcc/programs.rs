@@ -1,10 +1,10 @@
 //! The transactions as programs of a bundle: their names, statements, and what is counted of them.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::config::{Calls, Config, Think};
 use super::{parameter, routines, statements};
+use crate::schema::Schema;
 use crate::script::{Command, Program, Step};
 use crate::statement::{Fetch, Statement};
 use crate::variables::VariableTable;
@@ -71,13 +71,13 @@ impl Profile {
     }
 
     /// The SQL that the profile sends, with `:name` for values.
-    fn sources(self, config: &Config) -> Vec<Cow<'static, str>> {
+    fn sources(self, config: &Config, schema: &Schema) -> Vec<String> {
         let is_queued = config.think == Think::Spec && self == Profile::Delivery;
         if is_queued {
             return Vec::new();
         }
         if config.calls != Calls::Statements {
-            return vec![routines::call(self, config.calls).into()];
+            return vec![schema.fill(&routines::call(self, config.calls))];
         }
         let statements: &[&str] = match self {
             Profile::NewOrder => &statements::NEW_ORDER,
@@ -86,19 +86,21 @@ impl Profile {
             Profile::Delivery | Profile::DeferredDelivery => &statements::DELIVERY,
             Profile::StockLevel => &statements::STOCK_LEVEL,
         };
-        statements.iter().map(|statement| Cow::Borrowed(*statement)).collect()
+        statements.iter().map(|statement| schema.fill(statement)).collect()
     }
 }
 
 /// The programs of a run, in the order of [`Profile::ALL`], each with its weight in the mix.
-pub fn programs(config: &Config) -> Vec<(Program, u32)> {
+pub fn programs(config: &Config, schema: &Schema) -> Vec<(Program, u32)> {
     let profiles = match config.think {
         Think::None => &Profile::ALL[..5],
         Think::Spec => &Profile::ALL[..],
     };
     let mut variables = parameter::table();
-    let mut programs: Vec<(Program, u32)> =
-        profiles.iter().map(|profile| (program(*profile, config, &mut variables), profile.cards())).collect();
+    let mut programs: Vec<(Program, u32)> = profiles
+        .iter()
+        .map(|profile| (program(*profile, config, schema, &mut variables), profile.cards()))
+        .collect();
     debug_assert_eq!(variables.len(), parameter::count(), "statements name values that no terminal has");
     let variables = Arc::new(variables);
     for (program, _) in &mut programs {
@@ -111,18 +113,19 @@ pub fn programs(config: &Config) -> Vec<(Program, u32)> {
 pub(crate) fn statements_of(
     profile: Profile,
     config: &Config,
+    schema: &Schema,
     variables: &mut VariableTable,
 ) -> Vec<Statement> {
-    let sources = profile.sources(config);
-    let statement = |(source, line): (&Cow<'static, str>, usize)| Statement {
+    let sources = profile.sources(config, schema);
+    let statement = |(source, line): (&String, usize)| Statement {
         fetch: Fetch::Rows,
         ..Statement::new(source, line, variables)
     };
     sources.iter().zip(1..).map(statement).collect()
 }
 
-fn program(profile: Profile, config: &Config, variables: &mut VariableTable) -> Program {
-    let statements = statements_of(profile, config, variables);
+fn program(profile: Profile, config: &Config, schema: &Schema, variables: &mut VariableTable) -> Program {
+    let statements = statements_of(profile, config, schema, variables);
     let step = |(statement, s): (usize, &Statement)| Step {
         command: Command::Sql { statement },
         line: s.line,
@@ -148,7 +151,7 @@ mod tests {
         for calls in Calls::ALL {
             for think in Think::ALL {
                 let config = Config { warehouses: 1, calls, think, constants: Constants::for_load(1) };
-                let programs = programs(&config);
+                let programs = programs(&config, &Schema::named("a:w_id"));
                 assert_eq!(programs[0].0.variables.len(), parameter::count(), "{calls} {think}");
                 assert_eq!(programs.iter().map(|(_, weight)| weight).sum::<u32>(), 23);
             }

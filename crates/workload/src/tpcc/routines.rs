@@ -5,6 +5,8 @@
 
 use super::config::Calls;
 use super::programs::Profile;
+use crate::schema::Schema;
+use crate::signature::Signature;
 
 /// A transaction as a routine.
 struct Routine {
@@ -114,37 +116,48 @@ const UNDO_IN_PROCEDURE: &str = "rollback; return;";
 pub const PROCEDURES_VERSION_NUM: u32 = 110_000;
 
 /// The statements that make all functions, and from PostgreSQL 11 on all procedures.
-pub fn create_routines(version_num: u32) -> Vec<String> {
-    let functions = ROUTINES.iter().map(|routine| routine.function());
-    let procedures =
-        ROUTINES.iter().filter(|_| version_num >= PROCEDURES_VERSION_NUM).map(|routine| routine.procedure());
+pub fn create_routines(schema: &Schema, version_num: u32) -> Vec<(Signature, String)> {
+    let functions = ROUTINES.iter().map(|routine| routine.function(schema));
+    let procedures = ROUTINES
+        .iter()
+        .filter(|_| version_num >= PROCEDURES_VERSION_NUM)
+        .map(|routine| routine.procedure(schema));
     functions.chain(procedures).collect()
 }
 
 impl Routine {
-    fn function(&self) -> String {
+    fn function(&self, schema: &Schema) -> (Signature, String) {
         let gives: Vec<String> = self.gives.iter().map(|result| format!("out {result}")).collect();
         let body = self.body.replace(UNDO, UNDO_IN_FUNCTION);
-        self.create("function", "", &gives.join(", "), &body)
+        self.create(schema, "function", "", &gives.join(", "), &body)
     }
 
-    fn procedure(&self) -> String {
+    fn procedure(&self, schema: &Schema) -> (Signature, String) {
         // Before PostgreSQL 14 procedures have no OUT parameters, but INOUT.
         let gives: Vec<String> = self.gives.iter().map(|result| format!("inout {result}")).collect();
         let body = self.body.replace(UNDO, UNDO_IN_PROCEDURE);
-        self.create("procedure", "_p", &gives.join(", "), &body)
+        self.create(schema, "procedure", "_p", &gives.join(", "), &body)
     }
 
-    fn create(&self, kind: &str, suffix: &str, gives: &str, body: &str) -> String {
+    fn create(
+        &self,
+        schema: &Schema,
+        kind: &str,
+        suffix: &str,
+        gives: &str,
+        body: &str,
+    ) -> (Signature, String) {
         let Routine { name, takes, declares, .. } = self;
-        format!(
-            "create {kind} {name}{suffix}({takes}, {gives}) language plpgsql as $body$\ndeclare {declares}\nbegin\n\
+        let (name, arguments) = (format!("{name}{suffix}"), format!("{takes}, {gives}"));
+        let sql = schema.fill(&format!(
+            "create {kind} @.{name}({arguments}) language plpgsql as $body$\ndeclare {declares}\nbegin\n\
              {body}end $body$"
-        )
+        ));
+        (Signature::of(kind, &name, &arguments), sql)
     }
 }
 
-/// The statement that calls a transaction's routine.
+/// The statement that calls a transaction's routine, with `@.` for the schema.
 pub(crate) fn call(profile: Profile, calls: Calls) -> String {
     let Routine { name, values, gives, .. } = match profile {
         Profile::NewOrder => &NEW_ORDER,
@@ -155,9 +168,9 @@ pub(crate) fn call(profile: Profile, calls: Calls) -> String {
     };
     if calls == Calls::Procedures {
         // A place for each result.
-        format!("call {name}_p({values}{})", ", null".repeat(gives.len()))
+        format!("call @.{name}_p({values}{})", ", null".repeat(gives.len()))
     } else {
-        format!("select * from {name}({values})")
+        format!("select * from @.{name}({values})")
     }
 }
 
@@ -167,11 +180,18 @@ mod tests {
 
     #[test]
     fn routines_come_with_their_version() {
-        assert_eq!(create_routines(100_000).len(), 5);
-        let all = create_routines(150_000);
+        let schema = Schema::searched();
+        assert_eq!(create_routines(&schema, 100_000).len(), 5);
+        let (signatures, all): (Vec<Signature>, Vec<String>) =
+            create_routines(&schema, 150_000).into_iter().unzip();
         assert_eq!(all.len(), 10);
         assert!(all.iter().all(|sql| !sql.contains('@')), "{all:?}");
         assert!(all[5].contains("rollback; return;") && all[0].contains("TPC01"));
+        assert_eq!(signatures[4].text(), "tpcc_stock_level(integer, integer, integer)");
+        assert_eq!(
+            signatures[9].sql(&schema),
+            "procedure tpcc_stock_level_p(integer, integer, integer, integer)"
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! those of the specification; two more indexes serve the search by last name and a customer's last order.
 
 use super::{TABLES, Table};
+use crate::schema::Schema;
 
 const ADDRESS: &str = "_street_1 varchar(20) not null, {}_street_2 varchar(20) not null, {}_city varchar(20) not null, \
      {}_state char(2) not null, {}_zip char(9) not null";
@@ -65,12 +66,12 @@ fn columns(table: Table) -> String {
 }
 
 /// The CREATE TABLE statements.
-pub fn create_tables() -> Vec<String> {
-    TABLES.map(|table| format!("create table {} ({})", table.name(), columns(table))).into()
+pub fn create_tables(schema: &Schema) -> Vec<String> {
+    TABLES.map(|table| format!("create table {} ({})", schema.sql_name(table.name()), columns(table))).into()
 }
 
 /// The primary keys, to be made after loading. HISTORY has none (clause 1.3).
-pub fn primary_keys() -> Vec<String> {
+pub fn primary_keys(schema: &Schema) -> Vec<(Table, String)> {
     [
         (Table::Item, "i_id"),
         (Table::Warehouse, "w_id"),
@@ -81,43 +82,24 @@ pub fn primary_keys() -> Vec<String> {
         (Table::NewOrder, "no_w_id, no_d_id, no_o_id"),
         (Table::OrderLine, "ol_w_id, ol_d_id, ol_o_id, ol_number"),
     ]
-    .map(|(table, key)| format!("alter table {} add primary key ({key})", table.name()))
+    .map(|(table, key)| {
+        (table, format!("alter table {} add primary key ({key})", schema.sql_name(table.name())))
+    })
     .into()
 }
 
-/// The indexes beside the primary keys, to be made after loading.
-pub fn indexes() -> Vec<String> {
-    vec![
-        "create index customer_name on customer (c_w_id, c_d_id, c_last, c_first)".to_owned(),
-        "create unique index orders_customer on orders (o_w_id, o_d_id, o_c_id, o_id)".to_owned(),
+/// The indexes beside the primary keys, to be made after loading. An index is in the schema of its table.
+pub fn indexes(schema: &Schema) -> Vec<(Table, String)> {
+    [
+        (Table::Customer, "create index customer_name on @.customer (c_w_id, c_d_id, c_last, c_first)"),
+        (Table::Orders, "create unique index orders_customer on @.orders (o_w_id, o_d_id, o_c_id, o_id)"),
     ]
-}
-
-/// Empties all tables at once.
-pub fn truncate_tables() -> String {
-    format!("truncate table {}", TABLES.map(Table::name).join(", "))
-}
-
-/// Drops all tables that exist, and the routines that use them.
-pub fn drop_all() -> Vec<String> {
-    let tables = format!("drop table if exists {}", TABLES.map(Table::name).join(", "));
-    vec![tables, drop_routines("p.proname like 'tpcc\\_%'")]
-}
-
-/// Drops the functions and procedures in the search path that meet a condition on `pg_proc p`.
-pub(crate) fn drop_routines(condition: &str) -> String {
-    format!(
-        "do $$ declare r record; begin \
-         for r in select p.oid::regprocedure as signature, to_jsonb(p) ->> 'prokind' as kind from pg_catalog.pg_proc p \
-             where {condition} and pg_catalog.pg_function_is_visible(p.oid) \
-             and p.pronamespace <> 'pg_catalog'::regnamespace loop \
-           execute 'drop ' || case r.kind when 'p' then 'procedure ' else 'function ' end || r.signature; \
-         end loop; end $$"
-    )
+    .map(|(table, sql)| (table, schema.fill(sql)))
+    .into()
 }
 
 /// The COPY that loads a table. `freeze` needs the table to be made or truncated in the same transaction.
-pub fn copy_statement(table: Table, freeze: bool) -> String {
+pub fn copy_statement(schema: &Schema, table: Table, freeze: bool) -> String {
     let options = if freeze { " with (freeze on)" } else { "" };
-    format!("copy {} from stdin{options}", table.name())
+    format!("copy {} from stdin{options}", schema.sql_name(table.name()))
 }

@@ -13,6 +13,7 @@ use super::programs::{Profile, statements_of};
 use super::transaction::{Home, Transaction};
 use super::{Constants, UNUSED_ITEM};
 use crate::random::Prng;
+use crate::schema::Schema;
 use crate::statement::Statement;
 
 /// The inputs of a New-Order (clause 2.4.1).
@@ -72,6 +73,7 @@ impl Sent {
 
 /// A transaction that runs statement by statement.
 pub struct Trial {
+    schema: Schema,
     home: Home,
     statements: Vec<Statement>,
     transaction: Box<dyn Transaction + Send>,
@@ -81,30 +83,40 @@ pub struct Trial {
 
 impl Trial {
     /// A New-Order.
-    pub fn new_order(order: &Order) -> Trial {
-        Trial::of(Profile::NewOrder, order.w_id, NewOrder::given(order))
+    pub fn new_order(schema: &Schema, order: &Order) -> Trial {
+        Trial::of(schema, Profile::NewOrder, order.w_id, NewOrder::given(order))
     }
 
     /// A Payment of `cents` by the customer `c_id` of district `d_id` at home.
-    pub fn payment(w_id: u32, d_id: u32, c_id: u32, cents: u64) -> Trial {
-        Trial::of(Profile::Payment, w_id, Payment::given(w_id, d_id, c_id, cents))
+    pub fn payment(schema: &Schema, w_id: u32, d_id: u32, c_id: u32, cents: u64) -> Trial {
+        Trial::of(schema, Profile::Payment, w_id, Payment::given(w_id, d_id, c_id, cents))
     }
 
     /// An Order-Status of a customer, by number.
-    pub fn order_status(w_id: u32, d_id: u32, c_id: u32) -> Trial {
-        Trial::of(Profile::OrderStatus, w_id, OrderStatus::given(w_id, d_id, c_id))
+    pub fn order_status(schema: &Schema, w_id: u32, d_id: u32, c_id: u32) -> Trial {
+        Trial::of(schema, Profile::OrderStatus, w_id, OrderStatus::given(w_id, d_id, c_id))
     }
 
     /// A Delivery of a warehouse's oldest orders.
-    pub fn delivery(w_id: u32, carrier_id: u32) -> Trial {
-        Trial::of(Profile::Delivery, w_id, Delivery::given(carrier_id))
+    pub fn delivery(schema: &Schema, w_id: u32, carrier_id: u32) -> Trial {
+        Trial::of(schema, Profile::Delivery, w_id, Delivery::given(carrier_id))
     }
 
-    fn of(profile: Profile, w_id: u32, transaction: impl Transaction + Send + 'static) -> Trial {
+    fn of(
+        schema: &Schema,
+        profile: Profile,
+        w_id: u32,
+        transaction: impl Transaction + Send + 'static,
+    ) -> Trial {
         let home = Home { w_id, ..home(w_id, Constants::for_load(0)) };
         let mut variables = parameter::table();
-        let statements = statements_of(profile, &home.config, &mut variables);
-        Trial { home, statements, transaction: Box::new(transaction), n_rows: 0 }
+        let statements = statements_of(profile, &home.config, schema, &mut variables);
+        Trial { schema: schema.clone(), home, statements, transaction: Box::new(transaction), n_rows: 0 }
+    }
+
+    /// The schema that its statements name.
+    pub fn schema(&self) -> &Schema {
+        &self.schema
     }
 
     /// Starts over with the same inputs.
@@ -155,7 +167,7 @@ mod tests {
         let mut prng = Prng::seed(3);
         let order = Order::draw(&mut prng, 4, 3, Constants::for_load(1));
         assert!((5..=15).contains(&order.lines.len()) && order.w_id == 3, "{order:?}");
-        let mut trial = Trial::new_order(&order);
+        let mut trial = Trial::new_order(&Schema::searched(), &order);
         trial.rewind();
         assert_eq!(trial.statement().unwrap().unwrap(), Sent { sql: "begin".to_owned(), params: vec![] });
         let warehouse = trial.statement().unwrap().unwrap();

@@ -3,10 +3,12 @@
 //!
 //! Function and procedure have one body. What the function declares for itself, the procedure takes and gives back.
 
+use crate::schema::Schema;
+use crate::signature::Signature;
 use crate::tpcc::PROCEDURES_VERSION_NUM;
 
 /// A draw within bounds, which the New-Order makes for each item, warehouse and quantity.
-const RANDOM: &str = "create function dbms_random (int, int) returns int language plpgsql strict as \
+const RANDOM: &str = "create function @.dbms_random (int, int) returns int language plpgsql strict as \
      'begin return trunc(random() * ($2 - $1 + 1) + $1); end'";
 
 /// Their handler of deadlocks: it costs every call a subtransaction. It fails when a function needs it, because that
@@ -53,7 +55,7 @@ const NEWORD: Routine = Routine {
         tail: "",
         handler: HANDLER,
     },
-    declares: "v_all_local smallint := 1; v_undo int := dbms_random(1, 100); v_items int[]; v_supplies int[]; \
+    declares: "v_all_local smallint := 1; v_undo int := @.dbms_random(1, 100); v_items int[]; v_supplies int[]; \
                v_quantities smallint[]; v_numbers smallint[]; v_prices numeric[]; v_amounts numeric[]; \
                v_dists char(24)[]; v_stocks smallint[]; v_total numeric := 0;",
     body: include_str!("sql/neword.sql"),
@@ -92,7 +94,7 @@ const PAYMENT: Routine = Routine {
     declares: "v_w_name varchar; v_d_name varchar; v_w_address varchar[]; v_d_address varchar[]; \
                v_c_address varchar[]; v_n int; v_named cursor for select c_first, c_middle, c_id, \
                array[c_street_1, c_street_2, c_city, c_state, c_zip], c_phone, c_credit, c_credit_lim, c_discount, \
-               c_balance, c_since from customer \
+               c_balance, c_since from @.customer \
                where c_w_id = p_c_w_id and c_d_id = p_c_d_id and c_last = v_last order by c_first;",
     body: include_str!("sql/payment.sql"),
 };
@@ -125,7 +127,7 @@ const OSTAT: Routine = Routine {
         declares: "v_c_id int := p_c_id; v_last varchar := p_c_last; v_first varchar; v_middle varchar; \
                    v_balance numeric; v_o_id int; v_entered timestamp; v_carrier_id int;",
         tail: "for v_line in select ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d, v_none_id, \
-               v_none_last, v_first, v_middle, v_balance, v_o_id, v_entered, v_carrier_id from order_line \
+               v_none_last, v_first, v_middle, v_balance, v_o_id, v_entered, v_carrier_id from @.order_line \
                where ol_o_id = v_o_id and ol_d_id = p_d_id and ol_w_id = p_w_id loop return next v_line; end loop;",
         handler: HANDLER,
     },
@@ -136,14 +138,14 @@ const OSTAT: Routine = Routine {
         returns: "",
         declares: "",
         tail: "for v_line in select ol_i_id, ol_supply_w_id, ol_quantity, ol_amount, ol_delivery_d, v_none_id, \
-               v_none_last, v_first, v_middle, v_balance, v_o_id, v_entered, v_carrier_id from order_line \
+               v_none_last, v_first, v_middle, v_balance, v_o_id, v_entered, v_carrier_id from @.order_line \
                where ol_o_id = v_o_id and ol_d_id = p_d_id and ol_w_id = p_w_id loop \
                r_lines := r_lines || ',' || v_line.ol_i_id || ',' || v_line.ol_supply_w_id || ',' || \
                v_line.ol_quantity || ',' || v_line.ol_amount || ',' || v_line.ol_delivery_d; end loop;",
         handler: HANDLER,
     },
     declares: "v_none_id int; v_none_last varchar; v_n int; v_line record; v_named cursor for \
-               select c_balance, c_first, c_middle, c_id from customer \
+               select c_balance, c_first, c_middle, c_id from @.customer \
                where c_last = v_last and c_d_id = p_d_id and c_w_id = p_w_id order by c_first;",
     body: include_str!("sql/ostat.sql"),
 };
@@ -172,17 +174,18 @@ const ROUTINES: [&Routine; 5] = [&NEWORD, &PAYMENT, &DELIVERY, &OSTAT, &SLEV];
 
 /// The statements that make all functions, and from PostgreSQL 11 on all procedures. HammerDB's programs call whichever
 /// they are told to where both are there.
-pub fn create_routines(version_num: u32) -> Vec<String> {
-    let functions = ROUTINES.iter().map(|routine| routine.create(&routine.function));
+pub fn create_routines(schema: &Schema, version_num: u32) -> Vec<(Signature, String)> {
+    let random = (Signature::of("function", "dbms_random", "int, int"), schema.fill(RANDOM));
+    let functions = ROUTINES.iter().map(|routine| routine.create(schema, &routine.function));
     let procedures = ROUTINES
         .iter()
         .filter(|_| version_num >= PROCEDURES_VERSION_NUM)
-        .map(|routine| routine.create(&routine.procedure));
-    std::iter::once(RANDOM.to_owned()).chain(functions).chain(procedures).collect()
+        .map(|routine| routine.create(schema, &routine.procedure));
+    std::iter::once(random).chain(functions).chain(procedures).collect()
 }
 
 impl Routine {
-    fn create(&self, form: &Form) -> String {
+    fn create(&self, schema: &Schema, form: &Form) -> (Signature, String) {
         let Routine { name, declares, body, .. } = self;
         let Form { takes, returns, declares: own, tail, handler } = form;
         let (kind, returns) = if returns.is_empty() {
@@ -190,10 +193,11 @@ impl Routine {
         } else {
             ("function", &*format!(" returns {returns}"))
         };
-        format!(
-            "create {kind} {name} ({takes}){returns} language plpgsql as $body$\ndeclare {own} {declares}\nbegin\n\
+        let sql = schema.fill(&format!(
+            "create {kind} @.{name} ({takes}){returns} language plpgsql as $body$\ndeclare {own} {declares}\nbegin\n\
              {body}  {tail}\n{handler}end $body$"
-        )
+        ));
+        (Signature::of(kind, name, takes), sql)
     }
 }
 
@@ -203,10 +207,12 @@ mod tests {
 
     #[test]
     fn procedures_come_with_their_version_and_return_nothing() {
-        assert_eq!(create_routines(100_000).len(), 6);
-        let all = create_routines(110_000);
+        let schema = Schema::searched();
+        assert_eq!(create_routines(&schema, 100_000).len(), 6);
+        let all = create_routines(&schema, 110_000);
         assert_eq!(all.len(), 11);
-        for (at, sql) in all.iter().enumerate() {
+        for (at, (signature, sql)) in all.iter().enumerate() {
+            assert_eq!(signature.is_procedure, at >= 6, "{sql}");
             assert_eq!(sql.contains("create procedure"), at >= 6, "{sql}");
             assert_eq!(sql.contains("return "), at < 6, "{sql}");
         }

@@ -1,7 +1,8 @@
 //! Tables, keys and indexes as HammerDB makes them: column by column the same types and names, so that its own programs
 //! run on them. Keys are made after loading, under the names that HammerDB gives them before.
 
-use crate::tpcc::{self, TABLES, Table};
+use crate::schema::Schema;
+use crate::tpcc::{TABLES, Table};
 
 /// Columns in HammerDB's order.
 fn columns(table: Table) -> &'static str {
@@ -58,12 +59,12 @@ fn columns(table: Table) -> &'static str {
 }
 
 /// The CREATE TABLE statements.
-pub fn create_tables() -> Vec<String> {
-    TABLES.map(|table| format!("create table {} ({})", table.name(), columns(table))).into()
+pub fn create_tables(schema: &Schema) -> Vec<String> {
+    TABLES.map(|table| format!("create table {} ({})", schema.sql_name(table.name()), columns(table))).into()
 }
 
 /// The primary keys, by HammerDB's names; that of stock begins with the item.
-pub fn primary_keys() -> Vec<String> {
+pub fn primary_keys(schema: &Schema) -> Vec<(Table, String)> {
     [
         (Table::Item, "i_id"),
         (Table::Warehouse, "w_id"),
@@ -76,26 +77,26 @@ pub fn primary_keys() -> Vec<String> {
     ]
     .map(|(table, key)| {
         let name = table.name();
-        format!("alter table {name} add constraint {name}_i1 primary key ({key})")
+        (table, schema.fill(&format!("alter table @.{name} add constraint {name}_i1 primary key ({key})")))
     })
     .into()
 }
 
-/// The indexes beside the primary keys.
-pub fn indexes() -> Vec<String> {
-    vec![
-        "create unique index customer_i2 on customer (c_w_id, c_d_id, c_last, c_first, c_id)".to_owned(),
-        "create unique index orders_i2 on orders (o_w_id, o_d_id, o_c_id, o_id)".to_owned(),
+/// The indexes beside the primary keys. An index is in the schema of its table.
+pub fn indexes(schema: &Schema) -> Vec<(Table, String)> {
+    [
+        (
+            Table::Customer,
+            "create unique index customer_i2 on @.customer (c_w_id, c_d_id, c_last, c_first, c_id)",
+        ),
+        (Table::Orders, "create unique index orders_i2 on @.orders (o_w_id, o_d_id, o_c_id, o_id)"),
     ]
-}
-
-/// Drops HammerDB's functions or procedures, ours or its own.
-pub fn drop_routines() -> String {
-    tpcc::drop_routines("p.proname in ('dbms_random', 'neword', 'delivery', 'payment', 'ostat', 'slev')")
+    .map(|(table, sql)| (table, schema.fill(sql)))
+    .into()
 }
 
 /// The COPY of rows in the order in which [`crate::tpcc::Rows`] has their columns.
-pub fn copy_statement(table: Table) -> String {
+pub fn copy_statement(schema: &Schema, table: Table) -> String {
     let columns = match table {
         Table::Item => "i_id, i_im_id, i_name, i_price, i_data",
         Table::Warehouse => "w_id, w_name, w_street_1, w_street_2, w_city, w_state, w_zip, w_tax, w_ytd",
@@ -119,5 +120,5 @@ pub fn copy_statement(table: Table) -> String {
              ol_dist_info"
         }
     };
-    format!("copy {} ({columns}) from stdin with (freeze on)", table.name())
+    format!("copy {} ({columns}) from stdin with (freeze on)", schema.sql_name(table.name()))
 }

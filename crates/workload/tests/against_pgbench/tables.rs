@@ -4,7 +4,7 @@ use crate::cluster::Cluster;
 use crate::language::{our_statements, sent};
 use std::collections::BTreeMap;
 use workload::tpcb::{self, Builtin, Partitioning, Rows, TABLES, Table, TpcbOptions};
-use workload::{Marker, MarkerState, marker};
+use workload::{Marker, MarkerState, Schema};
 
 pub(crate) fn schemas_are_equal(cluster: &Cluster) {
     let plain = TpcbOptions::default();
@@ -91,7 +91,7 @@ pub(crate) fn builtin_scripts_send_the_same(cluster: &Cluster) {
 
 /// The identifiers of the checks that find something.
 fn violated(cluster: &Cluster, builtin: Builtin, scale: u32) -> Vec<&'static str> {
-    let mut checks = tpcb::balance_checks(builtin, scale);
+    let mut checks = tpcb::balance_checks(&Schema::searched(), builtin, scale);
     checks.retain(|check| !cluster.query("ours", &check.sql).trim().is_empty());
     checks.iter().map(|check| check.id).collect()
 }
@@ -100,7 +100,7 @@ pub(crate) fn checks_pass_after_a_run_and_find_what_is_broken(cluster: &Cluster)
     let nothing: [&str; 0] = [];
     assert_eq!(violated(cluster, Builtin::Tpcb, 2), nothing);
     cluster.pgbench(&["-n", "-c", "4", "-t", "100", "ours"]);
-    assert_eq!(cluster.query("ours", tpcb::history_rows()).trim(), "400");
+    assert_eq!(cluster.query("ours", &tpcb::history_rows(&Schema::searched())).trim(), "400");
     assert_eq!(violated(cluster, Builtin::Tpcb, 2), nothing);
     let check = |change: &str, builtin: Builtin, wanted: &[&str]| {
         // A copy of the database, changed and dropped again, keeps the cases apart.
@@ -157,8 +157,9 @@ pub(crate) fn checks_pass_after_a_run_and_find_what_is_broken(cluster: &Cluster)
 }
 
 pub(crate) fn a_marker_is_read_back(cluster: &Cluster) {
-    let read = || cluster.query("ours", marker::READ_SQL);
-    assert_eq!(cluster.query("postgres", marker::READ_SQL).trim(), "");
+    let sql = "select obj_description(to_regclass('pgbench_branches'), 'pg_class')";
+    let read = || cluster.query("ours", sql);
+    assert_eq!(cluster.query("postgres", sql).trim(), "");
     assert_eq!(read().trim(), "");
     let mut written = Marker {
         workload: "it's \\ a=b".to_owned(),
@@ -167,9 +168,9 @@ pub(crate) fn a_marker_is_read_back(cluster: &Cluster) {
         state: MarkerState::Loading,
         extra: BTreeMap::new(),
     };
-    cluster.query("ours", &written.comment_sql());
+    cluster.query("ours", &written.comment_sql_on("pgbench_branches"));
     assert_eq!(Marker::parse(read().trim()), Ok(Some(written.clone())));
     written.state = MarkerState::Finished { at: "2026-11-20 12:00:00 UTC".to_owned() };
-    cluster.query("ours", &written.comment_sql());
+    cluster.query("ours", &written.comment_sql_on("pgbench_branches"));
     assert_eq!(Marker::parse(read().trim()), Ok(Some(written)));
 }

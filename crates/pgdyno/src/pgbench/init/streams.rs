@@ -40,7 +40,7 @@ impl Init<'_> {
             extra: BTreeMap::new(),
         };
         self.execute(&tpcb::truncate_tables())?;
-        self.execute(&marker.comment_sql())?;
+        self.execute(&marker.comment_sql_on(Table::Branches.name()))?;
         let n_rows = tpcb::row_count(Table::Accounts, self.plan.scale);
         let names_table = self.compat.copies_all_tables();
         let mut progress = Progress::new(Table::Accounts, n_rows, self.plan.is_quiet, names_table);

@@ -1,17 +1,17 @@
   -- Clause 2.4.2.2. All lines at once; then one by one those that this left out: a further line of the same row of
   -- STOCK, which an UPDATE changes only once, and the unused item. The quantity in stock does not depend on the order.
-  select w_tax into strict r_w_tax from warehouse where w_id = p_w_id;
-  update district set d_next_o_id = d_next_o_id + 1 where d_w_id = p_w_id and d_id = p_d_id
+  select w_tax into strict r_w_tax from @.warehouse where w_id = p_w_id;
+  update @.district set d_next_o_id = d_next_o_id + 1 where d_w_id = p_w_id and d_id = p_d_id
     returning d_next_o_id - 1, d_tax into strict r_o_id, r_d_tax;
   select c_discount, c_last, c_credit into strict r_discount, r_last, r_credit
-    from customer where c_w_id = p_w_id and c_d_id = p_d_id and c_id = p_c_id;
-  insert into orders (o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_carrier_id, o_ol_cnt, o_all_local)
+    from @.customer where c_w_id = p_w_id and c_d_id = p_d_id and c_id = p_c_id;
+  insert into @.orders (o_id, o_d_id, o_w_id, o_c_id, o_entry_d, o_carrier_id, o_ol_cnt, o_all_local)
     values (r_o_id, p_d_id, p_w_id, p_c_id, current_timestamp, null, v_n, p_all_local);
-  insert into new_order (no_o_id, no_d_id, no_w_id) values (r_o_id, p_d_id, p_w_id);
+  insert into @.new_order (no_o_id, no_d_id, no_w_id) values (r_o_id, p_d_id, p_w_id);
   with line as (
     select * from unnest(p_numbers, p_items, p_supplies, p_quantities) as l (number, i_id, supply_w_id, quantity)
   ), taken as (
-    update stock set
+    update @.stock set
       s_quantity = case when s_quantity >= quantity + 10 then s_quantity - quantity
                    else s_quantity - quantity + 91 end,
       s_ytd = s_ytd + quantity, s_order_cnt = s_order_cnt + 1,
@@ -24,9 +24,9 @@
   ), priced as (
     select taken.*, i_name, i_price, quantity * i_price as amount,
       case when i_data like '%ORIGINAL%' and s_data like '%ORIGINAL%' then 'B' else 'G' end as brand
-    from taken join item using (i_id)
+    from taken join @.item using (i_id)
   ), written as (
-    insert into order_line (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d,
+    insert into @.order_line (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d,
       ol_quantity, ol_amount, ol_dist_info)
     select r_o_id, p_d_id, p_w_id, number, i_id, supply_w_id, null, quantity, amount, dist_info from priced
   )
@@ -36,11 +36,11 @@
   if v_done is null or cardinality(v_done) < v_n then
     for k in 1 .. v_n loop
       continue when p_numbers[k] = any (v_done);
-      select i_price, i_name, i_data into v_price, v_name, v_data from item where i_id = p_items[k];
+      select i_price, i_name, i_data into v_price, v_name, v_data from @.item where i_id = p_items[k];
       if not found then
         @undo@;
       end if;
-      update stock set
+      update @.stock set
         s_quantity = case when s_quantity >= p_quantities[k] + 10 then s_quantity - p_quantities[k]
                      else s_quantity - p_quantities[k] + 91 end,
         s_ytd = s_ytd + p_quantities[k], s_order_cnt = s_order_cnt + 1,
@@ -52,7 +52,7 @@
           when 9 then s_dist_09 else s_dist_10 end
       into strict v_stock, v_stock_data, v_dist;
       v_amount := p_quantities[k] * v_price;
-      insert into order_line (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d,
+      insert into @.order_line (ol_o_id, ol_d_id, ol_w_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d,
         ol_quantity, ol_amount, ol_dist_info)
       values (r_o_id, p_d_id, p_w_id, p_numbers[k], p_items[k], p_supplies[k], null, p_quantities[k], v_amount,
         v_dist);

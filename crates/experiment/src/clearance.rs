@@ -1,0 +1,338 @@
+//! What a load drops: tables, partitions and routines of its workload in one schema, each only with its own mark.
+//!
+//! Nothing is dropped by a name alone. The tables are locked first, so that nobody can put another one in their place; then
+//! each mark is read; and what was dropped must be what was looked at, or all of it is undone. Never CASCADE.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, bail, ensure};
+use loader::tpcb::LIMIT_LOCK_WAITS;
+use wire::quote_literal;
+use wire::session::{Rows, Session, SessionError};
+use workload::marker::{Marker, is_part_mark};
+use workload::{Schema, Signature};
+
+use crate::dataset::Dataset;
+
+/// "dependent objects still exist".
+const DEPENDENT_OBJECTS: &str = "2BP01";
+
+/// What a load makes, and what it may replace.
+pub(crate) struct Clearance<'a> {
+    pub(crate) dataset: Dataset,
+    pub(crate) schema: &'a Schema,
+    /// Names of all tables and partitions that are about to be made.
+    pub(crate) tables: &'a [String],
+    /// What others made may go too, as long as it is in the schema.
+    pub(crate) replace: bool,
+}
+
+/// A relation that has a name of the load, or that would go with one that has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Relation {
+    oid: u32,
+    schema: String,
+    name: String,
+    /// As in `pg_class.relkind`.
+    kind: char,
+    /// The table that it is a partition of, for people.
+    parent: Option<String>,
+    comment: Option<String>,
+}
+
+/// A function or procedure that has a signature of the load.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Routine {
+    oid: u32,
+    signature: Signature,
+    /// The server has an aggregate where the load has a function.
+    is_aggregate: bool,
+    /// The workload whose mark it has.
+    marked_by: Option<Dataset>,
+}
+
+impl Clearance<'_> {
+    /// Fails, before anything is changed, when something would be dropped that may not be.
+    ///
+    /// # Errors
+    /// Names all of it and says what to do.
+    pub(crate) fn check(&self, session: &mut Session) -> Result<()> {
+        self.judge(&self.relations(session)?, &self.routines(session)?)
+    }
+
+    /// Drops what is in the way, and runs `statements`: all of it or nothing.
+    ///
+    /// # Errors
+    /// As [`Clearance::check`]; when something else depends on the tables; when the server fails.
+    pub(crate) fn replace_by(&self, session: &mut Session, statements: &[String]) -> Result<()> {
+        session.execute("begin")?;
+        let done = self.replace_in_transaction(session, statements);
+        let ended = session.execute(if done.is_ok() { "commit" } else { "rollback" });
+        // Why it was rolled back comes first.
+        done.and_then(|()| Ok(ended?))
+    }
+
+    fn replace_in_transaction(&self, session: &mut Session, statements: &[String]) -> Result<()> {
+        let held = self.hold(session)?;
+        let routines = self.routines(session)?;
+        self.judge(&[], &routines)?;
+        self.drop_held(session, &held)?;
+        for routine in &routines {
+            self.drop(session, &format!("drop {}", routine.sql(self.schema)))?;
+        }
+        self.expect_gone(session, "pg_proc", &routines.iter().map(|routine| routine.oid).collect())?;
+        statements.iter().try_for_each(|statement| Ok(session.execute(statement)?))
+    }
+
+    /// Locks the tables for the rest of the transaction, so that nobody can put others in their place, and then judges them.
+    ///
+    /// # Errors
+    /// As [`Clearance::check`].
+    pub(crate) fn hold(&self, session: &mut Session) -> Result<Vec<Relation>> {
+        session.execute(LIMIT_LOCK_WAITS)?;
+        let seen = self.relations(session)?;
+        self.judge(&seen, &[])?;
+        if seen.is_empty() {
+            return Ok(seen);
+        }
+        session.execute(&format!("lock table {} in access exclusive mode", self.sql_names(&seen)))?;
+        let found = self.relations(session)?;
+        self.judge(&found, &[])?;
+        ensure!(
+            oids(&found) == oids(&seen),
+            "the tables in schema `{}` changed while their locks were waited for; nothing was dropped: try again",
+            self.schema.name()
+        );
+        Ok(found)
+    }
+
+    /// Drops what [`Clearance::hold`] gave.
+    ///
+    /// # Errors
+    /// When something else depends on it, or the server fails: the transaction must then be rolled back.
+    pub(crate) fn drop_held(&self, session: &mut Session, held: &[Relation]) -> Result<()> {
+        if held.is_empty() {
+            return Ok(());
+        }
+        self.drop(session, &format!("drop table {}", self.sql_names(held)))?;
+        self.expect_gone(session, "pg_class", &oids(held))
+    }
+
+    /// Those that are dropped by name; partitions go with their tables.
+    fn sql_names(&self, relations: &[Relation]) -> String {
+        let named = relations.iter().filter(|relation| relation.parent.is_none());
+        named.map(|relation| self.schema.sql_name(&relation.name)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Relations by the names of the load, and the partitions that would be dropped with them.
+    fn relations(&self, session: &mut Session) -> Result<Vec<Relation>> {
+        let names: Vec<String> = self.tables.iter().map(|name| quote_literal(name)).collect();
+        // Before 10 there are no partitions, nor the column that tells them from other children, which DROP refuses.
+        let sql = format!(
+            "with recursive found(oid, parent) as ( \
+               select c.oid, null::oid from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
+                where n.nspname = {} and c.relname = any (array[{}]::name[]) \
+             union \
+               select i.inhrelid, i.inhparent from pg_catalog.pg_inherits i join found f on f.oid = i.inhparent \
+                 join pg_catalog.pg_class c on c.oid = i.inhrelid \
+                where pg_catalog.to_jsonb(c) ->> 'relispartition' = 'true') \
+             select c.oid, n.nspname, c.relname, c.relkind, p.relname as parent, \
+               pg_catalog.obj_description(c.oid, 'pg_class') as comment \
+             from found f join pg_catalog.pg_class c on c.oid = f.oid \
+             join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
+             left join pg_catalog.pg_class p on p.oid = f.parent \
+             order by n.nspname, c.relname, f.parent nulls first",
+            quote_literal(self.schema.name()),
+            names.join(", ")
+        );
+        let rows = session.query(&sql).context("look for tables of the workload")?;
+        let relation = |row: usize| {
+            let text = |column: &str| rows.get(row, column).map(str::to_string);
+            Some(Relation {
+                oid: rows.parse(row, "oid")?,
+                schema: text("nspname")?,
+                name: text("relname")?,
+                kind: text("relkind")?.chars().next()?,
+                parent: text("parent"),
+                comment: text("comment"),
+            })
+        };
+        let mut found: Vec<Relation> = (0..rows.len()).filter_map(relation).collect();
+        // A partition whose name is the load's own is found both ways.
+        found.dedup_by_key(|relation| relation.oid);
+        Ok(found)
+    }
+
+    /// Routines of the schema that have a signature of this load, or one of another load and its mark.
+    fn routines(&self, session: &mut Session) -> Result<Vec<Routine>> {
+        let signatures = |dataset: Dataset| {
+            dataset
+                .routines(self.schema, u32::MAX)
+                .into_iter()
+                .map(move |(signature, _)| (dataset, signature))
+        };
+        let known: Vec<(Dataset, Signature)> = Dataset::ALL.into_iter().flat_map(signatures).collect();
+        if self.dataset == Dataset::Tpcb {
+            return Ok(Vec::new());
+        }
+        let names: BTreeSet<String> =
+            known.iter().map(|(_, signature)| quote_literal(&signature.name)).collect();
+        let sql = format!(
+            "select p.oid, p.proname, pg_catalog.oidvectortypes(p.proargtypes) as types, \
+               pg_catalog.to_jsonb(p) ->> 'prokind' as kind, pg_catalog.obj_description(p.oid, 'pg_proc') as comment \
+             from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace \
+             where n.nspname = {} and p.proname in ({}) order by 2, 3",
+            quote_literal(self.schema.name()),
+            names.into_iter().collect::<Vec<_>>().join(", ")
+        );
+        let rows = session.query(&sql).context("look for routines of the workload")?;
+        let found = (0..rows.len()).filter_map(|row| self.routine(&rows, row, &known));
+        Ok(found.collect())
+    }
+
+    fn routine(&self, rows: &Rows, row: usize, known: &[(Dataset, Signature)]) -> Option<Routine> {
+        let kind = rows.get(row, "kind");
+        let signature = Signature {
+            is_procedure: kind == Some("p"),
+            name: rows.get(row, "proname")?.to_string(),
+            types: rows.get(row, "types")?.to_string(),
+        };
+        let comment = rows.get(row, "comment").unwrap_or_default();
+        let text = signature.text();
+        let mut of = known.iter().filter(|(_, known)| known.text() == text).map(|(dataset, _)| *dataset);
+        let marked_by = of.clone().find(|dataset| is_part_mark(comment, dataset.name(), &text));
+        (marked_by.is_some() || of.any(|dataset| dataset == self.dataset)).then_some(Routine {
+            oid: rows.parse(row, "oid")?,
+            signature,
+            is_aggregate: kind == Some("a"),
+            marked_by,
+        })
+    }
+
+    /// Fails for what may not be dropped.
+    fn judge(&self, relations: &[Relation], routines: &[Routine]) -> Result<()> {
+        let mut foreign = Vec::new();
+        for relation in relations {
+            let name = relation.plain_name();
+            let is_ours = relation.is_marked(self.dataset);
+            if !matches!(relation.kind, 'r' | 'p') {
+                bail!(
+                    "`{name}` is {}, which pgdyno does not drop; drop it yourself, or name another schema with --schema",
+                    relation.kind_words()
+                );
+            }
+            match &relation.parent {
+                Some(_) if is_ours && relation.schema == self.schema.name() => {}
+                // As pgbench names them, of a table of its own.
+                Some(parent) if self.replace && self.is_partition_name(relation, parent) => {}
+                Some(parent) => bail!(
+                    "`{name}` is a partition of `{}` that pgdyno did not make, and would be dropped with it; detach it first",
+                    self.schema.plain_name(parent)
+                ),
+                None if is_ours || self.replace => {}
+                None => foreign.push(format!("table `{name}`")),
+            }
+        }
+        let unmarked = routines.iter().filter(|routine| routine.marked_by.is_none() && !self.replace);
+        foreign.extend(unmarked.map(|routine| {
+            let kind = if routine.signature.is_procedure { "procedure" } else { "function" };
+            format!("{kind} `{}`", self.schema.plain_name(&routine.signature.text()))
+        }));
+        ensure!(
+            foreign.is_empty(),
+            "the database has what pgdyno did not make under the names of the workload: {}; name another schema with \
+             --schema, use another database, or pass --replace to drop that",
+            foreign.join(", ")
+        );
+        Ok(())
+    }
+
+    fn is_partition_name(&self, relation: &Relation, parent: &str) -> bool {
+        let number = relation.name.strip_prefix(parent).and_then(|rest| rest.strip_prefix('_'));
+        relation.schema == self.schema.name()
+            && number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    }
+
+    fn drop(&self, session: &mut Session, sql: &str) -> Result<()> {
+        session.execute(sql).map_err(|error| match error {
+            SessionError::Server(error) if error.sqlstate == DEPENDENT_OBJECTS => {
+                let detail = error.detail.as_deref().unwrap_or(&error.message).replace('\n', "; ");
+                anyhow::anyhow!(
+                    "nothing was dropped, since other objects depend on what is in schema `{}`: {detail}; drop these \
+                     yourself, or name another schema with --schema",
+                    self.schema.name()
+                )
+            }
+            error => error.into(),
+        })
+    }
+
+    /// A name may have come to mean something else between the look and the drop: the transaction then ends.
+    fn expect_gone(&self, session: &mut Session, catalog: &str, oids: &BTreeSet<u32>) -> Result<()> {
+        if oids.is_empty() {
+            return Ok(());
+        }
+        let oids: Vec<String> = oids.iter().map(u32::to_string).collect();
+        let sql = format!("select count(*) from pg_catalog.{catalog} where oid in ({})", oids.join(", "));
+        ensure!(
+            session.query(&sql)?.scalar() == Some("0"),
+            "schema `{}` was renamed or its objects were replaced meanwhile; nothing was dropped: try again",
+            self.schema.name()
+        );
+        Ok(())
+    }
+}
+
+impl Relation {
+    fn plain_name(&self) -> String {
+        format!("{}.{}", self.schema, self.name)
+    }
+
+    /// Whether it has its own mark of the workload.
+    fn is_marked(&self, dataset: Dataset) -> bool {
+        let comment = self.comment.as_deref().unwrap_or_default();
+        if self.name == dataset.marked_table() {
+            return matches!(Marker::parse(comment), Ok(Some(marker)) if marker.workload == dataset.name());
+        }
+        is_part_mark(comment, dataset.name(), &self.name)
+    }
+
+    fn kind_words(&self) -> &'static str {
+        match self.kind {
+            'v' => "a view",
+            'm' => "a materialized view",
+            'f' => "a foreign table",
+            'S' => "a sequence",
+            'i' | 'I' => "an index",
+            'c' => "a composite type",
+            _ => "no table",
+        }
+    }
+}
+
+impl Routine {
+    fn sql(&self, schema: &Schema) -> String {
+        match self.is_aggregate {
+            true => format!("aggregate {}", schema.sql_name(&self.signature.text())),
+            false => self.signature.sql(schema),
+        }
+    }
+}
+
+fn oids(relations: &[Relation]) -> BTreeSet<u32> {
+    relations.iter().map(|relation| relation.oid).collect()
+}
+
+/// Tables of the workload without their own mark: pgdyno cannot prove that it made them.
+///
+/// # Errors
+/// When the server fails.
+pub(crate) fn unmarked(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<Vec<String>> {
+    let tables: Vec<String> = dataset.tables().into_iter().map(str::to_string).collect();
+    let clearance = Clearance { dataset, schema, tables: &tables, replace: false };
+    let relations = clearance.relations(session)?.into_iter();
+    Ok(relations
+        .filter(|relation| !relation.is_marked(dataset))
+        .map(|relation| relation.plain_name())
+        .collect())
+}

@@ -1,0 +1,128 @@
+//! Which schema of a database has a workload's tables: one that the user names, or the first of the search path.
+//!
+//! It is found once for each session that needs it; from then on every statement names it.
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use wire::quote_literal;
+use wire::session::{Session, quote_ident};
+use workload::Schema;
+
+/// Longest name in PostgreSQL: NAMEDATALEN less its end.
+const NAME_BYTES_MAX: usize = 63;
+
+/// Fails for what cannot be the name of a user's schema.
+///
+/// # Errors
+/// In words.
+pub fn expect_name(name: &str) -> Result<(), String> {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains('\0') {
+        return Err(format!("`{name}` cannot be a schema: its name has 1 to {NAME_BYTES_MAX} bytes"));
+    }
+    if name == "information_schema" || name.starts_with("pg_") {
+        return Err(format!("`{name}` is a schema of the server itself; name one of your own"));
+    }
+    Ok(())
+}
+
+/// The schema `asked` for, or else the first of the search path that exists and that the user may look into.
+///
+/// # Errors
+/// When there is none, or the server fails.
+pub fn find(session: &mut Session, asked: Option<&str>) -> Result<Schema> {
+    match asked {
+        Some(name) => named(session, name),
+        None => first_searched(session),
+    }
+}
+
+fn named(session: &mut Session, name: &str) -> Result<Schema> {
+    expect_name(name).map_err(anyhow::Error::msg)?;
+    let sql = format!(
+        "select current_database(), current_user, \
+         (select pg_catalog.has_schema_privilege(n.oid, 'usage') from pg_catalog.pg_namespace n where n.nspname = {})",
+        quote_literal(name)
+    );
+    let rows = session.query(&sql)?;
+    let text = |column: usize| rows.rows.first()?.get(column)?.as_deref();
+    let (database, user) = (text(0).unwrap_or_default(), text(1).unwrap_or_default());
+    match text(2) {
+        Some("t") => Ok(Schema::named(name)),
+        Some(_) => bail!(
+            "`{user}` may not use schema `{name}` of database `{database}`; grant usage on it, or name another"
+        ),
+        None => bail!(
+            "database `{database}` has no schema `{name}`; make it first: create schema {}",
+            quote_ident(name)
+        ),
+    }
+}
+
+fn first_searched(session: &mut Session) -> Result<Schema> {
+    // Schemas that are not there, or that the user may not use, are left out by the server.
+    let sql = "select s from pg_catalog.unnest(pg_catalog.current_schemas(false)) s \
+               where s::text !~ '^pg_' and s::text <> 'information_schema' limit 1";
+    match session.query(sql)?.scalar() {
+        Some(name) => Ok(Schema::named(name)),
+        None => Err(none_searched(session)?),
+    }
+}
+
+fn none_searched(session: &mut Session) -> Result<anyhow::Error> {
+    let rows = session.query("select current_database(), current_user")?;
+    let text =
+        |column: usize| rows.rows.first().and_then(|row| row.get(column)?.as_deref()).unwrap_or_default();
+    Ok(anyhow!(
+        "database `{}` has no schema of the search path of `{}`; make one, set search_path, or name a schema with \
+         --schema (workload.schema)",
+        text(0),
+        text(1)
+    ))
+}
+
+/// Makes the schema that is asked for in a database of pgdyno's own.
+///
+/// # Errors
+/// When the server fails.
+pub(crate) fn make(session: &mut Session, asked: Option<&str>) -> Result<()> {
+    let Some(name) = asked else { return Ok(()) };
+    expect_name(name).map_err(anyhow::Error::msg)?;
+    Ok(session.execute(&format!("create schema if not exists {}", quote_ident(name)))?)
+}
+
+/// Fails unless the user may make tables in the schema.
+pub(crate) fn expect_creatable(session: &mut Session, schema: &Schema, place: &str) -> Result<()> {
+    let sql = format!(
+        "select current_user, current_database(), pg_catalog.has_schema_privilege(n.oid, 'create') \
+         from pg_catalog.pg_namespace n where n.nspname = {}",
+        quote_literal(schema.name())
+    );
+    let rows = session.query(&sql)?;
+    let row = rows.rows.first().with_context(|| format!("schema `{}` is gone", schema.name()))?;
+    let text = |column: usize| row.get(column).and_then(Option::as_deref).unwrap_or_default();
+    ensure!(
+        text(2) == "t",
+        "`{}` may not make tables in schema `{}` of database `{}` at `{place}`; grant create on it, name another schema \
+         with --schema, use a database of the user's own, or turn prepare.restore off",
+        text(0),
+        schema.name(),
+        text(1)
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_no_schema_of_a_user_can_have_are_refused() {
+        let check = |name: &str, expected: bool| assert_eq!(expect_name(name).is_ok(), expected, "{name}");
+        check("app", true);
+        check("a\"b C", true);
+        check(&"x".repeat(63), true);
+        check(&"x".repeat(64), false);
+        check("", false);
+        check("pg_temp", false);
+        check("information_schema", false);
+    }
+}

@@ -1,0 +1,199 @@
+//! What loading may drop: tables, partitions and routines that carry pgdyno's own mark, in one schema, and nothing else.
+
+use wire::Session;
+
+use crate::pg::Pg;
+use crate::tool::{Ended, Place, wait_until};
+
+/// A database of a server that other tests share, and pgdyno's view of it.
+struct Database {
+    place: Place,
+    pg: std::sync::Arc<Pg>,
+    name: String,
+}
+
+impl Database {
+    fn new() -> Database {
+        let pg = Pg::shared();
+        let name = pg.database();
+        Database { place: Place::new(), pg, name }
+    }
+
+    fn server(&self, search_path: &str) -> String {
+        format!("{} options='-c search_path={search_path}'", self.pg.admin_target(&self.name))
+    }
+
+    fn execute(&self, sql: &str) {
+        self.session().execute(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+    }
+
+    fn session(&self) -> Session {
+        self.pg.admin(&self.name)
+    }
+
+    fn ask(&self, sql: &str) -> String {
+        self.pg.ask(&self.name, sql)
+    }
+
+    /// `pgdyno init` of scale 1, with the schemas `search_path`.
+    fn init(&self, search_path: &str, args: &str) -> Ended {
+        let server = self.server(search_path);
+        let all = ["init", "-s", "1", "--server", &server];
+        self.place.run(&all.into_iter().chain(args.split_whitespace()).collect::<Vec<_>>())
+    }
+
+    /// Fails the test unless `init` refuses and says each of `expected`.
+    #[track_caller]
+    fn expect_refusal(&self, search_path: &str, args: &str, expected: &[&str]) {
+        let refused = self.init(search_path, args).expect(1);
+        for part in expected {
+            assert!(refused.stderr.contains(part), "{part}\n{}", refused.stderr);
+        }
+    }
+}
+
+#[test]
+fn routines_of_users_with_other_arguments_or_in_other_schemas_survive() {
+    let database = Database::new();
+    database.execute(
+        "create schema app; \
+         create function app.payment(int, numeric) returns int language sql as 'select 1'; \
+         create function app.tpcc_report() returns int language sql as 'select 2'; \
+         create function public.delivery(text) returns int language sql as 'select 3'; \
+         create function public.tpcc_stock_level(int, int, int) returns int language sql as 'select 4'; \
+         create function public.slev(int, int, int) returns int language sql as 'select 5'; \
+         create procedure public.delivery(int, int, timestamp) language sql as 'select 6'",
+    );
+    let theirs = "select string_agg(p.oid::text, ' ' order by p.oid) from pg_proc p \
+                  where prolang = (select oid from pg_language where lanname = 'sql') and pronamespace in \
+                  ('app'::regnamespace, 'public'::regnamespace)";
+    let before = database.ask(theirs);
+    for workload in ["tproc-c", "tpcc"] {
+        // Twice: the second load drops what the first one has made.
+        database.init("app,public", &format!("-w {workload} --replace")).expect(0);
+        assert_eq!(database.ask(theirs), before, "{workload}");
+    }
+    database.init("app,public", "-w tpcc").expect(0);
+    let ours = "select count(*) from pg_proc where pronamespace = 'app'::regnamespace and proname ~ '^tpcc_' \
+                and prolang <> (select oid from pg_language where lanname = 'sql')";
+    assert_eq!(database.ask(ours), "10");
+    let left = "select count(*) from pg_proc where pronamespace = 'app'::regnamespace and proname = 'neword'";
+    assert_eq!(database.ask(left), "0", "routines of the data that was replaced went with it");
+    database.place.expect_clean();
+}
+
+#[test]
+fn a_users_routine_of_the_same_signature_is_named_and_stays() {
+    let database = Database::new();
+    database.execute(
+        "create function public.slev(int, int, int) returns int language sql as 'select 5'; \
+         create function public.tpcc_stock_level(int, int, int) returns int language sql as 'select 4'",
+    );
+    for (workload, name) in [("tproc-c", "slev"), ("tpcc", "tpcc_stock_level")] {
+        let expected = format!("public.{name}(integer, integer, integer)");
+        database.expect_refusal("public", &format!("-w {workload}"), &[&expected, "--replace"]);
+        assert_eq!(database.ask(&format!("select public.{name}(1, 1, 1) between 4 and 5")), "t");
+        assert_eq!(database.ask("select count(*) from pg_tables where schemaname = 'public'"), "0");
+    }
+}
+
+#[test]
+fn a_mark_on_one_table_vouches_for_no_table_of_another_schema() {
+    let database = Database::new();
+    database.execute("create schema app");
+    database.init("app", "-w tpcc").expect(0);
+    database.execute(
+        "create schema own; create table own.customer (name text); create table own.orders (id int); \
+         insert into own.customer values ('Ada')",
+    );
+    database.expect_refusal("own,app", "-w tpcc", &["customer", "orders", "--replace"]);
+    assert_eq!(database.ask("select name from own.customer"), "Ada");
+    // Nor for one of its own schema.
+    database.execute("alter table own.customer set schema public");
+    database.execute("drop table app.customer; alter table public.customer set schema app");
+    database.expect_refusal("app", "-w tpcc", &["`app.customer`", "--replace"]);
+    assert_eq!(database.ask("select name from app.customer"), "Ada");
+    assert_ne!(database.ask("select count(*) from app.stock"), "0", "nothing else is touched either");
+    // With consent it goes, in its schema only.
+    database.init("app,own", "-w tpcc --replace").expect(0);
+    assert_eq!(database.ask("select count(*) from app.customer"), "30000");
+    assert_eq!(database.ask("select count(*) from own.orders"), "0");
+    database.place.expect_clean();
+}
+
+#[test]
+fn acid_tests_put_back_only_what_they_took_aside() {
+    let database = Database::new();
+    database.init("public", "-w tpcc").expect(0);
+    database.execute("create table pgdyno_acid_item (i_id int, i_price numeric); insert into pgdyno_acid_item values (1, 7)");
+    let server = database.server("public");
+    let check = ["check", "--acid", "-w", "tpcc", "--acid-load", "1s", "--server", &server];
+    let refused = database.place.run(&check).expect(1);
+    assert!(refused.stderr.contains("`public.pgdyno_acid_item`"), "{}", refused.stderr);
+    assert_eq!(database.ask("select i_price from pgdyno_acid_item"), "7");
+    database.execute("drop table pgdyno_acid_item");
+    database.place.run(&check).expect(0);
+    // They write into each of the tables: all must be pgdyno's.
+    database.execute("comment on table new_order is null");
+    let refused = database.place.run(&check).expect(1);
+    assert!(refused.stderr.contains("`public.new_order`"), "{}", refused.stderr);
+}
+
+#[test]
+fn what_depends_on_the_tables_is_named_and_stays() {
+    let database = Database::new();
+    database.init("public", "").expect(0);
+    database.execute(
+        "create view totals as select sum(bbalance) from pgbench_branches; \
+         create table notes (bid int references pgbench_branches, note text)",
+    );
+    // `--replace` is no consent to drop these.
+    for args in ["", "--replace"] {
+        database.expect_refusal("public", args, &["view totals", "notes"]);
+    }
+    assert_eq!(database.ask("select count(*) from totals, pgbench_accounts"), "100000");
+}
+
+#[test]
+fn a_users_table_that_is_a_partition_or_stands_in_for_a_table_is_named_and_stays() {
+    let database = Database::new();
+    database.init("public", "--partitions 2").expect(0);
+    database.execute(
+        "alter table pgbench_accounts detach partition pgbench_accounts_2; drop table pgbench_accounts_2; create table mine (like pgbench_accounts); \
+         insert into mine values (60000, 1, 42, ''); \
+         alter table pgbench_accounts attach partition mine for values from (50001) to (maxvalue)",
+    );
+    database.expect_refusal("public", "--partitions 2", &["`public.mine`"]);
+    database.expect_refusal("public", "--partitions 2 --replace", &["`public.mine`"]);
+    assert_eq!(database.ask("select abalance from mine"), "42");
+    database.execute("alter table pgbench_accounts detach partition mine");
+    database.init("public", "--partitions 2").expect(0);
+
+    database.execute("drop table pgbench_history; create table pgbench_history (note text)");
+    database.expect_refusal("public", "", &["`public.pgbench_history`", "--replace"]);
+    database.execute("drop table pgbench_history; create view pgbench_history as select 1");
+    database.expect_refusal("public", "--replace", &["`public.pgbench_history` is a view"]);
+    assert_eq!(database.ask("select count(*) from mine"), "1");
+}
+
+#[test]
+fn a_table_that_is_swapped_while_its_lock_is_waited_for_stays() {
+    let database = Database::new();
+    database.init("public", "").expect(0);
+    let mut locker = database.session();
+    locker.execute("begin; select count(*) from pgbench_branches").unwrap();
+    let server = database.server("public");
+    let running = database.place.start(database.place.command(&["init", "-s", "1", "--server", &server]));
+    let waiting = "select count(*) from pg_locks where not granted and database = (select oid from pg_database \
+                   where datname = current_database())";
+    wait_until("a wait for the lock", || database.ask(waiting) == "1");
+    database.execute(
+        "begin; alter table pgbench_history rename to kept_history; create table pgbench_history (note text); \
+         insert into pgbench_history values ('mine'); commit",
+    );
+    locker.execute("commit").unwrap();
+    let refused = running.wait().expect(1);
+    assert!(refused.stderr.contains("`public.pgbench_history`"), "{}", refused.stderr);
+    assert_eq!(database.ask("select note from pgbench_history"), "mine");
+    assert_eq!(database.ask("select count(*) from pgbench_accounts"), "100000");
+}

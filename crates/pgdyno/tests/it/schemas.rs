@@ -1,0 +1,165 @@
+//! Workloads in a schema of one's choice: whatever it is called, and whether or not a search path has it.
+
+use std::sync::Arc;
+
+use crate::pg::{Pg, bin_dir};
+use crate::tool::{Ended, Place, expect_sound};
+
+/// A name that has to be quoted.
+const QUOTED: &str = "a\"b C";
+/// A name whose characters mean something to pgbench's scripts, to a routine's body or to a string.
+const HOSTILE: &str = "x:scale $body$;'\\y.z@.";
+
+/// A database with a schema that is on no search path.
+struct Site {
+    place: Place,
+    pg: Arc<Pg>,
+    database: String,
+    schema: &'static str,
+}
+
+impl Site {
+    fn with(schema: &'static str) -> Site {
+        let pg = Pg::shared();
+        let database = pg.database();
+        let quoted = format!("\"{}\"", schema.replace('"', "\"\""));
+        pg.admin(&database).execute(&format!("create schema {quoted}")).unwrap();
+        Site { place: Place::new(), pg, database, schema }
+    }
+
+    fn pgdyno(&self, args: &str) -> Ended {
+        let server = self.pg.admin_target(&self.database);
+        let args = args.split_whitespace().chain(["--server", &server, "--schema", self.schema]);
+        self.place.run(&args.collect::<Vec<_>>())
+    }
+
+    /// Runs a workload for two seconds, and checks what it left.
+    #[track_caller]
+    fn run(&self, workload: &str, more: &str) {
+        let out = format!("{workload}{more}").replace(|c: char| !c.is_ascii_alphanumeric(), "_");
+        let args = "run -s 1 -c 2 --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false \
+                    --set prepare.checksums=true";
+        self.pgdyno(&format!("{args} -w {workload} {more} -o {out}")).expect(0);
+        let run = self.place.first_run(&out);
+        expect_sound(&run);
+        assert_eq!(run.record.telemetry_unavailable.get("rows_after"), None, "{workload}");
+        self.pgdyno(&format!("check -w {workload}")).expect(0);
+    }
+
+    /// Nothing is anywhere else.
+    #[track_caller]
+    fn expect_alone(&self) {
+        let elsewhere = "select count(*) from pg_class c join pg_namespace n on n.oid = c.relnamespace \
+                         where nspname in ('public', 'postgres')";
+        assert_eq!(self.pg.ask(&self.database, elsewhere), "0");
+        self.place.expect_clean();
+    }
+}
+
+#[test]
+fn tpcb_runs_in_a_schema_that_is_on_no_search_path() {
+    let site = Site::with(QUOTED);
+    for workload in ["tpcb", "tpcb-simple", "tpcb-select"] {
+        site.run(workload, "");
+    }
+    site.run("tpcb", "-M simple");
+    site.pgdyno("init -s 1 --partitions 3 --streams 2").expect(0);
+    site.run("tpcb", "--set workload.partitions=3 --set prepare.restore=false");
+    let scripts = "run -f builtin:tpcb-like --set workload.data=\"tpcb\" -s 1 -c 2 --measure 2s --ramp-up 0s --repeats 1 \
+                   --replace -o scripts";
+    site.pgdyno(scripts).expect(0);
+    expect_sound(&site.place.first_run("scripts"));
+    site.expect_alone();
+}
+
+#[test]
+fn tpcc_runs_in_a_schema_that_is_on_no_search_path() {
+    let site = Site::with(QUOTED);
+    site.pgdyno("init -s 1 -w tpcc").expect(0);
+    for calls in ["statements", "functions", "procedures"] {
+        site.run("tpcc", &format!("--set prepare.restore=false --set workload.calls={calls}"));
+    }
+    site.pgdyno("check --acid -w tpcc --acid-load 1s").expect(0);
+    site.expect_alone();
+}
+
+#[test]
+fn tproc_c_runs_in_a_schema_that_is_on_no_search_path() {
+    let site = Site::with(QUOTED);
+    site.pgdyno("init -s 1 -w tproc-c").expect(0);
+    for calls in ["functions", "procedures"] {
+        site.run("tproc-c", &format!("--set prepare.restore=false --set workload.calls={calls}"));
+    }
+    site.expect_alone();
+}
+
+#[test]
+fn a_schema_may_have_any_name() {
+    let site = Site::with(HOSTILE);
+    for protocol in ["simple", "prepared"] {
+        site.run("tpcb", &format!("-M {protocol}"));
+    }
+    site.pgdyno("init -s 1 -w tpcc").expect(0);
+    site.run("tpcc", "--set prepare.restore=false --set workload.calls=functions");
+    site.expect_alone();
+}
+
+#[test]
+fn a_schema_that_cannot_be_used_is_named() {
+    let site = Site::with(QUOTED);
+    let server = site.pg.admin_target(&site.database);
+    let check = |schema: &str, expected: &str| {
+        for command in [&["init"][..], &["run", "-s", "1", "-o", "out"], &["check"]] {
+            let args = [command, &["--server", &server, "--schema", schema]].concat();
+            let refused = site.place.run(&args).expect(1);
+            assert!(refused.stderr.contains(expected), "{args:?}: {}", refused.stderr);
+        }
+    };
+    check("b\"C", "has no schema `b\"C`; make it first: create schema \"b\"\"C\"");
+    check("pg_catalog", "is a schema of the server itself");
+    check(&"x".repeat(64), "its name has 1 to 63 bytes");
+    let scripts = site.pgdyno("run -f builtin:select-only -o out").expect(1);
+    assert!(scripts.stderr.contains("workload.schema is for tables that pgdyno loads"), "{}", scripts.stderr);
+    site.pgdyno("init -s 1").expect(0);
+    let elsewhere = site.place.run(&["check", "--server", &server]).expect(1);
+    assert!(elsewhere.stderr.contains("but schema `a\"b C` has: give --schema"), "{}", elsewhere.stderr);
+}
+
+#[test]
+fn an_embedded_server_has_the_schema_made() {
+    let place = Place::new();
+    let bin = bin_dir().display().to_string();
+    let args = "run -w tpcb -s 1 -c 2 --measure 2s --ramp-up 0s --repeats 1 -o out";
+    let more = ["--bin-dir", &bin, "--schema", QUOTED];
+    place.run(&args.split_whitespace().chain(more).collect::<Vec<_>>()).expect(0);
+    expect_sound(&place.first_run("out"));
+    // The cluster says which schema it has.
+    place.run(&["check"]).expect(0);
+    place.expect_clean();
+}
+
+#[test]
+fn data_of_an_older_version_is_measured_and_replaced_only_when_asked() {
+    let pg = Pg::shared();
+    let (place, database) = (Place::new(), pg.database());
+    let server = pg.admin_target(&database);
+    place.run(&["init", "-s", "1", "--server", &server]).expect(0);
+    // It marked one table.
+    let unmark = "comment on table pgbench_accounts is null; comment on table pgbench_tellers is null; \
+                  comment on table pgbench_history is null";
+    pg.admin(&database).execute(unmark).unwrap();
+    let run = |more: &[&str]| {
+        let args = "run -s 1 -c 1 --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false";
+        let args = args.split_whitespace().chain(["--server", &server]).chain(more.iter().copied());
+        place.run(&args.collect::<Vec<_>>())
+    };
+    run(&["--set", "prepare.restore=false", "-o", "measured"]).expect(0);
+    place.run(&["check", "--server", &server]).expect(0);
+    let refused = run(&["-o", "refused"]).expect(1);
+    assert!(refused.stderr.contains("table `public.pgbench_tellers`"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--replace"), "{}", refused.stderr);
+    assert_ne!(pg.ask(&database, "select count(*) from pgbench_history"), "0", "it is as the run left it");
+    run(&["--replace", "-o", "replaced"]).expect(0);
+    run(&["-o", "ours"]).expect(0);
+    place.expect_clean();
+}
