@@ -180,6 +180,6 @@ fn only_an_experiment_can_be_resumed_and_only_as_it_is() {
     check(&["run", "--resume", "nowhere"], "is not the directory of an experiment");
     check(&["run", "--resume", "out", "-c", "4"], "cannot be used with");
     check(&["run", "--resume", "out", "--version", "18"], "cannot be used with");
-    check(&["run", "quick", "--resume", "out"], "cannot be used with");
+    check(&["run", "quick", "--resume", "out"], "is not the directory of an experiment");
     check(&["run", "--spot-notice", "https://h/"], "must begin with http://");
 }

@@ -200,6 +200,8 @@ fn a_password_for_a_server_by_url_gets_nowhere() {
     let run = [&["run", "--server", &url, "--repeats", "1", "-o", "out"], &common[..]].concat();
     expect_quiet(&start(&place, &run).wait().expect(0));
     expect_closed(&place.path("out"));
+    let refused = place.run(&["run", "--resume", "out", "canary.toml"]).expect(1);
+    assert!(refused.stderr.contains("no value in it was hidden"), "{}", refused.stderr);
     let keywords =
         format!("host=127.0.0.1 port={} user=bench dbname={database} password='{CANARY}x'", pg.port);
     let wrong = [&["run", "--server", &keywords, "--repeats", "1", "-o", "wrong"], &common[..]].concat();
