@@ -26,7 +26,7 @@ use crate::check::CheckReport;
 use crate::conduct::STOPPED;
 use crate::data::{self, DataState, inspect};
 use crate::dataset::Dataset;
-use crate::{clearance, schema, session};
+use crate::{clearance, limit, schema, session};
 
 pub use durability::CLAUSE as DURABILITY;
 pub use ledger::{Entry, find_faults, read as read_ledger};
@@ -140,12 +140,15 @@ const LEVELS: [(&str, bool); 3] =
 /// # Errors
 /// When there are no whole tables, the server is lost, or `stop` is raised. A test that fails is a result.
 pub fn run(mut request: AcidRequest<'_>, progress: &mut dyn FnMut(&str)) -> Result<AcidReport> {
-    let mut session = session::open(&request.conninfo, request.stop)?;
-    let schema = schema::find(&mut session, request.schema.as_deref())?;
-    let scale = warehouses(&mut session, &schema)?;
-    drop(session);
-    // What tests that were cut off have left out.
-    aside::put_back(&mut aside::keeper(&request.conninfo)?, &schema)?;
+    let (schema, scale) = limit::within("look at the server", limit::QUESTIONS, || {
+        let mut session = session::open(&request.conninfo, request.stop)?;
+        let schema = schema::find(&mut session, request.schema.as_deref())?;
+        let scale = warehouses(&mut session, &schema)?;
+        drop(session);
+        // What tests that were cut off have left out.
+        aside::put_back(&mut aside::keeper(&request.conninfo)?, &schema)?;
+        Ok((schema, scale))
+    })?;
     let mut results = Vec::new();
     progress("consistency before the tests (clause 3.3.3.1)");
     results.push(consistency(&request, &schema, "3.3.3.1", "the tables are consistent before the tests")?);
@@ -161,7 +164,9 @@ pub fn run(mut request: AcidRequest<'_>, progress: &mut dyn FnMut(&str)) -> Resu
         }
     }
     progress("durability (clause 3.5.3)");
-    results.push(durability::test(&mut request, &schema, scale)?);
+    // Transactions, and a recovery of what they wrote.
+    let longest = request.load + limit::for_bytes(0);
+    results.push(limit::within("durability", longest, || durability::test(&mut request, &schema, scale))?);
     progress("consistency after the tests (clause 3.3.3.2)");
     results.push(consistency(&request, &schema, "3.3.3.2", "the tables are consistent after the tests")?);
     results.sort_by_key(|result| result.clause);
@@ -195,8 +200,13 @@ fn consistency(
     clause: &'static str,
     title: &'static str,
 ) -> Result<AcidResult> {
-    let mut session = session::open(&request.conninfo, request.stop)?;
-    let CheckReport { results, .. } = crate::tpcc::check(&mut session, Dataset::Tpcc, schema)?;
+    let open = || {
+        let mut session = session::open(&request.conninfo, request.stop)?;
+        Ok((limit::database_bytes(&mut session)?, session))
+    };
+    let (bytes, mut session) = limit::within("connect", limit::QUESTIONS, open)?;
+    let check = || crate::tpcc::check(&mut session, Dataset::Tpcc, schema);
+    let CheckReport { results, .. } = limit::within("consistency", limit::for_bytes(bytes), check)?;
     let n = results.len();
     let broken = results.into_iter().filter_map(|result| {
         let example = result.violations.first()?;

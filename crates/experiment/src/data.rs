@@ -12,6 +12,7 @@ use workload::marker::{Marker, MarkerState};
 use workload::{Schema, tpcb, tpcc};
 
 use crate::dataset::Dataset;
+use crate::limit;
 use crate::schema;
 
 /// The workload named in markers: all three TPC-B-like kinds share one set of tables.
@@ -155,7 +156,17 @@ pub fn count_rows_after(
     conninfo: &Conninfo,
     home: Option<&Home>,
     tables: &[String],
-    stop: &AtomicBool,
+    stop: &'static AtomicBool,
+) -> Result<After> {
+    let count = || count_when_reachable(conninfo, home, tables, stop);
+    limit::within("count rows", COUNT_TIMEOUT, count)
+}
+
+fn count_when_reachable(
+    conninfo: &Conninfo,
+    home: Option<&Home>,
+    tables: &[String],
+    stop: &'static AtomicBool,
 ) -> Result<After> {
     let begun = Instant::now();
     let mut session = loop {
@@ -171,7 +182,8 @@ pub fn count_rows_after(
             }
         }
     };
-    session.set_timeout(Some(COUNT_TIMEOUT));
+    session.set_stop(stop);
+    session.administer()?;
     let rows = count_rows(&mut session, home, tables)?;
     Ok(After { rows, violations: quick_check(&mut session, home)? })
 }

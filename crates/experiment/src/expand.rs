@@ -197,6 +197,7 @@ fn case(
         os: os.collect(),
         wal,
         adapt,
+        phase_timeout_s: lengths::phase_timeout_s(&experiment.run)?,
     })
 }
 

@@ -34,6 +34,15 @@ fn ramp_up(values: &BTreeMap<&str, &str>) -> Result<RampUp, String> {
 /// Fewest seconds in which [`stats::is_warm`] can tell that a load is steady.
 pub(crate) const RAMP_UP_AUTO_S_MIN: u32 = 20;
 
+/// How long each phase but the load may take, if that is asked for.
+pub(crate) fn phase_timeout_s(run: &RunSection) -> Result<Option<u32>, String> {
+    let Some(span) = run.phase_timeout else { return Ok(None) };
+    match span.whole_s() {
+        Some(seconds) if seconds > 0 => Ok(Some(seconds)),
+        _ => Err(format!("run.phase_timeout: {span} is not a whole number of seconds, at least 1s")),
+    }
+}
+
 /// More repeats of one run than this tell that the machine is not fit, and no more.
 const REPEAT_DISTURBED_MAX: u32 = 10;
 
@@ -118,6 +127,8 @@ mod tests {
         check("[run]\nramp_up_max = \"1min\"", "run.ramp_up_max is for run.ramp_up = \"auto\"");
         check("[run]\nramp_up = \"auto\"\nramp_up_max = \"10s\"", "give at least 20s");
         check("[run]\nrepeat_disturbed = 11", "run.repeat_disturbed: 11 is not in 0..10");
+        check("[run]\nphase_timeout = \"0s\"", "run.phase_timeout: 0s is not a whole number of seconds");
+        check("[run]\nphase_timeout = \"500ms\"", "run.phase_timeout: 500ms is not");
         check("[run]\nextend = \"500ms\"", "run.extend: 500ms is not a whole number");
         check("[run]\nextend = \"10s\"\n[workload]\ntransactions = 5", "ends the load by number");
         check("[run]\nextend = \"10s\"\n[workload]\npace = \"max with p99 <= 9ms\"", "leave run.extend out");

@@ -22,6 +22,7 @@ pub mod hold;
 pub mod intent;
 pub mod kept;
 mod lengths;
+pub mod limit;
 pub mod load;
 pub mod obstacles;
 pub mod one_run;

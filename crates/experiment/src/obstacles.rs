@@ -8,6 +8,7 @@ use model::plan::Plan;
 use server::{Account, Binaries};
 
 use crate::adopted;
+use crate::limit;
 use crate::outlook::{self, Outlook};
 use crate::progress::{Progress, Watch};
 use crate::release;
@@ -36,7 +37,10 @@ pub fn find(plan: &Plan, site: &Site, watch: &mut Watch) -> Vec<Obstacle> {
     for (source, cases) in &by_source {
         match source {
             ServerSource::Url(keywords) => {
-                let problems = site.conninfo(keywords).map(|c| adopted::problems(&c, cases, site));
+                let problems = site.conninfo(keywords).and_then(|conninfo| {
+                    let look = || Ok(adopted::problems(&conninfo, cases, site));
+                    limit::within("look at the server", limit::QUESTIONS, look)
+                });
                 found.take(cases, problems);
             }
             _ => own_server(source, cases, site, watch, &mut found),

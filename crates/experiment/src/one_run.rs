@@ -30,6 +30,7 @@ use crate::dataset::Dataset;
 use crate::duet::Side;
 use crate::ending;
 use crate::follow::{Follow, KeepWal};
+use crate::limit;
 use crate::progress::{Progress, Watch};
 use crate::room;
 use crate::scripts;
@@ -99,18 +100,23 @@ impl OneRun<'_> {
         watch: &mut Watch,
     ) -> Result<()> {
         writer.write_record(record)?;
-        let mut phases = Phases { record, watch };
+        let mut phases = Phases { record, watch, longest: limit::of(self.case) };
         phases.take(Phase::Restore, |watch| stage.restore(self.case, self.site, watch))?;
         self.site.go_on()?;
         let conninfo = stage.conninfo()?;
-        let mut session = session::open(&conninfo, self.site.stop)?;
-        // Of all cases, so that this is known before the first one.
-        room::check(&mut session, self.site.most_clients)?;
-        // Before the server is tended: what is read here must not undo the prewarming, nor the quiet.
-        let place = self.describe(stage, &mut session, phases.record)?;
+        let mut session =
+            limit::within("connect", phases.longest, || session::open(&conninfo, self.site.stop))?;
+        phases.longest = limit::in_database(self.case, &mut session)?;
+        let longest = phases.longest;
+        let place = limit::within("describe the server", longest, || {
+            // Of all cases, so that this is known before the first one.
+            room::check(&mut session, self.site.most_clients)?;
+            // Before the server is tended: what is read here must not undo the prewarming, nor the quiet.
+            self.describe(stage, &mut session, phases.record)
+        })?;
         let tables = tables(place.home.as_ref(), phases.record);
         self.tend(&mut session, &tables, &mut phases)?;
-        let Phases { record, watch } = phases;
+        let Phases { record, watch, .. } = phases;
         writer.write_record(record)?;
         drop(session);
         self.load(&place, &conninfo, stage, writer, record, watch)?;
@@ -480,6 +486,8 @@ fn push_phase(record: &mut RunRecord, phase: Phase, start_unix_ns: u64, end_unix
 struct Phases<'a, 'w> {
     record: &'a mut RunRecord,
     watch: &'a mut Watch<'w>,
+    /// How long each may take.
+    longest: Duration,
 }
 
 impl Phases<'_, '_> {
@@ -490,7 +498,8 @@ impl Phases<'_, '_> {
     ) -> Result<()> {
         (self.watch)(Progress::PhaseBegins(phase));
         let start_unix_ns = unix_now();
-        let detail = step(self.watch).with_context(|| format!("phase `{}`", phase.as_str()))?;
+        let detail = limit::within(phase.as_str(), self.longest, || step(self.watch))
+            .with_context(|| format!("phase `{}`", phase.as_str()))?;
         self.record.phases.push(PhaseRecord { phase, start_unix_ns, end_unix_ns: unix_now(), detail });
         Ok(())
     }

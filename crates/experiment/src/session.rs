@@ -8,13 +8,18 @@ use wire::{ConnectError, Conninfo};
 
 use crate::conduct::STOPPED;
 
-/// Connects. What the session waits for ends soon after `stop` is raised.
+/// Connects. What the session waits for ends soon after `stop` is raised, at the end of the phase's time, or when a lock
+/// or a silent server makes waiting vain ([`Session::administer`]).
 ///
 /// # Errors
 /// As [`wire::connect`], or when `stop` is raised. A database that does not exist is told with those that do.
 pub fn open(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<Session> {
     match Session::connect_unless(conninfo, stop) {
-        Ok(session) => session.context(STOPPED),
+        Ok(session) => {
+            let mut session = session.context(STOPPED)?;
+            session.administer().with_context(|| format!("begin a session on {conninfo}"))?;
+            Ok(session)
+        }
         Err(error @ ConnectError::NoSuchDatabase { .. }) => {
             let names = databases(conninfo, stop).unwrap_or_default();
             Err(if names.is_empty() {

@@ -29,7 +29,7 @@ use crate::dataset::Dataset;
 use crate::kept;
 use crate::load::{self, LoadReport, LoadRequest};
 use crate::progress::{Progress, Watch};
-use crate::{schema, session, tpcc, wal};
+use crate::{limit, schema, session, tpcc, wal};
 
 /// What every stage needs.
 pub struct Site<'a> {
@@ -217,14 +217,16 @@ impl Stage {
     /// # Errors
     /// When binaries, cluster or data cannot be had.
     pub fn set_up(found: Found, case: &Case, site: &Site, watch: &mut Watch) -> Result<Stage> {
-        Ok(match found {
-            Found::Embedded(binaries, key) => {
-                Stage::Embedded(Box::new(Embedded::set_up(binaries, key, case, site, watch)?))
-            }
-            // What is wrong with the target is told before anything begins.
-            Found::Adopted(conninfo) => {
-                Stage::Adopted(Box::new(Adopted::set_up(conninfo, case, site, watch)?))
-            }
+        limit::within("set-up", limit::of(case), || {
+            Ok(match found {
+                Found::Embedded(binaries, key) => {
+                    Stage::Embedded(Box::new(Embedded::set_up(binaries, key, case, site, watch)?))
+                }
+                // What is wrong with the target is told before anything begins.
+                Found::Adopted(conninfo) => {
+                    Stage::Adopted(Box::new(Adopted::set_up(conninfo, case, site, watch)?))
+                }
+            })
         })
     }
 

@@ -20,8 +20,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use wire::CancelHandle;
 use wire::session::{Session, SessionError};
+use wire::{CancelHandle, Limit};
 
 /// Size of one piece of COPY data: large enough that messages cost nothing, small enough to stay in the processor's
 /// cache from where it is made to where it is sent.
@@ -189,9 +189,12 @@ impl Streams<'_> {
         thread::scope(|scope| {
             let (tell, told) = mpsc::channel();
             for (n, session) in self.sessions.into_iter().enumerate() {
-                let (tell, work) = (tell.clone(), &work);
-                // Nobody listens only if this function panicked.
-                scope.spawn(move || tell.send((n, work.take_jobs(session))).ok());
+                let (tell, work, limit) = (tell.clone(), &work, Limit::current());
+                scope.spawn(move || {
+                    let _entered = limit.enter();
+                    // Nobody listens only if this function panicked.
+                    tell.send((n, work.take_jobs(session))).ok()
+                });
             }
             drop(tell);
             loop {

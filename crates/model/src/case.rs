@@ -41,6 +41,9 @@ pub struct Case {
     /// Which ends of the window are found while the load runs.
     #[serde(default, skip_serializing_if = "Adapt::is_none")]
     pub adapt: Adapt,
+    /// How long each phase but the load may take, seconds; as its data is large if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase_timeout_s: Option<u32>,
 }
 
 impl Case {

@@ -212,6 +212,9 @@ pub struct RunSection {
     pub extend: Span,
     /// Time given to transactions in flight at the end.
     pub grace: Levels<Span>,
+    /// How long each phase but the load may take; by default as its data is large.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase_timeout: Option<Span>,
     /// How often a run is made again that something else on the machine disturbed; 0: never.
     pub repeat_disturbed: u32,
     /// Which checkpoints a run is to have.
@@ -226,6 +229,7 @@ impl Default for RunSection {
             measure: Levels::one(Span::from_s(60)),
             extend: Span::from_s(0),
             grace: Levels::one(Span::from_s(10)),
+            phase_timeout: None,
             repeat_disturbed: 2,
             wal: Levels::one(WalPolicy::AsIs),
         }

@@ -321,6 +321,7 @@ fn is_fatal(error: &SessionError) -> bool {
         SessionError::Lost(_)
         | SessionError::Timeout(_)
         | SessionError::Stopped
+        | SessionError::GaveUp(_)
         | SessionError::Protocol(_) => true,
     }
 }

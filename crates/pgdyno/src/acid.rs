@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use experiment::acid::{self, AcidReport, AcidRequest, AcidResult, Verdict};
 use experiment::dataset::Dataset;
 use experiment::kept::{Kept, Wanted};
-use experiment::{adopted, hold, session};
+use experiment::{adopted, hold, limit, session};
 use model::case::WorkloadKind;
 use model::units::Span;
 use server::{Cache, StopMode};
@@ -34,9 +34,12 @@ pub(crate) fn check(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<Exi
     let (place, report) = match &args.server.server {
         Some(target) => {
             let conninfo = setup::resolve(target)?;
-            let mut holder = session::open(&conninfo, signals::stop_flag())?;
-            adopted::expect_primary(&conninfo, &mut holder)?;
-            hold::take(&mut holder)?;
+            let _holder = limit::within("look at the server", limit::QUESTIONS, || {
+                let mut holder = session::open(&conninfo, signals::stop_flag())?;
+                adopted::expect_primary(&conninfo, &mut holder)?;
+                hold::take(&mut holder)?;
+                Ok(holder)
+            })?;
             let place = conninfo.to_string();
             (
                 place,

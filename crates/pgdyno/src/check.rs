@@ -4,10 +4,12 @@ use anyhow::{Context, Result};
 use experiment::check::{self as checking, CheckReport};
 use experiment::dataset::Dataset;
 use experiment::kept::{Kept, Wanted};
-use experiment::{hold, session};
+use experiment::{hold, limit, session};
 use model::case::{Case, Layout, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::load::Window;
 use server::Cache;
+use wire::Conninfo;
+use wire::session::Session;
 
 use crate::cli::{CheckArgs, ServerArgs};
 use crate::{Exit, acid, print, say, setup, signals};
@@ -23,12 +25,14 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
     let (place, report) = match &args.server.server {
         Some(target) => {
             let conninfo = setup::resolve(target)?;
-            let mut session = session::open(&conninfo, signals::stop_flag())?;
-            if let Some(note) = hold::note(&mut session)? {
+            let mut session = open(&conninfo)?;
+            if let Some(note) =
+                limit::within("look at the server", limit::QUESTIONS, || hold::note(&mut session))?
+            {
                 say(&format!("pgdyno: note: {note}"));
             }
             let kind = asked.unwrap_or(WorkloadKind::Tpcb);
-            (conninfo.to_string(), checking::check(&mut session, kind, args.schema.as_deref())?)
+            (conninfo.to_string(), check_over(&mut session, kind, args.schema.as_deref())?)
         }
         None => check_embedded(args, asked)?,
     };
@@ -40,18 +44,27 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
     Ok(if report.is_sound() { Exit::Done } else { Exit::Failed })
 }
 
+fn open(conninfo: &Conninfo) -> Result<Session> {
+    let connect = || session::open(conninfo, signals::stop_flag());
+    limit::within("connect", limit::QUESTIONS, connect)
+}
+
+/// Checks within the time that a database of this size may take.
+fn check_over(session: &mut Session, kind: WorkloadKind, schema: Option<&str>) -> Result<CheckReport> {
+    let look = || limit::database_bytes(session);
+    let bytes = limit::within("look at the server", limit::QUESTIONS, look)?;
+    limit::within("check", limit::for_bytes(bytes), || checking::check(session, kind, schema))
+}
+
 fn check_embedded(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<(String, CheckReport)> {
     let cache = Cache::default_location()?;
     let source = embedded_source(&args.server)?;
     let dataset = asked.and_then(Dataset::of_kind);
     let kept = Kept::latest(&cache, Wanted { source: source.as_ref(), dataset, scale: args.scale })?;
     let kind = asked.or(kept.workload).unwrap_or(WorkloadKind::Tpcb);
-    let stop = signals::stop_flag();
     let server = kept.start(&acid::settings(&args.settings)?)?;
-    let mut session = session::open(&server.conninfo(), stop)?;
     let schema = args.schema.as_deref().or(kept.schema.as_deref());
-    let report = checking::check(&mut session, kind, schema);
-    drop(session);
+    let report = open(&server.conninfo()).and_then(|mut session| check_over(&mut session, kind, schema));
     server.stop(server::StopMode::Fast)?;
     Ok((kept.cluster.root.display().to_string(), report?))
 }
@@ -86,6 +99,7 @@ pub(crate) fn embedded_case(
         os: Default::default(),
         wal: Default::default(),
         adapt: Default::default(),
+        phase_timeout_s: None,
     })
 }
 

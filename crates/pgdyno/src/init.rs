@@ -9,7 +9,7 @@ use experiment::intent::Intent;
 use experiment::load::{self, LoadRequest};
 use experiment::progress::Progress;
 use experiment::stage::{Found, Site, Stage};
-use experiment::{adopted, hold, schema, session, tpcc};
+use experiment::{adopted, hold, limit, schema, session, tpcc};
 use model::case::{Layout, WorkloadKind};
 use model::units::Scale;
 use server::Cache;
@@ -44,14 +44,17 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
     let mut screen = Screen::of_one();
     if let Some(target) = &args.server.server {
         let conninfo = setup::resolve(target)?;
-        if args.create_database {
-            create_database(&conninfo, stop)?;
-        }
-        let mut session = session::open(&conninfo, stop)?;
-        adopted::expect_primary(&conninfo, &mut session)?;
-        hold::take(&mut session)?;
-        let schema = schema::find(&mut session, args.schema.as_deref())?;
-        say(&Intent::to_load(&conninfo, dataset, &schema));
+        let (mut session, schema) = limit::within("look at the server", limit::QUESTIONS, || {
+            if args.create_database {
+                create_database(&conninfo, stop)?;
+            }
+            let mut session = session::open(&conninfo, stop)?;
+            adopted::expect_primary(&conninfo, &mut session)?;
+            hold::take(&mut session)?;
+            let schema = schema::find(&mut session, args.schema.as_deref())?;
+            say(&Intent::to_load(&conninfo, dataset, &schema));
+            Ok((session, schema))
+        })?;
         let request = LoadRequest {
             schema: &schema,
             scale,
@@ -63,10 +66,11 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
             stop,
         };
         let mut show = |load| screen.show(Progress::Load(load));
-        let report = match dataset {
+        let case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
+        let report = limit::within("load", limit::of(&case), || match dataset {
             Dataset::Tpcb => load::load(&mut session, &request, &mut show),
             dataset => tpcc::load(&mut session, dataset, &request, &mut show),
-        };
+        });
         screen.close();
         let report = report?;
         print(&format!("loaded scale {scale}: {} rows in {:.2} s\n", report.n_rows, report.seconds))?;

@@ -147,6 +147,19 @@ pub(crate) fn end_in_time(how_on: String) {
     });
 }
 
+/// Ends this process when a step of `what` has not ended long after its limit: it hangs where no limit reaches. Servers
+/// and drivers of ours end with it, and values of the operating system are put back.
+pub(crate) fn end_stuck(what: &str) {
+    if let Ok(undone) = host::undo_own(&Machine::this()) {
+        clean::tell(&undone);
+    }
+    say(&format!(
+        "pgdyno: error: `{what}` has not ended long after its time (run.phase_timeout), nor can it be interrupted: a \
+         device, a file system or a name server may hang; ending at once"
+    ));
+    std::process::exit(Exit::Failed as i32);
+}
+
 /// The right to set values of the operating system, if a case asks for one. What a pgdyno that was killed left behind
 /// is put back in any case.
 pub(crate) fn take_os(plan: &Plan) -> Result<Option<Mutex<Keeper>>> {

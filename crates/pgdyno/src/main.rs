@@ -76,6 +76,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(with_guess(error)),
     };
+    experiment::limit::on_stuck(job::end_stuck);
     let exit = match cli.command {
         Command::Run(args) => run::run(&args),
         Command::Plan(args) => plan::plan(&args),

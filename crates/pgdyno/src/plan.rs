@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use anyhow::Result;
+use experiment::limit;
 use experiment::obstacles::{self, Obstacle};
 use experiment::outlook::Outlook;
 use experiment::stage::{Site, data_words};
@@ -128,6 +129,9 @@ fn text(plan: &Plan) -> Result<String> {
         for (name, value) in &case.os {
             writeln!(out, "          os.{name} = {value}")?;
         }
+        if let Some(seconds) = case.phase_timeout_s {
+            writeln!(out, "          run.phase_timeout = {seconds}s")?;
+        }
         if !case.wal.is_as_is() {
             writeln!(out, "          run.wal = {}", case.wal)?;
         }
@@ -160,6 +164,13 @@ fn needs(out: &mut String, plan: &Plan) -> Result<()> {
             duration(outlook.repeats_s)
         )?;
     }
+    let longest = plan.cases.iter().map(|case| limit::of(case).as_secs()).max().unwrap_or_default();
+    writeln!(
+        out,
+        "limit   {} for each phase before and after a load (run.phase_timeout){}",
+        duration(longest as f64),
+        if plan.cases.iter().any(by_size) { ", more where the database is larger" } else { "" }
+    )?;
     if outlook.n_starts > 0 {
         let for_data = match outlook.n_starts_for_data {
             0 => String::new(),
@@ -191,6 +202,11 @@ fn needs(out: &mut String, plan: &Plan) -> Result<()> {
         writeln!(out, "note    {why}: `pgdyno run` wants --yes")?;
     }
     Ok(())
+}
+
+/// Whether its limit depends on what the database holds, which only its server knows.
+fn by_size(case: &Case) -> bool {
+    case.phase_timeout_s.is_none() && !case.server.source.is_embedded()
 }
 
 /// The order in words.

@@ -27,6 +27,7 @@ pub(crate) fn case() -> Case {
         os: Default::default(),
         wal: Default::default(),
         adapt: Default::default(),
+        phase_timeout_s: None,
     }
 }
 

@@ -20,7 +20,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A connection in the making.
 ///
@@ -198,6 +198,11 @@ impl Dialing {
         self.attempt.as_ref()?.deadline
     }
 
+    /// That it was given up after this time.
+    pub(crate) fn timed_out(&self, after: Duration) -> ConnectError {
+        ConnectError::Timeout { place: self.conninfo.to_string(), after }
+    }
+
     /// Blocks until the connection is made (or the request to cancel is taken).
     ///
     /// # Errors
@@ -296,6 +301,15 @@ impl CancelHandle {
             false => SslMode::Disable,
             true => conninfo.sslmode.max(SslMode::Require),
         };
+        conninfo
+    }
+
+    /// How to have another session on the same server.
+    pub(crate) fn again(&self) -> Conninfo {
+        let mut conninfo = Conninfo::clone(&self.conninfo);
+        conninfo.password = self.conninfo.password_for(self.host).cloned();
+        conninfo.host_passwords.clear();
+        conninfo.hosts = vec![self.host()];
         conninfo
     }
 

@@ -23,4 +23,4 @@ pub use link::{Link, Want};
 pub use quote::{quote_ident, quote_literal};
 pub use reply::{ServerError, parse_error};
 pub use scan::{Flow, Reply, Scanner, TransactionStatus};
-pub use session::{Copied, Rows, Session, SessionError};
+pub use session::{Copied, Limit, Rows, Session, SessionError};

@@ -1,6 +1,10 @@
 //! A blocking session for cold paths: preparing, administering and watching a server. Not for load, which has no
 //! time to allocate rows.
 
+mod limit;
+mod vigil;
+
+pub use self::limit::{Entered, Limit};
 pub use crate::dial::CancelHandle;
 pub use crate::quote::{quote_ident, quote_literal};
 pub use crate::rows::Rows;
@@ -16,6 +20,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
+use vigil::Vigil;
 
 /// Notices beyond this number are dropped: a loop in a function must not fill our memory.
 const N_NOTICES_MAX: usize = 1000;
@@ -40,6 +45,8 @@ pub struct Session {
     notices: Vec<ServerError>,
     timeout: Option<Duration>,
     stop: Option<&'static AtomicBool>,
+    /// Of a session that administers.
+    vigil: Option<Box<Vigil>>,
     status: TransactionStatus,
     is_lost: bool,
 }
@@ -53,13 +60,19 @@ pub enum SessionError {
     /// The connection is gone.
     #[error("lost the connection to the server: {0}")]
     Lost(#[source] io::Error),
-    /// No answer within the time of [`Session::set_timeout`]. The session cannot be used any more.
+    /// No answer within the time of [`Session::set_timeout`]. The statement was cancelled as far as the server took the
+    /// request; the session cannot be used any more.
     #[error("no answer from the server within {0:?}")]
     Timeout(Duration),
     /// The flag of [`Session::set_stop`] is raised. The statement was cancelled as far as the server took the
     /// request; the session cannot be used any more.
     #[error("stopped while waiting for the server")]
     Stopped,
+    /// The [`Limit`] of the thread has passed, or a session that administers ([`Session::administer`]) has seen that
+    /// waiting is in vain. The statement was cancelled as far as the server took the request; the session cannot be used
+    /// any more.
+    #[error("{0}")]
+    GaveUp(String),
     /// The server sent what it must not. The session cannot be used any more.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
@@ -94,9 +107,10 @@ impl Session {
     /// Connects, as [`Conninfo::for_own_sessions`] says: what the server tells is read as UTF-8.
     ///
     /// # Errors
-    /// As [`connect`].
+    /// As [`connect`], or when the [`Limit`] of the thread passes.
     pub fn connect(conninfo: &Conninfo) -> std::result::Result<Session, ConnectError> {
-        Session::connect_as_libpq(&conninfo.for_own_sessions())
+        let connection = dial_unless(Dialing::start(&conninfo.for_own_sessions())?, || false)?;
+        Ok(Session::from_connection(connection.expect("nobody says that it is over")))
     }
 
     /// Connects with the session's settings as they are, as programs of libpq do. Text in another encoding than UTF-8
@@ -112,7 +126,7 @@ impl Session {
     /// [`Session::set_stop`]. `None` if it was raised.
     ///
     /// # Errors
-    /// As [`connect`].
+    /// As [`connect`], or when the [`Limit`] of the thread passes.
     pub fn connect_unless(
         conninfo: &Conninfo,
         stop: &'static AtomicBool,
@@ -140,6 +154,7 @@ impl Session {
             notices: Vec::new(),
             timeout: None,
             stop: None,
+            vigil: None,
             status: TransactionStatus::Idle,
             is_lost: false,
         }
@@ -169,6 +184,7 @@ impl Session {
     /// # Errors
     /// See [`SessionError`].
     pub fn query(&mut self, sql: &str) -> Result<Rows> {
+        self.begin(sql);
         message::query(&mut self.outbox, sql);
         self.exchange()
     }
@@ -178,6 +194,7 @@ impl Session {
     /// # Errors
     /// See [`SessionError`].
     pub fn query_params(&mut self, sql: &str, params: &[Option<&str>]) -> Result<Rows> {
+        self.begin(sql);
         message::parse(&mut self.outbox, "", sql);
         let mut bind = BindBuilder::begin(&mut self.outbox, "");
         for param in params {
@@ -198,6 +215,7 @@ impl Session {
     /// # Errors
     /// See [`SessionError`].
     pub fn prepare(&mut self, name: &str, sql: &str) -> Result<()> {
+        self.begin(sql);
         message::parse(&mut self.outbox, name, sql);
         message::sync(&mut self.outbox);
         self.exchange().map(drop)
@@ -210,6 +228,7 @@ impl Session {
     /// # Errors
     /// See [`SessionError`]; when the server fails in the middle, `fill` is not called any more.
     pub fn copy_in(&mut self, sql: &str, mut fill: impl FnMut(&mut Vec<u8>) -> bool) -> Result<Copied> {
+        self.begin(sql);
         message::query(&mut self.outbox, sql);
         let deadline = self.deadline();
         self.send_outbox(deadline)?;
@@ -289,6 +308,12 @@ impl Session {
         self.is_lost
     }
 
+    fn begin(&mut self, sql: &str) {
+        if let Some(vigil) = &mut self.vigil {
+            vigil.begin(sql);
+        }
+    }
+
     fn deadline(&self) -> Option<Instant> {
         self.timeout.and_then(|timeout| Instant::now().checked_add(timeout))
     }
@@ -320,7 +345,10 @@ impl Session {
                     message::copy_fail(&mut self.outbox, "no data: this call does not copy");
                     self.send_outbox(deadline)?;
                 }
-                Event::Error(error) => {
+                Event::Error(mut error) => {
+                    if let Some(vigil) = &self.vigil {
+                        vigil.explain(&mut error);
+                    }
                     failure.get_or_insert(error);
                 }
                 Event::Ready => return failure.map_or(Ok(rows), |error| Err(SessionError::Server(error))),
@@ -403,33 +431,41 @@ impl Session {
     }
 
     fn wait(&mut self, want: &[Want], deadline: Option<Instant>) -> Result<()> {
+        let began = Instant::now();
+        let limit = Limit::current();
+        if let Some(vigil) = &mut self.vigil {
+            vigil.has_heard();
+        }
         loop {
             if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-                return Err(self.stopped());
+                self.cancel_and_lose();
+                return Err(SessionError::Stopped);
             }
             let look_at = self.stop.map(|_| Instant::now() + STOP_LOOK);
-            let until = deadline.into_iter().chain(look_at).min();
+            let next_look = self.vigil.as_ref().map(|vigil| vigil.next_look());
+            let until = [deadline, limit.until, look_at, next_look].into_iter().flatten().min();
             match self.connection.link.wait(want, until) {
                 Ok(true) => return Ok(()),
-                Ok(false) if deadline.is_none_or(|at| Instant::now() < at) => {}
-                Ok(false) => {
-                    self.is_lost = true;
+                Ok(false) if deadline.is_some_and(|at| Instant::now() >= at) => {
+                    self.cancel_and_lose();
                     return Err(SessionError::Timeout(self.timeout.unwrap_or_default()));
                 }
+                Ok(false) if limit.is_over() => return Err(self.give_up(self.overdue(began.elapsed()))),
+                Ok(false) => self.look()?,
                 Err(error) => return Err(self.lost(error)),
             }
         }
     }
 
-    /// The server would finish a statement that nobody waits for.
-    fn stopped(&mut self) -> SessionError {
+    /// The server would finish a statement that nobody waits for, and others would wait behind what it waits for.
+    fn cancel_and_lose(&mut self) {
         self.is_lost = true;
         let late = Instant::now() + CANCEL_MAX;
         if let Ok(cancel) = Dialing::start_cancel(&self.cancel_handle()) {
+            let _outer = Limit::suspend();
             // If the server does not take it, nothing can be done.
             let _ = dial_unless(cancel, || Instant::now() >= late);
         }
-        SessionError::Stopped
     }
 
     /// Why sending failed: what the server said before it closed the connection, if it said anything.
@@ -468,11 +504,13 @@ impl Drop for Session {
     }
 }
 
-/// Connects, unless `is_over`, asked every now and then, says first that the connection is of no use any more.
+/// Connects, unless `is_over`, asked every now and then, says first that the connection is of no use any more. The
+/// limit of the thread ends it with an error.
 fn dial_unless(
     mut dialing: Dialing,
     is_over: impl Fn() -> bool,
 ) -> std::result::Result<Option<Connection>, ConnectError> {
+    let (began, limit) = (Instant::now(), Limit::current());
     loop {
         let want = match dialing.advance()? {
             Progress::Done(connection) => return Ok(Some(connection)),
@@ -481,6 +519,9 @@ fn dial_unless(
         };
         if is_over() {
             return Ok(None);
+        }
+        if limit.is_over() {
+            return Err(dialing.timed_out(began.elapsed()));
         }
         let look_at = Instant::now() + STOP_LOOK;
         let until = dialing.deadline().map_or(look_at, |deadline| deadline.min(look_at));

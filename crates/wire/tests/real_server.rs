@@ -5,6 +5,7 @@
 mod cluster;
 mod keywords;
 mod revoked;
+mod limits;
 mod session_settings;
 
 use cluster::{Certificate, Cluster, PASSWORD, unused_port};

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use wire::session::{Session, SessionError};
+use wire::session::{Limit, Session, SessionError};
 use workload::tpcc::{Constants, Order, Trial};
 use workload::{Prng, Schema};
 
@@ -114,7 +114,11 @@ fn send_orders<T>(
     thread::scope(|scope| {
         let is_over = &is_over;
         let send = |(id, session): (usize, Session)| {
-            scope.spawn(move || send_orders_over(session, id, ledger, (schema, scale), is_over))
+            let limit = Limit::current();
+            scope.spawn(move || {
+                let _entered = limit.enter();
+                send_orders_over(session, id, ledger, (schema, scale), is_over)
+            })
         };
         let senders: Vec<_> = sessions.into_iter().enumerate().map(send).collect();
         let result = meanwhile();

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, ensure};
-use wire::session::Session;
+use wire::session::{Limit, Session};
 
 use super::STATEMENT_SECONDS_MAX;
 use super::actor::Actor;
@@ -43,8 +43,12 @@ pub(crate) fn meet<'a>(
     meanwhile: impl FnOnce(&mut Actor<'a>) -> Result<()>,
 ) -> Result<Meeting> {
     let (blocker, waiter) = (first.backend_pid(), second.backend_pid());
+    let limit = Limit::current();
     thread::scope(|scope| {
-        let running = scope.spawn(move || second.finish_with_retries());
+        let running = scope.spawn(move || {
+            let _entered = limit.enter();
+            second.finish_with_retries()
+        });
         let begun = Instant::now();
         let mut waited = false;
         while !waited && !running.is_finished() {

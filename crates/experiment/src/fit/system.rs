@@ -45,6 +45,7 @@ fn cases_with_each_value(experiment: &Experiment) -> Vec<Case> {
                 os: [(key.to_string(), level.clone())].into(),
                 wal: WalPolicy::AsIs,
                 adapt: Default::default(),
+                phase_timeout_s: None,
             });
         }
     }

@@ -19,6 +19,7 @@ mod embedded;
 mod exporter;
 mod faults;
 mod leftovers;
+mod limits;
 mod loading;
 mod matrix;
 mod os;

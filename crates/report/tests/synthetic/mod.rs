@@ -110,6 +110,7 @@ fn cases(shape: &Shape) -> Vec<Case> {
                 os: Default::default(),
                 wal: Default::default(),
                 adapt: Default::default(),
+                phase_timeout_s: None,
             });
         }
     }

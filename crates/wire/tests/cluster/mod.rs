@@ -111,6 +111,11 @@ impl Cluster {
         Conninfo::resolve_in(&text, &Default::default()).unwrap()
     }
 
+    /// The server's first process.
+    pub(crate) fn postmaster_pid(&self) -> i32 {
+        i32::try_from(self.postmaster.id()).unwrap()
+    }
+
     /// A file of the server's directory.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         if name.is_empty() { self.dir.path().to_owned() } else { self.dir.path().join(name) }
@@ -147,8 +152,10 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         // SIGQUIT: the postmaster ends its children at once and then itself.
-        let pid = Pid::from_raw(i32::try_from(self.postmaster.id()).unwrap());
+        let pid = Pid::from_raw(self.postmaster_pid());
         let _ = kill(pid, Signal::SIGQUIT);
+        // A test that failed may have stopped it.
+        let _ = kill(pid, Signal::SIGCONT);
         let _ = self.postmaster.wait();
     }
 }

@@ -1,0 +1,138 @@
+//! Every phase ends. What it waits for in sessions obeys the thread's [`Limit`]; what no limit reaches (a device or a
+//! name server that hangs) is ended with this process.
+
+use std::sync::OnceLock;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use model::case::Case;
+use wire::Limit;
+use wire::session::Session;
+
+use crate::stage::data_bytes;
+
+/// What a phase may take at least: recovery, index builds and full vacuums of what is too large for memory took less.
+const BASE: Duration = Duration::from_secs(3600);
+/// And for each GiB of data: 17 MB/s, where slow network disks give 30.
+const PER_GIB: Duration = Duration::from_secs(60);
+/// How long the questions may take that come before a plan or a run.
+pub const QUESTIONS: Duration = Duration::from_secs(300);
+/// How much later than its limit a phase may still end in order.
+const SLACK: Duration = Duration::from_secs(30);
+
+static ON_STUCK: OnceLock<fn(&str)> = OnceLock::new();
+
+/// How long a phase of a case may take: as asked for, else as its data is large.
+pub fn of(case: &Case) -> Duration {
+    match case.phase_timeout_s {
+        Some(seconds) => Duration::from_secs(seconds.into()),
+        None => for_bytes(data_bytes(&case.workload)),
+    }
+}
+
+/// How long a phase may take that works on this much data.
+pub fn for_bytes(data_bytes: u64) -> Duration {
+    BASE + PER_GIB * u32::try_from(data_bytes >> 30).unwrap_or(u32::MAX >> 6)
+}
+
+/// How long a phase of a case may take in the database of `session`, which may hold more than the case says.
+///
+/// # Errors
+/// When the server fails.
+pub fn in_database(case: &Case, session: &mut Session) -> Result<Duration> {
+    match case.phase_timeout_s {
+        Some(_) => Ok(of(case)),
+        None => Ok(of(case).max(for_bytes(database_bytes(session)?))),
+    }
+}
+
+/// Size of the database of `session`; 0 where the server does not say.
+///
+/// # Errors
+/// When the server is lost.
+pub fn database_bytes(session: &mut Session) -> Result<u64> {
+    match session.query("select pg_catalog.pg_database_size(current_database())") {
+        Ok(rows) => Ok(rows.scalar().and_then(|bytes| bytes.parse().ok()).unwrap_or_default()),
+        Err(wire::SessionError::Server(_)) => Ok(0),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Takes a step that may last so long, and says so when it did.
+///
+/// # Errors
+/// Those of the step.
+pub fn within<T>(what: &str, longest: Duration, step: impl FnOnce() -> Result<T>) -> Result<T> {
+    let limit = Limit::of(longest);
+    let _entered = limit.enter();
+    let _watched = watch(what, longest);
+    let result = step();
+    match limit.is_over() {
+        true => result.with_context(|| {
+            format!("`{what}` has not ended after {} s (run.phase_timeout)", longest.as_secs())
+        }),
+        false => result,
+    }
+}
+
+/// Sets what ends this process when a step has not ended long after its limit; it is called with the step's name.
+pub fn on_stuck(end: fn(&str)) {
+    // The first one stays; there is only one.
+    ON_STUCK.set(end).ok();
+}
+
+/// Ends the process [`SLACK`] after `longest`, unless what is returned is dropped before.
+fn watch(what: &str, longest: Duration) -> Sender<()> {
+    let (alive, watched) = mpsc::channel();
+    if let Some(end) = ON_STUCK.get() {
+        let (what, patience) = (what.to_string(), longest.saturating_add(SLACK));
+        thread::spawn(move || {
+            if watched.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
+                end(&what);
+            }
+        });
+    }
+    alive
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[test]
+    fn a_phase_may_take_as_long_as_it_is_told_or_as_its_data_is_large() {
+        let check = |text: &str, seconds: u64| {
+            assert_eq!(of(&crate::sample::case(text)), Duration::from_secs(seconds), "{text}");
+        };
+        check("", 3600);
+        check("[run]\nphase_timeout = \"90s\"", 90);
+        check("[run]\nphase_timeout = \"2h\"", 7200);
+        // 15 MB for each scale unit: about 100 GiB.
+        let large = of(&crate::sample::case("[workload]\nscale = 7000"));
+        assert!((90..120).contains(&((large.as_secs() - 3600) / 60)), "{large:?}");
+        assert!(for_bytes(u64::MAX) > for_bytes(1 << 40));
+    }
+
+    #[test]
+    fn only_a_step_that_lasted_too_long_is_said_to() {
+        let failed = |longest: Duration| {
+            let step = || -> Result<()> {
+                let end = Instant::now() + Duration::from_millis(20);
+                while Instant::now() < end {
+                    thread::yield_now();
+                }
+                Err(anyhow!("it failed"))
+            };
+            format!("{:#}", within("vacuum", longest, step).unwrap_err())
+        };
+        assert_eq!(failed(Duration::from_secs(60)), "it failed");
+        let expected = "`vacuum` has not ended after 0 s (run.phase_timeout): it failed";
+        assert_eq!(failed(Duration::from_millis(10)), expected);
+    }
+}

@@ -1,0 +1,125 @@
+//! Nothing waits for ever: administration behind a lock, a server that is stopped in part or as a whole, a host that
+//! takes connections and says nothing.
+
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::pg::Pg;
+use crate::tool::{Ended, Place};
+
+/// Longer than any limit given here, shorter than for ever.
+const BOUND: Duration = Duration::from_secs(45);
+
+/// Runs pgdyno, which must end in time and fail.
+#[track_caller]
+fn expect_failure(place: &Place, args: &str, server: &str) -> Ended {
+    let args: Vec<&str> = args.split_whitespace().chain(["--server", server]).collect();
+    place.start(place.command(&args)).wait_for_end(BOUND).expect(1)
+}
+
+/// A run whose phases may take so long.
+fn run(output: &str, phase_timeout: &str, options: &str) -> String {
+    format!(
+        "run --scale 1 -c 2 --measure 2s --ramp-up 0s --repeats 1 --set prepare.restore=false \
+         --set prepare.settle=false --set run.phase_timeout={phase_timeout} {options} -o {output}"
+    )
+}
+
+#[track_caller]
+fn expect_words(ended: &Ended, words: &[&str]) {
+    for expected in words {
+        let text = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(text.contains(expected), "{text}\nexpected: {expected}");
+    }
+}
+
+#[test]
+fn a_vacuum_behind_a_lock_ends_and_its_holder_is_named() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let database = pg.database();
+    let server = pg.admin_target(&database);
+    place.run(&["init", "--scale", "1", "--server", &server]).expect(0);
+    // Somebody else's maintenance; whoever reads goes ahead.
+    let mut holder = pg.admin(&database);
+    holder.execute("set application_name = 'night shift'").unwrap();
+    holder.execute("begin").unwrap();
+    holder.execute("lock table pgbench_accounts in share update exclusive mode").unwrap();
+    let pid = holder.backend_pid();
+    let ended = expect_failure(&place, &run("out", "3s", ""), &server);
+    let held = format!("the lock is held by process {pid} (user `postgres`, application `night shift`");
+    expect_words(
+        &ended,
+        &["VACUUM of `pgbench_accounts`", "lock timeout", &held, "lock table pgbench_accounts"],
+    );
+    // Nothing of ours waits on, and where nobody is in the way all goes well.
+    let waiting = "select count(*) from pg_locks where not granted";
+    assert_eq!(pg.ask(&database, waiting), "0");
+    holder.execute("rollback").unwrap();
+    let again: Vec<String> = run("again", "60s", "").split_whitespace().map(str::to_string).collect();
+    let mut again: Vec<&str> = again.iter().map(String::as_str).collect();
+    again.extend(["--server", &server]);
+    place.run(&again).expect(0);
+    place.expect_clean();
+}
+
+#[test]
+fn settings_of_the_database_do_not_end_administration() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let database = pg.database();
+    let server = pg.admin_target(&database);
+    for setting in ["statement_timeout = '40ms'", "idle_session_timeout = '300ms'"] {
+        pg.admin("postgres").execute(&format!("alter database {database} set {setting}")).unwrap();
+    }
+    place.run(&["init", "--scale", "3", "--server", &server]).expect(0);
+    place.run(&["check", "--server", &server]).expect(0);
+    place.expect_clean();
+}
+
+#[test]
+fn a_checkpoint_that_nobody_makes_is_given_up() {
+    let (place, pg) = (Place::new(), Pg::start());
+    let database = pg.database();
+    let server = pg.admin_target(&database);
+    place.run(&["init", "--scale", "1", "--server", &server]).expect(0);
+    let sql = "select pid from pg_stat_activity where backend_type = 'checkpointer'";
+    let checkpointer = Pid::from_raw(pg.ask("postgres", sql).parse().unwrap());
+    kill(checkpointer, Signal::SIGSTOP).unwrap();
+    let began = Instant::now();
+    let ended = expect_failure(&place, &run("out", "3s", "--set prepare.vacuum=false"), &server);
+    kill(checkpointer, Signal::SIGCONT).unwrap();
+    assert!(began.elapsed() < Duration::from_secs(25), "{:?}", began.elapsed());
+    expect_words(
+        &ended,
+        &["phase `checkpoint`", "has not ended after 3 s (run.phase_timeout)", "waits for IPC Checkpoint"],
+    );
+    place.expect_clean();
+}
+
+#[test]
+fn a_server_that_is_stopped_ends_every_command() {
+    let (place, pg) = (Place::new(), Pg::start());
+    let database = pg.database();
+    let server = format!("{} connect_timeout=2", pg.admin_target(&database));
+    place.run(&["init", "--scale", "1", "--server", &server]).expect(0);
+    pg.signal_all(Signal::SIGSTOP);
+    for args in ["init --scale 1", "check", &run("out", "3s", ""), "plan --scale 1"] {
+        expect_words(&expect_failure(&place, args, &server), &["no answer"]);
+    }
+    pg.signal_all(Signal::SIGCONT);
+    place.expect_clean();
+}
+
+#[test]
+fn a_host_that_says_nothing_ends_every_command() {
+    let place = Place::new();
+    let hole = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = hole.local_addr().unwrap().port();
+    let server = format!("host=127.0.0.1 port={port} user=u dbname=d connect_timeout=2");
+    for args in ["check", "init --scale 1", &run("out", "3s", "")] {
+        expect_failure(&place, args, &server);
+    }
+    place.expect_clean();
+}

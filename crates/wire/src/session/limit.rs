@@ -1,0 +1,91 @@
+//! How long the sessions of a thread may wait. A phase of a run belongs to the thread that takes it, and what it waits
+//! for happens deep below it, in sessions that live longer than the phase: they ask here at each wait.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+thread_local! {
+    static CURRENT: Cell<Limit> = const { Cell::new(Limit::NONE) };
+}
+
+/// What bounds the waits of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// Every wait ends at this moment at the latest.
+    pub until: Option<Instant>,
+    /// How long a lock of somebody else is waited for, in sessions that administer.
+    pub lock_wait_max: Duration,
+}
+
+impl Limit {
+    /// No end, and half a minute for a lock.
+    pub const NONE: Limit = Limit { until: None, lock_wait_max: Duration::from_secs(30) };
+
+    /// A limit of `length` from now on. Half of it may go to one lock: then there is time to say who holds it.
+    pub fn of(length: Duration) -> Limit {
+        let lock_wait_max = Limit::NONE.lock_wait_max.min(length / 2);
+        Limit { until: Instant::now().checked_add(length), lock_wait_max }
+    }
+
+    /// The limit of this thread; another thread that works for it enters the same.
+    pub fn current() -> Limit {
+        CURRENT.get()
+    }
+
+    /// Bounds this thread until what is returned is dropped. A limit within another one never ends later.
+    pub fn enter(self) -> Entered {
+        let outer = CURRENT.get();
+        let until = self.until.into_iter().chain(outer.until).min();
+        CURRENT.set(Limit { until, lock_wait_max: self.lock_wait_max.min(outer.lock_wait_max) });
+        Entered { outer }
+    }
+
+    /// Lifts the limit until what is returned is dropped, for what has a bound of its own and comes after the end.
+    pub(crate) fn suspend() -> Entered {
+        Entered { outer: CURRENT.replace(Limit::NONE) }
+    }
+
+    /// Whether the end has come.
+    pub fn is_over(self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
+}
+
+/// A limit that holds; dropped, the one around it does again.
+#[derive(Debug)]
+#[must_use = "a limit ends when this is dropped"]
+pub struct Entered {
+    outer: Limit,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        CURRENT.set(self.outer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_within_another_never_ends_later() {
+        assert_eq!(Limit::current(), Limit::NONE);
+        let outer = Limit::of(Duration::from_secs(10));
+        let entered = outer.enter();
+        {
+            let _inner = Limit::of(Duration::from_secs(100)).enter();
+            assert_eq!(Limit::current(), outer);
+        }
+        {
+            let _inner = Limit::of(Duration::from_secs(2)).enter();
+            assert!(Limit::current().until < outer.until);
+            assert_eq!(Limit::current().lock_wait_max, Duration::from_secs(1));
+        }
+        assert_eq!(Limit::current(), outer);
+        assert!(!outer.is_over() && Limit::of(Duration::ZERO).is_over());
+        assert_eq!(std::thread::spawn(Limit::current).join().unwrap(), Limit::NONE);
+        drop(entered);
+        assert_eq!(Limit::current(), Limit::NONE);
+    }
+}
