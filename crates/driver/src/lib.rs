@@ -33,3 +33,4 @@ mod words;
 mod worker;
 
 pub use process::drive;
+pub use usage::{expect_open_files, raise_open_files};

@@ -91,7 +91,8 @@ fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Wr
     if load.window.measure_s == 0 && load.transactions_per_client.is_none() {
         return Err("the load has no end: give it a time or a number of transactions".to_string().into());
     }
-    usage::allow_open_files(load.n_clients, load.n_threads)?;
+    usage::expect_open_files(load.n_clients, load.n_threads)?;
+    usage::raise_open_files()?;
 
     // Threads that connect while the load runs must not wait for a resolver.
     let conninfo = Arc::new(conninfo.with_addresses().map_err(|e| e.to_string())?);
@@ -118,7 +119,8 @@ fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Wr
     match commands.recv() {
         Ok(DriveCommand::Go(unix_ns)) => control.run(
             shares.into_iter().zip(pollers.into_iter().zip(rehearsals)).collect(),
-            control.wall.monotonic(unix_ns),
+            // The wall clock may have been set since the first reading, and this order is of now.
+            WallClock::read().monotonic(unix_ns),
             &commands,
             output,
         ),

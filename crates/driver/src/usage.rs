@@ -1,6 +1,6 @@
 //! What the driver process itself uses.
 
-use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::resource::{Resource, UsageWho, getrlimit, getrusage, setrlimit};
 
 /// CPU time of the whole process in seconds.
 #[derive(Debug, Clone, Copy)]
@@ -26,20 +26,35 @@ pub(crate) fn resident_bytes() -> Option<u64> {
 /// What a thread opens for itself at most: its poller, its log, and the same again for rehearsals with a pair of sockets.
 const FILES_PER_THREAD: u64 = 8;
 
-/// Raises the soft limit of open files so that `n_clients` connections and what `n_threads` need for themselves fit.
-pub(crate) fn allow_open_files(n_clients: u32, n_threads: u32) -> Result<(), String> {
-    use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    let needed = u64::from(n_clients) + FILES_PER_THREAD * u64::from(n_threads) + 64;
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)
-        .map_err(|e| format!("cannot read the limit of open files: {e}"))?;
-    if soft >= needed {
+/// Raises the soft limit of open files to the hard one: a soft limit is low for programs that call select(2), which
+/// none of ours do. Processes that this one starts have the same.
+///
+/// # Errors
+/// When the limits cannot be read or set.
+pub fn raise_open_files() -> Result<(), String> {
+    let (soft, hard) = limits()?;
+    if soft >= hard {
         return Ok(());
     }
-    setrlimit(Resource::RLIMIT_NOFILE, needed.min(hard), hard).ok();
+    setrlimit(Resource::RLIMIT_NOFILE, hard, hard)
+        .map_err(|errno| format!("cannot raise the limit of open files from {soft} to {hard}: {errno}"))
+}
+
+/// Fails when a load of `n_clients` connections on `n_threads` threads can never have the files that it needs.
+///
+/// # Errors
+/// With the numbers, and what to do.
+pub fn expect_open_files(n_clients: u32, n_threads: u32) -> Result<(), String> {
+    let needed = u64::from(n_clients) + FILES_PER_THREAD * u64::from(n_threads) + 64;
+    let (_, hard) = limits()?;
     if hard < needed {
         return Err(format!(
             "{n_clients} clients need {needed} open files, but the system limit is {hard}; raise it (ulimit -Hn) or use fewer clients"
         ));
     }
     Ok(())
+}
+
+fn limits() -> Result<(u64, u64), String> {
+    getrlimit(Resource::RLIMIT_NOFILE).map_err(|e| format!("cannot read the limit of open files: {e}"))
 }

@@ -138,6 +138,7 @@ impl Observer {
             spec.tick_ns,
             ObserveSpec::TICK_MIN_NS
         );
+        schedule::anchor();
         let wishes = Wishes {
             align_unix_ns: spec.align_unix_ns,
             driver_pid: spec.driver_pid,

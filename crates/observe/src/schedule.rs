@@ -1,16 +1,31 @@
 //! When ticks end, and the word between the observer and its threads: stop, driver's pid, alignment.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A tick that ends later than this is told as an event: the machine did not let the observer run, or the server
 /// did not answer.
 pub(crate) const LATE_NS: u64 = 100_000_000;
 
+/// A moment on both clocks.
+static ANCHOR: Mutex<Option<(Instant, u64)>> = Mutex::new(None);
+
+/// Reads both clocks: until it is called again, a step of the wall clock does not bend the time line of what is observed.
+/// That of the driver, which reads them once for each run, would lie elsewhere.
+pub(crate) fn anchor() {
+    *ANCHOR.lock().unwrap_or_else(PoisonError::into_inner) = Some(both_clocks());
+}
+
 /// Now, nanoseconds since the Unix epoch.
 pub(crate) fn unix_ns() -> u64 {
+    let mut anchor = ANCHOR.lock().unwrap_or_else(PoisonError::into_inner);
+    let (at, wall_ns) = *anchor.get_or_insert_with(both_clocks);
+    wall_ns + u64::try_from(at.elapsed().as_nanos()).unwrap_or_default()
+}
+
+fn both_clocks() -> (Instant, u64) {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    (Instant::now(), u64::try_from(since.as_nanos()).unwrap_or_default())
 }
 
 /// The end of the tick after `now_ns`: the next multiple of `tick_ns` from `align_ns`. One closer than a tenth of a
@@ -22,6 +37,14 @@ pub(crate) fn next_end_ns(now_ns: u64, align_ns: u64, tick_ns: u64) -> u64 {
     // `from` lies far above one tick after the epoch, so the subtraction cannot fall below zero in practice.
     let whole = from.saturating_sub(phase) / tick_ns;
     phase + (whole + 1) * tick_ns
+}
+
+/// The end of this tick, as the wall clock tells it now, and on the clock by which it is waited for: a wall clock that
+/// is set back meanwhile must not stretch the wait.
+fn next_end(align_ns: u64, tick_ns: u64) -> (u64, Instant) {
+    let (now_ns, now) = (unix_ns(), Instant::now());
+    let end_ns = next_end_ns(now_ns, align_ns, tick_ns);
+    (end_ns, now + Duration::from_nanos(end_ns.saturating_sub(now_ns)))
 }
 
 /// What may change while the threads run.
@@ -76,18 +99,17 @@ impl Control {
     pub(crate) fn sleep_tick(&self, tick_ns: u64) -> (u64, bool) {
         let mut wishes = self.lock();
         let mut align_ns = wishes.align_unix_ns;
-        let mut end_ns = next_end_ns(unix_ns(), align_ns, tick_ns);
+        let (mut end_ns, mut end) = next_end(align_ns, tick_ns);
         loop {
             if wishes.align_unix_ns != align_ns {
                 align_ns = wishes.align_unix_ns;
-                end_ns = next_end_ns(unix_ns(), align_ns, tick_ns);
+                (end_ns, end) = next_end(align_ns, tick_ns);
             }
-            // A clock that is set back must not stretch the wait.
-            let left_ns = end_ns.saturating_sub(unix_ns()).min(tick_ns * 2);
-            if wishes.stop || left_ns == 0 {
+            let left = end.saturating_duration_since(Instant::now());
+            if wishes.stop || left.is_zero() {
                 return (end_ns, wishes.stop);
             }
-            let waited = self.bell.wait_timeout(wishes, Duration::from_nanos(left_ns));
+            let waited = self.bell.wait_timeout(wishes, left);
             wishes = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
