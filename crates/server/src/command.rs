@@ -72,3 +72,20 @@ pub(crate) fn ending(status: ExitStatus) -> String {
         _ => "it ended".to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_hangs_is_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $$; exec sleep 60"]);
+        let error = run_logged(command, &log, Duration::from_millis(500)).unwrap_err().to_string();
+        assert!(error.starts_with("`sh` did not end within 0 s; see `"), "{error}");
+        let pid = std::fs::read_to_string(&log).unwrap();
+        assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists(), "it lives on");
+    }
+}

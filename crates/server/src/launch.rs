@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::net::TcpListener;
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::thread;
@@ -287,6 +288,9 @@ impl Server {
                 }
             }
             if let Some(status) = wait_until(&mut self.child, Instant::now() + *deadline)? {
+                if status.signal().is_some() {
+                    crate::segments::remove_of(self.child.id(), self.account.uid);
+                }
                 let is_clean = crate::control::ControlFile::read(&self.data_dir, &self.account)
                     .is_ok_and(|control| control.is_shut_down);
                 let seconds = began.elapsed().as_secs_f64();

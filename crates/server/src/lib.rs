@@ -26,6 +26,7 @@ pub mod prewarm;
 pub mod process;
 mod relations;
 mod rights;
+mod segments;
 pub mod settings;
 pub mod snapshot;
 pub mod socket;
