@@ -67,7 +67,7 @@ pub fn database_bytes(session: &mut Session) -> Result<u64> {
 pub fn within<T>(what: &str, longest: Duration, step: impl FnOnce() -> Result<T>) -> Result<T> {
     let limit = Limit::of(longest);
     let _entered = limit.enter();
-    let _watched = watch(what, longest);
+    let _watched = watch(what, longest.saturating_add(SLACK));
     let result = step();
     match limit.is_over() {
         true => result.with_context(|| {
@@ -83,11 +83,11 @@ pub fn on_stuck(end: fn(&str)) {
     ON_STUCK.set(end).ok();
 }
 
-/// Ends the process [`SLACK`] after `longest`, unless what is returned is dropped before.
-fn watch(what: &str, longest: Duration) -> Sender<()> {
+/// Ends the process after this time, unless what is returned is dropped before.
+fn watch(what: &str, patience: Duration) -> Sender<()> {
     let (alive, watched) = mpsc::channel();
     if let Some(end) = ON_STUCK.get() {
-        let (what, patience) = (what.to_string(), longest.saturating_add(SLACK));
+        let what = what.to_string();
         thread::spawn(move || {
             if watched.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
                 end(&what);
@@ -99,6 +99,7 @@ fn watch(what: &str, longest: Duration) -> Sender<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Instant;
 
     use anyhow::anyhow;
@@ -117,6 +118,21 @@ mod tests {
         let large = of(&crate::sample::case("[workload]\nscale = 7000"));
         assert!((90..120).contains(&((large.as_secs() - 3600) / 60)), "{large:?}");
         assert!(for_bytes(u64::MAX) > for_bytes(1 << 40));
+    }
+
+    #[test]
+    fn a_step_that_cannot_be_interrupted_is_ended_from_outside() {
+        static ENDED: AtomicBool = AtomicBool::new(false);
+        on_stuck(|what| ENDED.store(what == "restore", Ordering::Relaxed));
+        drop(watch("restore", Duration::from_millis(20)));
+        thread::sleep(Duration::from_millis(100));
+        assert!(!ENDED.load(Ordering::Relaxed), "a step that has ended is not watched any more");
+        let _stuck = watch("restore", Duration::from_millis(20));
+        let began = Instant::now();
+        while !ENDED.load(Ordering::Relaxed) {
+            assert!(began.elapsed() < Duration::from_secs(20));
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use experiment::agenda::Referee;
 use experiment::conduct::Order;
 use experiment::copies;
@@ -123,6 +123,9 @@ impl Job {
 /// # Errors
 /// With all that is known, and what to do.
 pub(crate) fn expect_possible(plan: &Plan, servers: &[Conninfo], consent: Consent) -> Result<()> {
+    if let Some(obstacle) = plan::open_files(plan) {
+        bail!(plan::words(plan, &obstacle));
+    }
     // A single server by URL is looked at when it is taken over, before anything is changed there.
     let is_one_by_url = plan.cases.windows(2).all(|pair| pair[0].server.source == pair[1].server.source)
         && plan.cases.iter().all(|case| case.server.target.is_none() && !case.server.source.is_embedded());

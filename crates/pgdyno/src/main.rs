@@ -77,6 +77,9 @@ fn main() -> ExitCode {
         Err(error) => return usage(with_guess(error)),
     };
     experiment::limit::on_stuck(job::end_stuck);
+    if let Err(reason) = driver::raise_open_files() {
+        say(&format!("pgdyno: note: {reason}"));
+    }
     let exit = match cli.command {
         Command::Run(args) => run::run(&args),
         Command::Plan(args) => plan::plan(&args),

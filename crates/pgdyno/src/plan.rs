@@ -61,9 +61,18 @@ pub(crate) fn obstacles(
         is_enough: None,
         referee: None,
     };
-    let found = obstacles::find(plan, &site, &mut |progress| screen.show(progress));
+    let mut found = obstacles::find(plan, &site, &mut |progress| screen.show(progress));
     screen.close();
+    found.extend(open_files(plan));
     Ok(found)
+}
+
+/// The largest load that this process may not have enough files for.
+pub(crate) fn open_files(plan: &Plan) -> Option<Obstacle> {
+    let largest = plan.cases.iter().max_by_key(|case| case.workload.n_clients)?;
+    let WorkloadSpec { n_clients, n_threads, .. } = largest.workload;
+    let reason = driver::expect_open_files(n_clients, n_threads).err()?;
+    Some(Obstacle { cases: vec![largest.id], reason })
 }
 
 /// Most clients of any case.

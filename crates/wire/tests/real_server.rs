@@ -4,8 +4,8 @@
 
 mod cluster;
 mod keywords;
-mod revoked;
 mod limits;
+mod revoked;
 mod session_settings;
 
 use cluster::{Certificate, Cluster, PASSWORD, unused_port};

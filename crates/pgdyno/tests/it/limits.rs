@@ -61,7 +61,8 @@ fn a_vacuum_behind_a_lock_ends_and_its_holder_is_named() {
     let again: Vec<String> = run("again", "60s", "").split_whitespace().map(str::to_string).collect();
     let mut again: Vec<&str> = again.iter().map(String::as_str).collect();
     again.extend(["--server", &server]);
-    place.run(&again).expect(0);
+    place.run(&again);
+    crate::tool::expect_sound(&place.first_run("again"));
     place.expect_clean();
 }
 

@@ -18,6 +18,7 @@ mod course;
 mod embedded;
 mod exporter;
 mod faults;
+mod harm;
 mod leftovers;
 mod limits;
 mod loading;
