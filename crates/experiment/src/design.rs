@@ -223,6 +223,22 @@ pub(crate) fn runs(n_cases: u32, repeats: u32, seed: u64, order: RunOrder) -> Ve
     runs
 }
 
+/// The same runs with those of one group together, in the order in which the groups came first; within a group the order
+/// stays.
+pub(crate) fn grouped(mut runs: Vec<RunSpec>, group_of: impl Fn(u32) -> usize) -> Vec<RunSpec> {
+    let mut order: Vec<usize> = Vec::new();
+    for group in runs.iter().map(|run| group_of(run.case)) {
+        if !order.contains(&group) {
+            order.push(group);
+        }
+    }
+    runs.sort_by_key(|run| order.iter().position(|group| *group == group_of(run.case)));
+    for (n, run) in runs.iter_mut().enumerate() {
+        run.run = n as u32 + 1;
+    }
+    runs
+}
+
 /// Every case once per block, in a random order of its own (Fisher and Yates).
 fn blocks(n_cases: u32, repeats: u32, seed: u64) -> Vec<RunSpec> {
     let mut prng = Prng::seed(seed);

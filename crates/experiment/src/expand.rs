@@ -10,10 +10,10 @@ use std::path::PathBuf;
 
 use model::capacity::Probing;
 use model::case::{Case, ServerSource, ServerSpec};
-use model::experiment::{Experiment, Prepare};
+use model::experiment::{Experiment, Prepare, PrepareSection, SpaceSpec};
 use model::load::Window;
 use model::os::WalPolicy;
-use model::plan::Plan;
+use model::plan::{Plan, RunSpec};
 use model::target::TargetSection;
 
 use self::grid::{Grid, OS, PREPARE, RESTORE_BY};
@@ -21,6 +21,7 @@ use self::workload_spec::workload_spec;
 pub use self::workload_spec::{LOAD_STREAMS_MAX, PARTITIONS_MAX};
 use crate::dataset::Dataset;
 use crate::design::{self, Combine, Dimension};
+use crate::stage::StageKey;
 use crate::{lengths, wal};
 
 /// What the plan is made for.
@@ -87,12 +88,34 @@ pub fn plan(experiment: &Experiment, site: &Site) -> Result<Plan, String> {
         is_comparison: false,
         repeat_disturbed: lengths::repeat_disturbed(&experiment.run)?,
         factors: grid.dimensions.iter().filter(|d| d.is_factor()).map(|d| d.key.clone()).collect(),
-        runs: design::runs(cases.len() as u32, header.repeats, seed, header.order),
+        runs: ordered_runs(experiment, &cases, seed)?,
         order: header.order,
+        servers_at_a_time: experiment.run.servers_at_a_time,
         baseline,
         baseline_factors: design::factors_of(header.baseline.as_ref(), &grid.dimensions),
         cases,
     })
+}
+
+/// The runs in their order; those of one server together where only one may have its data on disk.
+fn ordered_runs(experiment: &Experiment, cases: &[Case], seed: u64) -> Result<Vec<RunSpec>, String> {
+    let header = &experiment.experiment;
+    let runs = design::runs(cases.len() as u32, header.repeats, seed, header.order);
+    match experiment.run.servers_at_a_time {
+        None => return Ok(runs),
+        Some(1) => {}
+        Some(n) => {
+            return Err(format!("run.servers_at_a_time: {n} cannot be had; give 1, or leave it out for all"));
+        }
+    }
+    if cases.iter().any(|case| !case.server.source.is_embedded()) {
+        return Err("run.servers_at_a_time is for servers that pgdyno runs: data by URL stays where it is"
+            .to_string());
+    }
+    let keys: Vec<StageKey> = cases.iter().map(StageKey::of).collect();
+    let stage_of =
+        |case: u32| keys.iter().position(|key| *key == keys[case as usize - 1]).unwrap_or_default();
+    Ok(design::grouped(runs, stage_of))
 }
 
 /// What contradicts itself whatever the servers are, before any of them is asked.
@@ -194,6 +217,7 @@ fn case(
         window: if workload.transactions.is_some() { Window { ramp_up_s: 0, ..window } } else { window },
         workload,
         prepare: prepare(&values)?,
+        space: space_spec(&experiment.prepare, site.url_keywords.is_some())?,
         os: os.collect(),
         wal,
         adapt,
@@ -214,4 +238,34 @@ fn prepare(values: &BTreeMap<&str, &str>) -> Result<Prepare, String> {
         checkpoint: is_on("checkpoint"),
         settle: is_on("settle"),
     })
+}
+
+/// Where the first state is kept.
+fn space_spec(prepare: &PrepareSection, is_by_url: bool) -> Result<SpaceSpec, String> {
+    let wal_headroom_bytes = match &prepare.wal_headroom {
+        None => None,
+        Some(text) => Some(
+            // A bare number would be read as bytes by one and as megabytes by another.
+            server::defaults::size_bytes(text, 0)
+                .filter(|bytes| *bytes > 0)
+                .ok_or_else(|| format!("prepare.wal_headroom: `{text}` is not a size; example: \"10GB\""))?,
+        ),
+    };
+    let spec = SpaceSpec {
+        snapshot: prepare.snapshot,
+        snapshot_directory: prepare.snapshot_directory.clone(),
+        wal_headroom_bytes,
+    };
+    if is_by_url && !spec.is_default() {
+        return Err("prepare.snapshot, prepare.snapshot_directory and prepare.wal_headroom need a server that pgdyno runs \
+                    itself; a server given by URL is put back by prepare.restore_by"
+            .to_string());
+    }
+    if !spec.snapshot && spec.snapshot_directory.is_some() {
+        return Err(
+            "prepare.snapshot is off, so prepare.snapshot_directory has nothing to hold; remove one of both"
+                .to_string(),
+        );
+    }
+    Ok(spec)
 }

@@ -35,6 +35,12 @@ pub fn plan(a: (Plan, Changes), b: (Plan, Changes), pairs: Pairs) -> Result<Plan
         }
         Ok(Case { id, levels, ..case.clone() })
     };
+    if [&a, &b].iter().any(|side| side.0.servers_at_a_time.is_some()) {
+        return Err(
+            "run.servers_at_a_time is not for a comparison, whose pairs need both servers; leave it out"
+                .to_string(),
+        );
+    }
     let cases = vec![case(&a, 1, "A")?, case(&b, 2, "B")?];
     expect_difference(&cases, [&a.1, &b.1])?;
     let plan = a.0;

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::course::Adapt;
-use crate::experiment::Prepare;
+use crate::experiment::{Prepare, SpaceSpec};
 use crate::load::{Pace, PollerChoice, Protocol, Window};
 use crate::os::{OsSpec, WalPolicy};
 use crate::prose::plural;
@@ -32,6 +32,9 @@ pub struct Case {
     pub window: Window,
     /// What is done before the load.
     pub prepare: Prepare,
+    /// Where the first state is kept, of a server that pgdyno runs.
+    #[serde(default, skip_serializing_if = "SpaceSpec::is_default")]
+    pub space: SpaceSpec,
     /// Values of the operating system.
     #[serde(default, skip_serializing_if = "OsSpec::is_empty")]
     pub os: OsSpec,

@@ -11,7 +11,7 @@ use crate::levels::Levels;
 use crate::load::{Pace, PollerChoice, Protocol};
 use crate::os::{OsSection, WalPolicy};
 use crate::plan::{Design, RunOrder};
-pub use crate::prepare::{Prepare, PrepareSection, RestoreBy};
+pub use crate::prepare::{Prepare, PrepareSection, RestoreBy, SpaceSpec};
 use crate::script::{DataChoice, ScriptEntry};
 use crate::selector::Selector;
 use crate::target::TargetSection;
@@ -219,6 +219,9 @@ pub struct RunSection {
     pub repeat_disturbed: u32,
     /// Which checkpoints a run is to have.
     pub wal: Levels<WalPolicy>,
+    /// How many servers that pgdyno runs may have their data on disk at the same time: 1, or all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub servers_at_a_time: Option<u32>,
 }
 
 impl Default for RunSection {
@@ -232,6 +235,7 @@ impl Default for RunSection {
             phase_timeout: None,
             repeat_disturbed: 2,
             wal: Levels::one(WalPolicy::AsIs),
+            servers_at_a_time: None,
         }
     }
 }

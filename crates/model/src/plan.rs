@@ -69,6 +69,9 @@ pub struct Plan {
     /// How often a run that was disturbed is made again; see [`crate::repeat`].
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repeat_disturbed: u32,
+    /// How many servers that pgdyno runs have their data on disk at the same time, if not all: their runs are in groups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub servers_at_a_time: Option<u32>,
     /// Keys of the experiment file that vary, in file order.
     pub factors: Vec<String>,
     /// Every combination of levels.

@@ -1,6 +1,7 @@
 //! What is done before each run: as asked, where any step may be a factor, and as one case has it.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,15 @@ pub struct PrepareSection {
     pub checkpoint: Levels<bool>,
     /// Wait until the server is quiet.
     pub settle: Levels<bool>,
+    /// Keep a snapshot of the loaded data of a server that pgdyno runs; without it they are loaded again.
+    #[serde(skip_serializing_if = "is_true")]
+    pub snapshot: bool,
+    /// Directory in which snapshots are kept, on another device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot_directory: Option<PathBuf>,
+    /// Space for the WAL of a server that pgdyno runs, in place of what `max_wal_size` allows: `10GB`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wal_headroom: Option<String>,
 }
 
 impl Default for PrepareSection {
@@ -51,8 +61,15 @@ impl From<Prepare> for PrepareSection {
             prewarm: Levels::one(prewarm),
             checkpoint: Levels::one(checkpoint),
             settle: Levels::one(settle),
+            snapshot: true,
+            snapshot_directory: None,
+            wal_headroom: None,
         }
     }
+}
+
+fn is_true(yes: &bool) -> bool {
+    *yes
 }
 
 fn is_auto(levels: &Levels<RestoreBy>) -> bool {
@@ -75,6 +92,9 @@ impl PrepareSection {
             prewarm,
             checkpoint,
             settle,
+            snapshot: _,
+            snapshot_directory: _,
+            wal_headroom: _,
         } = self;
         [
             ("restore", restore),
@@ -98,6 +118,9 @@ impl PrepareSection {
             prewarm,
             checkpoint,
             settle,
+            snapshot: _,
+            snapshot_directory: _,
+            wal_headroom: _,
         } = self;
         [restore, checksums, vacuum, analyze, prewarm, checkpoint, settle]
     }
@@ -139,6 +162,34 @@ impl Default for Prepare {
             checkpoint: true,
             settle: true,
         }
+    }
+}
+
+/// Where the first state of a server that pgdyno runs is kept, and how much WAL is provided for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SpaceSpec {
+    /// Keep a snapshot of the loaded data; without it they are loaded again.
+    #[serde(skip_serializing_if = "is_true")]
+    pub snapshot: bool,
+    /// Directory in which snapshots are kept, if not beside the data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot_directory: Option<PathBuf>,
+    /// Space for the WAL that the user vouches for, bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wal_headroom_bytes: Option<u64>,
+}
+
+impl Default for SpaceSpec {
+    fn default() -> SpaceSpec {
+        SpaceSpec { snapshot: true, snapshot_directory: None, wal_headroom_bytes: None }
+    }
+}
+
+impl SpaceSpec {
+    /// Whether nothing was asked for.
+    pub fn is_default(&self) -> bool {
+        *self == SpaceSpec::default()
     }
 }
 

@@ -96,6 +96,7 @@ pub(crate) fn embedded_case(
         workload: WorkloadSpec { layout, load_streams, ..WorkloadSpec::of(kind, scale) },
         window: Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 },
         prepare: Default::default(),
+        space: Default::default(),
         os: Default::default(),
         wal: Default::default(),
         adapt: Default::default(),

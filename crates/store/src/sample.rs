@@ -24,6 +24,7 @@ pub(crate) fn case() -> Case {
         workload: WorkloadSpec { n_clients: 8, ..WorkloadSpec::of(WorkloadKind::Tpcb, 1) },
         window: Window { ramp_up_s: 1, measure_s: 2, grace_s: 1 },
         prepare: Prepare::default(),
+        space: Default::default(),
         os: Default::default(),
         wal: Default::default(),
         adapt: Default::default(),

@@ -152,6 +152,26 @@ pub(super) fn sequential(data: &ExperimentData) -> Option<Finding> {
     is_found.then(|| SEQUENTIAL.finds(Severity::Doubt, evidence()))
 }
 
+pub(super) const SERVERS_IN_TURN: Rule = Rule {
+    id: "servers-in-turn",
+    title: "Servers were measured one after the other",
+    severity: "Doubt when `run.servers_at_a_time` kept the runs of each server together",
+    source: "Kalibera and Jones 2013; Mytkowicz et al. 2009: what drifts with time becomes a difference between servers",
+    advice: "Make room on disk for all servers side by side (pgdyno plan says how much) and leave run.servers_at_a_time out, or \
+             repeat the experiment and compare servers over the repetitions.",
+};
+
+pub(super) fn servers_in_turn(data: &ExperimentData) -> Option<Finding> {
+    let is_apart = data.plan.runs.windows(2).any(|pair| pair[1].block < pair[0].block);
+    let is_found =
+        data.plan.servers_at_a_time.is_some() && is_apart && data.plan.order == RunOrder::Randomized;
+    let evidence = || {
+        "the runs of each server lie together: a slow hour of the machine looks like a slow server"
+            .to_string()
+    };
+    is_found.then(|| SERVERS_IN_TURN.finds(Severity::Doubt, evidence()))
+}
+
 pub(super) const CLOSED_LOOP: Rule = Rule {
     id: "closed-loop",
     title: "Closed loop: latency excludes waiting",

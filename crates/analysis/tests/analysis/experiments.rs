@@ -89,6 +89,10 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
         data.plan.order = RunOrder::Sequential;
         data.plan.cases.push(quiet::case(2));
     }),
+    ("servers-in-turn", Severity::Doubt, "the runs of each server lie together", |data| {
+        data.plan.servers_at_a_time = Some(1);
+        data.plan.runs[2].block = 1;
+    }),
     ("closed-loop", Severity::Note, "1 of 1 cases", |_| {}),
     ("data-differs", Severity::Void, "run 1 began with 100 rows in `t`, run 3 with 101", |data| {
         begin_with(data, &[100, 100, 101], &[8192, 8192, 8192]);

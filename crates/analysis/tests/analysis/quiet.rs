@@ -44,6 +44,7 @@ pub(crate) fn case(id: u32) -> Case {
         workload: WorkloadSpec { n_clients: N_CLIENTS, ..WorkloadSpec::of(WorkloadKind::Tpcb, 100) },
         window: WINDOW,
         prepare: Prepare::default(),
+        space: Default::default(),
         os: Default::default(),
         wal: Default::default(),
         adapt: Default::default(),

@@ -1,5 +1,7 @@
 //! What becomes of experiments, and which are refused.
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 fn site() -> Site {
@@ -127,4 +129,23 @@ fn lengths_and_steps_before_a_run_are_factors_like_others() {
     assert_eq!(plan_of(&baseline).unwrap().baseline, 4);
     let message = plan_of("[run]\nmeasure = [\"10s\", \"1500ms\"]").unwrap_err();
     assert!(message.contains("run.measure: 1500ms is not a whole number of seconds"), "{message}");
+}
+
+#[test]
+fn one_server_at_a_time_puts_the_runs_of_each_together_in_blocks() {
+    let load = "repeats = 3\n[server]\nversion = [\"12\", \"18\"]\n[workload]\nscale = 1\nclients = [1, 2]\n";
+    let plan = plan_of(&format!("{load}[run]\nservers_at_a_time = 1\n")).unwrap();
+    let server = |run: &model::plan::RunSpec| plan.case(run.case).unwrap().server.source.to_string();
+    let (first, second) = plan.runs.split_at(6);
+    for half in [first, second] {
+        assert!(half.iter().all(|run| server(run) == server(&half[0])), "{:?}", plan.runs);
+        assert_eq!(half.iter().map(|run| run.block).collect::<Vec<_>>(), [1, 1, 2, 2, 3, 3]);
+    }
+    assert_eq!(plan.runs.iter().map(|run| run.run).collect::<Vec<_>>(), (1..=12).collect::<Vec<_>>());
+    let usual = plan_of(load).unwrap();
+    assert_eq!((usual.servers_at_a_time, plan.servers_at_a_time), (None, Some(1)));
+    let seeds = |plan: &Plan| plan.runs.iter().map(|run| (run.seed, run.case)).collect::<BTreeSet<_>>();
+    assert_eq!(seeds(&usual), seeds(&plan), "the runs are the same");
+    let message = plan_of("[run]\nservers_at_a_time = 2").unwrap_err();
+    assert!(message.contains("run.servers_at_a_time: 2 cannot be had"), "{message}");
 }

@@ -42,6 +42,7 @@ fn cases_with_each_value(experiment: &Experiment) -> Vec<Case> {
                 workload: WorkloadSpec::of(WorkloadKind::Tpcb, 1),
                 window: Window { ramp_up_s: 0, measure_s: 0, grace_s: 0 },
                 prepare: Prepare::default(),
+                space: Default::default(),
                 os: [(key.to_string(), level.clone())].into(),
                 wal: WalPolicy::AsIs,
                 adapt: Default::default(),

@@ -107,6 +107,7 @@ fn cases(shape: &Shape) -> Vec<Case> {
                 workload: WorkloadSpec { n_clients: *n_clients, ..WorkloadSpec::of(WorkloadKind::Tpcb, 100) },
                 window: Window { ramp_up_s: shape.window.0, measure_s: shape.window.1, grace_s: 10 },
                 prepare: Prepare { prewarm: false, ..Prepare::default() },
+                space: Default::default(),
                 os: Default::default(),
                 wal: Default::default(),
                 adapt: Default::default(),
