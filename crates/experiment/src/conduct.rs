@@ -13,9 +13,9 @@ use store::{ExperimentDir, RunWriter};
 
 use crate::agenda::{After, Agenda, Judged, Next, Referee};
 use crate::one_run::{OneRun, unix_now};
-use crate::os;
 use crate::progress::{Progress, Watch};
 use crate::stage::{Found, Site, Stage, StageKey, needs_restart};
+use crate::{disk, os};
 
 /// How an experiment ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +62,8 @@ pub struct Order<'a> {
 /// written. The outcome beside it says what was measured before.
 pub fn conduct(order: &Order, watch: &mut Watch) -> (Outcome, Result<()>) {
     let Order { plan, dir, site, done, .. } = *order;
-    let mut stages = Stages::default();
+    let mut stages = Stages::new(plan);
+    disk::touch(plan, site);
     let (n_runs, n_done) = (plan.runs.len() as u32, done.len() as u32);
     let mut outcome = Outcome {
         completed: n_done,
@@ -74,6 +75,11 @@ pub fn conduct(order: &Order, watch: &mut Watch) -> (Outcome, Result<()>) {
     let result = conduct_all(order, &mut stages, &mut outcome, watch);
     // Also after an error: no server of ours is left behind.
     let result = result.and(stages.stand_down());
+    // Their clusters are free to be removed.
+    drop(stages);
+    if plan.cases.iter().any(|case| case.server.source.is_embedded()) {
+        disk::keep_to_budget(site.cache, watch);
+    }
     outcome.stopped = site.stop.load(Ordering::Relaxed);
     let (state, reason) = match &result {
         Err(error) => (RunState::Failed, format!("{error:#}")),
@@ -202,15 +208,19 @@ pub fn measured_tps(record: &RunRecord) -> Option<f64> {
     (measured_s > 0.0).then(|| committed as f64 / measured_s)
 }
 
-/// The stages made so far; each is kept, so that its data is loaded once.
-#[derive(Default)]
+/// The stages made so far; each is kept, so that its data is loaded once, unless one at a time is to be on disk.
 struct Stages {
+    is_one_at_a_time: bool,
     open: Vec<Stage>,
     /// Which of them serves what was asked for.
     asked: Vec<(StageKey, usize)>,
 }
 
 impl Stages {
+    fn new(plan: &Plan) -> Stages {
+        Stages { is_one_at_a_time: plan.servers_at_a_time.is_some(), open: Vec::new(), asked: Vec::new() }
+    }
+
     fn for_case(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<&mut Stage> {
         let key = StageKey::of(case);
         let index = match self.asked.iter().find(|(known, _)| *known == key) {
@@ -220,6 +230,9 @@ impl Stages {
                 let index = match self.open.iter().position(|stage| stage.is_of(&found)) {
                     Some(index) => index,
                     None => {
+                        if self.is_one_at_a_time {
+                            self.retire()?;
+                        }
                         self.open.push(Stage::set_up(found, case, site, watch)?);
                         self.open.len() - 1
                     }
@@ -229,6 +242,12 @@ impl Stages {
             }
         };
         Ok(&mut self.open[index])
+    }
+
+    /// Makes room for the next.
+    fn retire(&mut self) -> Result<()> {
+        self.asked.clear();
+        self.open.drain(..).try_for_each(Stage::retire)
     }
 
     fn stand_down(&mut self) -> Result<()> {

@@ -22,6 +22,7 @@ use workload::Prng;
 
 pub(crate) use self::meeting::Meeting;
 use crate::conduct::{Order, STOPPED, make_run};
+use crate::disk;
 use crate::one_run::{OneRun, unix_now};
 use crate::progress::{Progress, Watch};
 use crate::stage::{Found, Site, Stage};
@@ -92,6 +93,9 @@ fn expect_enough_pairs(window: Window, slicing: Slicing) -> Result<()> {
 pub fn conduct(order: &Order, slicing: Slicing, watch: &mut Watch) -> Result<Duet> {
     check(order.plan, slicing)?;
     let result = play(order, slicing, watch);
+    if order.plan.cases.iter().any(|case| case.server.source.is_embedded()) {
+        disk::keep_to_budget(order.site.cache, watch);
+    }
     let (state, reason) = match &result {
         Ok(_) => (RunState::Completed, String::new()),
         Err(_) if order.site.stop.load(Ordering::Relaxed) => (RunState::Partial, STOPPED.to_string()),

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use model::case::{ServerSource, WorkloadKind};
 use model::script::CaseData;
+use server::space::WalRoom;
 use server::workspace::{Claim, Workspace};
 use server::{Binaries, Cache, Cluster, Server};
 
@@ -120,7 +121,7 @@ impl Kept {
         let mut settings =
             server::defaults::embedded_defaults(version_num, server::defaults::memory_bytes(), 1);
         settings.extend(changes.clone());
-        server::space::fit_wal(&self.cluster, changes, &mut settings)?;
+        server::space::fit_wal(&self.cluster, changes, &WalRoom::OF_ONE_THAT_IS_THERE, &mut settings)?;
         Ok(Server::start(&self.cluster, &settings)?)
     }
 }

@@ -12,6 +12,7 @@ pub mod copies;
 pub mod data;
 pub mod dataset;
 mod design;
+pub mod disk;
 pub mod duet;
 mod ending;
 pub mod expand;

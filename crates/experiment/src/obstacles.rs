@@ -1,6 +1,7 @@
 //! What would make a run of a plan fail, found before anything is begun.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use model::case::{Case, ServerSource};
@@ -8,8 +9,9 @@ use model::plan::Plan;
 use server::{Account, Binaries};
 
 use crate::adopted;
+use crate::disk::Peak;
 use crate::limit;
-use crate::outlook::{self, Outlook};
+use crate::outlook;
 use crate::progress::{Progress, Watch};
 use crate::release;
 use crate::stage::Site;
@@ -23,9 +25,18 @@ pub struct Obstacle {
     pub reason: String,
 }
 
-/// Looks for obstacles, one for each reason. Binaries are fetched where they must be asked; servers by URL are looked at
-/// and not changed.
-pub fn find(plan: &Plan, site: &Site, watch: &mut Watch) -> Vec<Obstacle> {
+/// What a look at a plan's servers and disks has shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Look {
+    /// One for each reason.
+    pub obstacles: Vec<Obstacle>,
+    /// What the plan takes on disk, of servers that pgdyno runs.
+    pub peak: Option<Peak>,
+}
+
+/// Looks for obstacles to a plan whose results go to `results`. Binaries are fetched where they must be asked; servers by URL
+/// are looked at and not changed.
+pub fn find(plan: &Plan, site: &Site, results: &Path, watch: &mut Watch) -> Look {
     let mut found = Found::default();
     let mut by_source: Vec<(&ServerSource, Vec<&Case>)> = Vec::new();
     for case in &plan.cases {
@@ -46,15 +57,22 @@ pub fn find(plan: &Plan, site: &Site, watch: &mut Watch) -> Vec<Obstacle> {
             _ => own_server(source, cases, site, watch, &mut found),
         }
     }
+    let mut peak = None;
     let embedded: Vec<&Case> = plan.cases.iter().filter(|case| case.server.source.is_embedded()).collect();
     if !embedded.is_empty() {
         found.take(&embedded, Account::choose().map(|_| Vec::new()));
-        found.take(&embedded, room_on_disk(plan, site));
+        match Peak::of(plan, site, results) {
+            Ok(of_plan) => {
+                found.take(&embedded, Ok(of_plan.refusals()));
+                peak = Some(of_plan);
+            }
+            Err(error) => found.take(&embedded, Err(error)),
+        }
         for case in &embedded {
             found.take(&[case], Ok(outlook::beyond_memory(case, site.memory_bytes).into_iter().collect()));
         }
     }
-    found.obstacles
+    Look { obstacles: found.obstacles, peak }
 }
 
 #[derive(Default)]
@@ -141,24 +159,4 @@ fn binaries(
         // What is built takes minutes, and is built when it is needed.
         ServerSource::Source { .. } | ServerSource::Url(_) => Ok(None),
     }
-}
-
-/// Where clusters are kept there must be room for the data of all of them, and for the WAL.
-fn room_on_disk(plan: &Plan, site: &Site) -> Result<Vec<String>> {
-    let mut by_place: BTreeMap<_, Vec<Case>> = BTreeMap::new();
-    for case in plan.cases.iter().filter(|case| case.server.source.is_embedded()) {
-        let directory = case.server.target.as_ref().and_then(|target| target.directory.clone());
-        by_place
-            .entry(directory.unwrap_or_else(|| site.cache.clusters_dir()))
-            .or_default()
-            .push(case.clone());
-    }
-    let mut problems = Vec::new();
-    for (place, cases) in by_place {
-        let here = Plan { cases, ..Plan::default() };
-        // What was loaded before need not be loaded again, and is counted by nobody.
-        let needed_bytes = Outlook::of(&here, site.memory_bytes).data_bytes;
-        problems.extend(server::space::require_space(&place, needed_bytes, "the data").err());
-    }
-    Ok(problems.into_iter().map(|error| format!("{error:#}")).collect())
 }

@@ -45,9 +45,9 @@ pub struct Outlook {
     pub n_starts_for_data: usize,
     /// Different (server, data): each is loaded once.
     pub n_stages: usize,
-    /// Disk for the data and its snapshots, bytes; of servers by URL, on theirs.
-    pub data_bytes: u64,
-    /// Disk for the WAL of a server of ours, bytes: one runs at a time.
+    /// Data that is loaded on servers by URL, bytes, on their disks.
+    pub url_bytes: u64,
+    /// What the WAL of a server of ours grows to at most, bytes, where there is room.
     pub wal_bytes: u64,
     /// Memory of the case that needs most, bytes, if a server of ours has it.
     pub memory_bytes: Option<u64>,
@@ -68,7 +68,12 @@ impl Outlook {
             n_starts: starts.n_all,
             n_starts_for_data: starts.n_for_data,
             n_stages: stages.len(),
-            data_bytes: 2 * loading,
+            // Beside a template there is a copy of it.
+            url_bytes: 2 * stages
+                .iter()
+                .filter(|case| !case.server.source.is_embedded())
+                .map(|case| data_bytes(&case.workload))
+                .sum::<u64>(),
             wal_bytes: plan.cases.iter().filter_map(wal_bytes).max().unwrap_or(0),
             memory_bytes: plan.cases.iter().filter(embedded).map(|case| memory_of(case, memory_bytes)).max(),
         }
@@ -90,7 +95,7 @@ impl Outlook {
 }
 
 /// Seconds of a case's load: its window, or what its number of transactions takes, if that is less.
-fn load_s(case: &Case) -> f64 {
+pub(crate) fn load_s(case: &Case) -> f64 {
     let window_s = f64::from(case.adapt.longest(case.window).load_s());
     let all = case.workload.transactions.map(|n| n as f64 * f64::from(case.workload.n_clients));
     all.map_or(window_s, |all| window_s.min(all / COUNTED_TPS))
@@ -151,7 +156,7 @@ fn stages(plan: &Plan) -> Vec<&Case> {
 }
 
 /// The version as a number, as far as the plan tells; of binaries we do not ask here.
-fn version_num(source: &ServerSource) -> u32 {
+pub(crate) fn version_num(source: &ServerSource) -> u32 {
     match source {
         // The numbers of versions before 10 count other units.
         ServerSource::Version(version) if version.series() == "9.6" => 90_600,
@@ -163,6 +168,9 @@ fn version_num(source: &ServerSource) -> u32 {
 fn wal_bytes(case: &Case) -> Option<u64> {
     if !case.server.source.is_embedded() {
         return None;
+    }
+    if case.space.wal_headroom_bytes.is_some() {
+        return case.space.wal_headroom_bytes;
     }
     let bytes = server::defaults::max_wal_bytes(version_num(&case.server.source), &case.server.settings);
     Some(server::space::wal_space_bytes(bytes.unwrap_or(server::defaults::MAX_WAL_SIZE_BYTES)))
@@ -263,7 +271,7 @@ mod tests {
         );
         assert_eq!(small.memory_bytes, Some((1 << 30) + CLIENT_BYTES));
         assert_eq!(small.wal_bytes, (2 << 30) + (512 << 20));
-        assert_eq!(small.data_bytes, 2 * workload::tpcb::estimated_bytes(10));
+        assert_eq!(small.url_bytes, 0);
     }
 
     #[test]

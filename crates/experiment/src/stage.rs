@@ -15,7 +15,7 @@ use host::Keeper;
 use model::case::{Case, ServerSource, WorkloadSpec};
 use model::run::RunRecord;
 use model::script::CaseData;
-use server::workspace::ClusterKey;
+use server::workspace::{ClusterKey, Workspace};
 use server::{Binaries, Cache, Cluster, CopyReport, Server, StopMode};
 use wire::Conninfo;
 use wire::session::Session;
@@ -163,8 +163,18 @@ pub(crate) fn is_same_server(case: &Case, next: &Case) -> bool {
         && wal(case) == wal(next)
 }
 
+/// The workspace that the case's cluster is kept in.
+pub(crate) fn workspace_of(case: &Case, site: &Site) -> Result<Workspace> {
+    Workspace::open(&clusters_dir(case, site.cache))
+}
+
+/// The directory of that workspace, which need not exist yet.
+pub(crate) fn clusters_dir(case: &Case, cache: &Cache) -> PathBuf {
+    directory(case).map_or_else(|| cache.clusters_dir(), |directory| directory.join("clusters"))
+}
+
 /// Where the case's cluster is kept, if not in the cache.
-fn directory(case: &Case) -> Option<&Path> {
+pub(crate) fn directory(case: &Case) -> Option<&Path> {
     case.server.target.as_ref()?.directory.as_deref()
 }
 
@@ -253,7 +263,7 @@ impl Stage {
         watch: &mut Watch,
     ) -> Result<BTreeMap<String, String>> {
         match self {
-            Stage::Embedded(stage) => stage.restore(case, site),
+            Stage::Embedded(stage) => stage.restore(case, site, watch),
             Stage::Adopted(stage) => stage.restore(case, site, watch),
         }
     }
@@ -325,6 +335,17 @@ impl Stage {
         self.end(StopMode::Immediate)
     }
 
+    /// Ends the server of our own for good, and removes its cluster if this experiment made it.
+    ///
+    /// # Errors
+    /// When it does not stop, or its files cannot be removed.
+    pub(crate) fn retire(self) -> Result<()> {
+        match self {
+            Stage::Embedded(stage) => stage.retire(),
+            Stage::Adopted(_) => Ok(()),
+        }
+    }
+
     fn end(&mut self, mode: StopMode) -> Result<()> {
         match self {
             Stage::Embedded(stage) => stage.stop(mode),
@@ -334,10 +355,13 @@ impl Stage {
 }
 
 /// The same question finds the same cluster again.
-fn cluster_key(binaries: &Binaries, case: &Case) -> Result<ClusterKey> {
+pub(crate) fn cluster_key(binaries: &Binaries, case: &Case) -> Result<ClusterKey> {
     let mut parts = data_key(&case.workload);
     if let Some(wal) = &case.server.wal_directory {
         parts.insert("wal_directory".to_string(), wal.display().to_string());
+    }
+    if let Some(snapshots) = &case.space.snapshot_directory {
+        parts.insert("snapshot_directory".to_string(), snapshots.display().to_string());
     }
     if let Some(checksums) = case.server.data_checksums {
         parts.insert("data_checksums".to_string(), checksums.to_string());

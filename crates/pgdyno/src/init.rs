@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use experiment::dataset::Dataset;
 use experiment::intent::Intent;
 use experiment::load::{self, LoadRequest};
@@ -13,6 +13,7 @@ use experiment::{adopted, hold, limit, schema, session, tpcc};
 use model::case::{Layout, WorkloadKind};
 use model::units::Scale;
 use server::Cache;
+use server::budget::Budget;
 use server::template::{self, Doors, MAINTENANCE};
 use wire::Conninfo;
 
@@ -77,6 +78,8 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         return Ok(Exit::Done);
     }
     let cache = Cache::default_location()?;
+    let budget = Budget::of(&cache)?;
+    ensure!(!budget.keeps_nothing(), "{} keeps no cluster, so loading one would be in vain", budget.origin);
     let site = Site {
         cache: &cache,
         memory_bytes: server::defaults::memory_bytes(),
@@ -110,6 +113,10 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         let data = load::words(&case.workload);
         print(&format!("{data} is loaded in {}\n", cluster.root.display()))?;
     }
+    drop(stage);
+    let mut screen = Screen::of_one();
+    experiment::disk::keep_to_budget(&cache, &mut |progress| screen.show(progress));
+    screen.close();
     Ok(Exit::Done)
 }
 

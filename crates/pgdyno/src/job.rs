@@ -122,7 +122,12 @@ impl Job {
 ///
 /// # Errors
 /// With all that is known, and what to do.
-pub(crate) fn expect_possible(plan: &Plan, servers: &[Conninfo], consent: Consent) -> Result<()> {
+pub(crate) fn expect_possible(
+    plan: &Plan,
+    servers: &[Conninfo],
+    consent: Consent,
+    output: Option<&Path>,
+) -> Result<()> {
     if let Some(obstacle) = plan::open_files(plan) {
         bail!(plan::words(plan, &obstacle));
     }
@@ -132,7 +137,8 @@ pub(crate) fn expect_possible(plan: &Plan, servers: &[Conninfo], consent: Consen
     if is_one_by_url {
         return Ok(());
     }
-    let obstacles = plan::obstacles(plan, servers, consent.replace_databases)?;
+    let results = output.unwrap_or(Path::new(RESULTS));
+    let obstacles = plan::look(plan, servers, consent.replace_databases, results)?.obstacles;
     let problems: Vec<String> = obstacles.iter().map(|obstacle| plan::words(plan, obstacle)).collect();
     ensure!(problems.is_empty(), "{}", problems.join("\npgdyno: error: "));
     Ok(())

@@ -1,12 +1,13 @@
 //! `pgdyno plan`: what `run` would do.
 
 use std::collections::BTreeMap;
-
 use std::fmt::Write;
+use std::path::Path;
 
 use anyhow::Result;
+use experiment::disk::Peak;
 use experiment::limit;
-use experiment::obstacles::{self, Obstacle};
+use experiment::obstacles::{self, Look, Obstacle};
 use experiment::outlook::Outlook;
 use experiment::stage::{Site, data_words};
 use model::capacity::Probing;
@@ -19,19 +20,20 @@ use server::Cache;
 use wire::Conninfo;
 use workload::Program;
 
-use crate::cli::PlanArgs;
+use crate::cli::{PlanArgs, RESULTS};
 use crate::screen::Screen;
 use crate::{Exit, print, say, setup, signals};
 
 /// Prints the ordered runs, what they need, and what would make them fail.
 pub(crate) fn plan(args: &PlanArgs) -> Result<Exit> {
     let asked = setup::ask(&args.experiment)?;
-    let obstacles = obstacles(&asked.plan, &asked.servers, &args.replace_databases)?;
+    let look = look(&asked.plan, &asked.servers, &args.replace_databases, Path::new(RESULTS))?;
+    let obstacles = look.obstacles;
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&asked.plan)?))?;
         obstacles.iter().for_each(|obstacle| say(&format!("problem: {}", words(&asked.plan, obstacle))));
     } else {
-        print(&text(&asked.plan)?)?;
+        print(&text(&asked.plan, look.peak.as_ref())?)?;
         for obstacle in &obstacles {
             print(&format!("problem {}\n", words(&asked.plan, obstacle)))?;
         }
@@ -39,12 +41,13 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Exit> {
     Ok(if obstacles.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-/// What would make runs of `plan` fail.
-pub(crate) fn obstacles(
+/// What would make runs of `plan` fail, and what they take on disk; their results go to `results`.
+pub(crate) fn look(
     plan: &Plan,
     servers: &[Conninfo],
     replace_databases: &[String],
-) -> Result<Vec<Obstacle>> {
+    results: &Path,
+) -> Result<Look> {
     let cache = Cache::default_location()?;
     let mut screen = Screen::of_one();
     let site = Site {
@@ -61,9 +64,9 @@ pub(crate) fn obstacles(
         is_enough: None,
         referee: None,
     };
-    let mut found = obstacles::find(plan, &site, &mut |progress| screen.show(progress));
+    let mut found = obstacles::find(plan, &site, results, &mut |progress| screen.show(progress));
     screen.close();
-    found.extend(open_files(plan));
+    found.obstacles.extend(open_files(plan));
     Ok(found)
 }
 
@@ -105,7 +108,7 @@ pub(crate) fn size(plan: &Plan) -> String {
     format!("{}, {}", plural(plan.cases.len(), "case"), plural(plan.runs.len(), "run"))
 }
 
-fn text(plan: &Plan) -> Result<String> {
+fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
     let mut out = String::new();
     writeln!(out, "{}: {}", plan.name, plan.title)?;
     writeln!(out, "seed {}, {} in {}", plan.seed, size(plan), order(plan))?;
@@ -151,12 +154,12 @@ fn text(plan: &Plan) -> Result<String> {
         writeln!(out, "run {:>4}  block {:>3}  case {:>3}  {label}", run.run, run.block, run.case)?;
     }
     writeln!(out)?;
-    needs(&mut out, plan)?;
+    needs(&mut out, plan, peak)?;
     Ok(out)
 }
 
 /// Time, disk and memory.
-fn needs(out: &mut String, plan: &Plan) -> Result<()> {
+fn needs(out: &mut String, plan: &Plan, peak: Option<&Peak>) -> Result<()> {
     let outlook = outlook(plan);
     let size = |n: u64| bytes(n as f64);
     writeln!(
@@ -193,12 +196,26 @@ fn needs(out: &mut String, plan: &Plan) -> Result<()> {
             duration(outlook.starts_s())
         )?;
     }
-    let wal = match outlook.wal_bytes {
-        0 => String::new(),
-        n => format!("; WAL up to {}", size(n)),
-    };
-    let sets = if outlook.n_stages == 1 { "1 set".to_string() } else { format!("{} sets", outlook.n_stages) };
-    writeln!(out, "disk    about {}: data and snapshots, {sets} of data{wal}", size(outlook.data_bytes))?;
+    for demand in peak.iter().flat_map(|peak| &peak.demands) {
+        writeln!(out, "disk    {}", demand.words())?;
+    }
+    if outlook.url_bytes > 0 {
+        writeln!(
+            out,
+            "disk    about {} on servers by URL: data, and the copy that it is put back from",
+            size(outlook.url_bytes)
+        )?;
+    }
+    if outlook.wal_bytes > 0 {
+        writeln!(out, "wal     up to {} for each server, where there is room", size(outlook.wal_bytes))?;
+    }
+    if plan.servers_at_a_time.is_some() {
+        writeln!(
+            out,
+            "note    run.servers_at_a_time = 1: runs of each server lie together in time, so that what drifts meanwhile looks like \
+             a difference between servers"
+        )?;
+    }
     if let Some(needed) = outlook.memory_bytes {
         let here = size(server::defaults::memory_bytes());
         writeln!(
@@ -337,13 +354,13 @@ mod tests {
                 runs: Vec::new(),
                 ..Plan::default()
             };
-            let text = text(&plan).unwrap();
+            let text = text(&plan, None).unwrap();
             assert!(text.contains(expected), "{text}");
             assert!(text.contains("scale 10, 1 client, 1 thread, prepared"), "{text}");
         };
-        check(&[], None, "1 set of data; WAL up to 10.0 GiB");
-        check(&[], Some("1GB"), "WAL up to 1.25 GiB");
-        check(&["12"], Some("1024"), "WAL up to 1.25 GiB");
-        check(&["9.6"], Some("64"), "WAL up to 1.25 GiB");
+        check(&[], None, "wal     up to 10.0 GiB");
+        check(&[], Some("1GB"), "wal     up to 1.25 GiB");
+        check(&["12"], Some("1024"), "wal     up to 1.25 GiB");
+        check(&["9.6"], Some("64"), "wal     up to 1.25 GiB");
     }
 }

@@ -67,7 +67,7 @@ fn begun(args: &RunArgs) -> Result<Job> {
         bail!("{why}; look at it with pgdyno plan, and give --yes if it is meant");
     }
     let consent = consent(args);
-    job::expect_possible(&asked.plan, &asked.servers, consent)?;
+    job::expect_possible(&asked.plan, &asked.servers, consent, args.output.as_deref())?;
     announce(&asked.plan, &asked.servers, consent)?;
     Job::begin(asked.plan, &asked.experiment_toml, asked.servers, args.output.as_deref())
 }

@@ -1,7 +1,10 @@
 //! `pgdyno server`: the clusters that embedded servers run on, and the space that they take.
 
+use std::time::SystemTime;
+
 use anyhow::Result;
-use model::prose::plural;
+use model::prose::{bytes, plural};
+use server::budget::{Budget, Holdings};
 use server::workspace::Entry;
 use server::{Cache, Workspace};
 
@@ -10,9 +13,10 @@ use crate::{Exit, print, say};
 
 /// Lists or removes clusters.
 pub(crate) fn server(command: &ServerCommand) -> Result<Exit> {
-    let workspace = Workspace::in_cache(&Cache::default_location()?)?;
+    let cache = Cache::default_location()?;
+    let workspace = Workspace::in_cache(&cache)?;
     match command {
-        ServerCommand::List { json } => list(&workspace, *json)?,
+        ServerCommand::List { json } => list(&cache, &workspace, *json)?,
         ServerCommand::Remove { names, force } => {
             for name in names {
                 if *force { workspace.remove_by_force(name) } else { workspace.remove(name) }?;
@@ -23,18 +27,34 @@ pub(crate) fn server(command: &ServerCommand) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn list(workspace: &Workspace, json: bool) -> Result<()> {
+fn list(cache: &Cache, workspace: &Workspace, json: bool) -> Result<()> {
     let entries = workspace.list()?;
-    if json {
-        return entries.iter().try_for_each(|entry| print(&format!("{}\n", json_of(entry))));
-    }
     for entry in &entries {
-        print(&format!("{}\n", text(entry)))?;
+        print(&if json { format!("{}\n", json_of(entry)) } else { format!("{}\n", text(entry)) })?;
     }
-    let bytes: u64 = entries.iter().map(|entry| entry.bytes).sum();
     let clusters = plural(entries.len(), "cluster");
-    say(&format!("{clusters}, {:.1} GB in `{}`", bytes as f64 / 1e9, workspace.dir.display()));
+    let sum = entries.iter().map(bytes_of).sum::<u64>() as f64;
+    say(&format!("{clusters}, {} in `{}`", bytes(sum), workspace.dir.display()));
+    say(&of_budget(Holdings::of(cache)?.bytes, &Budget::of(cache)?));
     Ok(())
+}
+
+/// Bytes of a cluster wherever they are.
+fn bytes_of(entry: &Entry) -> u64 {
+    entry.bytes + entry.elsewhere.iter().map(|(_, bytes)| bytes).sum::<u64>()
+}
+
+/// What the cache has of what it may have.
+fn of_budget(held_bytes: u64, budget: &Budget) -> String {
+    let held = bytes(held_bytes as f64);
+    let origin = &budget.origin;
+    match budget.bytes {
+        None => format!("with binaries {held}, without a limit ({origin})"),
+        Some(limit) => {
+            let rule = "what was used least recently is removed when another cluster is made";
+            format!("with binaries {held} of {} ({origin}); {rule}", bytes(limit as f64))
+        }
+    }
 }
 
 /// Name, size, what it is, and what keeps it from being removed.
@@ -51,14 +71,21 @@ fn text(entry: &Entry) -> String {
     let used = match (entry.used_by_pid, entry.server_pid) {
         (Some(pid), _) => format!(", in use by pgdyno process {pid}"),
         (None, Some(pid)) => format!(", its server runs as process {pid}"),
-        (None, None) => String::new(),
+        (None, None) => format!(", used last {}", when(entry.last_used)),
     };
-    format!("{}  {:.1} GB  {what}{used}", entry.name, entry.bytes as f64 / 1e9)
+    format!("{}  {}  {what}{used}", entry.name, bytes(bytes_of(entry) as f64))
+}
+
+/// `2026-03-01 12:00`, in local time.
+fn when(time: SystemTime) -> String {
+    let time = jiff::Timestamp::try_from(time).unwrap_or_default();
+    time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
 fn json_of(entry: &Entry) -> serde_json::Value {
     serde_json::json!({
-        "name": entry.name, "path": entry.root, "bytes": entry.bytes,
+        "name": entry.name, "path": entry.root, "bytes": bytes_of(entry),
+        "last_used_unix_s": entry.last_used.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs()),
         "version": entry.facts.as_ref().map(|facts| &facts.version),
         "problem": entry.problem,
         "complete": entry.facts.as_ref().is_some_and(|facts| facts.is_complete),
@@ -80,13 +107,33 @@ mod tests {
             root: PathBuf::from("/x"),
             facts: None,
             problem: Some("`/x` is not a cluster made by pgdyno".to_string()),
-            bytes: 1_500_000_000,
+            bytes: 1 << 30,
+            elsewhere: vec![(PathBuf::from("/wal"), 1 << 29)],
+            last_used: SystemTime::UNIX_EPOCH,
             snapshots: Vec::new(),
             used_by_pid: None,
             server_pid: Some(7),
         };
-        let line = "x  1.5 GB  `/x` is not a cluster made by pgdyno, its server runs as process 7";
+        let line = "x  1.50 GiB  `/x` is not a cluster made by pgdyno, its server runs as process 7";
         assert_eq!(text(&entry), line);
-        assert!(text(&Entry { used_by_pid: Some(8), ..entry }).ends_with("in use by pgdyno process 8"));
+        assert!(
+            text(&Entry { used_by_pid: Some(8), ..entry.clone() }).ends_with("in use by pgdyno process 8")
+        );
+        let idle = text(&Entry { server_pid: None, ..entry });
+        assert!(idle.contains(", used last 19") || idle.contains(", used last 1970"), "{idle}");
+    }
+
+    #[test]
+    fn the_budget_is_told_with_its_origin() {
+        let budget = |bytes| Budget { bytes, origin: "PGDYNO_CACHE_SIZE=x".to_string() };
+        let text = of_budget(1 << 30, &budget(Some(2 << 30)));
+        assert!(
+            text.starts_with("with binaries 1.00 GiB of 2.00 GiB (PGDYNO_CACHE_SIZE=x); what was used"),
+            "{text}"
+        );
+        assert_eq!(
+            of_budget(1 << 30, &budget(None)),
+            "with binaries 1.00 GiB, without a limit (PGDYNO_CACHE_SIZE=x)"
+        );
     }
 }

@@ -33,6 +33,7 @@ use self::origin::Origin;
 pub use self::origin::check_address;
 pub use self::sweep::sweep;
 use crate::binaries::Binaries;
+use crate::budget;
 use crate::fetch::{Cache, RECEIPT_BYTES_MAX, UNTRUSTED, verify_once};
 use crate::planted;
 use crate::spawn::spawn;
@@ -58,7 +59,7 @@ const FILE_BYTES_MAX: u64 = 32 << 30;
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 /// A build of another pgdyno has four long steps at most.
 const LOCK_DEADLINE: Duration = Duration::from_secs(4 * 3600);
-const FACTS_FILE: &str = "pgdyno-build.json";
+pub(crate) const FACTS_FILE: &str = "pgdyno-build.json";
 
 /// What is to be built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +115,8 @@ pub fn build(
             tell(format!("built in {:.0} s", began.elapsed().as_secs_f64()));
         }
     }
+    budget::hold_build(&place.with("lock"))?;
+    ensure!(place.is_built()?, "`{}` was removed to make room just now; try again", place.dir.display());
     place.verify()?;
     Binaries::from_bin_dir(&place.dir.join("bin"))
 }

@@ -5,6 +5,7 @@
 //! ROOT/data/                 the data directory: the server's user's
 //! ROOT/snapshots/NAME/       copies of data and WAL
 //! ROOT/server.log            log of the last start
+//! HOLDER/pgdyno-snapshots.json, HOLDER/NAME/   the snapshots, where they are kept on another device
 //! HOLDER/pgdyno-wal.json     whose WAL it is, where the WAL is on a device of its own
 //! HOLDER/wal/                the WAL: the server's user's
 //! ```
@@ -15,6 +16,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread;
@@ -44,6 +46,7 @@ pub(crate) const CONFIGURATION: &str = "pgdyno.conf";
 
 pub(crate) const MARKER: &str = "pgdyno-cluster.json";
 pub(crate) const WAL_MARKER: &str = "pgdyno-wal.json";
+const SNAPSHOT_MARKER: &str = "pgdyno-snapshots.json";
 /// The WAL in its holder.
 const WAL: &str = "wal";
 const FORMAT: u32 = 1;
@@ -60,6 +63,8 @@ const INIT_DEADLINE: Duration = Duration::from_secs(300);
 pub struct InitOptions {
     /// Existing directory, on a device of its own, in which a directory for the WAL is made.
     pub wal_directory: Option<PathBuf>,
+    /// Existing directory, on another device, in which a directory for the snapshots is made.
+    pub snapshot_directory: Option<PathBuf>,
     /// Page checksums; `None` is the server's own default (on since 18).
     pub checksums: Option<bool>,
 }
@@ -91,6 +96,9 @@ pub struct ClusterFacts {
     /// Directory made for the WAL outside the data directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal_holder: Option<PathBuf>,
+    /// Directory made for the snapshots outside the cluster's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot_holder: Option<PathBuf>,
     /// Whether the extension `pg_prewarm` is in database `pgdyno`.
     pub has_prewarm: bool,
     /// Whether it was made to the end.
@@ -222,6 +230,10 @@ impl Cluster {
             self.facts.wal_holder = Some(self.make_wal_holder(directory)?);
             self.facts.write(&self.root)?;
         }
+        if let Some(directory) = &options.snapshot_directory {
+            self.facts.snapshot_holder = Some(self.make_snapshot_holder(directory)?);
+            self.facts.write(&self.root)?;
+        }
         given::make(&self.data_dir(), &self.account)?;
         self.run_initdb(options)?;
         self.write_access()?;
@@ -254,6 +266,20 @@ impl Cluster {
         }
         files::replace(&holder.join(WAL_MARKER), files::PRIVATE, &serde_json::to_vec(&self.root)?)?;
         given::make(&holder.join(WAL), &self.account)?;
+        Ok(holder)
+    }
+
+    /// Ours and closed to others, the server's user included: what is put back is what was taken.
+    fn make_snapshot_holder(&self, directory: &Path) -> Result<PathBuf> {
+        let directory = trust::check_place(directory)
+            .with_context(|| format!("snapshots cannot be kept in `{}`", directory.display()))?;
+        let holder = directory.join(format!("pgdyno-snapshots-{}", random_hex(6)?));
+        let make = || -> std::io::Result<()> {
+            fs::DirBuilder::new().mode(0o700).create(&holder)?;
+            let marker = serde_json::to_vec(&self.root)?;
+            files::create_new(&holder.join(SNAPSHOT_MARKER), 0o600)?.write_all(&marker)
+        };
+        make().with_context(|| format!("create `{}`", holder.display()))?;
         Ok(holder)
     }
 
@@ -341,6 +367,11 @@ impl ClusterFacts {
         Ok(facts)
     }
 
+    /// Directories of the cluster that are not in its own: for the WAL and the snapshots.
+    pub fn holders(&self) -> impl Iterator<Item = &Path> {
+        self.wal_holder.iter().chain(&self.snapshot_holder).map(PathBuf::as_path)
+    }
+
     fn write(&self, root: &Path) -> Result<()> {
         let path = root.join(MARKER);
         files::replace(&path, files::PRIVATE, &serde_json::to_vec_pretty(self)?)
@@ -355,6 +386,7 @@ impl ClusterFacts {
             version_num: 0,
             created_unix_s: 0,
             wal_holder,
+            snapshot_holder: None,
             has_prewarm: false,
             is_complete: false,
             restoring: None,
@@ -372,10 +404,14 @@ pub(crate) fn has_marker(root: &Path) -> bool {
 pub(crate) fn remove_cluster_files(root: &Path, facts: &ClusterFacts) -> Result<()> {
     // One that is removed only in part is not to be taken for whole.
     ClusterFacts { is_complete: false, ..facts.clone() }.write(root)?;
-    if let Some(holder) = facts.wal_holder.as_deref().filter(|holder| fs::symlink_metadata(holder).is_ok()) {
-        check_holder(holder, root).with_context(|| {
+    let holders = [(&facts.wal_holder, WAL_MARKER), (&facts.snapshot_holder, SNAPSHOT_MARKER)];
+    for (holder, marker) in holders {
+        let Some(holder) = holder.as_deref().filter(|holder| fs::symlink_metadata(holder).is_ok()) else {
+            continue;
+        };
+        check_holder(holder, marker, root).with_context(|| {
             format!(
-                "`{}` may not be the WAL of cluster `{}`; remove it by hand if it is, and the cluster again",
+                "`{}` may not belong to cluster `{}`; remove it by hand if it does, and the cluster again",
                 holder.display(),
                 root.display()
             )
@@ -385,7 +421,7 @@ pub(crate) fn remove_cluster_files(root: &Path, facts: &ClusterFacts) -> Result<
     }
     given::remove(&root.join("data"))?;
     // The marker goes last.
-    let snapshots = snapshots_dir(root);
+    let snapshots = snapshots_dir(root, facts);
     if snapshots.exists() {
         fs::remove_dir_all(&snapshots).with_context(|| format!("remove `{}`", snapshots.display()))?;
     }
@@ -416,9 +452,9 @@ pub(crate) fn is_owned_by_server(root: &Path) -> bool {
     Account::of_owner(root).is_ok_and(|owner| owner.is_switched)
 }
 
-fn check_holder(holder: &Path, root: &Path) -> Result<()> {
+fn check_holder(holder: &Path, marker: &str, root: &Path) -> Result<()> {
     trust::check_directory(holder)?;
-    let marker = holder.join(WAL_MARKER);
+    let marker = holder.join(marker);
     let text =
         trust::read(&marker, MARKER_BYTES_MAX).with_context(|| format!("read `{}`", marker.display()))?;
     let of: PathBuf =

@@ -4,6 +4,7 @@
 
 pub mod account;
 pub mod binaries;
+pub mod budget;
 pub mod build;
 pub mod cluster;
 mod command;

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use files::trust;
 use serde::{Deserialize, Serialize};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, ClusterFacts};
 use crate::copy::{CopyReport, Side, Tree, can_clone, mirror, tree_bytes};
 use crate::rights::Rights;
 use crate::space::require_space;
@@ -105,7 +105,7 @@ impl Cluster {
 
     /// All snapshots, oldest first.
     pub fn snapshots(&self) -> Vec<SnapshotFacts> {
-        snapshots_in(&self.root)
+        snapshots_in(&self.snapshots_dir())
     }
 
     /// Removes a snapshot.
@@ -116,7 +116,7 @@ impl Cluster {
     }
 
     fn snapshots_dir(&self) -> PathBuf {
-        snapshots_dir(&self.root)
+        snapshots_dir(&self.root, &self.facts)
     }
 
     fn snapshot_dir(&self, name: &str) -> PathBuf {
@@ -192,13 +192,13 @@ fn ours(path: PathBuf) -> Side<'static> {
 }
 
 /// Where the snapshots of the cluster in `root` are.
-pub(crate) fn snapshots_dir(root: &Path) -> PathBuf {
-    root.join("snapshots")
+pub(crate) fn snapshots_dir(root: &Path, facts: &ClusterFacts) -> PathBuf {
+    facts.snapshot_holder.clone().unwrap_or_else(|| root.join("snapshots"))
 }
 
-/// Snapshots of the cluster in `root`, oldest first.
-pub(crate) fn snapshots_in(root: &Path) -> Vec<SnapshotFacts> {
-    let Ok(entries) = fs::read_dir(snapshots_dir(root)) else { return Vec::new() };
+/// Snapshots in `dir`, oldest first.
+pub(crate) fn snapshots_in(dir: &Path) -> Vec<SnapshotFacts> {
+    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
     let is_partial =
         |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
     let paths = entries.flatten().map(|entry| entry.path()).filter(|path| !is_partial(path));

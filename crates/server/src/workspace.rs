@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result, bail, ensure};
 use files::trust;
@@ -25,8 +26,7 @@ use crate::damaged;
 use crate::fetch::Cache;
 use crate::process::{ProcessId, postmaster_of};
 use crate::rights::Rights;
-use crate::snapshot::{SnapshotFacts, snapshots_in};
-use crate::space::require_space;
+use crate::snapshot::{SnapshotFacts, snapshots_dir, snapshots_in};
 
 /// Longest name of a cluster's directory.
 const NAME_BYTES_MAX: usize = 80;
@@ -84,7 +84,14 @@ pub struct Claim {
     /// Directory of the cluster; absent until one is made.
     pub root: PathBuf,
     /// Locked as long as it is open.
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // A cluster that looks older than it is goes a little early: no reason to fail.
+        self.lock.set_modified(SystemTime::now()).ok();
+    }
 }
 
 /// One cluster of a workspace.
@@ -102,6 +109,10 @@ pub struct Entry {
     pub bytes: u64,
     /// Its snapshots.
     pub snapshots: Vec<SnapshotFacts>,
+    /// Directories of it outside of that one, with their bytes.
+    pub elsewhere: Vec<(PathBuf, u64)>,
+    /// When a pgdyno used it last.
+    pub last_used: SystemTime,
     /// Process id of the pgdyno that uses it.
     pub used_by_pid: Option<u32>,
     /// Process id of the server that runs on it.
@@ -151,7 +162,9 @@ impl Workspace {
         let of_owner = owner.as_ref().filter(|owner| owner.is_switched);
         let rights = if is_owned_by_server(&root) { of_owner.map(Rights::Of) } else { Some(Rights::Ours) };
         Entry {
-            snapshots: if facts.is_some() { snapshots_in(&root) } else { Vec::new() },
+            elsewhere: facts.iter().flat_map(ClusterFacts::holders).map(sized).collect(),
+            last_used: self.last_used(&name, &root),
+            snapshots: facts.iter().flat_map(|facts| snapshots_in(&snapshots_dir(&root, facts))).collect(),
             facts,
             problem,
             bytes: rights.map_or(0, |rights| tree_bytes(&root, rights)),
@@ -210,7 +223,13 @@ impl Workspace {
         lock.set_len(0)?;
         lock.rewind()?;
         lock.write_all(&serde_json::to_vec(&ProcessId::current())?)?;
-        Ok(Claim { root: self.dir.join(name), _lock: lock })
+        Ok(Claim { root: self.dir.join(name), lock })
+    }
+
+    /// When a cluster was used last: the lock beside it is written when somebody takes it and when they let go of it.
+    fn last_used(&self, name: &str, root: &Path) -> SystemTime {
+        let changed = |path: &Path| fs::symlink_metadata(path).and_then(|facts| facts.modified());
+        changed(&self.lock_path(name)).or_else(|_| changed(root)).unwrap_or(SystemTime::UNIX_EPOCH)
     }
 
     fn lock_path(&self, name: &str) -> PathBuf {
@@ -219,9 +238,9 @@ impl Workspace {
 }
 
 impl Claim {
-    /// The cluster of this place: opened if it is there and whole, else made anew after a check that `needed_bytes`
-    /// are free for what will be put into it.
-    pub fn cluster(&self, binaries: &Binaries, options: &InitOptions, needed_bytes: u64) -> Result<Cluster> {
+    /// The cluster of this place: opened if it is there and whole, else made again. Whether there is room for it is the
+    /// caller's to know.
+    pub fn cluster(&self, binaries: &Binaries, options: &InitOptions) -> Result<Cluster> {
         let present = self.root.exists().then(|| Cluster::open(binaries, &self.root));
         if let Some(Ok(cluster)) = present {
             return Ok(cluster);
@@ -234,8 +253,17 @@ impl Claim {
                 _ => self.clear()?,
             }
         }
-        require_space(&self.root, needed_bytes, "the cluster")?;
         Cluster::create(binaries, &self.root, options)
+    }
+
+    /// The directories that are there of this place's cluster, with their bytes.
+    pub fn places(&self) -> Vec<(PathBuf, u64)> {
+        if !self.root.is_dir() {
+            return Vec::new();
+        }
+        let facts = ClusterFacts::read(&self.root).ok();
+        let holders = facts.iter().flat_map(ClusterFacts::holders).map(sized);
+        std::iter::once(sized(&self.root)).chain(holders).collect()
     }
 
     /// Removes the cluster of this place, if there is one; its server must be stopped.
@@ -269,6 +297,10 @@ impl Claim {
         }
         Ok(())
     }
+}
+
+fn sized(dir: &Path) -> (PathBuf, u64) {
+    (dir.to_path_buf(), tree_bytes(dir, Rights::Ours))
 }
 
 fn is_name(name: &str) -> bool {

@@ -6,14 +6,18 @@ use anyhow::{Context, Result, bail};
 use model::case::Case;
 use model::script::CaseData;
 use server::numa::Binding;
-use server::workspace::{Claim, ClusterKey, Workspace};
+use server::workspace::{Claim, ClusterKey};
 use server::{Binaries, Cluster, InitOptions, Server, StartOptions, StopMode};
 use wire::Conninfo;
 
-use super::{LOADED, Site, data_bytes, data_words, directory, labels};
+use super::{LOADED, Site, data_words, labels, workspace_of};
 use crate::data::{self, DataState, Home};
+use crate::disk::{self, Adding, WalNeeds};
 use crate::progress::{Progress, Watch};
 use crate::{load, os, own_data, schema, session, wal};
+
+/// Label of a cluster whose data were loaded to the end.
+const IS_LOADED: &str = "loaded";
 
 /// A cluster of our own, with a snapshot of the freshly loaded data.
 pub struct Embedded {
@@ -23,15 +27,28 @@ pub struct Embedded {
     pub(super) key: ClusterKey,
     /// Those that the server was started with.
     settings: BTreeMap<String, String>,
-    /// Its data may be as a run left it.
+    /// The cluster was there before this process came, and its data may be as a run left it.
     pub(super) was_loaded_before: bool,
-    _claim: Claim,
+    /// The data were loaded just now, and no run has touched them.
+    is_fresh: bool,
+    wal_needs: WalNeeds,
+    claim: Claim,
 }
 
 impl Embedded {
     fn of(cluster: Cluster, key: ClusterKey, claim: Claim, was_loaded_before: bool) -> Embedded {
         let settings = BTreeMap::new();
-        Embedded { server: None, cluster, key, settings, was_loaded_before, _claim: claim }
+        let wal_needs = WalNeeds::default();
+        Embedded {
+            server: None,
+            cluster,
+            key,
+            settings,
+            was_loaded_before,
+            is_fresh: false,
+            wal_needs,
+            claim,
+        }
     }
 
     pub(super) fn set_up(
@@ -43,41 +60,41 @@ impl Embedded {
     ) -> Result<Embedded> {
         // What a pgdyno that was killed could not remove itself.
         server::socket::sweep_sockets();
-        let workspace = match directory(case) {
-            Some(directory) => Workspace::open(&directory.join("clusters")),
-            None => Workspace::in_cache(site.cache),
-        }?;
+        let workspace = workspace_of(case, site)?;
         // One that cannot be swept is not in the way of this one.
         workspace.sweep().ok();
         let claim = workspace.claim(&key)?;
-        let options = InitOptions {
-            wal_directory: case.server.wal_directory.clone(),
-            checksums: case.server.data_checksums,
-        };
-        // Data, its snapshot, and WAL while loading.
-        let needed_bytes = 3 * data_bytes(&case.workload) + (2 << 30);
-        let mut cluster = claim.cluster(&binaries, &options, needed_bytes)?;
-        if cluster.has_snapshot(LOADED) {
+        disk::make_room(case, &claim, site, watch)?;
+        let cluster = claim.cluster(&binaries, &options(case))?;
+        let is_loaded = cluster.facts.labels.contains_key(IS_LOADED);
+        // A run may have left its traces in what has no snapshot.
+        if cluster.has_snapshot(LOADED) || (is_loaded && !case.prepare.restore) {
             watch(Progress::Step(format!("using the data of {} loaded before", data_words(&case.workload))));
             return Ok(Embedded::of(cluster, key, claim, true));
         }
-        if cluster.control_file().is_ok_and(|control| !control.is_shut_down)
-            || !cluster.facts.labels.is_empty()
-        {
-            // Loading was cut off: what is there is of no use.
-            claim.clear()?;
-            cluster = claim.cluster(&binaries, &options, needed_bytes)?;
+        let is_new = cluster.control_file().is_ok_and(|control| control.is_shut_down)
+            && cluster.facts.labels.is_empty();
+        let mut stage = Embedded::of(cluster, key, claim, false);
+        if !is_new {
+            // Loading was cut off, or there is no way back to what was loaded.
+            stage.make_again(case)?;
         }
         watch(Progress::Step(format!("made a cluster of PostgreSQL {}", binaries.version)));
-        cluster.set_labels(labels(case, &binaries))?;
-        let mut stage = Embedded::of(cluster, key, claim, false);
         stage.fill(case, site, watch)?;
         Ok(stage)
     }
 
-    /// Loads the data and keeps a snapshot of it.
+    /// An empty cluster in the place of the present one.
+    fn make_again(&mut self, case: &Case) -> Result<()> {
+        self.claim.clear()?;
+        self.cluster = self.claim.cluster(&self.cluster.binaries, &options(case))?;
+        Ok(())
+    }
+
+    /// Loads the data, and keeps a snapshot of it where runs are put back to one.
     fn fill(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<()> {
-        let settings = self.settings_of(case, site)?;
+        self.cluster.set_labels(labels(case, &self.cluster.binaries))?;
+        let settings = self.settings_of(case, site, Adding::Everything)?;
         self.start(settings, None)?;
         let conninfo = self.conninfo()?;
         let mut session = session::open(&conninfo, site.stop)?;
@@ -103,34 +120,75 @@ impl Embedded {
         session.execute("checkpoint")?;
         drop(session);
         self.stop(StopMode::Fast)?;
-        let report = self.cluster.snapshot(LOADED)?;
-        let (megabytes, method) = (report.bytes as f64 / 1e6, report.method.as_str());
-        watch(Progress::Step(format!("snapshot: {megabytes:.0} MB by {method} in {:.1} s", report.seconds)));
+        if disk::has_snapshot(case) {
+            let report = self.cluster.snapshot(LOADED)?;
+            let (megabytes, method) = (report.bytes as f64 / 1e6, report.method.as_str());
+            let seconds = report.seconds;
+            watch(Progress::Step(format!("snapshot: {megabytes:.0} MB by {method} in {seconds:.1} s")));
+        }
+        self.label(case)?;
+        self.is_fresh = true;
         Ok(())
     }
 
-    pub(super) fn restore(&mut self, case: &Case, site: &Site) -> Result<BTreeMap<String, String>> {
-        let mut detail = BTreeMap::new();
+    /// Says in the cluster's marker that its data is whole, and who used it last.
+    fn label(&mut self, case: &Case) -> Result<()> {
+        let mut labels = labels(case, &self.cluster.binaries);
+        labels.insert(IS_LOADED.to_string(), "yes".to_string());
+        self.cluster.set_labels(labels)
+    }
+
+    pub(super) fn restore(
+        &mut self,
+        case: &Case,
+        site: &Site,
+        watch: &mut Watch,
+    ) -> Result<BTreeMap<String, String>> {
         if !case.prepare.restore && self.server.is_some() {
             let method = "none: prepare.restore is off, and the server runs on";
             return Ok(BTreeMap::from([("method".to_string(), method.to_string())]));
         }
         self.stop(StopMode::Immediate)?;
-        if case.prepare.restore {
-            detail = self.cluster.restore(LOADED)?.detail();
-        } else {
-            detail.insert("method".to_string(), "none: prepare.restore is off".to_string());
-        }
-        self.cluster.set_labels(labels(case, &self.cluster.binaries))?;
-        let mut settings = self.settings_of(case, site)?;
+        let mut detail = self.put_data_back(case, site, watch)?;
+        self.label(case)?;
+        let mut settings = self.settings_of(case, site, Adding::Growth)?;
         settings.extend(wal::settings(case.wal, case.window));
         let applied = os::apply(case, site.os.as_ref(), Some((&self.cluster, &mut settings)))?;
         detail.extend(applied.detail);
+        self.is_fresh = false;
         self.start(settings, applied.binding)?;
         if case.prepare.restore {
             self.expect_whole(case, site)?;
         }
         Ok(detail)
+    }
+
+    /// The first state of the data as the case asks for it: from the snapshot, or loaded again where there is none.
+    fn put_data_back(
+        &mut self,
+        case: &Case,
+        site: &Site,
+        watch: &mut Watch,
+    ) -> Result<BTreeMap<String, String>> {
+        let method = |text: &str| BTreeMap::from([("method".to_string(), text.to_string())]);
+        if !case.prepare.restore {
+            return Ok(method("none: prepare.restore is off"));
+        }
+        if self.cluster.has_snapshot(LOADED) {
+            return Ok(self.cluster.restore(LOADED)?.detail());
+        }
+        if self.is_fresh {
+            return Ok(method("none: the data were loaded just now"));
+        }
+        self.make_again(case)?;
+        self.fill(case, site, watch)?;
+        Ok(method("loaded again: there is no snapshot"))
+    }
+
+    /// Ends the server, and removes the cluster if this process made it; one that was there before stays.
+    pub(super) fn retire(mut self) -> Result<()> {
+        self.stop(StopMode::Fast)?;
+        if self.was_loaded_before { Ok(()) } else { self.claim.clear() }
     }
 
     /// What was copied must be what its name says.
@@ -154,12 +212,13 @@ impl Embedded {
         }
     }
 
-    fn settings_of(&self, case: &Case, site: &Site) -> Result<BTreeMap<String, String>> {
+    fn settings_of(&mut self, case: &Case, site: &Site, adding: Adding) -> Result<BTreeMap<String, String>> {
         let version_num = self.cluster.binaries.version_num;
         let chosen = &case.server.settings;
         let mut settings =
             server::defaults::embedded_settings(version_num, site.memory_bytes, site.most_clients, chosen)?;
-        server::space::fit_wal(&self.cluster, chosen, &mut settings)?;
+        self.wal_needs = WalNeeds::of(case, &self.cluster, adding)?;
+        self.wal_needs.within(|room| server::space::fit_wal(&self.cluster, chosen, room, &mut settings))?;
         Ok(settings)
     }
 
@@ -179,12 +238,11 @@ impl Embedded {
         let version_num = self.cluster.binaries.version_num;
         let (name, value) = server::defaults::wal_setting(version_num, max_wal_bytes);
         let before = self.settings.insert(name.to_string(), value.clone()).unwrap_or_default();
-        server::space::fit_wal(
-            &self.cluster,
-            &BTreeMap::from([(name.to_string(), value.clone())]),
-            &mut self.settings,
-        )
-        .context("run.wal")?;
+        let chosen = BTreeMap::from([(name.to_string(), value.clone())]);
+        let settings = &mut self.settings;
+        self.wal_needs
+            .within(|room| server::space::fit_wal(&self.cluster, &chosen, room, settings))
+            .context("run.wal")?;
         self.running()?.reconfigure(&self.cluster, &self.settings)?;
         Ok(format!("{name} = {value} (was {before})"))
     }
@@ -202,5 +260,14 @@ impl Embedded {
 
     fn running(&self) -> Result<&Server> {
         self.server.as_ref().context("the embedded server is not running")
+    }
+}
+
+/// How the case's cluster is made.
+fn options(case: &Case) -> InitOptions {
+    InitOptions {
+        wal_directory: case.server.wal_directory.clone(),
+        snapshot_directory: case.space.snapshot_directory.clone().filter(|_| disk::has_snapshot(case)),
+        checksums: case.server.data_checksums,
     }
 }

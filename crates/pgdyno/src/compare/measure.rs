@@ -97,7 +97,7 @@ pub(super) fn prepare(
     let plan = plan.map_err(anyhow::Error::msg)?;
     check(&plan)?;
     let consent = Consent { yes: args.yes, replace_databases: &args.replace_databases };
-    job::expect_possible(&plan, &servers, consent)?;
+    job::expect_possible(&plan, &servers, consent, args.output.as_deref())?;
     announce(&plan, &servers, consent)?;
     let request = page::request(args, plan.seed);
     let job = Job::begin(plan, &experiment_toml, servers, args.output.as_deref())?;

@@ -34,6 +34,7 @@ mod schemas;
 mod scripts;
 mod secrets;
 mod signals;
+mod space;
 mod stops;
 mod targets;
 mod tool;

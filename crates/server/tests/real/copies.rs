@@ -80,7 +80,8 @@ fn a_separate_wal_and_a_tablespace_come_back_too() {
     let (wal, space) = (place.path().join("wal"), place.path().join("space"));
     fs::create_dir(&wal).unwrap();
     fs::create_dir(&space).unwrap();
-    let options = InitOptions { wal_directory: Some(wal.clone()), checksums: Some(true) };
+    let options =
+        InitOptions { wal_directory: Some(wal.clone()), checksums: Some(true), ..InitOptions::default() };
     let cluster = Cluster::create(&installed(), &place.path().join("cluster"), &options).unwrap();
     assert!(cluster.wal_dir().starts_with(&wal) && cluster.wal_dir().join("archive_status").exists());
     cluster.account.own(&space).unwrap();

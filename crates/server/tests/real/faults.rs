@@ -160,12 +160,10 @@ fn a_workspace_gives_the_same_cluster_again_and_lists_and_removes_it() {
     let key = ClusterKey::new(&installed(), [("scale".to_string(), "1".to_string())].into()).unwrap();
     let options = InitOptions::default();
     let claim = workspace.claim(&key).unwrap();
-    let error = claim.cluster(&installed(), &options, u64::MAX / 4).unwrap_err().to_string();
-    assert!(error.contains("are free"), "{error}");
-    let mut cluster = claim.cluster(&installed(), &options, 1 << 20).unwrap();
+    let mut cluster = claim.cluster(&installed(), &options).unwrap();
     cluster.set_labels([("workload".to_string(), "tpcb".to_string())].into()).unwrap();
     cluster.snapshot("loaded").unwrap();
-    let again = claim.cluster(&installed(), &options, 1 << 20).unwrap();
+    let again = claim.cluster(&installed(), &options).unwrap();
     assert_eq!(again.facts, cluster.facts);
     assert!(again.has_snapshot("loaded"));
     let listed = workspace.list().unwrap();
@@ -186,7 +184,11 @@ fn a_cluster_is_not_made_where_something_is_nor_opened_where_none_is() {
     assert!(error.contains("exists already"), "{error}");
     let error = Cluster::open(&installed(), place.path()).unwrap_err().to_string();
     assert!(error.contains("is not a cluster made by pgdyno"), "{error}");
-    let options = InitOptions { wal_directory: Some(place.path().join("none")), checksums: None };
+    let options = InitOptions {
+        wal_directory: Some(place.path().join("none")),
+        checksums: None,
+        ..InitOptions::default()
+    };
     let root = place.path().join("new");
     let error = Cluster::create(&installed(), &root, &options).unwrap_err().to_string();
     assert!(error.contains("cannot enter the WAL directory"), "{error}");

@@ -96,7 +96,7 @@ fn only_data_and_wal_are_given_to_the_servers_user() {
     let place = place();
     let wal = place.path().join("wal");
     fs::create_dir(&wal).unwrap();
-    let options = InitOptions { wal_directory: Some(wal), checksums: None };
+    let options = InitOptions { wal_directory: Some(wal), ..InitOptions::default() };
     let cluster = Cluster::create(&installed(), &place.path().join("cluster"), &options).unwrap();
     Server::start(&cluster, &settings(&[])).unwrap().stop(StopMode::Fast).unwrap();
     cluster.snapshot("x").unwrap();
@@ -374,7 +374,7 @@ fn places_that_others_can_write_are_refused() {
     let error = format!("{:#}", Workspace::open(&open.join("clusters")).unwrap_err());
     assert!(error.contains("can be written by every user"), "{error}");
     assert!(!open.join("clusters").exists());
-    let options = InitOptions { wal_directory: Some(open.clone()), checksums: None };
+    let options = InitOptions { wal_directory: Some(open.clone()), ..InitOptions::default() };
     let root = place.path().join("cluster");
     let error = format!("{:#}", Cluster::create(&installed(), &root, &options).unwrap_err());
     assert!(error.contains("can be written by every user"), "{error}");
@@ -392,7 +392,7 @@ fn the_wal_of_another_cluster_is_not_removed() {
     let place = place();
     let wal = place.path().join("wal");
     fs::create_dir(&wal).unwrap();
-    let options = InitOptions { wal_directory: Some(wal), checksums: None };
+    let options = InitOptions { wal_directory: Some(wal), ..InitOptions::default() };
     let make = |name: &str| Cluster::create(&installed(), &place.path().join(name), &options).unwrap();
     let (kept, mut removed) = (make("kept"), make("removed"));
     let own = removed.facts.wal_holder.clone().unwrap();
