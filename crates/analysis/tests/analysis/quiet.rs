@@ -45,6 +45,7 @@ pub(crate) fn case(id: u32) -> Case {
         window: WINDOW,
         prepare: Prepare::default(),
         space: Default::default(),
+        phase_timeout_s: None,
         os: Default::default(),
         wal: Default::default(),
         adapt: Default::default(),
