@@ -345,8 +345,8 @@ fn what_loading_leaves_is_the_population_of_the_specification() {
 #[test]
 fn a_table_that_is_not_the_loads_own_is_not_emptied_for_its_rows() {
     let supplier = Supplier::shared();
-    supplier.copy("foreign");
-    let mut session = supplier.session("foreign");
+    supplier.copy("unmarked");
+    let mut session = supplier.session("unmarked");
     // In a schema that is known each table must have the mark of the load; these have none.
     let jobs = loader::tpcc::fill(&Schema::named("public"), &supplier.population);
     let streams = Streams { sessions: vec![&mut session], stop: &AtomicBool::new(false) };
