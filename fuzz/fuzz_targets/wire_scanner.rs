@@ -1,5 +1,6 @@
 //! Any bytes from a server: cut in arbitrary pieces they give the same replies as whole, an ordinary reply comes to what
-//! its replies say, the readers of bodies take whatever is in them, and nothing panics. That memory stays bounded is for the
+//! its replies say, the readers of bodies take whatever is in them, what comes unasked is taken only if it may come at any
+//! time, and nothing panics. That memory stays bounded is for the
 //! limit on single allocations that `fuzz/run` sets.
 //!
 //! The scanner's source is compiled in here: it needs nothing else of its crate, which links libpq.
@@ -7,6 +8,8 @@
 #![no_main]
 #![allow(dead_code, unreachable_pub)]
 
+#[path = "../../crates/wire/src/protocol_error.rs"]
+pub mod protocol_error;
 #[path = "../../crates/wire/src/reply.rs"]
 pub mod reply;
 #[path = "../../crates/wire/src/scan.rs"]
@@ -29,6 +32,14 @@ fuzz_target!(|data: &[u8]| {
         let n_done = heard.iter().filter(|reply| reply.starts_with("CommandComplete")).count();
         assert_eq!(n_done, ordinary.n_done as usize);
         assert_eq!(heard.iter().filter(|reply| reply.starts_with("ReadyForQuery")).count(), 1);
+    }
+    let mut idle = Scanner::new();
+    if idle.feed_unasked(input, |reply| assert!(b"NSAE".contains(&reply.tag()))).is_ok() {
+        let (heard, _) = replies(true, 0, &[input]);
+        let is_asynchronous = |reply: &String| {
+            ["Notice(", "Parameter(", "Notification(", "Error("].iter().any(|kind| reply.starts_with(kind))
+        };
+        assert!(heard.iter().all(is_asynchronous));
     }
     let pieces = cut(input, &head[2..]);
     let in_pieces = replies(want_rows, head[1], &pieces);

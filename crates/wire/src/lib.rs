@@ -3,11 +3,14 @@
 //!
 //! Only `link` touches sockets. Not here: pooling, typed rows, async, and anything that knows a workload.
 
+mod answer;
 pub mod conninfo;
 pub mod dial;
 mod libpq_text;
 pub mod link;
 pub mod message;
+mod parameters;
+mod protocol_error;
 pub mod quote;
 pub mod reply;
 mod rows;
@@ -20,6 +23,7 @@ pub use conninfo::{Conninfo, ConninfoError, Host, Secret};
 pub use dial::{CancelHandle, ConnectError, Connection, Dialing, Progress, connect};
 pub use libpq_text::Units;
 pub use link::{Link, Want};
+pub use protocol_error::ProtocolError;
 pub use quote::{quote_ident, quote_literal};
 pub use reply::{ServerError, parse_error};
 pub use scan::{Flow, Reply, Scanner, TransactionStatus};

@@ -23,6 +23,8 @@ pub const TCP_USER_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 /// Idle time before the first keepalive probe, and the time between probes.
 const KEEPALIVE_IDLE_S: u32 = 15;
 const KEEPALIVE_INTERVAL_S: u32 = 5;
+/// Addresses of one name that are tried at most.
+const ADDRESSES_MAX: usize = 64;
 /// `connect` on a unix socket waits only while the server's queue is full; it must not wait for ever.
 const UNIX_CONNECT_MAX: Duration = Duration::from_secs(10);
 
@@ -231,7 +233,7 @@ impl Link {
 
 /// Looks a host name up. Blocks, as libpq does: the C library offers nothing else.
 pub(crate) fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-    Ok((host, port).to_socket_addrs()?.collect())
+    Ok((host, port).to_socket_addrs()?.take(ADDRESSES_MAX).collect())
 }
 
 fn recv_tls(tls: &mut ClientConnection, stream: &mut Stream, buffer: &mut [u8]) -> io::Result<usize> {

@@ -42,6 +42,24 @@ pub struct ErrorAbout {
     pub constraint: Option<String>,
 }
 
+impl ErrorAbout {
+    fn texts(&self) -> impl Iterator<Item = &String> {
+        let ErrorAbout {
+            severity_untranslated,
+            internal_query,
+            context,
+            schema,
+            table,
+            column,
+            constraint,
+            ..
+        } = self;
+        [severity_untranslated, internal_query, context, schema, table, column, constraint]
+            .into_iter()
+            .flatten()
+    }
+}
+
 /// `ERROR 42P01: relation "t" does not exist`.
 impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -71,18 +89,39 @@ impl ServerError {
         about.and_then(|about| about.severity_untranslated.as_deref()).unwrap_or(&self.severity)
     }
 
+    /// Bytes of its texts, for whoever keeps many.
+    pub fn n_bytes(&self) -> usize {
+        let texts = [&self.detail, &self.hint].into_iter().flatten().map(|text| text.len());
+        let about = self.about.iter().flat_map(|about| about.texts()).map(String::len);
+        self.severity.len() + self.sqlstate.len() + self.message.len() + texts.chain(about).sum::<usize>()
+    }
+
     /// True if the whole transaction may be tried again: serialization failure or deadlock.
     pub fn is_retryable(&self) -> bool {
         matches!(self.sqlstate.as_str(), "40001" | "40P01")
     }
 }
 
-/// Reads the body of an ErrorResponse or NoticeResponse. Fields that are missing or damaged stay empty.
+/// Bytes of each field of an error that are kept: a statement that PostgreSQL repeats may be longer.
+const FIELD_BYTES_MAX: usize = 64 * 1024;
+
+/// The text of a field, cut if it is too long to be kept.
+fn field_text(value: &[u8]) -> String {
+    match value.get(..FIELD_BYTES_MAX) {
+        Some(head) if value.len() > FIELD_BYTES_MAX => {
+            format!("{} [and {} bytes more]", String::from_utf8_lossy(head), value.len() - FIELD_BYTES_MAX)
+        }
+        _ => String::from_utf8_lossy(value).into_owned(),
+    }
+}
+
+/// Reads the body of an ErrorResponse or NoticeResponse. Fields that are missing or damaged stay empty, and long ones are
+/// cut.
 pub fn parse_error(body: &[u8]) -> ServerError {
     let mut error = ServerError::default();
     for field in body.split(|&b| b == 0) {
         let Some((&kind, value)) = field.split_first() else { continue };
-        let value = String::from_utf8_lossy(value).into_owned();
+        let value = field_text(value);
         match kind {
             b'S' => error.severity = value.into(),
             // `V` is `S` untranslated (9.6 and later) and comes after it.
@@ -190,6 +229,16 @@ mod tests {
         assert_eq!(parse_error(b""), ServerError::default());
         assert_eq!(error_sqlstate(b"SERROR\0C40001\0Mx\0\0"), b"40001");
         assert_eq!(error_sqlstate(b""), b"");
+    }
+
+    #[test]
+    fn a_field_without_end_is_cut() {
+        let body =
+            [&b"SERROR\0M"[..], &vec![b'm'; FIELD_BYTES_MAX], b"m\0D", &vec![b'd'; FIELD_BYTES_MAX], b"\0\0"];
+        let error = parse_error(&body.concat());
+        assert!(error.message.ends_with("mm [and 1 bytes more]"), "{}", error.message.len());
+        assert_eq!(error.detail.as_ref().map(|text| text.len()), Some(FIELD_BYTES_MAX), "just short enough");
+        assert_eq!(error.n_bytes(), "ERROR".len() + error.message.len() + FIELD_BYTES_MAX);
     }
 
     #[test]

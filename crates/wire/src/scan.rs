@@ -2,12 +2,15 @@
 //! without being copied; a message that is cut in two by the network is carried over. Nothing is allocated unless
 //! a wanted message is cut. Contents are read in [`crate::reply`].
 
+pub use crate::protocol_error::ProtocolError;
 pub use crate::reply::{
     RowValues, ServerError, column_names, error_sqlstate, parse_error, row_values, tag_rows,
 };
 
-/// The longest message that is believed (PostgreSQL's own limit on a field is 1 GiB).
-pub const MESSAGE_BYTES_MAX: u32 = 1 << 30;
+/// The longest message that is taken, unless more is asked for.
+pub const MESSAGE_BYTES_MAX: u32 = 16 << 20;
+/// The longest that can be asked for: PostgreSQL's own limit on a field.
+pub const MESSAGE_BYTES_LIMIT: u32 = 1 << 30;
 
 const HEADER_BYTES: usize = 5;
 
@@ -57,6 +60,33 @@ pub enum Reply<'a> {
     Other(u8),
 }
 
+impl Reply<'_> {
+    /// The type byte of the message.
+    pub fn tag(&self) -> u8 {
+        match *self {
+            Reply::ReadyForQuery(_) => b'Z',
+            Reply::CommandComplete { .. } => b'C',
+            Reply::DataRow(_) => b'D',
+            Reply::RowDescription(_) => b'T',
+            Reply::EmptyQuery => b'I',
+            Reply::ParseComplete => b'1',
+            Reply::BindComplete => b'2',
+            Reply::CloseComplete => b'3',
+            Reply::NoData => b'n',
+            Reply::PortalSuspended => b's',
+            Reply::Error(_) => b'E',
+            Reply::Notice(_) => b'N',
+            Reply::Parameter(..) => b'S',
+            Reply::CopyIn => b'G',
+            Reply::CopyOut => b'H',
+            Reply::CopyData(_) => b'd',
+            Reply::CopyDone => b'c',
+            Reply::Notification(_) => b'A',
+            Reply::Other(tag) => tag,
+        }
+    }
+}
+
 /// State of the session's transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionStatus {
@@ -86,39 +116,38 @@ pub enum Flow {
     Stop,
 }
 
-/// The server sent something that is not protocol version 3. The connection cannot be used any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ProtocolError {
-    /// No message starts with this byte.
-    #[error("unexpected message type 0x{0:02x} from the server")]
-    UnknownType(u8),
-    /// The length cannot be.
-    #[error("message `{}` of the server has the impossible length {length}", char::from(*.tag))]
-    BadLength {
-        /// Type byte of the message.
-        tag: u8,
-        /// Length as sent.
-        length: u32,
-    },
-    /// The body cannot be.
-    #[error("message `{}` of the server is damaged", char::from(*.0))]
-    BadBody(u8),
-}
-
 /// Splits a stream of bytes into replies.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Scanner {
     want_rows: bool,
+    message_bytes_max: u32,
     /// Bytes of an unwanted body still to come.
     n_skip: usize,
     /// The beginning of a cut message: part of its header, or the header and part of a wanted body.
     carry: Vec<u8>,
 }
 
+impl Default for Scanner {
+    fn default() -> Scanner {
+        Scanner::new()
+    }
+}
+
 impl Scanner {
-    /// A scanner at the beginning of a message, that skips rows.
+    /// A scanner at the beginning of a message, that skips rows and takes messages of up to [`MESSAGE_BYTES_MAX`].
     pub fn new() -> Scanner {
-        Scanner::default()
+        Scanner::with_limit(MESSAGE_BYTES_MAX)
+    }
+
+    /// The same with another limit, of at most [`MESSAGE_BYTES_LIMIT`].
+    pub fn with_limit(message_bytes_max: u32) -> Scanner {
+        let message_bytes_max = message_bytes_max.min(MESSAGE_BYTES_LIMIT);
+        Scanner { want_rows: false, message_bytes_max, n_skip: 0, carry: Vec::new() }
+    }
+
+    /// The limit.
+    pub fn message_bytes_max(&self) -> u32 {
+        self.message_bytes_max
     }
 
     /// Whether DataRow, RowDescription and CopyData are delivered. Takes effect with the next message.
@@ -178,7 +207,7 @@ impl Scanner {
         }
         while let [tag, l0, l1, l2, l3, after @ ..] = rest {
             let length = u32::from_be_bytes([*l0, *l1, *l2, *l3]);
-            let body_bytes = body_length(*tag, length)?;
+            let body_bytes = body_length(*tag, length, self.message_bytes_max)?;
             if !self.is_wanted(*tag) {
                 if after.len() < body_bytes {
                     self.n_skip = body_bytes - after.len();
@@ -200,6 +229,36 @@ impl Scanner {
         Ok(input.len())
     }
 
+    /// Takes input while nothing is asked: notices, settings, notifications, and the error that ends a session may come
+    /// at any time, and nothing else may.
+    ///
+    /// # Errors
+    /// As [`Scanner::feed`], and any other message.
+    #[cold]
+    pub fn feed_unasked(
+        &mut self,
+        input: &[u8],
+        mut sink: impl FnMut(Reply<'_>),
+    ) -> Result<(), ProtocolError> {
+        let want_rows = std::mem::replace(&mut self.want_rows, true);
+        let mut unasked = None;
+        let fed = self.feed(input, |reply| match reply {
+            Reply::Notice(_) | Reply::Parameter(..) | Reply::Notification(_) | Reply::Error(_) => {
+                sink(reply);
+                Flow::Continue
+            }
+            other => {
+                unasked = Some(other.tag());
+                Flow::Stop
+            }
+        });
+        self.want_rows = want_rows;
+        fed?;
+        // Of a message that is cut, the type is seen already.
+        let cut = self.carry.first().copied().filter(|tag| !b"NSAE".contains(tag));
+        unasked.or(cut).map_or(Ok(()), |tag| Err(ProtocolError::Unasked(tag)))
+    }
+
     /// Takes from `input` what the message that was cut still misses.
     #[cold]
     fn finish_cut<'i>(
@@ -211,7 +270,8 @@ impl Scanner {
         self.n_skip -= skipped;
         let rest = self.fill_carry(&input[skipped..], HEADER_BYTES);
         let [tag, l0, l1, l2, l3, ..] = self.carry[..] else { return Ok((Flow::Continue, rest)) };
-        let body_bytes = body_length(tag, u32::from_be_bytes([l0, l1, l2, l3]))?;
+        let length = u32::from_be_bytes([l0, l1, l2, l3]);
+        let body_bytes = body_length(tag, length, self.message_bytes_max)?;
         if !self.is_wanted(tag) {
             // The carry holds no more than the header: bodies are carried only if wanted (unless the wish changed).
             self.n_skip = body_bytes - (self.carry.len() - HEADER_BYTES);
@@ -273,20 +333,20 @@ static CLASSES: [Class; 256] = {
 
 /// The length of the body, if the header can be believed.
 #[inline]
-fn body_length(tag: u8, length: u32) -> Result<usize, ProtocolError> {
+fn body_length(tag: u8, length: u32, n_bytes_max: u32) -> Result<usize, ProtocolError> {
     let body_bytes = length.wrapping_sub(4);
-    if body_bytes > MESSAGE_BYTES_MAX || CLASSES[tag as usize] == Class::Unknown {
-        return Err(bad_header(tag, length));
+    if body_bytes > n_bytes_max || CLASSES[tag as usize] == Class::Unknown {
+        return Err(bad_header(tag, length, n_bytes_max));
     }
     Ok(body_bytes as usize)
 }
 
 #[cold]
-fn bad_header(tag: u8, length: u32) -> ProtocolError {
-    if CLASSES[tag as usize] == Class::Unknown {
-        ProtocolError::UnknownType(tag)
-    } else {
-        ProtocolError::BadLength { tag, length }
+fn bad_header(tag: u8, length: u32, n_bytes_max: u32) -> ProtocolError {
+    match length.wrapping_sub(4) {
+        _ if CLASSES[tag as usize] == Class::Unknown => ProtocolError::UnknownType(tag),
+        n_bytes if n_bytes <= MESSAGE_BYTES_LIMIT => ProtocolError::TooLong { tag, n_bytes, n_bytes_max },
+        _ => ProtocolError::BadLength { tag, length },
     }
 }
 

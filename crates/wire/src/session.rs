@@ -1,6 +1,7 @@
 //! A blocking session for cold paths: preparing, administering and watching a server. Not for load, which has no
 //! time to allocate rows.
 
+mod hear;
 mod limit;
 mod vigil;
 
@@ -9,12 +10,13 @@ pub use crate::dial::CancelHandle;
 pub use crate::quote::{quote_ident, quote_literal};
 pub use crate::rows::Rows;
 
+use crate::answer::Event;
 use crate::conninfo::{Conninfo, Host};
 use crate::dial::{ConnectError, Connection, Dialing, Progress, connect};
 use crate::link::Want;
 use crate::message::{self, BindBuilder};
-use crate::reply::{ServerError, column_names, parse_error, row_values, tag_rows};
-use crate::scan::{Flow, ProtocolError, Reply, Scanner, TransactionStatus};
+use crate::reply::{ServerError, tag_rows};
+use crate::scan::{ProtocolError, Scanner, TransactionStatus};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,9 +24,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 use vigil::Vigil;
 
-/// Notices beyond this number are dropped: a loop in a function must not fill our memory.
-const N_NOTICES_MAX: usize = 1000;
-const BUFFER_BYTES: usize = 16 * 1024;
+/// Looks at what the server said before it could not be sent to any more.
+const LAST_LOOKS_MAX: usize = 1000;
 /// COPY data is cut into messages of at most this size.
 const COPY_MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Pause between two looks at the flag of [`Session::set_stop`].
@@ -43,6 +44,11 @@ pub struct Session {
     outbox: Vec<u8>,
     events: VecDeque<Event>,
     notices: Vec<ServerError>,
+    notice_bytes: usize,
+    /// Memory that the answer to the call takes so far.
+    answer_bytes: usize,
+    /// ReadyForQuery messages that the call waits for.
+    n_awaited: u32,
     timeout: Option<Duration>,
     stop: Option<&'static AtomicBool>,
     /// Of a session that administers.
@@ -88,17 +94,6 @@ pub struct Copied {
     pub data_bytes: u64,
     /// Rows, as counted by the server.
     pub n_rows: u64,
-}
-
-/// One reply, kept.
-#[derive(Debug)]
-enum Event {
-    Columns(Vec<String>),
-    Row(Vec<Option<String>>),
-    Tag(Vec<u8>),
-    CopyIn,
-    Error(ServerError),
-    Ready,
 }
 
 type Result<T> = std::result::Result<T, SessionError>;
@@ -152,6 +147,9 @@ impl Session {
             outbox: Vec::new(),
             events: VecDeque::new(),
             notices: Vec::new(),
+            notice_bytes: 0,
+            answer_bytes: 0,
+            n_awaited: 0,
             timeout: None,
             stop: None,
             vigil: None,
@@ -184,7 +182,7 @@ impl Session {
     /// # Errors
     /// See [`SessionError`].
     pub fn query(&mut self, sql: &str) -> Result<Rows> {
-        self.begin(sql);
+        self.ask(sql)?;
         message::query(&mut self.outbox, sql);
         self.exchange()
     }
@@ -194,7 +192,7 @@ impl Session {
     /// # Errors
     /// See [`SessionError`].
     pub fn query_params(&mut self, sql: &str, params: &[Option<&str>]) -> Result<Rows> {
-        self.begin(sql);
+        self.ask(sql)?;
         message::parse(&mut self.outbox, "", sql);
         let mut bind = BindBuilder::begin(&mut self.outbox, "");
         for param in params {
@@ -215,7 +213,7 @@ impl Session {
     /// # Errors
     /// See [`SessionError`].
     pub fn prepare(&mut self, name: &str, sql: &str) -> Result<()> {
-        self.begin(sql);
+        self.ask(sql)?;
         message::parse(&mut self.outbox, name, sql);
         message::sync(&mut self.outbox);
         self.exchange().map(drop)
@@ -228,7 +226,7 @@ impl Session {
     /// # Errors
     /// See [`SessionError`]; when the server fails in the middle, `fill` is not called any more.
     pub fn copy_in(&mut self, sql: &str, mut fill: impl FnMut(&mut Vec<u8>) -> bool) -> Result<Copied> {
-        self.begin(sql);
+        self.ask(sql)?;
         message::query(&mut self.outbox, sql);
         let deadline = self.deadline();
         self.send_outbox(deadline)?;
@@ -270,6 +268,7 @@ impl Session {
 
     /// The notices and warnings since the last call.
     pub fn take_notices(&mut self) -> Vec<ServerError> {
+        self.notice_bytes = 0;
         std::mem::take(&mut self.notices)
     }
 
@@ -306,12 +305,6 @@ impl Session {
     /// True if the session cannot be used any more.
     pub fn is_lost(&self) -> bool {
         self.is_lost
-    }
-
-    fn begin(&mut self, sql: &str) {
-        if let Some(vigil) = &mut self.vigil {
-            vigil.begin(sql);
-        }
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -357,13 +350,38 @@ impl Session {
     }
 
     fn next_event(&mut self, deadline: Option<Instant>) -> Result<Event> {
+        let began = Instant::now();
         loop {
             if let Some(event) = self.events.pop_front() {
                 return Ok(event);
             }
             if !self.receive_what_is_there()? {
                 self.wait(&[Want::Read], deadline)?;
+            } else if self.events.is_empty() {
+                // A server that never stops talking must not keep us past the deadline.
+                self.check_time(deadline, began)?;
             }
+        }
+    }
+
+    fn check_stop(&mut self) -> Result<()> {
+        if !self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Ok(());
+        }
+        self.cancel_and_lose();
+        Err(SessionError::Stopped)
+    }
+
+    /// Whether a wait that began then may go on.
+    fn check_time(&mut self, deadline: Option<Instant>, began: Instant) -> Result<()> {
+        self.check_stop()?;
+        if deadline.is_some_and(|at| Instant::now() >= at) {
+            self.cancel_and_lose();
+            return Err(SessionError::Timeout(self.timeout.unwrap_or_default()));
+        }
+        match Limit::current().is_over() {
+            true => Err(self.give_up(self.overdue(began.elapsed()))),
+            false => Ok(()),
         }
     }
 
@@ -392,44 +410,6 @@ impl Session {
         Ok(())
     }
 
-    /// Scans what was received and receives once more; `false` if nothing was there.
-    fn receive_what_is_there(&mut self) -> Result<bool> {
-        if self.n_scanned == self.inbox.len() {
-            self.inbox.resize(BUFFER_BYTES, 0);
-            self.n_scanned = 0;
-            let received = self.connection.link.recv(&mut self.inbox);
-            self.inbox.truncate(*received.as_ref().unwrap_or(&0));
-            match received {
-                Ok(0) => return Err(self.lost(io::Error::other("the server closed it"))),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-                Err(error) => return Err(self.lost(error)),
-            }
-        }
-        let Session { scanner, inbox, n_scanned, events, notices, status, connection, .. } = self;
-        let scanned = scanner.feed(&inbox[*n_scanned..], |reply| {
-            match reply {
-                Reply::Notice(body) if notices.len() < N_NOTICES_MAX => notices.push(parse_error(body)),
-                Reply::Parameter(name, value) => {
-                    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-                    connection.parameters.insert(text(name), text(value));
-                }
-                Reply::ReadyForQuery(now) => {
-                    *status = now;
-                    events.push_back(Event::Ready);
-                }
-                reply => events.extend(event(reply)),
-            }
-            Flow::Continue
-        });
-        *n_scanned = inbox.len();
-        if let Err(error) = scanned {
-            self.is_lost = true;
-            return Err(error.into());
-        }
-        Ok(true)
-    }
-
     fn wait(&mut self, want: &[Want], deadline: Option<Instant>) -> Result<()> {
         let began = Instant::now();
         let limit = Limit::current();
@@ -437,21 +417,16 @@ impl Session {
             vigil.has_heard();
         }
         loop {
-            if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-                self.cancel_and_lose();
-                return Err(SessionError::Stopped);
-            }
+            self.check_stop()?;
             let look_at = self.stop.map(|_| Instant::now() + STOP_LOOK);
             let next_look = self.vigil.as_ref().map(|vigil| vigil.next_look());
             let until = [deadline, limit.until, look_at, next_look].into_iter().flatten().min();
             match self.connection.link.wait(want, until) {
                 Ok(true) => return Ok(()),
-                Ok(false) if deadline.is_some_and(|at| Instant::now() >= at) => {
-                    self.cancel_and_lose();
-                    return Err(SessionError::Timeout(self.timeout.unwrap_or_default()));
+                Ok(false) => {
+                    self.check_time(deadline, began)?;
+                    self.look()?;
                 }
-                Ok(false) if limit.is_over() => return Err(self.give_up(self.overdue(began.elapsed()))),
-                Ok(false) => self.look()?,
                 Err(error) => return Err(self.lost(error)),
             }
         }
@@ -470,15 +445,16 @@ impl Session {
 
     /// Why sending failed: what the server said before it closed the connection, if it said anything.
     fn last_words(&mut self, error: io::Error) -> SessionError {
-        loop {
+        for _ in 0..LAST_LOOKS_MAX {
             match self.receive_what_is_there() {
                 Ok(true) => {}
-                Ok(false) => return self.lost(error),
+                Ok(false) => break,
                 // What was said is found by the loss that is told here.
                 Err(SessionError::Lost(_)) => return SessionError::Lost(error),
                 Err(other) => return other,
             }
         }
+        self.lost(error)
     }
 
     /// The end of the connection: what the server said of it, if that was heard already.
@@ -529,19 +505,6 @@ fn dial_unless(
             // Going on will tell what is wrong; this only must not spin.
             thread::sleep(STOP_LOOK);
         }
-    }
-}
-
-/// What of a reply matters to a session.
-fn event(reply: Reply<'_>) -> Option<Event> {
-    let text = |value: Option<&[u8]>| value.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    match reply {
-        Reply::RowDescription(body) => Some(Event::Columns(column_names(body))),
-        Reply::DataRow(body) => Some(Event::Row(row_values(body).map(text).collect())),
-        Reply::CommandComplete { tag } => Some(Event::Tag(tag.to_vec())),
-        Reply::CopyIn => Some(Event::CopyIn),
-        Reply::Error(body) => Some(Event::Error(parse_error(body))),
-        _ => None,
     }
 }
 

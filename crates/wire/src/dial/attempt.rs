@@ -8,8 +8,9 @@ use super::{CancelHandle, Goal};
 use crate::conninfo::{Conninfo, Host, ProtocolVersion, SslNegotiation, TargetSessionAttrs};
 use crate::link::{Link, Want};
 use crate::message;
+use crate::parameters;
+use crate::protocol_error::ProtocolError;
 use crate::reply::{ServerError, parse_error, row_values};
-use crate::scan::ProtocolError;
 use crate::tls::{TlsSetup, server_end_point};
 use std::collections::BTreeMap;
 use std::io;
@@ -18,8 +19,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// No message of a server that starts up is longer (libpq's own limit for an error is 30 000).
-const STARTUP_MESSAGE_BYTES_MAX: usize = 1 << 16;
+/// No message of a server that starts up is longer, and before it trusts us none is longer than libpq takes: a request
+/// to authenticate, and any other (`PQconnectPoll` in fe-connect.c).
+const STARTUP_MESSAGE_BYTES_MAX: u32 = 1 << 16;
+const AUTH_MESSAGE_BYTES_MAX: u32 = 2000;
+const EARLY_MESSAGE_BYTES_MAX: u32 = 30_000;
+/// All messages up to ReadyForQuery together: notices and settings may be many.
+const STARTUP_BYTES_MAX: usize = 1 << 20;
+/// Requests to authenticate: SCRAM takes four.
+const AUTH_REQUESTS_MAX: u32 = 8;
+/// Reads from a server that was asked to cancel, which has nothing to say.
+const CANCEL_READS_MAX: u32 = 16;
 const ROLE_QUERY: &str =
     "SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only')";
 
@@ -86,6 +96,9 @@ pub(super) struct Attempt {
     phase: Phase,
     auth: Auth,
     is_authenticated: bool,
+    n_auth_requests: u32,
+    n_reads: u32,
+    n_received: usize,
     inbox: Vec<u8>,
     outbox: Vec<u8>,
     pub(super) backend_pid: i32,
@@ -128,6 +141,9 @@ impl Attempt {
             phase: Phase::Connecting,
             auth,
             is_authenticated: false,
+            n_auth_requests: 0,
+            n_reads: 0,
+            n_received: 0,
             inbox: Vec::new(),
             outbox: Vec::new(),
             backend_pid: 0,
@@ -174,7 +190,8 @@ impl Attempt {
                 },
                 Phase::CancelSent => match self.link.recv(&mut [0; 64]) {
                     Ok(0) => return Ok(Step::Done),
-                    Ok(_) => {}
+                    Ok(_) if self.n_reads < CANCEL_READS_MAX => self.n_reads += 1,
+                    Ok(_) => return Ok(Step::Done),
                     Err(error) if would_block(&error) => return Ok(Step::Wait(Want::Read)),
                     // Some servers reset instead of closing: the request has been read all the same.
                     Err(_) => return Ok(Step::Done),
@@ -258,6 +275,10 @@ impl Attempt {
     fn on_message(&mut self, tag: u8, body: &[u8], conninfo: &Conninfo) -> Result<bool, ConnectError> {
         match (tag, &mut self.phase) {
             (b'R', Phase::Startup) => {
+                self.n_auth_requests += 1;
+                if self.is_authenticated || self.n_auth_requests > AUTH_REQUESTS_MAX {
+                    return Err(self.protocol_error(tag));
+                }
                 self.is_authenticated |= self.auth.on_request(body, &mut self.outbox)?;
             }
             (b'v', Phase::Startup) if !self.is_authenticated => {
@@ -272,10 +293,10 @@ impl Attempt {
                 (self.backend_pid, self.secret_key) = (pid, key.into());
             }
             (b'S', _) => {
-                let mut parts =
-                    body.split(|&b| b == 0).map(|part| String::from_utf8_lossy(part).into_owned());
+                let mut parts = body.split(|&b| b == 0);
                 if let (Some(name), Some(value)) = (parts.next(), parts.next()) {
-                    self.parameters.insert(name, value);
+                    parameters::keep(&mut self.parameters, name, value)
+                        .map_err(|error| self.broken(error))?;
                 }
             }
             (b'E', _) => return Err(self.refusal(parse_error(body), conninfo)),
@@ -374,7 +395,12 @@ impl Attempt {
         }
         let [_, l0, l1, l2, l3, ..] = self.inbox[..] else { return Ok(None) };
         let length = u32::from_be_bytes([l0, l1, l2, l3]);
-        if !(4..=STARTUP_MESSAGE_BYTES_MAX as u32).contains(&length) {
+        let length_max = match tag {
+            b'R' => AUTH_MESSAGE_BYTES_MAX,
+            _ if !self.is_authenticated => EARLY_MESSAGE_BYTES_MAX,
+            _ => STARTUP_MESSAGE_BYTES_MAX,
+        };
+        if !(4..=length_max).contains(&length) {
             if tag == b'E' {
                 return Err(self.old_style_error());
             }
@@ -407,6 +433,11 @@ impl Attempt {
         match self.link.recv(&mut buffer) {
             Ok(0) => Err(ConnectError::Closed { place: self.place.clone() }),
             Ok(n) => {
+                self.n_received += n;
+                if self.n_received > STARTUP_BYTES_MAX {
+                    let what = "bytes before it was ready";
+                    return Err(self.broken(ProtocolError::TooMuch { what, limit: "1 MiB" }));
+                }
                 self.inbox.extend_from_slice(&buffer[..n]);
                 Ok(true)
             }
@@ -440,7 +471,11 @@ impl Attempt {
 
     /// That the message of this type is not what it should be, or not when it should be.
     fn protocol_error(&self, tag: u8) -> ConnectError {
-        ConnectError::Protocol { place: self.place.clone(), error: ProtocolError::BadBody(tag) }
+        self.broken(ProtocolError::BadBody(tag))
+    }
+
+    fn broken(&self, error: ProtocolError) -> ConnectError {
+        ConnectError::Protocol { place: self.place.clone(), error }
     }
 
     /// That nothing came in time.

@@ -72,6 +72,8 @@ impl Auth {
                 message::password(out, &hash);
                 self.is_complete = true;
             }
+            // Begun anew again and again, it would only cost time.
+            10 if !matches!(self.scram, Scram::Unused) => return Err(self.damaged()),
             10 => self.start_scram(data, out)?,
             11 => {
                 let Scram::Running { exchange, .. } = &mut self.scram else { return Err(self.damaged()) };

@@ -1,0 +1,86 @@
+//! How a server can break the protocol. Nothing that it says afterwards is believed.
+
+/// The server sent something that is not protocol version 3. The connection cannot be used any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProtocolError {
+    /// No message starts with this byte.
+    #[error("unexpected message type 0x{0:02x} from the server")]
+    UnknownType(u8),
+    /// The length cannot be.
+    #[error("message `{}` of the server has the impossible length {length}", char::from(*.tag))]
+    BadLength {
+        /// Type byte of the message.
+        tag: u8,
+        /// Length as sent.
+        length: u32,
+    },
+    /// The body cannot be.
+    #[error("message `{}` of the server is damaged", char::from(*.0))]
+    BadBody(u8),
+    /// The message is longer than is taken.
+    #[error("message `{}` of the server has {n_bytes} bytes, of which at most {n_bytes_max} are taken", char::from(*.tag))]
+    TooLong {
+        /// Type byte of the message.
+        tag: u8,
+        /// Bytes of its body.
+        n_bytes: u32,
+        /// The limit.
+        n_bytes_max: u32,
+    },
+    /// The message answers nothing that was asked.
+    #[error("the server sent {}, for which nothing was waiting", name(*.0))]
+    Unasked(u8),
+    /// A reply ended without what was asked for.
+    #[error("the server ended its reply with {} before it had answered", name(*.0))]
+    Unanswered(u8),
+    /// More than is kept of one kind.
+    #[error("the server sent more {what} than the limit of {limit}")]
+    TooMuch {
+        /// In the plural.
+        what: &'static str,
+        /// Number and unit.
+        limit: &'static str,
+    },
+}
+
+/// The name of a message of the server, by its type byte.
+fn name(tag: u8) -> &'static str {
+    match tag {
+        b'Z' => "ReadyForQuery",
+        b'C' => "CommandComplete",
+        b'D' => "a DataRow",
+        b'T' => "a RowDescription",
+        b'I' => "EmptyQueryResponse",
+        b'1' => "ParseComplete",
+        b'2' => "BindComplete",
+        b'3' => "CloseComplete",
+        b'n' => "NoData",
+        b's' => "PortalSuspended",
+        b't' => "a ParameterDescription",
+        b'G' => "CopyInResponse",
+        b'H' => "CopyOutResponse",
+        b'W' => "CopyBothResponse",
+        b'd' => "CopyData",
+        b'c' => "CopyDone",
+        b'R' => "a request to authenticate",
+        b'K' => "BackendKeyData",
+        b'V' => "a FunctionCallResponse",
+        b'v' => "NegotiateProtocolVersion",
+        _ => "a message",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_the_message() {
+        let check = |error: ProtocolError, expected: &str| assert_eq!(error.to_string(), expected);
+        check(ProtocolError::Unasked(b'Z'), "the server sent ReadyForQuery, for which nothing was waiting");
+        check(
+            ProtocolError::TooLong { tag: b'D', n_bytes: 17, n_bytes_max: 16 },
+            "message `D` of the server has 17 bytes, of which at most 16 are taken",
+        );
+    }
+}

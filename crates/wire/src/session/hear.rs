@@ -1,0 +1,105 @@
+//! What a session takes in: the answer to its call, with a bound, and what a server may say at any time. Anything else ends it.
+
+use super::{Result, Session};
+use crate::answer::{Event, PIECE_BYTES, event, reply_bytes};
+use crate::parameters;
+use crate::protocol_error::ProtocolError;
+use crate::reply::parse_error;
+use crate::scan::{Flow, Reply};
+use std::io;
+
+/// Notices beyond this number, and beyond so many bytes, are dropped: a loop in a function must not fill our memory.
+const N_NOTICES_MAX: usize = 1000;
+const NOTICE_BYTES_MAX: usize = 1 << 20;
+/// Memory that the answer to one call takes at most: administration and monitoring read few rows.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// Looks before a call at what came unasked.
+const LOOKS_MAX: usize = 16;
+/// Errors that are kept of those that come unasked.
+const UNASKED_ERRORS_MAX: usize = 8;
+const BUFFER_BYTES: usize = 16 * 1024;
+
+impl Session {
+    /// Begins a call, to which all that comes from here on belongs. What came before it answers nothing.
+    pub(super) fn ask(&mut self, sql: &str) -> Result<()> {
+        if let Some(vigil) = &mut self.vigil {
+            vigil.begin(sql);
+        }
+        for _ in 0..LOOKS_MAX {
+            if self.is_lost || !self.receive_what_is_there()? {
+                break;
+            }
+        }
+        self.n_awaited = 1;
+        self.answer_bytes = 0;
+        Ok(())
+    }
+
+    /// Scans what was received and receives once more; `false` if nothing was there.
+    pub(super) fn receive_what_is_there(&mut self) -> Result<bool> {
+        if self.n_scanned == self.inbox.len() {
+            self.inbox.resize(BUFFER_BYTES, 0);
+            self.n_scanned = 0;
+            let received = self.connection.link.recv(&mut self.inbox);
+            self.inbox.truncate(*received.as_ref().unwrap_or(&0));
+            match received {
+                Ok(0) => return Err(self.lost(io::Error::other("the server closed it"))),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(self.lost(error)),
+            }
+        }
+        let scanned = self.scan();
+        self.n_scanned = self.inbox.len();
+        if let Err(error) = scanned {
+            self.is_lost = true;
+            return Err(error.into());
+        }
+        Ok(true)
+    }
+
+    /// Takes in what was received and not scanned.
+    fn scan(&mut self) -> std::result::Result<(), ProtocolError> {
+        let Session { scanner, inbox, n_scanned, events, notices, notice_bytes, .. } = self;
+        let Session { status, connection, answer_bytes, n_awaited, .. } = self;
+        let mut fault = None;
+        scanner.feed(&inbox[*n_scanned..], |reply| {
+            match reply {
+                Reply::Notice(body) if notices.len() < N_NOTICES_MAX && *notice_bytes < NOTICE_BYTES_MAX => {
+                    let notice = parse_error(body);
+                    *notice_bytes += notice.n_bytes();
+                    notices.push(notice);
+                }
+                Reply::Parameter(name, value) => {
+                    fault = parameters::keep(&mut connection.parameters, name, value).err();
+                }
+                Reply::Notice(_) | Reply::Notification(_) => {}
+                // Also the error that ends a session comes at any time.
+                Reply::Error(_) if *n_awaited == 0 && events.len() >= UNASKED_ERRORS_MAX => {}
+                Reply::Error(body) => {
+                    let error = parse_error(body);
+                    *answer_bytes += error.n_bytes() + PIECE_BYTES;
+                    events.push_back(Event::Error(error));
+                    if *answer_bytes > ANSWER_BYTES_MAX {
+                        fault = Some(ProtocolError::TooMuch { what: "errors", limit: "64 MiB" });
+                    }
+                }
+                reply if *n_awaited == 0 => fault = Some(ProtocolError::Unasked(reply.tag())),
+                Reply::ReadyForQuery(now) => {
+                    *status = now;
+                    *n_awaited -= 1;
+                    events.push_back(Event::Ready);
+                }
+                reply => {
+                    *answer_bytes += reply_bytes(&reply);
+                    match *answer_bytes <= ANSWER_BYTES_MAX {
+                        true => events.extend(event(reply)),
+                        false => fault = Some(ProtocolError::TooMuch { what: "rows", limit: "64 MiB" }),
+                    }
+                }
+            }
+            if fault.is_some() { Flow::Stop } else { Flow::Continue }
+        })?;
+        fault.map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,194 @@
+//! Servers that break the protocol or never stop, over a real socket: connecting to them and asking them ends, in bounded
+//! memory, with an error that says what was wrong.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+use wire::conninfo::SslMode;
+use wire::{ConnectError, Conninfo, ProtocolError, Session, SessionError, connect};
+
+fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+    [&[tag][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
+}
+
+fn ready() -> Vec<u8> {
+    message(b'Z', b"I")
+}
+
+fn welcome() -> Vec<u8> {
+    [message(b'R', &[0; 4]), message(b'K', &[0, 0, 0, 1, 0, 0, 0, 2]), ready()].concat()
+}
+
+fn answer() -> Vec<u8> {
+    [message(b'C', b"SELECT 1\0"), ready()].concat()
+}
+
+/// What a server says to one message of its client.
+#[derive(Clone)]
+enum Say {
+    Once(Vec<u8>),
+    /// As long as anybody listens.
+    Endless(Vec<u8>),
+}
+
+/// Settings of a server that says these things, one to each message that it gets.
+fn server(says: Vec<Say>) -> Conninfo {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut conninfo = Conninfo::new("127.0.0.1", listener.local_addr().unwrap().port(), "u", "d");
+    conninfo.sslmode = SslMode::Disable;
+    conninfo.password = Some("secret".into());
+    conninfo.connect_timeout = Duration::from_secs(30);
+    // Ends with the process of the tests.
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let says = says.clone();
+            std::thread::spawn(move || {
+                // An error is the client's hanging up.
+                let _ = converse(stream.unwrap(), says);
+            });
+        }
+    });
+    conninfo
+}
+
+fn converse(mut stream: TcpStream, says: Vec<Say>) -> std::io::Result<()> {
+    for (n, say) in says.into_iter().enumerate() {
+        let n_header = if n == 0 { 4 } else { 5 };
+        let mut header = vec![0; n_header];
+        stream.read_exact(&mut header)?;
+        let length = u32::from_be_bytes(header[n_header - 4..].try_into().unwrap());
+        stream.read_exact(&mut vec![0; length as usize - 4])?;
+        match say {
+            Say::Once(bytes) => stream.write_all(&bytes)?,
+            Say::Endless(bytes) => {
+                let many = bytes.repeat((256 * 1024_usize).div_ceil(bytes.len()));
+                loop {
+                    stream.write_all(&many)?;
+                }
+            }
+        }
+    }
+    // The client hangs up.
+    stream.read_exact(&mut [0; 64])
+}
+
+fn refusal(says: Vec<Say>) -> String {
+    match connect(&server(says)) {
+        Err(error @ ConnectError::Several(_)) => panic!("{error:?}"),
+        Err(error) => error.to_string(),
+        Ok(_) => panic!("connected"),
+    }
+}
+
+#[test]
+fn what_comes_before_the_server_is_ready_has_bounds() {
+    let check = |say: Say, expected: &str| {
+        let error = refusal(vec![say]);
+        assert!(error.contains(expected), "{error}, not {expected}");
+    };
+    let ok = message(b'R', &[0; 4]);
+    let after_ok = |again: Vec<u8>| [ok.clone(), again].concat();
+    let many_settings = (0..300).flat_map(|n| message(b'S', format!("name{n}\0value\0").as_bytes()));
+    check(Say::Once(after_ok(many_settings.collect())), "more settings than the limit of 256");
+    let long = [&b"search_path\0"[..], &[b'x'; 65_000], b"\0"].concat();
+    let another = [&b"TimeZone\0"[..], &[b'x'; 1000], b"\0"].concat();
+    check(Say::Once(after_ok([message(b'S', &long), message(b'S', &another)].concat())), "limit of 64 KiB");
+    check(Say::Endless(message(b'S', b"TimeZone\0UTC\0")), "limit of 1 MiB");
+    check(Say::Endless(message(b'N', b"SNOTICE\0C00000\0Mhello\0\0")), "limit of 1 MiB");
+    check(Say::Once(b"S\x7f\xff\xff\xff".to_vec()), "does not speak PostgreSQL's protocol");
+    check(Say::Once(message(b'R', &[0; 2000])), "does not speak PostgreSQL's protocol");
+    check(Say::Once(message(b'N', &[b'n'; 30_000])), "does not speak PostgreSQL's protocol");
+    // Twice let in, and asked for the password for ever.
+    check(Say::Once(after_ok(ok.clone())), "message `R` of the server is damaged");
+    let asks = vec![Say::Once(message(b'R', &[0, 0, 0, 3])); 20];
+    assert!(refusal(asks).contains("message `R` of the server is damaged"));
+}
+
+#[test]
+fn scram_costs_little_time_and_is_begun_once() {
+    let begin = Say::Once(message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0"));
+    let error = refusal(vec![begin.clone(), begin.clone()]);
+    assert!(error.contains("message `R` of the server is damaged"), "{error}");
+    // The nonce must begin with the client's, so this server listens.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut conninfo = Conninfo::new("127.0.0.1", listener.local_addr().unwrap().port(), "u", "d");
+    conninfo.sslmode = SslMode::Disable;
+    conninfo.password = Some("secret".into());
+    let serve = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut buffer = [0; 1024];
+        let _ = stream.read(&mut buffer).unwrap();
+        stream.write_all(&message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0")).unwrap();
+        let n = stream.read(&mut buffer).unwrap();
+        let text = String::from_utf8_lossy(&buffer[..n]).into_owned();
+        let nonce = text.rsplit("r=").next().unwrap();
+        let first = format!("r={nonce}server,s=c2FsdHNhbHQ=,i=4000000000");
+        stream.write_all(&message(b'R', &[b"\0\0\0\x0b", first.as_bytes()].concat())).unwrap();
+        let _ = stream.read(&mut buffer);
+    });
+    let error = connect(&conninfo).unwrap_err().to_string();
+    assert!(error.contains("iteration count exceeds"), "{error}");
+    serve.join().unwrap();
+}
+
+fn session(says: Vec<Say>) -> Session {
+    let says = [vec![Say::Once(welcome())], says].concat();
+    let mut session = Session::connect_as_libpq(&server(says)).unwrap();
+    session.set_timeout(Some(Duration::from_secs(60)));
+    session
+}
+
+#[test]
+fn a_surplus_reply_is_not_the_answer_to_the_next_statement() {
+    let surplus = [
+        ready(),
+        answer(),
+        message(b'D', b"\0\0"),
+        message(b'C', b"SELECT 1\0"),
+        message(b'R', b"\0\0\0\x03"),
+    ];
+    for surplus in surplus {
+        let tag = surplus[0];
+        let mut session = session(vec![Say::Once([answer(), surplus].concat()), Say::Once(answer())]);
+        let first = session.execute("SELECT 1");
+        // It comes with the first answer, or is there before the second statement.
+        let error = first.and_then(|()| session.execute("SELECT 2")).unwrap_err();
+        assert!(matches!(error, SessionError::Protocol(ProtocolError::Unasked(t)) if t == tag), "{error:?}");
+        assert!(session.is_lost());
+    }
+}
+
+#[test]
+fn an_answer_without_end_ends() {
+    let row = message(b'D', b"\0\x01\0\0\0\x04abcd");
+    let error = |say: Say| session(vec![say]).query("SELECT 1").unwrap_err();
+    let check = |say: Say, expected: &str| {
+        let error = error(say).to_string();
+        assert!(error.contains(expected), "{error}, not {expected}");
+    };
+    check(Say::Endless(row), "more rows than the limit of 64 MiB");
+    check(Say::Endless(message(b'C', b"SELECT 1\0")), "more rows than the limit of 64 MiB");
+    check(Say::Once(b"D\x7f\xff\xff\xff".to_vec()), "impossible length 2147483647");
+    check(
+        Say::Once(b"D\x01\x00\x00\x05".to_vec()),
+        "has 16777217 bytes, of which at most 16777216 are taken",
+    );
+    let settings = (0..300).flat_map(|n| message(b'S', format!("name{n}\0value\0").as_bytes())).collect();
+    check(Say::Once(settings), "more settings than the limit of 256");
+    let mut session = session(vec![Say::Endless(message(b'N', b"SNOTICE\0C00000\0Mhello\0\0"))]);
+    session.set_timeout(Some(Duration::from_secs(1)));
+    let error = session.query("SELECT 1").unwrap_err();
+    assert!(matches!(error, SessionError::Timeout(_)), "{error:?}");
+    assert_eq!(session.take_notices().len(), 1000);
+}
+
+#[test]
+fn notices_that_are_kept_have_a_size() {
+    let long = message(b'N', &[&b"SNOTICE\0C00000\0M"[..], &[b'x'; 60_000], b"\0\0"].concat());
+    let mut session = session(vec![Say::Once([long.repeat(100), answer()].concat())]);
+    session.execute("SELECT 1").unwrap();
+    let n = session.take_notices().len();
+    assert!((10..25).contains(&n), "{n} notices of 60,000 bytes in 1 MiB");
+}
