@@ -2,13 +2,14 @@
 
 use std::io;
 
-use wire::{CancelHandle, Connection, Dialing, Link, ServerError, Units};
+use wire::{CancelHandle, Connection, Dialing, Link, ProtocolError, ServerError, Units};
 use wire::{Flow, Reply, Scanner, TransactionStatus};
 use workload::Machine;
 
 use crate::clock::Nanos;
 use crate::fetch::Fetched;
 use crate::notices::Notices;
+use crate::parsed::Parsed;
 use crate::pipeline::Pipeline;
 use crate::prefetch;
 use crate::tally::SqlState;
@@ -92,8 +93,14 @@ pub(crate) struct Client {
     pub(crate) measured: u64,
     /// Results of the statement so far.
     pub(crate) n_results: u32,
+    /// ReadyForQuery messages that are still to come, outside of pipelines. While there are none, nothing is asked.
+    n_awaited: u32,
+    /// Most results that a statement has: one, except for those of the simple protocol.
+    pub(crate) n_results_max: u32,
     /// The server waits for the rows of a COPY, or sends some although scripts may not copy.
     pub(crate) is_copying: bool,
+    /// It has asked for rows. If it fails before it has read all of them, it answers early.
+    pub(crate) has_copied: bool,
     /// Scripts may COPY.
     pub(crate) may_copy: bool,
     /// A Parse of its own comes before the statement's answer, and what went wrong with it.
@@ -125,50 +132,6 @@ pub(crate) struct Refused {
     pub(crate) error: Box<ServerError>,
     /// Whether the user knows.
     pub(crate) is_told: bool,
-}
-
-/// Prepared statements of a connection, by their number in the whole load.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Parsed {
-    pub(crate) is_parsed: Box<[bool]>,
-    /// Those whose Parse was sent since the last ReadyForQuery, in order, and how many were answered.
-    pub(crate) asked: Vec<usize>,
-    pub(crate) n_answered: usize,
-}
-
-impl Parsed {
-    /// Nothing is parsed yet.
-    pub(crate) fn none(n_statements: usize) -> Parsed {
-        Parsed { is_parsed: vec![false; n_statements].into(), ..Parsed::default() }
-    }
-
-    /// Whether the statement must be parsed now; from then on it counts as parsed.
-    pub(crate) fn ask(&mut self, number: usize) -> bool {
-        let is_new = !std::mem::replace(&mut self.is_parsed[number], true);
-        if is_new {
-            self.asked.push(number);
-        }
-        is_new
-    }
-
-    /// As [`Parsed::ask`], of a statement that is asked for once: if it cannot be parsed, it is not there.
-    pub(crate) fn ask_once(&mut self, number: usize) -> bool {
-        !std::mem::replace(&mut self.is_parsed[number], true)
-    }
-
-    /// Whether all that was asked is answered.
-    #[inline]
-    fn is_settled(&self) -> bool {
-        self.asked.is_empty() && self.n_answered == 0
-    }
-
-    /// All answers have come; those that are missing were errors.
-    fn settle(&mut self) {
-        for number in self.asked.drain(..).skip(self.n_answered) {
-            self.is_parsed[number] = false;
-        }
-        self.n_answered = 0;
-    }
 }
 
 /// What was done with a piece of input.
@@ -212,7 +175,10 @@ impl Client {
             waits_to_write: false,
             measured: 0,
             n_results: 0,
+            n_awaited: 0,
+            n_results_max: u32::MAX,
             is_copying: false,
+            has_copied: false,
             may_copy: false,
             awaits_parse: false,
             parse_error: None,
@@ -231,7 +197,14 @@ impl Client {
     }
 
     /// Takes over a fresh connection. `parsed` is what its server session knows.
-    pub(crate) fn connect(&mut self, connection: Connection, parsed: Option<Parsed>) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// The server went on talking after it was ready.
+    pub(crate) fn connect(
+        &mut self,
+        connection: Connection,
+        parsed: Option<Parsed>,
+    ) -> Result<(), ProtocolError> {
         self.cancel = Some(connection.cancel_handle());
         let encoding = connection.parameters.get("client_encoding");
         self.units = encoding.map_or(Units::default(), |name| Units::of(name));
@@ -246,10 +219,11 @@ impl Client {
         self.awaits_parse = false;
         self.parse_error = None;
         self.farewell = None;
-        self.scanner = Scanner::new();
+        self.scanner = Scanner::with_limit(self.scanner.message_bytes_max());
         self.outgoing.clear();
         self.n_sent = 0;
-        self.receive(&connection.leftover, 0).map(drop)
+        self.n_awaited = 0;
+        self.receive_unasked(&connection.leftover)
     }
 
     /// Has what the client points to brought into the processor's caches: its next message, and its variables.
@@ -290,6 +264,18 @@ impl Client {
         self.n_sent = 0;
         self.n_results = 0;
         self.awaits_parse = false;
+        self.has_copied = false;
+    }
+
+    /// The message in the buffer asks for a reply, and for one to its Parse if it has a Sync of its own.
+    #[inline]
+    pub(crate) fn await_reply(&mut self) {
+        self.n_awaited = 1 + u32::from(self.awaits_parse);
+    }
+
+    /// Limits what the server may send in one message, and what is kept of one statement's rows.
+    pub(crate) fn limit_messages(&mut self, n_bytes_max: u32) {
+        self.scanner = Scanner::with_limit(n_bytes_max);
     }
 
     /// The buffer for messages.
@@ -319,6 +305,13 @@ impl Client {
     #[inline]
     pub(crate) fn mark_sent(&mut self) {
         self.n_sent = self.outgoing.len();
+    }
+
+    /// So many bytes at the end of the message did not go, although they were handed over.
+    #[cold]
+    pub(crate) fn mark_unsent(&mut self, n_bytes: usize) {
+        self.n_sent = self.outgoing.len().saturating_sub(n_bytes);
+        self.waits_to_write = true;
     }
 
     /// Sends what the socket takes, and says whether that was all; the rest goes when it is writable again.
@@ -355,26 +348,68 @@ impl Client {
     }
 
     /// Takes in a piece of input that came at `now`.
+    ///
+    /// # Errors
+    /// The server broke the protocol: the connection is to be ended.
     #[inline]
-    pub(crate) fn receive(&mut self, input: &[u8], now: Nanos) -> Result<Received, String> {
+    pub(crate) fn receive(&mut self, input: &[u8], now: Nanos) -> Result<Received, ProtocolError> {
         if self.awaits_nothing_special()
             && let Some(reply) = self.scanner.ordinary(input)
+            && self.is_answered_by(self.n_results.wrapping_add(reply.n_done))
         {
             self.status = reply.status;
             self.n_results += reply.n_done;
+            self.n_awaited = 0;
             return Ok(Received::Complete);
         }
         self.receive_any(input, now)
     }
 
-    /// Whether the next ReadyForQuery ends a statement that nobody has questions about but how it went.
+    /// Whether one ReadyForQuery ends a statement that nobody has questions about but how it went.
     #[inline]
     fn awaits_nothing_special(&self) -> bool {
         let is_settled = self.parsed.as_ref().is_none_or(Parsed::is_settled);
-        is_settled && !(self.pipeline.is_on || self.awaits_parse || self.is_copying || self.fetched.is_some())
+        let is_special =
+            self.pipeline.is_on || self.is_copying || self.waits_to_write || self.fetched.is_some();
+        is_settled && self.n_awaited == 1 && !is_special
     }
 
-    fn receive_any(&mut self, input: &[u8], now: Nanos) -> Result<Received, String> {
+    /// Whether a statement without an error may have so many results.
+    #[inline]
+    fn is_answered_by(&self, n_results: u32) -> bool {
+        n_results.wrapping_sub(1) < self.n_results_max
+    }
+
+    /// Takes in input that comes while nothing is asked, or before the question has left.
+    ///
+    /// # Errors
+    /// Anything but what may come at any time.
+    #[cold]
+    pub(crate) fn receive_unasked(&mut self, input: &[u8]) -> Result<(), ProtocolError> {
+        let Client { scanner, farewell, notices, .. } = self;
+        scanner.feed_unasked(input, |reply| match reply {
+            Reply::Error(body) => *farewell = Some(Box::new(wire::parse_error(body))),
+            Reply::Notice(body) => take_notice(body, false, farewell, notices),
+            _ => {}
+        })
+    }
+
+    fn receive_any(&mut self, input: &[u8], now: Nanos) -> Result<Received, ProtocolError> {
+        if self.n_awaited == 0 && !self.pipeline.is_on {
+            return self.receive_unasked(input).map(|()| Received::Partial);
+        }
+        let (received, n_taken) = self.receive_reply(input, now)?;
+        if received == Received::Complete {
+            // What is left came together with the end of the reply.
+            self.receive_unasked(&input[n_taken..])?;
+            // A COPY that failed before its first row waits for none.
+            self.is_copying &= self.error.is_none() || !self.may_copy;
+        }
+        Ok(if self.is_copying { Received::Copy } else { received })
+    }
+
+    /// Takes in input up to the end of the reply, and says how much that was.
+    fn receive_reply(&mut self, input: &[u8], now: Nanos) -> Result<(Received, usize), ProtocolError> {
         let Client {
             scanner,
             status,
@@ -390,78 +425,97 @@ impl Client {
             parse_error,
             farewell,
             notices,
+            n_awaited,
+            n_results_max,
+            has_copied,
+            waits_to_write,
             ..
         } = self;
-        let mut received = Received::Partial;
-        scanner
-            .feed(input, |reply| {
-                match reply {
-                    Reply::ReadyForQuery(word) => {
-                        *status = word;
-                        if let Some(parsed) = parsed {
-                            parsed.settle();
-                        }
-                        if *awaits_parse {
-                            *awaits_parse = false;
-                            *parse_error = error.take();
-                        } else if !pipeline.is_on || pipeline.synced() {
+        let (mut received, mut fault) = (Received::Partial, None);
+        let n_taken = scanner.feed(input, |reply| {
+            let is_as_asked = match reply {
+                Reply::ReadyForQuery(word) => {
+                    *status = word;
+                    if let Some(parsed) = parsed {
+                        parsed.settle();
+                    }
+                    if *awaits_parse {
+                        *awaits_parse = false;
+                        *n_awaited = n_awaited.saturating_sub(1);
+                        *parse_error = error.take();
+                        true
+                    } else if pipeline.is_on {
+                        let synced = pipeline.synced();
+                        if synced == Some(true) {
                             received = Received::Complete;
                         }
+                        synced.is_some()
+                    } else {
+                        *n_awaited = 0;
+                        received = Received::Complete;
+                        let has_answered = *n_results > 0 || error.is_some() || *is_copying;
+                        // A COPY that fails does so before its rows are all read. Any other answer is made up.
+                        has_answered && (!*waits_to_write || *has_copied)
                     }
-                    Reply::CommandComplete { .. } | Reply::EmptyQuery => {
-                        *n_results += 1;
-                        if pipeline.is_on {
-                            pipeline.acknowledged(now);
+                }
+                Reply::CommandComplete { .. } | Reply::EmptyQuery => {
+                    *n_results = n_results.saturating_add(1);
+                    let has_room = fetched.as_mut().is_none_or(|fetched| fetched.end_result());
+                    has_room
+                        && match pipeline.is_on {
+                            true => pipeline.acknowledged(now),
+                            false => *n_results <= *n_results_max,
                         }
-                        if let Some(fetched) = fetched {
-                            fetched.end_result();
-                        }
-                    }
-                    // After the reply's end it is no error of the statement: the server ends the connection.
-                    Reply::Error(body) if received == Received::Complete => {
-                        *farewell = Some(Box::new(wire::parse_error(body)));
-                    }
-                    Reply::Notice(body) => {
-                        if is_farewell(body) {
-                            *farewell = Some(Box::new(wire::parse_error(body)));
-                        }
-                        notices.take_in(body, *awaits_parse);
-                    }
-                    Reply::Error(body) => match pipeline.parsing() {
+                }
+                Reply::Notice(body) => {
+                    take_notice(body, *awaits_parse, farewell, notices);
+                    true
+                }
+                Reply::Error(body) => {
+                    match pipeline.parsing() {
                         // The statement will be missing: if it is run, that is the error of the pipeline.
                         Some(statement) => {
-                            let error = Box::new(wire::parse_error(body));
-                            refused.push(Refused { statement, error, is_told: false });
+                            if refused.last().is_none_or(|refused| refused.statement != statement) {
+                                let error = Box::new(wire::parse_error(body));
+                                refused.push(Refused { statement, error, is_told: false });
+                            }
                         }
                         None => {
                             error.get_or_insert_with(|| Box::new(wire::parse_error(body)));
                             pipeline.failed();
                         }
-                    },
-                    Reply::ParseComplete => {
-                        if let Some(parsed) = parsed {
-                            parsed.n_answered += 1;
-                        }
                     }
-                    Reply::RowDescription(body) => {
-                        if let Some(fetched) = fetched {
-                            fetched.columns(body);
-                        }
-                    }
-                    Reply::DataRow(body) => {
-                        if let Some(fetched) = fetched {
-                            fetched.row(body);
-                        }
-                    }
-                    // The rows are received and dropped, as those of a SELECT are.
-                    Reply::CopyOut if *may_copy => {}
-                    Reply::CopyIn | Reply::CopyOut | Reply::Other(b'W') => *is_copying = true,
-                    _ => {}
+                    true
                 }
-                Flow::Continue
-            })
-            .map_err(|e| e.to_string())?;
-        Ok(if self.is_copying { Received::Copy } else { received })
+                Reply::ParseComplete => {
+                    if let Some(parsed) = parsed {
+                        parsed.n_answered = parsed.n_answered.saturating_add(1);
+                    }
+                    true
+                }
+                Reply::RowDescription(body) => fetched.as_mut().is_none_or(|fetched| fetched.columns(body)),
+                Reply::DataRow(body) => fetched.as_mut().is_none_or(|fetched| fetched.row(body)),
+                // The rows are received and dropped, as those of a SELECT are.
+                Reply::CopyOut if *may_copy => true,
+                // It has not got all of the last ones yet.
+                Reply::CopyIn if *waits_to_write => false,
+                Reply::CopyIn | Reply::CopyOut | Reply::Other(b'W') => {
+                    *is_copying = true;
+                    true
+                }
+                Reply::CloseComplete | Reply::PortalSuspended | Reply::Other(_) => false,
+                _ => true,
+            };
+            match is_as_asked {
+                true if received == Received::Complete => Flow::Stop,
+                true => Flow::Continue,
+                false => {
+                    fault = Some(fault_of(&reply, fetched.as_deref()));
+                    Flow::Stop
+                }
+            }
+        })?;
+        fault.map_or(Ok((received, n_taken)), Err)
     }
 
     /// The error that the last reply carried, if it did.
@@ -484,6 +538,33 @@ impl Client {
         }
         self.error.take().or_else(|| self.farewell.take())
     }
+}
+
+/// What is wrong with a reply that is not as asked.
+#[cold]
+fn fault_of(reply: &Reply, fetched: Option<&Fetched>) -> ProtocolError {
+    match reply {
+        Reply::ReadyForQuery(_) => ProtocolError::Unanswered(reply.tag()),
+        Reply::DataRow(_) | Reply::RowDescription(_) | Reply::CommandComplete { .. }
+            if fetched.is_some_and(Fetched::is_full) =>
+        {
+            ProtocolError::TooMuch { what: "rows for one statement", limit: "`max_message_mib`" }
+        }
+        _ => ProtocolError::Unasked(reply.tag()),
+    }
+}
+
+#[cold]
+fn take_notice(
+    body: &[u8],
+    is_of_parse: bool,
+    farewell: &mut Option<Box<ServerError>>,
+    notices: &mut Notices,
+) {
+    if is_farewell(body) {
+        *farewell = Some(Box::new(wire::parse_error(body)));
+    }
+    notices.take_in(body, is_of_parse);
 }
 
 /// A backend that must end at once, in a crash of another one or an immediate shutdown, sends no error but a

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use wire::{Connection, Conninfo, Dialing, Flow, Progress, Reply, Scanner, Want};
+use wire::{Connection, Conninfo, Dialing, Flow, Progress, ProtocolError, Reply, Scanner, Want};
 
 use crate::clock::{self, Nanos};
 use crate::script::Scripts;
@@ -125,12 +125,16 @@ fn wait_if_blocked(
         Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => match connection.link.wait(&[want], deadline)
         {
             Ok(true) => Ok(()),
-            Ok(false) => Err(format!("the server did not parse the statements within {PREPARE_TIMEOUT:?}")),
+            Ok(false) => Err(not_parsed()),
             Err(e) => Err(format!("connection lost while preparing: {e}")),
         },
         Err(e) => Err(format!("connection lost while preparing: {e}")),
         Ok(()) => Ok(()),
     }
+}
+
+fn not_parsed() -> String {
+    format!("the server did not parse the statements within {PREPARE_TIMEOUT:?}")
 }
 
 /// Reads the answers to the parse messages; an error names the statement at fault.
@@ -143,23 +147,31 @@ fn await_parsed(
     let mut scanner = Scanner::new();
     let mut buffer = [0u8; 8192];
     let mut pending = std::mem::take(&mut connection.leftover);
-    let (mut n_parsed, mut error, mut is_done) = (0, None, false);
-    while !is_done {
-        scanner
+    let (mut n_parsed, mut error, mut is_done, mut unasked) = (0, None, false, None);
+    loop {
+        let n_taken = scanner
             .feed(&pending, |reply| {
                 match reply {
-                    Reply::ParseComplete => n_parsed += 1,
-                    Reply::Error(body) => error = Some(wire::parse_error(body)),
+                    Reply::ParseComplete if n_parsed < order.len() => n_parsed += 1,
+                    Reply::Error(body) => {
+                        error.get_or_insert_with(|| wire::parse_error(body));
+                    }
                     Reply::ReadyForQuery(_) => is_done = true,
-                    _ => {}
+                    Reply::Notice(_) | Reply::Parameter(..) | Reply::Notification(_) => {}
+                    other => unasked = Some(ProtocolError::Unasked(other.tag())),
                 }
-                Flow::Continue
+                if is_done || unasked.is_some() { Flow::Stop } else { Flow::Continue }
             })
             .map_err(|e| e.to_string())?;
-        pending.clear();
+        if let Some(unasked) = unasked {
+            return Err(unasked.to_string());
+        }
         if is_done {
+            // What came with it is for the client to judge.
+            connection.leftover = pending.split_off(n_taken);
             break;
         }
+        pending.clear();
         let step = match connection.link.recv(&mut buffer) {
             Ok(0) => return Err("the server closed a connection while preparing".to_string()),
             Ok(n) => {
@@ -168,7 +180,13 @@ fn await_parsed(
             }
             Err(e) => Err(e),
         };
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(not_parsed());
+        }
         wait_if_blocked(connection, step, Want::Read, deadline)?;
+    }
+    if error.is_none() && n_parsed < order.len() {
+        return Err(ProtocolError::Unanswered(b'Z').to_string());
     }
     match error {
         None => Ok(()),

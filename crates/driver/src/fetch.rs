@@ -17,6 +17,9 @@ pub(crate) struct Fetched {
     n: usize,
     /// The last of them is not complete.
     is_open: bool,
+    /// What may be kept of one statement, and what is: the server's bytes, and what each row and result takes beside them.
+    n_bytes_max: usize,
+    n_bytes: usize,
 }
 
 /// One result: its columns and its last row, as the server sent them.
@@ -49,6 +52,24 @@ pub(crate) enum FetchError {
 }
 
 impl Fetched {
+    /// Keeps at most so many bytes of one statement's results.
+    pub(crate) fn new(n_bytes_max: u32) -> Fetched {
+        Fetched { n_bytes_max: n_bytes_max as usize, ..Fetched::default() }
+    }
+
+    /// More came than may be kept.
+    pub(crate) fn is_full(&self) -> bool {
+        self.n_bytes > self.n_bytes_max
+    }
+
+    /// Counts what is about to be kept; `false` if that is too much.
+    fn make_room(&mut self, n_bytes: usize) -> bool {
+        if self.is_on {
+            self.n_bytes = self.n_bytes.saturating_add(n_bytes);
+        }
+        !self.is_full()
+    }
+
     /// A new statement; whether its results are kept.
     pub(crate) fn begin(&mut self, is_on: bool, is_for_terminal: bool) {
         self.is_on = is_on;
@@ -57,29 +78,40 @@ impl Fetched {
         self.row_ends.clear();
         self.n = 0;
         self.is_open = false;
+        self.n_bytes = 0;
     }
 
-    /// A result with columns begins.
-    pub(crate) fn columns(&mut self, body: &[u8]) {
-        let Some(result) = self.open() else { return };
+    /// A result with columns begins; `false` if it is too much to be kept.
+    pub(crate) fn columns(&mut self, body: &[u8]) -> bool {
+        if !self.make_room(size_of::<Kept>() + body.len()) {
+            return false;
+        }
+        let Some(result) = self.open() else { return true };
         result.has_columns = true;
         result.columns.extend_from_slice(body);
+        true
     }
 
-    /// A row of it.
-    pub(crate) fn row(&mut self, body: &[u8]) {
+    /// A row of it; `false` if it is too much to be kept.
+    pub(crate) fn row(&mut self, body: &[u8]) -> bool {
         if self.is_for_terminal && self.is_on {
+            if !self.make_room(size_of::<usize>() + body.len()) {
+                return false;
+            }
             self.rows.extend_from_slice(body);
             self.row_ends.push(self.rows.len());
-            return;
+            return true;
         }
-        if let (true, Some(result)) =
-            (self.is_open, self.n.checked_sub(1).map(|last| &mut self.results[last]))
-        {
-            result.n_rows += 1;
-            result.row.clear();
-            result.row.extend_from_slice(body);
+        let Some(last) = self.n.checked_sub(1).filter(|_| self.is_open) else { return true };
+        // Of a result, the last row is kept.
+        if !self.make_room(body.len().saturating_sub(self.results[last].row.len())) {
+            return false;
         }
+        let result = &mut self.results[last];
+        result.n_rows += 1;
+        result.row.clear();
+        result.row.extend_from_slice(body);
+        true
     }
 
     /// Hands all rows to the machine's terminal.
@@ -92,12 +124,16 @@ impl Fetched {
         Ok(())
     }
 
-    /// The end of a result, with columns or without.
-    pub(crate) fn end_result(&mut self) {
+    /// The end of a result, with columns or without; `false` if there are too many to be kept.
+    pub(crate) fn end_result(&mut self) -> bool {
         if !self.is_open {
+            if !self.make_room(size_of::<Kept>()) {
+                return false;
+            }
             self.open();
         }
         self.is_open = false;
+        true
     }
 
     fn open(&mut self) -> Option<&mut Kept> {

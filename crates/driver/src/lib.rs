@@ -15,6 +15,7 @@ mod frame;
 mod log;
 mod merge;
 mod notices;
+mod parsed;
 mod pipeline;
 mod poller;
 mod prefetch;

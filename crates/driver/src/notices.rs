@@ -5,8 +5,11 @@ use wire::ServerError;
 
 /// Most notices of one piece of input that are read.
 const READ_MAX: usize = 16;
-/// Most notices that a thread tells in a second.
+/// Most notices that a thread tells in a second, unless all are to be told.
 const TOLD_MAX: u32 = 100;
+/// Most of those even then, and most bytes of them: what is told waits in memory until somebody has read it.
+const ALL_TOLD_MAX: u32 = 10_000;
+const TOLD_BYTES_MAX: usize = 16 << 20;
 
 /// A notice that nobody has looked at yet.
 #[derive(Debug)]
@@ -46,6 +49,7 @@ impl Notices {
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
     n_told: u32,
+    told_bytes: usize,
     n_left_out: u64,
 }
 
@@ -53,13 +57,17 @@ impl Budget {
     /// The notices that are to be told; the others are left out, and none is kept.
     pub(crate) fn choose(&mut self, notices: &mut Notices) -> Vec<Notice> {
         let mut read = std::mem::take(&mut notices.read);
-        if notices.are_all_read {
-            return read;
-        }
-        let n = read.len().min((TOLD_MAX - self.n_told) as usize);
-        self.n_left_out += std::mem::take(&mut notices.n_unread) + (read.len() - n) as u64;
-        self.n_told += n as u32;
-        read.truncate(n);
+        let n_max = if notices.are_all_read { ALL_TOLD_MAX } else { TOLD_MAX };
+        let n_before = read.len();
+        read.retain(|notice| {
+            let is_told = self.n_told < n_max && self.told_bytes < TOLD_BYTES_MAX;
+            if is_told {
+                self.n_told += 1;
+                self.told_bytes += notice.notice.n_bytes();
+            }
+            is_told
+        });
+        self.n_left_out += std::mem::take(&mut notices.n_unread) + (n_before - read.len()) as u64;
         read
     }
 
@@ -89,5 +97,15 @@ mod tests {
         (0..500).for_each(|_| notices.take_in(b"SNOTICE\0Mhello\0\0", true));
         assert_eq!((budget.choose(&mut notices).len(), budget.renew()), (500, 0));
         assert!(notices.are_all_read, "also the next ones");
+        (0..10_500).for_each(|_| notices.take_in(b"SNOTICE\0Mhello\0\0", true));
+        assert_eq!(
+            (budget.choose(&mut notices).len(), budget.renew()),
+            (10_000, 500),
+            "a server may not stop"
+        );
+        let long = [&b"SNOTICE\0M"[..], &[b'x'; 60_000], b"\0\0"].concat();
+        (0..1000).for_each(|_| notices.take_in(&long, true));
+        let n_told = budget.choose(&mut notices).len();
+        assert!((200..300).contains(&n_told), "{n_told} of 60,000 bytes");
     }
 }

@@ -70,12 +70,13 @@ impl Pipeline {
         self.n_syncs += 1;
     }
 
-    /// A statement was answered.
-    pub(crate) fn acknowledged(&mut self, now: Nanos) {
-        if let Some(Sent::Statement { answered, .. }) = self.sent.get_mut(self.next) {
-            *answered = now;
-            self.next += 1;
-        }
+    /// A statement was answered; `false` if none was waiting for that.
+    #[must_use]
+    pub(crate) fn acknowledged(&mut self, now: Nanos) -> bool {
+        let Some(Sent::Statement { answered, .. }) = self.sent.get_mut(self.next) else { return false };
+        *answered = now;
+        self.next += 1;
+        true
     }
 
     /// A statement failed: the server skips everything up to the next Sync.
@@ -108,16 +109,17 @@ impl Pipeline {
         }
     }
 
-    /// A Sync was answered; tells whether that was the end of the pipeline.
-    pub(crate) fn synced(&mut self) -> bool {
-        self.skip();
+    /// A Sync was answered; says whether that was the end of the pipeline, or `None` if it was not the Sync's turn.
+    #[must_use]
+    pub(crate) fn synced(&mut self) -> Option<bool> {
+        let Some(Sent::Sync | Sent::SyncOfParse { .. }) = self.sent.get(self.next) else { return None };
         self.next += 1;
         self.n_syncs = self.n_syncs.saturating_sub(1);
         let is_over = self.is_ending && self.n_syncs == 0;
         if is_over {
             self.is_on = false;
         }
-        is_over
+        Some(is_over)
     }
 
     /// The statements not answered yet.
@@ -154,13 +156,13 @@ mod tests {
         pipeline.push(3, 10);
         pipeline.push_sync();
         pipeline.is_ending = true;
-        pipeline.acknowledged(15);
+        assert!(pipeline.acknowledged(15));
         assert_eq!(pipeline.open().collect::<Vec<_>>(), [1, 2, 3]);
         pipeline.failed();
         assert_eq!(pipeline.failure(), Some((1, 0)));
-        assert!(!pipeline.synced());
-        pipeline.acknowledged(20);
-        assert!(pipeline.synced() && !pipeline.is_on);
+        assert_eq!(pipeline.synced(), Some(false));
+        assert!(pipeline.acknowledged(20));
+        assert_eq!((pipeline.synced(), pipeline.is_on), (Some(true), false));
         assert_eq!(pipeline.answered().collect::<Vec<_>>(), [(0, 5), (3, 10)]);
     }
 
@@ -174,13 +176,13 @@ mod tests {
         pipeline.push_sync();
         pipeline.is_ending = true;
         assert_eq!(pipeline.parsing(), Some(4));
-        assert!(!pipeline.synced());
+        assert_eq!(pipeline.synced(), Some(false));
         assert_eq!(pipeline.parsing(), Some(5));
-        assert!(!pipeline.synced());
+        assert_eq!(pipeline.synced(), Some(false));
         assert_eq!(pipeline.parsing(), None);
         pipeline.failed();
         assert_eq!(pipeline.failure(), Some((4, 0)));
-        assert!(pipeline.synced());
+        assert_eq!(pipeline.synced(), Some(true));
     }
 
     #[test]
@@ -193,10 +195,26 @@ mod tests {
         pipeline.push(8, 10);
         pipeline.push_sync();
         pipeline.is_ending = true;
-        pipeline.acknowledged(15);
-        assert!(!pipeline.synced() && !pipeline.synced() && pipeline.failure().is_none());
+        assert!(pipeline.acknowledged(15));
+        assert_eq!(
+            (pipeline.synced(), pipeline.synced(), pipeline.failure()),
+            (Some(false), Some(false), None)
+        );
         pipeline.failed();
         assert_eq!(pipeline.failure(), Some((8, 2)));
-        assert!(pipeline.synced());
+        assert_eq!(pipeline.synced(), Some(true));
+    }
+
+    #[test]
+    fn an_answer_out_of_turn_is_none() {
+        let mut pipeline = Pipeline::default();
+        pipeline.start();
+        assert!(pipeline.synced().is_none() && !pipeline.acknowledged(1), "nothing was sent");
+        pipeline.push(0, 10);
+        pipeline.push_sync();
+        pipeline.is_ending = true;
+        assert_eq!(pipeline.synced(), None, "the statement has no answer");
+        assert!(pipeline.acknowledged(15) && !pipeline.acknowledged(16));
+        assert_eq!((pipeline.synced(), pipeline.synced()), (Some(true), None));
     }
 }

@@ -6,6 +6,7 @@
 
 mod buffers;
 mod epoll;
+mod outbox;
 mod uring;
 
 use std::io;
@@ -39,6 +40,10 @@ pub(crate) enum Signal {
     },
     /// Input was received; see [`Poller::input`].
     Input(Piece),
+    /// The same, received before the client's last message had left.
+    Early(Piece),
+    /// So many bytes at the end of the client's message did not fit into the socket.
+    Unsent { n_bytes: usize },
     /// The connection has ended: closed by the server, or by an error.
     Ended(io::Error),
 }
@@ -150,6 +155,20 @@ impl Poller {
         match &mut self.way {
             Way::Epoll(epoll) => epoll.send(client, index),
             Way::IoUring(uring) => uring.send(client, index),
+        }
+    }
+
+    /// Tells of the client's connection again after the next wait, as one that can be read.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub(crate) fn look_again(&mut self, index: usize, closing: bool) -> io::Result<()> {
+        match &mut self.way {
+            Way::Epoll(epoll) => {
+                epoll.look_again(index, closing);
+                Ok(())
+            }
+            Way::IoUring(uring) => uring.look_again(index, closing),
         }
     }
 

@@ -7,17 +7,18 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use model::drive::{DriveCommand, DriveOrder, DriverLine, Ready};
-use model::load::LoadSpec;
+use model::load::{LoadSpec, Protocol};
 use wire::{CancelHandle, Conninfo, Secret};
 use workload::{Machine, Seeds, ThreadStreams};
 
-use crate::client::{Client, Parsed};
+use crate::client::Client;
 use crate::clock::{self, Nanos, WallClock};
 use crate::collect::{Collector, Orders};
 use crate::connect::{self, Connected};
 use crate::fetch::Fetched;
 use crate::frame::Frame;
 use crate::log::Log;
+use crate::parsed::Parsed;
 use crate::poller::Poller;
 use crate::rate::Rate;
 use crate::rehearsal::{Rehearsal, Stage};
@@ -196,10 +197,15 @@ impl Control<'_> {
                 let mut client = Client::new(id, Machine::new(&self.scripts.bundle, prng, id, &defines));
                 client.may_copy = self.load.copy;
                 client.notices.are_all_read = self.load.all_notices;
-                client.fetched = self.scripts.fetches.then(Box::<Fetched>::default);
+                client.limit_messages(self.load.message_bytes_max);
+                if self.load.protocol != Protocol::Simple {
+                    client.n_results_max = 1;
+                }
+                let fetched = || Box::new(Fetched::new(self.load.message_bytes_max));
+                client.fetched = self.scripts.fetches.then(fetched);
                 if let Some(connection) = connections.next() {
                     crew.tls = crew.tls.or_else(|| connection.tls.clone());
-                    client.connect(connection, self.parsed_beforehand())?;
+                    client.connect(connection, self.parsed_beforehand()).map_err(|e| e.to_string())?;
                 }
                 clients.push(client);
             }

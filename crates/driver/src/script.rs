@@ -4,7 +4,8 @@ use model::load::{LoadSpec, Profiles, Protocol};
 use wire::message;
 use workload::{Builtins, Bundle, Command, Fetch, Machine, Program, Schema};
 
-use crate::client::{Client, Parsed};
+use crate::client::Client;
+use crate::parsed::Parsed;
 
 /// The scripts of a load.
 #[derive(Debug)]

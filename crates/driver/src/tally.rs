@@ -95,6 +95,9 @@ impl Noted {
 /// Times that are noted before they are counted: 8 KiB, which stay in a processor's nearest cache, and some 20 us to count.
 const NOTED_MAX: usize = 1024;
 
+/// Kinds of errors that are kept apart: PostgreSQL has some 260, and functions raise their own.
+pub(crate) const ERRORS_MAX: usize = 1000;
+
 /// How large a tally must be.
 #[derive(Debug, Clone)]
 pub(crate) struct TallyShape {
@@ -114,11 +117,19 @@ pub(crate) const LOST: SqlState = *b"lost  ";
 /// Stands for the SQLSTATE of an error in the script itself (an expression, a variable).
 pub(crate) const SCRIPT: SqlState = *b"script";
 
-/// The fixed-size form of a SQLSTATE as received.
+/// Stands for the SQLSTATE where the server broke the protocol.
+pub(crate) const PROTOCOL: SqlState = *b"proto ";
+/// Stands for what is none, and for those beyond the number that is kept apart.
+pub(crate) const OTHER: SqlState = *b"other ";
+
+/// The fixed-size form of a SQLSTATE as received: five digits or capital letters.
 pub(crate) fn sqlstate(text: &[u8]) -> SqlState {
+    let is_one = text.len() == 5 && text.iter().all(|b| b.is_ascii_digit() || b.is_ascii_uppercase());
+    if !is_one {
+        return OTHER;
+    }
     let mut state = *b"      ";
-    let n = text.len().min(state.len());
-    state[..n].copy_from_slice(&text[..n]);
+    state[..5].copy_from_slice(text);
     state
 }
 
@@ -259,8 +270,11 @@ impl ScriptTally {
 
     /// Counts an error by its SQLSTATE.
     pub(crate) fn error(&mut self, sqlstate: SqlState, n: u64) {
-        match self.errors.iter_mut().find(|(state, _)| *state == sqlstate) {
-            Some((_, count)) => *count += n,
+        let known = self.errors.iter().position(|(state, _)| *state == sqlstate);
+        match known {
+            Some(at) => self.errors[at].1 += n,
+            // A server may make them up.
+            None if self.errors.len() >= ERRORS_MAX && sqlstate != OTHER => self.error(OTHER, n),
             None => self.errors.push((sqlstate, n)),
         }
     }

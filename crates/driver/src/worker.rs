@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use model::event::Event;
 use model::load::LoadSpec;
-use wire::Conninfo;
+use wire::{Conninfo, ProtocolError};
 use workload::Prng;
 
 use crate::client::{Client, Received, State};
@@ -123,6 +123,8 @@ const CANCEL_GRACE_NS: Nanos = 2 * SECOND_NS;
 const AHEAD: usize = 2;
 /// Big enough for the replies of any built-in script; larger results come in several pieces.
 const BUFFER_BYTES: usize = 16 * 1024;
+/// Reads from one connection in a turn: 1 MiB.
+const READS_MAX: usize = 64;
 
 impl<'a> Worker<'a> {
     pub(crate) fn new(setup: Setup<'a>) -> Worker<'a> {
@@ -247,6 +249,8 @@ impl<'a> Worker<'a> {
             let moment = known.take();
             match woken.signal {
                 Signal::Input(piece) => self.take_in(woken.client, piece, moment.unwrap_or_else(clock::now)),
+                Signal::Early(piece) => self.take_in_early(woken.client, piece),
+                Signal::Unsent { n_bytes } => self.send_rest(woken.client, n_bytes),
                 Signal::Ready { readable, closing } => self.serve(woken.client, readable, closing),
                 Signal::Ended(why) => self.lose(woken.client, clock::now(), &why.to_string()),
             }
@@ -450,6 +454,24 @@ impl<'a> Worker<'a> {
         self.received(index, received, now);
     }
 
+    /// Input that the poller received before the client's message had left.
+    #[cold]
+    fn take_in_early(&mut self, index: usize, piece: Piece) {
+        let now = clock::now();
+        self.close_intervals(now);
+        let Setup { poller, clients, .. } = &mut self.setup;
+        let received = clients[index].receive_unasked(poller.input(&piece));
+        poller.release(piece);
+        self.received(index, received.map(|()| Received::Partial), now);
+    }
+
+    /// The end of the client's message did not fit into its socket.
+    #[cold]
+    fn send_rest(&mut self, index: usize, n_bytes: usize) {
+        self.setup.clients[index].mark_unsent(n_bytes);
+        self.flush(index);
+    }
+
     /// Reads what a client's connection has, and sends what it could not send before.
     fn serve(&mut self, index: usize, readable: bool, closing: bool) {
         if self.setup.clients[index].state == State::Dialing {
@@ -457,7 +479,17 @@ impl<'a> Worker<'a> {
         }
         // Borrowed from the worker for the length of the call, so that clients can be changed meanwhile.
         let mut buffer = std::mem::take(&mut self.buffer);
-        while readable && self.read_once(index, closing, &mut buffer) {}
+        let mut n_reads = 0;
+        while readable && self.read_once(index, closing, &mut buffer) {
+            n_reads += 1;
+            // Others, and the end of the load, must not wait for a server that never stops.
+            if n_reads == READS_MAX {
+                if let Err(e) = self.setup.poller.look_again(index, closing) {
+                    self.lose(index, clock::now(), &e.to_string());
+                }
+                break;
+            }
+        }
         self.buffer = buffer;
         let client = &self.setup.clients[index];
         if client.link.is_some() && client.waits_to_write {
@@ -494,7 +526,7 @@ impl<'a> Worker<'a> {
 
     /// What follows from a piece of input.
     #[inline]
-    fn received(&mut self, index: usize, received: Result<Received, String>, now: Nanos) {
+    fn received(&mut self, index: usize, received: Result<Received, ProtocolError>, now: Nanos) {
         let client = &self.setup.clients[index];
         if !client.refused.is_empty() {
             self.tell_refused(index, now);
@@ -506,7 +538,7 @@ impl<'a> Worker<'a> {
             Ok(Received::Partial) => {}
             Ok(Received::Complete) => self.reply_complete(index, now),
             Ok(Received::Copy) => self.copy_in(index, now),
-            Err(e) => self.lose(index, now, &e),
+            Err(e) => self.distrust(index, now, &e),
         }
     }
 

@@ -28,6 +28,8 @@ pub enum EventKind {
     ServerLog,
     /// A client lost its connection (`client`, `sqlstate`).
     ConnectionLost,
+    /// The server sent what PostgreSQL's protocol does not allow, and the client does no more (`client`).
+    ProtocolBroken,
     /// A client that had lost its connection has one again (`client`, `outage_s`).
     ConnectionRestored,
     /// A client does no more because of an error (`client`, `script`, `command`, `sqlstate`; `message` is the error

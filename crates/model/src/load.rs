@@ -89,6 +89,16 @@ pub struct LoadSpec {
     /// Scripts may COPY. Without it, as in pgbench, a COPY ends its client.
     #[serde(default)]
     pub copy: bool,
+    /// The longest message that is taken from the server, and the most that is kept of one statement's rows.
+    #[serde(default = "message_bytes_max")]
+    pub message_bytes_max: u32,
+}
+
+/// See [`LoadSpec::message_bytes_max`]: what it is unless a script needs longer rows.
+pub const MESSAGE_BYTES_MAX: u32 = 16 << 20;
+
+fn message_bytes_max() -> u32 {
+    MESSAGE_BYTES_MAX
 }
 
 fn one_try() -> u32 {
@@ -126,6 +136,7 @@ impl Default for LoadSpec {
             busy_poll_us: 0,
             turns: None,
             copy: false,
+            message_bytes_max: MESSAGE_BYTES_MAX,
         }
     }
 }

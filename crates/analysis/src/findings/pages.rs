@@ -154,6 +154,11 @@ pub const PAGES: &[Page] = &[
         "What remains is the throughput of fewer clients under the name of all of them.",
     ),
     page_of(
+        "protocol-broken",
+        "Replies that nothing asked for or that lack what was asked for, and messages that cannot be, as each client saw them.",
+        "Where replies and statements do not match one to one, a count of replies is no count of commits.",
+    ),
+    page_of(
         "server-restarted",
         "The postmaster's start time and what telemetry saw of it, during the load.",
         "A crash and a recovery within the measure disappear in its mean.",

@@ -47,6 +47,22 @@ pub(super) fn connection_lost(context: &RunContext) -> Option<Finding> {
     Some(CONNECTION_LOST.finds(Severity::Void, format!("{who} {how}{first}{cause}")))
 }
 
+pub(super) const PROTOCOL_BROKEN: Rule = Rule {
+    id: "protocol-broken",
+    title: "The server broke PostgreSQL's protocol",
+    severity: "Void for any",
+    source: "a reply that nothing asked for, or one without a result, is no proof of a commit",
+    advice: "Find out what answers there: a server, a pooler or a proxy; of a message that was too long for a row of yours, \
+             raise max_message_mib.",
+};
+
+pub(super) fn protocol_broken(context: &RunContext) -> Option<Finding> {
+    let events: Vec<&Event> = events(context, EventKind::ProtocolBroken).collect();
+    let first = events.first()?;
+    let who = plural(events.len() as u64, "client");
+    Some(PROTOCOL_BROKEN.finds(Severity::Void, format!("{who} ended: {}", excerpt(&first.text))))
+}
+
 pub(super) const SERVER_RESTARTED: Rule = Rule {
     id: "server-restarted",
     title: "The server restarted during the load",

@@ -190,6 +190,13 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
         done.errors.insert("script".to_string(), 2);
         done.messages.insert("script".to_string(), "client 0 aborted: end of script".to_string());
     }),
+    ("protocol-broken", Severity::Void, "1 client ended: the server sent ReadyForQuery", |data| {
+        data.events.push(event(
+            12.0,
+            EventKind::ProtocolBroken,
+            "the server sent ReadyForQuery, for which nothing was waiting",
+        ));
+    }),
     ("server-restarted", Severity::Void, "at 12 s", |data| {
         data.events.push(event(12.0, EventKind::ServerRestarted, "postmaster started anew"));
     }),

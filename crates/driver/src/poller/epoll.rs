@@ -21,6 +21,8 @@ pub(crate) struct Epoll {
     timer: TimerFd,
     ready: Vec<Ready>,
     n_told: usize,
+    /// Sockets that were not read to their end.
+    again: Vec<Ready>,
 }
 
 const TIMER: Token = Token(usize::MAX);
@@ -47,6 +49,7 @@ impl Epoll {
             timer,
             ready: Vec::with_capacity(capacity),
             n_told: 0,
+            again: Vec::new(),
         })
     }
 
@@ -100,7 +103,8 @@ impl Epoll {
     pub(super) fn wait(&mut self, now: Nanos, until: Nanos) -> io::Result<()> {
         self.ready.clear();
         self.n_told = 0;
-        let wait_ns = until.saturating_sub(now);
+        self.ready.append(&mut self.again);
+        let wait_ns = if self.ready.is_empty() { until.saturating_sub(now) } else { 0 };
         let timeout = if wait_ns == 0 {
             Some(Duration::ZERO)
         } else if wait_ns < EXACT_WITHIN_NS {
@@ -121,6 +125,12 @@ impl Epoll {
             }
         }
         Ok(())
+    }
+
+    /// See [`super::Poller::look_again`].
+    #[cold]
+    pub(super) fn look_again(&mut self, client: usize, closing: bool) {
+        self.again.push(Ready { client, closing });
     }
 
     /// Whether there is news, without waiting for it.

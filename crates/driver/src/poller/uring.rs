@@ -14,6 +14,7 @@ use nix::libc;
 
 use self::request::{Purpose, Slot, Tag, Watch};
 use super::buffers::{Buffers, GROUP, Piece};
+use super::outbox::Outbox;
 use super::{Signal, Woken};
 use crate::client::Client;
 use crate::clock::{Nanos, SECOND_NS};
@@ -23,9 +24,20 @@ use crate::prefetch;
 ///
 /// Every request carries a [`Tag`]. A client's connection has a generation, so that what completes late for a
 /// connection that is gone is not taken for its successor's.
+///
+/// Two kinds of memory are lent to the kernel, and neither is ever freed: [`Buffers`], which it receives into, and the
+/// [`Outbox`], which it sends from. A send may not wait (`MSG_DONTWAIT`): it is complete when the system call returns
+/// that has taken it from the queue, whether it succeeded or not, so that the kernel reads the outbox only inside of
+/// that call. What a client writes its messages into is never lent.
 pub(crate) struct Uring {
     ring: IoUring,
     buffers: Buffers,
+    outbox: Outbox,
+    /// Requests that were queued so far, and those of them that the kernel has taken.
+    n_queued: u64,
+    n_taken: u64,
+    /// Why the ring cannot be used any more; the next wait reports it.
+    broken: Option<io::Error>,
     slots: Vec<Slot>,
     /// What the last wait found, and how much of it is told.
     found: Vec<cqueue::Entry>,
@@ -39,6 +51,8 @@ pub(crate) struct Uring {
 const QUEUE_ENTRIES: u32 = 128;
 /// Longer messages are sent at once, by a system call of their own: they may not fit into the socket.
 const SEND_BYTES_MAX: usize = 4096;
+/// The kernel takes all requests at once unless its completion queue is full; that is emptied between two attempts.
+const HAND_OVER_ATTEMPTS: usize = 100;
 
 impl Uring {
     /// A ring for so many clients; it does nothing before [`Uring::enter_thread`].
@@ -65,6 +79,10 @@ impl Uring {
         Ok(Uring {
             ring,
             buffers,
+            outbox: Outbox::new(),
+            n_queued: 0,
+            n_taken: 0,
+            broken: None,
             slots: vec![Slot::default(); n_clients],
             found: Vec::with_capacity(completions),
             n_told: 0,
@@ -139,8 +157,11 @@ impl Uring {
         let slot = &mut self.slots[index];
         slot.watch = Watch::Nothing;
         slot.begin_generation();
-        // The kernel must be done with the client's message, and with the socket, before they are used otherwise.
-        self.submit().ok();
+        // What is queued for this connection must not go to the one that follows under the client's number.
+        if let Err(error) = self.hand_over() {
+            self.broken = Some(error);
+        }
+        // A receive that is not cancelled goes on into buffers that are never freed, and concerns nobody any more.
         self.ring.submitter().register_sync_cancel(None, CancelBuilder::fd(Fd(fd)).all()).ok();
         self.let_go(index);
     }
@@ -183,18 +204,44 @@ impl Uring {
             return self.send_at_once(client, index);
         }
         let message = client.unsent();
-        if message.len() > SEND_BYTES_MAX {
+        if message.len() > SEND_BYTES_MAX || !(self.outbox.has_room(message) || self.make_room()?) {
             return self.send_at_once(client, index);
         }
-        // A message of this size fits into a socket whose last message was answered, so that it is with the kernel
-        // when the call returns; if it is not, the kernel waits for room and then sends the rest of it. The client
-        // does not touch it before the answer, or before `forget`.
-        let send = opcode::Send::new(Fixed(index as u32), message.as_ptr(), message.len() as u32)
-            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
+        // A message of this size nearly always fits into a socket whose last message was answered. If it does not, the
+        // completion says how much of it did, see `Signal::Unsent`.
+        let lent = self.outbox.lend(message);
+        let send = opcode::Send::new(Fixed(index as u32), lent.address(), lent.len())
+            .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL | libc::MSG_DONTWAIT)
             .build()
             .flags(Flags::SKIP_SUCCESS);
         client.mark_sent();
-        self.push(send, Tag::new(Purpose::Send, index, slot.generation))
+        self.push(send, Tag::new(Purpose::Send, index, slot.generation))?;
+        let slot = &mut self.slots[index];
+        (slot.sent_as, slot.sent_bytes) = (self.n_queued, lent.len());
+        Ok(())
+    }
+
+    /// Hands over what is queued, so that the outbox is free again; `false` if the kernel did not take all.
+    #[cold]
+    fn make_room(&mut self) -> io::Result<bool> {
+        self.submit()?;
+        self.collect();
+        if self.n_taken == self.n_queued {
+            self.outbox.reclaim();
+        }
+        Ok(self.outbox.is_free())
+    }
+
+    /// Has the kernel take everything that is queued.
+    fn hand_over(&mut self) -> io::Result<()> {
+        for _ in 0..HAND_OVER_ATTEMPTS {
+            self.submit()?;
+            if self.n_taken == self.n_queued {
+                return Ok(());
+            }
+            self.collect();
+        }
+        Err(io::Error::other("the kernel does not take what is queued in io_uring"))
     }
 
     #[cold]
@@ -217,6 +264,9 @@ impl Uring {
     /// Submits what is queued and waits for completions. The caller knows what time it is.
     #[inline]
     pub(super) fn wait(&mut self, now: Nanos, until: Nanos) -> io::Result<()> {
+        if let Some(error) = self.broken.take() {
+            return Err(error);
+        }
         // What came while the queue was emptied in between is not told yet.
         self.found.drain(..self.n_told);
         self.n_told = 0;
@@ -233,6 +283,10 @@ impl Uring {
                 self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time))
             }
         })?;
+        self.count_taken();
+        if self.n_taken == self.n_queued {
+            self.outbox.reclaim();
+        }
         self.collect();
         Ok(())
     }
@@ -240,9 +294,27 @@ impl Uring {
     /// Takes over what is completed. A loop in place of `extend`, which is not inlined.
     #[inline]
     fn collect(&mut self) {
-        for entry in self.ring.completion() {
-            self.found.push(entry);
+        let Uring { ring, slots, found, .. } = self;
+        for entry in ring.completion() {
+            if Tag(entry.user_data()).is(Purpose::Send) {
+                note_unsent(slots, &entry);
+            }
+            found.push(entry);
         }
+    }
+
+    /// After a system call that takes requests.
+    #[inline]
+    fn count_taken(&mut self) {
+        self.n_taken = self.n_queued - self.ring.submission().len() as u64;
+    }
+
+    /// Has the client's connection looked at again with the next wait, whether or not anything comes.
+    #[cold]
+    pub(super) fn look_again(&mut self, index: usize, closing: bool) -> io::Result<()> {
+        let purpose = if closing { Purpose::LookToTheEnd } else { Purpose::LookAgain };
+        let tag = Tag::new(purpose, index, self.slots[index].generation);
+        self.push(opcode::Nop::new().build(), tag)
     }
 
     /// Enters the kernel with a request that comes to nothing.
@@ -304,9 +376,14 @@ impl Uring {
             }
             return self.received(index, result, piece, cqueue::more(flags));
         }
-        if !is_current || tag.is(Purpose::Cancel) || tag.is(Purpose::Send) {
-            // A message that could not be sent: the receive ends too, and after what the server said last.
+        if !is_current || tag.is(Purpose::Cancel) {
             return None;
+        }
+        if tag.is(Purpose::Send) {
+            return self.unsent(index, result);
+        }
+        if tag.is(Purpose::LookAgain) || tag.is(Purpose::LookToTheEnd) {
+            return Some(Signal::Ready { readable: true, closing: tag.is(Purpose::LookToTheEnd) });
         }
         let events = result.max(0);
         let closing = result < 0 || events & i32::from(libc::POLLERR | libc::POLLHUP | libc::POLLRDHUP) != 0;
@@ -320,6 +397,17 @@ impl Uring {
         Some(Signal::Ready { readable: is_poll, closing: is_poll && closing })
     }
 
+    /// A message did not leave, or not all of it. If the connection is lost, the receive ends too, and after what the
+    /// server said last.
+    #[cold]
+    fn unsent(&mut self, index: usize, result: i32) -> Option<Signal> {
+        let slot = &mut self.slots[index];
+        if std::mem::take(&mut slot.sent_as) != Slot::UNSENT {
+            return None;
+        }
+        Some(Signal::Unsent { n_bytes: slot.sent_bytes.saturating_sub(result.max(0) as u32) as usize })
+    }
+
     /// A completion of a client's receive.
     #[inline]
     fn received(&mut self, index: usize, result: i32, piece: Option<Piece>, goes_on: bool) -> Option<Signal> {
@@ -328,7 +416,9 @@ impl Uring {
             self.starved.push((index, self.slots[index].generation));
         }
         if goes_on_later {
-            return piece.map(Signal::Input);
+            // What comes before the client's message has left answers nothing.
+            let is_early = self.slots[index].sent_as > self.n_taken;
+            return piece.map(|piece| if is_early { Signal::Early(piece) } else { Signal::Input(piece) });
         }
         if let Some(piece) = piece {
             self.buffers.release(piece);
@@ -357,9 +447,10 @@ impl Uring {
     fn push(&mut self, entry: Entry, tag: Tag) -> io::Result<()> {
         let entry = entry.user_data(tag.0);
         loop {
-            // SAFETY: what the entry points to stays valid until it is completed: provided buffers are never freed,
-            // and a message belongs to a client that leaves it alone (see `send`).
+            // SAFETY: a send points into the outbox, whose memory is never freed, and not written to before the kernel
+            // has taken all requests, after which it does not read there any more. No other request points to memory.
             if unsafe { self.ring.submission().push(&entry) }.is_ok() {
+                self.n_queued += 1;
                 return Ok(());
             }
             self.submit()?;
@@ -369,7 +460,22 @@ impl Uring {
     }
 
     fn submit(&mut self) -> io::Result<()> {
-        tolerate(self.ring.submit())
+        let submitted = tolerate(self.ring.submit());
+        self.count_taken();
+        submitted
+    }
+}
+
+/// Notes that a message did not leave before what came with it is told: no answer can be to that message.
+#[cold]
+fn note_unsent(slots: &mut [Slot], entry: &cqueue::Entry) {
+    let tag = Tag(entry.user_data());
+    let has_no_room = entry.result() >= 0 || entry.result() == -libc::EAGAIN;
+    if let Some(slot) = slots.get_mut(tag.index())
+        && slot.generation == tag.generation()
+        && has_no_room
+    {
+        slot.sent_as = Slot::UNSENT;
     }
 }
 

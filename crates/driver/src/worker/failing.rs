@@ -2,7 +2,7 @@
 
 use model::event::{Event, EventKind};
 use model::load::{OnDisconnect, OnError, Protocol};
-use wire::{ServerError, Units};
+use wire::{ProtocolError, ServerError, Units};
 use workload::RunError;
 
 use super::Worker;
@@ -11,7 +11,7 @@ use crate::client::State;
 use crate::clock::Nanos;
 use crate::log::Outcome;
 use crate::stop;
-use crate::tally::{LOST, SCRIPT, SqlState, sqlstate, sqlstate_text};
+use crate::tally::{ERRORS_MAX, LOST, PROTOCOL, SCRIPT, SqlState, sqlstate, sqlstate_text};
 use crate::words::{self, Place, Tries};
 
 const SERIALIZATION_FAILURE: SqlState = *b"40001 ";
@@ -45,7 +45,7 @@ impl Worker<'_> {
         if !goes_on {
             let message = error.libpq_text(self.query_text(index).as_deref(), units);
             let text = words::aborted_by_server(place, query, &message);
-            self.messages.entry(state).or_insert_with(|| told.to_string());
+            self.keep_message(state, || told.to_string());
             self.setup.clients[index].failure = Some(state);
             return self.abort(index, now, state, text, cause_text);
         }
@@ -55,7 +55,7 @@ impl Worker<'_> {
                 let event = Event::new(0, EventKind::ErrorReported, words::got_error(place, &message));
                 self.tell(now, located(event, place, state).with("message", message));
             }
-            self.messages.entry(state).or_insert_with(|| told.to_string());
+            self.keep_message(state, || told.to_string());
         }
         let client = &mut self.setup.clients[index];
         client.failure = Some(state);
@@ -66,6 +66,7 @@ impl Worker<'_> {
         client.begin_message();
         client.want_rows(false);
         wire::message::query(client.outgoing(), "ROLLBACK");
+        client.await_reply();
         self.flush(index);
     }
 
@@ -204,7 +205,7 @@ impl Worker<'_> {
         if !client.notices.is_empty() {
             self.tell_notices(index, now);
         }
-        self.messages.entry(state).or_insert_with(|| message.clone());
+        self.keep_message(state, || message.clone());
         let event = Event::new(0, EventKind::ConnectionLost, message)
             .with("client", place.client)
             .with("sqlstate", sqlstate_text(&state));
@@ -217,6 +218,25 @@ impl Worker<'_> {
             };
         }
         self.abort_lost(index, now, state, text, None);
+    }
+
+    /// The server broke the protocol. Nothing that it says is believed any more: the client ends, even where lost
+    /// connections are replaced, and the event voids the run.
+    #[cold]
+    pub(super) fn distrust(&mut self, index: usize, now: Nanos, error: &ProtocolError) {
+        let place = self.place(index);
+        let message = error.to_string();
+        let event = Event::new(0, EventKind::ProtocolBroken, &message).with("client", place.client);
+        self.tell(now, event);
+        let text = words::command_failed(place, "SQL", &message);
+        self.abort_lost(index, now, PROTOCOL, text, None);
+    }
+
+    /// Keeps the first message with a SQLSTATE, for as many of them as are kept apart.
+    pub(super) fn keep_message(&mut self, state: SqlState, message: impl FnOnce() -> String) {
+        if self.messages.len() < ERRORS_MAX || self.messages.contains_key(&state) {
+            self.messages.entry(state).or_insert_with(message);
+        }
     }
 
     /// As [`Worker::abort`], because there is no connection.
@@ -271,7 +291,7 @@ impl Worker<'_> {
         client.disconnect();
         self.n_gone += 1;
         self.clients_lost += 1;
-        self.messages.entry(state).or_insert_with(|| text.clone());
+        self.keep_message(state, || text.clone());
         let mut event = located(Event::new(0, EventKind::ClientAborted, text), place, state);
         if let Some(cause) = cause {
             event = event.with("cause", cause);

@@ -93,13 +93,13 @@ impl Worker<'_> {
         self.connects.ns += (now - client.connect_begun) as f64;
         client.dialing = None;
         if let Err(e) = client.connect(connection, scripts.nothing_parsed()) {
-            return self.fail_dialing(index, now, LOST, &e);
+            return self.distrust(index, now, &e);
         }
         if let Err(e) = self.setup.poller.watch_made(client, index) {
             return self.fail_dialing(index, now, LOST, &e.to_string());
         }
         if scripts.fetches && client.fetched.is_none() {
-            client.fetched = Some(Box::new(Fetched::default()));
+            client.fetched = Some(Box::new(Fetched::new(self.setup.load.message_bytes_max)));
         }
         self.n_connecting -= 1;
         client.state = State::Idle;
@@ -139,10 +139,10 @@ impl Worker<'_> {
     /// No connection could be made: again later, or the client ends.
     fn fail_dialing(&mut self, index: usize, now: Nanos, state: [u8; 6], why: &str) {
         let reconnects = self.reconnects(now);
+        self.keep_message(state, || why.to_string());
         let client = &mut self.setup.clients[index];
         self.setup.poller.forget(client, index);
         client.disconnect();
-        self.messages.entry(state).or_insert_with(|| why.to_string());
         if !reconnects {
             let text = format!("client {} aborted while establishing connection", client.id);
             return self.abort_lost(index, now, state, text, Some(why.to_string()));

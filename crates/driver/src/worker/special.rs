@@ -170,6 +170,7 @@ impl Worker<'_> {
         let program = &self.setup.scripts.bundle.programs[client.script];
         let data = program.statements[client.statement].copy_data.as_deref();
         client.begin_message();
+        client.has_copied = true;
         let (machine, _, out) = client.parts();
         match data {
             Some(data) => {

@@ -235,6 +235,7 @@ impl Worker<'_> {
         client.begin_message();
         client.want_rows(scripts.fetches(script, statement));
         scripts.encode(script, statement, client);
+        client.await_reply();
         if self.setup.load.trace {
             self.trace_send(index, statement, now);
         }

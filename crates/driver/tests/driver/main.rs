@@ -4,6 +4,7 @@
 
 mod cluster;
 mod driven;
+mod hostile;
 mod logs;
 mod options;
 mod pollers;

@@ -13,13 +13,21 @@ pub(super) struct Slot {
     pub(super) is_at_hand: bool,
     /// A poll for room is under way.
     pub(super) awaits_room: bool,
+    /// Length of the last message that was queued.
+    pub(super) sent_bytes: u32,
+    /// Its number among all requests of the ring, or [`Slot::UNSENT`].
+    pub(super) sent_as: u64,
 }
 
 impl Slot {
+    /// The kernel had no room for the message.
+    pub(super) const UNSENT: u64 = u64::MAX;
+
     /// What is under way for the connection so far concerns nobody any more.
     pub(super) fn begin_generation(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         self.awaits_room = false;
+        self.sent_as = 0;
     }
 }
 
@@ -47,6 +55,10 @@ pub(super) enum Purpose {
     Send = 4,
     /// Nobody heeds how it ended.
     Cancel = 5,
+    /// Nothing: the connection is to be read again in the next turn.
+    LookAgain = 6,
+    /// The same, and until its end.
+    LookToTheEnd = 7,
 }
 
 /// Identity of a request: purpose, client and generation in one number.

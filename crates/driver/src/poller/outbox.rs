@@ -1,0 +1,80 @@
+//! Where the kernel finds the messages that it is to send.
+
+/// Room for messages, written one behind the other. What is lent stays as it is until [`Outbox::reclaim`], and the memory
+/// is never freed: nothing that waits in a ring can point to memory that is used otherwise.
+pub(super) struct Outbox {
+    memory: &'static mut [u8],
+    n_used: usize,
+}
+
+/// A message in the outbox, for one request to send it.
+#[derive(Debug)]
+pub(super) struct Lent {
+    address: *const u8,
+    len: u32,
+}
+
+impl Lent {
+    pub(super) fn address(&self) -> *const u8 {
+        self.address
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.len
+    }
+}
+
+/// Room for as many messages as a ring queues, if they are as long as those of the built-in scripts.
+const OUTBOX_BYTES: usize = 64 * 1024;
+
+impl Outbox {
+    pub(super) fn new() -> Outbox {
+        Outbox { memory: vec![0; OUTBOX_BYTES].leak(), n_used: 0 }
+    }
+
+    /// Whether the message fits beside those that are lent.
+    #[inline]
+    pub(super) fn has_room(&self, message: &[u8]) -> bool {
+        message.len() <= self.memory.len() - self.n_used
+    }
+
+    /// Whether nothing is lent.
+    pub(super) fn is_free(&self) -> bool {
+        self.n_used == 0
+    }
+
+    /// Copies a message that has room.
+    #[inline]
+    pub(super) fn lend(&mut self, message: &[u8]) -> Lent {
+        let end = self.n_used + message.len();
+        let room = &mut self.memory[self.n_used..end];
+        room.copy_from_slice(message);
+        self.n_used = end;
+        Lent { address: room.as_ptr(), len: message.len() as u32 }
+    }
+
+    /// The kernel has taken every request that points here, and will read none of it again.
+    #[inline]
+    pub(super) fn reclaim(&mut self) {
+        self.n_used = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lent_stays_until_it_is_reclaimed() {
+        let mut outbox = Outbox::new();
+        let full = vec![b'x'; OUTBOX_BYTES - 3];
+        let (one, other) = (outbox.lend(b"abc"), outbox.lend(&full));
+        assert!(!outbox.has_room(b"d") && outbox.has_room(b"") && !outbox.is_free());
+        assert_eq!((one.len(), other.len() as usize), (3, OUTBOX_BYTES - 3));
+        assert_eq!(other.address() as usize - one.address() as usize, 3);
+        assert_eq!(&outbox.memory[..5], b"abcxx");
+        outbox.reclaim();
+        assert!(outbox.is_free() && outbox.has_room(&full));
+        assert_eq!(outbox.lend(b"d").address(), one.address(), "the same memory again");
+    }
+}

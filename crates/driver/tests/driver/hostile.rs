@@ -1,0 +1,319 @@
+//! A server that breaks the protocol, over a real socket, and what a driver makes of it with each poller.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use model::event::EventKind;
+use model::load::{LoadSpec, OnDisconnect, PollerChoice, Protocol, Window};
+use wire::Conninfo;
+
+use crate::driven::{Driven, load, try_drive};
+
+/// What the server answers to a message.
+enum Answer {
+    Once(Vec<u8>),
+    /// Again and again, as long as the client reads.
+    Endless(Vec<u8>),
+    /// So many times, one by one, without reading anything meanwhile.
+    Unread(Vec<u8>, usize),
+}
+
+/// A server that lets everybody in, and answers each Query and each Sync as a test says.
+struct Hostile {
+    port: u16,
+    heard: Heard,
+}
+
+/// What each connection sent after its startup message.
+type Heard = Arc<Mutex<Vec<Arc<Mutex<Vec<u8>>>>>>;
+
+type Answers = dyn Fn(usize) -> Answer + Send + Sync;
+
+impl Hostile {
+    /// `answers` is given the number of the message, from 0.
+    fn start(answers: impl Fn(usize) -> Answer + Send + Sync + 'static) -> Hostile {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let heard = Heard::default();
+        let (ears, answers) = (Arc::clone(&heard), Arc::<Answers>::from(Box::new(answers) as Box<Answers>));
+        // Both kinds of threads end with the process of the tests, or with their connection.
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (stream, ears, answers) = (stream.unwrap(), Arc::clone(&ears), Arc::clone(&answers));
+                std::thread::spawn(move || {
+                    let ear = Arc::<Mutex<Vec<u8>>>::default();
+                    ears.lock().unwrap().push(Arc::clone(&ear));
+                    let hear = |bytes: &[u8]| ear.lock().unwrap().extend_from_slice(bytes);
+                    // An error is the client's hanging up.
+                    let _ = converse(stream, hear, &*answers);
+                });
+            }
+        });
+        Hostile { port, heard }
+    }
+
+    fn conninfo(&self) -> Conninfo {
+        let mut conninfo = Conninfo::new("127.0.0.1", self.port, "u", "d");
+        conninfo.sslmode = wire::conninfo::SslMode::Disable;
+        conninfo
+    }
+
+    /// What the connections sent so far, of which nothing is kept.
+    fn take_heard(&self) -> Vec<Vec<u8>> {
+        let heard = std::mem::take(&mut *self.heard.lock().unwrap());
+        heard.iter().map(|ear| ear.lock().unwrap().clone()).collect()
+    }
+}
+
+fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+    [&[tag][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
+}
+
+fn done() -> Vec<u8> {
+    message(b'C', b"SELECT 1\0")
+}
+
+fn ready() -> Vec<u8> {
+    message(b'Z', b"I")
+}
+
+/// A row so long that it fills a buffer of io_uring together with CommandComplete and ReadyForQuery.
+fn row_that_fills_a_buffer() -> Vec<u8> {
+    const BUFFER_BYTES: usize = 2048;
+    let n_bytes = BUFFER_BYTES - 5 - done().len() - ready().len();
+    message(b'D', &vec![b'r'; n_bytes])
+}
+
+fn converse(mut stream: TcpStream, hear: impl Fn(&[u8]), answers: &Answers) -> std::io::Result<()> {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length)?;
+    let mut startup = vec![0; u32::from_be_bytes(length) as usize - 4];
+    stream.read_exact(&mut startup)?;
+    let settings = message(b'S', b"client_encoding\0UTF8\0");
+    let key = message(b'K', &[0, 0, 0, 1, 0, 0, 0, 2]);
+    stream.write_all(&[message(b'R', &[0; 4]), settings, key, ready()].concat())?;
+    for n in 0.. {
+        loop {
+            let mut header = [0; 5];
+            stream.read_exact(&mut header)?;
+            hear(&header);
+            let length = u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
+            let mut body = vec![0; length.clamp(4, 1 << 20) - 4];
+            stream.read_exact(&mut body)?;
+            hear(&body);
+            if matches!(header[0], b'Q' | b'S') {
+                break;
+            }
+        }
+        match answers(n) {
+            Answer::Once(bytes) => stream.write_all(&bytes)?,
+            Answer::Unread(bytes, n) => {
+                for _ in 0..n {
+                    stream.write_all(&bytes)?;
+                    std::thread::sleep(Duration::from_micros(200));
+                }
+                stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+            }
+            Answer::Endless(again) => {
+                let many = again.repeat((64 * 1024_usize).div_ceil(again.len()));
+                loop {
+                    stream.write_all(&many)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A load of one client in the simple protocol.
+fn spec(server: &Hostile, script: &str, n: u64) -> LoadSpec {
+    let mut spec = load(&server.conninfo(), &[script], n);
+    spec.window = Window { ramp_up_s: 0, measure_s: 20, grace_s: 1 };
+    spec
+}
+
+/// Drives the load with each poller that the kernel has.
+fn with_each(spec: &LoadSpec, mut check: impl FnMut(&str, &Driven)) {
+    for (choice, name) in [(PollerChoice::Epoll, "epoll"), (PollerChoice::IoUring, "io_uring")] {
+        match try_drive(LoadSpec { poller: choice, ..spec.clone() }) {
+            Ok(driven) => check(name, &driven),
+            Err(message) => assert!(
+                choice == PollerChoice::IoUring && message.contains("does not let this process use io_uring"),
+                "{message}"
+            ),
+        }
+    }
+}
+
+/// Where a connection sent something else than these queries and a goodbye.
+fn foreign(heard: &[Vec<u8>], queries: &[String]) -> Vec<String> {
+    let mut foreign = Vec::new();
+    for bytes in heard {
+        let mut rest = &bytes[..];
+        while let [tag, l0, l1, l2, l3, ..] = *rest {
+            let end = 1 + u32::from_be_bytes([l0, l1, l2, l3]) as usize;
+            let body = rest.get(5..end).unwrap_or(rest);
+            let text = String::from_utf8_lossy(body).into_owned();
+            if tag != b'X' && !queries.iter().any(|query| text == format!("{query}\0")) {
+                foreign.push(text.escape_debug().take(60).collect());
+                break;
+            }
+            rest = &rest[end..];
+        }
+    }
+    foreign
+}
+
+#[test]
+fn a_reply_that_comes_twice_is_no_second_commit_and_gets_no_memory_of_ours() {
+    let queries = ["SELECT 1;".to_string(), format!("SELECT '{}';", "x".repeat(3000))];
+    let script = format!("{}\n{}\n", queries[0], queries[1]);
+    let twice = |again: Vec<u8>| [done(), ready(), again].concat();
+    let apart = |again: Vec<u8>| [row_that_fills_a_buffer(), done(), ready(), again].concat();
+    let surplus = [
+        ("ReadyForQuery", twice(ready())),
+        ("a whole reply", twice([done(), ready()].concat())),
+        ("ReadyForQuery, in a buffer of its own", apart(ready())),
+        ("a whole reply, in a buffer of its own", apart([done(), ready()].concat())),
+        ("a row, in a buffer of its own", apart(row_that_fills_a_buffer())),
+        ("CommandComplete, in a buffer of its own", apart(done())),
+    ];
+    let mut faults = Vec::new();
+    for (what, bytes) in surplus {
+        let server = Hostile::start(move |_| Answer::Once(bytes.clone()));
+        let mut spec = spec(&server, &script, 50);
+        spec.on_disconnect = OnDisconnect::Reconnect;
+        let mut check = |name: &str, driven: &Driven| {
+            let foreign = foreign(&server.take_heard(), &queries);
+            let (counts, lost) = (&driven.done.counts, driven.done.clients_lost);
+            if !foreign.is_empty() || (counts.committed, lost) != (0, 1) {
+                faults.push(format!("{name}, {what}: {} committed, {foreign:?}", counts.committed));
+            }
+        };
+        with_each(&spec, &mut check);
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[test]
+fn what_breaks_the_protocol_ends_the_client_and_is_told() {
+    let server = Hostile::start(|_| Answer::Once([done(), ready(), ready()].concat()));
+    let mut spec = spec(&server, "SELECT 1;", 50);
+    (spec.n_clients, spec.on_disconnect) = (3, OnDisconnect::Reconnect);
+    with_each(&spec, |name, driven| {
+        let text = "the server sent ReadyForQuery, for which nothing was waiting";
+        assert_eq!(driven.told(EventKind::ProtocolBroken), [text; 3], "{name}");
+        assert_eq!(driven.done.errors.get("proto"), Some(&3), "{name}: {:?}", driven.done);
+        assert!(driven.told(EventKind::ClientAborted).iter().all(|told| told.ends_with(text)), "{name}");
+        assert_eq!(server.take_heard().len(), 3, "{name}: no client dials again");
+    });
+}
+
+/// A server whose answers are the script's first ones as they should be, and then others.
+#[test]
+fn replies_that_were_not_asked_for_are_none() {
+    let reply = |messages: &[(u8, &[u8])]| -> Vec<u8> {
+        messages.iter().flat_map(|(tag, body)| message(*tag, body)).collect()
+    };
+    let row = (b'D', &b"\0\x01\0\0\0\x011"[..]);
+    let done = (b'C', &b"SELECT 1\0"[..]);
+    let ready = (b'Z', &b"I"[..]);
+    let bind = (b'2', &b""[..]);
+    let simple = [
+        ("no result", reply(&[ready])),
+        ("no result but rows", reply(&[row, row, ready])),
+        ("CloseComplete", reply(&[(b'3', b""), done, ready])),
+        ("PortalSuspended", reply(&[row, (b's', b""), ready])),
+        ("a request to authenticate", reply(&[(b'R', b"\0\0\0\x03"), done, ready])),
+        ("BackendKeyData", reply(&[(b'K', b"12345678"), done, ready])),
+        ("a message of 2 GB", [&b"D\x7f\xff\xff\xff"[..], &[b'r'; 100]].concat()),
+        ("a message of 17 MB", [&b"D\x01\x10\0\0"[..], &[b'r'; 100]].concat()),
+        ("no message at all", b"HTTP/1.1 400 Bad Request\r\n".to_vec()),
+    ];
+    let extended = [
+        ("two results", reply(&[(b'1', b""), bind, row, done, done, ready])),
+        ("no result", reply(&[(b'1', b""), bind, ready])),
+    ];
+    let cases = simple.into_iter().map(|case| (Protocol::Simple, case));
+    for (protocol, (what, bytes)) in cases.chain(extended.into_iter().map(|case| (Protocol::Extended, case)))
+    {
+        let server = Hostile::start(move |_| Answer::Once(bytes.clone()));
+        let mut spec = spec(&server, "SELECT 1;", 5);
+        spec.protocol = protocol;
+        with_each(&spec, |name, driven| {
+            let told = driven.told(EventKind::ProtocolBroken);
+            assert_eq!((driven.done.counts.committed, told.len()), (0, 1), "{name}, {what}: {told:?}");
+        });
+    }
+}
+
+#[test]
+fn an_idle_client_takes_what_may_come_at_any_time_and_nothing_else() {
+    let news = [
+        message(b'S', b"TimeZone\0UTC\0"),
+        message(b'N', b"SNOTICE\0C00000\0Mhello\0\0"),
+        message(b'A', b"\0\0\0\x01c\0p\0"),
+    ]
+    .concat();
+    for (surplus, n_broken) in [(Vec::new(), 0), (message(b'D', b"\0\0"), 1), (ready(), 1)] {
+        let reply = [done(), ready(), news.clone(), surplus].concat();
+        let server = Hostile::start(move |_| Answer::Once(reply.clone()));
+        // Between two transactions the client is idle.
+        let mut spec = spec(&server, "SELECT 1;", 4);
+        spec.pace = "constant 20/s".parse().unwrap();
+        with_each(&spec, |name, driven| {
+            let told = driven.told(EventKind::ProtocolBroken);
+            let n = if n_broken == 0 { 4 } else { 0 };
+            assert_eq!((told.len(), driven.done.counts.committed), (n_broken, n), "{name}: {told:?}");
+        });
+    }
+}
+
+#[test]
+fn a_server_that_never_stops_holds_up_neither_the_others_nor_the_end() {
+    let endless = [
+        ("rows", message(b'D', &[b'r'; 1000])),
+        ("notices", message(b'N', b"SNOTICE\0C00000\0Mhello\0\0")),
+        ("settings", message(b'S', b"TimeZone\0UTC\0")),
+        ("errors", message(b'E', b"SERROR\0C40001\0Mno\0\0")),
+    ];
+    for (what, again) in endless {
+        let server = Hostile::start(move |n| match n {
+            10 => Answer::Endless(again.clone()),
+            _ => Answer::Once([done(), ready()].concat()),
+        });
+        let mut spec = spec(&server, "\\sleep 1 ms\nSELECT 1;", 1);
+        spec.transactions_per_client = None;
+        spec.window = Window { ramp_up_s: 0, measure_s: 1, grace_s: 1 };
+        spec.all_notices = what == "notices";
+        spec.n_clients = 2;
+        let began = std::time::Instant::now();
+        with_each(&spec, |name, driven| {
+            let done = &driven.done;
+            assert_eq!(done.counts.committed, 20, "{name}, {what}: {:?}", done.counts);
+            // The second one may sleep when the load ends.
+            assert!((21..=22).contains(&done.counts.started), "{name}, {what}: {:?}", done.counts);
+        });
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}: {:?}", began.elapsed());
+    }
+}
+
+#[test]
+fn a_server_that_answers_what_it_has_not_read_is_found_out() {
+    let queries = [format!("SELECT '{}';", "x".repeat(4000))];
+    let server = Hostile::start(|_| Answer::Unread([done(), ready()].concat(), 20_000));
+    let spec = spec(&server, &queries[0], 100_000);
+    with_each(&spec, |name, driven| {
+        let told = driven.told(EventKind::ProtocolBroken);
+        assert_eq!((told.len(), driven.done.clients_lost), (1, 1), "{name}: {:?}", driven.done);
+        std::thread::sleep(Duration::from_millis(100));
+        let heard = server.take_heard();
+        // The last one is cut where the client gave up.
+        let whole =
+            |bytes: &Vec<u8>| bytes[..bytes.len() / (queries[0].len() + 6) * (queries[0].len() + 6)].to_vec();
+        let heard: Vec<Vec<u8>> = heard.iter().map(whole).collect();
+        assert_eq!(foreign(&heard, &queries), [""; 0], "{name}");
+    });
+}
