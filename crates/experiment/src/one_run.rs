@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use fleet::{LocalDriver, StderrTo};
 use model::case::{Case, WorkloadKind, WorkloadSpec};
 use model::drive::{Done, DriveOrder, DriverLine};
-use model::load::{LoadSpec, Profiles, ScriptSpec};
+use model::load::{LoadSpec, MESSAGE_BYTES_MAX, Profiles, ScriptSpec};
 use model::phase::{Phase, PhaseRecord};
 use model::plan::{RunSpec, RunState};
 use model::repeat::Repeat;
@@ -326,6 +326,7 @@ impl OneRun<'_> {
             busy_poll_us: workload.busy_poll_us,
             turns: self.side.as_ref().map(|side| side.turns.clone()),
             copy: true,
+            message_bytes_max: workload.max_message_mib.map_or(MESSAGE_BYTES_MAX, |n| n << 20),
             window: self.case.window,
             seed: self.spec.seed,
             // What the server could not parse before the load may be made by what runs first.

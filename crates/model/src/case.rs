@@ -171,6 +171,9 @@ pub struct WorkloadSpec {
     /// How the data lies.
     #[serde(default, skip_serializing_if = "Layout::is_plain")]
     pub layout: Layout,
+    /// The longest message that is taken from the server, and the most that is kept of one statement's rows; MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_message_mib: Option<u32>,
     /// Sessions that load the data side by side, if that was asked for. The data does not depend on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_streams: Option<u32>,
@@ -296,6 +299,7 @@ impl WorkloadSpec {
             poller: PollerChoice::Auto,
             busy_poll_us: 0,
             layout: Layout::default(),
+            max_message_mib: None,
             load_streams: None,
             schema: None,
             data: match kind {

@@ -140,6 +140,9 @@ pub struct WorkloadSection {
     pub partitions: Levels<u32>,
     /// By what.
     pub partition_method: Levels<PartitionMethod>,
+    /// The longest message that is taken from the server, and the most that is kept of one statement's rows; MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_message_mib: Option<u32>,
     /// Sessions that load side by side; by default one for each partition, at most one for each processor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_streams: Option<u32>,
@@ -183,6 +186,7 @@ impl Default for WorkloadSection {
             pace: Levels::one(Pace::Closed),
             partitions: Levels::one(0),
             partition_method: Levels::one(PartitionMethod::Range),
+            max_message_mib: None,
             load_streams: None,
             schema: None,
             defines: BTreeMap::new(),

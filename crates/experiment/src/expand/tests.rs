@@ -110,6 +110,7 @@ fn contradictions_are_refused() {
         "transactions is not for workload.pace",
     );
     check("[workload]\npartitions = 100000", "partitions: 100000 is not in 0..10000");
+    check("[workload]\nmax_message_mib = 0", "max_message_mib: not in 1..1024");
     check("[workload]\nload_streams = 0", "load_streams: not in 1..256");
     check("[workload]\nclients = [1, 2, 1]", "workload.clients: level 1 is given twice");
     check("[server]\nversion = [\"18\", \"18\"]", "server.version: level 18 is given twice");

@@ -47,6 +47,9 @@ pub(super) fn workload_spec(
     if let Some(name) = &experiment.workload.schema {
         schema::expect_name(name).map_err(|message| format!("workload.schema: {message}"))?;
     }
+    if experiment.workload.max_message_mib.is_some_and(|n| !(1..=MAX_MESSAGE_MIB_MAX).contains(&n)) {
+        return Err(format!("workload.max_message_mib: not in 1..{MAX_MESSAGE_MIB_MAX}"));
+    }
     let is_own = kind == WorkloadKind::Scripts;
     let section = &experiment.workload;
     let data = match kind {
@@ -82,6 +85,7 @@ pub(super) fn workload_spec(
         poller: values["workload.poller"].parse()?,
         busy_poll_us,
         layout: layout(values)?,
+        max_message_mib: experiment.workload.max_message_mib,
         load_streams: experiment.workload.load_streams,
         schema: section.schema.clone(),
         data,
@@ -121,6 +125,8 @@ fn own_scale(scale: Scale, data: &CaseData, site: &Site) -> Result<u32, String> 
 pub const LOAD_STREAMS_MAX: u32 = 256;
 /// A second: the driver tells each second what it did.
 const BUSY_POLL_US_MAX: u32 = 1_000_000;
+/// PostgreSQL's own limit on a field.
+const MAX_MESSAGE_MIB_MAX: u32 = 1024;
 /// Most partitions: more are beyond what PostgreSQL's documentation advises (a few thousand at most).
 pub const PARTITIONS_MAX: u32 = 10_000;
 

@@ -24,6 +24,8 @@ use crate::signals;
 const FOREVER_S: u32 = u32::MAX / 4;
 /// A rate above which a pace is not told from an endless one.
 const RATE_MAX_PER_S: f64 = 1e8;
+/// The longest message that is taken: libpq takes what fits into its memory, and PostgreSQL's fields have 1 GiB at most.
+const MESSAGE_BYTES_MAX: u32 = 1 << 30;
 /// Code of a load of which a client ended early.
 const EXIT_ABORTED: u8 = 2;
 
@@ -162,6 +164,7 @@ fn load_spec(plan: &BenchPlan, conninfo: &Conninfo, tables: Tables) -> LoadSpec 
         poller: plan.added.poller,
         busy_poll_us: plan.added.busy_poll_us,
         copy: plan.added.copy,
+        message_bytes_max: MESSAGE_BYTES_MAX,
         ..LoadSpec::default()
     }
 }
@@ -209,7 +212,8 @@ fn show(
 
 /// Writes to standard output.
 pub(super) fn print(text: &str) -> Result<(), Complaint> {
-    crate::print(text).map_err(|error| Complaint::new(format!("could not write to standard output: {error}")))
+    crate::print_as_pgbench(text)
+        .map_err(|error| Complaint::new(format!("could not write to standard output: {error}")))
 }
 
 fn exit_code(done: &Done, log: &mut Log) -> u8 {
