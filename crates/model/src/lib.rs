@@ -31,6 +31,7 @@ pub mod selector;
 pub mod server;
 pub mod target;
 pub mod units;
+pub mod visible;
 pub mod wal;
 mod words;
 

@@ -17,7 +17,7 @@ use wire::Conninfo;
 
 use crate::check::embedded_source;
 use crate::cli::CheckArgs;
-use crate::{Exit, print, say, setup, signals};
+use crate::{Exit, print, print_exact, say, setup, signals};
 
 /// Faults of one test that the table shows; JSON has all.
 const FAULTS_SHOWN: usize = 10;
@@ -70,7 +70,7 @@ pub(crate) fn check(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<Exi
     }
     let kept = Some(ledger.as_path()).filter(|ledger| is_kept && ledger.exists());
     if args.json {
-        print(&format!("{}\n", json(&place, &report, kept)))?;
+        print_exact(&format!("{}\n", json(&place, &report, kept)))?;
     } else {
         print(&text(&place, &report, kept))?;
     }

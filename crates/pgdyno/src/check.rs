@@ -12,7 +12,7 @@ use wire::Conninfo;
 use wire::session::Session;
 
 use crate::cli::{CheckArgs, ServerArgs};
-use crate::{Exit, acid, print, say, setup, signals};
+use crate::{Exit, acid, print, print_exact, say, setup, signals};
 
 /// Checks the server given, or the embedded cluster that was used last.
 pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
@@ -37,7 +37,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
         None => check_embedded(args, asked)?,
     };
     if args.json {
-        print(&format!("{}\n", json(&place, &report)))?;
+        print_exact(&format!("{}\n", json(&place, &report)))?;
     } else {
         print(&text(&place, &report))?;
     }

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use model::run::ExperimentData;
 
 use crate::cli::{CompareArgs, FailOn};
-use crate::{Exit, print, say};
+use crate::{Exit, print, print_exact, say};
 
 /// Compares what `args` name.
 pub(crate) fn compare(args: &CompareArgs) -> Result<Exit> {
@@ -88,7 +88,7 @@ pub(crate) fn finish(
     let floor = floor::of_host(comparisons, data)?;
     if args.json {
         let value = serde_json::json!({ "comparisons": comparisons, "noise_floor": floor });
-        print(&format!("{}\n", serde_json::to_string_pretty(&value)?))?;
+        print_exact(&format!("{}\n", serde_json::to_string_pretty(&value)?))?;
     } else {
         let texts: Vec<String> =
             comparisons.iter().map(|case| report::comparison_text(case, floor.as_ref())).collect();

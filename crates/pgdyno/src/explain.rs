@@ -12,7 +12,7 @@ use store::Writer;
 
 use crate::cli::ReportArgs;
 use crate::compare::{self, Explained};
-use crate::{Exit, print, say, shell};
+use crate::{Exit, print, print_exact, say, shell};
 
 /// The page of a report.
 pub(crate) const HTML: &str = "report.html";
@@ -98,7 +98,7 @@ pub(crate) fn explain(dir: &Path, json: bool) -> Result<Study> {
 
 /// Prints the table of a study, or all of it.
 fn show(study: &Study, json: bool) -> Result<()> {
-    print(&if json { report::json(study) } else { report::terminal_table(study, width(), colour()) })
+    print_exact(&if json { report::json(study) } else { report::terminal_table(study, width(), colour()) })
 }
 
 /// What `--strict` makes of a study.

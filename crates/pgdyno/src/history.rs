@@ -7,7 +7,7 @@ use analysis::history::{Change, History, histories};
 use anyhow::{Result, bail};
 
 use crate::cli::{HistoryArgs, RESULTS};
-use crate::{Exit, print};
+use crate::{Exit, print, print_exact};
 
 /// Prints the histories of the experiments of one name.
 pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
@@ -31,7 +31,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
     }
     let found = histories(&experiments);
     if args.json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&found)?))?;
+        print_exact(&format!("{}\n", serde_json::to_string_pretty(&found)?))?;
     } else {
         print(&found.iter().map(text).collect::<Vec<String>>().join("\n"))?;
     }

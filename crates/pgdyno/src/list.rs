@@ -7,7 +7,7 @@ use model::plan::RunState;
 use store::Listing;
 
 use crate::cli::{ListArgs, RESULTS};
-use crate::{Exit, print, say};
+use crate::{Exit, print, print_exact, say};
 
 /// The experiments in a directory. Damaged ones are told on stderr. The usual directory need not be there yet.
 pub(crate) fn listings(dir: &Path) -> Result<Vec<Listing>> {
@@ -40,7 +40,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<Exit> {
                 "path": listing.path, "name": listing.name, "made": made.to_string(), "state": state,
                 "runs_completed": listing.n_runs_completed, "runs_planned": listing.n_runs_planned,
             });
-            print(&format!("{value}\n"))?;
+            print_exact(&format!("{value}\n"))?;
         } else {
             let when = made.strftime("%Y-%m-%d %H:%M:%SZ");
             let (name, path) = (&listing.name, listing.path.display());

@@ -28,12 +28,13 @@ mod shell;
 mod signals;
 mod spot;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use model::secret;
+use model::visible::visible;
 
 use crate::cli::{Cli, Command};
 
@@ -156,19 +157,39 @@ fn null(args: &cli::NullArgs) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// A line for people, on standard error, without what is secret in it.
+/// A line for people, on standard error, without what is secret in it. What a server, a file or a label would do to a
+/// terminal is shown instead.
 pub(crate) fn say(line: &str) {
     // A closed standard error is no reason to stop measuring.
-    writeln!(std::io::stderr().lock(), "{}", secret::hide_text(line)).ok();
+    writeln!(std::io::stderr().lock(), "{}", visible(&secret::hide_text(line))).ok();
 }
 
-/// The result, on standard output, without what is secret in it.
+/// The result for people, on standard output; see [`say`].
+///
+/// # Errors
+/// As [`print_exact`].
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    write_out(&visible(&secret::hide_text(text)))
+}
+
+/// What pgbench prints, without what is secret in it; byte for byte, unless it goes to a terminal.
+///
+/// # Errors
+/// As [`print_exact`].
+pub(crate) fn print_as_pgbench(text: &str) -> anyhow::Result<()> {
+    if std::io::stdout().is_terminal() { print(text) } else { print_exact(text) }
+}
+
+/// The result for programs, or with colours of our own, without what is secret in it.
 ///
 /// # Errors
 /// When standard output cannot be written, such as a full device: the result would be lost.
-pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+pub(crate) fn print_exact(text: &str) -> anyhow::Result<()> {
     let is_json = text.starts_with(['{', '[']);
-    let text = if is_json { secret::hide_json(text) } else { secret::hide_text(text) };
+    write_out(&if is_json { secret::hide_json(text) } else { secret::hide_text(text) })
+}
+
+fn write_out(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // The reader has seen enough.

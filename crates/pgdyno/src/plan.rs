@@ -22,7 +22,7 @@ use workload::Program;
 
 use crate::cli::{PlanArgs, RESULTS};
 use crate::screen::Screen;
-use crate::{Exit, print, say, setup, signals};
+use crate::{Exit, print, print_exact, say, setup, signals};
 
 /// Prints the ordered runs, what they need, and what would make them fail.
 pub(crate) fn plan(args: &PlanArgs) -> Result<Exit> {
@@ -30,7 +30,7 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Exit> {
     let look = look(&asked.plan, &asked.servers, &args.replace_databases, Path::new(RESULTS))?;
     let obstacles = look.obstacles;
     if args.json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&asked.plan)?))?;
+        print_exact(&format!("{}\n", serde_json::to_string_pretty(&asked.plan)?))?;
         obstacles.iter().for_each(|obstacle| say(&format!("problem: {}", words(&asked.plan, obstacle))));
     } else {
         print(&text(&asked.plan, look.peak.as_ref())?)?;

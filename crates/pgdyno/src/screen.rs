@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use experiment::progress::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::plan::{Plan, RunState};
+use model::visible::visible;
 use server::FetchProgress;
 
 use crate::plan::{duration, order, outlook, size};
@@ -134,7 +135,7 @@ impl Screen {
             (self.left_s - self.left_said.elapsed().as_secs_f64()).clamp(0.0, self.plan_s.max(self.left_s));
         let run = if self.run.is_empty() { String::new() } else { format!("{}: ", self.run) };
         let left = if self.plan_s > 0.0 { format!(" | {} left", duration(left_s)) } else { String::new() };
-        bar.set_message(format!("{run}{}{left}", self.doing));
+        bar.set_message(visible(&format!("{run}{}{left}", self.doing)).into_owned());
     }
 }
 

@@ -9,7 +9,7 @@ use server::workspace::Entry;
 use server::{Cache, Workspace};
 
 use crate::cli::ServerCommand;
-use crate::{Exit, print, say};
+use crate::{Exit, print, print_exact, say};
 
 /// Lists or removes clusters.
 pub(crate) fn server(command: &ServerCommand) -> Result<Exit> {
@@ -30,7 +30,10 @@ pub(crate) fn server(command: &ServerCommand) -> Result<Exit> {
 fn list(cache: &Cache, workspace: &Workspace, json: bool) -> Result<()> {
     let entries = workspace.list()?;
     for entry in &entries {
-        print(&if json { format!("{}\n", json_of(entry)) } else { format!("{}\n", text(entry)) })?;
+        match json {
+            true => print_exact(&format!("{}\n", json_of(entry)))?,
+            false => print(&format!("{}\n", text(entry)))?,
+        }
     }
     let clusters = plural(entries.len(), "cluster");
     let sum = entries.iter().map(bytes_of).sum::<u64>() as f64;

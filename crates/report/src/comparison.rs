@@ -2,6 +2,7 @@
 
 use analysis::comparison::{CaseComparison, Figure, FigureComparison, Pairing, Ratio, Verdict};
 use analysis::finding::Severity;
+use model::visible::visible;
 
 use crate::{ComparisonInput, format, words};
 
@@ -68,7 +69,7 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String 
             finding.advice
         ));
     }
-    lines.join("\n") + "\n"
+    visible(&(lines.join("\n") + "\n")).into_owned()
 }
 
 /// The verdict in one line.

@@ -1,7 +1,10 @@
 //! One row for each run, unrounded, for spreadsheets and scripts. RFC 4180: comma, CRLF, quotes doubled.
 
+use std::borrow::Cow;
+
 use analysis::summary::{LatencySummary, RunSummary, Study};
 use model::interval::Counts;
+use model::visible::visible;
 
 use crate::words;
 
@@ -150,13 +153,55 @@ fn line<'a>(text: &mut String, fields: impl Iterator<Item = &'a str>) {
         if i > 0 {
             text.push(',');
         }
+        let field = cell(field);
         if field.contains([',', '"', '\r', '\n']) {
             text.push('"');
             text.push_str(&field.replace('"', "\"\""));
             text.push('"');
         } else {
-            text.push_str(field);
+            text.push_str(&field);
         }
     }
     text.push_str("\r\n");
+}
+
+/// A field as a spreadsheet may take it: one that would be a formula there begins with an apostrophe, as OWASP advises on
+/// CSV injection; numbers stay what they are. Characters that steer a terminal are shown.
+fn cell(field: &str) -> Cow<'_, str> {
+    let is_formula =
+        field.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) && field.parse::<f64>().is_err();
+    match (is_formula, field.contains("\r\n")) {
+        (true, _) => Cow::Owned(format!("'{}", visible(field))),
+        (false, true) => Cow::Owned(visible(&field.replace("\r\n", "\n")).into_owned()),
+        (false, false) => visible(field),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cell_is_a_formula_and_numbers_are_numbers() {
+        for (field, expected) in [
+            ("=HYPERLINK(\"http://x\")", "'=HYPERLINK(\"http://x\")"),
+            ("+1+1", "'+1+1"),
+            ("-1+1", "'-1+1"),
+            ("-", "'-"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("\t=1", "'\t=1"),
+            ("\r=1", "'\\r=1"),
+            ("-1.5", "-1.5"),
+            ("+2e-3", "+2e-3"),
+            ("a=b", "a=b"),
+            ("two\r\nlines", "two\nlines"),
+            ("", ""),
+            ("\u{1b}]0;x\u{7}\u{202e}", "\\u{1b}]0;x\\u{7}\\u{202e}"),
+        ] {
+            assert_eq!(cell(field), expected);
+        }
+        let mut text = String::new();
+        line(&mut text, ["=1,2", "-1.5", "two\nlines"].into_iter());
+        assert_eq!(text, "\"'=1,2\",-1.5,\"two\nlines\"\r\n");
+    }
 }

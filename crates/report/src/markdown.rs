@@ -8,6 +8,7 @@ use analysis::summary::Study;
 use model::host::HostRecord;
 use model::run::RunRecord;
 use model::server::ServerRecord;
+use model::visible::is_hidden;
 
 use crate::condense::{self, FindingGroup};
 use crate::factors::{self, Against, Row};
@@ -199,7 +200,12 @@ fn escape(text: &str) -> String {
                 escaped.push('\\');
                 escaped.push(c);
             }
-            c if c.is_control() => escaped.push(' '),
+            '\n' | '\t' => escaped.push(' '),
+            // Shown as the terminal shows it, with the backslash that Markdown wants before one.
+            c if is_hidden(c) => {
+                escaped.push('\\');
+                escaped.extend(c.escape_default());
+            }
             c => escaped.push(c),
         }
     }
@@ -218,6 +224,7 @@ mod tests {
             ("shared_buffers", "shared\\_buffers"),
             ("@here #1", "@&#8203;here #&#8203;1"),
             ("two\nlines", "two lines"),
+            ("\u{1b}[2J\u{202e}", "\\\\u{1b}\\[2J\\\\u{202e}"),
         ] {
             assert_eq!(escape(text), expected);
         }

@@ -5,6 +5,7 @@ use analysis::summary::{CaseSummary, Study};
 
 use crate::condense::{self, FindingGroup};
 use crate::{format, headline, scripts, variation, words};
+use model::visible::visible;
 
 /// Narrower than this, lines are left to the terminal to wrap.
 const MIN_WIDTH: usize = 60;
@@ -220,7 +221,7 @@ fn push_wrapped(text: &mut String, paint: &Paint, style: Style, words: &str, ind
 /// Breaks text at spaces; a word longer than a line stays whole.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
+    for word in visible(text).split(' ').filter(|word| !word.is_empty()) {
         let line = lines.last_mut().expect("there is always a line");
         if line.is_empty() {
             line.push_str(word);
@@ -268,15 +269,16 @@ struct Paint {
 
 impl Paint {
     fn on(&self, text: &str, style: Style) -> String {
+        let text = visible(text);
         let code = match style {
             Style::Bold => "1",
             Style::Dim => "2",
             Style::Green => "32",
             Style::Amber => "33",
             Style::Red => "31",
-            Style::Plain => return text.to_string(),
+            Style::Plain => return text.into_owned(),
         };
-        if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_string() }
+        if self.colour { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.into_owned() }
     }
 }
 

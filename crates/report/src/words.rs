@@ -6,6 +6,7 @@ use model::plan::RunState;
 use analysis::finding::{Grade, Severity};
 
 pub(crate) use model::prose::plural;
+use model::visible::visible;
 
 /// The same with a number that is text.
 pub(crate) fn plural_of(n: &str, word: &str) -> String {
@@ -104,16 +105,9 @@ pub(crate) fn of_state(state: RunState) -> &'static str {
     }
 }
 
-/// Text on one line without control characters, which could steer a terminal or hide text.
+/// Text on one line, in which what could steer a terminal or hide text is shown.
 pub(crate) fn one_line(text: &str) -> String {
-    let visible: String =
-        text.chars().map(|c| if c.is_control() || is_bidi_control(c) { ' ' } else { c }).collect();
-    visible.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Characters that reorder the text around them (Unicode TR 9).
-pub(crate) fn is_bidi_control(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    visible(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
 
 #[cfg(test)]
@@ -135,6 +129,6 @@ mod tests {
 
     #[test]
     fn a_line_holds_nothing_that_steers_a_terminal() {
-        assert_eq!(one_line("a\u{1b}[31m\nb\u{202e}c"), "a [31m b c");
+        assert_eq!(one_line("a\u{1b}[31m\nb\u{202e}c"), "a\\u{1b}[31m b\\u{202e}c");
     }
 }

@@ -227,6 +227,25 @@ fn fields(csv: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
+fn no_form_but_json_has_a_character_that_steers_a_terminal_or_reorders_text() {
+    let (mut study, data) = hostile();
+    study.cases[0].label = HOSTILE.to_string();
+    let input = Input { study: &study, data: &data, commands: &[], tool_version: "1.0" };
+    let forms = [
+        ("terminal", report::terminal_table(&study, 100, false)),
+        ("Markdown", report::markdown(&input)),
+        ("CSV", report::runs_csv(&study).replace("\r\n", "\n")),
+        ("HTML", report::html(&input)),
+    ];
+    for (name, text) in forms {
+        let hidden = text.chars().find(|c| model::visible::is_hidden(*c));
+        assert_eq!(hidden, None, "{name}");
+    }
+    let exact: serde_json::Value = serde_json::from_str(&report::json(&study)).unwrap();
+    assert!(exact.to_string().contains('\u{202e}'), "JSON is exact");
+}
+
+#[test]
 fn rows_of_the_table_of_runs_are_whole_and_unrounded() {
     let (mut study, _) = synthetic::make(&Shape { troubled: true, ..Shape::default() });
     study.cases[0].label = HOSTILE.to_string();
@@ -242,7 +261,9 @@ fn rows_of_the_table_of_runs_are_whole_and_unrounded() {
         assert_eq!(row[column("tps")].parse::<f64>().ok(), run.tps);
         assert_eq!(row[column("latency_p99_ns")], run.latency.unwrap().p99_ns.to_string());
         let case = study.cases.iter().find(|case| case.case.id == run.case).unwrap();
-        assert_eq!(row[column("label")], case.label);
+        let shown =
+            case.label.replace("\r\n", "\n").replace('\u{1b}', "\\u{1b}").replace('\u{202e}', "\\u{202e}");
+        assert_eq!(row[column("label")], shown);
         assert_eq!(row[column("workload.clients")], case.case.levels["workload.clients"]);
     }
 }

@@ -180,7 +180,7 @@ impl Follower<'_> {
             EventKind::ScriptTrace => self.log.debug(&event.text),
             EventKind::ServerNotice => self.log.write(&format!("{}\n", event.text)),
             EventKind::ScriptDebug => self.log.write(&format!("{}\n", event.text)),
-            EventKind::ShellOutput => crate::print(&event.text)?,
+            EventKind::ShellOutput => crate::print_as_pgbench(&event.text)?,
             EventKind::ConnectionLost => {
                 self.followed.n_lost += 1;
                 let client = event.detail.get("client").map_or("", String::as_str);

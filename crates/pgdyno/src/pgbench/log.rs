@@ -1,6 +1,9 @@
 //! Messages in the form of PostgreSQL's programs: `pgbench: error: …`, then `detail:` and `hint:` lines.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
+
+use model::visible::visible;
 
 /// Where messages go, and which.
 pub(super) struct Log {
@@ -9,6 +12,7 @@ pub(super) struct Log {
     /// Whether debugging output is wanted.
     pub(super) debug: bool,
     is_colored: bool,
+    is_terminal: bool,
     sink: Sink,
 }
 
@@ -87,7 +91,8 @@ impl Log {
             Ok("auto") => std::io::stderr().is_terminal(),
             _ => false,
         };
-        Log { progname: progname.to_string(), debug: false, is_colored, sink: Sink::Stderr }
+        let is_terminal = std::io::stderr().is_terminal();
+        Log { progname: progname.to_string(), debug: false, is_colored, is_terminal, sink: Sink::Stderr }
     }
 
     /// Messages kept, for tests.
@@ -97,6 +102,7 @@ impl Log {
             progname: "pgbench".to_string(),
             debug: false,
             is_colored: false,
+            is_terminal: false,
             sink: Sink::Text(String::new()),
         }
     }
@@ -117,7 +123,8 @@ impl Log {
         };
         let label = kind.label().map_or(String::new(), |(text, code)| paint(code, text));
         let name = paint("01", &format!("{}: ", self.progname));
-        let line = format!("{name}{label}{}\n", message.strip_suffix('\n').unwrap_or(message));
+        let message = self.shown(message.strip_suffix('\n').unwrap_or(message));
+        let line = format!("{name}{label}{message}\n");
         self.write(&line);
     }
 
@@ -138,8 +145,19 @@ impl Log {
         for (kind, message) in &complaint.0 {
             match kind {
                 Some(kind) => self.say(*kind, message),
-                None => self.write(message),
+                None => {
+                    let shown = self.shown(message);
+                    self.write(&shown);
+                }
             }
+        }
+    }
+
+    /// A message as it is, for programs that read pgbench's; on a terminal, what would steer that is shown instead.
+    fn shown<'a>(&self, message: &'a str) -> Cow<'a, str> {
+        match self.is_terminal {
+            true => visible(message),
+            false => Cow::Borrowed(message),
         }
     }
 
@@ -162,6 +180,17 @@ pub(super) fn try_help(progname: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_terminal_is_not_steered_and_a_program_reads_every_byte() {
+        for (is_terminal, expected) in [(false, "a\u{1b}[2J\tb"), (true, "a\\u{1b}[2J\tb")] {
+            let mut log = Log { is_terminal, ..Log::to_text() };
+            log.error("a\u{1b}[2J\tb");
+            log.complain(&Complaint::new("a\u{1b}[2J\tb").and_raw("a\u{1b}[2J\tb"));
+            let error = format!("pgbench: error: {expected}\n");
+            assert_eq!(log.text(), format!("{error}{error}{expected}"));
+        }
+    }
 
     #[test]
     fn colors_take_the_blanks_behind_name_and_label() {

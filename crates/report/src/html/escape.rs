@@ -1,8 +1,7 @@
 //! Text into HTML and JSON into a script element, so that nothing in a label can become markup.
 
+use model::visible::is_hidden;
 use serde::Serialize;
-
-use crate::words;
 
 /// Text for an element or a double-quoted attribute. Control characters and those that reorder text are shown as
 /// replacement characters.
@@ -17,17 +16,26 @@ pub(crate) fn text(raw: &str) -> String {
             '\'' => safe.push_str("&#39;"),
             '\n' | '\t' => safe.push(c),
             '\r' => {}
-            c if c.is_control() || words::is_bidi_control(c) => safe.push('\u{fffd}'),
+            c if is_hidden(c) => safe.push('\u{fffd}'),
             c => safe.push(c),
         }
     }
     safe
 }
 
-/// A value for `<script type="application/json">`: an element's end or a comment cannot be written without `<`.
+/// A value for `<script type="application/json">`: an element's end or a comment cannot be written without `<`. Hidden
+/// characters are written as JSON can, so that the page's source shows them.
 pub(crate) fn json(value: &impl Serialize) -> String {
     let json = serde_json::to_string(value).expect("the page's data has text keys and plain values");
-    json.replace('<', "\\u003c")
+    let mut safe = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            // All of them have four digits.
+            c if c == '<' || is_hidden(c) => safe.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => safe.push(c),
+        }
+    }
+    safe
 }
 
 /// Keeps numbers with their units: the spaces of `p99 3.40 ms` become no-break spaces.
@@ -53,9 +61,9 @@ mod tests {
 
     #[test]
     fn data_cannot_end_its_element() {
-        let hostile = "</script><script>alert(1)</script><!--";
+        let hostile = "</script><script>alert(1)</script><!--\u{202e}\u{7f}\u{1b}";
         let safe = json(&hostile);
-        assert!(!safe.contains('<'), "{safe}");
+        assert!(!safe.contains(['<', '\u{202e}', '\u{7f}', '\u{1b}']), "{safe}");
         assert_eq!(serde_json::from_str::<String>(&safe).unwrap(), hostile);
     }
 }
