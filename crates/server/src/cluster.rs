@@ -274,10 +274,10 @@ impl Cluster {
         let directory = trust::check_place(directory)
             .with_context(|| format!("snapshots cannot be kept in `{}`", directory.display()))?;
         let holder = directory.join(format!("pgdyno-snapshots-{}", random_hex(6)?));
-        let make = || -> std::io::Result<()> {
+        let make = || -> Result<()> {
             fs::DirBuilder::new().mode(0o700).create(&holder)?;
             let marker = serde_json::to_vec(&self.root)?;
-            files::create_new(&holder.join(SNAPSHOT_MARKER), 0o600)?.write_all(&marker)
+            Ok(files::replace(&holder.join(SNAPSHOT_MARKER), files::PRIVATE, &marker)?)
         };
         make().with_context(|| format!("create `{}`", holder.display()))?;
         Ok(holder)

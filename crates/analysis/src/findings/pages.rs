@@ -347,6 +347,11 @@ pub const PAGES: &[Page] = &[
         "All runs of a case share their hour: drift, heat and neighbours become its result.",
     ),
     page_of(
+        "servers-in-turn",
+        "run.servers_at_a_time and the order in plan.json.",
+        "All runs of a server share their hours: drift, heat and neighbours become a difference between servers.",
+    ),
+    page_of(
         "closed-loop",
         "The pace of each case.",
         "A client that waits sends nothing, so waiting is under-counted: what users would see is worse.",
