@@ -5,7 +5,7 @@
 //! /run/pgdyno/os-undo.jsonl  what there was before
 //! ```
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -33,17 +33,15 @@ impl Keeper {
     /// # Errors
     /// When another pgdyno has it, or the directory cannot be written.
     pub fn take(machine: &Machine) -> Result<(Keeper, Vec<Undone>)> {
-        let dir = machine.path(DIR);
-        fs::create_dir_all(&dir).with_context(|| format!("create `{DIR}`"))?;
         // What lies there decides what root writes into the kernel's files.
-        files::trust::check_directory(&dir)?;
+        files::trust::make_directory(&machine.path(DIR))?;
         let mut lock = files::lock_file(&machine.path(LOCK)).with_context(|| format!("open `{LOCK}`"))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
                 // Only for the message.
-                lock.read_to_string(&mut holder).ok();
+                lock.take(100).read_to_string(&mut holder).ok();
                 bail!(
                     "another pgdyno (process {}) sets values of the operating system; wait for its end",
                     holder.trim()
@@ -111,11 +109,11 @@ pub fn undo_left(machine: &Machine) -> Result<Vec<Undone>> {
     if !journal.exists() {
         return Ok(Vec::new());
     }
+    files::trust::check_directory(&machine.path(DIR))?;
     let lock = match files::lock_file(&machine.path(LOCK)) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return Ok(vec![not_ours()]),
         lock => lock.with_context(|| format!("open `{LOCK}`"))?,
     };
-    files::trust::check_directory(&machine.path(DIR))?;
     match lock.try_lock() {
         Ok(()) => journal.undo(machine),
         // Whoever holds it puts them back.
@@ -144,6 +142,7 @@ pub fn undo_own(machine: &Machine) -> Result<Vec<Undone>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::path::Path;
 
     const SWAPPINESS: &str = "/proc/sys/vm/swappiness";
@@ -297,5 +296,19 @@ mod tests {
         let dir = machine.path(DIR);
         fs::set_permissions(&dir, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
         assert!(undo_left(&machine).unwrap_err().to_string().contains("can be written by every user"));
+    }
+
+    #[test]
+    fn a_lock_that_another_user_has_prepared_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let machine = machine(root.path());
+        drop(Keeper::take(&machine).unwrap());
+        let (lock, victim) = (machine.path(LOCK), root.path().join("victim"));
+        fs::remove_file(&lock).unwrap();
+        fs::write(&victim, "mine").unwrap();
+        std::os::unix::fs::symlink(&victim, &lock).unwrap();
+        let refused = format!("{:#}", Keeper::take(&machine).unwrap_err());
+        assert!(refused.contains("symbolic link"), "{refused}");
+        assert_eq!(fs::read(&victim).unwrap(), b"mine");
     }
 }
