@@ -19,6 +19,13 @@ install:
 \tcp options $(DESTDIR)$(PREFIX)/options
 ";
 
+/// A directory that the server's user can enter.
+fn place() -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    fs::set_permissions(place.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    place
+}
+
 /// A tree that builds in no time and installs scripts that say they are PostgreSQL.
 fn tree(dir: &Path, version: &str) {
     let write = |name: &str, text: &str| {
@@ -42,7 +49,7 @@ fn run_git(dir: &Path, args: &[&str]) {
 
 #[test]
 fn each_commit_is_built_once_with_the_same_options() {
-    let place = tempfile::tempdir().unwrap();
+    let place = place();
     let (cache, repository) = (Cache::at(place.path().join("cache")), place.path().join("repository"));
     tree(&repository, "15.1");
     run_git(&repository, &["init", "-q"]);
@@ -92,7 +99,7 @@ fn what_would_change_a_build_is_taken_from_the_environment() {
 
 #[test]
 fn a_wait_for_a_lock_can_be_stopped() {
-    let place = tempfile::tempdir().unwrap();
+    let place = place();
     let path = place.path().join("x.lock");
     static STOP: AtomicBool = AtomicBool::new(true);
     let held = lock(&path, &STOP, &mut |_| {}).unwrap();
@@ -106,7 +113,7 @@ fn a_wait_for_a_lock_can_be_stopped() {
 
 #[test]
 fn what_cannot_be_built_is_said_with_the_compilers_words() {
-    let place = tempfile::tempdir().unwrap();
+    let place = place();
     let cache = Cache::at(place.path().join("cache"));
     let dir = place.path().join("tree");
     let refused = |dir: &Path, stop: &AtomicBool| {
@@ -133,7 +140,7 @@ fn what_cannot_be_built_is_said_with_the_compilers_words() {
 
 #[test]
 fn a_lock_file_that_is_a_link_is_refused() {
-    let place = tempfile::tempdir().unwrap();
+    let place = place();
     let (path, victim) = (place.path().join("x.lock"), place.path().join("victim"));
     fs::write(&victim, "mine").unwrap();
     std::os::unix::fs::symlink(&victim, &path).unwrap();
@@ -147,7 +154,7 @@ fn a_lock_file_that_is_a_link_is_refused() {
 
 #[test]
 fn a_build_that_others_could_have_put_there_is_not_run() {
-    let place = tempfile::tempdir().unwrap();
+    let place = place();
     let (cache, dir) = (Cache::at(place.path().join("cache")), place.path().join("tree"));
     tree(&dir, "15.1");
     let built = || {
@@ -186,7 +193,7 @@ fn a_server_that_drips_does_not_hold_a_build_for_ever() {
             }
         }
     });
-    let place = tempfile::tempdir().unwrap();
+    let place = place();
     let mut clone = Command::new("git");
     clone.args(["clone", "--mirror", "--", &address, "copy"]);
     let (deadline, log) = (Duration::from_secs(3), place.path().join("log"));

@@ -36,11 +36,15 @@ impl Planted {
     fn new() -> Option<Planted> {
         let pin = pins::pin_of_series(env::consts::ARCH, "18")?;
         let place = tempfile::tempdir().unwrap();
+        fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
+        // Whoever runs them can leave the trace.
+        fs::create_dir(place.path().join("traces")).unwrap();
+        fs::set_permissions(place.path().join("traces"), Permissions::from_mode(0o777)).unwrap();
         let cache = Cache::at(place.path().join("cache"));
         let dir = cache.release_dir(pin.release);
         let bin = dir.join("bin");
         trust::make_directory(&bin).unwrap();
-        let trace = place.path().join("trace").display().to_string();
+        let trace = place.path().join("traces/trace").display().to_string();
         let says = format!("#!/bin/sh\necho x >>{trace}\necho 'postgres (PostgreSQL) {}'\n", pin.release);
         for name in ["postgres", "initdb"] {
             crate::binaries::write_program(&bin.join(name), &says);
@@ -62,7 +66,7 @@ impl Planted {
     /// Asks for the release; fails the test if a program was run that should not have been.
     fn refusal(&self) -> String {
         let refused = fetch(&self.cache, &self.version, &mut |_| {}).map(drop);
-        assert!(!self.place.path().join("trace").exists(), "it was run: {refused:?}");
+        assert!(!self.place.path().join("traces/trace").exists(), "it was run: {refused:?}");
         match refused {
             Err(FetchError::Unusable(error)) => format!("{error:#}"),
             other => panic!("{other:?}"),
@@ -80,6 +84,7 @@ fn a_cache_that_is_ours_and_as_it_was_is_used() {
     let found = fetch(&planted.cache, &planted.version, &mut |_| {}).unwrap();
     assert_eq!(found.series(), "18");
     assert_eq!(planted.cache.fetched(), [found.version]);
+    assert!(planted.place.path().join("traces/trace").exists(), "a trace is left by what is run");
 }
 
 #[test]
@@ -129,7 +134,7 @@ fn a_cache_of_another_user_is_not_run() {
     let refusal = theirs.refusal();
     assert!(refusal.contains("belongs to user `nobody`") && refusal.contains("PGDYNO_CACHE"), "{refusal}");
     assert!(theirs.cache.fetched().is_empty());
-    assert!(!planted.place.path().join("trace").exists(), "it was run");
+    assert!(!planted.place.path().join("traces/trace").exists(), "it was run");
     // The receipt alone, or one program, which that user could change after it was looked at.
     for name in [RECEIPT, "bin/postgres"] {
         let Some(planted) = Planted::new() else { return };
