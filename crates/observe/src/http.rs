@@ -1,14 +1,16 @@
 //! A GET over plain HTTP, for what runs beside a database: exporters of telemetry, notices of clouds.
 
 use std::fmt;
-use std::io::{Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-/// How long connecting, writing and each read may take.
+/// How long one request may take, from connecting to the end of the answer. A host name is resolved before.
 const TIMEOUT: Duration = Duration::from_secs(2);
+/// Bytes read at once.
+const PART_BYTES: usize = 64 << 10;
 
 /// An address of plain HTTP, without user and password.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,22 +66,44 @@ impl Address {
     pub fn request(&self, method: &str, path: &str, header: &str, bytes_max: u64) -> Result<Answer> {
         let host = &self.host;
         let places = host.to_socket_addrs().with_context(|| format!("the host of `{host}` is not known"))?;
+        let end = Instant::now() + TIMEOUT;
         // A name may have several addresses, of which not all are listened on.
-        let stream = places.filter_map(|place| TcpStream::connect_timeout(&place, TIMEOUT).ok()).next();
-        let mut stream = stream.with_context(|| format!("cannot connect to `{host}`"))?;
-        stream.set_read_timeout(Some(TIMEOUT))?;
+        let mut streams = places.filter_map(|place| TcpStream::connect_timeout(&place, left(end).ok()?).ok());
+        let mut stream = streams.next().with_context(|| format!("cannot connect to `{host}`"))?;
         stream.set_write_timeout(Some(TIMEOUT))?;
         // Version 1.0: the answer ends with the connection, and comes in one piece.
         let head = format!("{method} {path} HTTP/1.0\r\nHost: {host}\r\n{header}\r\n");
-        let mut text = Vec::new();
-        stream
+        let text = stream
             .write_all(head.as_bytes())
-            .and_then(|()| stream.take(bytes_max + 1).read_to_end(&mut text).map(drop))
+            .and_then(|()| read_until(&mut stream, end, bytes_max + 1))
             .with_context(|| format!("`{host}` does not answer"))?;
         ensure!(text.len() as u64 <= bytes_max, "the answer of `{host}` is longer than {bytes_max} bytes");
         Answer::read(&String::from_utf8_lossy(&text))
             .with_context(|| format!("`{host}` does not answer in HTTP"))
     }
+}
+
+/// What comes until the other side closes, or until there are `bytes_max` bytes. A limit for each read would let one that
+/// sends a byte a second keep us for ever.
+fn read_until(stream: &mut TcpStream, end: Instant, bytes_max: u64) -> io::Result<Vec<u8>> {
+    let (mut text, mut part) = (Vec::new(), vec![0; PART_BYTES]);
+    while (text.len() as u64) < bytes_max {
+        stream.set_read_timeout(Some(left(end)?))?;
+        match stream.read(&mut part) {
+            Ok(0) => break,
+            Ok(n_bytes) => text.extend_from_slice(&part[..n_bytes]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(text)
+}
+
+/// Time up to `end`; an error if there is none.
+fn left(end: Instant) -> io::Result<Duration> {
+    let left = end.saturating_duration_since(Instant::now());
+    let late = || io::Error::new(ErrorKind::TimedOut, format!("not within {} s", TIMEOUT.as_secs()));
+    (!left.is_zero()).then_some(left).ok_or_else(late)
 }
 
 impl fmt::Display for Address {
@@ -123,6 +147,28 @@ mod tests {
             let message = format!("{:#}", Address::parse(url).unwrap_err());
             assert!(message.contains("leave them out") && !message.contains("secret"), "{message}");
         }
+    }
+
+    #[test]
+    fn an_answer_that_comes_byte_by_byte_is_not_waited_for() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::parse(&format!("http://{}/metrics", listener.local_addr().unwrap())).unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            // A connection that is closed before all was read ends with an error of its own.
+            stream.read_exact(&mut [0; 20]).unwrap();
+            stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+            stream.read_to_end(&mut Vec::new()).ok();
+            // Each byte comes in time; the whole would take 12 s.
+            for byte in b"HTTP/1.0 200 OK\r\n\r\nabc" {
+                std::thread::sleep(Duration::from_millis(500));
+                if stream.write_all(&[*byte]).is_err() {
+                    return;
+                }
+            }
+        });
+        let refused = address.request("GET", "/metrics", "", 1000).unwrap_err();
+        assert!(format!("{refused:#}").contains("does not answer"), "{refused:#}");
     }
 
     #[test]
