@@ -8,6 +8,7 @@
 
 mod assets;
 mod documents;
+mod experiments;
 mod floors;
 mod generated;
 mod licences;
