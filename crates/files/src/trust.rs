@@ -50,6 +50,19 @@ pub fn check_output(path: &Path) -> Result<()> {
     check(place, content, sudo_uid).map(drop)
 }
 
+/// Checks a program that will run with the rights of user `uid`: only root, the caller and that user can change it, so
+/// that nobody gets that user's rights by it.
+///
+/// # Errors
+/// As [`check_directory`].
+pub fn check_program(path: &Path, uid: u32) -> Result<()> {
+    let path = path.canonicalize().with_context(|| format!("cannot find `{}`", path.display()))?;
+    let facts = fs::symlink_metadata(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    let fault = fault(&facts).filter(|_| facts.uid() != uid || writer(&facts).is_some());
+    ensure!(fault.is_none(), "`{}` would be run, and {}", path.display(), fault.unwrap_or_default());
+    check(path.parent().unwrap_or(&path), Content::Programs, Some(uid)).map(drop)
+}
+
 /// Makes a directory that is trusted, with those above it that are missing; one that is there is checked. Returns its
 /// path without links.
 ///
@@ -107,6 +120,8 @@ enum Content {
     Trusted,
     /// A new directory of ours.
     Shared,
+    /// What is run with the rights of another user.
+    Programs,
 }
 
 fn make(path: &Path, content: Content) -> Result<PathBuf> {
@@ -125,7 +140,8 @@ fn make(path: &Path, content: Content) -> Result<PathBuf> {
     check(&path, content, None)
 }
 
-fn check(path: &Path, content: Content, user_above: Option<u32>) -> Result<PathBuf> {
+/// Directories above, and those with programs, may belong to the user `other` too.
+fn check(path: &Path, content: Content, other: Option<u32>) -> Result<PathBuf> {
     let path = path.canonicalize().with_context(|| format!("cannot enter `{}`", path.display()))?;
     for dir in path.ancestors() {
         let facts = fs::symlink_metadata(dir).with_context(|| format!("cannot read `{}`", dir.display()))?;
@@ -134,7 +150,8 @@ fn check(path: &Path, content: Content, user_above: Option<u32>) -> Result<PathB
         // Where something new is to be made, `path` is itself above that.
         let is_above = dir != path || content == Content::Shared;
         ensure!(
-            is_trusted(facts.uid()) || is_above && user_above == Some(facts.uid()),
+            is_trusted(facts.uid())
+                || (is_above || content == Content::Programs) && other == Some(facts.uid()),
             "directory `{}` belongs to {}, who could replace what is in it; {advice}",
             dir.display(),
             user_name(facts.uid())
@@ -289,5 +306,28 @@ mod tests {
         fs::create_dir(path("home/ours")).unwrap();
         set(&path("home/ours"), 0o755);
         by_sudo("home/ours", Content::Trusted).unwrap();
+    }
+
+    #[test]
+    fn a_program_may_belong_to_the_user_whose_rights_it_gets_and_to_no_other() {
+        if !geteuid().is_root() {
+            return;
+        }
+        let outer = tempfile::tempdir().unwrap();
+        let (dir, program) = (outer.path().join("bin"), outer.path().join("bin/postgres"));
+        fs::create_dir(&dir).unwrap();
+        set(&dir, 0o755);
+        fs::write(&program, "").unwrap();
+        set(&program, 0o755);
+        check_program(&program, STRANGER).unwrap();
+        for path in [&program, &dir] {
+            chown(path, Some(STRANGER), Some(STRANGER)).unwrap();
+            check_program(&program, STRANGER).unwrap();
+            let error = format!("{:#}", check_program(&program, STRANGER + 1).unwrap_err());
+            assert!(error.contains("belongs to user id 54321"), "{error}");
+            set(path, 0o777);
+            assert!(check_program(&program, STRANGER).is_err());
+            set(path, 0o755);
+        }
     }
 }

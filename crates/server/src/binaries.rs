@@ -74,6 +74,7 @@ impl Binaries {
         let postgres = bin_dir.join("postgres");
         let account = Account::choose()?;
         account.check_reach(&postgres)?;
+        check_owners(&bin_dir, &account)?;
         let output = output_once_closed(|| {
             let mut command = server_command(&postgres, &account, Path::new("/"));
             command.arg("--version");
@@ -190,6 +191,25 @@ fn check_executable(bin_dir: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
+/// As root, refuses programs that a third user could change: that user would get the rights of the server's user, who may
+/// own other clusters.
+fn check_owners(bin_dir: &Path, account: &Account) -> Result<()> {
+    if !account.is_switched {
+        return Ok(());
+    }
+    for name in ["postgres", "initdb"] {
+        files::trust::check_program(&bin_dir.join(name), account.uid).with_context(|| {
+            format!(
+                "the binaries in `{}` would run as user `{}`; run pgdyno as the user whose they are, or name that user in \
+                 PGDYNO_SERVER_USER",
+                bin_dir.display(),
+                account.name
+            )
+        })?;
+    }
+    Ok(())
+}
+
 /// `18.6` to 180006, `9.6.24` to 90624, `19beta1` and `19` to 190000.
 pub fn version_num(version: &str) -> Option<u32> {
     let digits: String = version.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
@@ -274,5 +294,33 @@ mod tests {
         });
         assert_eq!(Binaries::from_bin_dir(dir.path()).unwrap().version, "14.24");
         closing.join().unwrap();
+    }
+
+    #[test]
+    fn as_root_programs_that_a_third_user_can_change_are_not_run() {
+        let account = Account::choose().unwrap();
+        if !account.is_switched {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let bin = dir.path().join("bin");
+        let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        fs::create_dir(&bin).unwrap();
+        set(dir.path(), 0o755);
+        set(&bin, 0o755);
+        for name in ["initdb", "postgres"] {
+            write_program(&bin.join(name), "#!/bin/sh\necho 'postgres (PostgreSQL) 14.24'\n");
+        }
+        Binaries::from_bin_dir(&bin).unwrap();
+        let own = |uid| std::os::unix::fs::chown(&bin, Some(uid), None).unwrap();
+        own(account.uid);
+        Binaries::from_bin_dir(&bin).unwrap();
+        own(54_321);
+        let refused = format!("{:#}", Binaries::from_bin_dir(&bin).unwrap_err());
+        assert!(refused.contains("user id 54321") && refused.contains("PGDYNO_SERVER_USER"), "{refused}");
+        own(0);
+        set(&bin, 0o777);
+        let refused = format!("{:#}", Binaries::from_bin_dir(&bin).unwrap_err());
+        assert!(refused.contains("can be written by every user"), "{refused}");
     }
 }

@@ -333,9 +333,12 @@ fn a_process_that_the_servers_user_names_as_its_server_is_left_alone() {
 fn binaries_are_tried_with_the_rights_of_the_servers_user() {
     let place = place();
     let bin = place.path().join("bin");
-    fs::create_dir(&bin).unwrap();
-    fs::set_permissions(place.path(), Permissions::from_mode(0o777)).unwrap();
-    let who = place.path().join("who");
+    let open = place.path().join("open");
+    for dir in [&bin, &open] {
+        fs::create_dir(dir).unwrap();
+    }
+    fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
+    let who = open.join("who");
     // Another process writes them: what this one has open for writing cannot be executed.
     let script = format!(
         "for name in postgres initdb; do printf '%s\\n' '#!/bin/sh' 'id -u >>{0}' 'id -G >>{0}' \
