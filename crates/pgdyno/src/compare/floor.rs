@@ -1,7 +1,8 @@
 //! The noise floor of a host: what the last A/A comparison on it could see. Kept beside the binaries and clusters.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use analysis::comparison::{CaseComparison, Pairing};
@@ -9,6 +10,9 @@ use anyhow::{Context, Result};
 use model::run::{ExperimentData, RunRecord};
 use report::NoiseFloor;
 use server::Cache;
+
+/// Many times what comparisons of years leave.
+const FLOORS_BYTES_MAX: u64 = 64 << 20;
 
 /// One JSON object per line, the newest last.
 fn path(cache: &Cache) -> PathBuf {
@@ -34,15 +38,18 @@ pub(super) fn of(comparison: &CaseComparison, data: &ExperimentData) -> Option<N
 pub(super) fn keep(cache: &Cache, floor: &NoiseFloor) -> Result<()> {
     let path = path(cache);
     let context = || format!("cannot keep the noise floor in `{}`", path.display());
-    fs::create_dir_all(&cache.dir).with_context(context)?;
-    let mut file = OpenOptions::new().create(true).append(true).open(&path).with_context(context)?;
+    files::trust::make_directory(&cache.dir).with_context(context)?;
+    let mut options = OpenOptions::new();
+    let mut file =
+        files::open_with(&path, options.create(true).append(true).mode(0o644)).with_context(context)?;
     writeln!(file, "{}", serde_json::to_string(floor)?).with_context(context)
 }
 
 /// The newest that was measured on the host of these runs, of the same workload if there is one.
 fn last(cache: &Cache, data: &ExperimentData) -> Option<NoiseFloor> {
     let run = &data.runs.first()?.record;
-    let text = fs::read_to_string(path(cache)).ok()?;
+    files::trust::check_directory(&cache.dir).ok()?;
+    let text = String::from_utf8(files::trust::read(&path(cache), FLOORS_BYTES_MAX).ok()?).ok()?;
     // A line that a later version wrote otherwise is none of ours.
     let kept: Vec<NoiseFloor> = text
         .lines()
