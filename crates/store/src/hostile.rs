@@ -128,6 +128,22 @@ fn a_lock_file_that_names_another_file_is_not_written() {
 }
 
 #[test]
+fn what_a_link_names_is_not_written() {
+    let place = Place::new();
+    let victim = place.outer.path().join("victim");
+    fs::write(&victim, "mine").unwrap();
+    fs::remove_file(place.dir.join(names::STATE)).unwrap();
+    symlink(&victim, place.dir.join(names::STATE)).unwrap();
+    let refused = format!("{:#}", ExperimentDir::open(&place.dir).unwrap_err());
+    assert!(refused.contains("symbolic link"), "{refused}");
+    for name in ["report.html", "report.html.tmp"] {
+        symlink(&victim, place.dir.join(name)).unwrap();
+        crate::write_whole(&place.dir.join("report.html"), b"page").unwrap();
+    }
+    assert_eq!(fs::read(&victim).unwrap(), b"mine");
+}
+
+#[test]
 fn root_writes_no_results_where_others_can_replace_them() {
     if !nix::unistd::geteuid().is_root() {
         return;

@@ -1,6 +1,6 @@
 //! Writing one run while it is made: each line at once, every error to the caller.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -193,7 +193,7 @@ fn compress(plain: &Path, packed: &Path) -> io::Result<()> {
     files::replace_by(packed, files::PRIVATE, |file| {
         let mut encoder = zstd::Encoder::new(file, ZSTD_LEVEL)?;
         encoder.include_checksum(true)?;
-        io::copy(&mut File::open(plain)?, &mut encoder)?;
+        io::copy(&mut files::open(plain)?, &mut encoder)?;
         encoder.finish()
     })?;
     fs::remove_file(plain)
@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(text, "# pgdyno 5\na 1\n# pgdyno 6\na 2\n");
         writer.finish().unwrap();
         writer.finish().unwrap();
-        let packed = File::open(dir.path().join(names::REMOTE_ZST)).unwrap();
+        let packed = fs::File::open(dir.path().join(names::REMOTE_ZST)).unwrap();
         assert_eq!(zstd::decode_all(packed).unwrap(), text.as_bytes());
         assert!(!dir.path().join(names::REMOTE).exists());
         assert!(writer.scrape(7, "").is_err());
