@@ -17,7 +17,7 @@ use workload::Schema;
 use crate::data::Home;
 use crate::dataset::Dataset;
 use crate::stage::{self, data_words};
-use crate::{copies, session};
+use crate::{copies, limit, session};
 
 /// What is intended with one database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,9 +51,11 @@ pub fn of_plan(
         let cases: Vec<&Case> = plan.cases.iter().filter(|case| case.server.source == *source).collect();
         let is_here = |id: u32| cases.iter().any(|case| case.id == id);
         let n_runs = plan.runs.iter().filter(|run| is_here(run.case)).count();
-        let mut session = session::open(&conninfo, stop)?;
         let may_replace = replace_databases.contains(&conninfo.dbname);
-        intents.push(Intent::of(&mut session, &conninfo, &cases, n_runs, may_replace)?);
+        intents.push(limit::within("look at the server", limit::of_questions(case), || {
+            let mut session = session::open(&conninfo, stop)?;
+            Intent::of(&mut session, &conninfo, &cases, n_runs, may_replace)
+        })?);
     }
     Ok(intents)
 }

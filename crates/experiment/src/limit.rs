@@ -32,6 +32,11 @@ pub fn of(case: &Case) -> Duration {
     }
 }
 
+/// How long the questions may take that come before the runs of a case.
+pub(crate) fn of_questions(case: &Case) -> Duration {
+    of(case).min(QUESTIONS)
+}
+
 /// How long a phase may take that works on this much data.
 pub fn for_bytes(data_bytes: u64) -> Duration {
     BASE + PER_GIB * u32::try_from(data_bytes >> 30).unwrap_or(u32::MAX >> 6)

@@ -52,7 +52,7 @@ fn a_vacuum_behind_a_lock_ends_and_its_holder_is_named() {
     let held = format!("the lock is held by process {pid} (user `postgres`, application `night shift`");
     expect_words(
         &ended,
-        &["VACUUM of `pgbench_accounts`", "lock timeout", &held, "lock table pgbench_accounts"],
+        &["VACUUM of `public.pgbench_accounts` failed", "lock timeout", &held, "lock table pgbench_accounts"],
     );
     // Nothing of ours waits on, and where nobody is in the way all goes well.
     let waiting = "select count(*) from pg_locks where not granted";
@@ -118,9 +118,12 @@ fn a_host_that_says_nothing_ends_every_command() {
     let place = Place::new();
     let hole = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = hole.local_addr().unwrap().port();
-    let server = format!("host=127.0.0.1 port={port} user=u dbname=d connect_timeout=2");
-    for args in ["check", "init --scale 1", &run("out", "3s", "")] {
-        expect_failure(&place, args, &server);
+    let server = format!("host=127.0.0.1 port={port} user=u dbname=d connect_timeout=");
+    for args in ["check", "init --scale 1"] {
+        expect_failure(&place, args, &format!("{server}2"));
     }
+    // The user's own settings set no limit, as far as a connection goes.
+    let ended = expect_failure(&place, &run("out", "3s", ""), &format!("{server}0"));
+    expect_words(&ended, &["no answer", "has not ended after 3 s (run.phase_timeout)"]);
     place.expect_clean();
 }

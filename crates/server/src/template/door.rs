@@ -37,13 +37,16 @@ impl Doors {
     /// When the server cannot be reached, or the user wants to stop.
     pub fn open(&self, database: &str) -> Result<Session> {
         let session = Session::connect_unless(&self.of(database), self.stop)?;
-        session.context("stopped while connecting")
+        let mut session = session.context("stopped while connecting")?;
+        session.administer()?;
+        Ok(session)
     }
 
     /// A session that works on when the user wants to stop, for a limited time: to clean up.
     pub(crate) fn open_afterwards(&self, database: &str) -> Result<Session> {
         let mut session = Session::connect(&self.of(database))?;
         session.set_timeout(Some(AFTERWARDS_MAX));
+        session.administer()?;
         Ok(session)
     }
 
