@@ -12,6 +12,7 @@ mod experiments;
 mod floors;
 mod generated;
 mod licences;
+mod promises;
 mod sources;
 mod tree;
 
