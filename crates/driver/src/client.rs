@@ -355,10 +355,11 @@ impl Client {
     pub(crate) fn receive(&mut self, input: &[u8], now: Nanos) -> Result<Received, ProtocolError> {
         if self.awaits_nothing_special()
             && let Some(reply) = self.scanner.ordinary(input)
-            && self.is_answered_by(self.n_results.wrapping_add(reply.n_done))
+            && let n_results = self.n_results.wrapping_add(reply.n_done)
+            && self.is_answered_by(n_results)
         {
             self.status = reply.status;
-            self.n_results += reply.n_done;
+            self.n_results = n_results;
             self.n_awaited = 0;
             return Ok(Received::Complete);
         }

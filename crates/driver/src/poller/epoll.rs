@@ -103,7 +103,9 @@ impl Epoll {
     pub(super) fn wait(&mut self, now: Nanos, until: Nanos) -> io::Result<()> {
         self.ready.clear();
         self.n_told = 0;
-        self.ready.append(&mut self.again);
+        if !self.again.is_empty() {
+            self.ready.append(&mut self.again);
+        }
         let wait_ns = if self.ready.is_empty() { until.saturating_sub(now) } else { 0 };
         let timeout = if wait_ns == 0 {
             Some(Duration::ZERO)

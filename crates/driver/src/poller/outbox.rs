@@ -32,25 +32,19 @@ impl Outbox {
         Outbox { memory: vec![0; OUTBOX_BYTES].leak(), n_used: 0 }
     }
 
-    /// Whether the message fits beside those that are lent.
-    #[inline]
-    pub(super) fn has_room(&self, message: &[u8]) -> bool {
-        message.len() <= self.memory.len() - self.n_used
-    }
-
     /// Whether nothing is lent.
     pub(super) fn is_free(&self) -> bool {
         self.n_used == 0
     }
 
-    /// Copies a message that has room.
+    /// Copies a message; `None` if it does not fit beside those that are lent.
     #[inline]
-    pub(super) fn lend(&mut self, message: &[u8]) -> Lent {
+    pub(super) fn lend(&mut self, message: &[u8]) -> Option<Lent> {
         let end = self.n_used + message.len();
-        let room = &mut self.memory[self.n_used..end];
+        let room = self.memory.get_mut(self.n_used..end)?;
         room.copy_from_slice(message);
         self.n_used = end;
-        Lent { address: room.as_ptr(), len: message.len() as u32 }
+        Some(Lent { address: room.as_ptr(), len: message.len() as u32 })
     }
 
     /// The kernel has taken every request that points here, and will read none of it again.
@@ -68,13 +62,13 @@ mod tests {
     fn what_is_lent_stays_until_it_is_reclaimed() {
         let mut outbox = Outbox::new();
         let full = vec![b'x'; OUTBOX_BYTES - 3];
-        let (one, other) = (outbox.lend(b"abc"), outbox.lend(&full));
-        assert!(!outbox.has_room(b"d") && outbox.has_room(b"") && !outbox.is_free());
+        let (one, other) = (outbox.lend(b"abc").unwrap(), outbox.lend(&full).unwrap());
+        assert!(outbox.lend(b"d").is_none() && !outbox.is_free());
         assert_eq!((one.len(), other.len() as usize), (3, OUTBOX_BYTES - 3));
         assert_eq!(other.address() as usize - one.address() as usize, 3);
         assert_eq!(&outbox.memory[..5], b"abcxx");
         outbox.reclaim();
-        assert!(outbox.is_free() && outbox.has_room(&full));
-        assert_eq!(outbox.lend(b"d").address(), one.address(), "the same memory again");
+        assert!(outbox.is_free());
+        assert_eq!(outbox.lend(b"d").unwrap().address(), one.address(), "the same memory again");
     }
 }

@@ -199,30 +199,37 @@ impl Uring {
     /// Queues the client's message, which goes out with the next system call.
     #[inline]
     pub(super) fn send(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
-        let slot = self.slots[index];
+        let slot = &mut self.slots[index];
         if slot.watch != Watch::Receive || client.pipeline.is_on || client.waits_to_write {
             return self.send_at_once(client, index);
         }
         let message = client.unsent();
-        if message.len() > SEND_BYTES_MAX || !(self.outbox.has_room(message) || self.make_room()?) {
+        if message.len() > SEND_BYTES_MAX {
             return self.send_at_once(client, index);
         }
+        let Some(lent) = self.outbox.lend(message) else { return self.send_after_others(client, index) };
         // A message of this size nearly always fits into a socket whose last message was answered. If it does not, the
         // completion says how much of it did, see `Signal::Unsent`.
-        let lent = self.outbox.lend(message);
         let send = opcode::Send::new(Fixed(index as u32), lent.address(), lent.len())
             .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL | libc::MSG_DONTWAIT)
             .build()
             .flags(Flags::SKIP_SUCCESS);
         client.mark_sent();
-        self.push(send, Tag::new(Purpose::Send, index, slot.generation))?;
-        let slot = &mut self.slots[index];
-        (slot.sent_as, slot.sent_bytes) = (self.n_queued, lent.len());
-        Ok(())
+        let tag = Tag::new(Purpose::Send, index, slot.generation);
+        (slot.sent_as, slot.sent_bytes) = (self.n_queued + 1, lent.len());
+        self.push(send, tag)
+    }
+
+    /// As [`Uring::send`], with an outbox that is full.
+    #[cold]
+    fn send_after_others(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
+        match self.make_room()? {
+            true => self.send(client, index),
+            false => self.send_at_once(client, index),
+        }
     }
 
     /// Hands over what is queued, so that the outbox is free again; `false` if the kernel did not take all.
-    #[cold]
     fn make_room(&mut self) -> io::Result<bool> {
         self.submit()?;
         self.collect();
@@ -276,14 +283,14 @@ impl Uring {
             }
         }
         let wait_ns = if self.found.is_empty() { until.saturating_sub(now) } else { 0 };
-        tolerate(match wait_ns {
+        let submitted = match wait_ns {
             0 => self.ring.submit(),
             _ => {
                 let time = Timespec::new().sec(wait_ns / SECOND_NS).nsec((wait_ns % SECOND_NS) as u32);
                 self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time))
             }
-        })?;
-        self.count_taken();
+        };
+        self.count_taken(submitted)?;
         if self.n_taken == self.n_queued {
             self.outbox.reclaim();
         }
@@ -303,10 +310,14 @@ impl Uring {
         }
     }
 
-    /// After a system call that takes requests.
+    /// After a system call that takes requests, and says how many it took unless it failed.
     #[inline]
-    fn count_taken(&mut self) {
-        self.n_taken = self.n_queued - self.ring.submission().len() as u64;
+    fn count_taken(&mut self, submitted: io::Result<usize>) -> io::Result<()> {
+        self.n_taken = match submitted {
+            Ok(n) => self.n_taken + n as u64,
+            Err(_) => self.n_queued - self.ring.submission().len() as u64,
+        };
+        tolerate(submitted)
     }
 
     /// Has the client's connection looked at again with the next wait, whether or not anything comes.
@@ -365,7 +376,10 @@ impl Uring {
     #[inline]
     fn interpret(&mut self, tag: Tag, result: i32, flags: u32) -> Option<Signal> {
         let index = tag.index();
-        let is_current = self.slots.get(index).is_some_and(|slot| slot.generation == tag.generation());
+        let slot = self.slots.get(index).filter(|slot| slot.generation == tag.generation());
+        let is_current = slot.is_some();
+        // What comes before the client's message has left answers nothing.
+        let is_early = slot.is_some_and(|slot| slot.sent_as > self.n_taken);
         if tag.is(Purpose::Receive) {
             let piece = cqueue::buffer_select(flags).map(|buffer| Piece::new(buffer, result.max(0) as u32));
             if !is_current {
@@ -374,7 +388,7 @@ impl Uring {
                 }
                 return None;
             }
-            return self.received(index, result, piece, cqueue::more(flags));
+            return self.received(index, (result, cqueue::more(flags), is_early), piece);
         }
         if !is_current || tag.is(Purpose::Cancel) {
             return None;
@@ -410,14 +424,17 @@ impl Uring {
 
     /// A completion of a client's receive.
     #[inline]
-    fn received(&mut self, index: usize, result: i32, piece: Option<Piece>, goes_on: bool) -> Option<Signal> {
+    fn received(
+        &mut self,
+        index: usize,
+        (result, goes_on, is_early): (i32, bool, bool),
+        piece: Option<Piece>,
+    ) -> Option<Signal> {
         let goes_on_later = result > 0 || result == -libc::ENOBUFS || result == -libc::EINTR;
         if !goes_on && goes_on_later {
             self.starved.push((index, self.slots[index].generation));
         }
         if goes_on_later {
-            // What comes before the client's message has left answers nothing.
-            let is_early = self.slots[index].sent_as > self.n_taken;
             return piece.map(|piece| if is_early { Signal::Early(piece) } else { Signal::Input(piece) });
         }
         if let Some(piece) = piece {
@@ -460,9 +477,8 @@ impl Uring {
     }
 
     fn submit(&mut self) -> io::Result<()> {
-        let submitted = tolerate(self.ring.submit());
-        self.count_taken();
-        submitted
+        let submitted = self.ring.submit();
+        self.count_taken(submitted)
     }
 }
 
