@@ -1,22 +1,18 @@
 //! Server binaries: where they are and which version they are.
 
 use std::fs;
-use std::io::Read;
-use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use anyhow::{Context, Result, bail, ensure};
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::sys::signal::Signal;
 use sha2::{Digest, Sha256};
 
 use crate::account::Account;
-use crate::command::{server_command, wait_until};
-use crate::spawn::spawn;
+use crate::command::server_command;
+use crate::spawn::output_of;
 
 /// Oldest version that pgdyno runs: 9.4 brought `pg_stat_activity.backend_xmin`, `ALTER SYSTEM` and replication slots.
 /// Before 9.6 what runs is written from the documentation: there are no binaries of it to try.
@@ -25,11 +21,6 @@ const VERSION_NUM_MIN: u32 = 90_400;
 /// How long a program may stay open for writing before it is refused. Who holds it is a child between its fork and
 /// its exec, milliseconds on a machine that is not starved.
 const BUSY_MAX: Duration = Duration::from_secs(10);
-
-/// How long a program may take to say its version.
-const ANSWER_MAX: Duration = Duration::from_secs(30);
-/// What a pipe holds, so that a program that says more does not end.
-const ANSWER_BYTES_MAX: u64 = 64 << 10;
 
 /// Where binaries come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,33 +137,6 @@ fn output_once_closed(command: impl Fn() -> Command) -> io::Result<Output> {
             done => return done,
         }
     }
-}
-
-/// Runs a program that says a few words and ends.
-fn output_of(mut command: Command) -> io::Result<Output> {
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = spawn(command, Signal::SIGKILL)?;
-    let ended = wait_until(&mut child, Instant::now() + ANSWER_MAX).map_err(io::Error::other)?;
-    let Some(status) = ended else {
-        child.kill()?;
-        child.wait()?;
-        let words = format!("it did not end within {} s", ANSWER_MAX.as_secs());
-        return Err(io::Error::new(io::ErrorKind::TimedOut, words));
-    };
-    let stdout = child.stdout.take().map(what_came).unwrap_or_default();
-    let stderr = child.stderr.take().map(what_came).unwrap_or_default();
-    Ok(Output { status, stdout, stderr })
-}
-
-/// What is in the pipe; a child of the program could keep it open for ever.
-fn what_came(mut pipe: impl Read + AsFd) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    // Reading ends with an error when nothing is left of an open pipe, and what was read stays.
-    fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
-        .map_err(io::Error::from)
-        .and_then(|_| pipe.by_ref().take(ANSWER_BYTES_MAX).read_to_end(&mut bytes))
-        .ok();
-    bytes
 }
 
 fn check_executable(bin_dir: &Path, name: &str) -> Result<()> {

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 use crate::cluster::Cluster;
 use crate::command::server_command;
 use crate::launch::{Server, StopMode};
+use crate::spawn::output_of;
 
 /// Huge pages of `page_bytes` that the cluster's server with these settings needs. The server must be stopped.
 ///
@@ -32,7 +33,7 @@ fn asked(cluster: &Cluster, settings: &BTreeMap<String, String>) -> Result<u64> 
     for (name, value) in settings {
         command.arg("-c").arg(format!("{name}={value}"));
     }
-    let output = command.output().context("ask `postgres` for the size of its shared memory")?;
+    let output = output_of(command).context("ask `postgres` for the size of its shared memory")?;
     let said = String::from_utf8_lossy(&output.stdout);
     let pages = said.lines().last().and_then(|line| line.trim().parse::<i64>().ok());
     ensure!(
