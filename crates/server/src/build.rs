@@ -337,7 +337,7 @@ fn confine(command: &mut Command) {
 
 /// What tells why a step failed: lines with an error, else the last ones.
 fn last_words(log_path: &Path) -> String {
-    let text = String::from_utf8_lossy(&planted::read(log_path).unwrap_or_default()).into_owned();
+    let text = planted::read_output(log_path).unwrap_or_default();
     let lines: Vec<&str> = text.lines().rev().take(40).filter(|line| !line.trim().is_empty()).collect();
     let errors: Vec<&str> = lines.iter().copied().filter(|line| line.contains("rror:")).take(3).collect();
     let shown = if errors.is_empty() { lines.into_iter().take(3).collect() } else { errors };

@@ -39,7 +39,7 @@ pub(crate) fn run_logged(mut command: Command, log_path: &Path, deadline: Durati
             bail!("`{name}` did not end within {} s; see `{}`", deadline.as_secs(), log_path.display());
         }
     };
-    let text = String::from_utf8_lossy(&planted::read(log_path)?).into_owned();
+    let text = planted::read_output(log_path)?;
     if !status.success() {
         bail!("`{name}` failed ({}):\n{}", ending(status), text.trim_end());
     }

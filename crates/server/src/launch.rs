@@ -262,7 +262,7 @@ impl Server {
     }
 
     fn log_text(&self) -> String {
-        String::from_utf8_lossy(&planted::read(&self.log_path).unwrap_or_default()).into_owned()
+        planted::read_output(&self.log_path).unwrap_or_default()
     }
 
     fn shut(&mut self, mode: StopMode) -> Result<StopReport> {

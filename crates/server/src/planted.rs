@@ -2,7 +2,7 @@
 //! overwrite what only root may. Not for directories of our own.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// Opens a regular file to read.
@@ -13,14 +13,19 @@ pub fn open(path: &Path) -> io::Result<File> {
     files::open(path)
 }
 
-/// The whole of a regular file.
+/// What is read of a program's output at most.
+const OUTPUT_BYTES_MAX: u64 = 16 << 20;
+
+/// The output of a program, of which the end is kept if it is very long: who writes it can make it of any length.
 ///
 /// # Errors
 /// As [`files::open`].
-pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+pub(crate) fn read_output(path: &Path) -> io::Result<String> {
+    let mut file = open(path)?;
+    file.seek(SeekFrom::Start(file.metadata()?.len().saturating_sub(OUTPUT_BYTES_MAX)))?;
     let mut bytes = Vec::new();
-    open(path)?.read_to_end(&mut bytes)?;
-    Ok(bytes)
+    file.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Copies a regular file `from` such a directory to `to`, which is ours. Returns the bytes copied.
@@ -43,6 +48,7 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::io::Write;
     use std::os::unix::fs::symlink;
 
     use super::*;
@@ -56,6 +62,20 @@ mod tests {
         assert!(copy(&path("link"), &path("copy")).is_err() && !path("copy").exists());
         fs::write(path("log"), "words").unwrap();
         assert_eq!(copy(&path("log"), &path("link")).unwrap(), 5);
-        assert_eq!(read(&path("secret")).unwrap(), b"for root");
+        assert_eq!(fs::read(path("secret")).unwrap(), b"for root");
+    }
+
+    #[test]
+    fn of_endless_output_the_end_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        fs::write(&path, "LOG:  ready\n").unwrap();
+        assert_eq!(read_output(&path).unwrap(), "LOG:  ready\n");
+        // As whoever has the log open can make it, without using any space.
+        let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        file.set_len(1 << 40).unwrap();
+        file.write_all(b"FATAL:  end\n").unwrap();
+        let said = read_output(&path).unwrap();
+        assert!(said.len() as u64 == OUTPUT_BYTES_MAX && said.ends_with("FATAL:  end\n"));
     }
 }

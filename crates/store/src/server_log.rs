@@ -8,8 +8,23 @@ use model::secret::hide_text;
 /// Lines that continue an entry begin with a tab; an entry that is longer than this is looked at in pieces.
 const ENTRY_BYTES_MAX: usize = 1 << 20;
 
-/// Copies `log` to `to`, entry by entry.
+/// What is kept of one log: the server can make it of any length, also without using any space.
+const LOG_BYTES_MAX: u64 = 256 << 20;
+
+/// Copies `log` to `to`, entry by entry, and says at the end if it was too long for all of it.
 pub(crate) fn copy(log: impl Read, to: File) -> io::Result<File> {
+    copy_up_to(LOG_BYTES_MAX, log, to)
+}
+
+fn copy_up_to(bytes_max: u64, mut log: impl Read, to: File) -> io::Result<File> {
+    let mut to = copy_entries(log.by_ref().take(bytes_max), to)?;
+    if log.read(&mut [0])? > 0 {
+        write!(to, "\npgdyno: the log was longer than {bytes_max} bytes; the rest was not kept\n")?;
+    }
+    Ok(to)
+}
+
+fn copy_entries(log: impl Read, to: File) -> io::Result<File> {
     let mut lines = BufReader::new(log);
     let mut to = BufWriter::new(to);
     let (mut entry, mut line) = (Vec::new(), Vec::new());
@@ -39,6 +54,21 @@ fn write_entry(to: &mut impl Write, entry: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_endless_log_is_kept_up_to_a_bound() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let kept = |bytes_max| {
+            copy_up_to(bytes_max, &b"LOG:  one\nLOG:  two\n"[..], File::create(&path).unwrap()).unwrap();
+            std::fs::read_to_string(&path).unwrap()
+        };
+        assert_eq!(kept(20), "LOG:  one\nLOG:  two\n");
+        let said = "pgdyno: the log was longer than 13 bytes; the rest was not kept\n";
+        assert_eq!(kept(13), format!("LOG:  one\nLOG\n{said}"));
+        copy_up_to(9, io::repeat(b'x'), File::create(&path).unwrap()).unwrap();
+        assert!(std::fs::read_to_string(&path).unwrap().starts_with("xxxxxxxxx\npgdyno"));
+    }
 
     #[test]
     fn a_log_is_kept_without_its_passwords() {
