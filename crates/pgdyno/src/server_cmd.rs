@@ -36,7 +36,7 @@ fn list(cache: &Cache, workspace: &Workspace, json: bool) -> Result<()> {
         }
     }
     let clusters = plural(entries.len(), "cluster");
-    let sum = entries.iter().map(bytes_of).sum::<u64>() as f64;
+    let sum = entries.iter().map(bytes_of).fold(0, u64::saturating_add) as f64;
     say(&format!("{clusters}, {} in `{}`", bytes(sum), workspace.dir.display()));
     say(&of_budget(Holdings::of(cache)?.bytes, &Budget::of(cache)?));
     Ok(())
@@ -44,7 +44,7 @@ fn list(cache: &Cache, workspace: &Workspace, json: bool) -> Result<()> {
 
 /// Bytes of a cluster wherever they are.
 fn bytes_of(entry: &Entry) -> u64 {
-    entry.bytes + entry.elsewhere.iter().map(|(_, bytes)| bytes).sum::<u64>()
+    entry.elsewhere.iter().map(|(_, bytes)| *bytes).fold(entry.bytes, u64::saturating_add)
 }
 
 /// What the cache has of what it may have.

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, ensure};
 use model::prose::bytes;
 
-use crate::copy::tree_bytes;
+use crate::copy::{added_up, tree_bytes};
 use crate::defaults::size_bytes;
 use crate::fetch::Cache;
 use crate::rights::Rights;
@@ -111,7 +111,7 @@ pub enum Kind {
 impl Item {
     /// Bytes of all its directories.
     pub fn bytes(&self) -> u64 {
-        self.places.iter().map(|(_, bytes)| bytes).sum()
+        added_up(self.places.iter().map(|(_, bytes)| *bytes))
     }
 
     /// `cluster NAME, 1.50 GiB`.
@@ -135,7 +135,7 @@ impl Holdings {
         // A cluster that runs a build keeps it.
         let mut build_used: Vec<(PathBuf, SystemTime)> = Vec::new();
         for entry in Workspace::in_cache(cache)?.list()? {
-            outside_bytes += entry.elsewhere.iter().map(|(_, bytes)| bytes).sum::<u64>();
+            outside_bytes = added_up(entry.elsewhere.iter().map(|(_, bytes)| *bytes).chain([outside_bytes]));
             let facts = entry.facts.as_ref();
             if let Some(bin_dir) = facts.and_then(|facts| facts.labels.get("bin_dir")) {
                 build_used.push((PathBuf::from(bin_dir), entry.last_used));
@@ -155,7 +155,10 @@ impl Holdings {
             items.push(build);
         }
         items.sort_by_key(|item| (item.last_used, item.kind));
-        Ok(Holdings { items, bytes: tree_bytes(&cache.dir, Rights::Ours) + outside_bytes })
+        Ok(Holdings {
+            items,
+            bytes: added_up([tree_bytes(&cache.dir, Rights::Ours), outside_bytes].into_iter()),
+        })
     }
 
     /// What may be removed now.

@@ -142,7 +142,7 @@ pub(crate) fn mirror(trees: &[Tree], skip: &[&str]) -> Result<CopyReport> {
     Ok(CopyReport {
         method,
         n_files: jobs.len() as u64,
-        bytes: jobs.iter().map(|job| job.bytes).sum(),
+        bytes: added_up(jobs.iter().map(|job| job.bytes)),
         written_bytes: count(&tally.written_bytes),
         seconds: began.elapsed().as_secs_f64(),
     })
@@ -160,7 +160,12 @@ fn bytes_below(dir: &Path) -> u64 {
         Ok(facts) if facts.is_file() => facts.len(),
         _ => 0,
     });
-    sizes.sum()
+    added_up(sizes)
+}
+
+/// As much as can be counted: sizes of files with holes can be of any size together.
+pub(crate) fn added_up(sizes: impl Iterator<Item = u64>) -> u64 {
+    sizes.fold(0, u64::saturating_add)
 }
 
 /// Makes directories and links, removes what is too much, and lists the files to be made equal.
@@ -483,6 +488,16 @@ mod tests {
         let again = mirror(&[tree], &["postmaster.pid"]).unwrap();
         assert_eq!(again.written_bytes, 0);
         assert_eq!(tree_bytes(&to, Rights::Ours), 13);
+    }
+
+    #[test]
+    fn sizes_beyond_what_can_be_counted_are_no_panic() {
+        // A file with nothing but a hole has up to 8 EiB in a file system such as tmpfs or XFS.
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        for name in ["a", "b", "c"] {
+            File::create(dir.path().join(name)).unwrap().set_len(i64::MAX as u64 & !0xfff).unwrap();
+        }
+        assert_eq!(tree_bytes(dir.path(), Rights::Ours), u64::MAX);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use files::trust;
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::{Cluster, ClusterFacts};
-use crate::copy::{CopyReport, Side, Tree, can_clone, mirror, tree_bytes};
+use crate::copy::{CopyReport, Side, Tree, added_up, can_clone, mirror, tree_bytes};
 use crate::rights::Rights;
 use crate::space::require_space;
 
@@ -84,7 +84,7 @@ impl Cluster {
             let place = if held_as == WAL { self.wal_dir() } else { place.clone() };
             trees.push(Tree { from: ours(dir.join(held_as)), to: theirs(place) });
         }
-        let found_bytes: u64 = trees.iter().map(|tree| tree_bytes(&tree.from.path, tree.from.rights)).sum();
+        let found_bytes = added_up(trees.iter().map(|tree| tree_bytes(&tree.from.path, tree.from.rights)));
         ensure!(
             found_bytes == facts.bytes,
             "snapshot `{name}` of cluster `{}` is damaged: its files have {found_bytes} bytes instead of {}; remove \
@@ -148,7 +148,7 @@ impl Cluster {
             trees.push(Tree { from: theirs(place.clone()), to: ours(dir.join(held_as)) });
         }
         if !can_clone(dir) {
-            let bytes = trees.iter().map(|tree| tree_bytes(&tree.from.path, tree.from.rights)).sum();
+            let bytes = added_up(trees.iter().map(|tree| tree_bytes(&tree.from.path, tree.from.rights)));
             require_space(dir, bytes, &format!("snapshot `{name}`"))?;
         }
         let report = mirror(&trees, &SKIPPED)?;
