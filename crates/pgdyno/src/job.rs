@@ -128,14 +128,12 @@ pub(crate) fn expect_possible(
     consent: Consent,
     output: Option<&Path>,
 ) -> Result<()> {
-    if let Some(obstacle) = plan::open_files(plan) {
-        bail!(plan::words(plan, &obstacle));
-    }
     // A single server by URL is looked at when it is taken over, before anything is changed there.
     let is_one_by_url = plan.cases.windows(2).all(|pair| pair[0].server.source == pair[1].server.source)
         && plan.cases.iter().all(|case| case.server.target.is_none() && !case.server.source.is_embedded());
     if is_one_by_url {
-        return Ok(());
+        let obstacle = plan::open_files(plan).map(|obstacle| plan::words(plan, &obstacle));
+        return obstacle.map_or(Ok(()), |reason| bail!(reason));
     }
     let results = output.unwrap_or(Path::new(RESULTS));
     let obstacles = plan::look(plan, servers, consent.replace_databases, results)?.obstacles;

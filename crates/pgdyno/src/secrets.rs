@@ -341,7 +341,7 @@ mod tests {
         check("target=[{name=\"a\", url=\"postgres://u@h:5432/d\"}]", false);
         check("server.source=ssh://git@h:22/x", false);
         check("experiment.description=see http://h:80/a and mail x@y", false);
-        check("workload.defines.password=x", false);
+        check("workload.defines.password=S3cret", true);
     }
 
     #[test]

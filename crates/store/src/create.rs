@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use model::comparison::ComparisonRequest;
 use model::duet::Duet;
 use model::plan::{Plan, StateLine};
@@ -155,8 +155,18 @@ fn expect_ours(path: &Path) -> Result<()> {
     if !nix::unistd::geteuid().is_root() {
         return Ok(());
     }
+    let place = path.ancestors().find(|place| place.exists()).unwrap_or(path);
+    ensure!(
+        place.is_dir() || !place.exists(),
+        "cannot make the directory `{}`: `{}` is not a directory",
+        path.display(),
+        place.display()
+    );
     files::trust::check_output(path).with_context(|| {
-        format!("root does not write results to `{}`; run pgdyno as the user whose it is", path.display())
+        format!(
+            "root does not write results to `{}`; run pgdyno as the user that it belongs to",
+            path.display()
+        )
     })
 }
 

@@ -270,8 +270,8 @@ impl Mount {
         let path = self.dir.join("filler");
         let free = run(Command::new("df").args(["--output=avail", "-B1"]).arg(&self.dir));
         let free: u64 = free.lines().nth(1).unwrap().trim().parse().unwrap();
-        // At once, and the rest byte by byte.
-        let most = free.saturating_sub(1 << 20).max(1).to_string();
+        // Most of it at once, and the rest byte by byte: the server writes meanwhile.
+        let most = free.saturating_sub(64 << 20).max(1).to_string();
         run(Command::new("fallocate").args(["-l", &most]).arg(&path));
         let mut filler = fs::OpenOptions::new().append(true).open(&path).unwrap();
         let error = std::io::copy(&mut std::io::repeat(1), &mut filler).unwrap_err();
