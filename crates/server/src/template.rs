@@ -222,14 +222,13 @@ impl Templates {
         }
     }
 
-    /// Keeps the database as it is now as the template for `key`. Nobody may be connected to the database.
+    /// Keeps the database as the template for `key`, as it was when [`Templates::take_stock`] looked: what somebody makes from
+    /// then on is a difference, whether it comes to be in the copy or not. Nobody may be connected to the database.
     ///
     /// # Errors
     /// When the server refuses: a right is missing, someone is connected, the disk is full.
     pub fn make(&mut self, key: &str) -> Result<Detail> {
         let began = Instant::now();
-        // What somebody makes from now on is a difference, whether it comes to be in the copy or not.
-        self.take_stock()?;
         self.keep(key)?;
         Ok(self.detail(began))
     }

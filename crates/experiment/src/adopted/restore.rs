@@ -143,7 +143,9 @@ impl Adopted {
             let facts = taken.or_else(|error| self.copies.give_up(wish, error).map(drop));
             return facts.map(|()| (session, Detail::new()));
         };
-        let alone = copies::expect_alone(&mut session, workload, before);
+        // In this order: whatever somebody makes is either seen by the second look or a difference from the first.
+        let alone =
+            templates.take_stock().and_then(|()| copies::expect_alone(&mut session, workload, before));
         // Nobody may be connected to the database while it is copied.
         drop(session);
         self.holder = None;

@@ -44,7 +44,8 @@ pub fn holders(session: &mut Session) -> Result<BTreeSet<u32>> {
     Ok(rows.rows.iter().filter_map(|row| row.first()?.as_deref()?.parse().ok()).collect())
 }
 
-/// An extension's tables count: their rows may be the user's. Temporary ones are nobody's once nobody is connected.
+/// An extension's tables count: their rows may be the user's. So do tables that inherit from the load's, which has only
+/// partitions. Temporary ones are nobody's once nobody is connected.
 fn holders_sql(tables: &[&str]) -> String {
     let ours = with_parts(tables, Missing::IsLeftOut);
     format!(
@@ -52,7 +53,9 @@ fn holders_sql(tables: &[&str]) -> String {
          select c.oid, pg_catalog.pg_describe_object('pg_catalog.pg_class'::regclass, c.oid, 0) as what
            from pg_catalog.pg_class c
           where c.relkind in ('r', 'p', 'm', 'f', 'S') and c.relpersistence <> 't' and c.oid >= {FIRST_OID}
-            and not exists (select 1 from t where t.oid = c.oid)
+            and (not exists (select 1 from t where t.oid = c.oid)
+                 or (pg_catalog.to_jsonb(c) ->> 'relispartition' is distinct from 'true'
+                     and exists (select 1 from pg_catalog.pg_inherits i where i.inhrelid = c.oid)))
             and not exists (select 1 from pg_catalog.pg_depend d join t on t.oid = d.refobjid
                              where c.relkind = 'S' and d.objid = c.oid and d.deptype in ('a', 'i')
                                and d.classid = 'pg_catalog.pg_class'::regclass

@@ -250,6 +250,7 @@ impl Bench {
         let conninfo = Conninfo { options: options.map(str::to_string), ..self.conninfo("bench") };
         let (mut templates, _) =
             Templates::open(Doors::new(&conninfo, &STOP), &mut self.session("bench")).unwrap();
+        templates.take_stock().unwrap();
         templates.make("key").unwrap();
         templates
     }
@@ -445,6 +446,7 @@ fn what_pgdyno_made_is_known_by_its_mark_and_keeps_it() {
     assert!(is_made("own") && !is_made("bench"));
     let (mut templates, _) =
         Templates::open(Doors::new(&bench.conninfo("own"), &STOP), &mut bench.session("own")).unwrap();
+    templates.take_stock().unwrap();
     templates.make("key").unwrap();
     templates.restore("key").unwrap().kept.unwrap();
     drop(templates);
@@ -466,6 +468,7 @@ fn tables_and_sequences_of_others_and_large_objects_are_strangers() {
     for (make, expected, undo) in [
         ("create sequence s", "sequence s", "drop sequence s"),
         ("create materialized view m as select 1 as a", "materialized view m", "drop materialized view m"),
+        ("create table heir (note text) inherits (load)", "table heir", "drop table heir"),
         ("create table a_diary (i serial)", "sequence a_diary_i_seq", "drop table a_diary"),
         ("select lo_from_bytea(77, 'x')", "large object 77", "select lo_unlink(77)"),
     ] {
