@@ -3,6 +3,8 @@
 //! Nothing is dropped by a name alone. The tables are locked first, so that nobody can put another one in their place; then
 //! each mark is read; and what was dropped must be what was looked at, or all of it is undone. Never CASCADE.
 
+mod attached;
+
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -57,7 +59,9 @@ impl Clearance<'_> {
     /// # Errors
     /// Names all of it and says what to do.
     pub(crate) fn check(&self, session: &mut Session) -> Result<()> {
-        self.judge(&self.relations(session)?, &self.routines(session)?)
+        let relations = self.relations(session)?;
+        self.judge(&relations, &self.routines(session)?)?;
+        attached::expect_none(session, self.schema, &oids(&relations))
     }
 
     /// Drops what is in the way, and runs `statements`: all of it or nothing.
@@ -103,7 +107,40 @@ impl Clearance<'_> {
             "the tables in schema `{}` changed while their locks were waited for; nothing was dropped: try again",
             self.schema.name()
         );
+        attached::expect_none(session, self.schema, &oids(&found))?;
         Ok(found)
+    }
+
+    /// Fails unless each table has its own mark, that of the marked one being `loading`: then a load may call them whole. No
+    /// other can take the place of the marked one before the transaction ends.
+    ///
+    /// # Errors
+    /// Names those that somebody else put there, or when the server fails.
+    pub(crate) fn expect_own(&self, session: &mut Session, loading: &Marker) -> Result<()> {
+        session.execute(LIMIT_LOCK_WAITS)?;
+        let marked = self.dataset.marked_table();
+        let sql = format!("lock table {} in share update exclusive mode", self.schema.sql_name(marked));
+        session.execute(&sql)?;
+        let found = self.relations(session)?;
+        let loading = loading.text();
+        let is_own = |table: &str| {
+            found.iter().any(|relation| {
+                relation.name == table
+                    && relation.schema == self.schema.name()
+                    && relation.is_marked(self.dataset)
+                    && (table != marked || relation.comment.as_ref() == Some(&loading))
+            })
+        };
+        let replaced = self.tables.iter().filter(|table| !is_own(table));
+        let replaced: Vec<String> =
+            replaced.map(|table| format!("`{}`", self.schema.plain_name(table))).collect();
+        ensure!(
+            replaced.is_empty(),
+            "somebody replaced, renamed or dropped {} while it was loaded; what is there now is left as it is, and the data \
+             is not whole",
+            replaced.join(", ")
+        );
+        Ok(())
     }
 
     /// Drops what [`Clearance::hold`] gave.

@@ -137,8 +137,8 @@ fn load_all(
         Streams { sessions: vec![session], stop: request.stop }.run(load.finish(), &mut |_| told(sent));
     finished.map_err(|error| explained(session, &clearance, error))?;
     ensure!(sent.n_rows == rows_total, "{} rows were sent instead of {rows_total}; load again", sent.n_rows);
-    let finished = marker(request, MarkerState::Finished { at: (request.now)() });
-    session.execute(&marker_sql(Dataset::Tpcb, request.schema, &finished))?;
+    let marker = |state| marker(request, state);
+    finish(session, &clearance, &marker, (request.now)())?;
     let seconds = begun.elapsed().as_secs_f64();
     Ok(LoadReport { n_rows: sent.n_rows, data_bytes: sent.data_bytes, n_streams, seconds })
 }
@@ -171,6 +171,23 @@ pub(crate) fn expect_clear(
 /// The statement that says on the marked table what was loaded.
 pub(crate) fn marker_sql(dataset: Dataset, schema: &Schema, marker: &Marker) -> String {
     marker.comment_sql_on(&schema.sql_name(dataset.marked_table()))
+}
+
+/// Says on the marked table that all tables are whole: those that this load made, and no other's.
+pub(crate) fn finish(
+    session: &mut Session,
+    clearance: &Clearance,
+    marker: &dyn Fn(MarkerState) -> Marker,
+    at: String,
+) -> Result<()> {
+    session.execute("begin")?;
+    let sql = marker_sql(clearance.dataset, clearance.schema, &marker(MarkerState::Finished { at }));
+    let done = clearance
+        .expect_own(session, &marker(MarkerState::Loading))
+        .and_then(|()| Ok(session.execute(&sql)?));
+    let ended = session.execute(if done.is_ok() { "commit" } else { "rollback" });
+    // Why it was rolled back comes first.
+    done.and_then(|()| Ok(ended?))
 }
 
 /// The statements that mark every other table, and every routine, as pgdyno's.

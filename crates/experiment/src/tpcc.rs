@@ -112,7 +112,7 @@ fn load_all(
         progress(LoadProgress { step, rows_done, rows_total });
     });
     let sent = filled.map_err(|error| load::explained(session, &clearance, error))?;
-    session.execute(&comment(MarkerState::Finished { at: (request.now)() }))?;
+    load::finish(session, &clearance, &marker, (request.now)())?;
     Ok(LoadReport {
         n_rows: sent.n_rows,
         data_bytes: sent.data_bytes,

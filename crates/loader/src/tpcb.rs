@@ -109,9 +109,10 @@ impl TpcbLoad {
         let is_ordinary =
             partition.is_some() || *table != Table::Accounts || self.options.partitioning.is_none();
         let rows = unit.rows(self.scale);
+        let emptied = if is_ordinary { marked::Rows::Own } else { marked::Rows::OfPartitions };
         let mut parts = match maker {
-            Maker::This => marked::truncate(&self.options.schema, WORKLOAD, plain_name),
-            Maker::Anyone => marked::truncate(&Schema::searched(), WORKLOAD, plain_name),
+            Maker::This => marked::truncate(&self.options.schema, WORKLOAD, plain_name, emptied),
+            Maker::Anyone => marked::truncate(&Schema::searched(), WORKLOAD, plain_name, emptied),
         };
         match (table, maker) {
             (Table::Accounts, Maker::This) if is_ordinary => parts.extend([

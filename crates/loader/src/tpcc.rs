@@ -50,7 +50,7 @@ fn job(table: Table, schema: &Schema, population: &Population) -> Job {
         rows: Box::new(move |out, max_bytes| rows.fill(out, max_bytes)),
     };
     let mut filled = vec![Part::Execute(LIMIT_LOCK_WAITS.to_string())];
-    filled.extend(marked::truncate(schema, workload, name));
+    filled.extend(marked::truncate(schema, workload, name, marked::Rows::Own));
     filled.push(Part::Copy(copy));
     let indexed = keys.into_iter().filter(|(of, _)| *of == table).map(|(_, sql)| Step::Alone(sql));
     let vacuumed = Step::Alone(format!("vacuum analyze {}", schema.sql_name(name)));

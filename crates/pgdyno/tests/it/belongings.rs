@@ -155,6 +155,65 @@ fn what_depends_on_the_tables_is_named_and_stays() {
 }
 
 #[test]
+fn what_would_go_with_the_tables_without_a_word_is_named_and_stays() {
+    let database = Database::new();
+    database.init("public", "").expect(0);
+    database
+        .execute("create sequence invoices owned by pgbench_history.tid; select setval('invoices', 4711)");
+    for args in ["", "--replace"] {
+        database.expect_refusal("public", args, &["sequence `public.invoices`", "owned by"]);
+    }
+    assert_eq!(database.ask("select last_value from invoices"), "4711");
+    database.execute(
+        "alter sequence invoices owned by none; \
+         create table ledger (like pgbench_history) partition by list (bid); \
+         alter table ledger attach partition pgbench_history default; \
+         insert into ledger (bid, filler) values (7, 'mine')",
+    );
+    for args in ["", "--replace"] {
+        database.expect_refusal("public", args, &["`public.ledger`", "`public.pgbench_history`"]);
+    }
+    assert_eq!(database.ask("select bid from ledger"), "7");
+    database.execute("alter table ledger detach partition pgbench_history");
+    // What serves the default of a column goes with the column, as in any table.
+    database.execute("alter table pgbench_history add id serial");
+    database.init("public", "").expect(0);
+    database.place.expect_clean();
+}
+
+#[test]
+fn a_load_marks_and_empties_no_table_that_somebody_makes_meanwhile() {
+    let database = Database::new();
+    let server = database.server("public");
+    let args = ["init", "-s", "20", "--streams", "1", "--server", &server];
+    let running = database.place.start(database.place.command(&args));
+    wait_until("the tables", || database.ask("select to_regclass('pgbench_history') is not null") == "t");
+    // One stream takes the accounts first, and the history last.
+    let mut locker = database.session();
+    locker.execute("begin; lock table pgbench_history in share update exclusive mode").unwrap();
+    database.execute("create table heir (note text) inherits (pgbench_tellers); insert into heir values (1, 1, 1, '', 'mine')");
+    let waiting = "select count(*) from pg_locks where not granted and database = (select oid from pg_database \
+                   where datname = current_database())";
+    wait_until("a wait for the lock", || database.ask(waiting) == "1");
+    database.execute(
+        "begin; alter table pgbench_branches rename to former; create table pgbench_branches (note text); \
+         insert into pgbench_branches values ('mine'); commit",
+    );
+    locker.execute("commit").unwrap();
+    let ended = running.wait().expect(1);
+    assert!(
+        ended.stderr.contains("somebody replaced, renamed or dropped `public.pgbench_branches`"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(database.ask("select obj_description('pgbench_branches'::regclass) is null"), "t");
+    assert_eq!(database.ask("select note from heir"), "mine");
+    // So the next load leaves it alone.
+    database.expect_refusal("public", "", &["`public.pgbench_branches`", "--replace"]);
+    assert_eq!(database.ask("select note from pgbench_branches"), "mine");
+}
+
+#[test]
 fn a_users_table_that_is_a_partition_or_stands_in_for_a_table_is_named_and_stays() {
     let database = Database::new();
     database.init("public", "--partitions 2").expect(0);
