@@ -303,10 +303,9 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if self.check_running().is_ok() {
-            // An error has no one to go to; the kernel will ask again when we end.
-            self.shut(StopMode::Immediate).ok();
-        }
+        // Also of a server that is gone: one that was killed leaves its shared memory. An error has no one to go to; the
+        // kernel will ask again when we end.
+        self.shut(StopMode::Immediate).ok();
     }
 }
 
