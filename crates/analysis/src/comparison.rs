@@ -3,9 +3,9 @@
 //! Runs of one experiment are paired by block. The verdict is that of `stats::compare_pairs`; what else differs between
 //! A and B is in `differences`, and what casts doubt on the comparison is a finding like any other.
 
-mod beside;
+pub(crate) mod beside;
+pub(crate) mod build;
 pub(crate) mod differences;
-mod duet;
 mod sample;
 mod wording;
 
@@ -15,12 +15,9 @@ use stats::{Comparison, Design};
 
 pub use beside::{Adjusted, Beside};
 pub use differences::Difference;
-pub use duet::compare_duet;
 pub use sample::Sample;
 
-use crate::case::counts;
 use crate::finding::{Finding, Grade};
-use crate::findings::{self, ComparisonContext};
 use crate::summary::{RunSummary, Study};
 
 /// The share up to which a difference does not matter, unless another is asked for.
@@ -43,7 +40,7 @@ impl<'a> Side<'a> {
     }
 
     pub(crate) fn counting(self) -> impl Iterator<Item = &'a RunSummary> {
-        self.runs().filter(|run| counts(run))
+        self.runs().filter(|run| run.counts())
     }
 
     /// The records of the first run that counts: what the case was measured on.
@@ -52,7 +49,7 @@ impl<'a> Side<'a> {
         self.data.runs.iter().find(|data| data.record.spec.run == run)
     }
 
-    fn label(self) -> String {
+    pub(crate) fn label(self) -> String {
         self.data.plan.case(self.case).map(model::case::Case::label).unwrap_or_default()
     }
 }
@@ -209,114 +206,27 @@ impl CaseComparison {
     }
 }
 
-/// Compares each A with its B; `margin` is a share ([`MARGIN`]).
-pub fn compare(sides: &[(Side, Side)], margin: f64) -> Vec<CaseComparison> {
-    let mut comparisons: Vec<CaseComparison> =
-        sides.iter().map(|(a, b)| compare_case(*a, *b, margin)).collect();
-    let p: Vec<f64> = comparisons.iter().map(|case| case.leading().map_or(1.0, |ratio| ratio.p)).collect();
-    for (case, adjusted) in comparisons.iter_mut().zip(stats::holm(&p)) {
-        let lead = case.lead;
-        let leading = case.figures.iter_mut().find(|figure| figure.figure == lead);
-        if let Some(ratio) = leading.and_then(|figure| figure.result.as_mut()) {
-            ratio.p_adjusted = adjusted;
-        }
-    }
-    comparisons
-}
-
-fn compare_case(a: Side, b: Side, margin: f64) -> CaseComparison {
-    let is_one_experiment = std::ptr::eq(a.data, b.data);
-    let pairing = if is_one_experiment { Pairing::Blocks } else { Pairing::None };
-    let samples = match pairing {
-        Pairing::Blocks | Pairing::Slices | Pairing::Rounds => Samples::paired(a, b),
-        Pairing::None => Samples { a: a.counting().collect(), b: b.counting().collect() },
-    };
-    let design = match a.data.plan.precision {
-        Some(_) => Design::Sequential,
-        None => Design::Fixed,
-    };
-    let figures = Figure::ALL.map(|figure| samples.compare(figure, pairing, design, margin));
-    let (of_a, of_b) = samples.logs(lead(a), pairing);
-    let n_pairs = of_a.len().min(of_b.len());
-    let beside = match pairing {
-        Pairing::Blocks => beside::beside(&samples.a, &samples.b, margin, design),
-        Pairing::Slices | Pairing::Rounds | Pairing::None => Beside::default(),
-    };
-    let without_figure = samples.without_figure();
-    let pairs = Pairs { pairing, n_pairs, without_figure, margin, carry_over: None, beside };
-    assemble(a, b, pairs, figures.to_vec())
-}
-
-/// The figure that decides: see [`CaseComparison::lead`].
-fn lead(a: Side) -> Figure {
-    let pace = a.data.plan.case(a.case).map(|case| case.workload.pace);
-    // What a search finds is a rate.
-    if pace.is_some_and(|pace| pace.is_open() && pace.target().is_none()) {
-        Figure::P99
-    } else {
-        Figure::Throughput
-    }
-}
-
-/// What was paired, and how.
-struct Pairs {
-    pairing: Pairing,
-    n_pairs: usize,
-    /// Runs that count and lack a figure.
-    without_figure: Vec<u32>,
-    margin: f64,
-    /// See [`CaseComparison::carry_over`].
-    carry_over: Option<Ratio>,
-    beside: Beside,
-}
-
-/// A comparison of these figures, with what else differs and what that means.
-fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureComparison>) -> CaseComparison {
-    let Pairs { pairing, n_pairs, without_figure, margin, carry_over, beside } = pairs;
-    let (declared, undeclared) = differences::between(a, b);
-    let context = ComparisonContext {
-        a,
-        b,
-        pairing,
-        n_pairs,
-        without_figure: &without_figure,
-        margin,
-        carry_over,
-        undeclared: &undeclared,
-    };
-    let findings = findings::of_comparison(&context);
-    CaseComparison {
-        a: a.label(),
-        b: b.label(),
-        pairing,
-        n_pairs,
-        margin,
-        lead: lead(a),
-        figures,
-        carry_over,
-        beside,
-        declared,
-        undeclared,
-        grade: Grade::of(&findings),
-        findings,
-    }
-}
-
 /// The runs that are compared; where they are paired, those of the same place in both lists belong together.
-struct Samples<'a> {
-    a: Vec<&'a RunSummary>,
-    b: Vec<&'a RunSummary>,
+pub(crate) struct Samples<'a> {
+    pub(crate) a: Vec<&'a RunSummary>,
+    pub(crate) b: Vec<&'a RunSummary>,
 }
 
 impl<'a> Samples<'a> {
     /// Blocks in which the runs of both sides count.
-    fn paired(a: Side<'a>, b: Side<'a>) -> Samples<'a> {
+    pub(crate) fn paired(a: Side<'a>, b: Side<'a>) -> Samples<'a> {
         let partner = |run: &RunSummary| b.counting().find(|other| other.block == run.block);
         let (a, b) = a.counting().filter_map(|run| Some((run, partner(run)?))).unzip();
         Samples { a, b }
     }
 
-    fn compare(&self, figure: Figure, pairing: Pairing, design: Design, margin: f64) -> FigureComparison {
+    pub(crate) fn compare(
+        &self,
+        figure: Figure,
+        pairing: Pairing,
+        design: Design,
+        margin: f64,
+    ) -> FigureComparison {
         let medians = |runs: &[&RunSummary]| {
             stats::median(&runs.iter().filter_map(|run| figure.of(run)).collect::<Vec<f64>>())
         };
@@ -344,7 +254,7 @@ impl<'a> Samples<'a> {
     }
 
     /// Logarithms of a figure on both sides; a run that lacks it is left out, with its partner if it has one.
-    fn logs(&self, figure: Figure, pairing: Pairing) -> (Vec<f64>, Vec<f64>) {
+    pub(crate) fn logs(&self, figure: Figure, pairing: Pairing) -> (Vec<f64>, Vec<f64>) {
         let logs = |runs: &[&RunSummary]| runs.iter().map(|run| log(figure, run)).collect::<Vec<_>>();
         let (a, b) = (logs(&self.a), logs(&self.b));
         match pairing {
@@ -356,7 +266,7 @@ impl<'a> Samples<'a> {
     }
 
     /// Runs that count and lack a figure.
-    fn without_figure(&self) -> Vec<u32> {
+    pub(crate) fn without_figure(&self) -> Vec<u32> {
         let lacks = |run: &RunSummary| Figure::ALL.iter().any(|figure| log(*figure, run).is_none());
         self.a.iter().chain(&self.b).filter(|run| lacks(run)).map(|run| run.run).collect()
     }
@@ -367,7 +277,7 @@ fn log(figure: Figure, run: &RunSummary) -> Option<f64> {
     figure.of(run).filter(|value| *value > 0.0).map(f64::ln)
 }
 
-fn ratio(figure: Figure, comparison: Comparison, p: f64) -> Ratio {
+pub(crate) fn ratio(figure: Figure, comparison: Comparison, p: f64) -> Ratio {
     let higher_is_faster = figure == Figure::Throughput;
     Ratio {
         ratio: comparison.ratio.point,

@@ -25,10 +25,10 @@ use model::run::{ExperimentData, RunData};
 use crate::comparison::{Difference, Pairing, Ratio, Side};
 use crate::finding::{Finding, Severity};
 use crate::run::Explained;
-use crate::seconds::Recorded;
+use crate::run::seconds::Recorded;
+use crate::run::timeline::Timeline;
+use crate::run::usage::Usage;
 use crate::summary::{CaseSummary, RunSummary};
-use crate::timeline::Timeline;
-use crate::usage::Usage;
 
 /// One rule of the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,9 +7,7 @@ use model::run::{ExperimentData, RunRecord};
 use serde::Serialize;
 use stats::ChangeRule;
 
-use crate::case::counts;
 use crate::comparison::differences;
-use crate::run::took_turns;
 use crate::summary::Study;
 
 /// One run of a history.
@@ -60,9 +58,9 @@ pub struct History {
 pub fn histories(experiments: &[(String, ExperimentData, Study)]) -> Vec<History> {
     let mut histories: Vec<(Key, History)> = Vec::new();
     for (name, data, study) in experiments {
-        for run in study.runs.iter().filter(|run| counts(run)) {
+        for run in study.runs.iter().filter(|run| run.counts()) {
             let record = data.runs.iter().map(|run| &run.record).find(|record| record.spec.run == run.run);
-            let record = record.filter(|record| !took_turns(record));
+            let record = record.filter(|record| !record.took_turns());
             let Some((record, case)) = record.zip(data.plan.case(run.case)) else { continue };
             let (Some(t_unix_ns), Some(tps)) = (record.go_unix_ns, run.tps) else { continue };
             let hostname = record.host.as_ref().map(|host| host.hostname.clone()).unwrap_or_default();

@@ -4,28 +4,14 @@
 //! out, and `report` draws them. Numbers are computed in `run`, `seconds`, `resources` and `series`;
 //! whether they can be trusted is said in `findings`, one small file for each group of rules.
 
-mod build;
-pub mod capacity;
-mod case;
+pub mod case;
 pub mod comparison;
-pub mod disturbance;
-pub mod factors;
+pub mod explain;
 pub mod finding;
 pub mod findings;
-mod histogram;
 pub mod history;
-pub mod marks;
-mod resources;
-mod run;
-pub mod scalability;
-mod seconds;
-mod series;
-mod study;
+pub mod run;
 pub mod summary;
-mod timeline;
-pub mod tpcc;
-mod usage;
-pub mod variation;
 
-pub use histogram::HistogramSum;
-pub use study::study;
+pub use explain::study::study;
+pub use run::histogram::HistogramSum;

@@ -1,134 +1,21 @@
-//! One run: from its records to its summary.
+//! One run in numbers: its seconds, what it used, and its marks.
 
-use model::drive::Done;
-use model::run::{RunData, RunRecord};
+pub mod capacity;
+pub(crate) mod histogram;
+pub mod marks;
+pub(crate) mod resources;
+pub(crate) mod seconds;
+pub(crate) mod series;
+pub(crate) mod timeline;
+pub mod tpcc;
+pub(crate) mod usage;
 
-use crate::capacity;
-use crate::disturbance;
-use crate::finding::Grade;
-use crate::findings::{self, RunContext};
-use crate::marks;
-use crate::resources;
-use crate::seconds::{self, Distributions};
-use crate::series;
-use crate::summary::{ErrorSummary, RunSummary};
-use crate::timeline::Timeline;
-use crate::tpcc;
-use crate::usage::Usage;
+use crate::summary::RunSummary;
+
+use seconds::Distributions;
 
 /// A run's summary, and its distributions, which can still be added to those of other runs.
 pub(crate) struct Explained {
     pub(crate) summary: RunSummary,
     pub(crate) distributions: Distributions,
-}
-
-/// Whether a run was a side of a duet.
-pub(crate) fn took_turns(record: &RunRecord) -> bool {
-    record.load.as_ref().is_some_and(|load| load.turns.is_some())
-}
-
-/// Explains one run. `partner` is the other side of a duet.
-pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> Explained {
-    let line = Timeline::of(data);
-    let mut usage = Usage::new(line.place_ticks(&data.ticks), data.record.server_is_local);
-    if took_turns(&data.record) {
-        usage = usage.beside(partner.map(|partner| line.place_ticks(&partner.ticks)));
-    }
-    let counted = seconds::count(data, &line);
-    let measured_s = line.measured_s();
-    let record = &data.record;
-    let resources = resources::resources(data, &line, &usage, counted.measured);
-    let known = tpcc::Known {
-        measured_s,
-        nopm_runs: Vec::new(),
-        server_tps: line
-            .measured_span()
-            .and_then(|(from_s, to_s)| usage.rate("server.transactions", from_s, to_s)),
-        driver_cpu: resources.driver_cpu,
-        server_cpu: resources.server_cpu,
-    };
-    let capacity = capacity::of_run(data);
-    let mut summary = RunSummary {
-        run: record.spec.run,
-        block: record.spec.block,
-        case: record.spec.case,
-        repeat: record.repeat,
-        disturbance: None,
-        replaced_by: None,
-        state: record.state,
-        reason: record.reason.clone(),
-        course: record.course,
-        measured_s,
-        counts: counted.measured,
-        total: counted.total,
-        errors: errors(data),
-        tps: match &capacity {
-            Some(capacity) => capacity.rate.map(|rate| rate.point),
-            None => (measured_s > 0.0).then(|| counted.measured.committed as f64 / measured_s),
-        },
-        capacity,
-        latency: counted.distributions.latency.summary(),
-        service: counted.distributions.service.summary(),
-        lag: counted.distributions.lag.summary(),
-        scripts: counted.distributions.script_summaries(measured_s),
-        statements: counted.distributions.statement_summaries(),
-        tpcc: tpcc::summarize(&record.case, &counted.distributions, known),
-        resources,
-        series: series::series(data, &line, &usage),
-        marks: marks::marks(data, &line),
-        seconds: counted.seconds,
-        phases: phases(data),
-        fairness: record.done.as_ref().and_then(fairness),
-        findings: Vec::new(),
-        grade: Grade::Valid,
-    };
-    let context = RunContext {
-        data,
-        line: &line,
-        usage: &usage,
-        summary: &summary,
-        unreadable: &counted.unreadable,
-        recorded: &counted.recorded,
-    };
-    let found = findings::of_run(&context);
-    let disturbance = disturbance::of(&context, &found);
-    summary.findings = found;
-    summary.disturbance = disturbance;
-    summary.grade = Grade::of(&summary.findings);
-    Explained { summary, distributions: counted.distributions }
-}
-
-/// Errors of the whole load: the driver's totals, or the sum of the intervals when it never gave any.
-fn errors(data: &RunData) -> Vec<ErrorSummary> {
-    let done = data.record.done.as_ref();
-    let mut by_sqlstate = done.map(|done| done.errors.clone()).unwrap_or_default();
-    if done.is_none() {
-        for (sqlstate, n) in data.intervals.iter().flat_map(|interval| &interval.errors) {
-            *by_sqlstate.entry(sqlstate.clone()).or_default() += n;
-        }
-    }
-    // The driver keeps `ERROR 22012: division by zero`, whose beginning stands beside it here.
-    let message = |sqlstate: &str| {
-        let told = done?.messages.get(sqlstate)?;
-        let parts = told.split_once(&format!(" {sqlstate}: "));
-        let beyond = parts.filter(|(severity, _)| !severity.contains(' ')).map(|(_, text)| text);
-        Some(beyond.unwrap_or(told).to_string())
-    };
-    let mut errors: Vec<ErrorSummary> = by_sqlstate
-        .into_iter()
-        .filter(|(_, n)| *n > 0)
-        .map(|(sqlstate, n)| ErrorSummary { message: message(&sqlstate).unwrap_or_default(), sqlstate, n })
-        .collect();
-    errors.sort_by_key(|error| std::cmp::Reverse(error.n));
-    errors
-}
-
-fn phases(data: &RunData) -> Vec<(String, f64)> {
-    data.record.phases.iter().map(|record| (record.phase.as_str().to_string(), record.length_s())).collect()
-}
-
-/// `None` for a single client, to which everything is fair.
-fn fairness(done: &Done) -> Option<f64> {
-    let shares: Vec<f64> = done.measured_by_client.iter().map(|n| *n as f64).collect();
-    if shares.len() < 2 { None } else { stats::jain(&shares) }
 }

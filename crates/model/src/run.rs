@@ -88,6 +88,11 @@ pub struct RunRecord {
 }
 
 impl RunRecord {
+    /// Whether the run was a side of a duet.
+    pub fn took_turns(&self) -> bool {
+        self.load.as_ref().is_some_and(|load| load.turns.is_some())
+    }
+
     /// The record of a run that has just been started: nothing is known but what it is to be.
     pub fn new(spec: RunSpec, case: Case, tool_version: &str) -> RunRecord {
         RunRecord {

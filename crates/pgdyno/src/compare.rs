@@ -7,7 +7,7 @@ pub(crate) mod page;
 
 use std::path::{Path, PathBuf};
 
-use analysis::comparison::{self, CaseComparison, Side, Verdict};
+use analysis::comparison::{CaseComparison, Side, Verdict};
 use analysis::finding::Grade;
 use analysis::summary::Study;
 use anyhow::{Context, Result, bail};
@@ -50,7 +50,7 @@ fn stored(results: &[String], args: &CompareArgs) -> Result<Exit> {
     let first = Explained::read(&targets[0].dir)?;
     if let ([only], Some(duet)) = (&targets[..], store::read_duet(&targets[0].dir)?) {
         let (a, b) = of_one(&first, only)?;
-        let comparisons = [comparison::compare_duet(a, b, &duet, args.margin)];
+        let comparisons = [analysis::explain::compare_duet(a, b, &duet, args.margin)];
         page::write_asked(args, &comparisons, &[page::Source::of(&first, only)])?;
         return finish(&comparisons, &first.data, args);
     }
@@ -76,7 +76,7 @@ fn stored(results: &[String], args: &CompareArgs) -> Result<Exit> {
 }
 
 fn compare_sides(sides: &[(Side, Side)], args: &CompareArgs) -> Vec<CaseComparison> {
-    comparison::compare(sides, args.margin)
+    analysis::explain::compare(sides, args.margin)
 }
 
 /// Prints comparisons and decides the exit code. `data` tells the host whose noise floor matters.

@@ -12,7 +12,7 @@ pub(crate) struct ByFindings;
 impl Referee for ByFindings {
     fn judge(&self, experiment: &Path, record: &RunRecord) -> Result<Judged> {
         let data = store::load_one(experiment, record.spec.run)?;
-        let (score, disturbance) = analysis::disturbance::judge(&data);
+        let (score, disturbance) = analysis::explain::judge(&data);
         Ok(Judged { score, disturbance })
     }
 }

@@ -1,6 +1,6 @@
 //! What a search for the highest rate found, in words.
 
-use analysis::capacity::{CaseCapacity, Outcome};
+use analysis::summary::capacity::{CaseCapacity, Outcome};
 use analysis::summary::{CaseSummary, RunSummary, Study};
 
 use crate::{format, words};
@@ -43,7 +43,7 @@ fn no_rate(study: &Study, case: &CaseSummary) -> Option<String> {
     let never: Vec<&RunSummary> = runs().filter(|run| is_unreachable(run)).collect();
     let target = never.first()?.capacity.as_ref()?.target;
     let found: Vec<String> =
-        runs().filter(|run| words::run_counts(run)).filter_map(|run| run.tps).map(format::tps).collect();
+        runs().filter(|run| run.counts()).filter_map(|run| run.tps).map(format::tps).collect();
     let n = never.len() + found.len();
     let who = if found.len() == 1 { "the other" } else { "the others" };
     Some(match found.is_empty() {

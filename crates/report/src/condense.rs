@@ -166,7 +166,7 @@ pub(crate) fn findings(study: &Study) -> Vec<FindingGroup<'_>> {
 /// are left out of its numbers.
 pub(crate) fn reasons(study: &Study, case: &CaseSummary) -> Vec<String> {
     let of_case = || study.runs.iter().filter(|run| run.case == case.case.id);
-    let counting: Vec<_> = of_case().filter(|run| words::run_counts(run)).collect();
+    let counting: Vec<_> = of_case().filter(|run| run.counts()).collect();
     let mut doubts: Vec<(Severity, &'static str, usize)> = Vec::new();
     let own = case.findings.iter().map(|finding| (finding, counting.len()));
     let of_runs = counting.iter().flat_map(|run| run.findings.iter().map(|finding| (finding, 1)));
@@ -185,7 +185,7 @@ pub(crate) fn reasons(study: &Study, case: &CaseSummary) -> Vec<String> {
         n => format!("{} ({n} of {} runs)", words::of_id(id), counting.len()),
     };
     let mut reasons: Vec<String> = doubts.into_iter().map(in_words).collect();
-    for run in of_case().filter(|run| !words::run_counts(run)) {
+    for run in of_case().filter(|run| !run.counts()) {
         reasons.push(format!("run {} left out ({})", run.run, words::why_not(run)));
     }
     reasons

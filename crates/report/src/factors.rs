@@ -1,6 +1,6 @@
 //! What factors make of the throughput, as rows of text: cases in per cent of a baseline, and what transactions cost.
 
-use analysis::factors;
+use analysis::case::factors;
 use analysis::summary::{CaseSummary, Study};
 
 use crate::{axis, format};

@@ -1,14 +1,15 @@
 //! The fitted law of scalability, in words.
 
-use analysis::scalability::{Figure, Fit, Scalability};
 use analysis::summary::Study;
+use analysis::summary::scalability::{Figure, Fit, Scalability};
 
 use crate::{axis, format, words};
 
 /// A line for each combination of the other factors, with what the fit does not tell.
 pub(crate) fn lines(study: &Study) -> Vec<String> {
     // Two or three numbers of clients are a comparison, not a curve.
-    let curves = study.scalability.iter().filter(|one| one.points.len() >= analysis::scalability::LEVELS_MIN);
+    let curves =
+        study.scalability.iter().filter(|one| one.points.len() >= analysis::case::scalability::LEVELS_MIN);
     curves.map(line).collect()
 }
 

@@ -1,7 +1,7 @@
 //! How much the runs of a case vary, where that comes from, and what lowers it: in words, for all forms of the report.
 
 use analysis::summary::CaseSummary;
-use analysis::variation::{Origin, Spread};
+use analysis::summary::variation::{Origin, Spread};
 
 use crate::{format, words};
 

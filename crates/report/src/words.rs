@@ -3,7 +3,7 @@
 use analysis::summary::RunSummary;
 use model::plan::RunState;
 
-use analysis::finding::{Grade, Severity};
+use analysis::finding::Severity;
 
 pub(crate) use model::prose::plural;
 use model::visible::visible;
@@ -54,12 +54,6 @@ pub(crate) fn ranges(numbers: &[u32]) -> String {
         }
     }
     parts.join(", ")
-}
-
-/// Whether the run is part of its case's numbers: only completed runs that nothing voids are.
-pub(crate) fn run_counts(run: &RunSummary) -> bool {
-    let completed = run.state == RunState::Completed && run.grade != Grade::Void && run.tps.is_some();
-    completed && run.replaced_by.is_none()
 }
 
 /// Which run counts in place of one that was disturbed.

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use analysis::capacity::{Capacity, CaseCapacity, Outcome, ProbeSummary, ProbeVerdict, Rate};
 use analysis::finding::Grade;
 use analysis::summary::Study;
+use analysis::summary::capacity::{Capacity, CaseCapacity, Outcome, ProbeSummary, ProbeVerdict, Rate};
 use model::run::ExperimentData;
 use report::Input;
 use synthetic::Shape;

@@ -6,9 +6,10 @@ mod synthetic;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use analysis::capacity::{Capacity, Outcome, Rate};
-use analysis::comparison::{CaseComparison, MARGIN, Ratio, Side, Verdict, compare};
+use analysis::comparison::{CaseComparison, MARGIN, Ratio, Side, Verdict};
+use analysis::explain::compare;
 use analysis::finding::{Finding, Severity};
+use analysis::summary::capacity::{Capacity, Outcome, Rate};
 use analysis::summary::{ScriptSummary, Study};
 use model::interval::Counts;
 use model::load::Pace;

@@ -32,7 +32,7 @@ pub struct Adjusted {
 }
 
 /// Of runs that are paired by their place in both lists.
-pub(super) fn beside(a: &[&RunSummary], b: &[&RunSummary], margin: f64, design: Design) -> Beside {
+pub(crate) fn beside(a: &[&RunSummary], b: &[&RunSummary], margin: f64, design: Design) -> Beside {
     Beside {
         without_foreign_cpu: without_foreign_cpu(a, b, design),
         per_cpu_s: per_cpu_s(a, b, margin, design),

@@ -14,7 +14,7 @@ use model::server::ServerRecord;
 use serde::Serialize;
 
 use super::{Side, wording};
-use crate::build;
+use crate::comparison::build;
 use crate::finding::Severity;
 
 /// One thing that differs.
@@ -130,7 +130,7 @@ const DECIDED_BY_WAL_POLICY: &[&str] =
     &["checkpoint_segments", "checkpoint_timeout", "max_wal_size", "min_wal_size"];
 
 /// Declared differences and others.
-pub(super) fn between(a: Side, b: Side) -> (Vec<Difference>, Vec<Difference>) {
+pub(crate) fn between(a: Side, b: Side) -> (Vec<Difference>, Vec<Difference>) {
     let (Some(a_case), Some(b_case)) = (a.data.plan.case(a.case), b.data.plan.case(b.case)) else {
         return (Vec::new(), Vec::new());
     };

@@ -23,7 +23,7 @@ pub struct Sample {
 
 impl Sample {
     /// Of runs that are paired by their place in both lists.
-    pub(super) fn of_blocks(figure: Figure, a: &[&RunSummary], b: &[&RunSummary]) -> Sample {
+    pub(crate) fn of_blocks(figure: Figure, a: &[&RunSummary], b: &[&RunSummary]) -> Sample {
         let mut sample = Sample::default();
         for (a, b) in a.iter().zip(b) {
             let (Some(of_a), Some(of_b)) = (known(figure, a), known(figure, b)) else { continue };
@@ -33,13 +33,13 @@ impl Sample {
     }
 
     /// Of runs that are not paired.
-    pub(super) fn of_runs(figure: Figure, a: &[&RunSummary], b: &[&RunSummary]) -> Sample {
+    pub(crate) fn of_runs(figure: Figure, a: &[&RunSummary], b: &[&RunSummary]) -> Sample {
         let values = |runs: &[&RunSummary]| runs.iter().filter_map(|run| known(figure, run)).collect();
         Sample { a: values(a), b: values(b), ..Sample::default() }
     }
 
     /// Of the slices of a duet, throughput.
-    pub(super) fn of_slices(duet: &Duet) -> Sample {
+    pub(crate) fn of_slices(duet: &Duet) -> Sample {
         let mut sample = Sample::default();
         for (pair, number) in duet.pairs.iter().zip(1..) {
             let tps = |n: u64| slice_tps(duet, n);
@@ -50,7 +50,7 @@ impl Sample {
 
     /// Of the rounds of a duet, throughput: each side's mean over the round's slices, and the round's ratio, of which
     /// `log_ratios` are the logarithms.
-    pub(super) fn of_rounds(duet: &Duet, log_ratios: &[f64]) -> Sample {
+    pub(crate) fn of_rounds(duet: &Duet, log_ratios: &[f64]) -> Sample {
         let mut sample = Sample::default();
         for (pairs, log_ratio) in duet.by_round().iter().zip(log_ratios) {
             let mean =
@@ -69,7 +69,7 @@ impl Sample {
 }
 
 /// Transactions of a slice per second of it that counts.
-pub(super) fn slice_tps(duet: &Duet, n: u64) -> f64 {
+pub(crate) fn slice_tps(duet: &Duet, n: u64) -> f64 {
     n as f64 / (f64::from(duet.slicing.slice_ms - duet.slicing.guard_ms) / 1000.0)
 }
 

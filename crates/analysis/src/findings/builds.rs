@@ -5,7 +5,7 @@ use model::run::{ExperimentData, RunRecord};
 
 use super::words::list;
 use super::{Rule, RunContext};
-use crate::build;
+use crate::comparison::build;
 use crate::finding::{Finding, Severity};
 
 pub(super) const ASSERTIONS_ON: Rule = Rule {

@@ -2,11 +2,11 @@
 
 use super::words::{figure, percent, plural};
 use super::{CaseContext, Rule, RunContext};
-use crate::capacity::{self, Outcome, ProbeVerdict};
 use crate::finding::{Finding, Severity};
+use crate::summary::capacity::{Outcome, ProbeVerdict};
 
 pub(super) const TARGET_UNREACHABLE: Rule = Rule {
-    id: crate::capacity::UNREACHABLE,
+    id: crate::summary::UNREACHABLE,
     title: "No rate held the latency target",
     severity: "Void when the search ends below the lowest rate that it offers, 2 % of the closed loop's throughput",
     source: "design: below so little load a rate says nothing about the server's capacity",
@@ -91,7 +91,7 @@ pub(super) const SEARCHES_DISAGREE: Rule = Rule {
 
 pub(super) fn searches_disagree(context: &CaseContext) -> Option<Finding> {
     let runs = || context.runs.iter().map(|(_, run)| &run.summary).filter(|run| run.replaced_by.is_none());
-    let n_never = runs().filter(|run| capacity::is_censored(run)).count();
+    let n_never = runs().filter(|run| run.is_censored()).count();
     let undecided = context.summary.n_runs > 0 && n_never > 0 && context.summary.capacity.is_none();
     let target = runs().find_map(|run| run.capacity.as_ref())?.target;
     let of = plural(n_never + context.summary.n_runs, "run");

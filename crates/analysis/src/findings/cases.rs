@@ -8,9 +8,8 @@ use model::server::ServerRecord;
 use super::server::writes;
 use super::words::{bytes, list, percent, plural};
 use super::{CaseContext, Rule};
-use crate::case::{completed, counts};
 use crate::finding::{Finding, Severity};
-use crate::marks;
+use crate::run::marks;
 use crate::summary::RunSummary;
 
 /// Runs below which their spread is hardly known.
@@ -46,7 +45,7 @@ pub(super) const RUNS_EXCLUDED: Rule = Rule {
 };
 
 pub(super) fn runs_excluded(context: &CaseContext) -> Option<Finding> {
-    let excluded = context.runs.iter().map(|(_, run)| &run.summary).filter(|run| !completed(run));
+    let excluded = context.runs.iter().map(|(_, run)| &run.summary).filter(|run| !run.is_completed());
     let excluded: Vec<String> = excluded
         .map(|run| {
             let why: Vec<&str> =
@@ -72,7 +71,7 @@ pub(super) fn runs_repeated(context: &CaseContext) -> Option<Finding> {
     let runs = || context.runs.iter().map(|(_, run)| &run.summary);
     let why = |run: &RunSummary| match &run.disturbance {
         Some(found) => found.rules.join(", "),
-        None if completed(run) => "with its pair".to_string(),
+        None if run.is_completed() => "with its pair".to_string(),
         None => "it does not count".to_string(),
     };
     let told: Vec<String> = runs()
@@ -80,7 +79,7 @@ pub(super) fn runs_repeated(context: &CaseContext) -> Option<Finding> {
         .map(|(run, by)| format!("run {} ({}), for which run {by} counts", run.run, why(run)))
         .collect();
     let n = runs().filter(|run| run.repeat.is_some()).count();
-    let least = runs().filter(|run| counts(run) && run.disturbance.is_some());
+    let least = runs().filter(|run| run.counts() && run.disturbance.is_some());
     let least =
         least.filter(|run| told.iter().any(|text| text.ends_with(&format!("run {} counts", run.run))));
     let least: Vec<String> = least.map(|run| run.run.to_string()).collect();
@@ -171,7 +170,7 @@ pub(super) const OUTLIER_RUN: Rule = Rule {
 pub(super) fn outlier_run(context: &CaseContext) -> Option<Finding> {
     let median = context.summary.tps_median.filter(|_| context.summary.n_runs >= 5)?;
     let mad = stats::mad(&context.summary.tps).filter(|mad| *mad > 0.0)?;
-    let runs = context.runs.iter().map(|(_, run)| &run.summary).filter(|run| counts(run));
+    let runs = context.runs.iter().map(|(_, run)| &run.summary).filter(|run| run.counts());
     let outliers: Vec<String> = runs
         .filter_map(|run| Some((run.run, run.tps? - median)))
         .filter(|(_, distance)| distance.abs() > 14.826 * mad)
@@ -256,7 +255,7 @@ pub(super) const NO_CHECKPOINT: Rule = Rule {
 
 pub(super) fn no_checkpoint(context: &CaseContext) -> Option<Finding> {
     let counting: Vec<_> =
-        context.runs.iter().map(|(data, run)| (data, &run.summary)).filter(|(_, run)| counts(run)).collect();
+        context.runs.iter().map(|(data, run)| (data, &run.summary)).filter(|(_, run)| run.counts()).collect();
     // Without a look at the server's statistics or log, the absence of a mark says nothing.
     let seen = counting.iter().all(|(data, _)| {
         let counted = |key: &String| key.starts_with("server.checkpoints");

@@ -1,10 +1,10 @@
 //! Findings about a comparison of two cases.
 
+use crate::summary::RunSummary;
 use stats::{PAIRS_MIN, UNPAIRED_MIN};
 
 use super::words::{excerpts, list, plural, span};
 use super::{ComparisonContext, Rule};
-use crate::capacity::is_censored;
 use crate::comparison::{Difference, Pairing, Side};
 use crate::finding::{Finding, Severity};
 
@@ -114,7 +114,7 @@ pub(super) fn pairs_excluded(context: &ComparisonContext) -> Option<Finding> {
     let told = parts.iter().filter(|(runs, _)| !runs.is_empty());
     let mut evidence: Vec<String> = told.map(|(runs, why)| format!("runs {} {why}", list(runs, 8))).collect();
     let of_both = || context.a.runs().chain(context.b.runs()).filter(|run| run.replaced_by.is_none());
-    let by_result = of_both().any(is_censored);
+    let by_result = of_both().any(RunSummary::is_censored);
     let severity = match context.pairing {
         _ if by_result => Severity::Void,
         // Too few rounds are left to tell what one of them decides.

@@ -6,7 +6,7 @@ use model::reading::TickSource;
 use super::words::{excerpt, figure, list, percent};
 use super::{Rule, RunContext};
 use crate::finding::{Finding, Severity};
-use crate::marks;
+use crate::run::marks;
 
 /// Length of the stretches in which disturbances are looked for, seconds.
 const STRETCH_S: f64 = 5.0;

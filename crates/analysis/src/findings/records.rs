@@ -10,7 +10,7 @@ use model::run::RunData;
 use super::words::{list, percent, plural};
 use super::{Rule, RunContext};
 use crate::finding::{Finding, Severity};
-use crate::seconds::Recorded;
+use crate::run::seconds::Recorded;
 
 pub(super) const RUN_INCOMPLETE: Rule = Rule {
     id: "run-incomplete",
@@ -27,7 +27,7 @@ pub(super) fn run_incomplete(context: &RunContext) -> Option<Finding> {
         RunState::Partial => "ended early",
         RunState::Failed => "could not be measured",
     };
-    let window = crate::timeline::window(context.data);
+    let window = crate::run::timeline::window(context.data);
     let measured = match context.summary.measured_s {
         0.0 => "nothing was measured".to_string(),
         s => format!("{s:.0} of {} s were measured", window.measure_s),

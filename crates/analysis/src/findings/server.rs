@@ -8,7 +8,7 @@ use model::run::RunRecord;
 use super::words::{excerpt, list, plural};
 use super::{Rule, RunContext};
 use crate::finding::{Finding, Severity};
-use crate::marks;
+use crate::run::marks;
 use crate::summary::Mark;
 
 /// From this length of the measure on, housekeeping belongs to it: the default `checkpoint_timeout`.

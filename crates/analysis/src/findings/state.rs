@@ -10,7 +10,7 @@ use model::script::CaseData;
 use super::words::{bytes, plural};
 use super::{Rule, RunContext};
 use crate::finding::{Finding, Severity};
-use crate::marks;
+use crate::run::marks;
 
 pub(super) const DATA_DIFFERS: Rule = Rule {
     id: "data-differs",

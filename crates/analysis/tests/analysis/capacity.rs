@@ -1,8 +1,8 @@
 //! Searches for the highest rate: what is read out of their probes, and the findings about them.
 
-use analysis::capacity::{Outcome, ProbeVerdict};
 use analysis::finding::{Finding, Grade};
 use analysis::study;
+use analysis::summary::capacity::{Outcome, ProbeVerdict};
 use analysis::summary::{RunSummary, Study};
 use model::capacity::{Probe, SearchRecord};
 use model::interval::Counts;

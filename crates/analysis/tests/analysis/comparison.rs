@@ -1,8 +1,7 @@
 //! Comparisons of synthetic experiments: pairs, verdicts, differences, and the findings that follow.
 
-use analysis::comparison::{
-    CaseComparison, Difference, Figure, MARGIN, Pairing, Side, Verdict, compare, compare_duet,
-};
+use analysis::comparison::{CaseComparison, Difference, Figure, MARGIN, Pairing, Side, Verdict};
+use analysis::explain::{compare, compare_duet};
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::study;
 use model::case::Case;

@@ -1,7 +1,7 @@
 //! Numbers: what counts, what is added, what is aligned.
 
 use analysis::HistogramSum;
-use analysis::factors;
+use analysis::case::factors;
 use analysis::study;
 use analysis::summary::{CaseSummary, RunSummary, Study};
 use model::drive::Ending;

@@ -1,8 +1,8 @@
 //! Which attempt at a run counts, and how the others are shown.
 
+use analysis::explain::{disturbance, study};
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::summary::Study;
-use analysis::{disturbance, study};
 use model::plan::{RunSpec, RunState};
 use model::repeat::Repeat;
 use model::run::{ExperimentData, RunData};

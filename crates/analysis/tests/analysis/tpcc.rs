@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use analysis::study;
-use analysis::tpcc::TpccSummary;
+use analysis::summary::tpcc::TpccSummary;
 use model::case::{Calls, Isolation, Think, TpccSpec, WorkloadKind};
 use model::interval::{Counts, Interval};
 use model::load::ScriptSpec;

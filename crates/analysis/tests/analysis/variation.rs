@@ -1,8 +1,9 @@
 //! How much runs vary, and where that comes from; and what stands beside the verdict of a comparison.
 
-use analysis::comparison::{CaseComparison, Figure, MARGIN, Side, compare};
+use analysis::comparison::{CaseComparison, Figure, MARGIN, Side};
+use analysis::explain::compare;
 use analysis::study;
-use analysis::variation::{Level, Variation};
+use analysis::summary::variation::{Level, Variation};
 use model::run::ExperimentData;
 
 use crate::comparison::pairs;

@@ -1,6 +1,6 @@
 //! `pgdyno compare --duet`: both servers at once, their loads in turns.
 
-use analysis::comparison::compare_duet;
+use analysis::explain::compare_duet;
 use anyhow::Result;
 use experiment::pairs::Pairs;
 use model::duet::Slicing;

@@ -60,7 +60,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     }
     drop(dir);
     let explained = Explained::read(&path)?;
-    let comparisons = analysis::comparison::compare(&[(explained.side(1), explained.side(2))], args.margin);
+    let comparisons = analysis::explain::compare(&[(explained.side(1), explained.side(2))], args.margin);
     if args.aa
         && let Some(found) = comparisons.first().and_then(|case| floor::of(case, &explained.data))
     {

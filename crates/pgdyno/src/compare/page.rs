@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use analysis::comparison::{CaseComparison, MARGIN, compare, compare_duet};
+use analysis::comparison::{CaseComparison, MARGIN};
+use analysis::explain::{compare, compare_duet};
 use anyhow::{Context, Result, ensure};
 use model::comparison::ComparisonRequest;
 use model::run::ExperimentData;

@@ -10,6 +10,7 @@ mod assets;
 mod documents;
 mod experiments;
 mod floors;
+mod folders;
 mod generated;
 mod licences;
 mod promises;

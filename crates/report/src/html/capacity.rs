@@ -1,6 +1,6 @@
 //! The section on the search for the highest rate: what each case holds, and each probe of each run.
 
-use analysis::capacity::{Capacity, ProbeSummary, ProbeVerdict};
+use analysis::summary::capacity::{Capacity, ProbeSummary, ProbeVerdict};
 use analysis::summary::{CaseSummary, RunSummary, Study};
 use serde::Serialize;
 
@@ -74,7 +74,7 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
     let mut html = format!(
         "<p class=\"quiet\">Transactions per second, at random moments, of which the latency from when each was due keeps the \
          target. The interval of one run, or of {} and more, is that of 95 %; of fewer it spans the runs' own.</p>{}\n",
-        analysis::capacity::CENTRE_MIN,
+        analysis::case::capacity::CENTRE_MIN,
         table("plain", &heads, &rows)
     );
     for (run, capacity) in searched(study) {

@@ -157,7 +157,7 @@ struct RunPoint {
 impl RunPoint {
     fn of(study: &Study, run: &RunSummary) -> Option<RunPoint> {
         study.cases.iter().find(|case| case.case.id == run.case)?;
-        let counts = words::run_counts(run);
+        let counts = run.counts();
         Some(RunPoint {
             run: run.run,
             case: run.case,
@@ -186,7 +186,7 @@ impl RunData {
     fn of(study: &Study, axis: &Axis, run: &RunSummary, panels: &[Panel], limit: usize) -> RunData {
         let case = study.cases.iter().find(|case| case.case.id == run.case);
         let label = case.map_or_else(|| format!("case {}", run.case), |case| case.label.clone());
-        let counts = words::run_counts(run);
+        let counts = run.counts();
         let verdict = if counts { run.grade.as_str().to_string() } else { words::why_not(run) };
         let measured: Vec<f64> =
             run.seconds.iter().filter(|second| second.measured).map(|second| f64::from(second.t)).collect();

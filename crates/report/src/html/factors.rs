@@ -1,7 +1,7 @@
 //! The section of factors: cases in per cent of a baseline, bars by factor, one small chart for each level of the axis, growth
 //! and fall with clients, the spread over everything else, and what transactions cost.
 
-use analysis::factors;
+use analysis::case::factors;
 use analysis::summary::Study;
 use serde::Serialize;
 

@@ -102,7 +102,7 @@ pub(super) fn badge(grade: Grade) -> String {
 fn figures(study: &Study) -> String {
     let Some(best) = headline::best(study) else { return String::new() };
     let ms = |of: fn(&LatencySummary) -> u64| best.latency.as_ref().map(|l| format::ms(of(l) as f64));
-    let completed = study.runs.iter().filter(|run| words::run_counts(run)).count();
+    let completed = study.runs.iter().filter(|run| run.counts()).count();
     let of_runs = format!("of {}", study.plan.runs.len());
     let median = best.tps_median.map(format::tps);
     // What a search found is a rate; its latencies are those of the probes that confirmed it.

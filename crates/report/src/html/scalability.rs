@@ -1,8 +1,8 @@
 //! The scalability panel: growth to the peak and the fall after it, and the law that is fitted to them.
 
-use analysis::factors::{self, Scaling};
-use analysis::scalability::{Figure as Number, Fit, Scalability};
+use analysis::case::factors::{self, Scaling};
 use analysis::summary::Study;
+use analysis::summary::scalability::{Figure as Number, Fit, Scalability};
 use serde::Serialize;
 
 use super::escape::text;

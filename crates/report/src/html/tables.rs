@@ -26,7 +26,7 @@ pub(super) fn throughput(study: &Study, axis: &Axis) -> String {
         })
         .collect();
     let many = study.cases.iter().any(|case| case.n_runs >= 5);
-    let hollow = study.runs.iter().any(|run| run.tps.is_some() && !words::run_counts(run));
+    let hollow = study.runs.iter().any(|run| run.tps.is_some() && !run.counts());
     let note = match (study.cases.len(), many) {
         (1, _) => "transactions per second, in the order of execution; line: median",
         (_, true) => {

@@ -43,7 +43,7 @@ pub(super) fn first_choice(study: &Study) -> Option<u32> {
         let median = case.tps_median?;
         let distance = |run: &&RunSummary| (run.tps.unwrap_or(f64::INFINITY) - median).abs();
         drawn()
-            .filter(|run| run.case == case.case.id && words::run_counts(run))
+            .filter(|run| run.case == case.case.id && run.counts())
             .min_by(|a, b| distance(a).total_cmp(&distance(b)))
     });
     typical.or_else(|| drawn().next()).map(|run| run.run)
@@ -53,7 +53,7 @@ fn small(study: &Study, axis: &Axis, run: &RunSummary, highest: f64, pressed: bo
     let case = study.cases.iter().find(|case| case.case.id == run.case);
     let label = case.map_or_else(|| format!("case {}", run.case), |case| case.label.clone());
     let colour = axis.places.get(&run.case).map_or(0, |place| place.colour);
-    let counts = words::run_counts(run);
+    let counts = run.counts();
     let wide = if label.chars().count() > 14 { " wide" } else { "" };
     // A number that does not count is not printed as if it did; the long reason stands above the large charts.
     let figure = if counts {

@@ -1,8 +1,8 @@
 //! The section on TPC-C: New-Orders per minute, response times by transaction, inputs, and what the specification
 //! asks and the runs do not meet.
 
+use analysis::summary::tpcc::{InputShare, ProfileSummary, TpccSummary};
 use analysis::summary::{CaseSummary, Study};
-use analysis::tpcc::{InputShare, ProfileSummary, TpccSummary};
 
 use super::escape::text;
 use super::table;

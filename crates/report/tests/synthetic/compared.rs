@@ -1,6 +1,7 @@
 //! Comparisons of made-up studies, as pages.
 
-use analysis::comparison::{MARGIN, Pairing, Side, compare, compare_duet};
+use analysis::comparison::{MARGIN, Pairing, Side};
+use analysis::explain::{compare, compare_duet};
 use analysis::summary::Study;
 use model::FORMAT;
 use model::duet::{Duet, SlicePair, Slicing};

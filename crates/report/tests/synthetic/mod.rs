@@ -6,11 +6,11 @@ mod records;
 use std::collections::BTreeMap;
 
 use analysis::finding::{Finding, Grade, Severity};
+use analysis::summary::variation::{Origin, Spread, Variation};
 use analysis::summary::{
     CaseSummary, ErrorSummary, LatencySummary, Mark, Resources, RunSummary, Second, Series, StatementSummary,
     Study,
 };
-use analysis::variation::{Origin, Spread, Variation};
 pub(crate) use compared::comparisons;
 use model::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::experiment::Prepare;
@@ -76,7 +76,7 @@ pub(crate) fn make(shape: &Shape) -> (Study, ExperimentData) {
     (
         Study {
             plan,
-            scalability: analysis::scalability::of_cases(&summaries),
+            scalability: analysis::case::scalability::of_cases(&summaries),
             cases: summaries,
             runs,
             findings,

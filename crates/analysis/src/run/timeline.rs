@@ -116,7 +116,7 @@ fn measured_seconds(data: &RunData) -> BTreeMap<u32, u64> {
     // Such a load is whole with its last transaction, not at the end of a second.
     let ends_by_count = data.record.case.workload.transactions.is_some() && cut_t.is_none();
     // Of a search, only the rate that was found counts.
-    let confirmed = crate::capacity::confirmed(data);
+    let confirmed = crate::run::capacity::confirmed(data);
     let mut measured = BTreeMap::new();
     let counts = data.intervals.iter().filter(|interval| {
         window.measures(interval.t)

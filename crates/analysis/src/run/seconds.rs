@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use model::interval::Counts;
 use model::run::RunData;
 
-use crate::histogram::HistogramSum;
+use crate::run::histogram::HistogramSum;
+use crate::run::timeline::Timeline;
 use crate::summary::{LatencySummary, ScriptSummary, Second, StatementSummary};
-use crate::timeline::Timeline;
 
 /// The distributions of a run's measure, still addable.
 #[derive(Debug, Clone, Default)]

@@ -3,8 +3,8 @@
 use model::event::{Event, EventKind};
 use model::run::RunData;
 
+use crate::run::timeline::Timeline;
 use crate::summary::Mark;
-use crate::timeline::Timeline;
 
 /// Kind of a mark: a checkpoint.
 pub const CHECKPOINT: &str = "checkpoint";

@@ -4,9 +4,9 @@ use model::interval::Counts;
 use model::reading::key;
 use model::run::RunData;
 
+use crate::run::timeline::Timeline;
+use crate::run::usage::Usage;
 use crate::summary::{RemoteResources, Resources};
-use crate::timeline::Timeline;
-use crate::usage::Usage;
 
 /// The device below the directory of a role (`data`, `wal`), as in `/proc/diskstats`.
 pub(crate) fn device<'a>(data: &'a RunData, role: &str) -> Option<&'a str> {

@@ -1,9 +1,8 @@
 //! How much the runs of a case vary, where that comes from, and what would lower it.
 
+use crate::summary::variation::{Origin, Spread, Variation};
 use model::run::RunData;
-use serde::Serialize;
 
-use crate::case::counts;
 use crate::run::Explained;
 use crate::summary::RunSummary;
 
@@ -21,31 +20,6 @@ const LEVEL: f64 = 0.95;
 /// Half width of the mean's interval for which the number of runs is told, as a share.
 const PRECISION: f64 = 0.01;
 
-/// The variation of a case's runs that count; empty below three of them.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Variation {
-    /// Of throughput.
-    pub tps: Option<Spread>,
-    /// Transactions for each CPU second of the server, median of the runs: what neighbours on the machine disturb least.
-    pub per_cpu_s: Option<f64>,
-    /// Its variation.
-    pub per_cpu_s_spread: Option<Spread>,
-    /// Where the variance of throughput comes from; `None` for runs of less than 20 measured seconds, or
-    /// whose batches of seconds resemble their neighbours.
-    pub origin: Option<Origin>,
-    /// About how many runs give the mean within 1 %, at 95 %.
-    pub runs_for_one_percent: Option<usize>,
-}
-
-/// A coefficient of variation: standard deviation over mean.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Spread {
-    /// The coefficient, as a share.
-    pub cv: f64,
-    /// Its interval of 95 % (Vangel 1996); `None` where the spread is too large for the formula.
-    pub interval: Option<[f64; 2]>,
-}
-
 impl Spread {
     fn of(sample: &[f64]) -> Option<Spread> {
         let interval = stats::cv_interval(sample, LEVEL).map(|cv| [cv.low, cv.high]);
@@ -53,65 +27,10 @@ impl Spread {
     }
 }
 
-/// Shares of the variance of a run's throughput, together 1; a level that adds less than chance would is 0.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Origin {
-    /// Between restarts of the server, where several runs shared some; `None` where that cannot be told from the runs.
-    pub restarts: Option<f64>,
-    /// Between runs.
-    pub runs: f64,
-    /// Within runs: from second to second.
-    pub within: f64,
-    /// Each run began with a restart of its own, which is part of what lies between runs.
-    pub is_each_restarted: bool,
-}
-
-/// The level of repetition from which most of the variance comes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Level {
-    /// Restarts of the server.
-    Restart,
-    /// Runs.
-    Run,
-    /// Seconds.
-    Second,
-}
-
-impl Origin {
-    /// Where most of the variance comes from.
-    pub fn most(&self) -> Level {
-        let restarts = self.restarts.unwrap_or(0.0);
-        if self.within >= self.runs.max(restarts) {
-            Level::Second
-        } else if restarts > self.runs {
-            Level::Restart
-        } else {
-            Level::Run
-        }
-    }
-
-    /// What to repeat: "repetition is most needed where most uncertainty arises" (Kalibera and Jones 2013).
-    pub fn advice(&self) -> &'static str {
-        match (self.most(), self.is_each_restarted) {
-            (Level::Second, _) => {
-                "measure longer: most of it is within runs, and more of them cost a preparation each"
-            }
-            (Level::Restart, _) => "repeat restarts, not runs or seconds: most of it is between restarts",
-            (Level::Run, true) => {
-                "repeat runs, each with its restart, not seconds: longer runs would not lower what is between them"
-            }
-            (Level::Run, false) => {
-                "repeat runs, not seconds: longer runs would not lower what is between them"
-            }
-        }
-    }
-}
-
 /// The variation of a case's runs.
 pub(crate) fn of_case(runs: &[(&RunData, &Explained)]) -> Variation {
     let counting: Vec<(&RunData, &RunSummary)> =
-        runs.iter().map(|(data, run)| (*data, &run.summary)).filter(|(_, run)| counts(run)).collect();
+        runs.iter().map(|(data, run)| (*data, &run.summary)).filter(|(_, run)| run.counts()).collect();
     if counting.len() < RUNS_MIN {
         return Variation::default();
     }
@@ -183,6 +102,7 @@ fn batches(run: &RunSummary) -> Option<Vec<f64>> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
     use super::*;
+    use crate::summary::variation::Level;
 
     #[test]
     fn the_advice_is_about_the_level_that_varies_most() {

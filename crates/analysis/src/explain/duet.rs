@@ -3,11 +3,12 @@
 use model::duet::{Duet, SlicePair};
 use stats::{Design, PAIRS_MIN};
 
-use super::{
-    Beside, CaseComparison, Figure, FigureComparison, Pairing, Pairs, Sample, Samples, Side, assemble, ratio,
+use super::comparison::{Pairs, assemble};
+use crate::comparison::{
+    Beside, CaseComparison, Figure, FigureComparison, Pairing, Sample, Samples, Side, ratio,
 };
 
-/// Compares B with A by the slices that each had; `margin` is a share ([`super::MARGIN`]).
+/// Compares B with A by the slices that each had; `margin` is a share ([`crate::comparison::MARGIN`]).
 ///
 /// The order within each pair was drawn by lot, so that under equal servers B over A is as likely up as down by the same
 /// share, whatever happens to the machine: all that the signed rank test asks. Where servers were started anew in several

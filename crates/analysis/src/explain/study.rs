@@ -3,13 +3,12 @@
 use model::plan::{RunSpec, RunState, StateLine};
 use model::run::{ExperimentData, RunData};
 
-use crate::capacity::is_censored;
-use crate::case;
-use crate::disturbance;
-use crate::finding::{Finding, Grade, Severity};
+use super::run;
+use crate::case::scalability;
+use crate::explain::case;
+use crate::explain::disturbance;
 use crate::findings;
-use crate::run::{self, Explained};
-use crate::scalability;
+use crate::run::Explained;
 use crate::summary::{CaseSummary, Study};
 
 /// Explains an experiment. Any data will do: nothing completed, nothing begun, runs cut short.
@@ -44,32 +43,12 @@ fn partner_of<'a>(run: &RunData, data: &'a ExperimentData) -> Option<&'a RunData
     let go = run.record.go_unix_ns?;
     let others = data.runs.iter().filter(|other| {
         let (spec, of_other) = (&run.record.spec, &other.record.spec);
-        run::took_turns(&other.record) && of_other.block == spec.block && of_other.case != spec.case
+        other.record.took_turns() && of_other.block == spec.block && of_other.case != spec.case
     });
     others
         .filter_map(|other| Some((other.record.go_unix_ns?.abs_diff(go), other)))
         .min_by_key(|(apart, _)| *apart)
         .map(|(_, other)| other)
-}
-
-impl Study {
-    /// Whether a finding voids a number that is reported: of a run for which no other attempt counts, of a case, or of
-    /// the experiment.
-    pub fn is_void(&self) -> bool {
-        let is_void = |finding: &Finding| finding.severity == Severity::Void;
-        self.runs.iter().any(|run| run.grade == Grade::Void && run.replaced_by.is_none())
-            || self.cases.iter().any(|case| case.grade == Grade::Void)
-            || self.findings.iter().any(is_void)
-    }
-
-    /// Whether there is any number; that no search of a case found a rate is a result as well.
-    pub fn has_result(&self) -> bool {
-        self.cases.iter().any(|case| {
-            let mut searched =
-                self.runs.iter().filter(|run| run.case == case.case.id).filter(|run| is_censored(run));
-            case.tps_median.is_some() || (case.n_runs == 0 && searched.next().is_some())
-        })
-    }
 }
 
 /// Why the experiment is not whole; `None` when every planned run completed.

@@ -1,13 +1,13 @@
 //! The universal scalability law, fitted to how throughput goes with the number of clients.
 
+use crate::summary::scalability::{Figure, Fit, Scalability};
 use std::collections::BTreeMap;
 
-use serde::Serialize;
 use stats::bootstrap::Resampling;
 use stats::usl::{Parameters, parameters_bootstrap};
 use stats::{Estimate, scalability};
 
-use crate::factors::CLIENTS;
+use crate::case::factors::CLIENTS;
 use crate::summary::CaseSummary;
 
 /// Fewest numbers of clients: the law has three parameters, so it goes through any three points, and only a fourth can
@@ -23,49 +23,6 @@ const RESAMPLING: Resampling = Resampling { n: 1000, seed: 1 };
 const LEVEL: f64 = 0.95;
 /// Points of the drawn curve.
 const CURVE_POINTS: usize = 60;
-
-/// Throughput over clients, all other factors held, and the law through it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Scalability {
-    /// The levels of the other factors, by key.
-    pub others: BTreeMap<String, String>,
-    /// Clients and median throughput, per second.
-    pub points: Vec<(u32, f64)>,
-    /// The law, if it describes the points.
-    pub fit: Option<Fit>,
-    /// What the fit does not tell, or why there is none, in words.
-    pub remarks: Vec<String>,
-}
-
-/// The fitted law `X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1))`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Fit {
-    /// Throughput of one client, per second.
-    pub lambda: Figure,
-    /// Share of the work that is done one after the other.
-    pub sigma: Figure,
-    /// Cost of keeping clients in step.
-    pub kappa: Figure,
-    /// Clients at which throughput is highest; none where the law never falls.
-    pub peak_clients: Option<Figure>,
-    /// Throughput there, per second.
-    pub peak_tps: Option<Figure>,
-    /// Share of the variance of the medians that the law explains.
-    pub explained: f64,
-    /// The median that it misses by most: clients, and law over median minus one.
-    pub worst: (u32, f64),
-    /// Points of the curve: clients and throughput.
-    pub curve: Vec<(f64, f64)>,
-}
-
-/// A figure with the interval that holds the true one with 95 %, where there are runs enough for one.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Figure {
-    /// The figure.
-    pub point: f64,
-    /// Both ends of the interval.
-    pub interval: Option<(f64, f64)>,
-}
 
 /// The fits for each combination of the other factors, in the order of the plan; empty unless clients vary.
 pub fn of_cases(cases: &[CaseSummary]) -> Vec<Scalability> {

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use model::reading::{key, split_key};
 use model::run::RunData;
 
-use crate::resources;
+use crate::run::resources;
+use crate::run::timeline::{Placed, Timeline};
+use crate::run::usage::{CpuSplit, Usage, sum_of};
 use crate::summary::Series;
-use crate::timeline::{Placed, Timeline};
-use crate::usage::{CpuSplit, Usage, sum_of};
 
 /// Telemetry this long before `go` and after the load is still drawn, seconds.
 const MARGIN_S: f64 = 2.0;

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use model::reading::{TickSource, split_key};
 
-use crate::timeline::Placed;
+use crate::run::timeline::Placed;
 
 /// The smallest part of a span that ticks must cover for a rate over it to be given.
 const MIN_COVERAGE: f64 = 0.5;

@@ -6,11 +6,10 @@ use model::plan::Plan;
 use model::repeat::that_counts;
 use model::run::RunData;
 
-use crate::capacity::is_censored;
-use crate::case::completed;
+use super::run;
 use crate::finding::Finding;
 use crate::findings::{self, RunContext};
-use crate::run::{self, Explained};
+use crate::run::Explained;
 use crate::summary::{Disturbance, RunSummary};
 
 /// Whether a run was disturbed, as `model::repeat` scores it, with the evidence in words.
@@ -21,7 +20,7 @@ pub fn judge(data: &RunData) -> (f64, Option<String>) {
 
 fn score(run: &RunSummary) -> f64 {
     // That no rate held is a result, and results choose no attempt.
-    let counts = completed(run) || is_censored(run);
+    let counts = run.is_completed() || run.is_censored();
     if counts { run.disturbance.as_ref().map_or(0.0, |found| found.score) } else { f64::INFINITY }
 }
 

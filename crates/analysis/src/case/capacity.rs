@@ -1,0 +1,44 @@
+//! The highest rate of a case, from those of its runs.
+
+use crate::summary::RunSummary;
+use crate::summary::capacity::{Capacity, CaseCapacity, Outcome, Rate};
+
+/// Level of the interval.
+const LEVEL: f64 = 0.95;
+
+/// Runs from which the interval of a case is that of their centre.
+pub const CENTRE_MIN: usize = 6;
+
+/// The median of the runs' rates, `None` if in half of them or more no rate held. A run without such a rate stands as one
+/// of 0, below all others: left out, the median would be one of successes. The interval: of one run, its own; from six
+/// runs on, that of the signed rank test (`stats::centre`, of logarithms); between, or where a run stands as 0, from the
+/// lowest lower end to the highest upper end of the runs' own, because so few have no interval of 95 % between them.
+pub(crate) fn of_case(runs: &[&RunSummary]) -> Option<CaseCapacity> {
+    let searched: Vec<&Capacity> = runs.iter().filter_map(|run| run.capacity.as_ref()).collect();
+    let nothing = Rate { point: 0.0, low: 0.0, high: 0.0 };
+    let found: Vec<Rate> = searched.iter().map(|one| one.rate.unwrap_or(nothing)).collect();
+    let n_of = |outcome: Outcome| searched.iter().filter(|one| one.outcome == outcome).count();
+    let n_unreachable = n_of(Outcome::Unreachable);
+    if 2 * n_unreachable >= found.len() {
+        return None;
+    }
+    let rates: Vec<f64> = found.iter().map(|rate| rate.point).collect();
+    let logs: Vec<f64> = rates.iter().map(|rate| rate.ln()).collect();
+    let centre = Some(&logs)
+        .filter(|logs| logs.len() >= CENTRE_MIN && n_unreachable == 0)
+        .and_then(|logs| stats::centre(logs, LEVEL));
+    let ends = match centre.map(|estimate| estimate.map(f64::exp)) {
+        Some(estimate) => (estimate.low, estimate.high),
+        None => (
+            found.iter().map(|rate| rate.low).fold(f64::INFINITY, f64::min),
+            found.iter().map(|rate| rate.high).fold(0.0, f64::max),
+        ),
+    };
+    Some(CaseCapacity {
+        target: searched.first()?.target,
+        rate: Rate { point: stats::median(&rates)?, low: ends.0, high: ends.1 },
+        n_runs: found.len(),
+        n_unreachable,
+        n_not_limiting: n_of(Outcome::NotLimiting),
+    })
+}

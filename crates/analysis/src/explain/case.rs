@@ -1,0 +1,65 @@
+//! One case over its runs.
+
+use model::case::Case;
+
+use crate::case::capacity;
+use crate::case::variation;
+use crate::finding::{Finding, Grade};
+use crate::findings::{self, CaseContext};
+use crate::run::Explained;
+use crate::run::histogram::HistogramSum;
+use crate::run::seconds::Distributions;
+use crate::run::tpcc;
+use crate::summary::{CaseSummary, RunSummary};
+
+/// Summarizes a case; `runs` are all its runs that were begun, in the order of execution, and `data`
+/// their records.
+pub(crate) fn summarize(
+    case: &Case,
+    n_planned: usize,
+    runs: &[(&model::run::RunData, &Explained)],
+) -> CaseSummary {
+    let counting: Vec<&Explained> =
+        runs.iter().map(|(_, run)| *run).filter(|run| run.summary.counts()).collect();
+    let mut sums = Distributions::default();
+    for run in &counting {
+        sums.add(&run.distributions);
+    }
+    let summaries: Vec<&RunSummary> = counting.iter().map(|run| &run.summary).collect();
+    let tps: Vec<f64> = counting.iter().filter_map(|run| run.summary.tps).collect();
+    let is_searched = |run: &&RunSummary| run.counts() || (run.is_censored() && run.replaced_by.is_none());
+    let searched: Vec<&RunSummary> = runs.iter().map(|(_, run)| &run.summary).filter(is_searched).collect();
+    let capacity = capacity::of_case(&searched);
+    let is_search = searched.iter().any(|run| run.capacity.is_some());
+    // Of searches that found no number, and of probes that missed the target, latencies are those of another rate.
+    let mut confirmed = HistogramSum::new();
+    let confirming = counting.iter().filter(|run| capacity.is_some() && run.summary.is_confirmed());
+    confirming.for_each(|run| confirmed.add(&run.distributions.latency));
+    let mut summary = CaseSummary {
+        case: case.clone(),
+        label: case.label(),
+        n_runs: counting.len(),
+        tps_median: match is_search {
+            true => capacity.as_ref().map(|capacity| capacity.rate.point),
+            false => stats::median(&tps),
+        },
+        // Of searches without a rate nobody knows how far from the others they are.
+        tps_cv: stats::cv(&tps).filter(|_| counting.len() == searched.len()),
+        tps,
+        variation: variation::of_case(runs),
+        latency: if is_search { confirmed.summary() } else { sums.latency.summary() },
+        service: sums.service.summary(),
+        scripts: sums.script_summaries(counting.iter().map(|run| run.summary.measured_s).sum()),
+        statements: sums.statement_summaries(),
+        tpcc: tpcc::summarize(case, &sums, tpcc::Known::of_runs(&summaries)),
+        capacity,
+        findings: Vec::new(),
+        grade: Grade::Valid,
+    };
+    let context = CaseContext { case, summary: &summary, n_planned, runs };
+    let findings = findings::of_case(&context);
+    let of_runs = counting.iter().flat_map(|run| &run.summary.findings);
+    summary.grade = Grade::of(of_runs.chain(&findings).collect::<Vec<&Finding>>());
+    summary.findings = findings;
+    summary
+}

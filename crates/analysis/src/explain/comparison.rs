@@ -1,0 +1,102 @@
+//! A comparison of two cases, with what else differs between them and what the rules find.
+
+use stats::Design;
+
+use crate::comparison::{
+    Beside, CaseComparison, Figure, FigureComparison, Pairing, Ratio, Samples, Side, beside, differences,
+};
+use crate::finding::Grade;
+use crate::findings::{self, ComparisonContext};
+
+/// Compares each A with its B; `margin` is a share ([`MARGIN`]).
+pub fn compare(sides: &[(Side, Side)], margin: f64) -> Vec<CaseComparison> {
+    let mut comparisons: Vec<CaseComparison> =
+        sides.iter().map(|(a, b)| compare_case(*a, *b, margin)).collect();
+    let p: Vec<f64> = comparisons.iter().map(|case| case.leading().map_or(1.0, |ratio| ratio.p)).collect();
+    for (case, adjusted) in comparisons.iter_mut().zip(stats::holm(&p)) {
+        let lead = case.lead;
+        let leading = case.figures.iter_mut().find(|figure| figure.figure == lead);
+        if let Some(ratio) = leading.and_then(|figure| figure.result.as_mut()) {
+            ratio.p_adjusted = adjusted;
+        }
+    }
+    comparisons
+}
+
+fn compare_case(a: Side, b: Side, margin: f64) -> CaseComparison {
+    let is_one_experiment = std::ptr::eq(a.data, b.data);
+    let pairing = if is_one_experiment { Pairing::Blocks } else { Pairing::None };
+    let samples = match pairing {
+        Pairing::Blocks | Pairing::Slices | Pairing::Rounds => Samples::paired(a, b),
+        Pairing::None => Samples { a: a.counting().collect(), b: b.counting().collect() },
+    };
+    let design = match a.data.plan.precision {
+        Some(_) => Design::Sequential,
+        None => Design::Fixed,
+    };
+    let figures = Figure::ALL.map(|figure| samples.compare(figure, pairing, design, margin));
+    let (of_a, of_b) = samples.logs(lead(a), pairing);
+    let n_pairs = of_a.len().min(of_b.len());
+    let beside = match pairing {
+        Pairing::Blocks => beside::beside(&samples.a, &samples.b, margin, design),
+        Pairing::Slices | Pairing::Rounds | Pairing::None => Beside::default(),
+    };
+    let without_figure = samples.without_figure();
+    let pairs = Pairs { pairing, n_pairs, without_figure, margin, carry_over: None, beside };
+    assemble(a, b, pairs, figures.to_vec())
+}
+
+/// The figure that decides: see [`CaseComparison::lead`].
+fn lead(a: Side) -> Figure {
+    let pace = a.data.plan.case(a.case).map(|case| case.workload.pace);
+    // What a search finds is a rate.
+    if pace.is_some_and(|pace| pace.is_open() && pace.target().is_none()) {
+        Figure::P99
+    } else {
+        Figure::Throughput
+    }
+}
+
+/// What was paired, and how.
+pub(super) struct Pairs {
+    pub(super) pairing: Pairing,
+    pub(super) n_pairs: usize,
+    /// Runs that count and lack a figure.
+    pub(super) without_figure: Vec<u32>,
+    pub(super) margin: f64,
+    /// See [`CaseComparison::carry_over`].
+    pub(super) carry_over: Option<Ratio>,
+    pub(super) beside: Beside,
+}
+
+/// A comparison of these figures, with what else differs and what that means.
+pub(super) fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureComparison>) -> CaseComparison {
+    let Pairs { pairing, n_pairs, without_figure, margin, carry_over, beside } = pairs;
+    let (declared, undeclared) = differences::between(a, b);
+    let context = ComparisonContext {
+        a,
+        b,
+        pairing,
+        n_pairs,
+        without_figure: &without_figure,
+        margin,
+        carry_over,
+        undeclared: &undeclared,
+    };
+    let findings = findings::of_comparison(&context);
+    CaseComparison {
+        a: a.label(),
+        b: b.label(),
+        pairing,
+        n_pairs,
+        margin,
+        lead: lead(a),
+        figures,
+        carry_over,
+        beside,
+        declared,
+        undeclared,
+        grade: Grade::of(&findings),
+        findings,
+    }
+}

@@ -1,0 +1,101 @@
+//! The highest rate that holds a latency target: what a search found, probe by probe.
+
+use crate::summary::capacity::{Capacity, Outcome, ProbeSummary, ProbeVerdict, Rate};
+use model::capacity::{HIGHEST_SHARE, LOWEST_SHARE, Probe, SearchRecord};
+use model::interval::Counts;
+use model::run::RunData;
+use stats::{Judged, ProbeSecond, Threshold};
+
+use crate::run::histogram::HistogramSum;
+
+/// Level of all intervals.
+const LEVEL: f64 = 0.95;
+/// From this share of the closed loop's throughput on, what limits is the throughput and not the latency.
+const NOT_LIMITING_SHARE: f64 = 0.97;
+
+/// What the search of a run found; `None` for a run without one.
+pub(crate) fn of_run(data: &RunData) -> Option<Capacity> {
+    let search = data.record.search.as_ref()?;
+    let allowed = search.target.late_share();
+    let ceiling = search.ceiling_per_s;
+    let mut known = Threshold::between(LOWEST_SHARE * ceiling, HIGHEST_SHARE * ceiling, allowed)?;
+    let mut probes = Vec::new();
+    for probe in &search.probes {
+        let seconds = seconds(data, probe);
+        let Some(judged) = stats::judge(&seconds, probe.rate_per_s, allowed, LEVEL) else { continue };
+        known.see(probe.rate_per_s, &judged);
+        probes.push(summary(data, search, probe, &judged));
+    }
+    let rate = known.estimate(LEVEL).filter(|_| !probes.is_empty()).map(Rate::of);
+    let outcome = match rate {
+        _ if known.below(LOWEST_SHARE * ceiling) > 0.5 => Outcome::Unreachable,
+        Some(rate) if rate.point >= NOT_LIMITING_SHARE * ceiling => Outcome::NotLimiting,
+        _ => Outcome::Found,
+    };
+    // Beyond what was offered, the distribution is a guess: the rate is at least so much.
+    let offered = |rate: f64| rate.min(HIGHEST_SHARE * ceiling);
+    let within =
+        |rate: Rate| Rate { point: offered(rate.point), low: offered(rate.low), high: offered(rate.high) };
+    let rate = rate.filter(|_| outcome != Outcome::Unreachable).map(within);
+    Some(Capacity { target: search.target, outcome, rate, ceiling_per_s: ceiling, probes })
+}
+
+/// The seconds of the probe that confirmed what was found: the measure of such a run.
+pub(crate) fn confirmed(data: &RunData) -> Option<std::ops::Range<u32>> {
+    let probe = data.record.search.as_ref()?.probes.iter().find(|probe| probe.confirms)?;
+    Some(probe.from_t..probe.to_t)
+}
+
+/// What each second of a probe counted, all scripts together.
+fn seconds(data: &RunData, probe: &Probe) -> Vec<ProbeSecond> {
+    let of_second = |t: u32| {
+        let mut counts = Counts::default();
+        data.intervals
+            .iter()
+            .filter(|interval| interval.t == t)
+            .for_each(|interval| counts += interval.counts);
+        ProbeSecond { ended: counts.ended(), late: counts.not_in_time() }
+    };
+    (probe.from_t..probe.to_t).map(of_second).collect()
+}
+
+fn summary(data: &RunData, search: &SearchRecord, probe: &Probe, judged: &Judged) -> ProbeSummary {
+    let length_s = f64::from(probe.to_t - probe.from_t);
+    let latency = latency(data, probe);
+    let q = search.target.percentile / 100.0;
+    // As many independent values as the late ones are worth.
+    let n = (latency.n() as f64 / judged.dispersion) as u64;
+    let ranks = stats::quantile_ranks(n, q, LEVEL);
+    let at = |rank: u64| latency.quantile_ns(rank as f64 / n as f64);
+    ProbeSummary {
+        from_s: f64::from(probe.from_t),
+        to_s: f64::from(probe.to_t),
+        rate_per_s: probe.rate_per_s,
+        achieved_per_s: judged.n as f64 / length_s,
+        late: judged.late.point,
+        latency_ns: latency.quantile_ns(q),
+        latency_low_ns: ranks.and_then(|(low, _)| at(low)),
+        latency_high_ns: ranks.and_then(|(_, high)| at(high)),
+        verdict: match judged.surely_missed {
+            Some(true) => ProbeVerdict::Misses,
+            Some(false) => ProbeVerdict::Holds,
+            None => ProbeVerdict::Undecided,
+        },
+        piles_up: judged.piles_up,
+        confirms: probe.confirms,
+    }
+}
+
+/// The latency of all scripts in the seconds of a probe.
+fn latency(data: &RunData, probe: &Probe) -> HistogramSum {
+    let mut sum = HistogramSum::new();
+    let is_latency =
+        |tag: &str| data.record.load.iter().flat_map(|load| &load.scripts).any(|script| script.tag == tag);
+    data.histograms
+        .iter()
+        .filter(|stamped| (probe.from_t..probe.to_t).contains(&stamped.t) && is_latency(&stamped.line.tag))
+        // Those that cannot be read are told of by the run's findings.
+        .filter_map(|stamped| HistogramSum::read(&stamped.line).ok())
+        .for_each(|one| sum.add(&one));
+    sum
+}

@@ -1,0 +1,48 @@
+//! A case over its runs.
+
+use model::case::Case;
+use serde::Serialize;
+
+use super::capacity::CaseCapacity;
+use super::run::{LatencySummary, ScriptSummary, StatementSummary};
+use super::tpcc::TpccSummary;
+use super::variation::Variation;
+use crate::finding::{Finding, Grade};
+
+/// A case over its runs. Only completed runs count; void ones are shown but left out of the numbers.
+#[derive(Debug, Clone, Serialize)]
+pub struct CaseSummary {
+    /// The case.
+    pub case: Case,
+    /// Its label for tables and axes.
+    pub label: String,
+    /// Runs that count.
+    pub n_runs: usize,
+    /// Throughput of the runs that count, transactions per second, in the order of execution.
+    pub tps: Vec<f64>,
+    /// Median of `tps`; `None` without a run that counts.
+    pub tps_median: Option<f64>,
+    /// Coefficient of variation of `tps` (standard deviation over mean); `None` below two runs.
+    pub tps_cv: Option<f64>,
+    /// How much `tps` varies, and where that comes from.
+    pub variation: Variation,
+    /// Latency over all runs that count, from added histograms; of searches, of those probes that confirmed a rate and did
+    /// not miss the target.
+    pub latency: Option<LatencySummary>,
+    /// Service time likewise.
+    pub service: Option<LatencySummary>,
+    /// Scripts over all runs that count.
+    pub scripts: Vec<ScriptSummary>,
+    /// Statements over all runs that count.
+    pub statements: Vec<StatementSummary>,
+    /// TPC-C over all runs that count, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tpcc: Option<TpccSummary>,
+    /// The highest rate that holds a latency target, if that was searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<CaseCapacity>,
+    /// Findings that belong to the case (such as the spread of its runs).
+    pub findings: Vec<Finding>,
+    /// The worst grade that `findings` and the counting runs' findings give.
+    pub grade: Grade,
+}

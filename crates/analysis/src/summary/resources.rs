@@ -1,0 +1,66 @@
+//! What a run used of its machines.
+
+use serde::Serialize;
+
+/// What a run used, over the measure; `None` where it could not be seen.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Resources {
+    /// Processors of the host.
+    pub n_cpus: Option<u32>,
+    /// Busy share of all processors, 0 to 1.
+    pub host_busy: Option<f64>,
+    /// Largest busy share of a single processor, 0 to 1.
+    pub busiest_cpu: Option<f64>,
+    /// Share of processor time taken by the hypervisor, 0 to 1.
+    pub steal: Option<f64>,
+    /// CPU seconds of the server's process tree per wall second.
+    pub server_cpu: Option<f64>,
+    /// CPU seconds of the driver per wall second.
+    pub driver_cpu: Option<f64>,
+    /// Busiest driver thread, share of one processor, 0 to 1.
+    pub driver_busiest_thread: Option<f64>,
+    /// CPU seconds per wall second used by anything else on the host: busy minus server, driver and pgdyno.
+    pub foreign_cpu: Option<f64>,
+    /// Driver CPU per transaction that ended, microseconds.
+    pub driver_cpu_us_per_transaction: Option<f64>,
+    /// Server CPU per transaction that ended, microseconds.
+    pub server_cpu_us_per_transaction: Option<f64>,
+    /// WAL written, bytes per second.
+    pub wal_bytes_per_s: Option<f64>,
+    /// WAL written per committed transaction, bytes.
+    pub wal_bytes_per_transaction: Option<f64>,
+    /// Share of block reads found in shared buffers, 0 to 1.
+    pub cache_hit: Option<f64>,
+    /// Bytes read per second from the data device.
+    pub disk_read_bytes_per_s: Option<f64>,
+    /// Bytes written per second to the data device.
+    pub disk_write_bytes_per_s: Option<f64>,
+    /// Share of time the data device was busy, 0 to 1.
+    pub disk_busy: Option<f64>,
+    /// The machine of the target, where an exporter on it was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote: Option<RemoteResources>,
+}
+
+/// What the target's machine did over the measure, as an exporter on it told; `None` where that did not.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct RemoteResources {
+    /// Its processors.
+    pub n_cpus: u32,
+    /// Busy share of all processors, 0 to 1.
+    pub busy: Option<f64>,
+    /// Idle share of all processors, waiting for I/O left out, 0 to 1.
+    pub idle: Option<f64>,
+    /// Share of processor time taken by the hypervisor, 0 to 1.
+    pub steal: Option<f64>,
+    /// Bytes read per second from the device that was read most.
+    pub disk_read_bytes_per_s: Option<f64>,
+    /// Bytes written per second to the device that was written most.
+    pub disk_write_bytes_per_s: Option<f64>,
+    /// Share of time the busiest device was busy, 0 to 1.
+    pub disk_busy: Option<f64>,
+    /// Bytes received per second over all interfaces.
+    pub received_bytes_per_s: Option<f64>,
+    /// Bytes sent per second over all interfaces.
+    pub sent_bytes_per_s: Option<f64>,
+}

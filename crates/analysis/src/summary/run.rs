@@ -1,0 +1,233 @@
+//! One run, explained.
+
+use model::course::Course;
+use model::interval::Counts;
+use model::plan::RunState;
+use model::repeat::Repeat;
+use serde::Serialize;
+
+use super::capacity::{Capacity, Outcome, ProbeVerdict};
+use super::resources::Resources;
+use super::tpcc::TpccSummary;
+use crate::finding::{Finding, Grade, Severity};
+
+/// The finding of a search in which no rate held.
+pub(crate) const UNREACHABLE: &str = "target-unreachable";
+
+/// One run, explained.
+#[derive(Debug, Clone, Serialize)]
+pub struct RunSummary {
+    /// Number of the run.
+    pub run: u32,
+    /// Number of its block.
+    pub block: u32,
+    /// Number of its case.
+    pub case: u32,
+    /// Which planned run it repeats; `None` for a planned one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<Repeat>,
+    /// What else on the machine disturbed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disturbance: Option<Disturbance>,
+    /// The run that counts in its place, because that one was disturbed less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaced_by: Option<u32>,
+    /// How far it got.
+    pub state: RunState,
+    /// Why it did not complete, if so.
+    pub reason: String,
+    /// The window as it became, where its ends were found while the load ran.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub course: Option<Course>,
+    /// Seconds that were measured.
+    pub measured_s: f64,
+    /// Counts within the measure.
+    pub counts: Counts,
+    /// Counts over the whole load; their identity holds.
+    pub total: Counts,
+    /// Failed and unknown transactions of the whole load, by SQLSTATE, with one message each.
+    pub errors: Vec<ErrorSummary>,
+    /// Committed transactions per second of the measure; `None` when nothing was measured. Of a search, the highest rate
+    /// that holds the target.
+    pub tps: Option<f64>,
+    /// What a search for that rate found, if it was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capacity: Option<Capacity>,
+    /// Latency: end minus due.
+    pub latency: Option<LatencySummary>,
+    /// Service time: end minus sent.
+    pub service: Option<LatencySummary>,
+    /// Lag: sent minus due; open loop only.
+    pub lag: Option<LatencySummary>,
+    /// Each script of the load.
+    pub scripts: Vec<ScriptSummary>,
+    /// Each statement's service time.
+    pub statements: Vec<StatementSummary>,
+    /// TPC-C, if it is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tpcc: Option<TpccSummary>,
+    /// Each second from `go` to the end of the drain.
+    pub seconds: Vec<Second>,
+    /// What the run used of the machine, over the measure.
+    pub resources: Resources,
+    /// Per-second values of telemetry, aligned with `seconds` by time.
+    pub series: Vec<Series>,
+    /// Marks on the time line (checkpoints, autovacuum, lost connections).
+    pub marks: Vec<Mark>,
+    /// Length of each phase in seconds, in order: name and seconds.
+    pub phases: Vec<(String, f64)>,
+    /// Jain's fairness index over the clients' committed transactions, 1 is even.
+    pub fairness: Option<f64>,
+    /// What was found.
+    pub findings: Vec<Finding>,
+    /// The worst grade that the findings give.
+    pub grade: Grade,
+}
+
+/// What else on the machine disturbed a run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Disturbance {
+    /// The largest excess over the threshold of a rule: 2 is twice as much as the rule allows.
+    pub score: f64,
+    /// The rules that found it.
+    pub rules: Vec<&'static str>,
+    /// Their evidence.
+    pub evidence: String,
+}
+
+/// Errors of one SQLSTATE.
+#[derive(Debug, Clone, Serialize)]
+pub struct ErrorSummary {
+    /// SQLSTATE, or `lost`.
+    pub sqlstate: String,
+    /// How many transactions.
+    pub n: u64,
+    /// One example message.
+    pub message: String,
+}
+
+/// A distribution of times, from one histogram.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct LatencySummary {
+    /// Values recorded.
+    pub n: u64,
+    /// Arithmetic mean.
+    pub mean_ns: f64,
+    /// Median.
+    pub p50_ns: u64,
+    /// 90th percentile.
+    pub p90_ns: u64,
+    /// 95th percentile.
+    pub p95_ns: u64,
+    /// 99th percentile.
+    pub p99_ns: u64,
+    /// 99.9th percentile.
+    pub p999_ns: u64,
+    /// Largest value.
+    pub max_ns: u64,
+}
+
+/// One script of a load, over the measure.
+#[derive(Debug, Clone, Serialize)]
+pub struct ScriptSummary {
+    /// Its name.
+    pub name: String,
+    /// Weight in the choice of the next script.
+    pub weight: u32,
+    /// Its weight over the sum of all, 0 to 1.
+    pub share_planned: f64,
+    /// Its committed transactions over those of all scripts, 0 to 1; `None` when nothing was committed.
+    pub share: Option<f64>,
+    /// What became of its transactions.
+    pub counts: Counts,
+    /// Committed transactions per second.
+    pub tps: Option<f64>,
+    /// Latency of its transactions: end minus due.
+    pub latency: Option<LatencySummary>,
+}
+
+/// One statement of a script.
+#[derive(Debug, Clone, Serialize)]
+pub struct StatementSummary {
+    /// Name of the script.
+    pub script: String,
+    /// Index of the statement in the script.
+    pub index: usize,
+    /// Its first line.
+    pub label: String,
+    /// Its service times.
+    pub service: LatencySummary,
+}
+
+/// One second of the load, all scripts together.
+#[derive(Debug, Clone, Serialize)]
+pub struct Second {
+    /// Seconds since `go`.
+    pub t: u32,
+    /// Whether it belongs to the measure.
+    pub measured: bool,
+    /// Committed transactions per second.
+    pub tps: f64,
+    /// Failed and unknown transactions.
+    pub errors: u64,
+    /// Median latency, if anything ended.
+    pub p50_ns: Option<u64>,
+    /// 95th percentile of latency.
+    pub p95_ns: Option<u64>,
+    /// 99th percentile of latency.
+    pub p99_ns: Option<u64>,
+    /// Largest latency.
+    pub max_ns: Option<u64>,
+}
+
+/// A telemetry series of one run.
+#[derive(Debug, Clone, Serialize)]
+pub struct Series {
+    /// Which panel it belongs to: `cpu` (each processor `cpuN`, and who used them, to be stacked), `disk`, `wal`,
+    /// `memory`, `server` (sessions), `waits` (top wait events), `psi` (pressure), `driver`.
+    pub panel: String,
+    /// Name in the legend: `cpu0`, `server`, `data reads`.
+    pub name: String,
+    /// Unit of the values: `%`, `MB/s`, `IOPS`, `ms`, `MB`, `sessions`, `transactions`.
+    pub unit: String,
+    /// Points: seconds since `go` and value.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A moment or stretch of the time line worth a mark.
+#[derive(Debug, Clone, Serialize)]
+pub struct Mark {
+    /// Start, seconds since `go` (may be negative).
+    pub from_s: f64,
+    /// End, seconds since `go`; equal to the start for a moment.
+    pub to_s: f64,
+    /// `checkpoint`, `autovacuum`, `trouble`, `pause`.
+    pub kind: String,
+    /// In words.
+    pub text: String,
+}
+
+impl RunSummary {
+    /// Whether the run is part of its case's numbers: it could be, and no other attempt at it takes its place.
+    pub fn counts(&self) -> bool {
+        self.is_completed() && self.replaced_by.is_none()
+    }
+
+    /// Whether the run reached its planned end and no finding voids it.
+    pub fn is_completed(&self) -> bool {
+        self.state == RunState::Completed && self.grade != Grade::Void && self.tps.is_some()
+    }
+
+    /// Whether the run reached its end and is void only because no rate held: an outcome, not a failure of the run.
+    pub fn is_censored(&self) -> bool {
+        let is_unreachable = self.capacity.as_ref().is_some_and(|one| one.outcome == Outcome::Unreachable);
+        let mut void = self.findings.iter().filter(|finding| finding.severity == Severity::Void);
+        is_unreachable && self.state == RunState::Completed && void.all(|finding| finding.id == UNREACHABLE)
+    }
+
+    /// Whether the probe that was to confirm the run's rate did not miss the target.
+    pub(crate) fn is_confirmed(&self) -> bool {
+        let mut probes = self.capacity.iter().flat_map(|capacity| &capacity.probes);
+        probes.any(|probe| probe.confirms && probe.verdict != ProbeVerdict::Misses)
+    }
+}
