@@ -152,9 +152,9 @@ pub struct Ratio {
 pub enum Pairing {
     /// Each run of A with the run of B of the same block.
     Blocks,
-    /// Each slice of A's time with the slice of B's beside it: a duet.
+    /// Each slice of A's time with the neighbouring slice of B's: a duet.
     Slices,
-    /// The same, by rounds: in each of them both servers were started anew.
+    /// Rounds of a duet; both servers restart for each round.
     Rounds,
     /// Not at all: two experiments.
     None,
@@ -180,7 +180,7 @@ pub struct CaseComparison {
     /// Of a duet: the second slice of a pair over the first, which is 1 unless one side's turn weighs on the next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carry_over: Option<Ratio>,
-    /// What stands beside the verdict.
+    /// Ratios that are shown with the verdict and never decide it.
     pub beside: Beside,
     /// Differences that the experiment asked for.
     pub declared: Vec<Difference>,

@@ -151,7 +151,7 @@ pub(crate) struct CaseContext<'a> {
     pub(crate) summary: &'a CaseSummary,
     /// Runs that the plan has for the case.
     pub(crate) n_planned: usize,
-    /// Its runs that were begun.
+    /// Runs of the case that were begun.
     pub(crate) runs: &'a [(&'a RunData, &'a Explained)],
 }
 
@@ -238,7 +238,7 @@ const CASE_RULES: &[CaseRule] = &[
 /// By how many times what a rule looks at exceeds its threshold.
 type Excess = fn(&RunContext) -> Option<f64>;
 
-/// The rules that tell of something else on the machine, for which a run is repeated. Pressure on processors, devices
+/// The rules that report something else on the machine, for which a run is repeated. Pressure on processors, devices
 /// and memory is none of them: the load itself is what waits for them.
 pub(crate) const DISTURBANCES: &[(&str, Excess)] = &[
     (host::FOREIGN_CPU.id, host::foreign_excess),

@@ -109,7 +109,7 @@ fn revision(record: &RunRecord) -> String {
     format!("{}{}", server.release(), hash.unwrap_or_default())
 }
 
-/// The case in words; servers by URL have the same cases, and are told apart by where they are.
+/// The case in words; servers by URL have the same cases and are distinguished by where they are.
 fn label(case: &Case) -> String {
     let ServerSource::Url(keywords) = &case.server.source else { return case.label() };
     let place: Vec<String> = ["host", "hostaddr", "port", "dbname"]

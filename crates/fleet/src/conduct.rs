@@ -1,4 +1,4 @@
-//! From `go` to the last line: forwards what the driver says, sees to it that there is an end.
+//! From `go` to the last line: forwards what the driver says, and enforces an end.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -25,7 +25,7 @@ impl Patience {
 /// Lets a driver that is ready begin at `go_unix_ns` (nanoseconds since the Unix epoch), gives each of its
 /// lines to `on_line`, and returns its last one, which is not given to `on_line`. The driver has exited by then.
 ///
-/// When `stop` is raised, the driver is told to end early, and its `Done` says so.
+/// When `stop` is raised, the driver is asked to end early, and its `Done` says so.
 ///
 /// # Errors
 /// When the driver fails, dies, writes nonsense, is silent for 5 s, or has not ended 15 s after the end of
@@ -76,7 +76,7 @@ impl Course {
         Course { go, deadline: go + load + grace + patience.overdue, grace, patience }
     }
 
-    /// The deadline of a load that is told to stop now.
+    /// The deadline of a load that is asked to stop now.
     fn shorten(&mut self) {
         self.deadline = self.deadline.min(Instant::now() + self.grace + self.patience.overdue);
     }

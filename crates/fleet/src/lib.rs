@@ -1,4 +1,4 @@
-//! Drivers seen from the parent: started, told to go, listened to, ended. Not what a driver does.
+//! Drivers as the parent sees them: start, go, follow, end. Not what a driver does.
 //!
 //! A local run is a fleet of one: [`LocalDriver`] is a child process, [`conduct`] takes it from `go` to
 //! its last line. The lines that go to and fro are described in [`model::drive`].

@@ -118,8 +118,8 @@ impl LocalDriver {
         bail!("the driver was not ready after {} s{words}", timeout.as_secs_f64())
     }
 
-    /// Tells the driver when to begin, nanoseconds since the Unix epoch. That a driver is gone is told
-    /// by `next`, here as in `stop`.
+    /// Sends the driver the time to begin, nanoseconds since the Unix epoch. `next` reports a driver that is gone,
+    /// here as in `stop`.
     pub fn go(&self, unix_ns: u64) -> Result<()> {
         self.say(serde_json::to_vec(&DriveCommand::Go(unix_ns)))
     }
@@ -225,7 +225,7 @@ impl LocalDriver {
     }
 }
 
-/// Gives orders to a driver whose load runs. That a driver is gone is told by [`LocalDriver::next`].
+/// Gives orders to a driver whose load runs. [`LocalDriver::next`] reports a driver that is gone.
 #[derive(Debug, Clone)]
 pub struct Orders {
     lines: Sender<Vec<u8>>,
@@ -291,7 +291,7 @@ fn group_of(child: &Child) -> Pid {
     Pid::from_raw(i32::try_from(child.id()).expect("the kernel's process ids are positive i32"))
 }
 
-/// What must not appear in a message, even if a driver wrote it.
+/// What may not appear in a message, even if a driver wrote it.
 struct Secrets(Vec<String>);
 
 impl Secrets {

@@ -275,12 +275,12 @@ impl fmt::Display for Layout {
 }
 
 words! {
-    /// How rows are told to partitions.
+    /// How rows are assigned to partitions.
     PartitionMethod, "a partition method" {
-        /// By ranges of the key.
+        /// Ranges of the key.
         #[default]
         Range = "range",
-        /// By the key's hash.
+        /// Hash of the key.
         Hash = "hash",
     }
 }

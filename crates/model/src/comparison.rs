@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What `pgdyno compare` was told when it measured, so that its report can be written again.
+/// The options of a measured `pgdyno compare`, so that its report can be written again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ComparisonRequest {
     /// Format version, [`crate::FORMAT`].

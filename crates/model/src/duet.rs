@@ -35,7 +35,7 @@ impl Slicing {
 /// A slice of A and one of B, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlicePair {
-    /// In which round, from 1: in each of them the servers were started anew.
+    /// The round, from 1; servers restart for each round.
     #[serde(default = "one")]
     pub round: u32,
     /// Whether A's came first.

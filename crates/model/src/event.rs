@@ -33,7 +33,7 @@ pub enum EventKind {
     /// A client that had lost its connection has one again (`client`, `outage_s`).
     ConnectionRestored,
     /// A client does no more because of an error (`client`, `script`, `command`, `sqlstate`; `message` is the error
-    /// alone, `cause` a line to be told before the text). The text is pgbench's.
+    /// alone, `cause` a line that precedes the text). The text is pgbench's.
     ClientAborted,
     /// A statement of a pipeline could not be parsed (`client`, `script`, `command`, `sqlstate`); it may never be run. The
     /// text is libpq's.
@@ -81,7 +81,7 @@ impl Event {
         Event { t_unix_ns, kind, text: text.into(), detail: BTreeMap::new() }
     }
 
-    /// The same event with one more fact.
+    /// Adds a fact.
     pub fn with(mut self, name: &str, value: impl ToString) -> Event {
         self.detail.insert(name.to_string(), value.to_string());
         self

@@ -64,7 +64,7 @@ pub struct Header {
     /// Which combinations of levels become cases.
     #[serde(default)]
     pub design: Design,
-    /// In which order the runs are made.
+    /// Order of the runs.
     #[serde(default)]
     pub order: RunOrder,
     /// Factors that vary together: their first levels are one combination, their second ones the next.
@@ -254,7 +254,7 @@ impl RunSection {
     }
 }
 
-/// How long `auto` waits for a steady load unless it is told: longer than most caches take to fill, short enough to be
+/// How long `auto` waits for a steady load by default: longer than most caches take to fill, short enough to be
 /// waited for in every run.
 const RAMP_UP_MAX: Span = Span::from_s(120);
 

@@ -32,7 +32,7 @@ pub struct HostRecord {
 pub struct MountRecord {
     /// Where it is mounted.
     pub mount_point: String,
-    /// Its type: `ext4`, `xfs`, ….
+    /// Type of the file system: `ext4`, `xfs`, ….
     pub fs_type: String,
     /// Mount options.
     pub options: String,

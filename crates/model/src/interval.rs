@@ -1,4 +1,4 @@
-//! One second of one script: counts that obey their identity, and histograms beside them.
+//! One second of one script: counts that obey their identity, and histograms.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -107,7 +107,7 @@ pub struct Interval {
 pub struct Moments {
     /// How many.
     pub n: u64,
-    /// Their sum, nanoseconds.
+    /// Sum of all values, nanoseconds.
     pub sum: f64,
     /// The sum of their squares.
     pub sum_squares: f64,
@@ -162,7 +162,7 @@ impl AddAssign for Moments {
 pub struct CommandTally {
     /// How often it was done.
     pub n: u64,
-    /// Its time in all, nanoseconds.
+    /// Total time, nanoseconds.
     pub sum_ns: f64,
     /// How often it ended the transaction with an error.
     pub failed: u64,
@@ -186,7 +186,7 @@ pub struct HistogramLine {
 
 /// Largest latency that a histogram holds: one hour. Larger values are counted there.
 pub const HISTOGRAM_MAX_NS: u64 = 3_600_000_000_000;
-/// Smallest latency told apart. One nanosecond, so that three digits are three digits also of 20 microseconds: a
+/// Smallest latency that is distinguished. One nanosecond, so that three digits are three digits also of 20 microseconds: a
 /// larger smallest value would be the grain of everything below a thousand times it.
 pub const HISTOGRAM_MIN_NS: u64 = 1;
 /// Significant decimal digits kept by every histogram.

@@ -11,7 +11,7 @@ use crate::units::serde_by_text;
 use crate::words::words;
 
 /// Which load a driver offers to which server. Recorded in `run.json` word for word; a password
-/// travels beside it (`DriveOrder`), never in it.
+/// travels in `DriveOrder`, never in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadSpec {
     /// Format version, [`crate::FORMAT`].

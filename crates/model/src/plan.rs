@@ -20,7 +20,7 @@ words! {
 }
 
 words! {
-    /// In which order the runs are made.
+    /// Order of the runs.
     RunOrder, "an order" {
         /// Blocks with every case once, each in a random order of its own.
         #[default]
@@ -45,7 +45,7 @@ pub struct Plan {
     pub seed: u64,
     /// Times each case is run.
     pub repeats: u32,
-    /// In which order.
+    /// Order of the runs.
     #[serde(default)]
     pub order: RunOrder,
     /// Number of the case that the others are compared with in reports; 0: the first.

@@ -22,7 +22,7 @@ pub(crate) struct Passage {
 /// A file of passages.
 pub(crate) struct Record {
     file: BufWriter<File>,
-    /// The first error; told at the end, for the answers must not wait.
+    /// The first error; reported at the end, because answers may not wait.
     failure: Option<std::io::Error>,
 }
 

@@ -51,7 +51,7 @@ struct Peer {
     generation: u64,
     /// When the statement came that is not answered yet.
     arrived: Option<u64>,
-    /// Its service time is not over.
+    /// The service time is not over.
     awaits_answer: bool,
 }
 

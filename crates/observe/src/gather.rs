@@ -65,7 +65,7 @@ impl Gather {
         }
     }
 
-    /// [`Gather::put`] for a counter that begins anew at `modulus`.
+    /// [`Gather::put`] for a counter that wraps at `modulus`.
     pub(crate) fn put_wrapping(&mut self, name: &str, instance: &str, raw: f64, modulus: f64) {
         let (last, lost) = self.wrapped.entry(key(name, instance)).or_insert((raw, 0.0));
         if raw < *last - modulus / 2.0 {
@@ -102,7 +102,7 @@ impl Gather {
         (std::mem::take(&mut self.values), std::mem::take(&mut self.n_resets))
     }
 
-    /// The counter `key` begins anew with its next reading.
+    /// The counter `key` starts again with its next reading.
     pub(crate) fn forget(&mut self, key: &str) {
         self.highest.remove(key);
     }

@@ -113,7 +113,7 @@ impl ObserveSpec {
     }
 }
 
-/// Threads that observe until told to stop. Dropping it stops them too.
+/// Threads that observe until they are stopped. Dropping it stops them too.
 #[derive(Debug)]
 pub struct Observer {
     control: Arc<Control>,
@@ -121,7 +121,7 @@ pub struct Observer {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// How long a stop waits. A server that does not answer must not hold up the end of a run.
+/// How long a stop waits. A server that does not answer may not delay the end of a run.
 const STOP_LIMIT: Duration = Duration::from_millis(1500);
 
 impl Observer {
@@ -129,7 +129,7 @@ impl Observer {
     /// at once: while it runs, nothing is observed.
     ///
     /// # Errors
-    /// The spec makes no sense, or no thread can be started. A server that is down is no error: it is told as
+    /// The spec makes no sense, or no thread can be started. A server that is down is no error: it is reported as
     /// an event, and asked again.
     pub fn start(spec: ObserveSpec, sink: Sink) -> Result<Observer> {
         ensure!(

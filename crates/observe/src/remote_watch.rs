@@ -12,7 +12,7 @@ use crate::http::Address;
 use crate::out::Out;
 use crate::schedule::{Control, unix_ns};
 
-/// What is told as missing when the exporter does not answer.
+/// What is reported as missing if the exporter does not answer.
 const SOURCE: &str = "remote";
 /// More than node_exporter and postgres_exporter tell of a large machine.
 const SCRAPE_BYTES_MAX: u64 = 8 << 20;
@@ -57,7 +57,7 @@ impl RemoteWatch {
         }
     }
 
-    /// Asks once. What is missed is told once; a later tick is longer.
+    /// Asks once. What is missing is reported once; a later tick is longer.
     fn read(&mut self) -> bool {
         match self.scrape() {
             Ok(()) => true,

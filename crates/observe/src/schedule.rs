@@ -3,7 +3,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// A tick that ends later than this is told as an event: the machine did not let the observer run, or the server
+/// A tick that ends later than this is reported as an event: the machine did not let the observer run, or the server
 /// did not answer.
 pub(crate) const LATE_NS: u64 = 100_000_000;
 
@@ -87,7 +87,7 @@ impl Control {
         self.bell.notify_all();
     }
 
-    /// Waits for `length` or until stop; tells whether to stop.
+    /// Waits for `length` or until stop; returns whether to stop.
     pub(crate) fn sleep(&self, length: Duration) -> bool {
         let guard = self.lock();
         let waited = self.bell.wait_timeout_while(guard, length, |wishes| !wishes.stop);
@@ -114,7 +114,7 @@ impl Control {
         }
     }
 
-    /// Waits until `n` threads have ended, at most `limit`; tells whether they have.
+    /// Waits until `n` threads have ended, at most `limit`; returns whether they have.
     pub(crate) fn wait_ended(&self, n: usize, limit: Duration) -> bool {
         let waited = self.bell.wait_timeout_while(self.lock(), limit, |wishes| wishes.n_ended < n);
         waited.is_ok_and(|(wishes, _)| wishes.n_ended >= n)

@@ -1,6 +1,6 @@
 //! The thread that asks the server: one connection, one statement each tick, a tick of source `Server` for the answer.
 //!
-//! A server that is gone, or does not answer in time, is told as an event and asked again each tick. The first tick
+//! A server that is gone, or does not answer in time, is reported as an event and asked again in each tick. The first tick
 //! after a gap covers the gap, if it is still the same server.
 
 use std::collections::BTreeSet;
@@ -43,7 +43,7 @@ pub(crate) struct ServerWatch {
     n_ticks: u64,
     /// Not before this is another attempt to connect made.
     next_attempt: Option<Instant>,
-    /// Whether the present failure was told.
+    /// Whether the present failure was reported.
     is_lost: bool,
     /// Autovacuums at work in the last tick: pid and what they do.
     autovacuums: BTreeSet<(String, String)>,
@@ -84,7 +84,7 @@ impl Identity {
 }
 
 impl ServerWatch {
-    /// Will watch the server at `conninfo`; `has_log` tells that its log is followed too.
+    /// Will watch the server at `conninfo`; `has_log` says that its log is followed too.
     pub(crate) fn new(conninfo: Conninfo, database: String, has_log: bool, out: Out) -> ServerWatch {
         let connect_timeout = match conninfo.connect_timeout {
             Duration::ZERO => CONNECT_LIMIT,

@@ -30,7 +30,7 @@ pub(crate) const IDENTITY: &str = "select extract(epoch from pg_postmaster_start
 /// Asks for the cluster's system identifier; some managed services refuse.
 pub(crate) const SYSTEM_IDENTIFIER: &str = "select system_identifier::text from pg_control_system()";
 
-/// Settings of the observer's session: it must end by itself, and must not cost more than its reading.
+/// Settings of the observer's session: it ends by itself and costs no more than its reading.
 pub(crate) fn session_settings(version_num: u32, timeout_ms: u128) -> String {
     let mut sql = format!("set statement_timeout = {timeout_ms}; set lock_timeout = {timeout_ms}; ");
     if version_num >= 90_600 {
@@ -139,7 +139,7 @@ fn wal_position(version_num: u32) -> String {
 }
 
 fn connections() -> String {
-    // The states of a load are told also when nobody is in them; `hidden` is what this role may not see.
+    // The states of a load are reported even if no session is in them; `hidden` is what this role may not see.
     "select 'server.connections', s.state, count(a.kind)::text \
      from (values ('active'), ('idle'), ('idle in transaction'), ('idle in transaction (aborted)'), \
      ('fastpath function call'), ('disabled'), ('hidden')) s(state) \

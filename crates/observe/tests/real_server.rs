@@ -331,7 +331,7 @@ fn a_server_that_goes_and_comes_back_is_told() {
     observer.set_server_pid(Some(server.pid()));
     let restarted = seen.wait_for(EventKind::ServerRestarted);
     assert!(restarted.text.contains("postmaster start"), "{restarted:?}");
-    // The log tells that it was not shut down in order.
+    // The log says that it was not shut down properly.
     let trouble = seen.wait_for(EventKind::ServerTrouble);
     assert!(trouble.text.contains("interrupted"), "{trouble:?}");
     let n_ticks = seen.ticks(TickSource::Server).len();

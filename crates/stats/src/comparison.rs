@@ -69,7 +69,7 @@ pub struct Comparison {
 /// Compares by the logarithms of B over A, one for each pair.
 ///
 /// The ratio is the Hodges-Lehmann estimate with the interval of the signed rank test ([`centre`]), which asks of noise
-/// only that it is symmetric: with the order of A and B drawn by lot in each pair, it is, whatever drifts or disturbs.
+/// only that it is symmetric: with a random order of A and B in each pair, it is, whatever drifts or disturbs.
 /// `margin` (0.02) is the share up to which a difference does not matter. `None` below [`PAIRS_MIN`] pairs.
 pub fn compare_pairs(log_ratios: &[f64], margin: f64, design: Design) -> Option<Comparison> {
     if log_ratios.len() < PAIRS_MIN {

@@ -1,4 +1,4 @@
-//! Taking out of a difference what something that was measured beside it explains.
+//! Removes from a difference the part that another measured quantity explains.
 
 use crate::estimate::Estimate;
 use crate::{finite, mean, mean_interval, student_t_cdf, student_t_quantile};

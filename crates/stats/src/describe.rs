@@ -13,7 +13,7 @@ pub fn mean(sample: &[f64]) -> Option<f64> {
 
 /// Sample standard deviation, with `n - 1` below the fraction; `None` below two values.
 ///
-/// Two passes, because `sum(x^2) - n * mean^2` loses all digits when the spread is small beside the
+/// Two passes, because `sum(x^2) - n * mean^2` loses all digits when the spread is small relative to the
 /// mean (Chan, Golub and LeVeque, "Algorithms for Computing the Sample Variance", 1983).
 pub fn sd(sample: &[f64]) -> Option<f64> {
     let mean = mean(sample)?;

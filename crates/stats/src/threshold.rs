@@ -5,7 +5,7 @@ use crate::{Estimate, finite};
 
 /// Rates of the grid.
 const GRID: usize = 300;
-/// How far the grid goes beyond the rates that are offered, as a factor: what lies there can only be told as "above" or
+/// How far the grid goes beyond the rates that are offered, as a factor: what lies there can only be called "above" or
 /// "below".
 const MARGIN: f64 = 2.0;
 /// By how many per cent the late share grows with one per cent of rate, near the threshold: in a queue with one server the

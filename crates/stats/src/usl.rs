@@ -117,7 +117,7 @@ pub struct Parameters<T> {
 
 /// Intervals of the law's parameters from numbers of clients with the throughput of their runs.
 ///
-/// Bootstrap of residuals: Efron and Tibshirani, "An Introduction to the Bootstrap", 9.4. Each run is drawn anew around its
+/// Bootstrap of residuals: Efron and Tibshirani, "An Introduction to the Bootstrap", 9.4. Each run is drawn again around its
 /// level from the relative deviations of all runs from the means of theirs, widened by `sqrt(r / (r - 1))` for the mean
 /// that `r` runs gave; the law is fitted to the medians. This is the noise between runs: where the law itself is wrong,
 /// no interval tells. `None` with fewer than [`BOOTSTRAP_MIN`] runs beyond one for each level, or where the fit has no

@@ -18,7 +18,7 @@ pub fn baseline(study: &Study) -> Option<&CaseSummary> {
 }
 
 /// The factors in whose levels alone a case differs from the one that it is compared with. Without a baseline of the
-/// experiment's own: the first factor beside the clients, since what more clients do is seen by itself and would drown all
+/// experiment's own: the first factor other than the clients, because the effect of more clients is obvious and would drown all
 /// else.
 pub fn chosen(study: &Study) -> &[String] {
     let plan = &study.plan;

@@ -15,7 +15,7 @@ use crate::summary::CaseSummary;
 pub const LEVELS_MIN: usize = 4;
 /// A fit that explains less of the variance than this is no description.
 const EXPLAINED_MIN: f64 = 0.8;
-/// A median that the law misses by more than this share is told.
+/// A median that the law misses by more than this share is reported.
 const OFF_TOLD: f64 = 0.1;
 /// Resampled fits, and the seed of their random numbers: a report says the same each time.
 const RESAMPLING: Resampling = Resampling { n: 1000, seed: 1 };
@@ -60,7 +60,7 @@ fn of_group(others: BTreeMap<String, String>, mut group: Vec<&CaseSummary>) -> S
 /// The law through the medians, with what it does not tell.
 ///
 /// # Errors
-/// In words, why there is none.
+/// Why there is no fit.
 fn fit(points: &[(u32, f64)], runs: &[(f64, &[f64])]) -> Result<(Fit, Vec<String>), String> {
     if points.len() < LEVELS_MIN {
         return Err(format!(

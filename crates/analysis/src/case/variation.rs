@@ -17,7 +17,7 @@ const BATCHES: usize = 10;
 const RESEMBLANCE_MAX: f64 = 0.0;
 /// Level of the intervals.
 const LEVEL: f64 = 0.95;
-/// Half width of the mean's interval for which the number of runs is told, as a share.
+/// Half width of the mean's interval for which the number of runs is given, as a share.
 const PRECISION: f64 = 0.01;
 
 impl Spread {
@@ -64,7 +64,7 @@ fn origin(counting: &[(&RunData, &RunSummary)]) -> Option<Origin> {
             None => restarts.push((start, vec![batches])),
         }
     }
-    // Slow swings within runs would be told as differences between them.
+    // Slow swings within runs would pass for differences between runs.
     if resemble(&resemblances) {
         return None;
     }

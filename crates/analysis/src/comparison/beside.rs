@@ -1,4 +1,4 @@
-//! What is shown beside the verdict and never decides it: throughput with what neighbours explain taken out, and
+//! What is shown with the verdict and never decides it: throughput with what neighbours explain taken out, and
 //! throughput for each CPU second of the server.
 
 use serde::Serialize;
@@ -7,7 +7,7 @@ use stats::Design;
 use super::{Figure, Ratio, ratio};
 use crate::summary::{Resources, RunSummary};
 
-/// Ratios that stand beside the verdict.
+/// Ratios that are shown with the verdict.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Beside {
     /// Throughput with foreign CPU as a control variate, where that narrows its interval honestly.

@@ -22,9 +22,9 @@ use crate::finding::Severity;
 pub struct Difference {
     /// What: `setting work_mem`, `scale`, `kernel`.
     pub what: String,
-    /// Its value in A.
+    /// Value in A.
     pub a: String,
-    /// Its value in B.
+    /// Value in B.
     pub b: String,
     /// How much it weighs if nobody asked for it: void where the figures then answer another question.
     pub severity: Severity,
@@ -64,7 +64,7 @@ const UNCOMPARED_SETTINGS: &[&str] = &[
 /// Settings without which a commit is another promise.
 const DURABILITY: &[&str] = &["fsync", "full_page_writes", "synchronous_commit", "wal_sync_method"];
 
-/// The setting that tells what initdb was asked for; compared by itself.
+/// The setting that reports what initdb was asked for; compared separately.
 const DATA_CHECKSUMS: &str = "data_checksums";
 
 /// Facts of a host that are never the same twice, or no property of it.

@@ -32,7 +32,7 @@ impl Sample {
         sample
     }
 
-    /// Of runs that are not paired.
+    /// A sample of unpaired runs.
     pub(crate) fn of_runs(figure: Figure, a: &[&RunSummary], b: &[&RunSummary]) -> Sample {
         let values = |runs: &[&RunSummary]| runs.iter().filter_map(|run| known(figure, run)).collect();
         Sample { a: values(a), b: values(b), ..Sample::default() }

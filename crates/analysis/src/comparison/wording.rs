@@ -16,7 +16,7 @@ pub(super) fn switch(on: bool) -> String {
     if on { "on" } else { "off" }.to_string()
 }
 
-/// Where servers come from. Two that are named alike are told apart by how they are connected to.
+/// Where servers come from. Two with the same name are distinguished by their connection settings.
 pub(super) fn servers(a: &ServerSource, b: &ServerSource) -> [String; 2] {
     let is_alike = a.to_string() == b.to_string() && a != b;
     [a, b].map(|source| match source {

@@ -10,8 +10,8 @@ use crate::comparison::{
 
 /// Compares B with A by the slices that each had; `margin` is a share ([`crate::comparison::MARGIN`]).
 ///
-/// The order within each pair was drawn by lot, so that under equal servers B over A is as likely up as down by the same
-/// share, whatever happens to the machine: all that the signed rank test asks. Where servers were started anew in several
+/// The order within each pair is random, so that under equal servers B over A is as likely up as down by the same
+/// share, whatever happens to the machine: all that the signed rank test asks. Where servers were restarted in several
 /// rounds, slices of one round share what the start made of them, and the round is the unit: each gives one ratio, the
 /// centre of its pairs, and these are compared (analysis of clusters by their summaries, Donner and Klar 2000, 6.2; Kalibera
 /// and Jones 2013, 6: the interval comes from the highest level that varies). With too few rounds for that, slices decide,

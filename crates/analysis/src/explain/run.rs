@@ -97,7 +97,7 @@ fn errors(data: &RunData) -> Vec<ErrorSummary> {
             *by_sqlstate.entry(sqlstate.clone()).or_default() += n;
         }
     }
-    // The driver keeps `ERROR 22012: division by zero`, whose beginning stands beside it here.
+    // The driver keeps `ERROR 22012: division by zero`, whose beginning is stored separately here.
     let message = |sqlstate: &str| {
         let told = done?.messages.get(sqlstate)?;
         let parts = told.split_once(&format!(" {sqlstate}: "));

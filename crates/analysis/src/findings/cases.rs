@@ -138,7 +138,7 @@ pub(super) fn spread(context: &CaseContext) -> Option<Finding> {
 pub(super) const SPREAD_ORIGIN: Rule = Rule {
     id: "spread-origin",
     title: "Where the spread comes from",
-    severity: "Note beside the doubt about the spread, where the runs have 20 seconds or more",
+    severity: "Note with the doubt about the spread, if the runs have 20 seconds or more",
     source: "Kalibera and Jones 2013, 6.2: repeat at the level where most uncertainty arises",
     advice: "Repeat runs if most of the variance lies between them, measure longer if it lies within them.",
 };
@@ -198,7 +198,7 @@ pub(super) fn spread_unknown(context: &CaseContext) -> Option<Finding> {
 pub(super) const CACHE_FIT: Rule = Rule {
     id: "cache-fit",
     title: "Where the data fits",
-    severity: "Note, always where it can be told",
+    severity: "Note, whenever the sizes are known",
     source: "pgbench documentation, good practices: the size of the data against memory decides what is measured",
     advice: "Choose the scale for the question: in shared buffers, in memory, or larger than memory.",
 };

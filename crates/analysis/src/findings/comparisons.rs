@@ -74,7 +74,7 @@ pub(super) const TOO_FEW_ROUNDS: Rule = Rule {
     id: "too-few-rounds",
     title: "Too few rounds to know what a start decides",
     severity: "Doubt for a duet of fewer than six rounds",
-    source: "duets of a server with itself: of one round, intervals of 95 % lay beside a ratio of 1; Kalibera and Jones 2013, \
+    source: "duets of a server with itself: of one round, 95 % intervals excluded a ratio of 1; Kalibera and Jones 2013, \
              6: the interval comes from the highest level that varies",
     advice: "Measure six rounds or more (--rounds), which may be shorter.",
 };
@@ -117,7 +117,7 @@ pub(super) fn pairs_excluded(context: &ComparisonContext) -> Option<Finding> {
     let by_result = of_both().any(RunSummary::is_censored);
     let severity = match context.pairing {
         _ if by_result => Severity::Void,
-        // Too few rounds are left to tell what one of them decides.
+        // Too few rounds are left to know what one of them decides.
         Pairing::Slices => Severity::Void,
         Pairing::Blocks | Pairing::Rounds | Pairing::None if without.is_empty() => Severity::Note,
         Pairing::Blocks | Pairing::Rounds | Pairing::None => Severity::Doubt,
@@ -135,7 +135,7 @@ pub(super) const TURNS_WEIGH: Rule = Rule {
     title: "A turn weighs on the next one",
     severity: "Note when the second slices of a duet differ from the first ones by more than chance (interval of 95 %), \
                Doubt when the whole interval lies beyond the margin",
-    source: "cross-over designs: an effect that is carried over is told by comparing periods (Grizzle 1965)",
+    source: "cross-over designs: a carry-over effect is found by comparing periods (Grizzle 1965)",
     advice: "Use longer slices or a longer guard; where one server's background work (checkpoints, vacuum) disturbs the \
              other, a duet does not apply: compare whole runs.",
 };

@@ -15,12 +15,12 @@ const FOREIGN_MEAN: f64 = 0.02;
 /// The same over a stretch.
 const FOREIGN_STRETCH: f64 = 0.10;
 /// Mean foreign CPU that is never reported, in processors: kernel threads that write pages back and serve the
-/// devices for the server belong to no process of ours. Measured under `tpcb` on two processors: 0.04 to 0.06,
+/// devices for the server belong to none of our processes. Measured under `tpcb` on two processors: 0.04 to 0.06,
 /// which is more than 2 % of so small a machine (idle: 0.01).
 const FOREIGN_MEAN_FLOOR: f64 = 0.1;
 /// Steal over a stretch, as a share of all processors.
 const STEAL_STRETCH: f64 = 0.01;
-/// Shorter pauses of the driver are not told of by it.
+/// The driver does not report shorter pauses.
 const PAUSE_S_MIN: f64 = 0.1;
 /// A driver thread this busy limits the load.
 const THREAD_BUSY: f64 = 0.85;
@@ -148,7 +148,7 @@ pub(super) const DRIVER_PAUSED: Rule = Rule {
     advice: "Look for suspended or overcommitted machines, and repeat.",
 };
 
-/// How long the driver paused within the measure, in units of the shortest pause that is told of.
+/// How long the driver paused within the measure, in units of the shortest pause that is reported.
 pub(super) fn pause_excess(context: &RunContext) -> Option<f64> {
     Some(pauses(context)?.0 / PAUSE_S_MIN)
 }
@@ -173,7 +173,7 @@ pub(super) const TELEMETRY_MISSING: Rule = Rule {
     title: "Not everything could be seen",
     severity: "Note when a source of telemetry was not available, was lost, or covers less than 80 % of the measure",
     source: "design: what a server or a user does not allow is named, never guessed",
-    advice: "Grant pg_monitor and run pgdyno beside the server if these figures matter; findings that need them stay silent.",
+    advice: "Grant pg_monitor and run pgdyno on the server's machine if these figures matter; findings that need them stay silent.",
 };
 
 pub(super) fn telemetry_missing(context: &RunContext) -> Option<Finding> {

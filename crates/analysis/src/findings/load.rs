@@ -42,7 +42,7 @@ pub(super) fn too_few_transactions(context: &RunContext) -> Option<Finding> {
 pub(super) const TRANSACTIONS_FAILED: Rule = Rule {
     id: "transactions-failed",
     title: "Transactions failed",
-    severity: "Void when all of a script's failed (5 or more, beside other scripts), Doubt when more than 1 % of those that ended in the measure failed, Note \
+    severity: "Void when all of a script's failed (5 or more, with other scripts in the load), Doubt when more than 1 % of those that ended in the measure failed, Note \
                for any",
     source: "fault study: 85 % of serialization failures pass without a word elsewhere; 1 % is our convention; without a \
              script that has a weight, the mix is not the one that was asked for",
@@ -67,7 +67,7 @@ pub(super) fn transactions_failed(context: &RunContext) -> Option<Finding> {
     })
 }
 
-/// Of a script that has fewer failed transactions, and others beside it, that all failed may be chance: of one that fails
+/// Of a script that has fewer failed transactions, in a load with other scripts, that all failed may be chance: of one that fails
 /// every other time, five in a row do once in 32.
 const ALL_FAILED_MIN: u64 = 5;
 
@@ -199,7 +199,7 @@ pub(super) fn not_steady(context: &RunContext) -> Option<Finding> {
 
 pub(super) const TOO_SHORT_TO_JUDGE: Rule = Rule {
     id: "too-short-to-judge",
-    title: "Too short to tell whether it was steady",
+    title: "Too short to judge whether it was steady",
     severity: "Note below 8 measured seconds",
     source: "below eight values no rank test reaches 1 % usefully (stats::steadiness)",
     advice: "Measure for 30 s or more.",

@@ -116,7 +116,7 @@ pub const PAGES: &[Page] = &[
     page_of(
         "too-short-to-judge",
         "The number of measured seconds.",
-        "Whether a few seconds show a level or the way to it cannot be told.",
+        "A few seconds may show a level or the way to it.",
     ),
     page_of(
         "few-effective-seconds",
@@ -176,7 +176,7 @@ pub const PAGES: &[Page] = &[
     page_of(
         "autovacuum-in-window",
         "Autovacuum workers seen in pg_stat_activity and in the log during the measure.",
-        "It reads and writes beside the load, in some runs and not in others.",
+        "It reads and writes during the load, in some runs and not in others.",
     ),
     page_of(
         "not-durable",
@@ -223,7 +223,7 @@ pub const PAGES: &[Page] = &[
     ),
     page_of(
         "driver-saturated",
-        "Processor time of the busiest driver thread; in an open loop the lag beside the latency.",
+        "Processor time of the busiest driver thread; in an open loop also lag and latency.",
         "A driver at its limit measures itself.",
     ),
     page_of(
@@ -339,7 +339,7 @@ pub const PAGES: &[Page] = &[
     page_of(
         "machine-changed",
         "Processors, memory, kernel, machine and version of pgdyno of each completed run against the first, and the SHA-256 of the server that pgdyno ran against the first run of its case.",
-        "What differs between machines is told as a difference between cases.",
+        "A difference between machines would pass for a difference between cases.",
     ),
     page_of(
         "sequential-order",
@@ -373,7 +373,7 @@ pub const PAGES: &[Page] = &[
     ),
     page_of(
         "too-few-rounds",
-        "Rounds of a duet, in each of which servers were started and clients connected anew.",
+        "Rounds of a duet, each with servers restarted and clients connected again.",
         "How processes and memory are placed is decided at a start and favours one side until the next: slices do not show it.",
     ),
     page_of(

@@ -79,7 +79,7 @@ pub(super) fn server_restarted(context: &RunContext) -> Option<Finding> {
 
 pub(super) const SERVER_TROUBLE: Rule = Rule {
     id: "server-trouble",
-    title: "The server's log tells of trouble",
+    title: "The server's log reports trouble",
     severity: "Void for a PANIC or a crashed process, Doubt for another FATAL line during the load",
     source: "PostgreSQL documentation, message severity levels (runtime-config-logging)",
     advice: "Read the server's log around that time, remove the cause and repeat.",
@@ -94,7 +94,7 @@ pub(super) fn server_trouble(context: &RunContext) -> Option<Finding> {
     Some(SERVER_TROUBLE.finds(severity, evidence))
 }
 
-/// Whether a line of the log tells that server processes died (texts of postmaster.c and xlog.c).
+/// Whether a line of the log says that server processes died (texts of postmaster.c and xlog.c).
 fn is_crash(event: &Event) -> bool {
     const TEXTS: [&str; 5] = [
         "was terminated by",

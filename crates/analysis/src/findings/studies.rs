@@ -25,7 +25,7 @@ pub(super) fn incomplete(partial: Option<&str>) -> Option<Finding> {
 pub(super) const RESUMED: Rule = Rule {
     id: "resumed",
     title: "The experiment was cut off and resumed",
-    severity: "Note when `state.jsonl` tells that it was taken up again",
+    severity: "Note when `state.jsonl` says that it was resumed",
     source: "design: runs of one block belong together in time; a gap between them lets the machine drift",
     advice: "Where two cases of one block lie on both sides of the gap, trust their difference less.",
 };
@@ -46,12 +46,9 @@ pub(super) fn resumed(data: &ExperimentData) -> Option<Finding> {
     let evidence = || {
         let made_again = match again.as_slice() {
             [] => "no run was made twice".to_string(),
-            [run] => format!("run {run} was cut off and made again; its first attempt is kept beside it"),
+            [run] => format!("run {run} was cut off and repeated; its first attempt is kept"),
             runs => {
-                format!(
-                    "runs {} were cut off and made again; first attempts are kept beside them",
-                    list(runs, 8)
-                )
+                format!("runs {} were cut off and repeated; the first attempts are kept", list(runs, 8))
             }
         };
         format!("taken up again {}; {made_again}", plural(times, "time"))

@@ -27,7 +27,7 @@ pub(super) const MEASURE_EXTENDED: Rule = Rule {
     title: "The measure was made longer",
     severity: "Note when run.extend lengthened the measure because it was not steady at its planned end",
     source: "design: more of an unsteady load tells its mean better; all seconds count, and whether the longer measure is \
-             steady is judged anew (not-steady)",
+             steady is judged again (not-steady)",
     advice: "Plan a longer measure if most runs need it, so that all of them have the same length.",
 };
 

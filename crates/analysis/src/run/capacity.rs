@@ -94,7 +94,7 @@ fn latency(data: &RunData, probe: &Probe) -> HistogramSum {
     data.histograms
         .iter()
         .filter(|stamped| (probe.from_t..probe.to_t).contains(&stamped.t) && is_latency(&stamped.line.tag))
-        // Those that cannot be read are told of by the run's findings.
+        // The run's findings report those that cannot be read.
         .filter_map(|stamped| HistogramSum::read(&stamped.line).ok())
         .for_each(|one| sum.add(&one));
     sum

@@ -65,7 +65,7 @@ impl HistogramSum {
 
     /// The value that the share `q` (0 to 1) of all values does not exceed; `None` when empty.
     ///
-    /// Accurate to three significant digits of a value above the smallest that the histogram tells apart, and never
+    /// Accurate to three significant digits of a value above the smallest that the histogram distinguishes, and never
     /// above the largest value that the lines name.
     pub fn quantile_ns(&self, q: f64) -> Option<u64> {
         if self.histogram.is_empty() {

@@ -61,7 +61,7 @@ pub(crate) fn resources(data: &RunData, line: &Timeline, usage: &Usage, counts: 
     }
 }
 
-/// The target's machine, if an exporter on it told of it. Which of its devices has the data is not known here, and one may be
+/// The target's machine, if an exporter on it reported it. Which of its devices has the data is not known here, and one may be
 /// made of others: the most that any of them did.
 fn remote(usage: &Usage, from_s: f64, to_s: f64) -> Option<RemoteResources> {
     let n_cpus = u32::try_from(usage.instances("remote.cpu.idle").len()).ok()?;

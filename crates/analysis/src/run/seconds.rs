@@ -15,9 +15,9 @@ pub(crate) struct Distributions {
     pub(crate) latency: HistogramSum,
     pub(crate) service: HistogramSum,
     pub(crate) lag: HistogramSum,
-    /// By script.
+    /// Scripts by number.
     pub(crate) scripts: BTreeMap<usize, Script>,
-    /// By script and statement.
+    /// Statements by script and index.
     pub(crate) statements: BTreeMap<(usize, usize), Statement>,
 }
 
@@ -93,7 +93,7 @@ impl Script {
         Script { name: name.to_string(), weight, ..Script::default() }
     }
 
-    /// What was counted under a name beside the transactions.
+    /// Named counts other than transactions.
     pub(crate) fn fact(&self, name: &str) -> u64 {
         self.facts.get(name).copied().unwrap_or(0)
     }

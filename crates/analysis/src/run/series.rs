@@ -71,7 +71,7 @@ impl Draw<'_, '_> {
         self.each(metric, |placed| Some(factor * sum_of(placed, metric) / placed.length_s()))
     }
 
-    /// The same for one key.
+    /// One key.
     fn rate_of_key(&self, key: &str, factor: f64) -> Points {
         self.each(split_key(key).0, |placed| Some(factor * placed.tick.values.get(key)? / placed.length_s()))
     }

@@ -42,7 +42,7 @@ const HAMMERDB_PROCEDURES_DIFFER: [&str; 2] = [
     "a procedure that rolled back for a deadlock returns as if all were well: it counts as committed, not in orders/min",
 ];
 
-/// What is known of a run, or of the runs of a case, beside what the driver counted.
+/// What is known of a run, or of the runs of a case, apart from the driver's counts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Known {
     pub(crate) measured_s: f64,

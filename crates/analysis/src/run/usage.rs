@@ -13,7 +13,7 @@ const MIN_COVERAGE: f64 = 0.5;
 /// The ticks of a run, placed in time.
 #[derive(Debug, Clone)]
 pub(crate) struct Usage<'a> {
-    /// In the order of their ends.
+    /// Ticks in the order of their ends.
     ticks: Vec<Placed<'a>>,
     /// Length of the longest tick.
     longest_s: f64,
@@ -106,7 +106,7 @@ impl<'a> Usage<'a> {
         self.rate_of(from_s, to_s, metric, |placed| sum_of(placed, metric))
     }
 
-    /// The same for one instance.
+    /// Rate of one instance.
     pub(crate) fn rate_of_key(&self, key: &str, from_s: f64, to_s: f64) -> Option<f64> {
         self.rate_of(from_s, to_s, split_key(key).0, |placed| {
             // A tick with other instances of the metric but not this one means no increase.

@@ -14,7 +14,7 @@ use crate::finding::{Finding, Grade};
 pub struct CaseSummary {
     /// The case.
     pub case: Case,
-    /// Its label for tables and axes.
+    /// Label for tables and axes.
     pub label: String,
     /// Runs that count.
     pub n_runs: usize,

@@ -42,10 +42,10 @@ pub struct Resources {
     pub remote: Option<RemoteResources>,
 }
 
-/// What the target's machine did over the measure, as an exporter on it told; `None` where that did not.
+/// What the target's machine did over the measure, as reported by an exporter on it; `None` if it reported nothing.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct RemoteResources {
-    /// Its processors.
+    /// Processors of the machine.
     pub n_cpus: u32,
     /// Busy share of all processors, 0 to 1.
     pub busy: Option<f64>,

@@ -91,7 +91,7 @@ pub struct Disturbance {
     pub score: f64,
     /// The rules that found it.
     pub rules: Vec<&'static str>,
-    /// Their evidence.
+    /// Evidence of these rules.
     pub evidence: String,
 }
 
@@ -130,7 +130,7 @@ pub struct LatencySummary {
 /// One script of a load, over the measure.
 #[derive(Debug, Clone, Serialize)]
 pub struct ScriptSummary {
-    /// Its name.
+    /// Name of the script.
     pub name: String,
     /// Weight in the choice of the next script.
     pub weight: u32,
@@ -153,9 +153,9 @@ pub struct StatementSummary {
     pub script: String,
     /// Index of the statement in the script.
     pub index: usize,
-    /// Its first line.
+    /// First line of the statement.
     pub label: String,
-    /// Its service times.
+    /// Service times of the statement.
     pub service: LatencySummary,
 }
 
@@ -203,7 +203,7 @@ pub struct Mark {
     pub to_s: f64,
     /// `checkpoint`, `autovacuum`, `trouble`, `pause`.
     pub kind: String,
-    /// In words.
+    /// Text for people.
     pub text: String,
 }
 

@@ -65,7 +65,7 @@ impl ProfileSummary {
 pub struct InputShare {
     /// What: `payments of remote customers`.
     pub what: String,
-    /// Of so many.
+    /// Number of draws.
     pub n: u64,
     /// The share that was counted; of lines per order, the mean.
     pub counted: f64,

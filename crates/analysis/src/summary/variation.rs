@@ -5,11 +5,11 @@ use serde::Serialize;
 /// The variation of a case's runs that count; empty below three of them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Variation {
-    /// Of throughput.
+    /// Spread of throughput.
     pub tps: Option<Spread>,
     /// Transactions for each CPU second of the server, median of the runs: what neighbours on the machine disturb least.
     pub per_cpu_s: Option<f64>,
-    /// Its variation.
+    /// Spread of `per_cpu_s`.
     pub per_cpu_s_spread: Option<Spread>,
     /// Where the variance of throughput comes from; `None` for runs of less than 20 measured seconds, or
     /// whose batches of seconds resemble their neighbours.
@@ -30,7 +30,7 @@ pub struct Spread {
 /// Shares of the variance of a run's throughput, together 1; a level that adds less than chance would is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Origin {
-    /// Between restarts of the server, where several runs shared some; `None` where that cannot be told from the runs.
+    /// Between restarts of the server, where several runs shared some; `None` if the runs cannot show it.
     pub restarts: Option<f64>,
     /// Between runs.
     pub runs: f64,

@@ -422,7 +422,7 @@ fn what_follows_from_the_system_and_the_wal_that_were_asked_for_is_declared() {
     let result = compare_cases(&data);
     assert_eq!(whats(&result.undeclared), [""; 0]);
     assert_eq!(whats(&result.declared), ["os.huge_pages", "os.read_ahead_kb", "os.swappiness", "run.wal"]);
-    // The same facts that nobody asked for are told.
+    // The same facts are reported if nobody asked for them.
     data.plan.cases[1].os.clear();
     data.plan.cases[1].wal = WalPolicy::AsIs;
     let undeclared = whats(&compare_cases(&data).undeclared);

@@ -64,7 +64,7 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
         *data = tpcc::experiment(vec![tpcc::run(1)]);
     }),
     ("incomplete", Severity::Doubt, "1 of 3 runs is missing (1 not begun)", |data| data.runs.truncate(2)),
-    ("resumed", Severity::Note, "taken up again 1 time; run 2 was cut off and made again", |data| {
+    ("resumed", Severity::Note, "taken up again 1 time; run 2 was cut off and repeated", |data| {
         taken_up_again(data)
     }),
     (

@@ -1,4 +1,4 @@
-//! Transactions that failed: when a script is missing from the mix, and how their errors are told.
+//! Transactions that failed: when a script is missing from the mix, and how their errors are reported.
 
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::study;

@@ -198,7 +198,7 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
         ));
     }),
     ("server-restarted", Severity::Void, "at 12 s", |data| {
-        data.events.push(event(12.0, EventKind::ServerRestarted, "postmaster started anew"));
+        data.events.push(event(12.0, EventKind::ServerRestarted, "postmaster restarted"));
     }),
     ("server-trouble", Severity::Void, "2 lines: PANIC: could not write", |data| {
         data.events.push(event(11.0, EventKind::ServerTrouble, "FATAL:  role \"x\" does not exist"));

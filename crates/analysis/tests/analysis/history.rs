@@ -62,7 +62,7 @@ fn a_level_that_stays_has_no_change_and_other_loads_have_other_histories() {
     let found = histories(&mixed);
     assert_eq!(found.iter().map(|history| history.points.len()).collect::<Vec<usize>>(), [18, 3, 3]);
     assert!(found.iter().all(|history| history.changes.is_empty()));
-    // Those of one machine are told apart by what was asked for.
+    // Those of one machine are distinguished by what was asked for.
     let labels: Vec<&str> = found.iter().map(|history| history.label.as_str()).collect();
     assert_eq!(labels, ["8 clients, scale 100", "8 clients, scale 7", "8 clients"]);
 }

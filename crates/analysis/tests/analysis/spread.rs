@@ -1,4 +1,4 @@
-//! When runs of a case do not agree, also where there are two only; and how attempts made again are told.
+//! When runs of a case do not agree, also where there are two only; and how repeated attempts are reported.
 
 use analysis::finding::Grade;
 use analysis::study;

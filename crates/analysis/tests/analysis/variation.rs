@@ -1,4 +1,4 @@
-//! How much runs vary, and where that comes from; and what stands beside the verdict of a comparison.
+//! How much runs vary, and where that comes from; and what is shown with the verdict of a comparison.
 
 use analysis::comparison::{CaseComparison, Figure, MARGIN, Side};
 use analysis::explain::compare;
@@ -57,7 +57,7 @@ fn work_for_each_cpu_second_is_told_where_it_was_seen() {
     assert!(of.per_cpu_s_spread.unwrap().cv < 1e-6, "{of:?}");
     set_metric(&mut data.runs[1], "server.cpu.user", -10.0, 60.0, 0.5);
     assert!(variation(&data).per_cpu_s_spread.unwrap().cv > 0.1);
-    // What one run lacks is not told of the others.
+    // What one run lacks is not said of the others.
     for tick in &mut data.runs[1].ticks {
         tick.values.retain(|name, _| !name.starts_with("server.cpu"));
     }

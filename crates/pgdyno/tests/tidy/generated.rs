@@ -140,7 +140,7 @@ fn a_name_that_is_not_explained_is_found() {
 
 #[test]
 fn the_catalogue_of_findings_is_that_of_the_code() {
-    check("METHODOLOGY.md", "findings", &findings_table(CATALOGUE));
+    check("docs/findings.md", "findings", &findings_table(CATALOGUE));
 }
 
 #[test]

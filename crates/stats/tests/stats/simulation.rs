@@ -123,7 +123,7 @@ fn by_pairs(world: World, n_pairs: usize, effect: f64) -> Fares {
     fares(effect, estimates)
 }
 
-/// What must not be done: all runs of A, then all runs of B, and Welch's t test.
+/// The wrong way: all runs of A, then all runs of B, and Welch's t test.
 fn by_blocks(world: World, n_each: usize) -> Fares {
     let estimates = (0..EXPERIMENTS).map(|seed| {
         let mut runs = Runs::new(world, seed);
