@@ -5,9 +5,9 @@ use wire::ServerError;
 
 /// Most notices of one piece of input that are read.
 const READ_MAX: usize = 16;
-/// Most notices that a thread tells in a second, unless all are to be told.
+/// Most notices that a thread reports in a second, unless all are wanted.
 const TOLD_MAX: u32 = 100;
-/// Most of those even then, and most bytes of them: what is told waits in memory until somebody has read it.
+/// Most of those even then, and most bytes of them: reported notices wait in memory until somebody reads them.
 const ALL_TOLD_MAX: u32 = 10_000;
 const TOLD_BYTES_MAX: usize = 16 << 20;
 

@@ -158,7 +158,7 @@ impl Poller {
         }
     }
 
-    /// Tells of the client's connection again after the next wait, as one that can be read.
+    /// Reports the client's connection again after the next wait, as one that can be read.
     ///
     /// # Errors
     /// What the kernel said.

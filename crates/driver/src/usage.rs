@@ -27,7 +27,7 @@ pub(crate) fn resident_bytes() -> Option<u64> {
 const FILES_PER_THREAD: u64 = 8;
 
 /// Raises the soft limit of open files to the hard one: a soft limit is low for programs that call select(2), which
-/// none of ours do. Processes that this one starts have the same.
+/// none that we start do. Processes that this one starts have the same.
 ///
 /// # Errors
 /// When the limits cannot be read or set.

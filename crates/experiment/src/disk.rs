@@ -149,7 +149,7 @@ impl WalNeeds {
 /// What a plan takes of each file system at its peak.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Peak {
-    /// By file system.
+    /// The needs of each file system.
     pub demands: Vec<Demand>,
     /// The same with one server's data on disk at a time, where several were to be there side by side.
     pub one_at_a_time: Option<Vec<Demand>>,
@@ -266,7 +266,7 @@ fn series_of(release: &str) -> String {
     release.parse().map_or_else(|_| release.to_string(), |release: PgVersion| release.series())
 }
 
-/// Names of the clusters, as far as they can be told without having the binaries.
+/// Names of the clusters, as far as they are known without the binaries.
 fn names(clusters: &[Vec<&Case>], site: &Site) -> BTreeSet<String> {
     let name = |cases: &Vec<&Case>| {
         let case = cases.first()?;

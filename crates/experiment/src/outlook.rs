@@ -47,7 +47,7 @@ pub struct Outlook {
     pub n_stages: usize,
     /// Data that is loaded on servers by URL, bytes, on their disks.
     pub url_bytes: u64,
-    /// What the WAL of a server of ours grows to at most, bytes, where there is room.
+    /// What the WAL of our server grows to at most, bytes, where there is room.
     pub wal_bytes: u64,
     /// Memory of the case that needs most, bytes, if a server of ours has it.
     pub memory_bytes: Option<u64>,

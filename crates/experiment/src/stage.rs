@@ -232,7 +232,7 @@ impl Stage {
                 Found::Embedded(binaries, key) => {
                     Stage::Embedded(Box::new(Embedded::set_up(binaries, key, case, site, watch)?))
                 }
-                // What is wrong with the target is told before anything begins.
+                // What is wrong with the target is reported before anything begins.
                 Found::Adopted(conninfo) => {
                     Stage::Adopted(Box::new(Adopted::set_up(conninfo, case, site, watch)?))
                 }

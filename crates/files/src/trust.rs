@@ -1,6 +1,6 @@
 //! Whom a file or a directory can be trusted to come from: root and the caller, and nobody else who could replace it.
 //!
-//! Root runs and removes what records of ours name. A record that another user can write, or replace because the user
+//! Root runs and removes what our records name. A record that another user can write, or replace because the user
 //! can write a directory above it, would make root act for that user. Files of the server's user are not trusted; they
 //! are touched with that user's rights.
 
@@ -28,7 +28,7 @@ pub fn check_directory(path: &Path) -> Result<PathBuf> {
     check(path, Content::Trusted, None)
 }
 
-/// Checks a directory in which one of ours is to be made: others may make theirs beside it, as in `/tmp`, but cannot
+/// Checks a directory in which we are to make our own: others may make theirs beside it, as in `/tmp`, but cannot
 /// replace ours. What is there already is not trusted. Returns its path without links.
 ///
 /// # Errors
@@ -72,7 +72,7 @@ pub fn make_directory(path: &Path) -> Result<PathBuf> {
     make(path, Content::Trusted)
 }
 
-/// Makes a directory in which one of ours is to be made, with those above it that are missing; one that is there is
+/// Makes a directory in which we are to make our own, with those above it that are missing; one that is there is
 /// checked by [`check_place`]. Returns its path without links.
 ///
 /// # Errors

@@ -482,7 +482,7 @@ impl Uring {
     }
 }
 
-/// Notes that a message did not leave before what came with it is told: no answer can be to that message.
+/// Notes that a message did not leave before reporting what came with it: no answer can be to that message.
 #[cold]
 fn note_unsent(slots: &mut [Slot], entry: &cqueue::Entry) {
     let tag = Tag(entry.user_data());
