@@ -13,7 +13,8 @@ use std::time::SystemTime;
 use anyhow::{Context, Result, ensure};
 use model::prose::bytes;
 
-use crate::copy::{added_up, tree_bytes};
+use crate::beneath::added_up;
+use crate::copy::tree_bytes;
 use crate::defaults::size_bytes;
 use crate::fetch::Cache;
 use crate::rights::Rights;

@@ -3,6 +3,7 @@
 //! Nothing here knows workloads or measures anything.
 
 pub mod account;
+mod beneath;
 pub mod binaries;
 pub mod budget;
 pub mod build;

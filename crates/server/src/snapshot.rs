@@ -3,17 +3,21 @@
 //! They are ours, so that what is put back is what was taken; data and WAL are read and written with the rights of the
 //! server's user.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use files::trust;
+use rustix::fs::FileType;
 use serde::{Deserialize, Serialize};
 
+use crate::beneath::{Held, added_up};
 use crate::cluster::{Cluster, ClusterFacts};
-use crate::copy::{CopyReport, Side, Tree, added_up, can_clone, mirror, tree_bytes};
+use crate::copy::{CopyReport, Side, Tree, can_clone, mirror, tree_bytes};
 use crate::rights::Rights;
 use crate::space::require_space;
 
@@ -171,15 +175,22 @@ impl Cluster {
         if self.facts.wal_holder.is_some() {
             outside.push((WAL.to_string(), self.wal_dir()));
         }
-        let links = self.data_dir().join("pg_tblspc");
-        for entry in fs::read_dir(&links).with_context(|| format!("read `{}`", links.display()))? {
-            let link = entry?.path();
+        let path = self.data_dir().join("pg_tblspc");
+        let context = || format!("read `{}`", path.display());
+        let links = Held::open(&self.data_dir()).and_then(|data| data.child(OsStr::new("pg_tblspc")));
+        let links = links.with_context(context)?;
+        for (link, facts) in links.entries().with_context(context)? {
+            let place = match facts.kind {
+                FileType::Symlink => path.join(links.link(&link).with_context(context)?),
+                _ => path.join(&link),
+            };
+            let context = || format!("read `{}`", place.display());
+            let place = place.canonicalize().with_context(context)?;
             // In a tablespace's place only the directories of PostgreSQL are the cluster's.
-            for within in fs::read_dir(&link).with_context(|| format!("read `{}`", link.display()))? {
-                let place = within?.path().canonicalize()?;
-                let base = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                if base(&place).starts_with("PG_") {
-                    outside.push((format!("tablespace-{}-{}", base(&link), base(&place)), place));
+            for (name, _) in Held::open(&place).and_then(|held| held.entries()).with_context(context)? {
+                if name.as_bytes().starts_with(b"PG_") {
+                    let held_as = format!("tablespace-{}-{}", link.display(), name.display());
+                    outside.push((held_as, place.join(name)));
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::Read;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -246,6 +247,73 @@ fn a_link_swapped_in_during_a_snapshot_brings_nothing_of_roots_into_it() {
         },
     );
     assert!(!is_stolen());
+}
+
+#[test]
+fn a_link_to_what_we_hold_open_brings_nothing_into_a_snapshot() {
+    if !is_root("a race with the server's user") {
+        return;
+    }
+    let place = place();
+    let cluster = cluster(&installed(), &place);
+    let closed = place.path().join("closed");
+    let within = closed.join("within");
+    fs::create_dir_all(&within).unwrap();
+    fs::set_permissions(&closed, Permissions::from_mode(0o700)).unwrap();
+    fs::write(within.join("file"), "for root").unwrap();
+    assert!(!as_server(&cluster.account, Path::new("/"), &format!("cat {}/file", within.display())));
+    // A link of /proc leads to what a descriptor names, past every directory above it.
+    let held = File::open(&within).unwrap();
+    let (real, link) = (cluster.data_dir().join("real"), cluster.data_dir().join("link"));
+    assert!(as_server(&cluster.account, &cluster.data_dir(), "mkdir real && echo own >real/file"));
+    symlink(format!("/proc/self/fd/{}", held.as_raw_fd()), &link).unwrap();
+    let kept = cluster.root.join("snapshots/x/data");
+    let is_stolen = || {
+        ["real", "link"].iter().map(|name| kept.join(name)).any(|dir| {
+            !dir.is_symlink() && fs::read_to_string(dir.join("file")).is_ok_and(|text| text == "for root")
+        })
+    };
+    let mut n_taken = 0;
+    against(
+        &cluster.account,
+        || exchange(&real, &link),
+        || {
+            n_taken += usize::from(cluster.snapshot("x").is_ok());
+            is_stolen() || {
+                cluster.remove_snapshot("x").ok();
+                false
+            }
+        },
+    );
+    assert!(!is_stolen(), "after {n_taken} snapshots");
+    assert!(n_taken > 0, "every snapshot failed");
+}
+
+#[test]
+fn a_link_swapped_in_while_sizes_are_added_up_leads_nowhere() {
+    if !is_root("a race with the server's user") {
+        return;
+    }
+    const FAR_TOO_MUCH: u64 = 1 << 40;
+    let place = place();
+    let cluster = cluster(&installed(), &place);
+    let precious = precious(&place);
+    File::create(precious.join("vast")).unwrap().set_len(FAR_TOO_MUCH).unwrap();
+    let (real, link) = (cluster.data_dir().join("base/1"), cluster.data_dir().join("base/link"));
+    symlink(&precious, &link).unwrap();
+    let workspace = Workspace::open(place.path()).unwrap();
+    let mut bytes_max = 0;
+    against(
+        &cluster.account,
+        || exchange(&real, &link),
+        || {
+            let listed = workspace.list().unwrap();
+            let entry = listed.iter().find(|entry| entry.root == cluster.root).unwrap();
+            bytes_max = entry.bytes.max(bytes_max);
+            bytes_max >= FAR_TOO_MUCH
+        },
+    );
+    assert!((1..FAR_TOO_MUCH).contains(&bytes_max), "{bytes_max}");
 }
 
 #[test]

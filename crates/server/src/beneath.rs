@@ -1,0 +1,288 @@
+//! Directories that are held open, and what is directly in them.
+//!
+//! Who owns a directory can put a link in its place at any moment, also one of /proc/self that leads to what this process
+//! holds open, past every closed directory on the way. So no path is looked up below a directory of somebody else:
+//! each step opens one name in the directory held before it, and follows no link.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Component, Path};
+
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, openat, readlinkat, statat, symlinkat,
+    unlinkat,
+};
+
+/// Most directories within each other: PostgreSQL has four, and each is held while what is in it is looked at.
+pub(crate) const DEPTH_MAX: usize = 64;
+
+/// A directory that stays the same one, whatever becomes of its name.
+#[derive(Debug)]
+pub(crate) struct Held(OwnedFd);
+
+/// What is known of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub(crate) kind: FileType,
+    pub(crate) uid: u32,
+    /// Permissions, with the bits that let a program run with its owner's rights.
+    pub(crate) mode: u32,
+    pub(crate) bytes: u64,
+}
+
+impl Held {
+    /// The directory at `path`. Links on the way to it are resolved first, and none is followed on the way that is taken:
+    /// with somebody's rights only a place is reached that they could walk to from `/`.
+    ///
+    /// # Errors
+    /// As the system says, also when the way changes meanwhile.
+    pub(crate) fn open(path: &Path) -> io::Result<Held> {
+        reach(path, Held::step)?.readable()
+    }
+
+    /// The same, made if it is not there, with those above it.
+    pub(crate) fn open_or_make(path: &Path) -> io::Result<Held> {
+        reach(path, Held::step_or_make)?.readable()
+    }
+
+    /// The directory of this name in it.
+    pub(crate) fn child(&self, name: &OsStr) -> io::Result<Held> {
+        open_dir(self.as_fd(), name, OFlags::RDONLY)
+    }
+
+    /// The same, made if it is not there.
+    pub(crate) fn child_or_make(&self, name: &OsStr) -> io::Result<Held> {
+        self.step_or_make(name)?.readable()
+    }
+
+    /// The directory that these names lead to, to open what is in it.
+    pub(crate) fn descend(&self, way: &Path) -> io::Result<Held> {
+        names_of(way)
+            .try_fold(open_dir(self.as_fd(), OsStr::new("."), OFlags::PATH)?, |held, name| held.step(name))
+    }
+
+    /// One that can be passed through, which a directory may allow whose names it does not show.
+    fn step(&self, name: &OsStr) -> io::Result<Held> {
+        open_dir(self.as_fd(), name, OFlags::PATH)
+    }
+
+    fn step_or_make(&self, name: &OsStr) -> io::Result<Held> {
+        match self.step(name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                mkdirat(&self.0, name, Mode::RWXU)?;
+                self.step(name)
+            }
+            found => found,
+        }
+    }
+
+    fn readable(&self) -> io::Result<Held> {
+        self.child(OsStr::new("."))
+    }
+
+    /// A regular file in it, opened with these flags besides those that keep links and pipes out.
+    pub(crate) fn file(&self, name: &OsStr, flags: OFlags, mode: u32) -> io::Result<File> {
+        // A pipe that nobody writes would be waited for; a regular file does not care.
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = openat(&self.0, name, flags, Mode::from_raw_mode(mode)).map(File::from);
+        let file = file.map_err(|error| match error {
+            rustix::io::Errno::LOOP => refused("it is a symbolic link, which is not followed here"),
+            rustix::io::Errno::NXIO => refused("it is not a regular file"),
+            error => error.into(),
+        })?;
+        match file.metadata()?.is_file() {
+            true => Ok(file),
+            false => Err(refused("it is not a regular file")),
+        }
+    }
+
+    /// What is in it, with what is known of each; what is gone meanwhile is left out.
+    pub(crate) fn entries(&self) -> io::Result<Vec<(OsString, Facts)>> {
+        let mut entries = Vec::new();
+        for entry in Dir::read_from(&self.0)? {
+            let name = OsStr::from_bytes(entry?.file_name().to_bytes()).to_os_string();
+            if name == "." || name == ".." {
+                continue;
+            }
+            match statat(&self.0, &name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => entries.push((name, Facts::of(&stat))),
+                Err(rustix::io::Errno::NOENT) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(entries)
+    }
+
+    /// What is known of the directory itself.
+    pub(crate) fn facts(&self) -> io::Result<Facts> {
+        Ok(Facts::of(&fstat(&self.0)?))
+    }
+
+    /// Where a link in it leads.
+    pub(crate) fn link(&self, name: &OsStr) -> io::Result<OsString> {
+        Ok(OsString::from_vec(readlinkat(&self.0, name, Vec::new())?.into_bytes()))
+    }
+
+    /// Makes a link in it.
+    pub(crate) fn make_link(&self, target: &OsStr, name: &OsStr) -> io::Result<()> {
+        Ok(symlinkat(target, &self.0, name)?)
+    }
+
+    /// Removes what is no directory.
+    pub(crate) fn remove_file(&self, name: &OsStr) -> io::Result<()> {
+        Ok(unlinkat(&self.0, name, AtFlags::empty())?)
+    }
+
+    /// Removes whatever has this name, with all that is in it.
+    pub(crate) fn remove(&self, name: &OsStr) -> io::Result<()> {
+        self.remove_from(name, DEPTH_MAX)
+    }
+
+    fn remove_from(&self, name: &OsStr, n_deeper: usize) -> io::Result<()> {
+        match statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode {
+            mode if FileType::from_raw_mode(mode) != FileType::Directory => return self.remove_file(name),
+            _ if n_deeper == 0 => return Err(too_deep()),
+            _ => {}
+        }
+        let child = self.child(name)?;
+        for (name, _) in child.entries()? {
+            child.remove_from(&name, n_deeper - 1)?;
+        }
+        Ok(unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
+    }
+
+    /// Bytes of all regular files below it, as far as they can be seen.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes_to(DEPTH_MAX)
+    }
+
+    fn bytes_to(&self, n_deeper: usize) -> u64 {
+        let sizes = self.entries().unwrap_or_default().into_iter().map(|(name, facts)| match facts.kind {
+            FileType::RegularFile => facts.bytes,
+            FileType::Directory if n_deeper > 0 => {
+                self.child(&name).map_or(0, |child| child.bytes_to(n_deeper - 1))
+            }
+            _ => 0,
+        });
+        added_up(sizes)
+    }
+}
+
+impl AsFd for Held {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Facts {
+    fn of(stat: &rustix::fs::Stat) -> Facts {
+        Facts {
+            kind: FileType::from_raw_mode(stat.st_mode),
+            uid: stat.st_uid,
+            mode: stat.st_mode & 0o7777,
+            bytes: stat.st_size.try_into().unwrap_or(0),
+        }
+    }
+}
+
+/// As much as can be counted: sizes of files with holes can be of any size together.
+pub(crate) fn added_up(sizes: impl Iterator<Item = u64>) -> u64 {
+    sizes.fold(0, u64::saturating_add)
+}
+
+/// Why nothing is done below a certain depth.
+pub(crate) fn too_deep() -> io::Error {
+    refused(&format!("more than {DEPTH_MAX} directories lie within each other here; PostgreSQL makes four"))
+}
+
+fn refused(words: &str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidInput, words)
+}
+
+/// Walks from `/` to `path`, whose links are resolved before, as far as it is there.
+fn reach(path: &Path, step: impl Fn(&Held, &OsStr) -> io::Result<Held>) -> io::Result<Held> {
+    let path = std::path::absolute(path)?;
+    let mut missing: Vec<&OsStr> = Vec::new();
+    let mut present = path.as_path();
+    let resolved = loop {
+        match (present.canonicalize(), present.file_name(), present.parent()) {
+            (Err(error), Some(name), Some(above)) if error.kind() == ErrorKind::NotFound => {
+                missing.push(name);
+                present = above;
+            }
+            (found, ..) => break found?,
+        }
+    };
+    let root = open_dir(CWD, OsStr::new("/"), OFlags::PATH)?;
+    names_of(&resolved).chain(missing.into_iter().rev()).try_fold(root, |held, name| step(&held, name))
+}
+
+fn names_of(path: &Path) -> impl Iterator<Item = &OsStr> {
+    path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name),
+        _ => None,
+    })
+}
+
+fn open_dir(at: BorrowedFd, name: &OsStr, flags: OFlags) -> io::Result<Held> {
+    let flags = flags | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(Held(openat(at, name, flags, Mode::empty())?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_reached_through_a_link() {
+        let outer = tempfile::tempdir().unwrap();
+        let path = |name: &str| outer.path().join(name);
+        fs::create_dir_all(path("tree/real/deep")).unwrap();
+        fs::create_dir(path("elsewhere")).unwrap();
+        fs::write(path("elsewhere/kept"), "kept").unwrap();
+        let elsewhere = fs::File::open(path("elsewhere")).unwrap();
+        let magic = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&elsewhere));
+        for (target, name) in [("../elsewhere", "link"), (&magic, "magic")] {
+            symlink(target, path("tree").join(name)).unwrap();
+        }
+        symlink(path("elsewhere/kept"), path("tree/file")).unwrap();
+        let tree = Held::open(&path("tree")).unwrap();
+        for name in ["link", "magic"] {
+            let name = OsStr::new(name);
+            assert!(tree.child(name).is_err() && tree.child_or_make(name).is_err(), "{}", name.display());
+            assert!(tree.descend(Path::new(name)).is_err(), "{}", name.display());
+        }
+        let words = tree.file(OsStr::new("file"), OFlags::RDONLY, 0).unwrap_err().to_string();
+        assert!(words.contains("symbolic link"), "{words}");
+        assert!(tree.descend(Path::new("real/deep")).is_ok());
+        assert_eq!(tree.bytes(), 0);
+        for (name, _) in tree.entries().unwrap() {
+            tree.remove(&name).unwrap();
+        }
+        assert_eq!(tree.entries().unwrap(), []);
+        assert_eq!(fs::read(path("elsewhere/kept")).unwrap(), b"kept");
+        // Above the tree links are its user's own affair; below what is there, directories are made.
+        symlink(path("tree"), path("way")).unwrap();
+        Held::open_or_make(&path("way/new/one")).unwrap();
+        assert!(path("tree/new/one").is_dir());
+        assert!(Held::open(&path("way/none")).is_err());
+    }
+
+    #[test]
+    fn directories_within_each_other_have_a_bound() {
+        let outer = tempfile::tempdir().unwrap();
+        let way: PathBuf = (0..=DEPTH_MAX + 1).map(|_| "d").collect();
+        fs::create_dir_all(outer.path().join(way)).unwrap();
+        let held = Held::open(outer.path()).unwrap();
+        let words = held.remove(OsStr::new("d")).unwrap_err().to_string();
+        assert!(words.contains("more than 64 directories"), "{words}");
+        assert_eq!(held.bytes(), 0);
+    }
+}
