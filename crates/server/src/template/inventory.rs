@@ -187,7 +187,31 @@ fn inventory_sql(session: &mut Session) -> Result<String> {
         columns.entry(catalog).or_default().push(column);
     }
     let parts = columns.iter().map(|(catalog, columns)| part_sql(catalog, columns));
-    Ok(parts.chain([USER_MAPPINGS.to_string()]).collect::<Vec<_>>().join(" union all "))
+    Ok(parts.chain([USER_MAPPINGS.to_string(), database_sql()]).collect::<Vec<_>>().join(" union all "))
+}
+
+/// Columns of `pg_database` that differ between a database and its copy, that the server changes by itself, or that
+/// `obstacle_sql` looks for.
+const OF_EACH_DATABASE: [&str; 9] = [
+    "oid",
+    "datname",
+    "datacl",
+    "datallowconn",
+    "datconnlimit",
+    "datlastsysoid",
+    "datfrozenxid",
+    "datminmxid",
+    "dathasloginevt",
+];
+
+/// The row of the database itself: its owner, tablespace, encoding, locale and whatever later releases add.
+fn database_sql() -> String {
+    let left_out: String =
+        OF_EACH_DATABASE.iter().map(|column| format!(" - {}", quote_literal(column))).collect();
+    format!(
+        "select 'pg_database', null, md5((to_jsonb(d){left_out})::text), 'the owner or another property of the database' \
+           from pg_catalog.pg_database d where d.datname = current_database()"
+    )
 }
 
 const USER_MAPPINGS: &str = "select 'pg_user_mapping', umid::text, md5(row(srvid, umuser, umoptions)::text), \

@@ -114,6 +114,11 @@ const DEEDS: &[(&str, &str, &str)] = &[
         "a connection limit",
         "select datconnlimit = 50 from pg_database where datname = 'bench'",
     ),
+    (
+        "alter database bench owner to reader",
+        "the owner or another property of the database has changed",
+        "select datdba = 'reader'::regrole from pg_database where datname = 'bench'",
+    ),
     ("create publication p", "publication p is new", "select count(*) = 1 from pg_publication"),
     (
         "create subscription s connection 'dbname=no' publication p with (connect = false, slot_name = none)",
