@@ -4,6 +4,7 @@
 //! each mark is read; and what was dropped must be what was looked at, or all of it is undone. Never CASCADE.
 
 mod attached;
+mod hung;
 
 use std::collections::BTreeSet;
 
@@ -61,7 +62,14 @@ impl Clearance<'_> {
     pub(crate) fn check(&self, session: &mut Session) -> Result<()> {
         let relations = self.relations(session)?;
         self.judge(&relations, &self.routines(session)?)?;
-        attached::expect_none(session, self.schema, &oids(&relations))
+        self.expect_nothing_else(session, &relations)
+    }
+
+    /// Fails when what is not the load's own would go with these tables.
+    fn expect_nothing_else(&self, session: &mut Session, relations: &[Relation]) -> Result<()> {
+        let oids = oids(relations);
+        attached::expect_none(session, self.schema, &oids)?;
+        if self.replace { Ok(()) } else { hung::expect_none(session, self.schema, &oids) }
     }
 
     /// Drops what is in the way, and runs `statements`: all of it or nothing.
@@ -107,7 +115,7 @@ impl Clearance<'_> {
             "the tables in schema `{}` changed while their locks were waited for; nothing was dropped: try again",
             self.schema.name()
         );
-        attached::expect_none(session, self.schema, &oids(&found))?;
+        self.expect_nothing_else(session, &found)?;
         Ok(found)
     }
 

@@ -1,4 +1,4 @@
-//! Emptying a table that was made for the rows that follow, and no other that somebody gave its name meanwhile.
+//! Emptying and indexing a table that was made for the rows, and no other that somebody gave its name meanwhile.
 
 use wire::quote_literal;
 use workload::Schema;
@@ -18,19 +18,34 @@ pub(crate) enum Rows {
 /// Empties a table, which the transaction then has to itself; where the schema is known, only if the table has the mark of
 /// the workload. Tables of the search path are pgbench's, which marks none and empties the children too.
 pub(crate) fn truncate(schema: &Schema, workload: &str, table: &str, rows: Rows) -> Vec<Part> {
-    let is_known = !schema.name().is_empty();
-    let only = if is_known && rows == Rows::Own { "only " } else { "" };
-    let mut parts = vec![Part::Execute(format!("truncate table {only}{}", schema.sql_name(table)))];
-    if is_known {
-        let sql = format!(
-            "select pg_catalog.strpos(pg_catalog.obj_description(c.oid, 'pg_class'), {}) = 1 \
-             from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
-             where n.nspname = {} and c.relname = {}",
-            quote_literal(&mark_begins(workload)),
-            quote_literal(schema.name()),
-            quote_literal(table)
-        );
-        parts.push(Part::Expect { table: schema.plain_name(table), sql });
+    let expected = expected(schema, workload, table);
+    let only = if expected.is_some() && rows == Rows::Own { "only " } else { "" };
+    let truncate = Part::Execute(format!("truncate table {only}{}", schema.sql_name(table)));
+    std::iter::once(truncate).chain(expected).collect()
+}
+
+/// Alters a table or makes an index of it in a transaction; where the schema is known, only if the table has the mark of the
+/// workload.
+pub(crate) fn alter(schema: &Schema, workload: &str, table: &str, statement: String) -> Vec<Part> {
+    let expected = expected(schema, workload, table);
+    // From here on nobody can give the name to another table. Before the statement, which may read all of it.
+    let lock = format!("lock table only {} in share update exclusive mode", schema.sql_name(table));
+    let lock = expected.is_some().then_some(Part::Execute(lock));
+    lock.into_iter().chain(expected).chain([Part::Execute(statement)]).collect()
+}
+
+/// Whether the table, which is locked, has the mark. Tables of the search path have none.
+fn expected(schema: &Schema, workload: &str, table: &str) -> Option<Part> {
+    if schema.name().is_empty() {
+        return None;
     }
-    parts
+    let sql = format!(
+        "select pg_catalog.strpos(pg_catalog.obj_description(c.oid, 'pg_class'), {}) = 1 \
+         from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
+         where n.nspname = {} and c.relname = {}",
+        quote_literal(&mark_begins(workload)),
+        quote_literal(schema.name()),
+        quote_literal(table)
+    );
+    Some(Part::Expect { table: schema.plain_name(table), sql })
 }

@@ -69,10 +69,17 @@ impl TpcbLoad {
             return Vec::new();
         }
         let job = Table::Accounts.name();
-        let name = &self.options.schema.sql_name(job);
+        let schema = &self.options.schema;
+        let name = &schema.sql_name(job);
         let analyze = if self.version_num >= ANALYZE_ONLY_VERSION_NUM { "analyze only" } else { "analyze" };
         let key = primary_key_of(Table::Accounts, name, self.index_tablespace.as_deref());
-        vec![Job::of(job, vec![locking(vec![Part::Execute(key)]), Step::Alone(format!("{analyze} {name}"))])]
+        vec![Job::of(
+            job,
+            vec![
+                locking(marked::alter(schema, WORKLOAD, job, key)),
+                Step::Alone(format!("{analyze} {name}")),
+            ],
+        )]
     }
 
     /// The partitions that are filled one by one.
@@ -133,9 +140,9 @@ impl TpcbLoad {
     }
 
     fn keyed(&self, unit: &Unit) -> Option<Step> {
-        let name = self.options.schema.sql_name(&unit.name);
-        let key = primary_key_of(unit.table, &name, self.index_tablespace.as_deref());
-        (unit.table != Table::History).then(|| locking(vec![Part::Execute(key)]))
+        let schema = &self.options.schema;
+        let key = primary_key_of(unit.table, &schema.sql_name(&unit.name), self.index_tablespace.as_deref());
+        (unit.table != Table::History).then(|| locking(marked::alter(schema, WORKLOAD, &unit.name, key)))
     }
 }
 
@@ -165,7 +172,7 @@ enum Maker {
 }
 
 /// A transaction that locks tables.
-fn locking(mut parts: Vec<Part>) -> Step {
+pub(crate) fn locking(mut parts: Vec<Part>) -> Step {
     parts.insert(0, Part::Execute(LIMIT_LOCK_WAITS.to_string()));
     Step::Transaction(parts)
 }

@@ -9,7 +9,7 @@ use workload::tprocc;
 
 use crate::marked;
 use crate::streams::{Copy, Job, Part, Step};
-use crate::tpcb::LIMIT_LOCK_WAITS;
+use crate::tpcb::locking;
 
 /// Tables by the time that loading them takes.
 const ORDER: [Table; 9] = [
@@ -49,12 +49,12 @@ fn job(table: Table, schema: &Schema, population: &Population) -> Job {
         sql,
         rows: Box::new(move |out, max_bytes| rows.fill(out, max_bytes)),
     };
-    let mut filled = vec![Part::Execute(LIMIT_LOCK_WAITS.to_string())];
-    filled.extend(marked::truncate(schema, workload, name, marked::Rows::Own));
+    let mut filled = marked::truncate(schema, workload, name, marked::Rows::Own);
     filled.push(Part::Copy(copy));
-    let indexed = keys.into_iter().filter(|(of, _)| *of == table).map(|(_, sql)| Step::Alone(sql));
+    let keys = keys.into_iter().filter(|(of, _)| *of == table);
+    let indexed = keys.map(|(_, sql)| locking(marked::alter(schema, workload, name, sql)));
     let vacuumed = Step::Alone(format!("vacuum analyze {}", schema.sql_name(name)));
-    Job::of(name, [Step::Transaction(filled)].into_iter().chain(indexed).chain([vacuumed]).collect())
+    Job::of(name, [locking(filled)].into_iter().chain(indexed).chain([vacuumed]).collect())
 }
 
 #[cfg(test)]
@@ -64,12 +64,13 @@ mod tests {
     #[test]
     fn every_index_is_made_by_the_job_of_its_table() {
         let population = Population { warehouses: 1, seed: 1, style: Style::Spec, at: String::new() };
-        let alone = |job: &Job| job.steps.iter().filter(|step| matches!(step, Step::Alone(_))).count() - 1;
+        // But for the rows and VACUUM.
+        let indexes = |job: &Job| job.steps.len() - 2;
         // A name in which a table could be found.
         let schema = Schema::named("a stock b");
         let jobs = fill(&schema, &population);
         assert_eq!(jobs.len(), tpcc::TABLES.len());
-        let n_indexes: usize = jobs.iter().map(alone).sum();
+        let n_indexes: usize = jobs.iter().map(indexes).sum();
         assert_eq!(n_indexes, tpcc::primary_keys(&schema).len() + tpcc::indexes(&schema).len());
     }
 }

@@ -182,6 +182,102 @@ fn what_would_go_with_the_tables_without_a_word_is_named_and_stays() {
 }
 
 #[test]
+fn what_somebody_hung_on_the_tables_is_named_and_stays() {
+    let database = Database::new();
+    database.init("public", "").expect(0);
+    // What comes with each new table is no reason.
+    let role = format!("reader_{}", database.name);
+    database.execute(&format!(
+        "create role {role}; alter default privileges in schema public grant select on tables to {role}"
+    ));
+    database.init("public", "").expect(0);
+    database.init("public", "").expect(0);
+    let hung = [
+        (
+            "trigger `audit` of `public.pgbench_tellers`",
+            "create function noted() returns trigger language plpgsql as 'begin return new; end'; \
+             create trigger audit before insert on pgbench_tellers for each row execute procedure noted()",
+            "drop trigger audit on pgbench_tellers",
+        ),
+        (
+            "rule `quiet` of `public.pgbench_branches`",
+            "create rule quiet as on delete to pgbench_branches do instead nothing",
+            "drop rule quiet on pgbench_branches",
+        ),
+        (
+            "policy `own` of `public.pgbench_accounts`",
+            "create policy own on pgbench_accounts using (bid = 1)",
+            "drop policy own on pgbench_accounts",
+        ),
+        (
+            "row-level security of `public.pgbench_accounts`",
+            "alter table pgbench_accounts enable row level security",
+            "alter table pgbench_accounts disable row level security",
+        ),
+        (
+            "publication `sent` of `public.pgbench_history`",
+            "create publication sent for table pgbench_history",
+            "drop publication sent",
+        ),
+        (
+            "statistics `related` of `public.pgbench_accounts`",
+            "create statistics related on bid, abalance from pgbench_accounts",
+            "drop statistics related",
+        ),
+        (
+            "privileges of everybody of `public.pgbench_branches`",
+            "grant select on pgbench_branches to public",
+            "revoke select on pgbench_branches from public",
+        ),
+        (
+            "privileges on column `tid` of `public.pgbench_tellers`",
+            &format!("grant update (tid) on pgbench_tellers to {role}"),
+            &format!("revoke update (tid) on pgbench_tellers from {role}"),
+        ),
+        (
+            "the comment on a column of `public.pgbench_accounts`",
+            "comment on column pgbench_accounts.aid is 'mine'",
+            "comment on column pgbench_accounts.aid is null",
+        ),
+    ];
+    database.execute("insert into pgbench_history (tid, filler) values (4711, 'there')");
+    for (what, make, undo) in hung {
+        database.execute(make);
+        database.expect_refusal("public", "", &[what, "--replace"]);
+        assert_eq!(database.ask("select trim(filler) from pgbench_history"), "there", "{what}");
+        database.execute(undo);
+    }
+    // With consent they go.
+    database.execute("create statistics related on bid, abalance from pgbench_accounts");
+    database.init("public", "--replace").expect(0);
+    assert_eq!(database.ask("select count(*) from pg_statistic_ext"), "0");
+    database.execute(&format!("drop owned by {role}; drop role {role}"));
+    database.place.expect_clean();
+}
+
+#[test]
+fn a_load_gives_no_key_to_a_table_that_somebody_makes_meanwhile() {
+    let database = Database::new();
+    let server = database.server("public");
+    let args = ["init", "-s", "10", "--streams", "1", "--server", &server];
+    let running = database.place.start(database.place.command(&args));
+    let copying = "select count(*) from pg_stat_activity where datname = current_database() and state = 'active' \
+                   and query ~ '^copy .*pgbench_accounts'";
+    wait_until("the rows of accounts", || database.ask(copying) == "1");
+    // Comes between the rows, whose lock it waits for, and the key.
+    database.execute(
+        "begin; lock table pgbench_accounts in share update exclusive mode; \
+         alter table pgbench_accounts rename to former; \
+         create table pgbench_accounts (aid int, note text); insert into pgbench_accounts values (1, 'mine'); commit",
+    );
+    let ended = running.wait().expect(1);
+    assert!(ended.stderr.contains("public.pgbench_accounts"), "{}", ended.stderr);
+    let keys = "select count(*) from pg_index where indrelid = 'pgbench_accounts'::regclass";
+    assert_eq!(database.ask(keys), "0", "{}", ended.stderr);
+    assert_eq!(database.ask("select note from pgbench_accounts"), "mine");
+}
+
+#[test]
 fn a_load_marks_and_empties_no_table_that_somebody_makes_meanwhile() {
     let database = Database::new();
     let server = database.server("public");

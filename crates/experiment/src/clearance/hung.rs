@@ -1,0 +1,94 @@
+//! What somebody hung on a table, and DROP TABLE takes along as a part of it: triggers, rules, policies, statistics, places in
+//! publications, privileges and the like. A load makes none of these, so none can be made again by it.
+//!
+//! Not here: columns, constraints, indexes and storage parameters. They are how a table is made, and a load has its own.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, ensure};
+use wire::session::Session;
+use workload::Schema;
+
+/// What is named of each kind; the message has one line.
+const NAMED_MAX: usize = 20;
+/// Policies and row-level security came with 9.5; publications, subscriptions and extended statistics with 10.
+const POLICIES_VERSION_NUM: u32 = 90_500;
+const PUBLICATIONS_VERSION_NUM: u32 = 100_000;
+
+/// Fails when something of that kind hangs on one of the tables.
+///
+/// # Errors
+/// Names it and says what to do, or when the server fails.
+pub(super) fn expect_none(session: &mut Session, schema: &Schema, tables: &BTreeSet<u32>) -> Result<()> {
+    if tables.is_empty() {
+        return Ok(());
+    }
+    let sql = hung_sql(tables, session.server_version_num());
+    let rows = session.query(&sql).context("look for what hangs on the tables")?;
+    let mut found: Vec<String> = rows.rows.into_iter().filter_map(|row| row.into_iter().next()?).collect();
+    let n_more = found.len().saturating_sub(NAMED_MAX);
+    found.truncate(NAMED_MAX);
+    let more = if n_more == 0 { String::new() } else { format!(" and {n_more} more") };
+    ensure!(
+        found.is_empty(),
+        "nothing was dropped, since it would take along what somebody added to the tables: {}{more}; remove that yourself, \
+         name another schema than `{}` with --schema, or pass --replace to lose it",
+        found.join(", "),
+        schema.name()
+    );
+    Ok(())
+}
+
+fn hung_sql(tables: &BTreeSet<u32>, version_num: u32) -> String {
+    let oids = tables.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    let mut kinds = vec![
+        ("tgrelid", "'trigger `' || x.tgname || '`'", "pg_catalog.pg_trigger t where not t.tgisinternal"),
+        (
+            "ev_class",
+            "'rule `' || x.rulename || '`'",
+            "pg_catalog.pg_rewrite r where r.rulename <> '_RETURN'",
+        ),
+        ("objoid", "'the comment on a column'", DESCRIBED),
+        ("objoid", "'the security label'", LABELLED),
+        ("oid", "'privileges of ' || x.who", GRANTED),
+        ("attrelid", "'privileges on column `' || x.attname || '`'", GRANTED_COLUMNS),
+    ];
+    if version_num >= POLICIES_VERSION_NUM {
+        kinds.extend([
+            ("polrelid", "'policy `' || x.polname || '`'", "pg_catalog.pg_policy"),
+            ("oid", "'row-level security'", SECURED),
+        ]);
+    }
+    if version_num >= PUBLICATIONS_VERSION_NUM {
+        kinds.extend([
+            ("stxrelid", "'statistics `' || x.stxname || '`'", "pg_catalog.pg_statistic_ext"),
+            ("prrelid", "'publication `' || x.pubname || '`'", PUBLISHED),
+            ("srrelid", "'a subscription'", "pg_catalog.pg_subscription_rel"),
+        ]);
+    }
+    let select = |(table, what, from): (&str, &str, &str)| {
+        format!(
+            "select {what} || ' of `' || n.nspname || '.' || c.relname || '`' as what \
+               from (select * from {from}) x join pg_catalog.pg_class c on c.oid = x.{table} \
+               join pg_catalog.pg_namespace n on n.oid = c.relnamespace where c.oid in ({oids})",
+            from = from.replace("(oids)", &format!("({oids})"))
+        )
+    };
+    let all: Vec<String> = kinds.into_iter().map(select).collect();
+    format!("{} order by 1", all.join(" union "))
+}
+
+const DESCRIBED: &str =
+    "pg_catalog.pg_description d where d.classoid = 'pg_catalog.pg_class'::regclass and d.objsubid > 0";
+const LABELLED: &str = "pg_catalog.pg_seclabel s where s.classoid = 'pg_catalog.pg_class'::regclass";
+const SECURED: &str = "(select r.oid, pg_catalog.to_jsonb(r) j from pg_catalog.pg_class r where r.oid in (oids)) r \
+     where j ->> 'relrowsecurity' = 'true' or j ->> 'relforcerowsecurity' = 'true'";
+const PUBLISHED: &str = "(select m.prrelid, p.pubname from pg_catalog.pg_publication_rel m join pg_catalog.pg_publication p on p.oid = m.prpubid) m";
+/// What default privileges give, the next table has again.
+const GRANTED: &str = "(select r.oid, coalesce(pg_catalog.pg_get_userbyid(nullif(a.grantee, 0)), 'everybody') as who \
+       from pg_catalog.pg_class r, pg_catalog.aclexplode(r.relacl) a \
+      where r.oid in (oids) and a.grantee <> r.relowner and not exists ( \
+        select 1 from pg_catalog.pg_default_acl d, pg_catalog.aclexplode(d.defaclacl) e \
+         where d.defaclrole = r.relowner and d.defaclobjtype = 'r' and d.defaclnamespace in (0, r.relnamespace) \
+           and e.grantee = a.grantee and e.privilege_type = a.privilege_type and (e.is_grantable or not a.is_grantable))) a";
+const GRANTED_COLUMNS: &str = "pg_catalog.pg_attribute a where a.attacl is not null and a.attrelid in (oids)";
