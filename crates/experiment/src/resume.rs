@@ -169,4 +169,18 @@ mod tests {
         let message = take_up(&dir, &other).unwrap_err().to_string();
         assert!(message.contains("run 2 in the directory is not run 2 of its plan.json"), "{message}");
     }
+
+    #[test]
+    fn a_record_in_the_directory_of_another_run_is_refused_and_that_run_keeps_its_own() {
+        let (place, plan) = (tempfile::tempdir().unwrap(), plan());
+        let dir = cut_off(place.path(), &plan);
+        let record = |run: u32| dir.path().join(format!("runs/{run:04}/run.json"));
+        let kept = std::fs::read_to_string(record(1)).unwrap();
+        let begun = kept.replace("\"completed\"", "\"started\"");
+        assert_ne!(begun, kept);
+        std::fs::write(record(3), begun).unwrap();
+        let message = take_up(&dir, &plan).unwrap_err().to_string();
+        assert_eq!(std::fs::read_to_string(record(1)).unwrap(), kept, "nothing is written in its place");
+        assert!(message.contains("it is the record of run 1, in the directory of run 3"), "{message}");
+    }
 }

@@ -157,14 +157,16 @@ pub fn read_plan(path: &Path) -> Result<Plan, LoadError> {
 /// cannot be read, are left out.
 ///
 /// # Errors
-/// When the directory cannot be read, or a record has a newer format.
+/// When the directory cannot be read, or a record has a newer format or is another run's.
 pub fn read_records(path: &Path) -> Result<Vec<RunRecord>, LoadError> {
     let mut records = Vec::new();
-    for (_, dir) in run_dirs(path)? {
+    for (run, dir) in run_dirs(path)? {
         let file = dir.join(names::RUN);
         let Ok(bytes) = read_record_text(&file) else { continue };
         refuse_newer(&file, &bytes)?;
-        records.extend(serde_json::from_slice::<RunRecord>(&bytes));
+        let Ok(record) = serde_json::from_slice::<RunRecord>(&bytes) else { continue };
+        expect_of_run(run, &record).map_err(|reason| LoadError::Damaged { path: file, reason })?;
+        records.push(record);
     }
     Ok(records)
 }
@@ -259,9 +261,10 @@ fn read_record(
     let reason = match &read {
         Ok(bytes) => {
             refuse_newer(&path, bytes)?;
-            match serde_json::from_slice(bytes) {
+            let record = serde_json::from_slice(bytes).map_err(|error| error.to_string());
+            match record.and_then(|record| expect_of_run(run, &record).map(|()| record)) {
                 Ok(record) => return Ok(Some(record)),
-                Err(error) => error.to_string(),
+                Err(reason) => reason,
             }
         }
         Err(error) => error.clone(),
@@ -274,6 +277,14 @@ fn read_record(
         reason: format!("`run.json` cannot be read: {reason}"),
         ..RunRecord::new(spec.clone(), case.clone(), &plan.tool_version)
     }))
+}
+
+/// A record that was copied into the directory of another run would be counted twice, and amended in the place of that run's own.
+fn expect_of_run(run: u32, record: &RunRecord) -> Result<(), String> {
+    match record.spec.run {
+        of if of == run => Ok(()),
+        of => Err(format!("it is the record of run {of}, in the directory of run {run}")),
+    }
 }
 
 fn read_json_lines<T: DeserializeOwned>(path: &Path, damage: &mut Damage) -> Vec<T> {
