@@ -76,6 +76,8 @@ impl Job {
         terms: Terms,
         conduct: impl FnOnce(&Order, &mut Watch) -> T,
     ) -> Result<T> {
+        // What a pgdyno that was killed left goes, whichever server this one measures and whether there is a run left.
+        server::socket::sweep_sockets();
         let cache = Cache::default_location()?;
         let now = || jiff::Timestamp::now().to_string();
         let site = Site {

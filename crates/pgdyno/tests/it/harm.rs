@@ -27,7 +27,7 @@ fn start(place: &Place, options: &str) -> Running {
 }
 
 /// Processes below `running` of this name, the oldest first.
-fn named(running: &Running, name: &str) -> Vec<i32> {
+pub(crate) fn named(running: &Running, name: &str) -> Vec<i32> {
     let is_named =
         |pid: &i32| fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|comm| comm.trim() == name);
     running.descendants().into_iter().filter(is_named).collect()

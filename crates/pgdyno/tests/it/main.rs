@@ -26,6 +26,7 @@ mod matrix;
 mod os;
 mod pace;
 mod pg;
+mod phases;
 mod repeats;
 mod restore;
 mod results;

@@ -40,12 +40,12 @@ impl Moments {
 }
 
 /// The plan, once it is there.
-fn plan_of(place: &Place) -> Option<Plan> {
+pub(crate) fn plan_of(place: &Place) -> Option<Plan> {
     store::read_plan(&place.path("out")).ok()
 }
 
 /// Record and intervals of each completed run: byte for byte what must stay.
-fn completed(place: &Place) -> BTreeMap<u32, (Vec<u8>, Vec<u8>)> {
+pub(crate) fn completed(place: &Place) -> BTreeMap<u32, (Vec<u8>, Vec<u8>)> {
     let records = store::read_records(&place.path("out")).unwrap_or_default();
     let done = records.into_iter().filter(|record| record.state == RunState::Completed);
     done.map(|record| {
@@ -94,7 +94,7 @@ fn kill_and_resume(n_kills: u32, repeats: u32, longest_ms: u64) {
 
 /// The runs are those of the plan, each whole, each completed once; attempts that were cut off lie beside them.
 #[track_caller]
-fn expect_exactly_the_plan(place: &Place, plan: Option<&Plan>) {
+pub(crate) fn expect_exactly_the_plan(place: &Place, plan: Option<&Plan>) {
     let data = place.results("out");
     if let Some(plan) = plan {
         assert_eq!(&data.plan, plan, "the plan stays as it was made");

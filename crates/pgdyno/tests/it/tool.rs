@@ -228,10 +228,15 @@ impl Running {
         found
     }
 
+    /// Whether it has said `text` on standard error.
+    pub(crate) fn has_said(&self, text: &str) -> bool {
+        self.stderr.text().contains(text)
+    }
+
     /// Waits until it has said `text` on standard error.
     #[track_caller]
     pub(crate) fn wait_for(&self, text: &str) {
-        wait_until(text, || self.stderr.text().contains(text));
+        wait_until(text, || self.has_said(text));
     }
 
     /// Waits for its end, which must come in time.
