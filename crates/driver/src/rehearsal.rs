@@ -56,7 +56,7 @@ impl Stage {
             |command: &Command| matches!(command, Command::Shell { .. } | Command::SetShell { .. });
         let mut programs = scripts.bundle.programs.iter();
         let is_plain = programs.all(|program| {
-            program.profile.is_none() && !program.commands.iter().any(|step| is_shell(&step.command))
+            program.transaction.is_none() && !program.commands.iter().any(|step| is_shell(&step.command))
         });
         if load.busy_poll_us == 0 || load.turns.is_some() || scripts.fetches || !is_plain {
             return None;

@@ -103,8 +103,8 @@ const SIMPLE: &str = "no teller and no branch was ever changed, which is how tpc
                       with --workload tpcb-simple";
 
 /// Runs checks in the transaction that is open.
-pub(crate) fn run_checks(session: &mut Session, checks: &[tpcb::Check]) -> Result<Vec<CheckResult>> {
-    let run = |check: &tpcb::Check| {
+pub(crate) fn run_checks(session: &mut Session, checks: &[workload::Check]) -> Result<Vec<CheckResult>> {
+    let run = |check: &workload::Check| {
         let rows = session.query(&check.sql).with_context(|| format!("check `{}`", check.id))?;
         let violations = rows.rows.iter().map(|row| violation(&rows.columns, row)).collect();
         Ok(CheckResult { id: check.id.to_string(), title: check.title.to_string(), violations })

@@ -4,7 +4,9 @@
 //! random streams with [`Seeds`], and steps one [`Machine`] per client; each step says what to do next.
 //! Sending, waiting, retrying and counting belong to the driver.
 
+mod action;
 pub mod bundle;
+mod check;
 pub mod eval;
 pub mod expr;
 mod fold;
@@ -31,9 +33,11 @@ pub mod tprocc;
 pub mod value;
 pub mod variables;
 
+pub use action::{Action, Next};
 pub use bundle::{Bundle, insert_automatic_variables};
+pub use check::Check;
 pub use eval::DebugLine;
-pub use machine::{Action, Machine, RunError};
+pub use machine::{Machine, RunError};
 pub use marker::{Marker, MarkerState};
 pub use native::Builtins;
 pub use random::Prng;

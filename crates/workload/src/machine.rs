@@ -3,6 +3,7 @@
 //! A machine decides what is next and never waits: SQL and sleeping are handed to the caller as [`Action`]s, everything
 //! else happens inside [`Machine::step`]. Nothing is allocated per transaction by scripts that only compute numbers.
 
+use crate::action::{Action, Next};
 use crate::bundle::Bundle;
 use crate::eval::{self, DebugLine, Scope, Slot};
 use crate::expr::Expr;
@@ -11,37 +12,9 @@ use crate::native::Client;
 use crate::random::Prng;
 use crate::script::{Command, Delay, Program};
 use crate::statement::Piece;
-use crate::tpcc::Next;
 use crate::value::{EvalError, Value};
 use crate::variables::VariableId;
 use std::collections::BTreeMap;
-
-/// What the caller has to do before the next step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Send a statement of the program and wait for its result.
-    Send {
-        /// Index in [`Program::statements`].
-        statement: usize,
-    },
-    /// Wait.
-    Sleep {
-        /// Nanoseconds.
-        ns: u64,
-    },
-    /// Run the command line of [`Machine::shell_line`].
-    Shell,
-    /// Run the command line of [`Machine::shell_line`] and give its output to [`Machine::take_shell_answer`].
-    SetShell,
-    /// Keep the statements that follow without waiting for results.
-    StartPipeline,
-    /// Let the server answer up to here.
-    SyncPipeline,
-    /// Wait for all results since the pipeline was started.
-    EndPipeline,
-    /// The script is over.
-    End,
-}
 
 /// Why a client cannot go on with its script.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -102,8 +75,8 @@ impl Machine {
 
     /// Starts a transaction at the first command and remembers the random stream for [`Machine::rewind`].
     pub fn begin(&mut self, program: &Program) {
-        if let (Some(client), Some(profile)) = (&mut self.client, program.profile) {
-            return client.begin(profile);
+        if let (Some(client), Some(transaction)) = (&mut self.client, program.transaction) {
+            return client.begin(transaction);
         }
         self.prng_at_begin.clone_from(&self.prng);
         self.command = 0;

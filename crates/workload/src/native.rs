@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::machine::Action;
+use crate::action::{Action, Next};
 use crate::random::Prng;
 use crate::schema::Schema;
 use crate::script::Program;
-use crate::tpcc::{self, ConfigError, Next, Profile, Terminal};
+use crate::tpcc::{self, ConfigError, Profile, Terminal};
 use crate::tprocc::{self, User};
 use crate::variables::VariableId;
 
@@ -77,7 +77,8 @@ impl Client {
         }
     }
 
-    pub(crate) fn begin(&mut self, profile: Profile) {
+    pub(crate) fn begin(&mut self, transaction: usize) {
+        let profile = Profile::ALL[transaction];
         match self {
             Client::Terminal(terminal) => terminal.begin(profile),
             Client::User(user) => user.begin(profile),

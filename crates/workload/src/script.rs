@@ -7,7 +7,6 @@ use crate::expr::Expr;
 use crate::meta::{self, Parsed};
 use crate::sqlscan::{SqlScanner, Stop};
 use crate::statement::{Fetch, PARAMETERS_MAX, Statement};
-use crate::tpcc;
 use crate::variables::{VariableId, VariableTable};
 use std::fmt;
 use std::sync::Arc;
@@ -23,8 +22,8 @@ pub struct Program {
     pub statements: Vec<Statement>,
     /// Names of all variables, those of other programs of the same bundle included.
     pub variables: Arc<VariableTable>,
-    /// The transaction that a terminal takes through the statements; `None` for a script, whose commands do.
-    pub profile: Option<tpcc::Profile>,
+    /// Which of the built-in transactions this is, counted from 0 in the order of their workload; `None` for a script.
+    pub transaction: Option<usize>,
     /// What is counted of transactions that ended well, beside their number.
     pub facts: &'static [&'static str],
 }
@@ -217,7 +216,7 @@ impl Program {
             commands: Vec::new(),
             statements: Vec::new(),
             variables: Arc::default(),
-            profile: None,
+            transaction: None,
             facts: &[],
         };
         let mut scanner = SqlScanner::new(source);

@@ -8,7 +8,7 @@ mod partition;
 mod rows;
 mod schema;
 
-pub use checks::{Check, balance_checks, history_rows, is_untouched_but_for_accounts};
+pub use checks::{balance_checks, history_rows, is_untouched_but_for_accounts};
 pub use partition::{Partition, partitions};
 pub use rows::Rows;
 pub use schema::{

@@ -34,7 +34,7 @@ pub use routines::{PROCEDURES_VERSION_NUM, create_routines};
 pub use rows::Rows;
 pub use schema::{copy_statement, create_tables, indexes, primary_keys};
 pub(crate) use strings::last_name;
-pub use terminal::{Next, Terminal};
+pub use terminal::Terminal;
 pub use trial::{Order, OrderedItem, Sent, Trial};
 
 /// Rows of ITEM (clause 4.3.3.1).

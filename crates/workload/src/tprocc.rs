@@ -176,7 +176,7 @@ fn program(profile: Profile, config: &Config, schema: &Schema, variables: &mut V
         commands: vec![step],
         statements: vec![statement],
         variables: Arc::default(),
-        profile: Some(profile),
+        transaction: Some(profile as usize),
         facts: &[],
     }
 }

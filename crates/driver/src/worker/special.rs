@@ -131,7 +131,7 @@ impl Worker<'_> {
         let command = &program.commands[client.machine.current()].command;
         let workload::Command::Sql { statement } = command else { return true };
         let Some(fetched) = &client.fetched else { return true };
-        if program.profile.is_some() {
+        if program.transaction.is_some() {
             let Err(error) = fetched.give(program, &mut client.machine) else { return true };
             self.script_error(index, now, &error);
             return false;

@@ -5,21 +5,11 @@
 //! Truncating the history between runs, as pgbench does by default, breaks these laws: keep it.
 
 use super::{Builtin, TABLES, Table, row_count};
+use crate::check::Check;
 use crate::schema::Schema;
 
 /// Most offending rows that a check returns.
 const ROWS_MAX: u32 = 100;
-
-/// One invariant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
-    /// A short name.
-    pub id: &'static str,
-    /// What must hold.
-    pub title: &'static str,
-    /// Returns what violates it, at most 100 rows; no row is well.
-    pub sql: String,
-}
 
 /// The invariants that hold after any number of runs of `builtin` on freshly loaded tables.
 ///

@@ -136,7 +136,7 @@ fn program(profile: Profile, config: &Config, schema: &Schema, variables: &mut V
         commands: statements.iter().enumerate().map(step).collect(),
         statements,
         variables: Arc::default(),
-        profile: Some(profile),
+        transaction: Some(profile as usize),
         facts: profile.facts(config.think),
     }
 }

@@ -10,22 +10,13 @@ use super::programs::Profile;
 use super::stock_level::StockLevel;
 use super::transaction::{Home, Row, Transaction};
 use super::{Calls, DISTRICTS, UNUSED_ITEM_SQLSTATE};
-use crate::machine::Action;
+use crate::action::{Action, Next};
 use crate::random::Prng;
 use crate::variables::VariableId;
 
 const SECOND_NS: f64 = 1e9;
 /// Cards of a deck.
 const CARDS: usize = 23;
-
-/// The transaction that a terminal takes next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Next {
-    /// Index of its program in the bundle.
-    pub program: usize,
-    /// When it is due, on the caller's clock in nanoseconds; in the past if the terminal is late.
-    pub due_ns: u64,
-}
 
 /// A terminal.
 #[derive(Clone, Debug)]

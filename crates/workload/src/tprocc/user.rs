@@ -1,10 +1,10 @@
 //! One virtual user: its warehouses, its choice among 23, and its inputs.
 
 use super::{Config, Parameter};
-use crate::machine::Action;
+use crate::action::{Action, Next};
 use crate::random::Prng;
 use crate::text::write_uint;
-use crate::tpcc::{Constants, Next, Profile, last_name};
+use crate::tpcc::{Constants, Profile, last_name};
 use crate::variables::VariableId;
 
 /// The one constant of HammerDB's NURand.

@@ -1,0 +1,12 @@
+//! A rule that the rows of a workload keep.
+
+/// One invariant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// A short name.
+    pub id: &'static str,
+    /// What must hold.
+    pub title: &'static str,
+    /// Returns what violates it, at most 100 rows; no row is well.
+    pub sql: String,
+}
