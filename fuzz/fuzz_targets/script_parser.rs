@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
-use workload::sqlfile;
+use workload::script::sqlfile;
 use workload::{Action, Bundle, Fetch, Machine, Prng, Program, ScriptError};
 
 /// Steps of one run: enough to come around every kind of command.

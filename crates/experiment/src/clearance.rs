@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use loader::tpcb::LIMIT_LOCK_WAITS;
 use wire::quote_literal;
 use wire::session::{Rows, Session, SessionError};
-use workload::marker::{Marker, is_part_mark};
+use workload::objects::marker::{Marker, is_part_mark};
 use workload::{Schema, Signature};
 
 use crate::dataset::Dataset;

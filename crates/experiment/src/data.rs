@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow};
 use model::case::WorkloadSpec;
 use wire::session::{Session, SessionError, quote_ident, quote_literal};
 use wire::{Conninfo, ServerError};
-use workload::marker::{Marker, MarkerState};
+use workload::objects::marker::{Marker, MarkerState};
 use workload::{Schema, tpcb, tpcc};
 
 use crate::dataset::Dataset;

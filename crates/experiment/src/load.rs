@@ -10,7 +10,7 @@ use loader::{LoadError, Sent, Streams};
 use model::case::{Layout, PartitionMethod, WorkloadSpec};
 use wire::quote_literal;
 use wire::session::{Session, SessionError};
-use workload::marker::{Marker, MarkerState, comment_literal, part_mark};
+use workload::objects::marker::{Marker, MarkerState, comment_literal, part_mark};
 use workload::tpcb::{self, Partitioning, TpcbOptions};
 use workload::{Schema, Signature};
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Result, anyhow, bail};
 use model::script::SqlFile;
 use wire::session::{Session, SessionError};
-use workload::sqlfile::{self, SqlStep, line_and_column};
+use workload::script::sqlfile::{self, SqlStep, line_and_column};
 
 use crate::conduct::STOPPED;
 use crate::progress::{Progress, Watch};

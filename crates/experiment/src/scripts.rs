@@ -11,7 +11,7 @@ use model::experiment::{Experiment, WorkloadSection};
 use model::load::{Protocol, ScriptSpec};
 use model::script::{CaseData, CaseScript, DataChoice, ScriptEntry, ScriptOrigin, SqlEntry, SqlFile};
 use sha2::{Digest, Sha256};
-use workload::sqlfile::line_and_column;
+use workload::script::sqlfile::line_and_column;
 use workload::{Builtin, Bundle, Program, Schema, ScriptError};
 
 /// A data file no larger than this is kept in the plan with its text; of a larger one, the plan has place and hash.
@@ -172,7 +172,7 @@ fn read_data(entry: &mut SqlEntry, dir: &Path) -> Result<(), String> {
     let path = std::path::absolute(dir.join(file)).map_err(|error| error.to_string())?;
     let text = read_text(&path)?;
     expect_hash(entry.sha256.as_deref(), &text, &path)?;
-    if let Some(Err(error)) = workload::sqlfile::steps(&text).find(Result::is_err) {
+    if let Some(Err(error)) = workload::script::sqlfile::steps(&text).find(Result::is_err) {
         let (line, column) = line_and_column(&text, error.start);
         return Err(format!("{}:{line}:{column}: {}", entry.name, error.message));
     }

@@ -9,7 +9,7 @@ use model::case::WorkloadSpec;
 use model::load::Protocol;
 use model::script::{CaseData, ScriptSurvey};
 use wire::session::{Session, SessionError};
-use workload::sqlfile::line_and_column;
+use workload::script::sqlfile::line_and_column;
 use workload::{Bundle, Piece, Program, Statement};
 
 use crate::scripts;

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use loader::Streams;
 use wire::quote_literal;
 use wire::session::Session;
-use workload::marker::{Marker, MarkerState};
+use workload::objects::marker::{Marker, MarkerState};
 use workload::tpcc::{self, Population, Style, TABLES};
 use workload::{Schema, Signature, tprocc};
 

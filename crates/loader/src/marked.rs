@@ -2,7 +2,7 @@
 
 use wire::quote_literal;
 use workload::Schema;
-use workload::marker::mark_begins;
+use workload::objects::marker::mark_begins;
 
 use crate::streams::Part;
 

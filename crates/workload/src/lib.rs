@@ -5,50 +5,31 @@
 //! Sending, waiting, retrying and counting belong to the driver.
 
 mod action;
-pub mod bundle;
-mod check;
-pub mod eval;
-pub mod expr;
-mod fold;
-pub mod function;
-mod hash_partition;
-pub mod lexer;
-pub mod machine;
-pub mod marker;
-mod meta;
-mod native;
-mod outside;
+pub mod emulator;
+pub mod number;
+pub mod objects;
 pub mod random;
-mod schema;
 pub mod script;
-pub mod seeds;
-mod signature;
-pub mod sqlfile;
-mod sqlscan;
-pub mod statement;
-pub mod text;
 pub mod tpcb;
 pub mod tpcc;
 pub mod tprocc;
-pub mod value;
-pub mod variables;
 
 pub use action::{Action, Next};
-pub use bundle::{Bundle, insert_automatic_variables};
-pub use check::Check;
-pub use eval::DebugLine;
-pub use machine::{Machine, RunError};
-pub use marker::{Marker, MarkerState};
-pub use native::Builtins;
+pub use emulator::builtins::Builtins;
+pub use emulator::bundle::{Bundle, insert_automatic_variables};
+pub use emulator::machine::{Machine, RunError};
+pub use objects::check::Check;
+pub use objects::marker::{Marker, MarkerState};
+pub use objects::schema::Schema;
+pub use objects::signature::Signature;
 pub use random::Prng;
-pub use schema::Schema;
-pub use script::{Command, Delay, Program, ScriptError, ShellWord, Step};
-pub use seeds::{Seeds, ThreadStreams};
-pub use signature::Signature;
-pub use statement::{Fetch, Piece, Statement};
+pub use random::seeds::{Seeds, ThreadStreams};
+pub use script::eval::DebugLine;
+pub use script::program::{Command, Delay, Program, ScriptError, ShellWord, Step};
+pub use script::statement::{Fetch, Piece, Statement};
+pub use script::value::Value;
+pub use script::variables::{VariableId, VariableTable};
 pub use tpcb::Builtin;
-pub use value::Value;
-pub use variables::{VariableId, VariableTable};
 
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,8 @@
 //! formula looks odd (order of draws, `1 - u`), that order is what makes the streams equal. Logarithms, sines and
 //! powers come from the platform's libm, as in pgbench. Which stream serves which purpose is in `seeds`.
 
+pub mod seeds;
+
 /// Smallest shape parameter of `random_gaussian`.
 pub const GAUSSIAN_PARAMETER_MIN: f64 = 2.0;
 /// Smallest shape parameter of `random_zipfian`.

@@ -17,7 +17,7 @@ pub use schema::{
     primary_keys_in, set_defaults, truncate_tables,
 };
 
-use crate::schema::Schema;
+use crate::objects::schema::Schema;
 
 /// Branches per scale unit.
 pub const BRANCHES_PER_SCALE: u64 = 1;

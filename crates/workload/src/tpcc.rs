@@ -6,20 +6,14 @@
 
 mod checks;
 mod config;
-mod customer;
-mod delivery;
-mod new_order;
 mod nurand;
-mod order_status;
 mod parameter;
-mod payment;
 mod population;
 mod programs;
 mod routines;
 mod rows;
 mod schema;
 mod statements;
-mod stock_level;
 mod strings;
 mod terminal;
 mod transaction;

@@ -12,11 +12,11 @@ pub use routines::create_routines;
 pub use schema::{copy_statement, create_tables, indexes, primary_keys};
 pub use user::User;
 
-use crate::schema::Schema;
-use crate::script::{Command, Program, Step};
-use crate::statement::{Fetch, Statement};
+use crate::objects::schema::Schema;
+use crate::script::program::{Command, Program, Step};
+use crate::script::statement::{Fetch, Statement};
+use crate::script::variables::{VariableId, VariableTable};
 use crate::tpcc::{Calls, ConfigError, Profile};
-use crate::variables::{VariableId, VariableTable};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

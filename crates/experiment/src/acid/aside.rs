@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use wire::Conninfo;
 use wire::session::Session;
 use workload::Schema;
-use workload::marker::{comment_literal, part_mark};
+use workload::objects::marker::{comment_literal, part_mark};
 
 use super::ANSWER_TIMEOUT;
 use crate::clearance::Clearance;

@@ -60,7 +60,7 @@ pub(super) fn whole_unsigned(text: &str) -> Option<u64> {
 /// `atof`: the number that the text begins with, otherwise 0.
 pub(super) fn leading_float(text: &str) -> f64 {
     let text = text.trim_start_matches(is_space);
-    if let Some((value, _)) = workload::text::leading_hex(text) {
+    if let Some((value, _)) = workload::number::leading_hex(text) {
         return value;
     }
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');

@@ -299,7 +299,7 @@ impl Given {
             }
             Opt::Define => match value.split_once('=') {
                 Some((name, text)) if !name.is_empty() && !text.is_empty() => {
-                    if !workload::variables::is_valid_name(name) {
+                    if !workload::script::variables::is_valid_name(name) {
                         let message = format!("option: invalid variable name: \"{name}\"");
                         return Err(Complaint::new(message));
                     }

@@ -7,7 +7,7 @@
 //! `tests/against_pgbench.rs` repeats the comparison with the pgbench that is installed.
 
 use super::{bundle, bundle_with, defines, machine, unescape};
-use crate::expr::DEPTH_MAX;
+use crate::script::expr::DEPTH_MAX;
 use crate::{Action, Bundle, Program, Seeds};
 
 pub(super) const VARIABLES: [(&str, &str); 12] = [

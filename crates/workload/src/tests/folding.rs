@@ -2,8 +2,8 @@
 //! `expressions`, whose tables run folded too.
 
 use super::{bundle_with, defines};
-use crate::eval::Slot;
-use crate::expr::Expr;
+use crate::script::eval::Slot;
+use crate::script::expr::Expr;
 use crate::{Bundle, Command, Value};
 
 /// The expression of the script's last `\set`.

@@ -1,7 +1,7 @@
 //! Running scripts without a server.
 
 use super::{bundle, defines, machine};
-use crate::eval::Slot;
+use crate::script::eval::Slot;
 use crate::{Action, Bundle, Machine, Program, Value};
 
 /// Runs a transaction and tells what was sent and slept.
@@ -136,7 +136,8 @@ fn variables_outlive_transactions_and_are_seen_by_all_scripts() {
 #[test]
 fn text_is_typed_when_an_expression_asks() {
     let check = |text: &str, wanted: Result<Value, &str>| {
-        let typed = crate::eval::value_of_text("v", text.as_bytes()).map_err(|error| error.to_string());
+        let typed =
+            crate::script::eval::value_of_text("v", text.as_bytes()).map_err(|error| error.to_string());
         assert_eq!(typed, wanted.map_err(str::to_owned), "{text:?}");
     };
     check("NULL", Ok(Value::Null));

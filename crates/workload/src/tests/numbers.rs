@@ -1,7 +1,7 @@
 //! Generators, streams, and numbers as text.
 
 use crate::random::{self, Prng};
-use crate::{Seeds, text};
+use crate::{Seeds, number};
 
 #[test]
 fn the_generator_is_xoroshiro_seeded_by_splitmix() {
@@ -96,14 +96,14 @@ fn integers_are_written_in_full() {
     values.extend((0..2000).map(|n| prng.uint64() as i64 >> (n % 64)));
     for value in values {
         let mut out = b"x".to_vec();
-        text::write_int(&mut out, value);
+        number::write_int(&mut out, value);
         assert_eq!(out, format!("x{value}").into_bytes());
     }
 }
 
 #[test]
 fn doubles_are_written_as_percent_15g() {
-    let check = |value: f64, wanted: &str| assert_eq!(text::double_to_string(value), wanted);
+    let check = |value: f64, wanted: &str| assert_eq!(number::double_to_string(value), wanted);
     check(0.0, "0");
     check(-0.0, "-0");
     check(1.0, "1");
@@ -129,7 +129,7 @@ fn doubles_are_written_as_percent_15g() {
 
 #[test]
 fn hexadecimal_numbers_are_read_as_strtod_reads_them() {
-    let check = |text: &str, expected| assert_eq!(text::leading_hex(text), expected, "{text}");
+    let check = |text: &str, expected| assert_eq!(number::leading_hex(text), expected, "{text}");
     check("0x10", Some((16.0, 4)));
     check("-0X.8", Some((-0.5, 5)));
     check("+0x1.8p+3ms", Some((12.0, 9)));
@@ -140,8 +140,8 @@ fn hexadecimal_numbers_are_read_as_strtod_reads_them() {
     for text in ["0x", "0x.", "0xg", "10", "x10", ""] {
         check(text, None);
     }
-    assert_eq!(text::parse_double(" 0x1p-1"), Some(0.5));
+    assert_eq!(number::parse_double(" 0x1p-1"), Some(0.5));
     for text in ["0x10g", "0x1p5000", "0x"] {
-        assert_eq!(text::parse_double(text), None, "{text}");
+        assert_eq!(number::parse_double(text), None, "{text}");
     }
 }

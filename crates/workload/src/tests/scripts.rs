@@ -1,8 +1,8 @@
 //! Splitting and compiling scripts.
 
 use super::{bundle, defines};
-use crate::script::{Command, Delay, ShellWord};
-use crate::statement::Piece;
+use crate::script::program::{Command, Delay, ShellWord};
+use crate::script::statement::Piece;
 use crate::{Bundle, Fetch, Program, Seeds};
 
 fn compile(source: &str) -> Program {

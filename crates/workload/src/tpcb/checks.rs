@@ -5,8 +5,8 @@
 //! Truncating the history between runs, as pgbench does by default, breaks these laws: keep it.
 
 use super::{Builtin, TABLES, Table, row_count};
-use crate::check::Check;
-use crate::schema::Schema;
+use crate::objects::check::Check;
+use crate::objects::schema::Schema;
 
 /// Most offending rows that a check returns.
 const ROWS_MAX: u32 = 100;

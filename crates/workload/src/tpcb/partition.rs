@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::schema::BIGINT_SCALE;
 use super::{ACCOUNTS_PER_SCALE, Partitioning, Table, row_count};
-use crate::hash_partition::Remainder;
+use crate::objects::hash_partition::Remainder;
 
 /// One partition of accounts.
 #[derive(Clone, Debug, PartialEq, Eq)]

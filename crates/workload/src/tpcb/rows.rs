@@ -4,8 +4,8 @@
 
 use super::partition::Partition;
 use super::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE, Table, row_count};
-use crate::hash_partition::Remainder;
-use crate::text::{self, PAIRS};
+use crate::number::{self, PAIRS};
+use crate::objects::hash_partition::Remainder;
 use std::ops::Range;
 
 /// Longest row: two 20-digit numbers and what is around them take 47 bytes.
@@ -43,7 +43,7 @@ impl Rows {
         let n_rows = row_count(table, scale);
         let left = range.start.min(n_rows)..range.end.min(n_rows);
         let mut id = Vec::with_capacity(ID_END);
-        text::write_uint(&mut id, left.start + 1);
+        number::write_uint(&mut id, left.start + 1);
         let mut template = [b'0'; ID_END + ROW_BYTES_MAX];
         let start = ID_END - id.len();
         template[start..ID_END].copy_from_slice(&id);
@@ -138,7 +138,7 @@ impl Rows {
         let branch = self.left.start / per_branch;
         if per_branch != u64::MAX {
             tail.push(b'\t');
-            text::write_uint(&mut tail, branch + 1);
+            number::write_uint(&mut tail, branch + 1);
         }
         tail.extend_from_slice(filler);
         self.end = ID_END + tail.len();

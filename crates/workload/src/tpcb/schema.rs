@@ -2,7 +2,7 @@
 
 use super::partition::{self, partitions};
 use super::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE, Table, row_count};
-use crate::schema::Schema;
+use crate::objects::schema::Schema;
 
 /// From this scale on, account ids are 64-bit.
 pub(super) const BIGINT_SCALE: u32 = 20_000;

@@ -7,8 +7,8 @@
 use super::{
     CUSTOMERS_PER_DISTRICT, DISTRICTS, ITEMS, ORDERS_PER_DISTRICT, STOCK_PER_WAREHOUSE, TABLES, Table,
 };
-use crate::check::Check;
-use crate::schema::Schema;
+use crate::objects::check::Check;
+use crate::objects::schema::Schema;
 
 /// Most offending rows that a check returns.
 const ROWS_MAX: u32 = 100;

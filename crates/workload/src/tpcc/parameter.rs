@@ -1,6 +1,6 @@
 //! The values that statements of the transactions take, by name.
 
-use crate::variables::{VariableId, VariableTable};
+use crate::script::variables::{VariableId, VariableTable};
 
 macro_rules! parameters {
     ($($variant:ident $name:literal,)*) => {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::config::{Calls, Config, Think};
 use super::{parameter, routines, statements};
-use crate::schema::Schema;
-use crate::script::{Command, Program, Step};
-use crate::statement::{Fetch, Statement};
-use crate::variables::VariableTable;
+use crate::objects::schema::Schema;
+use crate::script::program::{Command, Program, Step};
+use crate::script::statement::{Fetch, Statement};
+use crate::script::variables::VariableTable;
 
 /// A kind of transaction that the driver counts by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -5,8 +5,8 @@
 
 use super::config::Calls;
 use super::programs::Profile;
-use crate::schema::Schema;
-use crate::signature::Signature;
+use crate::objects::schema::Schema;
+use crate::objects::signature::Signature;
 
 /// A transaction as a routine.
 struct Routine {

@@ -11,8 +11,8 @@ use super::strings::{a_string, data_string, decimal, last_name, n_string, zip};
 use super::{
     CUSTOMERS_PER_DISTRICT, FIRST_UNDELIVERED, ITEMS, ORDERS_PER_DISTRICT, STOCK_PER_WAREHOUSE, Table,
 };
+use crate::number::write_uint;
 use crate::random::Prng;
-use crate::text::write_uint;
 
 /// Longest unit: fifteen order lines of at most 110 bytes; a customer takes at most 750.
 const UNIT_BYTES_MAX: usize = 2048;

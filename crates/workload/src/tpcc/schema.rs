@@ -4,7 +4,7 @@
 //! those of the specification; two more indexes serve the search by last name and a customer's last order.
 
 use super::{TABLES, Table};
-use crate::schema::Schema;
+use crate::objects::schema::Schema;
 
 const ADDRESS: &str = "_street_1 varchar(20) not null, {}_street_2 varchar(20) not null, {}_city varchar(20) not null, \
      {}_state char(2) not null, {}_zip char(9) not null";

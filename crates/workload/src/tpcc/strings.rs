@@ -1,7 +1,7 @@
 //! Random strings and names (clause 4.3.2).
 
+use crate::number::write_uint;
 use crate::random::Prng;
-use crate::text::write_uint;
 
 /// The characters of a random alphanumeric string (clause 4.3.2.2).
 const ALPHANUMERIC: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";

@@ -1,18 +1,18 @@
 //! One terminal: its home, its deck of cards, its inputs, and the transaction that it is in.
 
 use super::config::{Config, Think};
-use super::delivery::Delivery;
-use super::new_order::NewOrder;
-use super::order_status::OrderStatus;
 use super::parameter::Parameter;
-use super::payment::Payment;
 use super::programs::Profile;
-use super::stock_level::StockLevel;
 use super::transaction::{Home, Row, Transaction};
 use super::{Calls, DISTRICTS, UNUSED_ITEM_SQLSTATE};
 use crate::action::{Action, Next};
 use crate::random::Prng;
-use crate::variables::VariableId;
+use crate::script::variables::VariableId;
+use crate::tpcc::transaction::delivery::Delivery;
+use crate::tpcc::transaction::new_order::NewOrder;
+use crate::tpcc::transaction::order_status::OrderStatus;
+use crate::tpcc::transaction::payment::Payment;
+use crate::tpcc::transaction::stock_level::StockLevel;
 
 const SECOND_NS: f64 = 1e9;
 /// Cards of a deck.

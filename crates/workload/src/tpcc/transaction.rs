@@ -1,9 +1,16 @@
 //! What the five transactions have in common.
 
+pub(crate) mod customer;
+pub(crate) mod delivery;
+pub(crate) mod new_order;
+pub(crate) mod order_status;
+pub(crate) mod payment;
+pub(crate) mod stock_level;
+
 use super::config::Config;
 use super::parameter::Parameter;
+use crate::number::write_uint;
 use crate::random::Prng;
-use crate::text::write_uint;
 
 /// Where a terminal stands: the same for all its transactions.
 #[derive(Clone, Copy, Debug)]

@@ -4,17 +4,17 @@
 //! Sending, waiting and judging are the caller's.
 
 use super::config::{Calls, Config, Think};
-use super::delivery::Delivery;
-use super::new_order::NewOrder;
-use super::order_status::OrderStatus;
 use super::parameter::{self, Parameter};
-use super::payment::Payment;
 use super::programs::{Profile, statements_of};
 use super::transaction::{Home, Transaction};
 use super::{Constants, UNUSED_ITEM};
+use crate::objects::schema::Schema;
 use crate::random::Prng;
-use crate::schema::Schema;
-use crate::statement::Statement;
+use crate::script::statement::Statement;
+use crate::tpcc::transaction::delivery::Delivery;
+use crate::tpcc::transaction::new_order::NewOrder;
+use crate::tpcc::transaction::order_status::OrderStatus;
+use crate::tpcc::transaction::payment::Payment;
 
 /// The inputs of a New-Order (clause 2.4.1).
 #[derive(Clone, Debug, PartialEq, Eq)]

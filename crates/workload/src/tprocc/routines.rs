@@ -3,8 +3,8 @@
 //!
 //! Function and procedure have one body. What the function declares for itself, the procedure takes and gives back.
 
-use crate::schema::Schema;
-use crate::signature::Signature;
+use crate::objects::schema::Schema;
+use crate::objects::signature::Signature;
 use crate::tpcc::PROCEDURES_VERSION_NUM;
 
 /// A draw within bounds, which the New-Order makes for each item, warehouse and quantity.

@@ -1,7 +1,7 @@
 //! Tables, keys and indexes as HammerDB makes them: column by column the same types and names, so that its own programs
 //! run on them. Keys are made after loading, under the names that HammerDB gives them before.
 
-use crate::schema::Schema;
+use crate::objects::schema::Schema;
 use crate::tpcc::{TABLES, Table};
 
 /// Columns in HammerDB's order.

@@ -2,10 +2,10 @@
 
 use super::{Config, Parameter};
 use crate::action::{Action, Next};
+use crate::number::write_uint;
 use crate::random::Prng;
-use crate::text::write_uint;
+use crate::script::variables::VariableId;
 use crate::tpcc::{Constants, Profile, last_name};
-use crate::variables::VariableId;
 
 /// The one constant of HammerDB's NURand.
 const NAMES: Constants = Constants { c_last: 123, c_id: 123, ol_i_id: 123 };

@@ -3,7 +3,7 @@
 //! As in pgbench, a variable is any `:name` that is not part of `::`, wherever it stands: quotes and comments are no
 //! shelter. Each occurrence becomes a parameter of its own.
 
-use crate::variables::{VariableId, VariableTable, is_name_byte, is_name_start};
+use crate::script::variables::{VariableId, VariableTable, is_name_byte, is_name_start};
 
 /// Most parameters that pgbench accepts in a statement under the extended protocol.
 pub const PARAMETERS_MAX: usize = 255;

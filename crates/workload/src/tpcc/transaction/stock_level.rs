@@ -1,9 +1,9 @@
 //! The Stock-Level transaction (clause 2.8).
 
-use super::parameter::Parameter;
-use super::transaction::{Home, Row, Transaction, number};
+use crate::number::write_uint;
 use crate::random::Prng;
-use crate::text::write_uint;
+use crate::tpcc::parameter::Parameter;
+use crate::tpcc::transaction::{Home, Row, Transaction, number};
 
 /// Statements, by their numbers in `statements::STOCK_LEVEL`; also the step that was taken last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

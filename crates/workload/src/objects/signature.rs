@@ -1,6 +1,6 @@
 //! A routine by what the server distinguishes it by: its name and the types of what it takes.
 
-use crate::schema::Schema;
+use crate::objects::schema::Schema;
 
 /// A function or a procedure of a workload.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,16 +4,16 @@
 //! else happens inside [`Machine::step`]. Nothing is allocated per transaction by scripts that only compute numbers.
 
 use crate::action::{Action, Next};
-use crate::bundle::Bundle;
-use crate::eval::{self, DebugLine, Scope, Slot};
-use crate::expr::Expr;
-use crate::meta::leading_int;
-use crate::native::Client;
+use crate::emulator::builtins::Client;
+use crate::emulator::bundle::Bundle;
 use crate::random::Prng;
-use crate::script::{Command, Delay, Program};
-use crate::statement::Piece;
-use crate::value::{EvalError, Value};
-use crate::variables::VariableId;
+use crate::script::eval::{self, DebugLine, Scope, Slot};
+use crate::script::expr::Expr;
+use crate::script::meta::leading_int;
+use crate::script::program::{Command, Delay, Program};
+use crate::script::statement::Piece;
+use crate::script::value::{EvalError, Value};
+use crate::script::variables::VariableId;
 use std::collections::BTreeMap;
 
 /// Why a client cannot go on with its script.

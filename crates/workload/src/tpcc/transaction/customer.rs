@@ -1,10 +1,10 @@
 //! Which customer a Payment or an Order-Status is about: by number, or by last name (clauses 2.5.1.2 and 2.6.1.2).
 
-use super::parameter::Parameter;
-use super::strings::last_name;
-use super::transaction::{Home, Row, number};
+use crate::number::write_uint;
 use crate::random::Prng;
-use crate::text::write_uint;
+use crate::tpcc::parameter::Parameter;
+use crate::tpcc::strings::last_name;
+use crate::tpcc::transaction::{Home, Row, number};
 
 /// A customer that is looked for.
 #[derive(Clone, Debug, Default)]

@@ -3,7 +3,7 @@
 //! psql's own commands are no SQL: they are refused with their place. Of these, only the two with which `pg_dump`
 //! guards its output are passed over.
 
-use crate::sqlscan::{SqlScanner, Stop};
+use crate::script::sqlscan::{SqlScanner, Stop};
 
 /// psql's commands that change nothing for us.
 const PASSED_OVER: [&str; 2] = ["restrict", "unrestrict"];

@@ -1,10 +1,10 @@
 //! Backslash commands of scripts: names, arguments, and what is wrong with them.
 
-use crate::expr;
-use crate::lexer::{Lexer, SyntaxError, Token};
-use crate::script::{Command, Delay, ScriptError, ShellWord};
-use crate::statement::{Fetch, Piece, pieces};
-use crate::variables::{VariableTable, is_valid_name};
+use crate::script::expr;
+use crate::script::lexer::{Lexer, SyntaxError, Token};
+use crate::script::program::{Command, Delay, ScriptError, ShellWord};
+use crate::script::statement::{Fetch, Piece, pieces};
+use crate::script::variables::{VariableTable, is_valid_name};
 
 /// Most words of a command, its name included.
 const WORDS_MAX: usize = 256;

@@ -3,12 +3,12 @@
 //! The rules are pgbench's: any double makes arithmetic double, integers never wrap, NULL spreads, AND, OR and CASE
 //! are lazy. Nothing is allocated unless something fails or `debug` is called.
 
-use crate::expr::{BinaryOp, Expr};
-use crate::function::Function;
+use crate::number;
 use crate::random::{self, Prng};
-use crate::text;
-use crate::value::{EvalError, Value};
-use crate::variables::{VariableId, VariableTable};
+use crate::script::expr::{BinaryOp, Expr};
+use crate::script::function::Function;
+use crate::script::value::{EvalError, Value};
+use crate::script::variables::{VariableId, VariableTable};
 
 /// Most arguments a function accepts, as in pgbench.
 pub const ARGUMENTS_MAX: usize = 16;
@@ -144,8 +144,8 @@ pub fn value_of_text(name: &str, bytes: &[u8]) -> Result<Value, EvalError> {
     if starts("false") || starts("no") || is("off") || is("of") {
         return Ok(Value::Bool(false));
     }
-    if text::looks_like_int(text) {
-        let digits = text.trim_start_matches(text::is_c_space);
+    if number::looks_like_int(text) {
+        let digits = text.trim_start_matches(number::is_c_space);
         return match digits.parse() {
             Ok(int) => Ok(Value::Int(int)),
             Err(_) if digits.bytes().any(|byte| byte.is_ascii_digit()) => {
@@ -154,7 +154,7 @@ pub fn value_of_text(name: &str, bytes: &[u8]) -> Result<Value, EvalError> {
             Err(_) => Err(EvalError::IntSyntax(text.to_owned())),
         };
     }
-    text::parse_double(text).map(Value::Double).ok_or_else(malformed)
+    number::parse_double(text).map(Value::Double).ok_or_else(malformed)
 }
 
 fn binary(operator: BinaryOp, left: Value, right: Value) -> Result<Value, EvalError> {

@@ -4,10 +4,10 @@
 //! in `eval`. Two habits of pgbench show in the trees because random functions make the order of evaluation visible:
 //! `a > b` is `b < a`, and `-a` is `0 - a`.
 
-use crate::function::{self, Arity, Function};
-use crate::lexer::{Lexer, SyntaxError, Token};
-use crate::value::Value;
-use crate::variables::{VariableId, VariableTable};
+use crate::script::function::{self, Arity, Function};
+use crate::script::lexer::{Lexer, SyntaxError, Token};
+use crate::script::value::Value;
+use crate::script::variables::{VariableId, VariableTable};
 
 /// Deepest nesting of an expression; evaluation recurses, and a thread's stack is finite.
 pub const DEPTH_MAX: usize = 400;

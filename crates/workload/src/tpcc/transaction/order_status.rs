@@ -1,10 +1,10 @@
 //! The Order-Status transaction (clause 2.6).
 
 use super::customer::Sought;
-use super::parameter::Parameter;
-use super::transaction::{Home, Row, Transaction, number};
+use crate::number::write_uint;
 use crate::random::Prng;
-use crate::text::write_uint;
+use crate::tpcc::parameter::Parameter;
+use crate::tpcc::transaction::{Home, Row, Transaction, number};
 
 /// Statements, by their numbers in `statements::ORDER_STATUS`; also the step that was taken last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

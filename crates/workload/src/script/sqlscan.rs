@@ -3,8 +3,8 @@
 //! It splits and nothing more: semicolons inside quotes, dollar quotes, comments, parentheses and SQL function bodies
 //! do not count; a backslash outside of quotes starts a command, but `\;` is a semicolon that does not split.
 
-use crate::text;
-use crate::variables::{is_name_byte, is_name_start};
+use crate::number;
+use crate::script::variables::{is_name_byte, is_name_start};
 
 /// What ended a piece of SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl<'a> SqlScanner<'a> {
                 self.keep_if_started(len, chunk);
                 return false;
             }
-            _ if text::is_c_space(char::from(first)) => {
+            _ if number::is_c_space(char::from(first)) => {
                 self.keep_if_started(1, chunk);
                 return false;
             }
@@ -178,7 +178,7 @@ fn continuation_gap(rest: &str) -> Option<usize> {
         let here = &rest[at..];
         match here.chars().next()? {
             '\'' if has_newline => return Some(at),
-            c if text::is_c_space(c) => {
+            c if number::is_c_space(c) => {
                 has_newline |= matches!(c, '\n' | '\r');
                 at += 1;
             }

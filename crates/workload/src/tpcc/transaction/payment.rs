@@ -1,11 +1,11 @@
 //! The Payment transaction (clause 2.5).
 
 use super::customer::Sought;
-use super::parameter::Parameter;
-use super::strings::decimal;
-use super::transaction::{Home, Row, Transaction, other_warehouse};
+use crate::number::write_uint;
 use crate::random::Prng;
-use crate::text::write_uint;
+use crate::tpcc::parameter::Parameter;
+use crate::tpcc::strings::decimal;
+use crate::tpcc::transaction::{Home, Row, Transaction, other_warehouse};
 
 /// Statements, by their numbers in `statements::PAYMENT`; also the step that was taken last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! What scripts exchange with the world outside: command lines for a shell, the numbers that they print, and the
 //! columns of results. The caller runs the commands and reads the results; this only knows the words.
 
-use crate::machine::{Machine, RunError};
-use crate::script::{Command, Program, ShellWord};
-use crate::text;
-use crate::value::Value;
-use crate::variables::is_valid_name;
+use crate::emulator::machine::{Machine, RunError};
+use crate::number;
+use crate::script::program::{Command, Program, ShellWord};
+use crate::script::value::Value;
+use crate::script::variables::is_valid_name;
 
 /// Longest command line in bytes, its final zero included, as in pgbench.
 const SHELL_COMMAND_BYTES: usize = 256;
@@ -118,7 +118,7 @@ fn shell_integer(line: &str) -> Option<i64> {
     if line.is_empty() {
         return None;
     }
-    let trimmed = line.trim_matches(text::is_c_space);
+    let trimmed = line.trim_matches(number::is_c_space);
     if trimmed.is_empty() {
         return Some(0);
     }

@@ -3,8 +3,8 @@
 //! Two ways to read the same line, as pgbench's `exprscan.l` does: blank-separated words, or tokens of the expression
 //! language. Both end at a newline that no backslash continues. SQL text is read by `sqlscan` instead.
 
-use crate::text;
-use crate::variables::{is_name_byte, is_name_start};
+use crate::number;
+use crate::script::variables::{is_name_byte, is_name_start};
 
 /// A token of the expression language.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -136,7 +136,7 @@ impl<'a> Lexer<'a> {
         }
         let start = self.position;
         let rest = &self.source[start..];
-        let mut len = rest.find(text::is_c_space).unwrap_or(rest.len());
+        let mut len = rest.find(number::is_c_space).unwrap_or(rest.len());
         // A backslash that continues the line is no part of the word.
         if rest.as_bytes()[len - 1] == b'\\' && continuation_len(&rest[len - 1..]) > 0 {
             len -= 1;
@@ -194,7 +194,7 @@ impl<'a> Lexer<'a> {
         let digits = &rest[..len];
         self.position += len;
         if !is_int {
-            let double = text::parse_double(digits);
+            let double = number::parse_double(digits);
             return double
                 .map(Token::Double)
                 .ok_or_else(|| self.error("double constant overflow", Some(digits.to_owned())));
@@ -220,7 +220,7 @@ impl<'a> Lexer<'a> {
     fn skip_blanks(&mut self) {
         while !self.done {
             let rest = &self.source[self.position..];
-            let blanks = rest.len() - rest.trim_start_matches(|c| c != '\n' && text::is_c_space(c)).len();
+            let blanks = rest.len() - rest.trim_start_matches(|c| c != '\n' && number::is_c_space(c)).len();
             let skipped = blanks + continuation_len(&rest[blanks..]);
             if skipped == 0 {
                 return;

@@ -2,7 +2,7 @@
 //!
 //! Booleans are no numbers: they convert to nothing, and only conditions (`\if`, CASE) accept numbers as truth.
 
-use crate::text;
+use crate::number;
 use std::fmt;
 
 /// What an expression yields.
@@ -83,8 +83,8 @@ impl Value {
             Value::Null => out.extend_from_slice(b"NULL"),
             Value::Bool(true) => out.extend_from_slice(b"true"),
             Value::Bool(false) => out.extend_from_slice(b"false"),
-            Value::Int(int) => text::write_int(out, int),
-            Value::Double(double) => text::write_double(out, double),
+            Value::Int(int) => number::write_int(out, int),
+            Value::Double(double) => number::write_double(out, double),
         }
     }
 }
@@ -96,7 +96,7 @@ impl fmt::Display for Value {
             Value::Null => f.write_str("null"),
             Value::Bool(truth) => write!(f, "boolean {truth}"),
             Value::Int(int) => write!(f, "int {int}"),
-            Value::Double(double) => write!(f, "double {}", text::double_to_string(*double)),
+            Value::Double(double) => write!(f, "double {}", number::double_to_string(*double)),
         }
     }
 }
@@ -117,7 +117,7 @@ pub enum EvalError {
     IntSyntax(String),
     #[error("cannot coerce {from} to {to}")]
     Coerce { from: &'static str, to: &'static str },
-    #[error("double to int overflow for {}", text::c_float(*.0))]
+    #[error("double to int overflow for {}", number::c_float(*.0))]
     DoubleToInt(f64),
     #[error("bigint {0} out of range")]
     IntOverflow(&'static str),
@@ -129,11 +129,11 @@ pub enum EvalError {
     EmptyRange,
     #[error("random range is too large")]
     HugeRange,
-    #[error("gaussian parameter must be at least 2.000000 (not {})", text::c_float(*.0))]
+    #[error("gaussian parameter must be at least 2.000000 (not {})", number::c_float(*.0))]
     Gaussian(f64),
-    #[error("zipfian parameter must be in range [1.001, 1000] (not {})", text::c_float(*.0))]
+    #[error("zipfian parameter must be in range [1.001, 1000] (not {})", number::c_float(*.0))]
     Zipfian(f64),
-    #[error("exponential parameter must be greater than zero (not {})", text::c_float(*.0))]
+    #[error("exponential parameter must be greater than zero (not {})", number::c_float(*.0))]
     Exponential(f64),
     #[error("permute size parameter must be greater than zero")]
     PermuteSize,

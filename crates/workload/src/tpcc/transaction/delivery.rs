@@ -1,12 +1,12 @@
 //! The Delivery transaction (clause 2.7): one business transaction that delivers the oldest order of each of the
 //! ten districts, in one database transaction.
 
-use super::DISTRICTS;
-use super::parameter::Parameter;
-use super::strings::{cents, decimal};
-use super::transaction::{Home, Row, Transaction, number};
+use crate::number::write_uint;
 use crate::random::Prng;
-use crate::text::write_uint;
+use crate::tpcc::DISTRICTS;
+use crate::tpcc::parameter::Parameter;
+use crate::tpcc::strings::{cents, decimal};
+use crate::tpcc::transaction::{Home, Row, Transaction, number};
 
 /// Statements, by their numbers in `statements::DELIVERY`; also the step that was taken last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::eval::{self, Scope};
-use crate::expr::Expr;
-use crate::function::Function;
 use crate::random::Prng;
-use crate::script::{Command, Program};
-use crate::statement::Fetch;
-use crate::value::Value;
-use crate::variables::VariableTable;
+use crate::script::eval::{self, Scope};
+use crate::script::expr::Expr;
+use crate::script::function::Function;
+use crate::script::program::{Command, Program};
+use crate::script::statement::Fetch;
+use crate::script::value::Value;
+use crate::script::variables::VariableTable;
 
 /// Folds the expressions of all scripts of a run.
 pub(crate) fn fold(programs: &mut [Program], names: &VariableTable, defines: &BTreeMap<String, String>) {

@@ -1,11 +1,11 @@
 //! All scripts of a run, with the variables they share and how often each runs.
 
-use crate::fold;
-use crate::native::Builtins;
+use crate::emulator::builtins::Builtins;
+use crate::objects::schema::Schema;
 use crate::random::Prng;
-use crate::schema::Schema;
-use crate::script::{Program, ScriptError};
-use crate::variables::{VariableTable, is_valid_name};
+use crate::script::fold;
+use crate::script::program::{Program, ScriptError};
+use crate::script::variables::{VariableTable, is_valid_name};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ impl Bundle {
 }
 
 /// Adds pgbench's automatic variables that the user did not set: `scale`, `random_seed`, `default_seed`.
-/// (`client_id` is added by [`Machine::new`](crate::machine::Machine::new).)
+/// (`client_id` is added by [`Machine::new`](crate::emulator::machine::Machine::new).)
 pub fn insert_automatic_variables(
     defines: &mut BTreeMap<String, String>,
     scale: i64,

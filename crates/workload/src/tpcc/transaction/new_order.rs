@@ -1,12 +1,12 @@
 //! The New-Order transaction (clause 2.4).
 
-use super::UNUSED_ITEM;
-use super::parameter::Parameter;
-use super::strings::{ORIGINAL, cents, decimal};
-use super::transaction::{Home, Row, Transaction, array, array_with, number, other_warehouse, quoted};
-use super::trial::{Order, OrderedItem};
+use crate::number::write_uint;
 use crate::random::Prng;
-use crate::text::write_uint;
+use crate::tpcc::UNUSED_ITEM;
+use crate::tpcc::parameter::Parameter;
+use crate::tpcc::strings::{ORIGINAL, cents, decimal};
+use crate::tpcc::transaction::{Home, Row, Transaction, array, array_with, number, other_warehouse, quoted};
+use crate::tpcc::trial::{Order, OrderedItem};
 
 /// Most lines of an order.
 const LINES_MAX: usize = 15;
@@ -280,7 +280,7 @@ impl NewOrder {
         }
     }
 
-    /// Whether an error with [`super::UNUSED_ITEM_SQLSTATE`] is how this order ends.
+    /// Whether an error with [`crate::tpcc::UNUSED_ITEM_SQLSTATE`] is how this order ends.
     pub(crate) fn is_undone(&self) -> bool {
         self.is_undone
     }

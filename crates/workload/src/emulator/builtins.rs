@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::action::{Action, Next};
+use crate::objects::schema::Schema;
 use crate::random::Prng;
-use crate::schema::Schema;
-use crate::script::Program;
+use crate::script::program::Program;
+use crate::script::variables::VariableId;
 use crate::tpcc::{self, ConfigError, Profile, Terminal};
 use crate::tprocc::{self, User};
-use crate::variables::VariableId;
 
 /// Which built-in transactions a load has, and with which parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,362 @@
+//! pgbench scripts, compiled: SQL statements and backslash commands in order.
+//!
+//! Compiling does all that can be done once: splitting, parsing, resolving names, pairing `\if` with its ends. Running a
+//! program is the work of `machine`; sharing variables between programs is that of `bundle`.
+
+use crate::script::expr::Expr;
+use crate::script::meta::{self, Parsed};
+use crate::script::sqlscan::{SqlScanner, Stop};
+use crate::script::statement::{Fetch, PARAMETERS_MAX, Statement};
+use crate::script::variables::{VariableId, VariableTable};
+use std::fmt;
+use std::sync::Arc;
+
+/// A compiled script.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    /// File name or description, for messages and reports.
+    pub name: String,
+    /// What to do, in order.
+    pub commands: Vec<Step>,
+    /// The SQL statements, in order; commands refer to them by index.
+    pub statements: Vec<Statement>,
+    /// Names of all variables, those of other programs of the same bundle included.
+    pub variables: Arc<VariableTable>,
+    /// Which of the built-in transactions this is, counted from 0 in the order of their workload; `None` for a script.
+    pub transaction: Option<usize>,
+    /// What is counted of transactions that ended well, beside their number.
+    pub facts: &'static [&'static str],
+}
+
+/// One command of a script and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// What it does.
+    pub command: Command,
+    /// Line of the script, from 1.
+    pub line: usize,
+    /// Its text, for reports.
+    pub label: String,
+}
+
+/// What a command does. Targets are indexes of commands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// Send a statement.
+    Sql {
+        /// Index in [`Program::statements`].
+        statement: usize,
+    },
+    /// `\set`.
+    Set {
+        /// Assigned to.
+        variable: VariableId,
+        /// The value.
+        expr: Expr,
+        /// Whether the name may be a variable; pgbench tells only when it runs the command.
+        is_valid_name: bool,
+    },
+    /// `\sleep`.
+    Sleep(Delay),
+    /// `\if`.
+    If {
+        /// Whether to go on with the next command.
+        condition: Expr,
+        /// The `\elif`, `\else` or `\endif` to try next otherwise.
+        otherwise: usize,
+    },
+    /// `\elif`; reached from the branch before it, it leads to the end.
+    Elif {
+        /// Whether to go on with the next command.
+        condition: Expr,
+        /// The `\elif`, `\else` or `\endif` to try next otherwise.
+        otherwise: usize,
+        /// The matching `\endif`.
+        end: usize,
+    },
+    /// `\else`; reached from the branch before it, it leads to the end.
+    Else {
+        /// The matching `\endif`.
+        end: usize,
+    },
+    /// `\endif`.
+    Endif,
+    /// `\shell`.
+    Shell {
+        /// The command line, word by word.
+        words: Vec<ShellWord>,
+    },
+    /// `\setshell`.
+    SetShell {
+        /// Assigned to: the integer that the command prints.
+        variable: VariableId,
+        /// The command line, word by word.
+        words: Vec<ShellWord>,
+    },
+    /// `\startpipeline`.
+    StartPipeline,
+    /// `\syncpipeline`.
+    SyncPipeline,
+    /// `\endpipeline`.
+    EndPipeline,
+}
+
+/// How long `\sleep` sleeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Delay {
+    /// A constant; below zero is none.
+    Fixed {
+        /// Microseconds.
+        us: i64,
+    },
+    /// A variable's value times a unit.
+    Variable {
+        /// Read with C's `atoi`.
+        variable: VariableId,
+        /// Microseconds per unit.
+        unit_us: i64,
+    },
+}
+
+/// A word of a shell command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShellWord {
+    /// As it is.
+    Text(String),
+    /// The variable's value.
+    Variable(VariableId),
+}
+
+impl Command {
+    /// The command's name, as a script spells it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Command::Sql { .. } => "SQL",
+            Command::Set { .. } => "set",
+            Command::Sleep(_) => "sleep",
+            Command::If { .. } => "if",
+            Command::Elif { .. } => "elif",
+            Command::Else { .. } => "else",
+            Command::Endif => "endif",
+            Command::Shell { .. } => "shell",
+            Command::SetShell { .. } => "setshell",
+            Command::StartPipeline => "startpipeline",
+            Command::SyncPipeline => "syncpipeline",
+            Command::EndPipeline => "endpipeline",
+        }
+    }
+}
+
+/// Why a script does not compile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptError {
+    /// The script's name.
+    pub file: String,
+    /// Line from 1, or 0 when the whole script is meant.
+    pub line: usize,
+    /// Column from 1 within `source_line`, in bytes as pgbench counts; behind it when its end was not expected.
+    pub column: Option<usize>,
+    /// What is wrong and where: pgbench's message.
+    pub message: String,
+    /// The command at fault, to be shown with a caret below.
+    pub source_line: Option<String>,
+}
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if let Some(source_line) = &self.source_line {
+            write!(f, "\n{source_line}")?;
+            if let Some(column) = self.column {
+                write!(f, "\n{:>column$} error found here", '^')?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ScriptError {}
+
+impl ScriptError {
+    /// An error about a script as a whole.
+    pub(crate) fn whole(file: &str, message: String) -> ScriptError {
+        ScriptError { file: file.to_owned(), line: 0, column: None, message, source_line: None }
+    }
+
+    fn at_line(file: &str, line: usize, message: &str) -> ScriptError {
+        let message = format!("{file}:{line}: {message}");
+        ScriptError { file: file.to_owned(), line, column: None, message, source_line: None }
+    }
+}
+
+impl Program {
+    /// Compiles one script with variables of its own. Several scripts of one run are compiled by
+    /// [`Bundle`](crate::emulator::bundle::Bundle).
+    pub fn compile(name: &str, source: &str) -> Result<Program, ScriptError> {
+        Program::compile_without(name, source, &[])
+    }
+
+    /// As [`Program::compile`], in a language that lacks some backslash commands.
+    pub fn compile_without(name: &str, source: &str, without: &[&str]) -> Result<Program, ScriptError> {
+        let mut variables = VariableTable::default();
+        let mut program = Program::compile_with(name, source, without, &mut variables)?;
+        program.variables = Arc::new(variables);
+        Ok(program)
+    }
+
+    /// Compiles into a shared table; the caller sets [`Program::variables`] when the table is complete.
+    pub(crate) fn compile_with(
+        name: &str,
+        source: &str,
+        without: &[&str],
+        variables: &mut VariableTable,
+    ) -> Result<Program, ScriptError> {
+        let mut program = Program {
+            name: name.to_owned(),
+            commands: Vec::new(),
+            statements: Vec::new(),
+            variables: Arc::default(),
+            transaction: None,
+            facts: &[],
+        };
+        let mut scanner = SqlScanner::new(source);
+        loop {
+            let chunk = scanner.next_chunk();
+            if !chunk.text.is_empty() {
+                let line = line_at(source, chunk.start);
+                program.push_statement(Statement::new(&chunk.text, line, variables));
+            }
+            match chunk.stop {
+                Stop::Semicolon => {}
+                Stop::EndOfScript => break,
+                Stop::Backslash => {
+                    let line = line_at(source, scanner.position);
+                    let start = scanner.position - 1;
+                    let place = meta::Place { file: name, source, line, start, without };
+                    let (parsed, end) = meta::parse(&place, variables)?;
+                    scanner.position = end;
+                    // Of a script that begins so, pgbench tells the last line.
+                    let is_first = program.commands.is_empty() && matches!(parsed, Parsed::Fetch(_));
+                    program.push_parsed(parsed, if is_first { source.lines().count() } else { line })?;
+                }
+            }
+        }
+        if program.commands.is_empty() {
+            return Err(ScriptError::whole(name, format!("empty command list for script \"{name}\"")));
+        }
+        program.pair_conditions()?;
+        Ok(program)
+    }
+
+    /// pgbench's limit on parameters, which holds for the extended protocol only.
+    pub fn check_parameter_counts(&self) -> Result<(), ScriptError> {
+        let Some(statement) = self.statements.iter().find(|s| s.parameters.len() > PARAMETERS_MAX) else {
+            return Ok(());
+        };
+        let text = statement.original(&self.variables);
+        let message = format!("statement has too many arguments (maximum is {PARAMETERS_MAX}): {text}");
+        Err(ScriptError { line: statement.line, ..ScriptError::whole(&self.name, message) })
+    }
+
+    fn push_statement(&mut self, statement: Statement) {
+        let command = Command::Sql { statement: self.statements.len() };
+        self.commands.push(Step { command, line: statement.line, label: statement.label.clone() });
+        self.statements.push(statement);
+    }
+
+    fn push_parsed(&mut self, parsed: Parsed, line: usize) -> Result<(), ScriptError> {
+        match parsed {
+            Parsed::Nothing => {}
+            Parsed::Command { command, label } => self.commands.push(Step { command, line, label }),
+            Parsed::CopyData(data) => {
+                let statement = match self.commands.last().map(|last| &last.command) {
+                    Some(Command::Sql { statement }) if self.statements[*statement].may_read_rows() => {
+                        &mut self.statements[*statement]
+                    }
+                    _ => {
+                        let message = "\\copydata must follow a COPY FROM STDIN";
+                        return Err(ScriptError::at_line(&self.name, line, message));
+                    }
+                };
+                statement.copy_data = Some(data);
+            }
+            Parsed::Fetch(fetch) => {
+                let misplaced = |detail: String| {
+                    let message = format!("\\gset must follow an SQL command{detail}");
+                    ScriptError::at_line(&self.name, line, &message)
+                };
+                let statement = match self.commands.last().map(|last| (&last.command, &last.label)) {
+                    Some((Command::Sql { statement }, _))
+                        if self.statements[*statement].fetch == Fetch::Discard =>
+                    {
+                        *statement
+                    }
+                    None | Some((Command::Sql { .. }, _)) => return Err(misplaced(String::new())),
+                    Some((_, label)) => return Err(misplaced(format!(" ({label})"))),
+                };
+                self.statements[statement].fetch = fetch;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the targets of conditions, and refuses those that do not pair.
+    fn pair_conditions(&mut self) -> Result<(), ScriptError> {
+        // Each open \if with its \elif and \else.
+        let mut open: Vec<Vec<usize>> = Vec::new();
+        for at in 0..self.commands.len() {
+            let has_else = |chain: &Vec<usize>| {
+                chain.last().is_some_and(|last| matches!(self.commands[*last].command, Command::Else { .. }))
+            };
+            let message = match (&self.commands[at].command, open.last_mut()) {
+                (Command::If { .. }, _) => {
+                    open.push(vec![at]);
+                    continue;
+                }
+                (Command::Elif { .. }, None) => "\\elif without matching \\if",
+                (Command::Elif { .. }, Some(chain)) if has_else(chain) => "\\elif after \\else",
+                (Command::Else { .. }, None) => "\\else without matching \\if",
+                (Command::Else { .. }, Some(chain)) if has_else(chain) => "\\else after \\else",
+                (Command::Elif { .. } | Command::Else { .. }, Some(chain)) => {
+                    chain.push(at);
+                    continue;
+                }
+                (Command::Endif, None) => "\\endif without matching \\if",
+                (Command::Endif, Some(_)) => {
+                    let chain = open.pop().unwrap_or_default();
+                    self.link(&chain, at);
+                    continue;
+                }
+                _ => continue,
+            };
+            return Err(self.condition_error(at, message));
+        }
+        if open.is_empty() {
+            return Ok(());
+        }
+        Err(self.condition_error(self.commands.len(), "\\if without matching \\endif"))
+    }
+
+    fn link(&mut self, chain: &[usize], endif: usize) {
+        for (position, at) in chain.iter().enumerate() {
+            let next = chain.get(position + 1).copied().unwrap_or(endif);
+            match &mut self.commands[*at].command {
+                Command::If { otherwise, .. } => *otherwise = next,
+                Command::Elif { otherwise, end, .. } => (*otherwise, *end) = (next, endif),
+                Command::Else { end } => *end = endif,
+                _ => {}
+            }
+        }
+    }
+
+    fn condition_error(&self, at: usize, message: &str) -> ScriptError {
+        let number = at + 1;
+        let message = format!("condition error in script \"{}\" command {number}: {message}", self.name);
+        let line = self.commands.get(at).or(self.commands.last()).map_or(0, |step| step.line);
+        ScriptError { line, ..ScriptError::whole(&self.name, message) }
+    }
+}
+
+fn line_at(source: &str, offset: usize) -> usize {
+    1 + source.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count()
+}
