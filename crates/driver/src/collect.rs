@@ -12,7 +12,8 @@ use model::event::{Event, EventKind};
 use crate::clock::{self, Nanos};
 use crate::frame::Frame;
 use crate::merge::Merger;
-use crate::process::{Control, Failure, say};
+use crate::order::Order;
+use crate::output::{Failure, say};
 use crate::rate::Rate;
 use crate::report::{Finished, Report};
 use crate::stop;
@@ -34,7 +35,7 @@ pub(crate) struct Orders<'a> {
 
 /// Gathers reports until every thread has finished.
 pub(crate) struct Collector<'a> {
-    control: &'a Control<'a>,
+    order: &'a Order<'a>,
     merger: Merger,
     /// Where emptied tallies go back to, by thread.
     recycle: Vec<Sender<Tally>>,
@@ -52,20 +53,15 @@ pub(crate) struct Collector<'a> {
 
 impl<'a> Collector<'a> {
     pub(crate) fn new(
-        control: &'a Control<'a>,
+        order: &'a Order<'a>,
         recycle: Vec<Sender<Tally>>,
         output: &'a mut dyn Write,
     ) -> Collector<'a> {
-        let n_clients = control.load.n_clients as usize;
+        let n_clients = order.load.n_clients as usize;
         Collector {
-            merger: Merger::new(
-                control.load.scripts.clone(),
-                control.scripts.facts(),
-                control.wall,
-                recycle.len(),
-            ),
+            merger: Merger::new(order.load.scripts.clone(), order.scripts.facts(), order.wall, recycle.len()),
             n_running: recycle.len(),
-            control,
+            order,
             recycle,
             output,
             n_lost_told: 0,
@@ -150,7 +146,7 @@ impl<'a> Collector<'a> {
             Report::Paused { at, pause_ns } => {
                 let pause_s = pause_ns as f64 / 1e9;
                 let text = format!("the driver did not run for {pause_s:.3} s");
-                let event = Event::new(self.control.wall.unix(at), EventKind::DriverPaused, text);
+                let event = Event::new(self.order.wall.unix(at), EventKind::DriverPaused, text);
                 Ok(say(self.output, &DriverLine::Event(event.with("pause_s", pause_s)))?)
             }
             Report::Broken(error) => {
@@ -192,7 +188,7 @@ impl<'a> Collector<'a> {
         if *n_told > LOST_EVENTS_MAX {
             return Ok(());
         }
-        event.t_unix_ns = self.control.wall.unix(at);
+        event.t_unix_ns = self.order.wall.unix(at);
         Ok(say(self.output, &DriverLine::Event(event))?)
     }
 
@@ -227,7 +223,7 @@ impl<'a> Collector<'a> {
             (false, true) => Ending::Stopped,
             (false, false) => Ending::Completed,
         };
-        self.done.end_unix_ns = self.control.wall.unix(self.end);
+        self.done.end_unix_ns = self.order.wall.unix(self.end);
         self.done.counts = self.merger.totals;
         self.done.errors = std::mem::take(&mut self.merger.errors);
         self.done.messages =

@@ -15,6 +15,8 @@ mod frame;
 mod log;
 mod merge;
 mod notices;
+mod order;
+mod output;
 mod parsed;
 mod pipeline;
 mod poller;

@@ -1,15 +1,14 @@
 //! The driver process: takes its order, connects, waits for `go`, reports every second, ends.
 
-use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use model::drive::{DriveCommand, DriveOrder, DriverLine, Ready};
-use model::load::{LoadSpec, Protocol};
-use wire::{CancelHandle, Conninfo, Secret};
-use workload::{Machine, Seeds, ThreadStreams};
+use model::load::Protocol;
+use wire::{Conninfo, Secret};
+use workload::{Machine, ThreadStreams};
 
 use crate::client::Client;
 use crate::clock::{self, Nanos, WallClock};
@@ -18,7 +17,8 @@ use crate::connect::{self, Connected};
 use crate::fetch::Fetched;
 use crate::frame::Frame;
 use crate::log::Log;
-use crate::parsed::Parsed;
+use crate::order::Order;
+use crate::output::{Failure, say};
 use crate::poller::Poller;
 use crate::rate::Rate;
 use crate::rehearsal::{Rehearsal, Stage};
@@ -26,7 +26,7 @@ use crate::report::Report;
 use crate::schedule::{Schedule, Share};
 use crate::script::Scripts;
 use crate::stop;
-use crate::tally::{Tally, TallyShape};
+use crate::tally::Tally;
 use crate::turns::TurnClock;
 use crate::usage;
 use crate::worker::{Setup, Worker};
@@ -47,47 +47,19 @@ pub fn drive(input: impl BufRead + Send + 'static, output: &mut dyn Write) -> io
     }
 }
 
-/// Why a load did not take place, or could not be told of.
-pub(crate) enum Failure {
-    /// The parent does not listen any more.
-    Output(io::Error),
-    /// What was wrong and what to do about it.
-    Load(String),
-}
-
-impl From<io::Error> for Failure {
-    fn from(e: io::Error) -> Failure {
-        Failure::Output(e)
-    }
-}
-
-impl From<String> for Failure {
-    fn from(message: String) -> Failure {
-        Failure::Load(message)
-    }
-}
-
-/// Writes one line, at once.
-pub(crate) fn say(output: &mut dyn Write, line: &DriverLine) -> io::Result<()> {
-    let mut text = serde_json::to_string(line).map_err(io::Error::other)?;
-    text.push('\n');
-    output.write_all(text.as_bytes())?;
-    output.flush()
-}
-
 fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Write) -> Result<(), Failure> {
     let mut first = String::new();
     input.read_line(&mut first).map_err(|e| format!("cannot read the order: {e}"))?;
-    let order: DriveOrder =
+    let first: DriveOrder =
         serde_json::from_str(&first).map_err(|e| format!("the order is not understood: {e}"))?;
-    let load = order.load;
+    let load = first.load;
     if load.format > model::FORMAT {
         return Err(
             format!("the order has format {}, this driver knows {}", load.format, model::FORMAT).into()
         );
     }
     let conninfo =
-        Conninfo::from_keywords(&load.target, order.password.map(Secret::new)).map_err(|e| e.to_string())?;
+        Conninfo::from_keywords(&load.target, first.password.map(Secret::new)).map_err(|e| e.to_string())?;
     let scripts = Scripts::compile(&load)?;
     if load.window.measure_s == 0 && load.transactions_per_client.is_none() {
         return Err("the load has no end: give it a time or a number of transactions".to_string().into());
@@ -97,15 +69,15 @@ fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Wr
 
     // Threads that connect while the load runs must not wait for a resolver.
     let conninfo = Arc::new(conninfo.with_addresses().map_err(|e| e.to_string())?);
-    let control = Control { load: &load, conninfo, scripts: &scripts, wall: WallClock::read() };
+    let order = Order { load: &load, conninfo, scripts: &scripts, wall: WallClock::read() };
     let commands = listen(input);
     let begun = clock::now();
-    let pollers = Poller::for_threads(load.poller, u64::from(load.busy_poll_us) * 1000, &control.shares())?;
+    let pollers = Poller::for_threads(load.poller, u64::from(load.busy_poll_us) * 1000, &order.shares())?;
     let poller = pollers.first().map_or(load.poller, Poller::kind);
-    let Crew { shares, tls, prepare_ns } = control.connect()?;
+    let Crew { shares, tls, prepare_ns } = order.connect()?;
     let connect_ns = clock::now() - begun;
-    let stage = Stage::new(&control, poller);
-    let rehearsal = |_: &Poller| stage.as_ref().map(|stage| Rehearsal::new(&control, stage)).transpose();
+    let stage = Stage::new(&order, poller);
+    let rehearsal = |_: &Poller| stage.as_ref().map(|stage| Rehearsal::new(&order, stage)).transpose();
     let rehearsals = pollers.iter().map(rehearsal).collect::<Result<Vec<_>, String>>()?;
     let ready = Ready {
         pid: std::process::id(),
@@ -118,7 +90,7 @@ fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Wr
     };
     say(output, &DriverLine::Ready(ready))?;
     match commands.recv() {
-        Ok(DriveCommand::Go(unix_ns)) => control.run(
+        Ok(DriveCommand::Go(unix_ns)) => order.run(
             shares.into_iter().zip(pollers.into_iter().zip(rehearsals)).collect(),
             // The wall clock may have been set since the first reading, and this order is of now.
             WallClock::read().monotonic(unix_ns),
@@ -143,14 +115,6 @@ fn listen(input: impl BufRead + Send + 'static) -> Receiver<DriveCommand> {
     receiver
 }
 
-/// What all threads of the load share.
-pub(crate) struct Control<'a> {
-    pub(crate) load: &'a LoadSpec,
-    pub(crate) conninfo: Arc<Conninfo>,
-    pub(crate) scripts: &'a Scripts,
-    pub(crate) wall: WallClock,
-}
-
 /// A thread's share before the load begins.
 struct ThreadShare {
     clients: Vec<Client>,
@@ -170,7 +134,7 @@ struct Crew {
     prepare_ns: Nanos,
 }
 
-impl Control<'_> {
+impl Order<'_> {
     /// Connects and prepares all clients, each thread its own. Clients with a connection for each transaction have
     /// none yet.
     fn connect(&self) -> Result<Crew, String> {
@@ -212,45 +176,6 @@ impl Control<'_> {
             crew.shares.push(ThreadShare { clients, streams });
         }
         Ok(crew)
-    }
-
-    /// Clients of each thread.
-    fn shares(&self) -> Vec<usize> {
-        split(self.load.n_clients as usize, self.load.n_threads.max(1) as usize)
-    }
-
-    /// All random streams, and the variables of all clients.
-    fn seeds(&self, n_clients: usize, n_threads: usize) -> (Seeds, BTreeMap<String, String>) {
-        let mut defines = self.load.defines.clone();
-        // A seed may be given as it is shown, with a sign.
-        let number = |text: &String| text.parse().ok().or_else(|| Some(text.parse::<i64>().ok()? as u64));
-        // Any text but a number is nobody's seed, but pgbench draws none all the same.
-        let default_seed = defines.get("default_seed").map(|text| number(text).unwrap_or(0));
-        let seeds = Seeds::derive_with(self.load.seed, n_clients, n_threads, default_seed);
-        let scale = defines.get("scale").and_then(|scale| scale.parse().ok()).unwrap_or(1);
-        workload::insert_automatic_variables(&mut defines, scale, self.load.seed, seeds.default_seed);
-        (seeds, defines)
-    }
-
-    /// The variables of all clients.
-    pub(crate) fn defines(&self) -> BTreeMap<String, String> {
-        self.seeds(self.load.n_clients as usize, self.shares().len()).1
-    }
-
-    /// What each thread counts.
-    pub(crate) fn shape(&self) -> TallyShape {
-        let n_commands = self.scripts.n_commands();
-        TallyShape {
-            n_statements: self.scripts.n_statements(),
-            n_commands: if self.load.time_commands { n_commands } else { vec![0; n_commands.len()] },
-            n_facts: self.scripts.facts().iter().map(|names| names.len()).collect(),
-            is_open_loop: self.load.pace.is_open(),
-        }
-    }
-
-    /// What the connections of the beginning know: all statements, unless each is parsed when it first runs.
-    fn parsed_beforehand(&self) -> Option<Parsed> {
-        if self.scripts.parses_late() { self.scripts.nothing_parsed() } else { None }
     }
 
     /// Runs the load with one worker per share.
@@ -337,41 +262,4 @@ struct Place<'a> {
     frame: &'a Frame,
     stop: &'a AtomicU8,
     rate: &'a Rate,
-}
-
-/// Cancels statements from a thread of its own: a server that hangs must not hold up the others.
-pub(crate) fn cancel_all(handles: Vec<CancelHandle>) {
-    std::thread::spawn(move || {
-        for handle in handles {
-            // A server that does not take the request is reported by the transaction that stays open.
-            handle.cancel().ok();
-        }
-    });
-}
-
-/// Clients per thread, as pgbench spreads them: even, the larger shares last.
-fn split(n_clients: usize, n_threads: usize) -> Vec<usize> {
-    let mut left = n_clients;
-    (0..n_threads)
-        .map(|i| {
-            let share = (left + n_threads - i - 1) / (n_threads - i);
-            left -= share;
-            share
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::split;
-
-    #[test]
-    fn clients_are_spread_as_pgbench_spreads_them() {
-        let check =
-            |n_clients, n_threads, expected: &[usize]| assert_eq!(split(n_clients, n_threads), expected);
-        check(8, 1, &[8]);
-        check(8, 2, &[4, 4]);
-        check(7, 3, &[3, 2, 2]);
-        check(2, 2, &[1, 1]);
-    }
 }

@@ -19,8 +19,8 @@ use crate::client::Client;
 use crate::clock::{self, Nanos};
 use crate::frame::Frame;
 use crate::log::Log;
+use crate::order::Order;
 use crate::poller::Poller;
-use crate::process::Control;
 use crate::rate::Rate;
 use crate::schedule::Share;
 use crate::stop;
@@ -50,8 +50,8 @@ impl Stage {
     /// The rehearsals' load, in place of one that waits with `poller`. `None` where they have no use or might do
     /// harm: threads that sleep, scripts that call a shell, scripts that need rows, which only a server has, and loads that
     /// take turns with another, which has the machine meanwhile.
-    pub(crate) fn new(control: &Control, poller: PollerChoice) -> Option<Stage> {
-        let Control { load, scripts, .. } = control;
+    pub(crate) fn new(order: &Order, poller: PollerChoice) -> Option<Stage> {
+        let Order { load, scripts, .. } = order;
         let is_shell =
             |command: &Command| matches!(command, Command::Shell { .. } | Command::SetShell { .. });
         let mut programs = scripts.bundle.programs.iter();
@@ -73,7 +73,7 @@ impl Stage {
             ..LoadSpec::default()
         };
         let (stop, rate) = (AtomicU8::new(stop::NOT), Rate::default());
-        Some(Stage { load, defines: control.defines(), frame: Frame::new(window, NEVER), stop, rate })
+        Some(Stage { load, defines: order.defines(), frame: Frame::new(window, NEVER), stop, rate })
     }
 }
 
@@ -92,9 +92,9 @@ pub(crate) struct Rehearsal<'a> {
 
 impl<'a> Rehearsal<'a> {
     /// Rehearsals of a thread of the load.
-    pub(crate) fn new(control: &'a Control<'a>, stage: &'a Stage) -> Result<Rehearsal<'a>, String> {
+    pub(crate) fn new(order: &'a Order<'a>, stage: &'a Stage) -> Result<Rehearsal<'a>, String> {
         let (link, server) = Link::pair().map_err(|e| format!("cannot make a pair of sockets: {e}"))?;
-        let scripts = control.scripts;
+        let scripts = order.scripts;
         let machine = Machine::new(&scripts.bundle, Prng::seed(0), 0, &stage.defines);
         let mut client = Client::new(0, machine);
         client.link = Some(link);
@@ -103,8 +103,8 @@ impl<'a> Rehearsal<'a> {
             thread: 0,
             load: &stage.load,
             scripts,
-            conninfo: control.conninfo.clone(),
-            wall: control.wall,
+            conninfo: order.conninfo.clone(),
+            wall: order.wall,
             poller,
             rehearsal: None,
             clients: vec![client],
@@ -113,8 +113,8 @@ impl<'a> Rehearsal<'a> {
             throttle: Prng::seed(0),
             schedule: None,
             turns: None,
-            shape: TallyShape { is_open_loop: false, ..control.shape() },
-            log: Log::rehearsed(control.load, Prng::seed(0)),
+            shape: TallyShape { is_open_loop: false, ..order.shape() },
+            log: Log::rehearsed(order.load, Prng::seed(0)),
             // No second of it is ever over, so that nothing is ever reported.
             go: NEVER,
             frame: &stage.frame,
@@ -211,26 +211,26 @@ mod tests {
     }
 
     /// Calls `f` with what the threads of a load share.
-    fn with_control<T>(load: &LoadSpec, f: impl FnOnce(&Control) -> T) -> T {
+    fn with_order<T>(load: &LoadSpec, f: impl FnOnce(&Order) -> T) -> T {
         let scripts = Scripts::compile(load).unwrap();
         let conninfo = wire::Conninfo::from_keywords(&load.target, None).unwrap();
-        f(&Control { load, conninfo: conninfo.into(), scripts: &scripts, wall: WallClock::read() })
+        f(&Order { load, conninfo: conninfo.into(), scripts: &scripts, wall: WallClock::read() })
     }
 
     fn is_rehearsed(load: &LoadSpec) -> bool {
-        with_control(load, |control| Stage::new(control, load.poller).is_some())
+        with_order(load, |order| Stage::new(order, load.poller).is_some())
     }
 
     /// Says how many statements of so many rehearsals were answered, and whether there are to be more.
     fn answered(source: &str, poller: PollerChoice, n: usize) -> (usize, bool) {
-        with_control(&load(source, poller), |control| answered_of(control, n))
+        with_order(&load(source, poller), |order| answered_of(order, n))
     }
 
-    fn answered_of(control: &Control, n: usize) -> (usize, bool) {
-        let stage = Stage::new(control, control.load.poller).unwrap();
-        let mut rehearsal = Rehearsal::new(control, &stage).unwrap();
+    fn answered_of(order: &Order, n: usize) -> (usize, bool) {
+        let stage = Stage::new(order, order.load.poller).unwrap();
+        let mut rehearsal = Rehearsal::new(order, &stage).unwrap();
         rehearsal.enter_thread().unwrap();
-        let client = Client::new(0, Machine::new(&control.scripts.bundle, Prng::seed(0), 0, &stage.defines));
+        let client = Client::new(0, Machine::new(&order.scripts.bundle, Prng::seed(0), 0, &stage.defines));
         let rehearse = |_: &usize| {
             // It may have ended, which leaves a moment that never comes.
             let next = if rehearsal.next == NEVER { 0 } else { rehearsal.next };

@@ -329,7 +329,7 @@ impl<'a> Worker<'a> {
             handles.extend(client.cancel.clone());
         }
         if !handles.is_empty() {
-            crate::process::cancel_all(handles);
+            crate::stop::cancel_all(handles);
         }
     }
 

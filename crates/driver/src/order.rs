@@ -1,0 +1,89 @@
+//! The order that all threads of a load carry out, and what follows from it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::load::LoadSpec;
+use wire::Conninfo;
+use workload::Seeds;
+
+use crate::clock::WallClock;
+use crate::parsed::Parsed;
+use crate::script::Scripts;
+use crate::tally::TallyShape;
+
+/// One load: what was ordered, ready for the threads.
+pub(crate) struct Order<'a> {
+    pub(crate) load: &'a LoadSpec,
+    pub(crate) conninfo: Arc<Conninfo>,
+    pub(crate) scripts: &'a Scripts,
+    pub(crate) wall: WallClock,
+}
+
+impl Order<'_> {
+    /// Clients of each thread.
+    pub(crate) fn shares(&self) -> Vec<usize> {
+        split(self.load.n_clients as usize, self.load.n_threads.max(1) as usize)
+    }
+
+    /// All random streams, and the variables of all clients.
+    pub(crate) fn seeds(&self, n_clients: usize, n_threads: usize) -> (Seeds, BTreeMap<String, String>) {
+        let mut defines = self.load.defines.clone();
+        // A seed may be given as it is shown, with a sign.
+        let number = |text: &String| text.parse().ok().or_else(|| Some(text.parse::<i64>().ok()? as u64));
+        // Any text but a number is nobody's seed, but pgbench draws none all the same.
+        let default_seed = defines.get("default_seed").map(|text| number(text).unwrap_or(0));
+        let seeds = Seeds::derive_with(self.load.seed, n_clients, n_threads, default_seed);
+        let scale = defines.get("scale").and_then(|scale| scale.parse().ok()).unwrap_or(1);
+        workload::insert_automatic_variables(&mut defines, scale, self.load.seed, seeds.default_seed);
+        (seeds, defines)
+    }
+
+    /// The variables of all clients.
+    pub(crate) fn defines(&self) -> BTreeMap<String, String> {
+        self.seeds(self.load.n_clients as usize, self.shares().len()).1
+    }
+
+    /// What each thread counts.
+    pub(crate) fn shape(&self) -> TallyShape {
+        let n_commands = self.scripts.n_commands();
+        TallyShape {
+            n_statements: self.scripts.n_statements(),
+            n_commands: if self.load.time_commands { n_commands } else { vec![0; n_commands.len()] },
+            n_facts: self.scripts.facts().iter().map(|names| names.len()).collect(),
+            is_open_loop: self.load.pace.is_open(),
+        }
+    }
+
+    /// What the connections of the beginning know: all statements, unless each is parsed when it first runs.
+    pub(crate) fn parsed_beforehand(&self) -> Option<Parsed> {
+        if self.scripts.parses_late() { self.scripts.nothing_parsed() } else { None }
+    }
+}
+
+/// Clients per thread, as pgbench spreads them: even, the larger shares last.
+fn split(n_clients: usize, n_threads: usize) -> Vec<usize> {
+    let mut left = n_clients;
+    (0..n_threads)
+        .map(|i| {
+            let share = (left + n_threads - i - 1) / (n_threads - i);
+            left -= share;
+            share
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split;
+
+    #[test]
+    fn clients_are_spread_as_pgbench_spreads_them() {
+        let check =
+            |n_clients, n_threads, expected: &[usize]| assert_eq!(split(n_clients, n_threads), expected);
+        check(8, 1, &[8]);
+        check(8, 2, &[4, 4]);
+        check(7, 3, &[3, 2, 2]);
+        check(2, 2, &[1, 1]);
+    }
+}
