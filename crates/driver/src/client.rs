@@ -1,16 +1,22 @@
 //! One client: a connection and the transaction that it is in.
 
+pub(crate) mod fetch;
+pub(crate) mod notices;
+pub(crate) mod parsed;
+pub(crate) mod pipeline;
+pub(crate) mod script;
+
 use std::io;
 
 use wire::{CancelHandle, Connection, Dialing, Link, ProtocolError, ServerError, Units};
 use wire::{Flow, Reply, Scanner, TransactionStatus};
 use workload::Machine;
 
+use crate::client::fetch::Fetched;
+use crate::client::notices::Notices;
+use crate::client::parsed::Parsed;
+use crate::client::pipeline::Pipeline;
 use crate::clock::Nanos;
-use crate::fetch::Fetched;
-use crate::notices::Notices;
-use crate::parsed::Parsed;
-use crate::pipeline::Pipeline;
 use crate::prefetch;
 use crate::tally::SqlState;
 

@@ -8,32 +8,11 @@
 
 mod client;
 mod clock;
-mod collect;
-mod connect;
-mod fetch;
-mod frame;
-mod log;
-mod merge;
-mod notices;
-mod order;
-mod output;
-mod parsed;
-mod pipeline;
+mod control;
 mod poller;
 mod prefetch;
-mod process;
-mod rate;
-mod rehearsal;
-mod report;
-mod schedule;
-mod script;
-mod shell;
-mod stop;
 mod tally;
-mod turns;
-mod usage;
-mod words;
-mod worker;
+mod thread;
 
-pub use process::drive;
-pub use usage::{expect_open_files, raise_open_files};
+pub use control::process::drive;
+pub use control::usage::{expect_open_files, raise_open_files};

@@ -7,9 +7,9 @@ use model::load::LoadSpec;
 use wire::Conninfo;
 use workload::Seeds;
 
+use crate::client::parsed::Parsed;
+use crate::client::script::Scripts;
 use crate::clock::WallClock;
-use crate::parsed::Parsed;
-use crate::script::Scripts;
 use crate::tally::TallyShape;
 
 /// One load: what was ordered, ready for the threads.

@@ -20,21 +20,21 @@ use model::load::LoadSpec;
 use wire::{Conninfo, ProtocolError};
 use workload::Prng;
 
+use crate::client::notices::Budget;
+use crate::client::script::Scripts;
 use crate::client::{Client, Received, State};
 use crate::clock::{self, Nanos, SECOND_NS, WallClock};
-use crate::frame::{Frame, Seen};
-use crate::log::{Log, Outcome};
-use crate::notices::Budget;
 use crate::poller::{Piece, Poller, Signal};
 use crate::prefetch;
-use crate::rate::Rate;
-use crate::rehearsal::Rehearsal;
-use crate::report::{Connects, Report};
-use crate::schedule::{Schedule, Share};
-use crate::script::Scripts;
-use crate::stop;
 use crate::tally::{SqlState, Tally, TallyShape};
-use crate::turns::TurnClock;
+use crate::thread::frame::{Frame, Seen};
+use crate::thread::log::{Log, Outcome};
+use crate::thread::rate::Rate;
+use crate::thread::rehearsal::Rehearsal;
+use crate::thread::report::{Connects, Report};
+use crate::thread::schedule::{Schedule, Share};
+use crate::thread::stop;
+use crate::thread::turns::TurnClock;
 
 /// What a worker is made of.
 pub(crate) struct Setup<'a> {
@@ -329,7 +329,7 @@ impl<'a> Worker<'a> {
             handles.extend(client.cancel.clone());
         }
         if !handles.is_empty() {
-            crate::stop::cancel_all(handles);
+            crate::thread::stop::cancel_all(handles);
         }
     }
 

@@ -3,8 +3,8 @@
 use model::event::{Event, EventKind};
 
 use super::Worker;
+use crate::client::notices::Notice;
 use crate::clock::Nanos;
-use crate::notices::Notice;
 
 impl Worker<'_> {
     /// Tells of a client's notices, as far as there may be so many.

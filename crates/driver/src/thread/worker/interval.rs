@@ -3,10 +3,10 @@
 use super::Worker;
 use crate::client::State;
 use crate::clock::{self, Nanos, SECOND_NS};
-use crate::report::{Finished, Part, Report};
-use crate::stop;
 use crate::tally::{LOST, Tally};
-use crate::turns::TurnClock;
+use crate::thread::report::{Finished, Part, Report};
+use crate::thread::stop;
+use crate::thread::turns::TurnClock;
 
 impl Worker<'_> {
     /// Sends the intervals that are over by `now`.

@@ -9,10 +9,10 @@ use super::Worker;
 use super::turn::Turn;
 use crate::client::State;
 use crate::clock::Nanos;
-use crate::log::Outcome;
-use crate::stop;
 use crate::tally::{ERRORS_MAX, LOST, PROTOCOL, SCRIPT, SqlState, sqlstate, sqlstate_text};
-use crate::words::{self, Place, Tries};
+use crate::thread::log::Outcome;
+use crate::thread::messages::{self, Place, Tries};
+use crate::thread::stop;
 
 const SERIALIZATION_FAILURE: SqlState = *b"40001 ";
 const DEADLOCK_DETECTED: SqlState = *b"40P01 ";
@@ -44,7 +44,7 @@ impl Worker<'_> {
         let (place, query) = (self.place(index), self.query_number(index));
         if !goes_on {
             let message = error.libpq_text(self.query_text(index).as_deref(), units);
-            let text = words::aborted_by_server(place, query, &message);
+            let text = messages::aborted_by_server(place, query, &message);
             self.keep_message(state, || told.to_string());
             self.setup.clients[index].failure = Some(state);
             return self.abort(index, now, state, text, cause_text);
@@ -52,7 +52,7 @@ impl Worker<'_> {
         if !client.cancelled {
             if self.setup.load.verbose_errors {
                 let message = error.libpq_text(self.query_text(index).as_deref(), units);
-                let event = Event::new(0, EventKind::ErrorReported, words::got_error(place, &message));
+                let event = Event::new(0, EventKind::ErrorReported, messages::got_error(place, &message));
                 self.tell(now, located(event, place, state).with("message", message));
             }
             self.keep_message(state, || told.to_string());
@@ -131,7 +131,7 @@ impl Worker<'_> {
         let client = &self.setup.clients[index];
         let share = |limit_ns: u64| (now - client.due) as f64 / limit_ns as f64;
         let tries = Tries { n, max: load.max_tries, time_share: load.latency_limit_ns.map(share) };
-        let text = words::after_error(client.id, kind == EventKind::ErrorRetried, tries);
+        let text = messages::after_error(client.id, kind == EventKind::ErrorRetried, tries);
         self.tell(now, Event::new(0, kind, text).with("client", client.id).with("tries", n));
     }
 
@@ -150,7 +150,7 @@ impl Worker<'_> {
     #[cold]
     pub(super) fn script_error(&mut self, index: usize, now: Nanos, error: &RunError) -> Turn {
         let place = Place { command: error.command, ..self.place(index) };
-        let text = words::command_failed(place, error.command_name, error.outcome);
+        let text = messages::command_failed(place, error.command_name, error.outcome);
         let cause = (!error.cause.is_empty()).then(|| error.cause.clone());
         self.messages.entry(SCRIPT).or_insert_with(|| match &cause {
             Some(_) => format!("script error: {error}"),
@@ -196,8 +196,10 @@ impl Worker<'_> {
         let query = self.query_number(index);
         let client = &self.setup.clients[index];
         let text = match last_words.as_deref().filter(|error| error.is_error()) {
-            Some(error) => words::aborted_by_server(place, query, &error.libpq_text(None, Units::default())),
-            None => words::command_failed(place, "SQL", "perhaps the backend died while processing"),
+            Some(error) => {
+                messages::aborted_by_server(place, query, &error.libpq_text(None, Units::default()))
+            }
+            None => messages::command_failed(place, "SQL", "perhaps the backend died while processing"),
         };
         let (state, message) = last_words.map_or((LOST, why.to_string()), |error| {
             (sqlstate(error.sqlstate.as_bytes()), error.to_string())
@@ -228,7 +230,7 @@ impl Worker<'_> {
         let message = error.to_string();
         let event = Event::new(0, EventKind::ProtocolBroken, &message).with("client", place.client);
         self.tell(now, event);
-        let text = words::command_failed(place, "SQL", &message);
+        let text = messages::command_failed(place, "SQL", &message);
         self.abort_lost(index, now, PROTOCOL, text, None);
     }
 

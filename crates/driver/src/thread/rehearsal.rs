@@ -17,15 +17,15 @@ use workload::{Command, Machine, Prng};
 
 use crate::client::Client;
 use crate::clock::{self, Nanos};
-use crate::frame::Frame;
-use crate::log::Log;
-use crate::order::Order;
 use crate::poller::Poller;
-use crate::rate::Rate;
-use crate::schedule::Share;
-use crate::stop;
 use crate::tally::TallyShape;
-use crate::worker::{Setup, Worker};
+use crate::thread::frame::Frame;
+use crate::thread::log::Log;
+use crate::thread::order::Order;
+use crate::thread::rate::Rate;
+use crate::thread::schedule::Share;
+use crate::thread::stop;
+use crate::thread::worker::{Setup, Worker};
 
 /// The time between two rehearsals at least: caches were seen to hold for some hundred microseconds.
 const EVERY_NS: Nanos = 20_000;
@@ -199,8 +199,8 @@ mod tests {
     use model::load::{Protocol, ScriptSpec};
 
     use super::*;
+    use crate::client::script::Scripts;
     use crate::clock::WallClock;
-    use crate::script::Scripts;
 
     fn load(source: &str, poller: PollerChoice) -> LoadSpec {
         let script =

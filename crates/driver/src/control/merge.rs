@@ -11,9 +11,9 @@ use model::load::ScriptSpec;
 use model::reading::{Tick, TickSource, key};
 
 use crate::clock::{Nanos, WallClock};
-use crate::report::Part;
+use crate::control::usage::{self, CpuUsage};
 use crate::tally::{ScriptTally, Tally, Times, sqlstate_text};
-use crate::usage::{self, CpuUsage};
+use crate::thread::report::Part;
 
 /// Collects parts until all threads have delivered theirs, and keeps the totals.
 pub(crate) struct Merger {

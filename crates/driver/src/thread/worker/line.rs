@@ -8,8 +8,8 @@ use wire::{ConnectError, Connection, Dialing, Progress};
 
 use super::Worker;
 use crate::client::State;
+use crate::client::fetch::Fetched;
 use crate::clock::{self, Nanos, SECOND_NS};
-use crate::fetch::Fetched;
 use crate::tally::{LOST, sqlstate};
 
 /// Waits between attempts to replace a lost connection; doubled each time.

@@ -5,7 +5,7 @@ use wire::message;
 use workload::{Builtins, Bundle, Command, Fetch, Machine, Program, Schema};
 
 use crate::client::Client;
-use crate::parsed::Parsed;
+use crate::client::parsed::Parsed;
 
 /// The scripts of a load.
 #[derive(Debug)]

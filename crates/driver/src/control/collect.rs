@@ -10,14 +10,14 @@ use model::drive::{Done, DriveCommand, DriverLine, Ending};
 use model::event::{Event, EventKind};
 
 use crate::clock::{self, Nanos};
-use crate::frame::Frame;
-use crate::merge::Merger;
-use crate::order::Order;
-use crate::output::{Failure, say};
-use crate::rate::Rate;
-use crate::report::{Finished, Report};
-use crate::stop;
+use crate::control::merge::Merger;
+use crate::control::output::{Failure, say};
 use crate::tally::{SqlState, Tally, sqlstate_text};
+use crate::thread::frame::Frame;
+use crate::thread::order::Order;
+use crate::thread::rate::Rate;
+use crate::thread::report::{Finished, Report};
+use crate::thread::stop;
 
 /// Lost connections, and restored ones, told one by one; further ones are only counted.
 const LOST_EVENTS_MAX: u32 = 20;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use wire::{Connection, Conninfo, Dialing, Flow, Progress, ProtocolError, Reply, Scanner, Want};
 
+use crate::client::script::Scripts;
 use crate::clock::{self, Nanos};
-use crate::script::Scripts;
 
 /// Handshakes under way at once in one thread. More gain nothing and can overrun the server's backlog.
 const DIALING_MAX: usize = 8;

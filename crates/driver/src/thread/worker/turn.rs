@@ -6,8 +6,8 @@ use workload::{Action, RunError};
 use super::Worker;
 use crate::client::{Client, State};
 use crate::clock::{self, Nanos};
-use crate::log::{Entry, Outcome};
 use crate::tally::Kind;
+use crate::thread::log::{Entry, Outcome};
 
 /// Transactions without any statement to send, before other clients get their turn.
 const TURN_MAX: usize = 256;

@@ -4,7 +4,7 @@ use model::load::{LoadSpec, Pace};
 
 use super::Worker;
 use crate::clock::Nanos;
-use crate::schedule::Schedule;
+use crate::thread::schedule::Schedule;
 
 /// From which latency on transactions are late, nanoseconds: the limit of the load, or that of its target.
 pub(super) fn late_ns(load: &LoadSpec) -> Nanos {

@@ -9,11 +9,11 @@ use workload::{Fetch, RunError};
 
 use super::Worker;
 use crate::client::State;
+use crate::client::fetch::FetchError;
 use crate::clock::{self, Nanos};
-use crate::fetch::FetchError;
-use crate::shell::Shell;
 use crate::tally::{Kind, SCRIPT};
-use crate::words;
+use crate::thread::messages;
+use crate::thread::shell::Shell;
 
 /// How long the end of a shell command or of a second may stay unseen while the other is waited for.
 const SHELL_GRAIN: Duration = Duration::from_millis(100);
@@ -140,9 +140,9 @@ impl Worker<'_> {
         let place = self.place(index);
         let (text, cause) = match stored {
             Ok(()) => return true,
-            Err(FetchError::RowCount { query, n_rows }) => (words::row_count(place, query, n_rows), None),
+            Err(FetchError::RowCount { query, n_rows }) => (messages::row_count(place, query, n_rows), None),
             Err(FetchError::Name { query, name, cause }) => {
-                (words::bad_column(place, query, &name), Some(cause))
+                (messages::bad_column(place, query, &name), Some(cause))
             }
         };
         self.abort(index, now, SCRIPT, text, cause);
