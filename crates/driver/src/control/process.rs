@@ -24,7 +24,7 @@ use crate::thread::frame::Frame;
 use crate::thread::log::Log;
 use crate::thread::order::Order;
 use crate::thread::rate::Rate;
-use crate::thread::rehearsal::{Rehearsal, Stage};
+use crate::thread::rehearsal::{Rehearsal, RehearsedLoad};
 use crate::thread::report::Report;
 use crate::thread::schedule::{Schedule, Share};
 use crate::thread::stop;
@@ -76,15 +76,16 @@ fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Wr
     let poller = pollers.first().map_or(load.poller, Poller::kind);
     let Crew { shares, tls, prepare_ns } = order.connect()?;
     let connect_ns = clock::now() - begun;
-    let stage = Stage::new(&order, poller);
-    let rehearsal = |_: &Poller| stage.as_ref().map(|stage| Rehearsal::new(&order, stage)).transpose();
+    let rehearsed = RehearsedLoad::new(&order, poller);
+    let rehearsal =
+        |_: &Poller| rehearsed.as_ref().map(|rehearsed| Rehearsal::new(&order, rehearsed)).transpose();
     let rehearsals = pollers.iter().map(rehearsal).collect::<Result<Vec<_>, String>>()?;
     let ready = Ready {
         pid: std::process::id(),
         connect_ns,
         prepare_ns,
         poller: poller.to_string(),
-        rehearses: stage.is_some(),
+        rehearses: rehearsed.is_some(),
         tls,
         statements: scripts.labels(),
     };
@@ -190,13 +191,13 @@ impl Order<'_> {
         let stop = AtomicU8::new(stop::NOT);
         let rate = Rate::default();
         let frame = Frame::new(self.load.window, go);
-        let place = Place { n_threads: shares.len(), go, frame: &frame, stop: &stop, rate: &rate };
+        let shared = Shared { n_threads: shares.len(), go, frame: &frame, stop: &stop, rate: &rate };
         let mut recycle = Vec::new();
         let mut workers = Vec::new();
         for (thread, share) in shares.into_iter().enumerate() {
             let (sender, spare) = mpsc::channel();
             recycle.push(sender);
-            workers.push(self.worker(thread, share, &place, reports.clone(), spare)?);
+            workers.push(self.worker(thread, share, &shared, reports.clone(), spare)?);
         }
         drop(reports);
         std::thread::scope(|scope| {
@@ -216,12 +217,12 @@ impl Order<'_> {
         &'a self,
         thread: usize,
         (share, (poller, rehearsal)): (ThreadShare, Waiting<'a>),
-        place: &Place<'a>,
+        shared: &Shared<'a>,
         reports: Sender<Report>,
         spare: Receiver<Tally>,
     ) -> Result<Worker<'a>, String> {
         let ThreadShare { clients, streams } = share;
-        let n_threads = place.n_threads;
+        let n_threads = shared.n_threads;
         let share = Share { thread, n_threads };
         Ok(Worker::new(Setup {
             thread,
@@ -233,22 +234,22 @@ impl Order<'_> {
             poller,
             rehearsal: rehearsal.map(Box::new),
             choose: streams.choose,
-            turns: TurnClock::new(self.load, place.go)?,
+            turns: TurnClock::new(self.load, shared.go)?,
             share,
             throttle: streams.throttle.clone(),
             schedule: Schedule::new(
                 self.load.pace,
                 share,
                 streams.throttle,
-                place.go,
-                place.frame.seen().end,
+                shared.go,
+                shared.frame.seen().end,
             ),
             shape: self.shape(),
             log: Log::create(self.load, thread, streams.sample)?,
-            go: place.go,
-            frame: place.frame,
-            stop: place.stop,
-            rate: place.rate,
+            go: shared.go,
+            frame: shared.frame,
+            stop: shared.stop,
+            rate: shared.rate,
             reports,
             spare,
         }))
@@ -256,7 +257,7 @@ impl Order<'_> {
 }
 
 /// What every worker is told.
-struct Place<'a> {
+struct Shared<'a> {
     n_threads: usize,
     go: Nanos,
     frame: &'a Frame,

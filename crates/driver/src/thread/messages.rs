@@ -2,7 +2,7 @@
 
 /// Where a client was in its script.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct CommandRef {
     pub(crate) client: usize,
     pub(crate) script: usize,
     pub(crate) command: usize,
@@ -19,34 +19,34 @@ pub(crate) struct Tries {
 }
 
 /// An error of the server ended the client.
-pub(crate) fn aborted_by_server(place: Place, query: u32, message: &str) -> String {
-    let Place { client, script, command } = place;
+pub(crate) fn aborted_by_server(place: CommandRef, query: u32, message: &str) -> String {
+    let CommandRef { client, script, command } = place;
     format!("client {client} script {script} aborted in command {command} query {query}: {message}")
 }
 
 /// A command could not be carried out.
-pub(crate) fn command_failed(place: Place, command_name: &str, message: &str) -> String {
-    let Place { client, script, command } = place;
+pub(crate) fn command_failed(place: CommandRef, command_name: &str, message: &str) -> String {
+    let CommandRef { client, script, command } = place;
     format!("client {client} aborted in command {command} ({command_name}) of script {script}; {message}")
 }
 
 /// `\gset` did not get its one row.
-pub(crate) fn row_count(place: Place, query: usize, n_rows: u64) -> String {
-    let Place { client, script, command } = place;
+pub(crate) fn row_count(place: CommandRef, query: usize, n_rows: u64) -> String {
+    let CommandRef { client, script, command } = place;
     format!("client {client} script {script} command {command} query {query}: expected one row, got {n_rows}")
 }
 
 /// A column's name is no name for a variable.
-pub(crate) fn bad_column(place: Place, query: usize, name: &str) -> String {
-    let Place { client, script, command } = place;
+pub(crate) fn bad_column(place: CommandRef, query: usize, name: &str) -> String {
+    let CommandRef { client, script, command } = place;
     format!(
         "client {client} script {script} command {command} query {query}: error storing into variable {name}"
     )
 }
 
 /// An error that does not end the client.
-pub(crate) fn got_error(place: Place, message: &str) -> String {
-    let Place { client, script, command } = place;
+pub(crate) fn got_error(place: CommandRef, message: &str) -> String {
+    let CommandRef { client, script, command } = place;
     format!("client {client} got an error in command {command} (SQL) of script {script}; {message}")
 }
 

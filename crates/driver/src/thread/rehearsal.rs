@@ -37,7 +37,7 @@ const ROOM_NS: Nanos = 30_000;
 const NEVER: Nanos = u64::MAX / 2;
 
 /// What all rehearsals of a load share: a load of their own, which has no end.
-pub(crate) struct Stage {
+pub(crate) struct RehearsedLoad {
     load: LoadSpec,
     /// The variables of its clients.
     defines: BTreeMap<String, String>,
@@ -46,11 +46,11 @@ pub(crate) struct Stage {
     rate: Rate,
 }
 
-impl Stage {
+impl RehearsedLoad {
     /// The rehearsals' load, in place of one that waits with `poller`. `None` where they have no use or might do
     /// harm: threads that sleep, scripts that call a shell, scripts that need rows, which only a server has, and loads that
     /// take turns with another, which has the machine meanwhile.
-    pub(crate) fn new(order: &Order, poller: PollerChoice) -> Option<Stage> {
+    pub(crate) fn new(order: &Order, poller: PollerChoice) -> Option<RehearsedLoad> {
         let Order { load, scripts, .. } = order;
         let is_shell =
             |command: &Command| matches!(command, Command::Shell { .. } | Command::SetShell { .. });
@@ -73,7 +73,7 @@ impl Stage {
             ..LoadSpec::default()
         };
         let (stop, rate) = (AtomicU8::new(stop::NOT), Rate::default());
-        Some(Stage { load, defines: order.defines(), frame: Frame::new(window, NEVER), stop, rate })
+        Some(RehearsedLoad { load, defines: order.defines(), frame: Frame::new(window, NEVER), stop, rate })
     }
 }
 
@@ -92,16 +92,16 @@ pub(crate) struct Rehearsal<'a> {
 
 impl<'a> Rehearsal<'a> {
     /// Rehearsals of a thread of the load.
-    pub(crate) fn new(order: &'a Order<'a>, stage: &'a Stage) -> Result<Rehearsal<'a>, String> {
+    pub(crate) fn new(order: &'a Order<'a>, rehearsed: &'a RehearsedLoad) -> Result<Rehearsal<'a>, String> {
         let (link, server) = Link::pair().map_err(|e| format!("cannot make a pair of sockets: {e}"))?;
         let scripts = order.scripts;
-        let machine = Machine::new(&scripts.bundle, Prng::seed(0), 0, &stage.defines);
+        let machine = Machine::new(&scripts.bundle, Prng::seed(0), 0, &rehearsed.defines);
         let mut client = Client::new(0, machine);
         client.link = Some(link);
-        let poller = Poller::for_threads(stage.load.poller, 0, &[1])?.swap_remove(0);
+        let poller = Poller::for_threads(rehearsed.load.poller, 0, &[1])?.swap_remove(0);
         let worker = Worker::new(Setup {
             thread: 0,
-            load: &stage.load,
+            load: &rehearsed.load,
             scripts,
             conninfo: order.conninfo.clone(),
             wall: order.wall,
@@ -117,9 +117,9 @@ impl<'a> Rehearsal<'a> {
             log: Log::rehearsed(order.load, Prng::seed(0)),
             // No second of it is ever over, so that nothing is ever reported.
             go: NEVER,
-            frame: &stage.frame,
-            stop: &stage.stop,
-            rate: &stage.rate,
+            frame: &rehearsed.frame,
+            stop: &rehearsed.stop,
+            rate: &rehearsed.rate,
             reports: mpsc::channel().0,
             spare: mpsc::channel().1,
         });
@@ -218,7 +218,7 @@ mod tests {
     }
 
     fn is_rehearsed(load: &LoadSpec) -> bool {
-        with_order(load, |order| Stage::new(order, load.poller).is_some())
+        with_order(load, |order| RehearsedLoad::new(order, load.poller).is_some())
     }
 
     /// Says how many statements of so many rehearsals were answered, and whether there are to be more.
@@ -227,10 +227,11 @@ mod tests {
     }
 
     fn answered_of(order: &Order, n: usize) -> (usize, bool) {
-        let stage = Stage::new(order, order.load.poller).unwrap();
-        let mut rehearsal = Rehearsal::new(order, &stage).unwrap();
+        let rehearsed = RehearsedLoad::new(order, order.load.poller).unwrap();
+        let mut rehearsal = Rehearsal::new(order, &rehearsed).unwrap();
         rehearsal.enter_thread().unwrap();
-        let client = Client::new(0, Machine::new(&order.scripts.bundle, Prng::seed(0), 0, &stage.defines));
+        let client =
+            Client::new(0, Machine::new(&order.scripts.bundle, Prng::seed(0), 0, &rehearsed.defines));
         let rehearse = |_: &usize| {
             // It may have ended, which leaves a moment that never comes.
             let next = if rehearsal.next == NEVER { 0 } else { rehearsal.next };

@@ -11,7 +11,7 @@ use crate::client::State;
 use crate::clock::Nanos;
 use crate::tally::{ERRORS_MAX, LOST, PROTOCOL, SCRIPT, SqlState, sqlstate, sqlstate_text};
 use crate::thread::log::Outcome;
-use crate::thread::messages::{self, Place, Tries};
+use crate::thread::messages::{self, CommandRef, Tries};
 use crate::thread::stop;
 
 const SERIALIZATION_FAILURE: SqlState = *b"40001 ";
@@ -149,7 +149,7 @@ impl Worker<'_> {
     /// The script itself went wrong.
     #[cold]
     pub(super) fn script_error(&mut self, index: usize, now: Nanos, error: &RunError) -> Turn {
-        let place = Place { command: error.command, ..self.place(index) };
+        let place = CommandRef { command: error.command, ..self.place(index) };
         let text = messages::command_failed(place, error.command_name, error.outcome);
         let cause = (!error.cause.is_empty()).then(|| error.cause.clone());
         self.messages.entry(SCRIPT).or_insert_with(|| match &cause {
@@ -349,9 +349,9 @@ impl Worker<'_> {
     }
 
     /// Where the client is.
-    pub(super) fn place(&self, index: usize) -> Place {
+    pub(super) fn place(&self, index: usize) -> CommandRef {
         let client = &self.setup.clients[index];
-        Place { client: client.id, script: client.script, command: client.machine.current() }
+        CommandRef { client: client.id, script: client.script, command: client.machine.current() }
     }
 
     fn is_at_sql(&self, index: usize) -> bool {
@@ -432,7 +432,7 @@ fn is_retryable(state: SqlState) -> bool {
     matches!(state, SERIALIZATION_FAILURE | DEADLOCK_DETECTED)
 }
 
-fn located(event: Event, place: Place, state: SqlState) -> Event {
+fn located(event: Event, place: CommandRef, state: SqlState) -> Event {
     event
         .with("client", place.client)
         .with("script", place.script)
