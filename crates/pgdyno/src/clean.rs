@@ -1,11 +1,12 @@
 //! `pgdyno clean`: puts back what a pgdyno that was killed left behind.
 
 use anyhow::{Context, Result};
-use host::{Machine, Undone};
+use host::Machine;
 use server::template::{self, Doors, Fate};
 use server::{Cache, Workspace};
 
 use crate::cli::CleanArgs;
+use crate::undone::report_undone;
 use crate::{Exit, say, setup, signals};
 
 /// Values of the operating system; directories of sockets and of settings that were tried; ledgers; builds and clusters that
@@ -15,7 +16,7 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
         return clean_server(target);
     }
     let undone = host::undo_left(&Machine::this()).context("put back values of the operating system")?;
-    tell(&undone);
+    report_undone(&undone);
     for path in server::socket::sweep_sockets() {
         say(&format!("removed `{}`", path.display()));
     }
@@ -51,14 +52,4 @@ fn clean_server(target: &str) -> Result<Exit> {
         say("no databases of pgdyno are left on this server");
     }
     Ok(if is_all { Exit::Done } else { Exit::Failed })
-}
-
-/// Says what became of values of the operating system.
-pub(crate) fn tell(undone: &[Undone]) {
-    for value in undone {
-        match experiment::os::problem(value) {
-            Some(problem) => say(&format!("not put back: {problem}")),
-            None => say(&format!("put back `{}` to {}", value.path, value.now)),
-        }
-    }
 }

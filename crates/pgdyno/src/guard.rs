@@ -8,7 +8,8 @@ use host::Machine;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
 
-use crate::{clean, say};
+use crate::say;
+use crate::undone::report_undone;
 
 /// Keeps the memory of this process, which holds passwords, out of core files and away from other processes of its user.
 /// What it starts has no core files either: that of a server is as large as its shared memory.
@@ -30,7 +31,7 @@ pub(crate) fn undo_on_panic() {
         }
         say(&format!("pgdyno: {panic}"));
         match host::undo_own(&Machine::this()) {
-            Ok(undone) => clean::tell(&undone),
+            Ok(undone) => report_undone(&undone),
             Err(error) => say(&format!("values of the operating system: {error:#}")),
         }
         say("this is a defect of pgdyno, please report it; pgdyno clean removes what is left behind");

@@ -20,7 +20,8 @@ use wire::Conninfo;
 use crate::announce::Consent;
 use crate::cli::RESULTS;
 use crate::screen::Screen;
-use crate::{Exit, clean, guard, plan, say, signals};
+use crate::undone::report_undone;
+use crate::{Exit, guard, preview, say, signals};
 
 /// What `run` and `compare` conduct.
 pub(crate) struct Job {
@@ -83,7 +84,7 @@ impl Job {
         let site = Site {
             cache: &cache,
             memory_bytes: server::defaults::memory_bytes() / terms.n_servers,
-            most_clients: plan::most_clients(&self.plan),
+            most_clients: preview::most_clients(&self.plan),
             servers: &self.servers,
             os: self.os.take(),
             runs_by_data: copies::runs_by_data(&self.plan),
@@ -114,7 +115,7 @@ impl Job {
         if site.os.is_some() {
             drop(site);
             // What did not come back is tried once more, and reported however the experiment ended.
-            clean::tell(&host::undo_left(&Machine::this())?);
+            report_undone(&host::undo_left(&Machine::this())?);
         }
         Ok(result)
     }
@@ -134,12 +135,13 @@ pub(crate) fn expect_possible(
     let is_one_by_url = plan.cases.windows(2).all(|pair| pair[0].server.source == pair[1].server.source)
         && plan.cases.iter().all(|case| case.server.target.is_none() && !case.server.source.is_embedded());
     if is_one_by_url {
-        let obstacle = plan::open_files(plan).map(|obstacle| plan::words(plan, &obstacle));
+        let obstacle = preview::open_files(plan).map(|obstacle| preview::with_cases(plan, &obstacle));
         return obstacle.map_or(Ok(()), |reason| bail!(reason));
     }
     let results = output.unwrap_or(Path::new(RESULTS));
-    let obstacles = plan::look(plan, servers, consent.replace_databases, results)?.obstacles;
-    let problems: Vec<String> = obstacles.iter().map(|obstacle| plan::words(plan, obstacle)).collect();
+    let obstacles = preview::look(plan, servers, consent.replace_databases, results)?.obstacles;
+    let problems: Vec<String> =
+        obstacles.iter().map(|obstacle| preview::with_cases(plan, obstacle)).collect();
     ensure!(problems.is_empty(), "{}", problems.join("\npgdyno: error: "));
     Ok(())
 }
@@ -149,7 +151,7 @@ pub(crate) fn expect_possible(
 pub(crate) fn end_in_time(how_on: String) {
     signals::end_in_time(Exit::Partial as i32, move || {
         match host::undo_own(&Machine::this()) {
-            Ok(undone) => clean::tell(&undone),
+            Ok(undone) => report_undone(&undone),
             Err(error) => say(&format!("values of the operating system: {error:#}; see pgdyno clean")),
         }
         say(&format!("not done in time: ending at once; {how_on}"));
@@ -160,7 +162,7 @@ pub(crate) fn end_in_time(how_on: String) {
 /// and drivers of ours end with it, and values of the operating system are put back.
 pub(crate) fn end_stuck(what: &str) {
     if let Ok(undone) = host::undo_own(&Machine::this()) {
-        clean::tell(&undone);
+        report_undone(&undone);
     }
     say(&format!(
         "pgdyno: error: `{what}` has not ended long after its time (run.phase_timeout), nor can it be interrupted: a \
@@ -179,7 +181,7 @@ pub(crate) fn take_os(plan: &Plan) -> Result<Option<Mutex<Keeper>>> {
     } else {
         (None, host::undo_left(&machine)?)
     };
-    clean::tell(&undone);
+    report_undone(&undone);
     Ok(keeper)
 }
 

@@ -14,7 +14,7 @@ use crate::announce::{Consent, announce};
 use crate::cli::{ExperimentArgs, RunArgs};
 use crate::job::{self, Job, Terms};
 use crate::referee::ByFindings;
-use crate::{Exit, explain, hiding, plan, print, say, setup, signals, spot};
+use crate::{Exit, explain, hiding, preview, print, say, setup, signals, spot};
 
 /// Runs the experiment that `args` ask for.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
@@ -63,7 +63,8 @@ fn consent(args: &RunArgs) -> Consent<'_> {
 
 fn begun(args: &RunArgs) -> Result<Job> {
     let asked = setup::ask(&args.experiment)?;
-    if let Some(why) = plan::outlook(&asked.plan).asks_consent(asked.plan.runs.len()).filter(|_| !args.yes) {
+    if let Some(why) = preview::outlook(&asked.plan).asks_consent(asked.plan.runs.len()).filter(|_| !args.yes)
+    {
         bail!("{why}; look at it with pgdyno plan, and give --yes if it is meant");
     }
     let consent = consent(args);

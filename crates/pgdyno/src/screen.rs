@@ -9,7 +9,7 @@ use model::plan::{Plan, RunState};
 use model::visible::visible;
 use server::FetchProgress;
 
-use crate::plan::{duration, order, outlook, size};
+use crate::preview::{duration, order, outlook, size};
 use crate::say;
 
 /// Shows progress.
