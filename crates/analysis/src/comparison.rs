@@ -50,7 +50,7 @@ impl<'a> Side<'a> {
     }
 
     pub(crate) fn label(self) -> String {
-        self.data.plan.case(self.case).map(model::case::Case::label).unwrap_or_default()
+        self.data.plan.case(self.case).map(model::experiment::case::Case::label).unwrap_or_default()
     }
 }
 

@@ -19,7 +19,7 @@ mod tpcc;
 mod window;
 mod words;
 
-use model::case::Case;
+use model::experiment::case::Case;
 use model::run::{ExperimentData, RunData};
 
 use crate::comparison::{Difference, Pairing, Ratio, Side};

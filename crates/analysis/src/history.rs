@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use model::case::{Case, ServerSource, ServerSpec};
+use model::experiment::case::{Case, ServerSource, ServerSpec};
 use model::run::{ExperimentData, RunRecord};
 use serde::Serialize;
 use stats::ChangeRule;

@@ -1,7 +1,9 @@
 //! What one thread counted in one interval.
 
 use hdrhistogram::Histogram;
-use model::interval::{CommandTally, Counts, HISTOGRAM_DIGITS, HISTOGRAM_MAX_NS, HISTOGRAM_MIN_NS, Moments};
+use model::load::interval::{
+    CommandTally, Counts, HISTOGRAM_DIGITS, HISTOGRAM_MAX_NS, HISTOGRAM_MIN_NS, Moments,
+};
 
 /// Counts of one thread in one interval, by script. Reused: allocated twice per thread, never on the way
 /// of a transaction.

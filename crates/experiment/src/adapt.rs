@@ -3,9 +3,9 @@
 //! Pure: what the driver counted comes in, the window that it should have goes out. Only the driver says which window it
 //! has; one that it could not take any more is asked for again a second later.
 
-use model::course::{Adapt, Course, RampUpEnd};
-use model::interval::{Interval, Moments};
 use model::load::Window;
+use model::load::course::{Adapt, Course, RampUpEnd};
+use model::load::interval::{Interval, Moments};
 use stats::WarmUpRule;
 
 /// Whole seconds between the last one that was judged and the first one that counts: what is asked must reach every
@@ -135,7 +135,7 @@ impl Judge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::interval::Counts;
+    use model::load::interval::Counts;
 
     const WINDOW: Window = Window { ramp_up_s: 60, measure_s: 20, grace_s: 1 };
     const AUTO: Adapt = Adapt { ramp_up: true, extend_s: 0 };

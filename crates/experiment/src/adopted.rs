@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail, ensure};
-use model::case::{Case, Layout, WorkloadKind, WorkloadSpec};
 use model::experiment::RestoreBy;
+use model::experiment::case::{Case, Layout, WorkloadKind, WorkloadSpec};
+use model::experiment::script::CaseData;
 use model::load::Protocol;
-use model::script::CaseData;
 use server::Target;
 use server::target::{Flavor, locate, pools_transactions, rewrites_statement_names};
 use wire::Conninfo;

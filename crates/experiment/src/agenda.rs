@@ -1,13 +1,13 @@
 //! What is run next: the turns of the plan, and those that are repeated because they were disturbed.
 //!
-//! Pure: whether a run was disturbed is told from outside. See [`model::repeat`] for the rule.
+//! Pure: whether a run was disturbed is told from outside. See [`model::experiment::repeat`] for the rule.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::Path;
 
 use anyhow::Result;
-use model::plan::{Plan, RunSpec, RunState};
-use model::repeat::{Repeat, that_counts};
+use model::experiment::plan::{Plan, RunSpec, RunState};
+use model::experiment::repeat::{Repeat, that_counts};
 use model::run::RunRecord;
 
 /// What a run that has ended was like.

@@ -1,7 +1,7 @@
 //! Verifies a workload's invariants in a database, all in one snapshot.
 
 use anyhow::{Context, Result, bail, ensure};
-use model::case::WorkloadKind;
+use model::experiment::case::WorkloadKind;
 use wire::session::Session;
 use workload::{Builtin, Schema, tpcb};
 

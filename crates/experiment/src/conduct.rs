@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
-use model::case::Case;
-use model::plan::{Plan, RunState, StateLine};
+use model::experiment::case::Case;
+use model::experiment::plan::{Plan, RunState, StateLine};
 use model::run::RunRecord;
 use store::{ExperimentDir, RunWriter};
 
@@ -203,7 +203,7 @@ pub(crate) fn make_run(
 /// intervals.
 pub fn measured_tps(record: &RunRecord) -> Option<f64> {
     let done = record.done.as_ref()?;
-    let measured_s = record.phase(model::phase::Phase::Measure)?.length_s();
+    let measured_s = record.phase(model::run::phase::Phase::Measure)?.length_s();
     let committed: u64 = done.measured_by_client.iter().sum();
     (measured_s > 0.0).then(|| committed as f64 / measured_s)
 }

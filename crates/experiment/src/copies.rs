@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Error, Result, bail};
-use model::case::WorkloadSpec;
 use model::experiment::RestoreBy;
-use model::plan::Plan;
+use model::experiment::case::WorkloadSpec;
+use model::experiment::plan::Plan;
 use server::template::{self, Changed, Displaced, Doors, Load, Templates};
 use wire::Conninfo;
 use wire::session::Session;

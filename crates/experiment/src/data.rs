@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
-use model::case::WorkloadSpec;
+use model::experiment::case::WorkloadSpec;
 use wire::session::{Session, SessionError, quote_ident, quote_literal};
 use wire::{Conninfo, ServerError};
 use workload::objects::marker::{Marker, MarkerState};

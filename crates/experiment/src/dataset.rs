@@ -1,7 +1,7 @@
 //! Which tables a workload runs on: several workloads may share a set.
 
-use model::case::{WorkloadKind, WorkloadSpec};
-use model::script::CaseData;
+use model::experiment::case::{WorkloadKind, WorkloadSpec};
+use model::experiment::script::CaseData;
 use workload::{Schema, Signature, tpcb, tpcc, tprocc};
 
 /// A set of tables.

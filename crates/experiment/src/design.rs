@@ -1,7 +1,7 @@
 //! Which combinations of levels become cases, and in which order their runs are made.
 
-use model::plan::{Design, RunOrder, RunSpec};
-use model::selector::{Selector, names};
+use model::experiment::plan::{Design, RunOrder, RunSpec};
+use model::experiment::selector::{Selector, names};
 use workload::Prng;
 
 /// A key of the experiment file with its levels as text.
@@ -93,7 +93,7 @@ pub(crate) fn check_keys(place: &str, selector: &Selector, dimensions: &[Dimensi
 }
 
 fn words_of(selector: &Selector) -> String {
-    let levels = |levels: &model::levels::Levels<model::units::SettingValue>| {
+    let levels = |levels: &model::experiment::levels::Levels<model::text::units::SettingValue>| {
         levels.all().iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
     };
     selector.levels.iter().map(|(key, of)| format!("{key} {}", levels(of))).collect::<Vec<_>>().join(" and ")

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
-use model::case::{Case, ServerSource};
-use model::plan::Plan;
-use model::prose::{bytes, plural};
-use model::units::PgVersion;
+use model::experiment::case::{Case, ServerSource};
+use model::experiment::plan::Plan;
+use model::text::prose::{bytes, plural};
+use model::text::units::PgVersion;
 use server::budget::{self, Budget, Holdings, Item};
 use server::space::{Demand, FileSystem, Part, RESERVE_BYTES, Use, WalRoom, demands, wal_needed_bytes};
 use server::workspace::{Claim, ClusterKey, Workspace};

@@ -12,12 +12,12 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use model::case::{Case, ServerSource};
-use model::duet::{Duet, Round, SlicePair, Slicing};
+use model::experiment::case::{Case, ServerSource};
+use model::experiment::plan::{Plan, RunSpec, RunState, StateLine};
+use model::load::duet::{Duet, Round, SlicePair, Slicing};
 use model::load::{Pace, Turns, Window};
-use model::plan::{Plan, RunSpec, RunState, StateLine};
-use model::prose::plural;
 use model::run::RunRecord;
+use model::text::prose::plural;
 use workload::Prng;
 
 pub(crate) use self::meeting::Meeting;

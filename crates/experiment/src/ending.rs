@@ -1,8 +1,8 @@
 //! How a run ended, in words, judged by what the driver said of it.
 
-use model::case::Case;
-use model::drive::{Done, Ending};
-use model::plan::RunState;
+use model::experiment::case::Case;
+use model::experiment::plan::RunState;
+use model::load::drive::{Done, Ending};
 
 use crate::conduct::STOPPED;
 

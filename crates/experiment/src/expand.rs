@@ -8,13 +8,13 @@ mod workload_spec;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use model::capacity::Probing;
-use model::case::{Case, ServerSource, ServerSpec};
+use model::experiment::case::{Case, ServerSource, ServerSpec};
+use model::experiment::os::WalPolicy;
+use model::experiment::plan::{Plan, RunSpec};
+use model::experiment::target::TargetSection;
 use model::experiment::{Experiment, Prepare, PrepareSection, SpaceSpec};
 use model::load::Window;
-use model::os::WalPolicy;
-use model::plan::{Plan, RunSpec};
-use model::target::TargetSection;
+use model::load::capacity::Probing;
 
 use self::grid::{Grid, OS, PREPARE, RESTORE_BY};
 use self::workload_spec::workload_spec;

@@ -12,11 +12,11 @@ mod system;
 mod tests;
 mod told;
 
-use model::case::Think;
 use model::experiment::Experiment;
-use model::levels::Levels;
+use model::experiment::case::Think;
+use model::experiment::levels::Levels;
 use model::load::Pace;
-use model::units::{Scale, SettingValue, Span};
+use model::text::units::{Scale, SettingValue, Span};
 
 use self::estimate::{estimated_s, loaded_bytes_per_s, most_clients, n_servers};
 pub use self::speed::Speed;
@@ -157,8 +157,8 @@ fn fit_scale(experiment: &mut Experiment, limits: &Limits) {
 /// The data that the first workload needs.
 fn dataset_of(experiment: &Experiment) -> Dataset {
     match experiment.workload.kind.all()[0] {
-        model::case::WorkloadKind::Tpcc => Dataset::Tpcc,
-        model::case::WorkloadKind::TprocC => Dataset::TprocC,
+        model::experiment::case::WorkloadKind::Tpcc => Dataset::Tpcc,
+        model::experiment::case::WorkloadKind::TprocC => Dataset::TprocC,
         _ => Dataset::Tpcb,
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Mutex;
 
 use anyhow::Result;
 use fleet::Orders;
-use model::case::Case;
-use model::drive::DriverLine;
+use model::experiment::case::Case;
+use model::experiment::os::WalPolicy;
 use model::load::Window;
-use model::os::WalPolicy;
-use model::phase::Phase;
+use model::load::drive::DriverLine;
+use model::run::phase::Phase;
 use store::RunWriter;
 
 use crate::adapt::Judge;

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use model::case::{Case, ServerSource};
 use model::experiment::RestoreBy;
-use model::plan::Plan;
-use model::prose::plural;
-use model::script::CaseData;
+use model::experiment::case::{Case, ServerSource};
+use model::experiment::plan::Plan;
+use model::experiment::script::CaseData;
+use model::text::prose::plural;
 use server::template::{self, Others};
 use wire::Conninfo;
 use wire::session::Session;

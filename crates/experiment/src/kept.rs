@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use model::case::{ServerSource, WorkloadKind};
-use model::script::CaseData;
+use model::experiment::case::{ServerSource, WorkloadKind};
+use model::experiment::script::CaseData;
 use server::space::WalRoom;
 use server::workspace::{Claim, Workspace};
 use server::{Binaries, Cache, Cluster, Server};

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use model::case::WorkloadSpec;
-use model::course::{Adapt, RampUp};
 use model::experiment::RunSection;
+use model::experiment::case::WorkloadSpec;
+use model::experiment::os::WalPolicy;
 use model::load::Window;
-use model::os::WalPolicy;
-use model::units::Span;
+use model::load::course::{Adapt, RampUp};
+use model::text::units::Span;
 
 /// The window of a case; a ramp-up that is found while the load runs has its longest.
 pub(crate) fn window(values: &BTreeMap<&str, &str>, run: &RunSection) -> Result<Window, String> {

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use model::case::Case;
+use model::experiment::case::Case;
 use wire::Limit;
 use wire::session::Session;
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Result, bail, ensure};
 use loader::tpcb::{TpcbLoad, default_streams, rows_total};
 use loader::{LoadError, Sent, Streams};
-use model::case::{Layout, PartitionMethod, WorkloadSpec};
+use model::experiment::case::{Layout, PartitionMethod, WorkloadSpec};
 use wire::quote_literal;
 use wire::session::{Session, SessionError};
 use workload::objects::marker::{Marker, MarkerState, comment_literal, part_mark};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use model::case::{Case, ServerSource};
-use model::plan::Plan;
+use model::experiment::case::{Case, ServerSource};
+use model::experiment::plan::Plan;
 use server::{Account, Binaries};
 
 use crate::adopted;

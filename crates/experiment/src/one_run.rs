@@ -7,14 +7,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use fleet::{LocalDriver, StderrTo};
-use model::case::{Case, WorkloadKind, WorkloadSpec};
-use model::drive::{Done, DriveOrder, DriverLine};
+use model::experiment::case::{Case, WorkloadKind, WorkloadSpec};
+use model::experiment::plan::{RunSpec, RunState};
+use model::experiment::repeat::Repeat;
+use model::experiment::script::CaseData;
+use model::load::drive::{Done, DriveOrder, DriverLine};
 use model::load::{LoadSpec, MESSAGE_BYTES_MAX, Profiles, ScriptSpec};
-use model::phase::{Phase, PhaseRecord};
-use model::plan::{RunSpec, RunState};
-use model::repeat::Repeat;
 use model::run::RunRecord;
-use model::script::CaseData;
+use model::run::phase::{Phase, PhaseRecord};
 use observe::http::Address;
 use observe::{ObserveSpec, Observer};
 use server::facts::LocalFacts;
@@ -189,7 +189,7 @@ impl OneRun<'_> {
         place.home = Home::of(session, &self.case.workload)?;
         place.c_load = c_load(session, place.home.as_ref())?;
         record.server_is_local = place.postmaster_pid.is_some();
-        record.host = Some(observe::host::record(&self.dirs(&place)));
+        record.host = Some(observe::host::facts::record(&self.dirs(&place)));
         if self.case.workload.kind == WorkloadKind::Scripts {
             record.survey = Some(survey::survey(session, &self.case.workload)?);
         }

@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
 use host::{Disk, Keeper, Machine, Undone, pages};
-use model::case::Case;
-use model::os::{HugePages, Numa};
+use model::experiment::case::Case;
+use model::experiment::os::{HugePages, Numa};
 use server::numa::{self, Binding};
 use server::{Cluster, huge_pages};
 
@@ -75,8 +75,8 @@ fn disks(dirs: &[(&str, Option<&Path>)]) -> Vec<Disk> {
     let existing = |dir: &Path| dir.ancestors().find(|dir| dir.exists()).map(Path::to_path_buf);
     let dirs: BTreeMap<String, PathBuf> =
         dirs.iter().filter_map(|(role, dir)| Some((role.to_string(), existing((*dir)?)?))).collect();
-    let mounts = observe::host::record(&dirs).mounts;
-    let disk = |(role, mount): (String, model::host::MountRecord)| Disk {
+    let mounts = observe::host::facts::record(&dirs).mounts;
+    let disk = |(role, mount): (String, model::run::host::MountRecord)| Disk {
         role,
         device: mount.device,
         below: mount

@@ -2,9 +2,9 @@
 //!
 //! Pure: what would make a run fail is asked of servers and binaries by `obstacles.rs`.
 
-use model::case::{Case, ServerSource};
-use model::plan::{Plan, RunSpec};
-use model::prose::bytes;
+use model::experiment::case::{Case, ServerSource};
+use model::experiment::plan::{Plan, RunSpec};
+use model::text::prose::bytes;
 
 use crate::stage::{StageKey, data_bytes, is_same_server, needs_restart};
 

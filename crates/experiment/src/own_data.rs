@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Result, anyhow, bail};
-use model::script::SqlFile;
+use model::experiment::script::SqlFile;
 use wire::session::{Session, SessionError};
 use workload::script::sqlfile::{self, SqlStep, line_and_column};
 

@@ -1,7 +1,7 @@
 //! The plan of a comparison: two cases, and pairs of their runs in random order.
 
-use model::case::Case;
-use model::plan::{Plan, RunSpec};
+use model::experiment::case::Case;
+use model::experiment::plan::{Plan, RunSpec};
 use workload::Prng;
 
 /// How many pairs.

@@ -1,7 +1,7 @@
 //! What is told while an experiment goes on: values, never text for a screen.
 
-use model::phase::Phase;
-use model::plan::RunState;
+use model::experiment::plan::RunState;
+use model::run::phase::Phase;
 use server::FetchProgress;
 
 use crate::load::LoadProgress;

@@ -1,7 +1,7 @@
 //! What a case needs that older releases of PostgreSQL do not have.
 
 use loader::tpcb::PARTITIONS_VERSION_NUM;
-use model::case::{Calls, Case, ServerSource, WorkloadSpec};
+use model::experiment::case::{Calls, Case, ServerSource, WorkloadSpec};
 use workload::tpcc::PROCEDURES_VERSION_NUM;
 
 /// `server_version_num` of a server that is known by its version alone: of a series its first release.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, ensure};
-use model::plan::{Plan, RunSpec, RunState, StateLine};
+use model::experiment::plan::{Plan, RunSpec, RunState, StateLine};
 use model::run::RunRecord;
 use store::ExperimentDir;
 

@@ -1,7 +1,7 @@
 //! Plans of small experiments, for tests.
 
-use model::case::Case;
-use model::plan::Plan;
+use model::experiment::case::Case;
+use model::experiment::plan::Plan;
 
 use crate::expand::{self, Site};
 

@@ -6,10 +6,12 @@ mod unset;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use model::case::{WorkloadKind, WorkloadSpec};
+use model::experiment::case::{WorkloadKind, WorkloadSpec};
+use model::experiment::script::{
+    CaseData, CaseScript, DataChoice, ScriptEntry, ScriptOrigin, SqlEntry, SqlFile,
+};
 use model::experiment::{Experiment, WorkloadSection};
 use model::load::{Protocol, ScriptSpec};
-use model::script::{CaseData, CaseScript, DataChoice, ScriptEntry, ScriptOrigin, SqlEntry, SqlFile};
 use sha2::{Digest, Sha256};
 use workload::script::sqlfile::line_and_column;
 use workload::{Builtin, Bundle, Program, Schema, ScriptError};

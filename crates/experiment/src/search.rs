@@ -2,10 +2,10 @@
 //! load counted. What the search found is not decided here but where records are explained.
 
 use anyhow::{Result, anyhow};
-use model::capacity::{HIGHEST_SHARE, LOWEST_SHARE, Probe, Probing, SearchRecord};
-use model::case::Case;
-use model::drive::DriverLine;
-use model::interval::Counts;
+use model::experiment::case::Case;
+use model::load::capacity::{HIGHEST_SHARE, LOWEST_SHARE, Probe, Probing, SearchRecord};
+use model::load::drive::DriverLine;
+use model::load::interval::Counts;
 use stats::{ProbeSecond, Threshold};
 
 /// Of the second in which an order is given so much must be left for what waits to go; else the next second goes to that.
@@ -133,9 +133,9 @@ impl Search {
 mod tests {
     use super::*;
     use crate::sample;
-    use model::drive::DriverLine;
-    use model::interval::Interval;
-    use model::reading::{Tick, TickSource};
+    use model::load::drive::DriverLine;
+    use model::load::interval::Interval;
+    use model::telemetry::reading::{Tick, TickSource};
     use std::collections::BTreeMap;
 
     const GO: u64 = 1_000_000_000_000;

@@ -12,9 +12,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 use host::Keeper;
-use model::case::{Case, ServerSource, WorkloadSpec};
+use model::experiment::case::{Case, ServerSource, WorkloadSpec};
+use model::experiment::script::CaseData;
 use model::run::RunRecord;
-use model::script::CaseData;
 use server::workspace::{ClusterKey, Workspace};
 use server::{Binaries, Cache, Cluster, CopyReport, Server, StopMode};
 use wire::Conninfo;

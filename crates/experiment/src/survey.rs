@@ -5,9 +5,9 @@
 //! is written. Nothing is executed but COPY, of which the server looks at nothing before that: it is given no rows.
 
 use anyhow::{Result, bail};
-use model::case::WorkloadSpec;
+use model::experiment::case::WorkloadSpec;
+use model::experiment::script::{CaseData, ScriptSurvey};
 use model::load::Protocol;
-use model::script::{CaseData, ScriptSurvey};
 use wire::session::{Session, SessionError};
 use workload::script::sqlfile::line_and_column;
 use workload::{Bundle, Piece, Program, Statement};

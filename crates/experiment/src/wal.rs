@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use model::experiment::os::WalPolicy;
+use model::experiment::wal::{SPANS_FOR_TWO, max_wal_size_for, wal_between_checkpoints};
 use model::load::Window;
-use model::os::WalPolicy;
-use model::reading::Tick;
-use model::server::ServerRecord;
-use model::units::Span;
-use model::wal::{SPANS_FOR_TWO, max_wal_size_for, wal_between_checkpoints};
+use model::run::server::ServerRecord;
+use model::telemetry::reading::Tick;
+use model::text::units::Span;
 use server::defaults::{CHECKPOINT_COMPLETION_TARGET, max_wal_bytes};
 
 /// Least ramp-up from which a rate of WAL can be told: telemetry comes once a second.
@@ -96,7 +96,8 @@ impl Meter {
             self.ticks.push((tick.end_unix_ns, tick.length_ns as f64 / 1e9, *bytes));
         }
         // Without a device of its own the WAL is with the data.
-        let of = |role: &str| tick.values.get(&model::reading::key("disk.free_bytes", role)).copied();
+        let of =
+            |role: &str| tick.values.get(&model::telemetry::reading::key("disk.free_bytes", role)).copied();
         let Some(free_bytes) = of("wal").or_else(|| of("data")) else { return };
         let recent_rate =
             self.ticks.iter().rev().take(5).map(|(_, s, bytes)| bytes / s.max(0.001)).fold(0.0, f64::max);
@@ -261,7 +262,7 @@ mod tests {
     #[test]
     fn a_load_ends_before_the_device_is_full() {
         let tick = |t: u64, values: &[(&str, f64)]| Tick {
-            source: model::reading::TickSource::Server,
+            source: model::telemetry::reading::TickSource::Server,
             end_unix_ns: t * 1_000_000_000,
             length_ns: 1_000_000_000,
             values: values.iter().map(|(key, value)| (key.to_string(), *value)).collect(),

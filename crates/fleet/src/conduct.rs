@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Result, anyhow, bail};
-use model::drive::{Done, DriverLine};
 use model::load::Window;
+use model::load::drive::{Done, DriverLine};
 
 use crate::local::{LocalDriver, TURN};
 

@@ -13,8 +13,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use model::drive::{DriveCommand, DriveOrder, DriverLine, Ready};
 use model::load::Window;
+use model::load::drive::{DriveCommand, DriveOrder, DriverLine, Ready};
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, getpid, getppid};

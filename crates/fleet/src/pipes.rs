@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use model::drive::DriverLine;
+use model::load::drive::DriverLine;
 
 /// Lines that wait until the parent takes them; a driver says a handful each second.
 const LINES_WAITING: usize = 1024;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use model::drive::{Done, DriveOrder, DriverLine, Ending};
+use model::load::drive::{Done, DriveOrder, DriverLine, Ending};
 use model::load::{LoadSpec, Pace, Protocol, ScriptSpec, Window};
 
 use crate::conduct::{Patience, conduct_with};
@@ -68,7 +68,7 @@ fn shell(script: &str, source: &str) -> LocalDriver {
     LocalDriver::spawn(Path::new("/bin/sh"), ["-c", script], &order(source), StderrTo::Messages).unwrap()
 }
 
-fn wait_ready(driver: &mut LocalDriver) -> Result<model::drive::Ready> {
+fn wait_ready(driver: &mut LocalDriver) -> Result<model::load::drive::Ready> {
     driver.wait_ready(TIMEOUT, &AtomicBool::new(false))
 }
 

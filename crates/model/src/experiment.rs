@@ -1,21 +1,33 @@
 //! The experiment file: what is asked. Any list makes its key a factor; unknown keys are errors.
 
+pub mod case;
+pub mod comparison;
+pub mod levels;
+pub mod os;
+pub mod plan;
+pub mod prepare;
+pub mod repeat;
+pub mod script;
+pub mod selector;
+pub mod target;
+pub mod wal;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::case::{Calls, Isolation, PartitionMethod, Think, WorkloadKind};
-use crate::course::RampUp;
-use crate::levels::Levels;
+use crate::experiment::case::{Calls, Isolation, PartitionMethod, Think, WorkloadKind};
+use crate::experiment::levels::Levels;
+use crate::experiment::os::{OsSection, WalPolicy};
+use crate::experiment::plan::{Design, RunOrder};
+use crate::experiment::script::{DataChoice, ScriptEntry};
+use crate::experiment::selector::Selector;
+use crate::experiment::target::TargetSection;
+use crate::load::course::RampUp;
 use crate::load::{Pace, PollerChoice, Protocol};
-use crate::os::{OsSection, WalPolicy};
-use crate::plan::{Design, RunOrder};
-pub use crate::prepare::{Prepare, PrepareSection, RestoreBy, SpaceSpec};
-use crate::script::{DataChoice, ScriptEntry};
-use crate::selector::Selector;
-use crate::target::TargetSection;
-use crate::units::{PgVersion, Scale, SettingValue, Span};
+use crate::text::units::{PgVersion, Scale, SettingValue, Span};
+pub use prepare::{Prepare, PrepareSection, RestoreBy, SpaceSpec};
 
 /// An experiment file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

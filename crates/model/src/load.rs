@@ -1,14 +1,20 @@
 //! What a driver is asked to do: the load specification, complete and without secrets.
 
+pub mod capacity;
+pub mod course;
+pub mod drive;
+pub mod duet;
+pub mod interval;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::capacity::LatencyTarget;
-use crate::units::serde_by_text;
-use crate::words::words;
+use crate::load::capacity::LatencyTarget;
+use crate::text::units::serde_by_text;
+use crate::text::word_enum::words;
 
 /// Which load a driver offers to which server. Recorded in `run.json` word for word; a password
 /// travels in `DriveOrder`, never in it.
@@ -281,7 +287,7 @@ pub enum Pace {
         rate_per_s: f64,
     },
     /// The highest rate that holds a latency target: a closed loop in the ramp-up, then open loops with exponential gaps
-    /// at the rates that the parent orders ([`crate::drive::DriveCommand::Rate`]).
+    /// at the rates that the parent orders ([`crate::load::drive::DriveCommand::Rate`]).
     Highest {
         /// What is to be held.
         target: LatencyTarget,

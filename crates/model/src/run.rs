@@ -1,20 +1,25 @@
 //! The record of one run: `run.json`.
 
+pub mod fingerprint;
+pub mod host;
+pub mod phase;
+pub mod server;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::case::Case;
-use crate::course::Course;
-use crate::drive::{Done, Ready};
-use crate::fingerprint::Fingerprint;
-use crate::host::HostRecord;
+use crate::experiment::case::Case;
+use crate::experiment::plan::{RunSpec, RunState};
+use crate::experiment::repeat::Repeat;
+use crate::experiment::script::ScriptSurvey;
+use crate::load::course::Course;
+use crate::load::drive::{Done, Ready};
 use crate::load::{LoadSpec, Window};
-use crate::phase::{Phase, PhaseRecord};
-use crate::plan::{RunSpec, RunState};
-use crate::repeat::Repeat;
-use crate::script::ScriptSurvey;
-use crate::server::ServerRecord;
+use crate::run::fingerprint::Fingerprint;
+use crate::run::host::HostRecord;
+use crate::run::phase::{Phase, PhaseRecord};
+use crate::run::server::ServerRecord;
 
 /// Everything that went into a run, and how it ended. Written when the run starts, and again when it ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -60,7 +65,7 @@ pub struct RunRecord {
     pub done: Option<Done>,
     /// The course of a search for the highest rate, if it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub search: Option<crate::capacity::SearchRecord>,
+    pub search: Option<crate::load::capacity::SearchRecord>,
     /// The window as it became, where its ends were found while the load ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<Course>,
@@ -141,7 +146,7 @@ pub struct StampedHistogram {
     /// Number of the interval: whole seconds since `go`.
     pub t: u32,
     /// The histogram.
-    pub line: crate::interval::HistogramLine,
+    pub line: crate::load::interval::HistogramLine,
 }
 
 /// All that is stored of one run, as read back from its directory.
@@ -150,13 +155,13 @@ pub struct RunData {
     /// `run.json`.
     pub record: RunRecord,
     /// `intervals.jsonl`.
-    pub intervals: Vec<crate::interval::Interval>,
+    pub intervals: Vec<crate::load::interval::Interval>,
     /// `latency.hlog`.
     pub histograms: Vec<StampedHistogram>,
     /// `readings.jsonl`.
-    pub ticks: Vec<crate::reading::Tick>,
+    pub ticks: Vec<crate::telemetry::reading::Tick>,
     /// `events.jsonl`.
-    pub events: Vec<crate::event::Event>,
+    pub events: Vec<crate::telemetry::event::Event>,
     /// What could not be read (the torn last line of a run that was cut off is not damage).
     pub damage: Vec<String>,
 }
@@ -165,11 +170,11 @@ pub struct RunData {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExperimentData {
     /// `plan.json`.
-    pub plan: crate::plan::Plan,
+    pub plan: crate::experiment::plan::Plan,
     /// `experiment.toml`, word for word.
     pub experiment_toml: String,
     /// `state.jsonl`.
-    pub state: Vec<crate::plan::StateLine>,
+    pub state: Vec<crate::experiment::plan::StateLine>,
     /// The runs that were begun, in their order.
     pub runs: Vec<RunData>,
 }

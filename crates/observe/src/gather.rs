@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use model::metric::{self, MetricKind};
-use model::reading::key;
+use model::telemetry::metric::{self, MetricKind};
+use model::telemetry::reading::key;
 
 /// What a counter's going backwards means to the source that reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,24 +4,13 @@
 //! server's log, one asks an exporter on the machine of a server far away. They send [`Sample`]s to a sink and write nothing themselves. What cannot be observed is said once
 //! ([`Sample::Unavailable`]); what is lost on the way is an event. Nothing here judges what was seen.
 
-mod device;
-mod disk;
-mod exposition;
 mod gather;
 pub mod host;
-mod host_watch;
 pub mod http;
-mod log;
-mod machine;
-mod meaning;
-mod out;
-mod process;
-mod remote_watch;
+mod remote;
 mod schedule;
-mod server_watch;
-mod stack;
-mod statistics;
-mod tail;
+mod server;
+mod sink;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,16 +20,16 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use model::event::Event;
-use model::reading::Tick;
+use model::telemetry::event::Event;
+use model::telemetry::reading::Tick;
 use wire::Conninfo;
 
-use crate::host_watch::HostWatch;
-use crate::out::{Out, Sink};
-use crate::remote_watch::RemoteWatch;
+use crate::host::watch::HostWatch;
+use crate::remote::watch::RemoteWatch;
 use crate::schedule::{Control, Wishes};
-use crate::server_watch::ServerWatch;
-use crate::tail::Tail;
+use crate::server::tail::Tail;
+use crate::server::watch::ServerWatch;
+use crate::sink::{Out, Sink};
 
 /// Something that was observed.
 #[derive(Debug, Clone, PartialEq)]

@@ -17,9 +17,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use model::event::{Event, EventKind};
-use model::metric::{self, MetricKind};
-use model::reading::{Tick, TickSource, split_key};
+use model::telemetry::event::{Event, EventKind};
+use model::telemetry::metric::{self, MetricKind};
+use model::telemetry::reading::{Tick, TickSource, split_key};
 use observe::{ObserveSpec, Observer, Sample};
 use wire::{Conninfo, Session};
 

@@ -1,5 +1,10 @@
 //! An experiment that is ready to be conducted: its plan, its directory, its servers, and the right to change the system.
 
+pub(crate) mod preview;
+pub(crate) mod referee;
+pub(crate) mod screen;
+pub(crate) mod spot;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -11,17 +16,17 @@ use experiment::copies;
 use experiment::progress::{Progress, Watch};
 use experiment::stage::Site;
 use host::{Keeper, Machine};
-use model::plan::Plan;
+use model::experiment::plan::Plan;
 use model::run::RunRecord;
 use server::Cache;
 use store::ExperimentDir;
 use wire::Conninfo;
 
-use crate::announce::Consent;
-use crate::cli::RESULTS;
-use crate::screen::Screen;
+use crate::front::announce::Consent;
+use crate::front::cli::RESULTS;
+use crate::job::screen::Screen;
 use crate::undone::report_undone;
-use crate::{Exit, guard, preview, say, signals};
+use crate::{Exit, guard, say, signals};
 
 /// What `run` and `compare` conduct.
 pub(crate) struct Job {

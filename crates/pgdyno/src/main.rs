@@ -1,34 +1,12 @@
 //! The command line of pgdyno: parses, calls, prints, and decides the exit code.
 
-mod acid;
-mod announce;
-mod check;
-mod clean;
-mod cli;
-mod compare;
-#[cfg(test)]
-mod documents;
-mod explain;
-mod finding;
+mod commands;
+mod front;
 mod guard;
-mod hiding;
-mod history;
-mod init;
 mod job;
-mod list;
 mod output;
 mod pgbench;
-mod plan;
-mod preview;
-mod referee;
-mod run;
-mod screen;
-mod secrets;
-mod server_cmd;
-mod setup;
-mod shell;
 mod signals;
-mod spot;
 mod undone;
 
 use std::process::ExitCode;
@@ -37,18 +15,18 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use model::secret;
 
-use crate::cli::{Cli, Command};
+use crate::front::cli::{Cli, Command};
 pub(crate) use crate::output::{Exit, print, print_as_pgbench, print_exact, say};
 
 fn main() -> ExitCode {
     guard::close_memory();
-    secret::set_key_source(hiding::key);
+    secret::set_key_source(crate::front::hiding::key);
     let args: Vec<std::ffi::OsString> = std::env::args_os().collect();
     if args.get(1).is_some_and(|arg| arg == pgbench::DRIVE_ARGUMENT) {
         return ExitCode::from(drive() as u8);
     }
     guard::undo_on_panic();
-    if let Err(error) = secrets::take_carried() {
+    if let Err(error) = crate::front::secrets::take_carried() {
         say(&format!("pgdyno: error: {error:#}"));
         return ExitCode::from(Exit::Failed as u8);
     }
@@ -56,7 +34,7 @@ fn main() -> ExitCode {
     if let Some(invocation) = pgbench::arguments(&args) {
         return pgbench::run(&invocation);
     }
-    if let Err(error) = secrets::hide_from_argv() {
+    if let Err(error) = crate::front::secrets::hide_from_argv() {
         say(&format!("pgdyno: error: {error:#}"));
         return ExitCode::from(Exit::Failed as u8);
     }
@@ -69,19 +47,19 @@ fn main() -> ExitCode {
         say(&format!("pgdyno: note: {reason}"));
     }
     let exit = match cli.command {
-        Command::Run(args) => run::run(&args),
-        Command::Plan(args) => plan::plan(&args),
-        Command::Report(args) => explain::report(&args),
-        Command::Compare(args) => compare::compare(&args),
-        Command::Explain { finding } => finding::explain(finding.as_deref()),
-        Command::History(args) => history::history(&args),
-        Command::List(args) => list::list(&args),
-        Command::Init(args) => init::init(&args),
-        Command::Check(args) => check::check(&args),
+        Command::Run(args) => crate::commands::run::run(&args),
+        Command::Plan(args) => crate::commands::plan::plan(&args),
+        Command::Report(args) => crate::commands::report::report(&args),
+        Command::Compare(args) => crate::commands::compare::compare(&args),
+        Command::Explain { finding } => crate::commands::explain::explain(finding.as_deref()),
+        Command::History(args) => crate::commands::history::history(&args),
+        Command::List(args) => crate::commands::list::list(&args),
+        Command::Init(args) => crate::commands::init::init(&args),
+        Command::Check(args) => crate::commands::check::check(&args),
         // Taken before options are parsed, above.
         Command::Pgbench { args } => return pgbench::run(&pgbench::Invocation::of(args)),
-        Command::Clean(args) => clean::clean(&args),
-        Command::Server(command) => server_cmd::server(&command),
+        Command::Clean(args) => crate::commands::clean::clean(&args),
+        Command::Server(command) => crate::commands::server::server(&command),
         Command::Drive => Ok(drive()),
         Command::Null(args) => null(&args),
     };
@@ -136,7 +114,7 @@ fn drive() -> Exit {
     }
 }
 
-fn null(args: &cli::NullArgs) -> anyhow::Result<Exit> {
+fn null(args: &crate::front::cli::NullArgs) -> anyhow::Result<Exit> {
     let listen = null::Listen { directory: args.socket_dir.clone(), port: args.port };
     let manner =
         null::Manner { service: args.service, seed: args.seed, record: args.record.clone(), spin: args.spin };

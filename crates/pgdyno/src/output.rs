@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 
 use model::secret;
-use model::visible::visible;
+use model::text::visible::visible;
 
 /// How pgdyno ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,26 +3,16 @@
 //! is offered by the same driver process as in `pgdyno run`.
 
 mod bench;
-mod cnum;
+pub(crate) mod command_line;
 mod compat;
 mod follow;
-mod getopt;
-mod help;
 mod init;
-mod json;
-mod limits;
-mod log;
-mod options;
-mod parse;
+pub(crate) mod output;
 mod prepare;
-mod progress;
-mod results;
 mod scripts;
-mod server_text;
 mod target;
 #[cfg(test)]
 mod tests;
-mod totals;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -30,10 +20,10 @@ use std::process::ExitCode;
 
 use wire::conninfo::Surroundings;
 
+use crate::pgbench::command_line::options::Request;
+use crate::pgbench::command_line::parse::Reader;
+use crate::pgbench::output::log::{Complaint, Log};
 use compat::Compat;
-use log::{Complaint, Log};
-use options::Request;
-use parse::Reader;
 
 /// The argument that makes this program a driver, whatever it is called as. pgbench has no such option.
 pub(crate) const DRIVE_ARGUMENT: &str = "--pgdyno-drive";
@@ -89,17 +79,23 @@ fn hide_password(invocation: &Invocation, compat: Compat) -> Result<(), Complain
         all.insert(0, NAME.to_string());
     }
     let called = if *is_subcommand { "pgdyno" } else { called };
-    crate::secrets::hide_targets(called, all, &parse::targets(compat, args))
-        .map_err(|error| Complaint::new(format!("{error:#}")))
+    crate::front::secrets::hide_targets(
+        called,
+        all,
+        &crate::pgbench::command_line::parse::targets(compat, args),
+    )
+    .map_err(|error| Complaint::new(format!("{error:#}")))
 }
 
 fn work(invocation: &Invocation, log: &mut Log) -> Result<u8, Complaint> {
     let Invocation { called, progname, args, .. } = invocation;
     let environment = std::env::var(Compat::ENVIRONMENT).ok();
-    let compat = parse::find_compat(args, environment.as_deref())?;
+    let compat = crate::pgbench::command_line::parse::find_compat(args, environment.as_deref())?;
     match args.first().map(String::as_str) {
         // Only in the first place, as in pgbench.
-        Some("--help" | "-?") => return bench::print(&help::usage(progname, compat)).map(|()| 0),
+        Some("--help" | "-?") => {
+            return bench::print(&crate::pgbench::command_line::help::usage(progname, compat)).map(|()| 0);
+        }
         Some("--version" | "-V") => {
             return bench::print(&format!("pgbench (PostgreSQL) {}\n", compat.version())).map(|()| 0);
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use analysis::summary::Study;
-use model::case::Case;
+use model::experiment::case::Case;
 
 /// Colours that the page's palette has.
 pub(crate) const N_COLOURS: usize = 8;

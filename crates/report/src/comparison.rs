@@ -2,9 +2,10 @@
 
 use analysis::comparison::{CaseComparison, Figure, FigureComparison, Pairing, Ratio, Verdict};
 use analysis::finding::Severity;
-use model::visible::visible;
+use model::text::visible::visible;
 
-use crate::{ComparisonInput, format, words};
+use crate::ComparisonInput;
+use crate::prose::{format, phrases};
 
 /// What an A/A comparison on this host could see.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -28,7 +29,7 @@ pub struct NoiseFloor {
 /// One comparison as text, ending with a line break.
 pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String {
     let mut lines =
-        vec![format!("A: {}", words::one_line(&case.a)), format!("B: {}", words::one_line(&case.b))];
+        vec![format!("A: {}", phrases::one_line(&case.a)), format!("B: {}", phrases::one_line(&case.b))];
     lines.push(String::new());
     lines.push(verdict(case));
     lines.push(String::new());
@@ -53,7 +54,7 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String 
         ));
     }
     for difference in &case.declared {
-        let sides = [&difference.a, &difference.b].map(|side| words::one_line(side));
+        let sides = [&difference.a, &difference.b].map(|side| phrases::one_line(side));
         lines.push(format!("declared: {}: {} and {}", difference.what, sides[0], sides[1]));
     }
     for finding in &case.findings {
@@ -64,7 +65,7 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String 
         };
         lines.push(format!(
             "{weight}: {}: {} ({})",
-            words::of_id(finding.id),
+            phrases::of_id(finding.id),
             finding.evidence,
             finding.advice
         ));
@@ -80,9 +81,9 @@ pub(crate) fn verdict(case: &CaseComparison) -> String {
         Pairing::Blocks | Pairing::Slices => "pair",
     };
     let n = match case.pairing {
-        Pairing::Slices => format!("{} of slices", words::plural(case.n_pairs, noun)),
-        Pairing::Blocks | Pairing::Rounds => words::plural(case.n_pairs, noun),
-        Pairing::None => format!("{} each", words::plural(case.n_pairs, noun)),
+        Pairing::Slices => format!("{} of slices", phrases::plural(case.n_pairs, noun)),
+        Pairing::Blocks | Pairing::Rounds => phrases::plural(case.n_pairs, noun),
+        Pairing::None => format!("{} each", phrases::plural(case.n_pairs, noun)),
     };
     let Some(ratio) = case.leading() else { return format!("no verdict: {n}") };
     let interval = interval(ratio);
@@ -105,7 +106,7 @@ pub(crate) fn verdict(case: &CaseComparison) -> String {
         Verdict::Unsure => match ratio.more_pairs {
             Some(more) => format!(
                 "undecided{of}: {interval}; about {} would settle it",
-                words::plural(more, &format!("more {noun}"))
+                phrases::plural(more, &format!("more {noun}"))
             ),
             None => format!("undecided{of}: {interval} ({n})"),
         },
@@ -203,17 +204,17 @@ pub(crate) fn title(input: &ComparisonInput) -> String {
         ([a, b, ..], _) => format!("{} against {}", b.name, a.name),
         ([], _) => "B against A".to_string(),
     };
-    words::one_line(&title)
+    phrases::one_line(&title)
 }
 
 pub(crate) fn noise_floor(floor: &NoiseFloor) -> String {
     format!(
         "noise floor of {}, measured {}: ±{} over {} ({}, {} clients)",
-        words::one_line(&floor.hostname),
+        phrases::one_line(&floor.hostname),
         format::utc(floor.t_unix_ns),
         percent(floor.half_width),
-        words::plural(floor.n_pairs, "A/A pair"),
-        words::one_line(&floor.workload),
+        phrases::plural(floor.n_pairs, "A/A pair"),
+        phrases::one_line(&floor.workload),
         floor.n_clients
     )
 }

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use analysis::summary::{LatencySummary, RunSummary, Study};
-use model::interval::Counts;
-use model::visible::visible;
+use model::load::interval::Counts;
+use model::text::visible::visible;
 
-use crate::words;
+use crate::prose::phrases;
 
 /// The whole table.
 pub(crate) fn runs(study: &Study) -> String {
@@ -26,7 +26,7 @@ pub(crate) fn runs(study: &Study) -> String {
 /// Name and value of every column of a run; the names are the same for every run.
 fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, String)> {
     let summary = study.cases.iter().find(|summary| summary.case.id == run.case);
-    let spec = study.plan.runs.iter().find(|spec| spec.run == words::planned(run));
+    let spec = study.plan.runs.iter().find(|spec| spec.run == phrases::planned(run));
     let mut row: Vec<(String, String)> = Vec::new();
     let mut put = |name: &str, value: String| row.push((name.to_string(), value));
     put("run", run.run.to_string());
@@ -37,7 +37,7 @@ fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, Strin
         put(factor, summary.and_then(|s| s.case.levels.get(factor)).cloned().unwrap_or_default());
     }
     put("seed", spec.map(|spec| spec.seed.to_string()).unwrap_or_default());
-    put("state", words::of_state(run.state).to_string());
+    put("state", phrases::of_state(run.state).to_string());
     put("reason", run.reason.clone());
     put("grade", run.grade.as_str().to_string());
     put("findings", run.findings.iter().map(|f| f.id).collect::<Vec<_>>().join(" "));

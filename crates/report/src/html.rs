@@ -14,6 +14,7 @@ mod panels;
 mod scalability;
 mod scripts;
 mod tables;
+pub(crate) mod thinning;
 mod timeline;
 mod tpcc;
 mod variation;
@@ -23,7 +24,8 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
 use crate::axis::Axis;
-use crate::{ComparisonInput, Input, axis, format, headline};
+use crate::prose::{format, headline};
+use crate::{ComparisonInput, Input, axis};
 pub(crate) use disclosure::not_default;
 use escape::text;
 

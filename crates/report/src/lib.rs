@@ -4,21 +4,12 @@
 //! leaves out nothing that the analysis doubts.
 
 mod axis;
-mod capacity;
 mod comparison;
-mod condense;
 mod csv;
-mod factors;
-mod format;
-mod headline;
 mod html;
 mod markdown;
-mod sample;
-mod scalability;
-mod scripts;
+mod prose;
 mod terminal;
-mod variation;
-mod words;
 
 use analysis::comparison::CaseComparison;
 use analysis::summary::Study;

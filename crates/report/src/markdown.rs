@@ -5,14 +5,15 @@ pub(crate) mod comparison;
 use std::collections::BTreeSet;
 
 use analysis::summary::Study;
-use model::host::HostRecord;
 use model::run::RunRecord;
-use model::server::ServerRecord;
-use model::visible::is_hidden;
+use model::run::host::HostRecord;
+use model::run::server::ServerRecord;
+use model::text::visible::is_hidden;
 
-use crate::condense::{self, FindingGroup};
-use crate::factors::{self, Against, Row};
-use crate::{Input, format, headline, scripts, terminal, variation, words};
+use crate::prose::condense::{self, FindingGroup};
+use crate::prose::factors::{self, Against, Row};
+use crate::prose::{format, headline, phrases, scripts, variation};
+use crate::{Input, terminal};
 
 /// The whole text.
 pub(crate) fn text(input: &Input) -> String {
@@ -20,10 +21,10 @@ pub(crate) fn text(input: &Input) -> String {
     let mut text = format!("## {}\n\n", escape(&headline::title(study)));
     text.push_str(&format!("**{}**\n\n", escape(&headline::sentence(study))));
     if !study.plan.description.trim().is_empty() {
-        text.push_str(&format!("{}\n\n", escape(&words::one_line(&study.plan.description))));
+        text.push_str(&format!("{}\n\n", escape(&phrases::one_line(&study.plan.description))));
     }
     if let Some(why) = &study.partial {
-        text.push_str(&format!("> **Partial:** {}\n\n", escape(&words::one_line(why))));
+        text.push_str(&format!("> **Partial:** {}\n\n", escape(&phrases::one_line(why))));
     }
     text.push_str(&cases(input));
     text.push_str(&against_baseline(input.study));
@@ -31,7 +32,9 @@ pub(crate) fn text(input: &Input) -> String {
     for line in terminal::tpcc(study) {
         text.push_str(&format!("\nTPC-C-like, {}\n", escape(&line)));
     }
-    for line in crate::capacity::lines(study).into_iter().chain(crate::scalability::lines(study)) {
+    for line in
+        crate::prose::capacity::lines(study).into_iter().chain(crate::prose::scalability::lines(study))
+    {
         text.push_str(&format!("\n{}\n", escape(&line)));
     }
     let spreads = variation::lines(&study.cases);
@@ -119,11 +122,11 @@ fn scripts_of_best(input: &Input) -> String {
 fn finding(group: &FindingGroup, n_runs: usize) -> String {
     format!(
         "- **{}: {}** in {}: {}. _{}_\n",
-        words::capital(terminal::severity_word(group.severity)),
+        phrases::capital(terminal::severity_word(group.severity)),
         escape(&group.title()),
         escape(&group.where_found(n_runs)),
         escape(&terminal::evidence(group)),
-        escape(&words::one_line(&group.example().finding.advice)),
+        escape(&phrases::one_line(&group.example().finding.advice)),
     )
 }
 
@@ -136,7 +139,7 @@ fn setting<'a>(records: impl Iterator<Item = &'a RunRecord> + Clone) -> String {
     }
     let mut text = String::from("\n### Host and server\n\n");
     hosts.iter().for_each(|host| text.push_str(&format!("- Host: {host}\n")));
-    for version in distinct(servers.iter().map(|server| escape(&words::one_line(&server.version)))) {
+    for version in distinct(servers.iter().map(|server| escape(&phrases::one_line(&server.version)))) {
         text.push_str(&format!("- Server: {version}\n"));
     }
     let sizes = distinct(servers.iter().map(|server| format::bytes(server.database_bytes as f64)));
@@ -151,7 +154,7 @@ fn setting<'a>(records: impl Iterator<Item = &'a RunRecord> + Clone) -> String {
         .filter(|name| *name != "unix_socket_directories")
         .map(|name| {
             let values = servers.iter().filter_map(|server| server.settings.get(name));
-            let values = distinct(values.map(|setting| escape(&words::one_line(&setting.value))));
+            let values = distinct(values.map(|setting| escape(&phrases::one_line(&setting.value))));
             format!("{} = {}", escape(name), values.join(" or "))
         })
         .collect();
@@ -165,7 +168,7 @@ fn host_words(host: &HostRecord) -> String {
     format!(
         "{}, {}, {} memory, {}, Linux {}",
         escape(&host.cpu_model),
-        words::plural(host.n_cpus, "processor"),
+        phrases::plural(host.n_cpus, "processor"),
         format::bytes(host.memory_bytes as f64),
         escape(&host.os),
         escape(&host.kernel)

@@ -3,9 +3,9 @@
 use analysis::finding::{Grade, Severity};
 use analysis::summary::{CaseSummary, Study};
 
-use crate::condense::{self, FindingGroup};
-use crate::{format, headline, scripts, variation, words};
-use model::visible::visible;
+use crate::prose::condense::{self, FindingGroup};
+use crate::prose::{format, headline, phrases, scripts, variation};
+use model::text::visible::visible;
 
 /// Narrower than this, lines are left to the terminal to wrap.
 const MIN_WIDTH: usize = 60;
@@ -28,13 +28,15 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool) -> String {
     push_wrapped(&mut text, &paint, Style::Bold, &headline::title(study), "", width);
     push_wrapped(&mut text, &paint, Style::Plain, &headline::sentence(study), "", width);
     if let Some(why) = &study.partial {
-        let banner = format!("partial: {}", words::one_line(why));
+        let banner = format!("partial: {}", phrases::one_line(why));
         push_wrapped(&mut text, &paint, Style::Amber, &banner, "", width);
     }
     text.push('\n');
     cases(&mut text, study, width, &paint);
-    for line in
-        tpcc(study).into_iter().chain(crate::capacity::lines(study)).chain(crate::scalability::lines(study))
+    for line in tpcc(study)
+        .into_iter()
+        .chain(crate::prose::capacity::lines(study))
+        .chain(crate::prose::scalability::lines(study))
     {
         push_wrapped(&mut text, &paint, Style::Plain, &line, "", width);
     }
@@ -92,7 +94,7 @@ pub(crate) fn tpcc(study: &Study) -> Vec<String> {
         });
         Some(format!(
             "{}: {} NOPM, {} orders/min, {} TPM; p90 ms: {}",
-            words::one_line(&case.label),
+            phrases::one_line(&case.label),
             format::tps(tpcc.nopm),
             format::tps(tpcc.orders_per_min),
             format::tps(tpcc.server_tpm.unwrap_or(tpcc.tpm)),
@@ -104,7 +106,7 @@ pub(crate) fn tpcc(study: &Study) -> Vec<String> {
 
 /// The scripts of a case, which is named if there are others.
 fn script_rows(text: &mut String, case: &CaseSummary, is_named: bool, width: usize, paint: &Paint) {
-    let about = if is_named { format!(" of {}", words::one_line(&case.label)) } else { String::new() };
+    let about = if is_named { format!(" of {}", phrases::one_line(&case.label)) } else { String::new() };
     push_wrapped(text, paint, Style::Bold, &format!("scripts{about}"), "", width);
     let mut rows = vec![scripts::HEADS.map(str::to_string)];
     rows.extend(case.scripts.iter().map(scripts::cells));
@@ -126,7 +128,7 @@ pub(crate) fn cells(case: &CaseSummary) -> [String; 7] {
         case.latency.as_ref().map_or_else(dash, |latency| format::ms(of(latency) as f64))
     };
     [
-        words::one_line(&case.label),
+        phrases::one_line(&case.label),
         case.n_runs.to_string(),
         case.tps_median.map_or_else(dash, format::tps),
         case.tps_cv.map_or_else(dash, format::percent),
@@ -190,16 +192,23 @@ fn finding(text: &mut String, group: &FindingGroup, n_runs: usize, width: usize,
         text.push_str(&format!("{indent}{line}\n"));
     }
     push_wrapped(text, paint, Style::Plain, &evidence(group), &indent, width);
-    push_wrapped(text, paint, Style::Dim, &words::one_line(&group.example().finding.advice), &indent, width);
+    push_wrapped(
+        text,
+        paint,
+        Style::Dim,
+        &phrases::one_line(&group.example().finding.advice),
+        &indent,
+        width,
+    );
 }
 
 /// The evidence of the example, with what it is about when there are several.
 pub(crate) fn evidence(group: &FindingGroup) -> String {
     let example = group.example();
-    let evidence = words::one_line(&example.finding.evidence);
+    let evidence = phrases::one_line(&example.finding.evidence);
     match group.found.len() {
         1 => evidence,
-        _ => format!("{}: {evidence}", words::one_line(&example.about.words())),
+        _ => format!("{}: {evidence}", phrases::one_line(&example.about.words())),
     }
 }
 

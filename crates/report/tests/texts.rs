@@ -11,12 +11,12 @@ use analysis::explain::compare;
 use analysis::finding::{Finding, Severity};
 use analysis::summary::capacity::{Capacity, Outcome, Rate};
 use analysis::summary::{ScriptSummary, Study};
-use model::interval::Counts;
+use model::experiment::script::CaseScript;
+use model::experiment::target::TargetSpec;
 use model::load::Pace;
+use model::load::interval::Counts;
 use model::run::ExperimentData;
-use model::script::CaseScript;
-use model::server::Setting;
-use model::target::TargetSpec;
+use model::run::server::Setting;
 use report::{ComparisonInput, Input, Measured};
 use synthetic::Shape;
 
@@ -239,7 +239,7 @@ fn no_form_but_json_has_a_character_that_steers_a_terminal_or_reorders_text() {
         ("HTML", report::html(&input)),
     ];
     for (name, text) in forms {
-        let hidden = text.chars().find(|c| model::visible::is_hidden(*c));
+        let hidden = text.chars().find(|c| model::text::visible::is_hidden(*c));
         assert_eq!(hidden, None, "{name}");
     }
     let exact: serde_json::Value = serde_json::from_str(&report::json(&study)).unwrap();

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, ensure};
-use model::prose::bytes;
+use model::text::prose::bytes;
 
 use crate::beneath::added_up;
 use crate::copy::tree_bytes;

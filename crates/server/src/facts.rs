@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
+use model::run::server::{ServerRecord, Setting};
 use model::secret::hide_value;
-use model::server::{ServerRecord, Setting};
 use wire::Session;
 
 use crate::binaries::Binaries;

@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use files::trust;
-use model::units::PgVersion;
+use model::text::units::PgVersion;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 

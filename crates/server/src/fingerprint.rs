@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use model::fingerprint::{Fingerprint, RelationPrint};
+use model::run::fingerprint::{Fingerprint, RelationPrint};
 use wire::Session;
 
 use crate::relations::{Missing, with_parts};

@@ -3,7 +3,7 @@
 //! A pin makes `18` the same bytes everywhere, and lets a cached release be used without asking the network.
 //! Other exact releases can be fetched; nothing vouches for them but the source's own checksum.
 
-use model::units::PgVersion;
+use model::text::units::PgVersion;
 use semver::{Comparator, Op, Prerelease, VersionReq};
 
 /// One pinned archive.

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use model::prose::bytes;
+use model::text::prose::bytes;
 
 use crate::cluster::Cluster;
 use crate::copy::tree_bytes;

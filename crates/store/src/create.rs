@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail, ensure};
-use model::comparison::ComparisonRequest;
-use model::duet::Duet;
-use model::plan::{Plan, StateLine};
+use model::experiment::comparison::ComparisonRequest;
+use model::experiment::plan::{Plan, StateLine};
+use model::load::duet::Duet;
 use model::run::RunRecord;
 use model::secret::hide_text;
 

@@ -8,7 +8,7 @@
 use std::fmt::Write;
 
 use anyhow::{Result, bail};
-use model::interval::HistogramLine;
+use model::load::interval::HistogramLine;
 use model::run::StampedHistogram;
 
 /// Nanoseconds in a second.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use model::plan::RunState;
+use model::experiment::plan::RunState;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -98,7 +98,7 @@ fn listing(path: PathBuf) -> Result<Listing> {
 mod tests {
     use super::*;
     use crate::{ExperimentDir, sample};
-    use model::plan::StateLine;
+    use model::experiment::plan::StateLine;
 
     #[test]
     fn experiments_are_listed_oldest_first_and_others_left_out() {

@@ -10,9 +10,9 @@ use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use model::comparison::ComparisonRequest;
-use model::duet::Duet;
-use model::plan::{Plan, RunState, StateLine};
+use model::experiment::comparison::ComparisonRequest;
+use model::experiment::plan::{Plan, RunState, StateLine};
+use model::load::duet::Duet;
 use model::run::{ExperimentData, RunData, RunRecord, StampedHistogram};
 use model::secret::{hide_json, hide_text};
 use serde::Deserialize;

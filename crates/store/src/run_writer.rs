@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context, Result, anyhow};
-use model::event::Event;
-use model::interval::{HistogramLine, Interval};
-use model::reading::Tick;
+use model::load::interval::{HistogramLine, Interval};
 use model::run::RunRecord;
 use model::secret::hide_text;
+use model::telemetry::event::Event;
+use model::telemetry::reading::Tick;
 
 use crate::records::{self, LineFile};
 use crate::{hlog, names, server_log};
@@ -203,8 +203,8 @@ fn compress(plain: &Path, packed: &Path) -> io::Result<()> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use model::comparison::ComparisonRequest;
-    use model::plan::StateLine;
+    use model::experiment::comparison::ComparisonRequest;
+    use model::experiment::plan::StateLine;
 
     use super::*;
     use crate::{ExperimentDir, sample};

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use model::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
-use model::event::{Event, EventKind};
 use model::experiment::Prepare;
-use model::interval::{Counts, HistogramLine, Interval};
+use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
+use model::experiment::plan::{Plan, RunSpec, RunState, StateLine};
 use model::load::Window;
-use model::plan::{Plan, RunSpec, RunState, StateLine};
-use model::reading::{Tick, TickSource};
+use model::load::interval::{Counts, HistogramLine, Interval};
 use model::run::RunRecord;
+use model::telemetry::event::{Event, EventKind};
+use model::telemetry::reading::{Tick, TickSource};
 
 use crate::ExperimentDir;
 

@@ -3,8 +3,8 @@
 use crate::summary::scalability::{Figure, Fit, Scalability};
 use std::collections::BTreeMap;
 
-use stats::bootstrap::Resampling;
-use stats::usl::{Parameters, parameters_bootstrap};
+use stats::capacity::usl::{Parameters, parameters_bootstrap};
+use stats::sample::bootstrap::Resampling;
 use stats::{Estimate, scalability};
 
 use crate::case::factors::CLIENTS;
@@ -137,7 +137,7 @@ fn of_fit(worst: (u32, f64), has_intervals: bool) -> Vec<String> {
     if !has_intervals {
         remarks.push(format!(
             "no intervals: in all fewer than {} runs beyond the first of each number of clients",
-            stats::usl::BOOTSTRAP_MIN
+            stats::capacity::usl::BOOTSTRAP_MIN
         ));
     }
     remarks

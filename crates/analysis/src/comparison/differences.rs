@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::case::{Case, WorkloadSpec};
-use model::host::HostRecord;
-use model::os::WalPolicy;
-use model::prose::bytes;
+use model::experiment::case::{Case, WorkloadSpec};
+use model::experiment::os::WalPolicy;
 use model::run::RunRecord;
-use model::server::ServerRecord;
+use model::run::host::HostRecord;
+use model::run::server::ServerRecord;
+use model::text::prose::bytes;
 use serde::Serialize;
 
 use super::{Side, wording};
@@ -337,7 +337,7 @@ impl List {
         for (role, mount) in &a.mounts {
             let Some(other) = b.mounts.get(role).filter(|_| role != "results") else { continue };
             let what = format!("file system of {role}");
-            let text = |mount: &model::host::MountRecord| {
+            let text = |mount: &model::run::host::MountRecord| {
                 format!("{} on {} ({})", mount.fs_type, mount.device, mount.options)
             };
             self.note(false, Severity::Doubt, &what, &text(mount), &text(other));

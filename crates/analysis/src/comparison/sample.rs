@@ -1,6 +1,6 @@
 //! What a ratio was computed from, for those who want to see it: the figure of each run, or of each slice.
 
-use model::duet::{Duet, SlicePair};
+use model::load::duet::{Duet, SlicePair};
 use serde::Serialize;
 
 use super::Figure;

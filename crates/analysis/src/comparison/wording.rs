@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use model::case::{ServerSource, WorkloadSpec};
 use model::experiment::Prepare;
+use model::experiment::case::{ServerSource, WorkloadSpec};
+use model::experiment::script::CaseData;
 use model::load::Window;
 use model::run::RunRecord;
-use model::script::CaseData;
 
 /// Digits of a SHA-256 that tell two files of one name apart.
 const SHA_DIGITS: usize = 12;
@@ -121,7 +121,7 @@ fn or_none(parts: Vec<String>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use model::case::WorkloadKind;
+    use model::experiment::case::WorkloadKind;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! One case over its runs.
 
-use model::case::Case;
+use model::experiment::case::Case;
 
 use crate::case::capacity;
 use crate::case::variation;

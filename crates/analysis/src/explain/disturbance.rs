@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use model::plan::Plan;
-use model::repeat::that_counts;
+use model::experiment::plan::Plan;
+use model::experiment::repeat::that_counts;
 use model::run::RunData;
 
 use super::run;
@@ -12,7 +12,7 @@ use crate::findings::{self, RunContext};
 use crate::run::Explained;
 use crate::summary::{Disturbance, RunSummary};
 
-/// Whether a run was disturbed, as `model::repeat` scores it, with the evidence in words.
+/// Whether a run was disturbed, as `model::experiment::repeat` scores it, with the evidence in words.
 pub fn judge(data: &RunData) -> (f64, Option<String>) {
     let run = run::explain(data, None).summary;
     (score(&run), run.disturbance.map(|disturbance| disturbance.evidence))

@@ -1,6 +1,6 @@
 //! Comparing the two sides of a duet, by its pairs of slices.
 
-use model::duet::{Duet, SlicePair};
+use model::load::duet::{Duet, SlicePair};
 use stats::{Design, PAIRS_MIN};
 
 use super::comparison::{Pairs, assemble};

@@ -1,7 +1,7 @@
 //! One run: from its records to its summary.
 
 use crate::run::Explained;
-use model::drive::Done;
+use model::load::drive::Done;
 use model::run::RunData;
 
 use crate::explain::disturbance;

@@ -1,6 +1,6 @@
 //! An experiment: its runs, its cases, and what can be said about the whole.
 
-use model::plan::{RunSpec, RunState, StateLine};
+use model::experiment::plan::{RunSpec, RunState, StateLine};
 use model::run::{ExperimentData, RunData};
 
 use super::run;

@@ -1,6 +1,6 @@
 //! Findings about how servers were built.
 
-use model::case::ServerSource;
+use model::experiment::case::ServerSource;
 use model::run::{ExperimentData, RunRecord};
 
 use super::words::list;

@@ -1,9 +1,9 @@
 //! Findings about a case: how its runs agree, and what kind of load it is.
 
-use model::case::WorkloadKind;
-use model::event::EventKind;
-use model::host::HostRecord;
-use model::server::ServerRecord;
+use model::experiment::case::WorkloadKind;
+use model::run::host::HostRecord;
+use model::run::server::ServerRecord;
+use model::telemetry::event::EventKind;
 
 use super::server::writes;
 use super::words::{bytes, list, percent, plural};

@@ -1,7 +1,7 @@
 //! Findings about the machine and the driver: whether something else took part in the measure.
 
-use model::event::EventKind;
-use model::reading::TickSource;
+use model::telemetry::event::EventKind;
+use model::telemetry::reading::TickSource;
 
 use super::words::{excerpt, figure, list, percent};
 use super::{Rule, RunContext};

@@ -1,9 +1,9 @@
 //! Findings about the load: how many transactions, how they ended, how evenly they came.
 
-use model::case::Think;
-use model::drive::Ending;
+use model::experiment::case::Think;
+use model::experiment::plan::RunState;
 use model::load::Pace;
-use model::plan::RunState;
+use model::load::drive::Ending;
 
 use super::words::{chance, excerpt, figure, list, percent, plural};
 use super::{Rule, RunContext};
@@ -207,7 +207,7 @@ pub(super) const TOO_SHORT_TO_JUDGE: Rule = Rule {
 
 pub(super) fn too_short_to_judge(context: &RunContext) -> Option<Finding> {
     let n = context.summary.seconds.iter().filter(|second| second.measured).count();
-    let short = n > 0 && n < stats::trend::STEADINESS_MIN;
+    let short = n > 0 && n < stats::series::trend::STEADINESS_MIN;
     short.then(|| TOO_SHORT_TO_JUDGE.finds(Severity::Note, format!("{n} s were measured")))
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::case::WorkloadKind;
-use model::interval::{Counts, Interval};
-use model::plan::RunState;
+use model::experiment::case::WorkloadKind;
+use model::experiment::plan::RunState;
+use model::load::interval::{Counts, Interval};
 use model::run::RunData;
 
 use super::words::{list, percent, plural};

@@ -1,9 +1,9 @@
 //! Findings about the server: its process, its housekeeping, its settings.
 
-use model::case::WorkloadKind;
-use model::drive::{Done, Ending};
-use model::event::{Event, EventKind};
+use model::experiment::case::WorkloadKind;
+use model::load::drive::{Done, Ending};
 use model::run::RunRecord;
+use model::telemetry::event::{Event, EventKind};
 
 use super::words::{excerpt, list, plural};
 use super::{Rule, RunContext};

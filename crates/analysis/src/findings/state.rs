@@ -1,11 +1,11 @@
 //! Findings about the state that runs began with: the same data, the checkpoints asked for.
 
-use model::case::Case;
-use model::event::EventKind;
-use model::os::WalPolicy;
-use model::phase::Phase;
+use model::experiment::case::Case;
+use model::experiment::os::WalPolicy;
+use model::experiment::script::CaseData;
+use model::run::phase::Phase;
 use model::run::{ExperimentData, RunRecord};
-use model::script::CaseData;
+use model::telemetry::event::EventKind;
 
 use super::words::{bytes, plural};
 use super::{Rule, RunContext};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use model::experiment::plan::{RunOrder, RunState};
 use model::load::Pace;
-use model::plan::{RunOrder, RunState};
 use model::run::{ExperimentData, RunRecord};
 
 use super::Rule;

@@ -1,6 +1,6 @@
 //! Findings about TPC-C: whether a run is one, and what it lacks of the specification.
 
-use model::case::WorkloadKind;
+use model::experiment::case::WorkloadKind;
 
 use super::{CaseContext, Rule, RunContext};
 use crate::finding::{Finding, Severity};

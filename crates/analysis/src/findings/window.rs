@@ -1,6 +1,6 @@
 //! Findings about the window of a run, where its ends were found while the load ran.
 
-use model::course::RampUpEnd;
+use model::load::course::RampUpEnd;
 
 use super::{Rule, RunContext};
 use crate::finding::{Finding, Severity};

@@ -1,8 +1,8 @@
 //! Figures as findings write them.
 
-pub(crate) use model::prose::plural;
+pub(crate) use model::text::prose::plural;
 
-use model::prose::grouped;
+use model::text::prose::grouped;
 
 /// A share as a percentage with two or three digits: `0.034` is `3.4 %`.
 pub(crate) fn percent(share: f64) -> String {
@@ -21,7 +21,7 @@ pub(crate) fn figure(value: f64) -> String {
 
 /// Bytes in binary units, as reports write them: `1.50 GiB`.
 pub(crate) fn bytes(value: u64) -> String {
-    model::prose::bytes(value as f64)
+    model::text::prose::bytes(value as f64)
 }
 
 /// A length of time in the largest unit of which there is one: `45 s`, `12 min`, `3.5 h`.

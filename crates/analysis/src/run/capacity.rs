@@ -1,8 +1,8 @@
 //! The highest rate that holds a latency target: what a search found, probe by probe.
 
 use crate::summary::capacity::{Capacity, Outcome, ProbeSummary, ProbeVerdict, Rate};
-use model::capacity::{HIGHEST_SHARE, LOWEST_SHARE, Probe, SearchRecord};
-use model::interval::Counts;
+use model::load::capacity::{HIGHEST_SHARE, LOWEST_SHARE, Probe, SearchRecord};
+use model::load::interval::Counts;
 use model::run::RunData;
 use stats::{Judged, ProbeSecond, Threshold};
 

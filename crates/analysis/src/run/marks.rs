@@ -1,7 +1,7 @@
 //! Marks on the time line: checkpoints, autovacuum, trouble and pauses, from the events of a run.
 
-use model::event::{Event, EventKind};
 use model::run::RunData;
+use model::telemetry::event::{Event, EventKind};
 
 use crate::run::timeline::Timeline;
 use crate::summary::Mark;

@@ -1,8 +1,8 @@
 //! What a run used of the machine over its measure.
 
-use model::interval::Counts;
-use model::reading::key;
+use model::load::interval::Counts;
 use model::run::RunData;
+use model::telemetry::reading::key;
 
 use crate::run::timeline::Timeline;
 use crate::run::usage::Usage;

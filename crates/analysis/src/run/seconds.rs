@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::interval::Counts;
+use model::load::interval::Counts;
 use model::run::RunData;
 
 use crate::run::histogram::HistogramSum;

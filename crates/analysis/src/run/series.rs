@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use model::reading::{key, split_key};
 use model::run::RunData;
+use model::telemetry::reading::{key, split_key};
 
 use crate::run::resources;
 use crate::run::timeline::{Placed, Timeline};

@@ -4,12 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use model::drive::Ending;
+use model::experiment::plan::RunState;
 use model::load::Window;
-use model::phase::Phase;
-use model::plan::RunState;
-use model::reading::Tick;
+use model::load::drive::Ending;
 use model::run::RunData;
+use model::run::phase::Phase;
+use model::telemetry::reading::Tick;
 
 /// The smallest length of an interval that counts as a whole second.
 const WHOLE_SECOND_NS: u64 = 999_000_000;

@@ -2,7 +2,7 @@
 //! against their expected shares, and which conditions of the specification a run does not meet.
 
 use crate::summary::tpcc::{InputShare, ProfileSummary, TpccSummary};
-use model::case::{Case, Isolation, Think, WorkloadKind};
+use model::experiment::case::{Case, Isolation, Think, WorkloadKind};
 
 use crate::run::seconds::{Distributions, Script};
 use crate::summary::RunSummary;

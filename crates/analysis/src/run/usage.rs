@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use model::reading::{TickSource, split_key};
+use model::telemetry::reading::{TickSource, split_key};
 
 use crate::run::timeline::Placed;
 

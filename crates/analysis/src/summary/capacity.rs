@@ -1,6 +1,6 @@
 //! The highest rate that holds a latency target, of a run and of a case.
 
-use model::capacity::LatencyTarget;
+use model::load::capacity::LatencyTarget;
 use serde::Serialize;
 use stats::Estimate;
 

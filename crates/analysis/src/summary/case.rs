@@ -1,6 +1,6 @@
 //! A case over its runs.
 
-use model::case::Case;
+use model::experiment::case::Case;
 use serde::Serialize;
 
 use super::capacity::CaseCapacity;

@@ -1,9 +1,9 @@
 //! One run, explained.
 
-use model::course::Course;
-use model::interval::Counts;
-use model::plan::RunState;
-use model::repeat::Repeat;
+use model::experiment::plan::RunState;
+use model::experiment::repeat::Repeat;
+use model::load::course::Course;
+use model::load::interval::Counts;
 use serde::Serialize;
 
 use super::capacity::{Capacity, Outcome, ProbeVerdict};

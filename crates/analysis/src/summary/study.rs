@@ -1,6 +1,6 @@
 //! An experiment, explained.
 
-use model::plan::Plan;
+use model::experiment::plan::Plan;
 use serde::Serialize;
 
 use super::case::CaseSummary;

@@ -1,6 +1,6 @@
 //! TPC-C in its own words, of a run or of all runs of a case.
 
-use model::interval::Counts;
+use model::load::interval::Counts;
 use serde::Serialize;
 
 use super::run::LatencySummary;

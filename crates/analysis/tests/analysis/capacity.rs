@@ -4,9 +4,9 @@ use analysis::finding::{Finding, Grade};
 use analysis::study;
 use analysis::summary::capacity::{Outcome, ProbeVerdict};
 use analysis::summary::{RunSummary, Study};
-use model::capacity::{Probe, SearchRecord};
-use model::interval::Counts;
 use model::load::Pace;
+use model::load::capacity::{Probe, SearchRecord};
+use model::load::interval::Counts;
 use model::run::RunData;
 
 use crate::quiet;

@@ -4,14 +4,14 @@ use analysis::comparison::{CaseComparison, Difference, Figure, MARGIN, Pairing, 
 use analysis::explain::{compare, compare_duet};
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::study;
-use model::case::Case;
-use model::duet::{Duet, Round, SlicePair, Slicing};
-use model::event::EventKind;
+use model::experiment::case::Case;
+use model::experiment::os::WalPolicy;
+use model::experiment::plan::{RunSpec, RunState, StateLine};
+use model::load::duet::{Duet, Round, SlicePair, Slicing};
 use model::load::{Pace, Turns};
-use model::os::WalPolicy;
-use model::plan::{RunSpec, RunState, StateLine};
+use model::run::server::Setting;
 use model::run::{ExperimentData, RunData};
-use model::server::Setting;
+use model::telemetry::event::EventKind;
 
 use crate::capacity::{find_a_rate, find_no_rate};
 use crate::quiet::{self, event, set_committed};
@@ -280,7 +280,8 @@ pub(crate) const TABLE: &[(&str, Severity, &str, Disturb)] = &[
         each_b(data, |run| run.record.server.as_mut().unwrap().database_bytes *= 2);
     }),
     ("undeclared-difference", Severity::Note, "setting shared_buffers", |data| {
-        data.plan.cases[1].server.source = model::case::ServerSource::Version("17".parse().unwrap());
+        data.plan.cases[1].server.source =
+            model::experiment::case::ServerSource::Version("17".parse().unwrap());
         each_b(data, |run| setting(run, "shared_buffers", "1GB"));
     }),
     ("too-few-pairs", Severity::Doubt, "5 pairs of 6 that are needed", |data| data.runs.truncate(10)),

@@ -3,11 +3,11 @@
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::study;
 use analysis::summary::Study;
-use model::event::EventKind;
-use model::fingerprint::{Fingerprint, RelationPrint};
+use model::experiment::plan::{RunOrder, RunState, StateLine};
 use model::load::Pace;
-use model::plan::{RunOrder, RunState, StateLine};
 use model::run::ExperimentData;
+use model::run::fingerprint::{Fingerprint, RelationPrint};
+use model::telemetry::event::EventKind;
 
 use crate::capacity::{find_a_rate, find_no_rate};
 use crate::findings::setting;
@@ -179,7 +179,7 @@ fn the_quiet_experiment_is_valid_and_has_notes_only() {
 #[test]
 fn the_notes_that_are_usual_are_silent_where_they_do_not_apply() {
     let mut data = quiet_experiment();
-    data.plan.cases[0].workload.kind = model::case::WorkloadKind::TpcbSelect;
+    data.plan.cases[0].workload.kind = model::experiment::case::WorkloadKind::TpcbSelect;
     data.plan.cases[0].workload.pace = Pace::Poisson { rate_per_s: 1000.0 };
     data.runs.iter_mut().for_each(|run| run.record.server = None);
     assert_eq!(case_and_study_findings(study(&data)), []);

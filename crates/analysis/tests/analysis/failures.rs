@@ -2,8 +2,8 @@
 
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::study;
-use model::interval::Counts;
 use model::load::ScriptSpec;
+use model::load::interval::Counts;
 use model::run::RunData;
 
 use crate::quiet;

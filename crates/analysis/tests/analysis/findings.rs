@@ -3,16 +3,16 @@
 use analysis::finding::{Finding, Severity};
 use analysis::findings::rule;
 use analysis::study;
-use model::course::RampUpEnd;
-use model::drive::Ending;
-use model::event::EventKind;
-use model::host::MountRecord;
-use model::interval::Counts;
+use model::experiment::os::WalPolicy;
+use model::experiment::plan::RunState;
 use model::load::Pace;
-use model::os::WalPolicy;
-use model::phase::Phase;
-use model::plan::RunState;
+use model::load::course::RampUpEnd;
+use model::load::drive::Ending;
+use model::load::interval::Counts;
 use model::run::RunData;
+use model::run::host::MountRecord;
+use model::run::phase::Phase;
+use model::telemetry::event::EventKind;
 
 use crate::quiet::{self, event, set_committed, set_metric, tps};
 use crate::tpcc;
@@ -379,7 +379,7 @@ fn a_disturbance_outside_the_measure_is_not_held_against_it() {
         |data| set_metric(data, "server.cpu.user", -10.0, 4.0, 0.0),
         |data| set_committed(data, 0..5, |_| 100),
         |data| {
-            data.record.case.workload.kind = model::case::WorkloadKind::TpcbSelect;
+            data.record.case.workload.kind = model::experiment::case::WorkloadKind::TpcbSelect;
             checkpoint(data, 12.0, 16.0);
         },
         |data| pace(data, Pace::Constant { rate_per_s: 1006.0 }),

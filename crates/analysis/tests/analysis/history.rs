@@ -3,7 +3,7 @@
 use analysis::history::histories;
 use analysis::study;
 use analysis::summary::Study;
-use model::case::ServerSource;
+use model::experiment::case::ServerSource;
 use model::load::Turns;
 use model::run::ExperimentData;
 

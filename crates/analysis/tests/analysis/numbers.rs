@@ -4,11 +4,11 @@ use analysis::HistogramSum;
 use analysis::case::factors;
 use analysis::study;
 use analysis::summary::{CaseSummary, RunSummary, Study};
-use model::drive::Ending;
-use model::event::EventKind;
-use model::interval::Counts;
-use model::plan::RunState;
+use model::experiment::plan::RunState;
+use model::load::drive::Ending;
+use model::load::interval::Counts;
 use model::run::RunData;
+use model::telemetry::event::EventKind;
 
 use crate::quiet::{self, S, event, histogram, latencies_ns, set_metric, tps};
 
@@ -340,7 +340,7 @@ fn without_a_baseline_a_case_is_compared_with_one_of_as_many_clients() {
 fn transactions_have_a_price_where_the_target_has_one() {
     let mut study = two_versions();
     assert_eq!(factors::per_money(&study.cases[0]), None);
-    study.cases[1].case.server.target = Some(model::target::TargetSpec {
+    study.cases[1].case.server.target = Some(model::experiment::target::TargetSpec {
         price_per_hour: Some(0.5),
         currency: Some("EUR".to_string()),
         ..Default::default()

@@ -2,8 +2,8 @@
 
 use analysis::finding::{Finding, Grade};
 use analysis::study;
-use model::interval::Moments;
-use model::plan::RunState;
+use model::experiment::plan::RunState;
+use model::load::interval::Moments;
 use model::run::RunData;
 
 use crate::quiet::{self, latencies_ns};

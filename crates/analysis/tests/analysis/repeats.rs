@@ -3,8 +3,8 @@
 use analysis::explain::{disturbance, study};
 use analysis::finding::{Finding, Grade, Severity};
 use analysis::summary::Study;
-use model::plan::{RunSpec, RunState};
-use model::repeat::Repeat;
+use model::experiment::plan::{RunSpec, RunState};
+use model::experiment::repeat::Repeat;
 use model::run::{ExperimentData, RunData};
 
 use crate::capacity::find_no_rate;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use analysis::finding::Severity;
 use analysis::study;
-use model::case::ServerSource;
+use model::experiment::case::ServerSource;
+use model::experiment::script::CaseData;
 use model::run::ExperimentData;
-use model::script::CaseData;
 
 use crate::experiments::{begin_with, quiet_experiment};
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use analysis::study;
 use analysis::summary::tpcc::TpccSummary;
-use model::case::{Calls, Isolation, Think, TpccSpec, WorkloadKind};
-use model::interval::{Counts, Interval};
+use model::experiment::case::{Calls, Isolation, Think, TpccSpec, WorkloadKind};
 use model::load::ScriptSpec;
+use model::load::interval::{Counts, Interval};
 use model::run::{ExperimentData, RunData, StampedHistogram};
 
 use crate::quiet;
@@ -70,7 +70,7 @@ pub(crate) fn set_latency(data: &mut RunData, factor: impl Fn(&str) -> u64) {
     }
 }
 
-fn convert(workload: &mut model::case::WorkloadSpec) {
+fn convert(workload: &mut model::experiment::case::WorkloadSpec) {
     workload.kind = WorkloadKind::Tpcc;
     workload.scale = 10;
     workload.tpcc = Some(TpccSpec::default());

@@ -3,14 +3,14 @@
 use analysis::finding::Grade;
 use analysis::study;
 use analysis::summary::{LatencySummary, Study};
-use model::case::WorkloadKind;
-use model::drive::Ending;
-use model::event::EventKind;
-use model::interval::Interval;
+use model::experiment::case::WorkloadKind;
+use model::experiment::plan::{RunState, StateLine};
+use model::experiment::script::ScriptSurvey;
 use model::load::ScriptSpec;
-use model::plan::{RunState, StateLine};
+use model::load::drive::Ending;
+use model::load::interval::Interval;
 use model::run::{ExperimentData, RunData, StampedHistogram};
-use model::script::ScriptSurvey;
+use model::telemetry::event::EventKind;
 
 use crate::experiments::built_as;
 use crate::quiet::{self, S, event, set_committed, tps};
@@ -243,7 +243,7 @@ fn cases_may_have_servers_of_their_own_and_others_servers_are_not_ours() {
     other_case.runs[2].record.spec.case = 2;
     assert_eq!(ids(&other_case), ["closed-loop"]);
     for run in &mut data.runs {
-        run.record.case.server.source = model::case::ServerSource::Url(Default::default());
+        run.record.case.server.source = model::experiment::case::ServerSource::Url(Default::default());
     }
     assert_eq!(ids(&data), ["closed-loop"]);
 }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use model::drive::{Done, DriveCommand, DriverLine, Ending};
-use model::event::{Event, EventKind};
+use model::load::drive::{Done, DriveCommand, DriverLine, Ending};
+use model::telemetry::event::{Event, EventKind};
 
 use crate::clock::{self, Nanos};
 use crate::control::merge::Merger;

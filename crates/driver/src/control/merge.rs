@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
-use model::drive::DriverLine;
-use model::interval::{Counts, HistogramLine, Interval};
 use model::load::ScriptSpec;
-use model::reading::{Tick, TickSource, key};
+use model::load::drive::DriverLine;
+use model::load::interval::{Counts, HistogramLine, Interval};
+use model::telemetry::reading::{Tick, TickSource, key};
 
 use crate::clock::{Nanos, WallClock};
 use crate::control::usage::{self, CpuUsage};

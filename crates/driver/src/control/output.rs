@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use model::drive::DriverLine;
+use model::load::drive::DriverLine;
 
 /// Why a load did not take place, or could not be told of.
 pub(crate) enum Failure {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 
-use model::drive::{DriveCommand, DriveOrder, DriverLine, Ready};
 use model::load::Protocol;
+use model::load::drive::{DriveCommand, DriveOrder, DriverLine, Ready};
 use wire::{Conninfo, Secret};
 use workload::{Machine, ThreadStreams};
 

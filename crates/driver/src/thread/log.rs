@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 
-use model::interval::Moments;
+use model::load::interval::Moments;
 use model::load::{LoadSpec, OnError, TransactionLog};
 use workload::Prng;
 

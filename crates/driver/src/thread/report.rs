@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::event::Event;
+use model::telemetry::event::Event;
 
 use crate::clock::Nanos;
 use crate::tally::{SqlState, Tally};
@@ -45,9 +45,9 @@ pub(crate) struct Finished {
     pub(crate) end: Nanos,
     /// Client number and transactions committed within the measure.
     pub(crate) measured: Vec<(usize, u64)>,
-    /// See [`model::drive::Done::committed_by_slice`].
+    /// See [`model::load::drive::Done::committed_by_slice`].
     pub(crate) committed_by_slice: Vec<u64>,
-    /// See [`model::drive::Done::backlog`].
+    /// See [`model::load::drive::Done::backlog`].
     pub(crate) backlog: u64,
     pub(crate) clients_lost: u32,
     /// Clients whose last statement was cancelled and not even then answered, and the longest wait of one.

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
-use model::event::Event;
 use model::load::LoadSpec;
+use model::telemetry::event::Event;
 use wire::{Conninfo, ProtocolError};
 use workload::Prng;
 

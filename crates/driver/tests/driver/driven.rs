@@ -4,11 +4,11 @@ use std::io::{BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, SystemTime};
 
-use model::drive::{Done, DriveCommand, DriveOrder, DriverLine, Ready};
-use model::event::{Event, EventKind};
-use model::interval::{CommandTally, Interval, Moments};
+use model::load::drive::{Done, DriveCommand, DriveOrder, DriverLine, Ready};
+use model::load::interval::{CommandTally, Interval, Moments};
 use model::load::{LoadSpec, OnError, Protocol, ScriptSpec, Window};
-use model::reading::Tick;
+use model::telemetry::event::{Event, EventKind};
+use model::telemetry::reading::Tick;
 use wire::Conninfo;
 
 /// What a driver said.

@@ -5,8 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use model::event::EventKind;
 use model::load::{LoadSpec, OnDisconnect, PollerChoice, Protocol, Window};
+use model::telemetry::event::EventKind;
 use wire::Conninfo;
 
 use crate::driven::{Driven, load, try_drive};

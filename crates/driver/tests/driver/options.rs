@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use model::event::EventKind;
-use model::interval::Moments;
+use model::load::interval::Moments;
 use model::load::{LoadSpec, OnDisconnect, OnError, Protocol, Window};
+use model::telemetry::event::EventKind;
 
 use crate::cluster::Cluster;
 use crate::driven::{drive, load};

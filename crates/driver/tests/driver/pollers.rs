@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use model::drive::DriveCommand;
-use model::event::EventKind;
+use model::load::drive::DriveCommand;
 use model::load::{LoadSpec, OnDisconnect, PollerChoice, Protocol, Turns, Window};
+use model::telemetry::event::EventKind;
 
 use crate::cluster::Cluster;
 use crate::driven::{Driven, drive, load, try_drive, try_drive_with};

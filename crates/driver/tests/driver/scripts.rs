@@ -1,7 +1,7 @@
 //! What scripts may ask: rows to variables, shells, pipelines, and what is said when they go wrong.
 
-use model::event::EventKind;
 use model::load::{OnError, Protocol};
+use model::telemetry::event::EventKind;
 
 use crate::cluster::Cluster;
 use crate::driven::{drive, load};

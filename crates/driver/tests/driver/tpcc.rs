@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, Weak};
 
 use loader::Streams;
-use model::interval::Interval;
+use model::load::interval::Interval;
 use model::load::{LoadSpec, OnError, Profiles, Protocol, ScriptSpec, Window};
 use wire::{Conninfo, Session};
 use workload::Schema;

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use model::drive::{DriveCommand, Ending};
 use model::load::Window;
+use model::load::drive::{DriveCommand, Ending};
 
 use crate::order::{Driving, drive, load};
 use crate::pg::Pg;

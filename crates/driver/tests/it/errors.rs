@@ -1,8 +1,8 @@
 //! Errors: counted by SQLSTATE, and sorted into what surely failed and what nobody can know.
 
-use model::drive::Ending;
-use model::event::EventKind;
+use model::load::drive::Ending;
 use model::load::{Pace, Protocol};
+use model::telemetry::event::EventKind;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 

@@ -7,10 +7,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use model::drive::{Done, DriveCommand, DriveOrder, DriverLine, Ready};
-use model::event::{Event, EventKind};
-use model::interval::{Counts, Interval};
+use model::load::drive::{Done, DriveCommand, DriveOrder, DriverLine, Ready};
+use model::load::interval::{Counts, Interval};
 use model::load::{LoadSpec, Pace, Protocol, ScriptSpec, Window};
+use model::telemetry::event::{Event, EventKind};
 use wire::Conninfo;
 
 /// No line of a driver takes longer.

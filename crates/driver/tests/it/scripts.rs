@@ -1,6 +1,6 @@
 //! What scripts do: the same seed gives the same parameters in every protocol, weights, sleeps, paces, large replies.
 
-use model::drive::Ending;
+use model::load::drive::Ending;
 use model::load::{Pace, Protocol, Window};
 
 use crate::order::{Driving, drive, load, script};

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
-use model::case::{Case, WorkloadSpec};
 use model::experiment::RestoreBy;
-use model::script::CaseData;
+use model::experiment::case::{Case, WorkloadSpec};
+use model::experiment::script::CaseData;
 use server::target::Flavor;
 use server::template::{self, Restored};
 use wire::session::Session;

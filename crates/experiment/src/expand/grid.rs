@@ -1,8 +1,8 @@
 //! Which keys of an experiment may vary, each with its levels as text.
 
-use model::case::{Calls, WorkloadKind};
+use model::experiment::case::{Calls, WorkloadKind};
+use model::experiment::levels::Levels;
 use model::experiment::{Experiment, RunSection, WorkloadSection};
-use model::levels::Levels;
 
 use super::{DEFAULT_VERSION, Site};
 use crate::design::Dimension;

@@ -136,7 +136,8 @@ fn lengths_and_steps_before_a_run_are_factors_like_others() {
 fn one_server_at_a_time_puts_the_runs_of_each_together_in_blocks() {
     let load = "repeats = 3\n[server]\nversion = [\"12\", \"18\"]\n[workload]\nscale = 1\nclients = [1, 2]\n";
     let plan = plan_of(&format!("{load}[run]\nservers_at_a_time = 1\n")).unwrap();
-    let server = |run: &model::plan::RunSpec| plan.case(run.case).unwrap().server.source.to_string();
+    let server =
+        |run: &model::experiment::plan::RunSpec| plan.case(run.case).unwrap().server.source.to_string();
     let (first, second) = plan.runs.split_at(6);
     for half in [first, second] {
         assert!(half.iter().all(|run| server(run) == server(&half[0])), "{:?}", plan.runs);

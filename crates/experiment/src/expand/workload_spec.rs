@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use model::case::{Calls, Layout, Think, TpccSpec, WorkloadKind, WorkloadSpec};
 use model::experiment::Experiment;
+use model::experiment::case::{Calls, Layout, Think, TpccSpec, WorkloadKind, WorkloadSpec};
+use model::experiment::script::CaseData;
 use model::load::Pace;
-use model::script::CaseData;
-use model::units::Scale;
+use model::text::units::Scale;
 
 use super::Site;
 use super::grid::DEFINES;

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::course::RampUp;
+use model::experiment::repeat::repeats_max;
 use model::experiment::{Experiment, RunSection};
-use model::repeat::repeats_max;
-use model::units::{Scale, Span};
+use model::load::course::RampUp;
+use model::text::units::{Scale, Span};
 
 use super::{Limits, dataset_of, scale_units};
 use crate::design::{self, Combine};
@@ -49,7 +49,7 @@ pub(super) fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
     let n_servers = distinct(&SERVER).len() as f64;
     let is_missing = |server: &&Vec<String>| {
         // A release of a series that is there need not be the one that is asked for; most are.
-        let series = |version: &str| version.parse().map(|v: model::units::PgVersion| v.series());
+        let series = |version: &str| version.parse().map(|v: model::text::units::PgVersion| v.series());
         matches!(series(&server[1]), Ok(series) if !limits.fetched.contains(&series))
     };
     let n_fetched = distinct(&SERVER).iter().filter(is_missing).count() as f64;

@@ -1,10 +1,10 @@
 //! The steps that make an experiment shorter, in the order in which least is lost.
 
-use model::capacity::Probing;
-use model::course::RampUp;
+use model::experiment::levels::Levels;
 use model::experiment::{Experiment, RunSection, WorkloadSection};
-use model::levels::Levels;
-use model::units::Span;
+use model::load::capacity::Probing;
+use model::load::course::RampUp;
+use model::text::units::Span;
 
 use super::{keep, replace, system, thin};
 use crate::lengths::RAMP_UP_AUTO_S_MIN;

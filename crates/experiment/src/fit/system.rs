@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use model::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
+use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
+use model::experiment::levels::Levels;
+use model::experiment::os::{OsSection, WalPolicy};
+use model::experiment::selector::names;
 use model::experiment::{Experiment, Prepare};
-use model::levels::Levels;
 use model::load::Window;
-use model::os::{OsSection, WalPolicy};
-use model::selector::names;
 
 use super::Change;
 use super::told::{LEVELS_LEFT_OUT, dropped};

@@ -1,7 +1,7 @@
 //! What was changed, and why: levels before and after, by key.
 
 use model::experiment::Experiment;
-use model::selector::{Selector, names};
+use model::experiment::selector::{Selector, names};
 
 use super::Change;
 use crate::design::Dimension;

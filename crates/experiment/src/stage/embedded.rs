@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
-use model::case::Case;
-use model::script::CaseData;
+use model::experiment::case::Case;
+use model::experiment::script::CaseData;
 use server::numa::Binding;
 use server::workspace::{Claim, ClusterKey};
 use server::{Binaries, Cluster, InitOptions, Server, StartOptions, StopMode};

@@ -7,17 +7,18 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fleet::{LocalDriver, StderrTo};
-use model::drive::{Done, DriveOrder, Ending};
+use model::load::drive::{Done, DriveOrder, Ending};
 use model::load::{LoadSpec, OnDisconnect, OnError, Pace, ScriptSpec, TransactionLog, Window};
 use wire::Conninfo;
 
 use super::compat::Compat;
 use super::follow::Follower;
-use super::log::{Complaint, Log};
-use super::options::{BenchPlan, Length};
 use super::prepare::{self, Tables};
-use super::results::{Outage, Results};
-use super::{DRIVE_ARGUMENT, json, scripts, server_text, target};
+use super::{DRIVE_ARGUMENT, scripts, target};
+use crate::pgbench::command_line::options::{BenchPlan, Length};
+use crate::pgbench::output::log::{Complaint, Log};
+use crate::pgbench::output::results::{Outage, Results};
+use crate::pgbench::output::{json, server_text};
 use crate::signals;
 
 /// Longer than any load: pgbench waits as long as it takes.
@@ -30,7 +31,7 @@ const MESSAGE_BYTES_MAX: u32 = 1 << 30;
 const EXIT_ABORTED: u8 = 2;
 
 /// Offers the load and prints the results. Gives the exit code.
-pub(super) fn run(
+pub(crate) fn run(
     plan: &BenchPlan,
     conninfo: &mut Conninfo,
     compat: Compat,
@@ -170,7 +171,7 @@ fn load_spec(plan: &BenchPlan, conninfo: &Conninfo, tables: Tables) -> LoadSpec 
 }
 
 /// The name of a script's histograms.
-pub(super) fn script_tag(number: usize) -> String {
+pub(crate) fn script_tag(number: usize) -> String {
     format!("script{number}")
 }
 
@@ -211,7 +212,7 @@ fn show(
 }
 
 /// Writes to standard output.
-pub(super) fn print(text: &str) -> Result<(), Complaint> {
+pub(crate) fn print(text: &str) -> Result<(), Complaint> {
     crate::print_as_pgbench(text)
         .map_err(|error| Complaint::new(format!("could not write to standard output: {error}")))
 }

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 /// A release of pgbench. Options, output and a few statements differ between them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Compat {
+pub(crate) enum Compat {
     /// PostgreSQL 15 (and 16, which reads and prints the same).
     V15,
     /// PostgreSQL 17.
@@ -16,10 +16,10 @@ pub(super) enum Compat {
 
 impl Compat {
     /// Sets the release when no option does.
-    pub(super) const ENVIRONMENT: &'static str = "PGDYNO_COMPAT";
+    pub(crate) const ENVIRONMENT: &'static str = "PGDYNO_COMPAT";
 
     /// The release as a program of that release tells it, and that it is not that program.
-    pub(super) fn version(self) -> String {
+    pub(crate) fn version(self) -> String {
         let release = match self {
             Compat::V15 => "15.18",
             Compat::V17 => "17.11",
@@ -30,43 +30,43 @@ impl Compat {
     }
 
     /// `-d` is the database and debugging has only a long name; `--exit-on-abort` exists (17).
-    pub(super) fn has_dbname_option(self) -> bool {
+    pub(crate) fn has_dbname_option(self) -> bool {
         self >= Compat::V17
     }
 
     /// Scripts may say `\syncpipeline` (17).
-    pub(super) fn has_syncpipeline(self) -> bool {
+    pub(crate) fn has_syncpipeline(self) -> bool {
         self >= Compat::V17
     }
 
     /// The soft limit of open files is raised as far as needed, instead of refusing (18).
-    pub(super) fn raises_file_limit(self) -> bool {
+    pub(crate) fn raises_file_limit(self) -> bool {
         self >= Compat::V18
     }
 
     /// Branches and tellers are loaded by COPY too, and progress names the table (17).
-    pub(super) fn copies_all_tables(self) -> bool {
+    pub(crate) fn copies_all_tables(self) -> bool {
         self >= Compat::V17
     }
 
     /// Whether a table takes COPY FREEZE is asked of the server for each table (18). Before, it was known from the
     /// options, and in 17 a partitioned table loaded without them was tried in vain.
-    pub(super) fn asks_relkind(self) -> bool {
+    pub(crate) fn asks_relkind(self) -> bool {
         self >= Compat::V18
     }
 
     /// A setting in a message is quoted (17).
-    pub(super) fn quotes_search_path(self) -> bool {
+    pub(crate) fn quotes_search_path(self) -> bool {
         self >= Compat::V17
     }
 
     /// With partitions, `--unlogged-tables` is for the partitions only (18).
-    pub(super) fn keeps_parents_logged(self) -> bool {
+    pub(crate) fn keeps_parents_logged(self) -> bool {
         self >= Compat::V18
     }
 
     /// Per script, all transactions are counted first and then those processed (18).
-    pub(super) fn counts_all_per_script(self) -> bool {
+    pub(crate) fn counts_all_per_script(self) -> bool {
         self >= Compat::V18
     }
 }

@@ -1,21 +1,21 @@
 //! Follows a driver: adds up its intervals, prints progress, and tells its events in pgbench's words.
 
 use anyhow::Result;
-use model::drive::DriverLine;
-use model::event::{Event, EventKind};
-use model::interval::{HistogramLine, Interval};
+use model::load::drive::DriverLine;
+use model::load::interval::{HistogramLine, Interval};
+use model::telemetry::event::{Event, EventKind};
 
 use super::bench::script_tag;
-use super::log::{Kind, Log};
-use super::options::BenchPlan;
-use super::progress::Stretch;
-use super::totals::{Sums, Totals};
+use crate::pgbench::command_line::options::BenchPlan;
+use crate::pgbench::output::log::{Kind, Log};
+use crate::pgbench::output::progress::Stretch;
+use crate::pgbench::output::totals::{Sums, Totals};
 
 /// Nanoseconds of an interval that is not the last.
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// Listens to a driver.
-pub(super) struct Follower<'a> {
+pub(crate) struct Follower<'a> {
     plan: &'a BenchPlan,
     log: &'a mut Log,
     ramp_up_s: u32,
@@ -29,13 +29,13 @@ pub(super) struct Follower<'a> {
 
 /// What is known at the end.
 #[derive(Debug, Default)]
-pub(super) struct Followed {
+pub(crate) struct Followed {
     /// All that was counted.
-    pub(super) totals: Totals,
+    pub(crate) totals: Totals,
     /// The first client that ended early.
-    pub(super) aborted_client: Option<u32>,
+    pub(crate) aborted_client: Option<u32>,
     /// How often connections were lost.
-    pub(super) n_lost: u64,
+    pub(crate) n_lost: u64,
 }
 
 /// What no progress line has told yet.
@@ -57,7 +57,7 @@ struct Stall {
 
 impl Follower<'_> {
     /// A follower of a load whose measure begins at `begin_unix_ns`.
-    pub(super) fn new<'a>(
+    pub(crate) fn new<'a>(
         plan: &'a BenchPlan,
         log: &'a mut Log,
         ramp_up_s: u32,
@@ -77,7 +77,7 @@ impl Follower<'_> {
     }
 
     /// Takes a line of the driver.
-    pub(super) fn take(&mut self, line: &DriverLine) -> Result<()> {
+    pub(crate) fn take(&mut self, line: &DriverLine) -> Result<()> {
         match line {
             DriverLine::Interval { interval, histograms } => self.interval(interval, histograms),
             DriverLine::Event(event) => self.event(event)?,
@@ -91,7 +91,7 @@ impl Follower<'_> {
     }
 
     /// All lines were taken.
-    pub(super) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.end_second();
         if self.plan.added.progress_last && self.stretch.length_ns > 0 {
             self.progress();
@@ -99,7 +99,7 @@ impl Follower<'_> {
     }
 
     /// What is known now.
-    pub(super) fn close(self) -> Followed {
+    pub(crate) fn close(self) -> Followed {
         self.followed
     }
 

@@ -10,10 +10,11 @@ use workload::Schema;
 use workload::tpcb::{self, Partitioning, Table, TpcbOptions};
 
 use super::compat::Compat;
-use super::log::{Complaint, Kind, Log};
-use super::options::InitPlan;
 use super::prepare::show_notices;
-use super::{server_text, target};
+use super::target;
+use crate::pgbench::command_line::options::InitPlan;
+use crate::pgbench::output::log::{Complaint, Kind, Log};
+use crate::pgbench::output::server_text;
 use progress::Progress;
 
 mod progress;
@@ -25,7 +26,7 @@ const FREEZE_VERSION_NUM: u32 = 140_000;
 type Result<T> = std::result::Result<T, Complaint>;
 
 /// Carries out all steps.
-pub(super) fn run(plan: &InitPlan, conninfo: &mut Conninfo, compat: Compat, log: &mut Log) -> Result<()> {
+pub(crate) fn run(plan: &InitPlan, conninfo: &mut Conninfo, compat: Compat, log: &mut Log) -> Result<()> {
     let session = target::connect(conninfo, "initialization", log)?;
     cancel_on_signal(session.cancel_handle());
     let mut init = Init { plan, compat, session, log, conninfo, others: Vec::new() };

@@ -4,18 +4,18 @@ use wire::SessionError;
 use wire::session::{Rows, Session};
 
 use super::compat::Compat;
-use super::log::{Complaint, Kind, Log};
-use super::server_text;
+use crate::pgbench::output::log::{Complaint, Kind, Log};
+use crate::pgbench::output::server_text;
 
 /// What the standard tables are like.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Tables {
+pub(crate) struct Tables {
     /// Rows of `pgbench_branches`.
-    pub(super) scale: u32,
+    pub(crate) scale: u32,
     /// `range` or `hash`, if accounts are partitioned.
-    pub(super) partition_method: Option<&'static str>,
+    pub(crate) partition_method: Option<&'static str>,
     /// How many partitions.
-    pub(super) n_partitions: u32,
+    pub(crate) n_partitions: u32,
 }
 
 const COUNT_BRANCHES: &str = "select count(*) from pgbench_branches";
@@ -33,7 +33,7 @@ const FIND_PARTITIONS: &str = "select o.n, p.partstrat, pg_catalog.count(i.inhpa
     limit 1";
 
 /// Looks at the tables that the built-in scripts use. A `scale` that was given is overruled, with a warning.
-pub(super) fn inspect(
+pub(crate) fn inspect(
     session: &mut Session,
     dbname: &str,
     is_scale_given: bool,
@@ -74,7 +74,7 @@ fn partition_method(found: &Rows) -> Result<Option<&'static str>, Complaint> {
 }
 
 /// Vacuums before a load; tables that are not there are no reason to give up.
-pub(super) fn vacuum(session: &mut Session, with_accounts: bool, log: &mut Log) {
+pub(crate) fn vacuum(session: &mut Session, with_accounts: bool, log: &mut Log) {
     log.write("starting vacuum...");
     for sql in ["vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"] {
         try_statement(session, sql, log);
@@ -96,7 +96,7 @@ fn try_statement(session: &mut Session, sql: &str, log: &mut Log) {
 }
 
 /// Shows what the server remarked, as libpq's programs do.
-pub(super) fn show_notices(session: &mut Session, log: &mut Log) {
+pub(crate) fn show_notices(session: &mut Session, log: &mut Log) {
     for notice in session.take_notices() {
         log.write(&server_text::server_error(&notice, None));
     }

@@ -5,28 +5,28 @@ use std::io::Read;
 use workload::tpcb::Builtin;
 use workload::{Program, ScriptError};
 
-use super::cnum;
 use super::compat::Compat;
-use super::log::Complaint;
+use crate::pgbench::command_line::cnum;
+use crate::pgbench::output::log::Complaint;
 
 /// Most scripts that pgbench takes.
 const SCRIPTS_MAX: usize = 128;
 
 /// A script of the load.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Script {
+pub(crate) struct Script {
     /// What reports call it: a file's name as given, or a built-in one's description.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Its text.
-    pub(super) source: String,
+    pub(crate) source: String,
     /// How often it runs, relative to the sum.
-    pub(super) weight: u32,
+    pub(crate) weight: u32,
     /// Its commands; what is compiled for the load has the same.
-    pub(super) program: Program,
+    pub(crate) program: Program,
 }
 
 /// Splits `NAME@WEIGHT` at the last `@`.
-pub(super) fn split_weight(text: &str) -> Result<(&str, u32), Complaint> {
+pub(crate) fn split_weight(text: &str) -> Result<(&str, u32), Complaint> {
     let Some(at) = text.rfind('@') else { return Ok((text, 1)) };
     let digits = &text[at + 1..];
     let invalid = || Complaint::new(format!("invalid weight specification: {}", &text[at..]));
@@ -41,12 +41,12 @@ pub(super) fn split_weight(text: &str) -> Result<(&str, u32), Complaint> {
 }
 
 /// The built-in script that `prefix` is the beginning of.
-pub(super) fn find_builtin(prefix: &str) -> Result<Builtin, Complaint> {
+pub(crate) fn find_builtin(prefix: &str) -> Result<Builtin, Complaint> {
     Builtin::parse_pgbench_prefix(prefix).map_err(|message| Complaint::new(message).and_raw(list_builtins()))
 }
 
 /// The list of built-in scripts.
-pub(super) fn list_builtins() -> String {
+pub(crate) fn list_builtins() -> String {
     let mut text = "Available builtin scripts:\n".to_string();
     for builtin in Builtin::ALL {
         text += &format!("  {:>13}: {}\n", builtin.pgbench_name(), builtin.description());
@@ -55,12 +55,12 @@ pub(super) fn list_builtins() -> String {
 }
 
 /// A built-in script as `--show-script` shows it.
-pub(super) fn show_builtin(builtin: Builtin) -> String {
+pub(crate) fn show_builtin(builtin: Builtin) -> String {
     format!("-- {}: {}\n{}\n", builtin.pgbench_name(), builtin.description(), builtin.source())
 }
 
 /// Reads a script's file; `-` is standard input.
-pub(super) fn read_file(name: &str) -> Result<String, Complaint> {
+pub(crate) fn read_file(name: &str) -> Result<String, Complaint> {
     let bytes = if name == "-" {
         let mut bytes = Vec::new();
         let read = std::io::stdin().lock().read_to_end(&mut bytes);
@@ -85,7 +85,7 @@ fn unreadable(name: &str, error: &std::io::Error) -> Complaint {
 }
 
 /// An error of the system in C's words, without Rust's `(os error 2)`.
-pub(super) fn system_text(error: &std::io::Error) -> String {
+pub(crate) fn system_text(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
         Some(end) => text[..end].to_string(),
@@ -94,7 +94,7 @@ pub(super) fn system_text(error: &std::io::Error) -> String {
 }
 
 /// Compiles a script of `compat`'s language and adds it to the list.
-pub(super) fn add(
+pub(crate) fn add(
     scripts: &mut Vec<Script>,
     name: &str,
     source: &str,
@@ -112,14 +112,14 @@ pub(super) fn add(
 }
 
 /// A script's error as pgbench shows it; the line at fault and the caret are part of the message.
-pub(super) fn complaint(error: ScriptError) -> Complaint {
+pub(crate) fn complaint(error: ScriptError) -> Complaint {
     Complaint::new(error.to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pgbench::log::Log;
+    use crate::pgbench::output::log::Log;
 
     fn text_of(complaint: &Complaint) -> String {
         let mut log = Log::to_text();

@@ -6,13 +6,13 @@ use wire::conninfo::{Surroundings, quoted};
 use wire::session::Session;
 use wire::{ConnectError, Conninfo, Secret};
 
-use super::log::{Complaint, Kind, Log};
-use super::options::Target;
-use super::server_text;
+use crate::pgbench::command_line::options::Target;
+use crate::pgbench::output::log::{Complaint, Kind, Log};
+use crate::pgbench::output::server_text;
 
 /// The settings of a target. What a connection string says wins over the options, as in libpq.
 /// `purpose` is for the message.
-pub(super) fn resolve(target: &Target, purpose: &str, progname: &str) -> Result<Conninfo, Complaint> {
+pub(crate) fn resolve(target: &Target, purpose: &str, progname: &str) -> Result<Conninfo, Complaint> {
     let mut surroundings = Surroundings::of_process();
     let given = [("PGHOST", &target.host), ("PGPORT", &target.port), ("PGUSER", &target.user)];
     let name = &target.dbname;
@@ -38,7 +38,7 @@ pub(super) fn resolve(target: &Target, purpose: &str, progname: &str) -> Result<
     let mut conninfo = Conninfo::resolve_in(&text, &surroundings)
         .map_err(|error| Complaint::new(error.libpq_text()).and(Kind::Error, not_connected(purpose)))?;
     // It was hidden from the arguments.
-    if let Some(password) = crate::secrets::carried() {
+    if let Some(password) = crate::front::secrets::carried() {
         conninfo.password = Some(password);
         conninfo.password_source = wire::conninfo::PasswordSource::Given;
     }
@@ -53,7 +53,7 @@ fn named(name: &str) -> String {
 }
 
 /// Connects, and asks for the password if the server wants one that is not known. `purpose` is for the message.
-pub(super) fn connect(conninfo: &mut Conninfo, purpose: &str, log: &mut Log) -> Result<Session, Complaint> {
+pub(crate) fn connect(conninfo: &mut Conninfo, purpose: &str, log: &mut Log) -> Result<Session, Complaint> {
     if let Some(warning) = &conninfo.passfile_warning {
         log.write(&format!("WARNING: {warning}\n"));
     }

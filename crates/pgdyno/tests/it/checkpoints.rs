@@ -3,9 +3,9 @@
 use std::fs;
 use std::process::Command;
 
-use model::event::EventKind;
-use model::phase::Phase;
-use model::plan::RunState;
+use model::experiment::plan::RunState;
+use model::run::phase::Phase;
+use model::telemetry::event::EventKind;
 
 use crate::tool::{Place, tell, wait_until};
 
@@ -39,7 +39,7 @@ fn the_wal_of_the_ramp_up_decides_its_size_and_two_checkpoints_lie_in_the_measur
             run.events.iter().filter(|event| event.kind == kind && within.contains(&event.t_unix_ns)).count()
         };
         let timeout = run.record.server.as_ref().unwrap().setting("checkpoint_timeout").unwrap();
-        if run.record.case.wal == model::os::WalPolicy::TwoCheckpoints {
+        if run.record.case.wal == model::experiment::os::WalPolicy::TwoCheckpoints {
             assert!(detail["changed"].starts_with("max_wal_size = "), "{detail:?}");
             assert!(count(EventKind::CheckpointStart) >= 2, "{:?}", run.events);
         } else {

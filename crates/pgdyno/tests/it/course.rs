@@ -1,6 +1,6 @@
 //! Windows whose ends are found while the load runs: a ramp-up until the load is steady, a measure that grows.
 
-use model::course::{Course, RampUpEnd};
+use model::load::course::{Course, RampUpEnd};
 
 use crate::pg::bin_dir;
 use crate::tool::Place;

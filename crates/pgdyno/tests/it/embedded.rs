@@ -93,7 +93,7 @@ fn expect_report(place: &Place) {
 /// The experiment as recorded gives the same plan again.
 fn expect_same_order(place: &Place) {
     let plan = place.run(&["plan", "out/experiment.toml", "--json"]).expect(0);
-    let again: model::plan::Plan = serde_json::from_str(&plan.stdout).unwrap();
+    let again: model::experiment::plan::Plan = serde_json::from_str(&plan.stdout).unwrap();
     let first = place.results("out").plan;
     assert_eq!((again.runs, again.cases, again.seed), (first.runs, first.cases, first.seed));
 }

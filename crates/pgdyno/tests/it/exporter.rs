@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use model::reading::TickSource;
+use model::telemetry::reading::TickSource;
 
 use crate::pg::Pg;
 use crate::tool::Place;

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use model::event::EventKind;
-use model::plan::RunState;
+use model::experiment::plan::RunState;
+use model::telemetry::event::EventKind;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 

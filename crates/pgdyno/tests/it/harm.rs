@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use model::plan::RunState;
-use model::reading::TickSource;
+use model::experiment::plan::RunState;
+use model::telemetry::reading::TickSource;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::plan::RunState;
+use model::experiment::plan::RunState;
 
 use crate::pg::{Pg, bin_dir};
 use crate::tool::{Place, expect_sound};

@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use model::phase::Phase;
+use model::run::phase::Phase;
 use nix::sys::signal::Signal;
 use nix::unistd::geteuid;
 

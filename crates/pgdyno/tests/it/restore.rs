@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::phase::Phase;
+use model::run::phase::Phase;
 use nix::sys::signal::Signal;
 
 use crate::pg::{PASSWORD, Pg};

@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use model::plan::{Plan, RunState};
+use model::experiment::plan::{Plan, RunState};
 use nix::sys::signal::Signal;
 
 use crate::tool::{Ended, Place, expect_sound, tell};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use model::script::CaseData;
+use model::experiment::script::CaseData;
 
 use crate::pg::{Pg, bin_dir};
 use crate::tool::{Place, expect_sound};
@@ -117,7 +117,7 @@ fn expect_self_contained(place: &Place, own: &[&str]) {
     let first = place.results("out").plan;
     fs::remove_dir_all(place.path("shop")).unwrap();
     let again = place.run(&[&["plan", "out/experiment.toml", "--json"], own].concat()).expect(0);
-    let again: model::plan::Plan = serde_json::from_str(&again.stdout).unwrap();
+    let again: model::experiment::plan::Plan = serde_json::from_str(&again.stdout).unwrap();
     assert_eq!((again.runs, again.cases, again.seed), (first.runs, first.cases, first.seed));
 }
 
@@ -142,7 +142,7 @@ fn scripts_on_the_command_line_take_the_database_as_it_is() {
     let n: u64 = pg.ask(&database, "select n from t").parse().unwrap();
     assert_eq!(n, 2 * run.record.done.as_ref().unwrap().counts.committed);
     assert_eq!(run.record.case.workload.data, CaseData::None);
-    let vacuum = run.record.phase(model::phase::Phase::Vacuum).unwrap();
+    let vacuum = run.record.phase(model::run::phase::Phase::Vacuum).unwrap();
     assert!(vacuum.detail["skipped"].contains("left as they are"), "{vacuum:?}");
     assert_eq!(pg.ask(&database, "select vacuum_count from pg_stat_user_tables where relname = 't'"), "0");
     let survey = run.record.survey.as_ref().unwrap();

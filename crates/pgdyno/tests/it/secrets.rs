@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
-use model::plan::RunState;
+use model::experiment::plan::RunState;
 use nix::sys::signal::Signal;
 use nix::unistd::{User, chown, geteuid};
 
@@ -158,7 +158,7 @@ fn hidden_values_that_differ_are_seen_to_differ() {
     place.write("canary.toml", &two);
     let planned = place.run(&["plan", "canary.toml", "--json"]).expect(0);
     expect_quiet(&planned);
-    let plan: model::plan::Plan = serde_json::from_str(&planned.stdout).unwrap();
+    let plan: model::experiment::plan::Plan = serde_json::from_str(&planned.stdout).unwrap();
     let levels: Vec<_> = plan.cases.iter().map(|case| case.levels.values().next().unwrap().clone()).collect();
     assert_eq!(levels.len(), 2);
     assert!(levels.iter().all(|level| level.starts_with("(hidden ")) && levels[0] != levels[1], "{levels:?}");

@@ -217,7 +217,7 @@ fn without_restore_there_is_no_snapshot_and_without_snapshot_the_data_are_loaded
     let data = place.results("three");
     for (run, method) in data.runs.iter().zip(["loaded just now", "loaded again"]) {
         expect_sound(run);
-        let detail = &run.record.phase(model::phase::Phase::Restore).unwrap().detail;
+        let detail = &run.record.phase(model::run::phase::Phase::Restore).unwrap().detail;
         assert!(detail["method"].contains(method), "{detail:?}");
         assert_eq!(run.record.rows_before["pgbench_history"], 0);
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use model::plan::RunState;
+use model::experiment::plan::RunState;
 use nix::sys::signal::Signal;
 
 use crate::pg::Pg;

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use model::plan::RunState;
+use model::experiment::plan::RunState;
 use model::run::{ExperimentData, RunData};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
@@ -344,7 +344,7 @@ pub(crate) fn expect_sound(run: &RunData) {
 pub(crate) fn expect_identity(run: &RunData) {
     let done = run.record.done.as_ref().unwrap();
     assert!(done.counts.identity_holds(0), "{:?}", done.counts);
-    let mut sum = model::interval::Counts::default();
+    let mut sum = model::load::interval::Counts::default();
     let mut errors = std::collections::BTreeMap::<String, u64>::new();
     for interval in &run.intervals {
         sum += interval.counts;

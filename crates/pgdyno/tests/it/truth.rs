@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use analysis::HistogramSum;
-use model::drive::{Done, DriveCommand, DriveOrder, DriverLine};
+use model::load::drive::{Done, DriveCommand, DriveOrder, DriverLine};
 use model::load::{LoadSpec, ScriptSpec, Window};
 use nix::sys::signal::Signal;
 use nix::time::{ClockId, clock_gettime};

@@ -2,7 +2,7 @@
 //! names that the code stores, each of which FORMAT.md must explain.
 
 use analysis::findings::{CATALOGUE, Rule};
-use model::metric::{METRICS, Metric, MetricKind};
+use model::telemetry::metric::{METRICS, Metric, MetricKind};
 
 use super::tree::{self, SourceFile};
 use super::{assert_none, assert_one};

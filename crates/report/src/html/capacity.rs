@@ -8,7 +8,7 @@ use super::escape::text;
 use super::tables::case_name;
 use super::{Figure, table};
 use crate::axis::Axis;
-use crate::{capacity, format, words};
+use crate::prose::{capacity, format, phrases};
 
 /// The probes of one run, for its chart.
 #[derive(Debug, Serialize)]
@@ -142,7 +142,7 @@ fn probe_row(probe: &ProbeSummary) -> Vec<String> {
         format::percent(probe.late),
         ms(probe.latency_ns),
         interval,
-        words::one_line(&last),
+        phrases::one_line(&last),
     ]
     .iter()
     .map(|cell| text(cell))

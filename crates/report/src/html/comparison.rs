@@ -6,8 +6,10 @@ use serde::Serialize;
 
 use super::escape::text;
 use super::{Figure as Drawing, lead, table};
-use crate::condense::{About, FindingGroup, Found};
-use crate::{ComparisonInput, comparison, format, sample, words};
+use crate::html::thinning;
+use crate::prose::condense::{About, FindingGroup, Found};
+use crate::prose::{format, phrases};
+use crate::{ComparisonInput, comparison};
 
 /// With more comparisons than these only the figure that decides is drawn.
 const ALL_FIGURES_MAX: usize = 6;
@@ -19,7 +21,7 @@ pub(super) fn head(input: &ComparisonInput) -> String {
         html.push_str(&format!(
             "<p class=\"verdict {}\">{} {}</p>\n",
             class(case.verdict()),
-            text(&words::capital(&comparison::verdict(case))),
+            text(&phrases::capital(&comparison::verdict(case))),
             lead::badge(case.grade)
         ));
         html.push_str(&sides(input, case));
@@ -30,7 +32,7 @@ pub(super) fn head(input: &ComparisonInput) -> String {
     if let Some(floor) = input.floor {
         html.push_str(&format!(
             "<p class=\"quiet\">{}</p>\n",
-            text(&words::capital(&comparison::noise_floor(floor)))
+            text(&phrases::capital(&comparison::noise_floor(floor)))
         ));
     }
     html
@@ -47,10 +49,10 @@ fn class(verdict: Option<Verdict>) -> &'static str {
 
 fn sides(input: &ComparisonInput, case: &CaseComparison) -> String {
     let names = |side: usize, label: &str| match input.experiments {
-        [_] => text(&words::one_line(label)),
+        [_] => text(&phrases::one_line(label)),
         [a, b, ..] => {
             let name = if side == 0 { &a.name } else { &b.name };
-            format!("{} <span class=\"why\">{}</span>", text(&words::one_line(label)), text(name))
+            format!("{} <span class=\"why\">{}</span>", text(&phrases::one_line(label)), text(name))
         }
         [] => String::new(),
     };
@@ -98,7 +100,7 @@ pub(super) fn pairs(input: &ComparisonInput) -> String {
     };
     for (n, case) in input.cases.iter().enumerate() {
         if input.cases.len() > 1 {
-            html.push_str(&format!("<h3>{}</h3>", text(&words::one_line(&case.a))));
+            html.push_str(&format!("<h3>{}</h3>", text(&phrases::one_line(&case.a))));
         }
         html.push_str(&figures_table(case));
         if let Some(why) = comparison::why_otherwise(case) {
@@ -181,7 +183,7 @@ pub(super) fn differences(input: &ComparisonInput) -> String {
     let mut html = String::new();
     for case in input.cases {
         if input.cases.len() > 1 {
-            html.push_str(&format!("<h3>{}</h3>", text(&words::one_line(&case.a))));
+            html.push_str(&format!("<h3>{}</h3>", text(&phrases::one_line(&case.a))));
         }
         html.push_str(&difference_table(case));
         if !case.findings.is_empty() {
@@ -209,7 +211,7 @@ fn difference_table(case: &CaseComparison) -> String {
             (false, Severity::Void) => "not declared: void",
         };
         let cells = [&difference.what, &difference.a, &difference.b];
-        let mut cells: Vec<String> = cells.map(|cell| text(&words::one_line(cell))).to_vec();
+        let mut cells: Vec<String> = cells.map(|cell| text(&phrases::one_line(cell))).to_vec();
         cells.push(weight.to_string());
         cells
     };
@@ -251,9 +253,9 @@ pub(super) fn data(cases: &[CaseComparison]) -> Vec<RatioData> {
 
 fn ratio_data(n: usize, case: &CaseComparison, figure: &FigureComparison) -> RatioData {
     let Sample { pairs, a, b, ratios } = &figure.sample;
-    let percent = |ratio: f64| sample::rounded(100.0 * (ratio - 1.0)).unwrap_or(0.0);
+    let percent = |ratio: f64| thinning::rounded(100.0 * (ratio - 1.0)).unwrap_or(0.0);
     let (unit, scale) = if figure.figure == Figure::Throughput { ("tps", 1.0) } else { ("ms", 1e-6) };
-    let values = |list: &[f64]| list.iter().filter_map(|v| sample::rounded(scale * v)).collect();
+    let values = |list: &[f64]| list.iter().filter_map(|v| thinning::rounded(scale * v)).collect();
     let of_median = |list: &[f64]| match figure.a_median.filter(|_| pairs.is_empty()) {
         Some(median) => list.iter().map(|value| percent(value / median)).collect(),
         None => Vec::new(),

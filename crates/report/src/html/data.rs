@@ -10,8 +10,8 @@ use super::panels::{self, Panel};
 use super::scalability::{self, CurveData};
 use super::timeline;
 use crate::axis::Axis;
-use crate::sample::{self, Point};
-use crate::words;
+use crate::html::thinning::{self, Point};
+use crate::prose::phrases;
 
 /// Points of one line at most.
 const MAX_POINTS: usize = 2000;
@@ -104,7 +104,7 @@ impl CaseData {
             level: place.map_or(0, |p| p.level),
             group: place.map_or(0, |p| p.group),
             colour: place.map_or(0, |p| p.colour),
-            median: case.tps_median.and_then(sample::rounded),
+            median: case.tps_median.and_then(thinning::rounded),
             range: between(&case.tps, 0.0, 1.0),
             quartiles: if case.tps.len() >= 5 { between(&case.tps, 0.25, 0.75) } else { None },
             ms: case.latency.map(Percentiles::of),
@@ -113,7 +113,7 @@ impl CaseData {
 }
 
 fn between(tps: &[f64], low: f64, high: f64) -> Option<[f64; 2]> {
-    let at = |q: f64| stats::quantile(tps, q).and_then(sample::rounded);
+    let at = |q: f64| stats::quantile(tps, q).and_then(thinning::rounded);
     Some([at(low)?, at(high)?])
 }
 
@@ -161,9 +161,9 @@ impl RunPoint {
         Some(RunPoint {
             run: run.run,
             case: run.case,
-            tps: sample::rounded(run.tps?)?,
+            tps: thinning::rounded(run.tps?)?,
             counts,
-            why: if counts { String::new() } else { words::why_not(run) },
+            why: if counts { String::new() } else { phrases::why_not(run) },
             ms: run.latency.map(Percentiles::of),
         })
     }
@@ -187,7 +187,7 @@ impl RunData {
         let case = study.cases.iter().find(|case| case.case.id == run.case);
         let label = case.map_or_else(|| format!("case {}", run.case), |case| case.label.clone());
         let counts = run.counts();
-        let verdict = if counts { run.grade.as_str().to_string() } else { words::why_not(run) };
+        let verdict = if counts { run.grade.as_str().to_string() } else { phrases::why_not(run) };
         let measured: Vec<f64> =
             run.seconds.iter().filter(|second| second.measured).map(|second| f64::from(second.t)).collect();
         let end = run.seconds.last().map_or(0.0, |second| f64::from(second.t) + 1.0);
@@ -216,7 +216,7 @@ impl PanelData {
     fn of(panel: &Panel, limit: usize) -> PanelData {
         let thinned: Vec<Vec<Point>> = match panel.palette {
             "share" => panels::thin_together(&panel.lines, limit),
-            _ => panel.lines.iter().map(|line| sample::thin(&line.points, limit)).collect(),
+            _ => panel.lines.iter().map(|line| thinning::thin(&line.points, limit)).collect(),
         };
         let lines = panel.lines.iter().zip(thinned).map(|(line, points)| LineData {
             name: line.name.clone(),
@@ -239,5 +239,5 @@ struct LineData {
 }
 
 fn encoded((t, value): Point) -> (f64, Option<f64>) {
-    ((t * 100.0).round() / 100.0, value.and_then(sample::rounded))
+    ((t * 100.0).round() / 100.0, value.and_then(thinning::rounded))
 }

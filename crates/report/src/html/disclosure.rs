@@ -2,17 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::course::RampUpEnd;
 use model::experiment::Prepare;
-use model::host::HostRecord;
 use model::load::Window;
-use model::phase::Phase;
+use model::load::course::RampUpEnd;
 use model::run::RunRecord;
-use model::server::{ServerRecord, Setting};
+use model::run::host::HostRecord;
+use model::run::phase::Phase;
+use model::run::server::{ServerRecord, Setting};
 
 use super::escape::text;
 use super::{scripts, table};
-use crate::{Input, format, words};
+use crate::Input;
+use crate::prose::{format, phrases};
 
 /// Settings that someone set: neither the default, nor computed by the server itself, nor those of the connection
 /// that asked.
@@ -76,7 +77,7 @@ fn alike<'a, T>(
 
 /// A title that names the runs when there is more than one kind.
 fn title_for(title: &str, several: bool, runs: &[u32]) -> String {
-    if several { format!("{title}, runs {}", words::ranges(runs)) } else { title.to_string() }
+    if several { format!("{title}, runs {}", phrases::ranges(runs)) } else { title.to_string() }
 }
 
 fn hosts(html: &mut String, records: &[&RunRecord]) {
@@ -93,10 +94,10 @@ fn hosts(html: &mut String, records: &[&RunRecord]) {
             ("Memory".into(), format::bytes(host.memory_bytes as f64)),
             ("System".into(), format!("{}, kernel {}", host.os, host.kernel)),
         ];
-        pairs.extend(host.facts.iter().map(|(name, value)| (words::of_id(name), value.clone())));
+        pairs.extend(host.facts.iter().map(|(name, value)| (phrases::of_id(name), value.clone())));
         for (role, mount) in &host.mounts {
             let device: Vec<String> =
-                mount.facts.iter().map(|(k, v)| format!("{} {v}", words::of_id(k))).collect();
+                mount.facts.iter().map(|(k, v)| format!("{} {v}", phrases::of_id(k))).collect();
             let text = format!(
                 "{} on {} ({}), {} free of {}; {}; {}",
                 mount.fs_type,
@@ -115,7 +116,7 @@ fn hosts(html: &mut String, records: &[&RunRecord]) {
     if !remote.is_empty() && !groups.is_empty() {
         html.push_str(&format!(
             "<p class=\"quiet\">The server of {} ran elsewhere: the host above is the driver's.</p>\n",
-            text(&format!("{} {}", if remote.len() == 1 { "run" } else { "runs" }, words::ranges(&remote)))
+            text(&format!("{} {}", if remote.len() == 1 { "run" } else { "runs" }, phrases::ranges(&remote)))
         ));
     }
 }
@@ -259,16 +260,20 @@ fn steps(html: &mut String, records: &[&RunRecord]) {
         let mut detail: Vec<String> = found
             .first()
             .map(|record| {
-                record.detail.iter().map(|(name, value)| format!("{} {value}", words::of_id(name))).collect()
+                record
+                    .detail
+                    .iter()
+                    .map(|(name, value)| format!("{} {value}", phrases::of_id(name)))
+                    .collect()
             })
             .unwrap_or_default();
         match omitted {
             0 => {}
             n if n == records.len() => detail.insert(0, "left out".to_string()),
-            n => detail.insert(0, format!("left out in {n} of {}", words::plural(records.len(), "run"))),
+            n => detail.insert(0, format!("left out in {n} of {}", phrases::plural(records.len(), "run"))),
         }
         if !found.is_empty() || omitted > 0 {
-            rows.push(vec![text(&words::of_id(phase.as_str())), length, text(&detail.join("; "))]);
+            rows.push(vec![text(&phrases::of_id(phase.as_str())), length, text(&detail.join("; "))]);
         }
     }
     if !rows.is_empty() {
@@ -328,7 +333,7 @@ fn unseen(html: &mut String, input: &Input) {
     }
     let rows: Vec<Vec<String>> = found
         .into_iter()
-        .map(|((name, reason), runs)| vec![text(&name), text(&reason), text(&words::ranges(&runs))])
+        .map(|((name, reason), runs)| vec![text(&name), text(&reason), text(&phrases::ranges(&runs))])
         .collect();
     let body = if rows.is_empty() {
         "<p>Everything that pgdyno knows to observe was observed.</p>".to_string()

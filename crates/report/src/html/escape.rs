@@ -1,6 +1,6 @@
 //! Text into HTML and JSON into a script element, so that nothing in a label can become markup.
 
-use model::visible::is_hidden;
+use model::text::visible::is_hidden;
 use serde::Serialize;
 
 /// Text for an element or a double-quoted attribute. Control characters and those that reorder text are shown as

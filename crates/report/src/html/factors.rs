@@ -9,8 +9,9 @@ use super::escape::text;
 use super::tables::case_name;
 use super::{Figure, scalability, table};
 use crate::axis::{self, Axis};
-use crate::factors::{self as told, Against, Row};
-use crate::format;
+use crate::prose::factors as told;
+use crate::prose::factors::{Against, Row};
+use crate::prose::format;
 
 /// More small charts than this are no overview.
 const MULTIPLES_MAX: usize = 12;

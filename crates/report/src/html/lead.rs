@@ -8,8 +8,9 @@ use model::run::ExperimentData;
 
 use super::comparison;
 use super::escape::{text, unbroken};
-use crate::condense::{self, FindingGroup};
-use crate::{ComparisonInput, Input, format, headline, terminal, words};
+use crate::prose::condense::{self, FindingGroup};
+use crate::prose::{format, headline, phrases};
+use crate::{ComparisonInput, Input, terminal};
 
 /// Title, the answer in a sentence, key figures of the best case, and why the study is partial.
 pub(super) fn head(input: &Input) -> String {
@@ -61,7 +62,7 @@ fn context(made: String, data: &[&ExperimentData]) -> String {
         parts.push(format!("PostgreSQL {}", releases.join(", ")));
     }
     if let Some(host) = records().find_map(|record| record.host.as_ref()) {
-        let processors = words::plural(host.n_cpus, "processor");
+        let processors = phrases::plural(host.n_cpus, "processor");
         parts.push(format!("{processors}, {} memory", format::bytes(host.memory_bytes as f64)));
     }
     parts.iter().map(|part| unbroken(part)).collect::<Vec<_>>().join(" <i>·</i> ")
@@ -168,7 +169,7 @@ pub(super) fn finding(group: &FindingGroup, n_runs: usize) -> String {
         text(&group.title()),
         terminal::severity_word(group.severity),
         text(&group.where_found(n_runs)),
-        text(&words::capital(&terminal::evidence(group))),
+        text(&phrases::capital(&terminal::evidence(group))),
         text(&group.example().finding.advice),
     );
     html.push_str("<details><summary>Details</summary>");
@@ -177,7 +178,7 @@ pub(super) fn finding(group: &FindingGroup, n_runs: usize) -> String {
         for found in &group.found {
             html.push_str(&format!(
                 "<li><b>{}</b> {}</li>",
-                text(&words::capital(&found.about.words())),
+                text(&phrases::capital(&found.about.words())),
                 text(&found.finding.evidence)
             ));
         }

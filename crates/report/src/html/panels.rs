@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use analysis::summary::{RunSummary, Second, Series};
 
 use super::timeline::under_load;
-use crate::sample::{self, Point};
-use crate::words;
+use crate::html::thinning::{self, Point};
+use crate::prose::phrases;
 
 /// More processors than this are drawn as their range.
 const MAX_CORES: usize = 8;
@@ -141,7 +141,7 @@ fn describe(panel: &str, unit: &str) -> (String, &'static str) {
         ("server", _) => ("Sessions".to_string(), "plain"),
         ("psi", _) => ("Pressure: time in which tasks waited".to_string(), "plain"),
         ("driver", _) => ("Driver".to_string(), "plain"),
-        _ => (words::capital(&words::of_id(panel)), "plain"),
+        _ => (phrases::capital(&phrases::of_id(panel)), "plain"),
     }
 }
 
@@ -176,7 +176,7 @@ pub(super) fn thin_together(lines: &[Line], limit: usize) -> Vec<Vec<Point>> {
     let sums: Vec<Point> = (0..n_points)
         .map(|i| (i as f64, Some(lines.iter().filter_map(|line| line.points[i].1).sum())))
         .collect();
-    let kept = sample::thin(&sums, limit);
+    let kept = thinning::thin(&sums, limit);
     lines.iter().map(|line| kept.iter().map(|(i, _)| line.points[*i as usize]).collect()).collect()
 }
 

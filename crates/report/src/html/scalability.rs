@@ -7,8 +7,10 @@ use serde::Serialize;
 
 use super::escape::text;
 use super::{Figure, table};
-use crate::scalability::others;
-use crate::{axis, format, sample, words};
+use crate::axis;
+use crate::html::thinning;
+use crate::prose::scalability::others;
+use crate::prose::{format, phrases};
 
 /// More curves than this are a tangle.
 const CURVES_MAX: usize = 8;
@@ -44,7 +46,7 @@ pub(super) fn data(study: &Study) -> Vec<CurveData> {
 }
 
 fn rounded(x: f64) -> f64 {
-    sample::rounded(x).unwrap_or(x)
+    thinning::rounded(x).unwrap_or(x)
 }
 
 /// The panel; empty unless clients vary.
@@ -68,7 +70,7 @@ fn scaling_row(scaling: &Scaling) -> Vec<String> {
     let level = |(key, level): (&String, &String)| format!("{} {level}", axis::factor_words(key));
     let others: Vec<String> = scaling.others.iter().map(level).collect();
     let others = if others.is_empty() { "all".to_string() } else { others.join(", ") };
-    let of = |(n_clients, tps): (u32, f64)| [words::plural(n_clients, "client"), format::tps(tps)];
+    let of = |(n_clients, tps): (u32, f64)| [phrases::plural(n_clients, "client"), format::tps(tps)];
     let mut row = vec![others];
     row.extend([scaling.first, scaling.peak, scaling.last].map(of).into_iter().flatten());
     row.push(format!("{:.2}", scaling.growth()));
@@ -125,7 +127,7 @@ fn fit_row(one: &Scalability, fit: &Fit) -> Vec<String> {
         of(fit.peak_clients, format::significant),
         of(fit.peak_tps, format::tps),
         format::percent(fit.explained),
-        format!("{:+.1} % at {}", 100.0 * off, words::plural(n, "client")),
+        format!("{:+.1} % at {}", 100.0 * off, phrases::plural(n, "client")),
     ]
     .iter()
     .map(|cell| text(cell))

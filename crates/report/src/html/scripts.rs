@@ -1,14 +1,14 @@
 //! The scripts of a load: how often each ran and how long its transactions took, and for disclosure their texts.
 
 use analysis::summary::{CaseSummary, ScriptSummary, Study};
+use model::experiment::script::CaseData;
 use model::run::RunRecord;
-use model::script::CaseData;
 
 use super::escape::text;
 use super::table;
 use super::tables::case_name;
 use crate::axis::Axis;
-use crate::{format, headline, scripts};
+use crate::prose::{format, headline, scripts};
 
 /// A table for each case with more than one script; the best case is open.
 pub(super) fn section(study: &Study, axis: &Axis) -> String {

@@ -6,7 +6,8 @@ use super::escape::text;
 use super::lead::badge;
 use super::{Figure, table};
 use crate::axis::Axis;
-use crate::{condense, csv, format, headline, words};
+use crate::csv;
+use crate::prose::{condense, format, headline, phrases};
 
 /// What stands where there is no number.
 const NONE: &str = "<span class=\"none\">-</span>";
@@ -215,7 +216,7 @@ pub(super) fn runs(study: &Study, axis: &Axis) -> String {
     }
     let phases = csv::phase_names(study);
     let mut heads = vec!["Run", "Block", "Case", "Seed", "tps", "p99 ms", "Errors", "Verdict"];
-    let phase_heads: Vec<String> = phases.iter().map(|name| format!("{} s", words::of_id(name))).collect();
+    let phase_heads: Vec<String> = phases.iter().map(|name| format!("{} s", phrases::of_id(name))).collect();
     heads.extend(phase_heads.iter().map(String::as_str));
     let rows: Vec<Vec<String>> = study.runs.iter().map(|run| run_row(study, axis, run, &phases)).collect();
     let mut html = format!("{}\n", table("runs", &heads, &rows));
@@ -232,7 +233,7 @@ pub(super) fn runs(study: &Study, axis: &Axis) -> String {
 
 fn run_row(study: &Study, axis: &Axis, run: &RunSummary, phases: &[String]) -> Vec<String> {
     let case = study.cases.iter().find(|case| case.case.id == run.case);
-    let seed = study.plan.runs.iter().find(|spec| spec.run == words::planned(run)).map(|spec| spec.seed);
+    let seed = study.plan.runs.iter().find(|spec| spec.run == phrases::planned(run)).map(|spec| spec.seed);
     let errors = run.total.failed + run.total.unknown;
     let mut row = vec![
         run.run.to_string(),
@@ -253,15 +254,15 @@ fn run_row(study: &Study, axis: &Axis, run: &RunSummary, phases: &[String]) -> V
 fn run_verdict(run: &RunSummary) -> String {
     let mut why: Vec<String> =
         run.repeat.map(|repeat| format!("repeats run {}", repeat.of)).into_iter().collect();
-    why.extend(words::replaced(run));
-    if run.state != model::plan::RunState::Completed {
+    why.extend(phrases::replaced(run));
+    if run.state != model::experiment::plan::RunState::Completed {
         why.push(match run.reason.as_str() {
-            "" => words::of_state(run.state).to_string(),
-            reason => format!("{}: {reason}", words::of_state(run.state)),
+            "" => phrases::of_state(run.state).to_string(),
+            reason => format!("{}: {reason}", phrases::of_state(run.state)),
         });
     }
     let doubts = run.findings.iter().filter(|f| f.severity > analysis::finding::Severity::Note);
-    why.extend(doubts.map(|finding| words::of_id(finding.id)));
+    why.extend(doubts.map(|finding| phrases::of_id(finding.id)));
     format!("{} <span class=\"why\">{}</span>", badge(run.grade), text(&why.join("; ")))
 }
 

@@ -4,7 +4,8 @@ use analysis::summary::{RunSummary, Second, Study};
 
 use super::escape::text;
 use crate::axis::Axis;
-use crate::{format, headline, sample, words};
+use crate::html::thinning;
+use crate::prose::{format, headline, phrases};
 
 /// Points of a small picture.
 const SPARK_POINTS: usize = 160;
@@ -59,7 +60,7 @@ fn small(study: &Study, axis: &Axis, run: &RunSummary, highest: f64, pressed: bo
     let figure = if counts {
         format!("<span class=\"tps\">{} tps</span>", run.tps.map_or_else(|| "-".to_string(), format::tps))
     } else {
-        let why = words::why_not(run);
+        let why = phrases::why_not(run);
         format!(
             "<span class=\"why\" title=\"{}\">{}</span>",
             text(&why),
@@ -89,10 +90,10 @@ fn picture(run: &RunSummary, highest: f64) -> String {
     let end = seconds.last().map_or(1.0, |second| f64::from(second.t) + 1.0);
     let (width, height) = SPARK;
     let x = |t: f64| t / end * width;
-    let points: Vec<sample::Point> =
+    let points: Vec<thinning::Point> =
         seconds.iter().map(|second| (f64::from(second.t) + 0.5, Some(second.tps))).collect();
     let mut path = String::new();
-    for (t, tps) in sample::thin(&points, SPARK_POINTS) {
+    for (t, tps) in thinning::thin(&points, SPARK_POINTS) {
         let y = height - tps.unwrap_or(0.0).max(0.0) / highest * (height - 2.0);
         path.push_str(&format!("{}{:.1} {y:.1}", if path.is_empty() { "M" } else { "L" }, x(t)));
     }

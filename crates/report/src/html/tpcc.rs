@@ -7,7 +7,7 @@ use analysis::summary::{CaseSummary, Study};
 use super::escape::text;
 use super::table;
 use crate::axis::Axis;
-use crate::{format, headline};
+use crate::prose::{format, headline};
 
 /// A fold for each case of TPC-C; the best one is open.
 pub(super) fn section(study: &Study, axis: &Axis) -> String {

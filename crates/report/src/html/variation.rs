@@ -6,7 +6,7 @@ use super::escape::text;
 use super::table;
 use super::tables::case_name;
 use crate::axis::Axis;
-use crate::{format, variation, words};
+use crate::prose::{format, phrases, variation};
 
 /// The section; empty where no case has runs enough.
 pub(super) fn section(study: &Study, axis: &Axis) -> String {
@@ -24,7 +24,7 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
                 case_name(axis, case),
                 text(&variation::spread(tps)),
                 of.origin.as_ref().map_or_else(dash, |origin| text(&variation::origin(origin))),
-                of.origin.as_ref().map_or_else(dash, |origin| text(&words::capital(origin.advice()))),
+                of.origin.as_ref().map_or_else(dash, |origin| text(&phrases::capital(origin.advice()))),
                 of.runs_for_one_percent.map_or_else(dash, |n| format::count(n as u64)),
                 of.per_cpu_s.map_or_else(dash, format::tps),
                 of.per_cpu_s_spread.as_ref().map_or_else(dash, |spread| text(&variation::spread(spread))),

@@ -4,7 +4,8 @@ use analysis::comparison::{CaseComparison, Difference};
 use analysis::summary::Study;
 
 use super::escape;
-use crate::{ComparisonInput, comparison, condense, terminal, words};
+use crate::prose::{condense, phrases};
+use crate::{ComparisonInput, comparison, terminal};
 
 /// The whole text.
 pub(crate) fn text(input: &ComparisonInput) -> String {
@@ -13,7 +14,7 @@ pub(crate) fn text(input: &ComparisonInput) -> String {
         text.push_str(&of_case(case));
     }
     if let Some(floor) = input.floor {
-        text.push_str(&format!("- {}\n", escape(&words::capital(&comparison::noise_floor(floor)))));
+        text.push_str(&format!("- {}\n", escape(&phrases::capital(&comparison::noise_floor(floor)))));
     }
     for (n, one) in input.experiments.iter().enumerate() {
         let findings = findings(one.study);
@@ -40,8 +41,8 @@ fn name(input: &ComparisonInput, n: usize) -> String {
 }
 
 fn of_case(case: &CaseComparison) -> String {
-    let [a, b] = [&case.a, &case.b].map(|side| escape(&words::one_line(side)));
-    let verdict = escape(&words::capital(&comparison::verdict(case)));
+    let [a, b] = [&case.a, &case.b].map(|side| escape(&phrases::one_line(side)));
+    let verdict = escape(&phrases::capital(&comparison::verdict(case)));
     let mut text = format!("**{verdict}**\n\nA: {a}; B: {b}\n\n");
     text.push_str("| figure | A | B | B against A (95 % interval) | verdict |\n|:--|--:|--:|--:|:--|\n");
     for figure in &case.figures {
@@ -58,11 +59,11 @@ fn of_case(case: &CaseComparison) -> String {
         text.push_str(&format!("- Smallest difference that this would have seen: {seen}\n"));
     }
     for (what, value) in comparison::beside(case) {
-        text.push_str(&format!("- {}: {value}\n", words::capital(&what)));
+        text.push_str(&format!("- {}: {value}\n", phrases::capital(&what)));
     }
     let listed = |word: &str, list: &[Difference]| {
         let line = |d: &Difference| {
-            let [what, a, b] = [&d.what, &d.a, &d.b].map(|part| escape(&words::one_line(part)));
+            let [what, a, b] = [&d.what, &d.a, &d.b].map(|part| escape(&phrases::one_line(part)));
             format!("- {word}: {what}: {a} and {b}\n")
         };
         list.iter().map(line).collect::<String>()
@@ -72,10 +73,10 @@ fn of_case(case: &CaseComparison) -> String {
     for finding in &case.findings {
         text.push_str(&format!(
             "- **{}: {}**: {}. _{}_\n",
-            words::capital(terminal::severity_word(finding.severity)),
-            escape(&words::of_id(finding.id)),
-            escape(&words::one_line(&finding.evidence)),
-            escape(&words::one_line(&finding.advice))
+            phrases::capital(terminal::severity_word(finding.severity)),
+            escape(&phrases::of_id(finding.id)),
+            escape(&phrases::one_line(&finding.evidence)),
+            escape(&phrases::one_line(&finding.advice))
         ));
     }
     text

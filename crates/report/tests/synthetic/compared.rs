@@ -4,7 +4,7 @@ use analysis::comparison::{MARGIN, Pairing, Side};
 use analysis::explain::{compare, compare_duet};
 use analysis::summary::Study;
 use model::FORMAT;
-use model::duet::{Duet, SlicePair, Slicing};
+use model::load::duet::{Duet, SlicePair, Slicing};
 use model::run::ExperimentData;
 use report::{ComparisonInput, Measured, NoiseFloor};
 

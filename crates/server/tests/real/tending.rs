@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use model::server::ServerRecord;
+use model::run::server::ServerRecord;
 use server::prewarm::prewarm;
 use server::target::{pools_transactions, rewrites_statement_names};
 use server::tend::{analyze, checkpoint, settle, tend_catalogs, tend_statistics, vacuum};

@@ -1,7 +1,7 @@
 //! Tests, intervals and fits against figures computed with numpy and scipy (`inference_vectors.py`), and on samples that
 //! are too small for them.
 
-use stats::bootstrap::Resampling;
+use stats::sample::bootstrap::Resampling;
 use stats::*;
 
 use crate::close;

@@ -4,8 +4,8 @@
 //! known effect. The worlds are unkind on purpose: a comparison of blocks of runs must fail in them, which is tested,
 //! or they would prove nothing about the one by pairs.
 
-use stats::bootstrap::Resampling;
 use stats::random::Random;
+use stats::sample::bootstrap::Resampling;
 use stats::*;
 
 const EXPERIMENTS: u64 = 4000;

@@ -191,7 +191,7 @@ impl ScriptError {
 
 impl Program {
     /// Compiles one script with variables of its own. Several scripts of one run are compiled by
-    /// [`Bundle`](crate::emulator::bundle::Bundle).
+    /// [`Bundle`](crate::Bundle).
     pub fn compile(name: &str, source: &str) -> Result<Program, ScriptError> {
         Program::compile_without(name, source, &[])
     }

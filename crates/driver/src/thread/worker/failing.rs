@@ -1,7 +1,7 @@
 //! What follows from errors: transactions that fail or are tried again, clients that do no more.
 
-use model::event::{Event, EventKind};
 use model::load::{OnDisconnect, OnError, Protocol};
+use model::telemetry::event::{Event, EventKind};
 use wire::{ProtocolError, ServerError, Units};
 use workload::RunError;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use model::event::{Event, EventKind};
+use model::telemetry::event::{Event, EventKind};
 use wire::{ConnectError, Connection, Dialing, Progress};
 
 use super::Worker;

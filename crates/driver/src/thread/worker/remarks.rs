@@ -1,6 +1,6 @@
 //! What the server remarks without its being an error.
 
-use model::event::{Event, EventKind};
+use model::telemetry::event::{Event, EventKind};
 
 use super::Worker;
 use crate::client::notices::Notice;

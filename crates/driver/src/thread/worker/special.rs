@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use model::event::{Event, EventKind};
 use model::load::Protocol;
+use model::telemetry::event::{Event, EventKind};
 use wire::message;
 use workload::{Fetch, RunError};
 

@@ -1,6 +1,6 @@
 //! Telling of every step of every client, in the words of pgbench's debugging output.
 
-use model::event::{Event, EventKind};
+use model::telemetry::event::{Event, EventKind};
 use workload::Command;
 
 use super::Worker;

@@ -10,10 +10,10 @@ use wire::session::Session;
 use workload::tpcb::{self, Table};
 use workload::{Marker, MarkerState};
 
-use super::super::log::Complaint;
-use super::super::server_text;
 use super::progress::Progress;
 use super::{Init, Result, query_failed};
+use crate::pgbench::output::log::Complaint;
+use crate::pgbench::output::server_text;
 
 /// Foreign keys to tables that are to be emptied one by one, which the server refuses.
 const FOREIGN_KEYS: &str = "select count(*) from pg_catalog.pg_constraint where contype = 'f' and confrelid in \

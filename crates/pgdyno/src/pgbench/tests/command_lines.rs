@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use model::load::{OnDisconnect, Protocol};
 use workload::tpcb::Partitioning;
 
+use crate::pgbench::command_line::options::{BenchPlan, InitPlan, Length, Request, Target};
+use crate::pgbench::command_line::parse::{Reader, find_compat};
 use crate::pgbench::compat::Compat;
-use crate::pgbench::log::Log;
-use crate::pgbench::options::{BenchPlan, InitPlan, Length, Request, Target};
-use crate::pgbench::parse::{Reader, find_compat};
+use crate::pgbench::output::log::Log;
 
 /// What a command line asks for, and what was said meanwhile.
 fn read(line: &str, compat: Compat, environment: &[(&str, &str)]) -> (Option<Request>, String) {

@@ -3,16 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use model::interval::{CommandTally, Counts, Interval, Moments};
+use model::load::interval::{CommandTally, Counts, Interval, Moments};
 use workload::tpcb::Builtin;
 
+use crate::pgbench::command_line::options::{Added, BenchPlan, Length, LogPlan};
 use crate::pgbench::compat::Compat;
-use crate::pgbench::options::{Added, BenchPlan, Length, LogPlan};
+use crate::pgbench::output::progress::Stretch;
+use crate::pgbench::output::results::{Outage, Results, decimal};
+use crate::pgbench::output::totals::Totals;
 use crate::pgbench::prepare::Tables;
-use crate::pgbench::progress::Stretch;
-use crate::pgbench::results::{Outage, Results, decimal};
 use crate::pgbench::scripts;
-use crate::pgbench::totals::Totals;
 
 /// One client, one built-in script, ten transactions, no option.
 fn plain() -> BenchPlan {

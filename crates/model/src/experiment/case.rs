@@ -1,0 +1,386 @@
+//! One combination of factor levels, every value resolved: what a run measures.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::os::{OsSpec, WalPolicy};
+use crate::experiment::script::{CaseData, CaseScript};
+use crate::experiment::target::TargetSpec;
+use crate::experiment::{Prepare, SpaceSpec};
+use crate::load::course::Adapt;
+use crate::load::{Pace, PollerChoice, Protocol, Window};
+use crate::text::prose::plural;
+use crate::text::units::PgVersion;
+use crate::text::word_enum::words;
+
+/// One combination of levels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Case {
+    /// Number of the case, from 1, in the order of the grid.
+    pub id: u32,
+    /// What varies in this experiment, by the key of the experiment file, as text: `workload.clients` to `8`.
+    pub levels: BTreeMap<String, String>,
+    /// The server.
+    pub server: ServerSpec,
+    /// The load.
+    pub workload: WorkloadSpec,
+    /// The lengths of ramp-up, measure and grace.
+    pub window: Window,
+    /// What is done before the load.
+    pub prepare: Prepare,
+    /// Where the first state is kept, of a server that pgdyno runs.
+    #[serde(default, skip_serializing_if = "SpaceSpec::is_default")]
+    pub space: SpaceSpec,
+    /// Values of the operating system.
+    #[serde(default, skip_serializing_if = "OsSpec::is_empty")]
+    pub os: OsSpec,
+    /// Which checkpoints the run is to have.
+    #[serde(default, skip_serializing_if = "WalPolicy::is_as_is")]
+    pub wal: WalPolicy,
+    /// Which ends of the window are found while the load runs.
+    #[serde(default, skip_serializing_if = "Adapt::is_none")]
+    pub adapt: Adapt,
+    /// How long each phase but the load may take, seconds; as its data is large if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase_timeout_s: Option<u32>,
+}
+
+impl Case {
+    /// Short name for tables: the levels that vary, or the number of clients when nothing does.
+    pub fn label(&self) -> String {
+        if self.levels.is_empty() {
+            return plural(self.workload.n_clients, "client");
+        }
+        let part = |(key, level): (&String, &String)| match key.rsplit('.').next().unwrap_or(key) {
+            // As people say it.
+            "clients" => plural(level, "client"),
+            "transactions" => format!("{level} transactions"),
+            "target" => level.clone(),
+            // The level is the whole connection string.
+            "url" => self.server.source.to_string(),
+            name => format!("{name} {level}"),
+        };
+        self.levels.iter().map(part).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Where the server comes from and how it is set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ServerSpec {
+    /// Where it comes from.
+    pub source: ServerSource,
+    /// Settings (GUCs) that differ from the server's defaults.
+    pub settings: BTreeMap<String, String>,
+    /// Directory for the WAL on a device of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wal_directory: Option<PathBuf>,
+    /// Whether pages carry checksums; `None` is the server's own default (on since 18).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_checksums: Option<bool>,
+    /// The target that it is, of an experiment that names some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<TargetSpec>,
+}
+
+impl ServerSpec {
+    /// A server as it comes.
+    pub fn of(source: ServerSource) -> ServerSpec {
+        ServerSpec {
+            source,
+            settings: BTreeMap::new(),
+            wal_directory: None,
+            data_checksums: None,
+            target: None,
+        }
+    }
+}
+
+/// Where a server comes from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ServerSource {
+    /// Fetched by version and run by pgdyno.
+    Version(PgVersion),
+    /// The user's binaries, run by pgdyno.
+    BinDir(PathBuf),
+    /// Built from source by pgdyno, and run by it.
+    Source {
+        /// A directory or a git repository.
+        tree: String,
+        /// What of the repository; none for a directory as it is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        revision: Option<String>,
+    },
+    /// A running server, by libpq keywords without the password.
+    Url(BTreeMap<String, String>),
+}
+
+impl ServerSource {
+    /// Whether pgdyno runs the server itself.
+    pub fn is_embedded(&self) -> bool {
+        !matches!(self, ServerSource::Url(_))
+    }
+}
+
+impl fmt::Display for ServerSource {
+    /// As people say it. Of a server by URL only who connects to what, not how.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            ServerSource::Version(version) => write!(f, "PostgreSQL {version}"),
+            ServerSource::BinDir(dir) => write!(f, "binaries in {}", dir.display()),
+            ServerSource::Source { tree, revision: Some(revision) } => {
+                write!(f, "built from `{tree}` at {revision}")
+            }
+            ServerSource::Source { tree, revision: None } => write!(f, "built from `{tree}`"),
+            ServerSource::Url(keywords) => {
+                let of = |key: &str| keywords.get(key).map(String::as_str).unwrap_or_default();
+                write!(f, "{}@{}:{}/{}", of("user"), of("host"), of("port"), of("dbname"))
+            }
+        }
+    }
+}
+
+/// The load of a case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadSpec {
+    /// Which workload.
+    pub kind: WorkloadKind,
+    /// Scale units of data.
+    pub scale: u32,
+    /// How statements are sent.
+    pub protocol: Protocol,
+    /// Clients, each with one connection.
+    pub n_clients: u32,
+    /// Driver threads.
+    pub n_threads: u32,
+    /// When transactions are due.
+    pub pace: Pace,
+    /// Transactions of each client, where their number ends the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<u64>,
+    /// How the driver waits for its connections.
+    #[serde(default)]
+    pub poller: PollerChoice,
+    /// How long the driver looks for news before it sleeps, and is awake before a moment it waits for; microseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub busy_poll_us: u32,
+    /// How the data lies.
+    #[serde(default, skip_serializing_if = "Layout::is_plain")]
+    pub layout: Layout,
+    /// The longest message that is taken from the server, and the most that is kept of one statement's rows; MiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_message_mib: Option<u32>,
+    /// Sessions that load the data side by side, if that was asked for. The data does not depend on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_streams: Option<u32>,
+    /// The schema of the tables that pgdyno loads, if one was named; else the first of the search path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
+    /// What it runs on.
+    #[serde(default, skip_serializing_if = "CaseData::is_tpcb")]
+    pub data: CaseData,
+    /// The scripts of the workload `scripts`; a built-in workload has its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scripts: Vec<CaseScript>,
+    /// Variables given to the scripts, besides `scale`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub defines: BTreeMap<String, String>,
+    /// What only TPC-C has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tpcc: Option<TpccSpec>,
+    /// Of TPROC-C: transactions are procedures, in place of functions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub procedures: bool,
+    /// Of TPROC-C: each client goes round its share of all warehouses.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub all_warehouses: bool,
+}
+
+/// How a TPC-C workload is run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TpccSpec {
+    /// How a transaction's SQL is sent.
+    pub calls: Calls,
+    /// Whether terminals wait between transactions.
+    pub think: Think,
+    /// Isolation level of all transactions.
+    pub isolation: Isolation,
+}
+
+words! {
+    /// How a transaction's SQL is sent.
+    Calls, "a way to call" {
+        /// Each statement by itself.
+        #[default]
+        Statements = "statements",
+        /// One call of a function.
+        Functions = "functions",
+        /// One CALL of a procedure.
+        Procedures = "procedures",
+    }
+}
+
+words! {
+    /// Whether terminals wait between transactions.
+    Think, "a think time" {
+        /// They do not.
+        #[default]
+        None = "none",
+        /// Keying and think times of the specification.
+        Spec = "spec",
+    }
+}
+
+words! {
+    /// An isolation level.
+    Isolation, "an isolation level" {
+        /// The server's usual default.
+        #[default]
+        ReadCommitted = "read committed",
+        /// Snapshot isolation.
+        RepeatableRead = "repeatable read",
+        /// Serializable.
+        Serializable = "serializable",
+    }
+}
+
+/// How the largest table lies. The default is plain: one table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Layout {
+    /// Into how many partitions it is cut; 0: it is not.
+    pub partitions: u32,
+    /// By what.
+    #[serde(default)]
+    pub partition_method: PartitionMethod,
+}
+
+impl Layout {
+    /// Whether it is the default.
+    pub fn is_plain(&self) -> bool {
+        self.partitions == 0
+    }
+}
+
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self.partitions {
+            0 => f.write_str("one table"),
+            n => write!(f, "{n} partitions by {}", self.partition_method.as_str()),
+        }
+    }
+}
+
+words! {
+    /// How rows are assigned to partitions.
+    PartitionMethod, "a partition method" {
+        /// Ranges of the key.
+        #[default]
+        Range = "range",
+        /// Hash of the key.
+        Hash = "hash",
+    }
+}
+
+impl WorkloadSpec {
+    /// One client in a closed loop with prepared statements: what stands for a workload where no load is meant.
+    pub fn of(kind: WorkloadKind, scale: u32) -> WorkloadSpec {
+        WorkloadSpec {
+            kind,
+            scale,
+            protocol: Protocol::Prepared,
+            n_clients: 1,
+            n_threads: 1,
+            pace: Pace::Closed,
+            transactions: None,
+            poller: PollerChoice::Auto,
+            busy_poll_us: 0,
+            layout: Layout::default(),
+            max_message_mib: None,
+            load_streams: None,
+            schema: None,
+            data: match kind {
+                WorkloadKind::Tpcc => CaseData::Tpcc,
+                WorkloadKind::TprocC => CaseData::TprocC,
+                _ => CaseData::Tpcb,
+            },
+            scripts: Vec::new(),
+            defines: BTreeMap::new(),
+            tpcc: None,
+            procedures: false,
+            all_warehouses: false,
+        }
+    }
+}
+
+/// A workload: built in, or the user's own scripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum WorkloadKind {
+    /// pgbench's TPC-B-like transaction: three updates, one select, one insert.
+    #[serde(rename = "tpcb")]
+    Tpcb,
+    /// The same without the contended updates of tellers and branches.
+    #[serde(rename = "tpcb-simple")]
+    TpcbSimple,
+    /// The select alone.
+    #[serde(rename = "tpcb-select")]
+    TpcbSelect,
+    /// The user's own scripts.
+    #[serde(rename = "scripts")]
+    Scripts,
+    /// TPC-C-like: five transactions of a wholesale supplier.
+    #[serde(rename = "tpcc")]
+    Tpcc,
+    /// HammerDB's TPROC-C, by its stored functions.
+    #[serde(rename = "tproc-c")]
+    TprocC,
+}
+
+impl WorkloadKind {
+    /// All workloads.
+    pub const ALL: [WorkloadKind; 6] = [
+        WorkloadKind::Tpcb,
+        WorkloadKind::TpcbSimple,
+        WorkloadKind::TpcbSelect,
+        WorkloadKind::Tpcc,
+        WorkloadKind::TprocC,
+        WorkloadKind::Scripts,
+    ];
+
+    /// The word used in files and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            WorkloadKind::Tpcb => "tpcb",
+            WorkloadKind::TpcbSimple => "tpcb-simple",
+            WorkloadKind::TpcbSelect => "tpcb-select",
+            WorkloadKind::Tpcc => "tpcc",
+            WorkloadKind::TprocC => "tproc-c",
+            WorkloadKind::Scripts => "scripts",
+        }
+    }
+}
+
+impl fmt::Display for WorkloadKind {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for WorkloadKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<WorkloadKind, String> {
+        WorkloadKind::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| {
+            format!(
+                "`{text}` is not a workload; use tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c or scripts"
+            )
+        })
+    }
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}

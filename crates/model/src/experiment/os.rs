@@ -1,0 +1,133 @@
+//! What an experiment sets in the operating system of the server's machine, and what WAL policy its runs follow.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::levels::Levels;
+use crate::text::word_enum::words;
+
+/// `[os]`: values of the machine's kernel, set before each run and put back after it. Absent: as it is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OsSection {
+    /// Shared memory in huge pages: reserved and demanded, or not used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub huge_pages: Option<Levels<HugePages>>,
+    /// Transparent huge pages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transparent_huge_pages: Option<Levels<TransparentHugePages>>,
+    /// `vm.swappiness`, 0 to 200.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub swappiness: Option<Levels<u32>>,
+    /// `vm.overcommit_memory`, 0 to 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overcommit_memory: Option<Levels<u32>>,
+    /// Read-ahead of the devices of data and WAL, kB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_ahead_kb: Option<Levels<u32>>,
+    /// I/O scheduler of the devices of data and WAL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub io_scheduler: Option<Levels<String>>,
+    /// `net.core.somaxconn`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub somaxconn: Option<Levels<u32>>,
+    /// `vm.max_map_count`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_map_count: Option<Levels<u32>>,
+    /// Frequency governor of all processors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_governor: Option<Levels<String>>,
+    /// On which NUMA node the server runs, and where its memory is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub numa: Option<Levels<Numa>>,
+}
+
+impl OsSection {
+    /// The keys that are given, each with its levels as text, in the order of the type.
+    pub fn levels(&self) -> Vec<(&'static str, Vec<String>)> {
+        fn texts<T: ToString>(levels: &Option<Levels<T>>) -> Vec<String> {
+            levels.iter().flat_map(Levels::all).map(ToString::to_string).collect()
+        }
+        let all = [
+            ("huge_pages", texts(&self.huge_pages)),
+            ("transparent_huge_pages", texts(&self.transparent_huge_pages)),
+            ("swappiness", texts(&self.swappiness)),
+            ("overcommit_memory", texts(&self.overcommit_memory)),
+            ("read_ahead_kb", texts(&self.read_ahead_kb)),
+            ("io_scheduler", texts(&self.io_scheduler)),
+            ("somaxconn", texts(&self.somaxconn)),
+            ("max_map_count", texts(&self.max_map_count)),
+            ("cpu_governor", texts(&self.cpu_governor)),
+            ("numa", texts(&self.numa)),
+        ];
+        all.into_iter().filter(|(_, levels)| !levels.is_empty()).collect()
+    }
+
+    /// Whether nothing is asked for.
+    pub fn is_empty(&self) -> bool {
+        self.levels().is_empty()
+    }
+}
+
+/// The values of one case, by key of [`OsSection`], as text.
+pub type OsSpec = BTreeMap<String, String>;
+
+words! {
+    /// Shared memory in huge pages.
+    HugePages, "a use of huge pages" {
+        /// The server does not use them.
+        #[default]
+        Off = "off",
+        /// As many as the server needs are reserved, and it starts with nothing else.
+        On = "on",
+    }
+}
+
+words! {
+    /// The kernel's transparent huge pages.
+    TransparentHugePages, "a mode of transparent huge pages" {
+        /// For all memory.
+        Always = "always",
+        /// For memory that a program asks for.
+        #[default]
+        Madvise = "madvise",
+        /// For none.
+        Never = "never",
+    }
+}
+
+words! {
+    /// On which NUMA node a server runs, and where its memory is.
+    Numa, "a NUMA placement" {
+        /// Processors and memory of the first node.
+        #[default]
+        Local = "local",
+        /// Processors of the first node, memory of the second.
+        Remote = "remote",
+        /// All processors, memory of all nodes in turns.
+        Interleave = "interleave",
+    }
+}
+
+words! {
+    /// What checkpoints a run is to have.
+    WalPolicy, "a WAL policy" {
+        /// Whatever the server's settings lead to.
+        #[default]
+        AsIs = "as-is",
+        /// None between the beginning of the load and its end.
+        NoCheckpoint = "no-checkpoint",
+        /// At least two whole ones within the measure.
+        TwoCheckpoints = "two-checkpoints",
+    }
+}
+
+impl WalPolicy {
+    /// Whether it is the default.
+    pub fn is_as_is(&self) -> bool {
+        *self == WalPolicy::AsIs
+    }
+}

@@ -1,0 +1,133 @@
+//! The ordered runs of an experiment, and what became of each.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::case::Case;
+use crate::text::word_enum::words;
+
+words! {
+    /// Which combinations of levels become cases.
+    Design, "a design" {
+        /// Every combination.
+        #[default]
+        Grid = "grid",
+        /// The first levels of all factors, and from there one factor at a time.
+        OneFactor = "one-factor",
+    }
+}
+
+words! {
+    /// Order of the runs.
+    RunOrder, "an order" {
+        /// Blocks with every case once, each in a random order of its own.
+        #[default]
+        Randomized = "randomized",
+        /// Case by case, all repeats of one before the next.
+        Sequential = "sequential",
+    }
+}
+
+/// What will be run, in which order: `plan.json`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Format version, [`crate::FORMAT`].
+    pub format: u32,
+    /// Name of the experiment.
+    pub name: String,
+    /// Title for reports.
+    pub title: String,
+    /// What the experiment asks.
+    pub description: String,
+    /// Seed of the order and of every run.
+    pub seed: u64,
+    /// Times each case is run.
+    pub repeats: u32,
+    /// Order of the runs.
+    #[serde(default)]
+    pub order: RunOrder,
+    /// Number of the case that the others are compared with in reports; 0: the first.
+    #[serde(default)]
+    pub baseline: u32,
+    /// Factors by whose levels that case was chosen: a case is compared with the one that has these levels of it, and its
+    /// own levels of all other factors.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub baseline_factors: Vec<String>,
+    /// Version of pgdyno that made the plan.
+    pub tool_version: String,
+    /// When the plan was made, nanoseconds since the Unix epoch.
+    pub made_unix_ns: u64,
+    /// Half width of the interval of B over A, as a share, at which a comparison by pairs ends before its last planned
+    /// block; without it every planned run is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<f64>,
+    /// Its two cases are the sides of a comparison, whose runs belong together in time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_comparison: bool,
+    /// How often a run that was disturbed is made again; see [`crate::experiment::repeat`].
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repeat_disturbed: u32,
+    /// How many servers that pgdyno runs have their data on disk at the same time, if not all: their runs are in groups.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub servers_at_a_time: Option<u32>,
+    /// Keys of the experiment file that vary, in file order.
+    pub factors: Vec<String>,
+    /// Every combination of levels.
+    pub cases: Vec<Case>,
+    /// The runs in the order in which they are made.
+    pub runs: Vec<RunSpec>,
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+impl Plan {
+    /// The case with this number.
+    pub fn case(&self, id: u32) -> Option<&Case> {
+        self.cases.iter().find(|case| case.id == id)
+    }
+}
+
+/// One execution of one case.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunSpec {
+    /// Number of the run, from 1, in the order of execution.
+    pub run: u32,
+    /// Number of the block, from 1.
+    pub block: u32,
+    /// The case.
+    pub case: u32,
+    /// Seed of the run's random streams.
+    pub seed: u64,
+}
+
+/// A line of `state.jsonl`: what became of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StateLine {
+    /// When, nanoseconds since the Unix epoch.
+    pub t_unix_ns: u64,
+    /// The run; 0 for the experiment as a whole.
+    pub run: u32,
+    /// What became of it.
+    pub state: RunState,
+    /// Why, where it is not the expected end.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// How far a run got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// Begun and not ended: still going, or cut off.
+    Started,
+    /// Ended as planned.
+    Completed,
+    /// Ended early; what there is, is kept.
+    Partial,
+    /// Could not be measured.
+    Failed,
+}

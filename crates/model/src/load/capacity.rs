@@ -1,0 +1,252 @@
+//! The highest rate that holds a latency target: what is asked, and the course that a search took.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::load::Window;
+use crate::text::units::serde_by_text;
+
+/// Seconds between an order of a new rate and the first second that is judged at it: what the last rate left behind goes.
+pub const SETTLE_S: u32 = 1;
+/// The lowest rate that a search offers, as a share of the closed loop's throughput.
+pub const LOWEST_SHARE: f64 = 0.02;
+/// The highest one: a closed loop may have been held up in its short time.
+pub const HIGHEST_SHARE: f64 = 1.25;
+/// The shortest probe, seconds.
+const PROBE_S_MIN: u32 = 2;
+/// A probe lasts this many times as long as the latency that it is to judge, or longer.
+const PROBE_LIMITS: f64 = 4.0;
+/// Probes of a search at most: more time makes them longer.
+const PROBES_MAX: u32 = 16;
+/// Probes of a search at least.
+const PROBES_MIN: u32 = 6;
+/// Share of the measure in which is searched; the rest confirms what was found.
+const SEARCH_SHARE: f64 = 0.7;
+
+/// A latency that a share of all transactions must keep: `p99 <= 10ms`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LatencyTarget {
+    /// Which percentile, 50 to 99.9.
+    pub percentile: f64,
+    /// The latency that it may not exceed, nanoseconds.
+    pub limit_ns: u64,
+}
+
+impl LatencyTarget {
+    /// Share of the transactions that may be later than the limit.
+    pub fn late_share(self) -> f64 {
+        1.0 - self.percentile / 100.0
+    }
+}
+
+impl FromStr for LatencyTarget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<LatencyTarget, String> {
+        let text = text.trim();
+        let (name, limit) = text.split_once("<=").or_else(|| text.split_once('≤')).ok_or_else(|| {
+            format!("`{text}` is not a latency target; examples: p99 <= 10ms, p95 <= 500us")
+        })?;
+        let percentile = name.trim().strip_prefix('p').and_then(|digits| digits.parse::<f64>().ok());
+        let percentile = percentile.ok_or_else(|| {
+            format!("`{}` is not a percentile; examples: p50, p95, p99, p99.9", name.trim())
+        })?;
+        if !(50.0..=99.9).contains(&percentile) {
+            return Err(format!("`{}` is not in p50 to p99.9", name.trim()));
+        }
+        Ok(LatencyTarget { percentile, limit_ns: limit_ns(limit.trim())? })
+    }
+}
+
+/// The latency of a target.
+fn limit_ns(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let unit_ns = match text[digits..].trim() {
+        "us" | "µs" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        "" if digits > 0 => return Err(format!("the latency `{text}` needs a unit: `{text}ms`, us or s")),
+        _ => return Err(format!("`{text}` is not a latency; examples: 500us, 10ms, 1s")),
+    };
+    let number: f64 =
+        text[..digits].parse().map_err(|_| format!("`{text}` is not a latency; example: 10ms"))?;
+    let ns = number * unit_ns;
+    if (1e3..=1e10).contains(&ns) {
+        return Ok(ns.round() as u64);
+    }
+    Err(format!("the latency `{text}` is not in 1us to 10s"))
+}
+
+impl fmt::Display for LatencyTarget {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "p{} <= ", self.percentile)?;
+        match self.limit_ns {
+            ns if ns.is_multiple_of(1_000_000_000) => write!(f, "{}s", ns / 1_000_000_000),
+            ns if ns.is_multiple_of(1_000_000) => write!(f, "{}ms", ns / 1_000_000),
+            ns => write!(f, "{}us", ns as f64 / 1e3),
+        }
+    }
+}
+
+serde_by_text!(
+    LatencyTarget,
+    "a latency target such as \"p99 <= 10ms\"",
+    |_| Err("expected a latency target such as \"p99 <= 10ms\"".into()),
+    |_| Err("expected a latency target such as \"p99 <= 10ms\"".into()),
+    |_| Err("expected a latency target such as \"p99 <= 10ms\"".into())
+);
+use serde::Serializer;
+use serde::de::{self, Deserializer, Visitor};
+
+/// How the measure of a run is cut into probes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Probing {
+    /// Seconds of each probe that are judged; [`SETTLE_S`] come before them.
+    pub probe_s: u32,
+    /// Probes of the search, if no order comes late.
+    pub n_probes: u32,
+    /// The first second after the search, from the beginning of the load; what is left confirms the rate that was found.
+    pub search_end_t: u32,
+    /// The end of the measure, from the beginning of the load.
+    pub end_t: u32,
+}
+
+impl Probing {
+    /// Seconds of the shortest ramp-up and of the shortest measure in which a search finds anything.
+    pub fn shortest(target: LatencyTarget) -> (u32, u32) {
+        let needed_s = f64::from(PROBES_MIN * (shortest_probe_s(target) + SETTLE_S)) / SEARCH_SHARE;
+        (RAMP_UP_S_MIN, needed_s.ceil() as u32)
+    }
+
+    /// The probes that fit into a window.
+    ///
+    /// # Errors
+    /// When they are too few to find anything, with the measure that would do.
+    pub fn of(target: LatencyTarget, window: Window) -> Result<Probing, String> {
+        let shortest = shortest_probe_s(target);
+        if window.ramp_up_s < RAMP_UP_S_MIN {
+            return Err(format!(
+                "a search for the highest rate needs run.ramp_up of {RAMP_UP_S_MIN}s or more: its closed loop shows \
+                 where to search"
+            ));
+        }
+        let search_s = (f64::from(window.measure_s) * SEARCH_SHARE) as u32;
+        let probe_s = shortest.max((search_s / PROBES_MAX).saturating_sub(SETTLE_S));
+        let n_probes = search_s / (probe_s + SETTLE_S);
+        if n_probes < PROBES_MIN {
+            let (_, needed_s) = Probing::shortest(target);
+            return Err(format!(
+                "a search for the highest rate with {target} needs run.measure of {needed_s}s or more: {PROBES_MIN} \
+                 probes of {shortest} s, and time to confirm what they find"
+            ));
+        }
+        Ok(Probing { probe_s, n_probes, search_end_t: window.ramp_up_s + search_s, end_t: window.load_s() })
+    }
+}
+
+/// Seconds in which enough transactions of the limit's length pass one after the other.
+fn shortest_probe_s(target: LatencyTarget) -> u32 {
+    PROBE_S_MIN.max((target.limit_ns as f64 * PROBE_LIMITS / 1e9).ceil() as u32)
+}
+
+/// The closed loop before a search: its first second is like no other.
+const RAMP_UP_S_MIN: u32 = 2;
+
+/// The course of a search: which rates were offered when. What came of them is in the run's intervals.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SearchRecord {
+    /// What was to be held.
+    pub target: LatencyTarget,
+    /// Transactions per second of the closed loop before the first probe, in its best second.
+    pub ceiling_per_s: f64,
+    /// Seconds of a probe; one that confirms is judged in pieces of this length.
+    pub probe_s: u32,
+    /// The probes in their order.
+    pub probes: Vec<Probe>,
+}
+
+/// Some seconds at one rate.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Probe {
+    /// Transactions per second that were offered, with exponential gaps.
+    pub rate_per_s: f64,
+    /// The first second that is judged, counted from the beginning of the load.
+    pub from_t: u32,
+    /// The second after the last one that is judged.
+    pub to_t: u32,
+    /// Whether it confirms the rate that was found, instead of searching.
+    #[serde(default)]
+    pub confirms: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::Pace;
+
+    #[test]
+    fn targets_are_read_and_written_alike() {
+        for (text, percentile, limit_ns, again) in [
+            ("p99 <= 10ms", 99.0, 10_000_000, "p99 <= 10ms"),
+            (" p99.9<=500us", 99.9, 500_000, "p99.9 <= 500us"),
+            ("p50 ≤ 1.5 ms", 50.0, 1_500_000, "p50 <= 1500us"),
+            ("p95 <= 2s", 95.0, 2_000_000_000, "p95 <= 2s"),
+        ] {
+            let target: LatencyTarget = text.parse().unwrap();
+            assert_eq!((target.percentile, target.limit_ns), (percentile, limit_ns), "{text}");
+            assert_eq!(target.to_string(), again);
+            assert_eq!(again.parse::<LatencyTarget>().unwrap(), target);
+        }
+    }
+
+    #[test]
+    fn bad_targets_say_what_is_wrong() {
+        for (text, expected) in [
+            ("p101 <= 10ms", "`p101` is not in p50 to p99.9"),
+            ("p0 <= 10ms", "p50 to p99.9"),
+            ("pNaN <= 10ms", "p50 to p99.9"),
+            ("p99 <= 10", "needs a unit"),
+            ("p99 <= 0ms", "not in 1us to 10s"),
+            ("p99 <= 11s", "not in 1us to 10s"),
+            ("p99 <= 10min", "not a latency"),
+            ("p99 <= .ms", "not a latency"),
+            ("median <= 10ms", "not a percentile"),
+            ("p99", "not a latency target"),
+        ] {
+            let message = text.parse::<LatencyTarget>().unwrap_err();
+            assert!(message.contains(expected), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_pace_may_be_a_search() {
+        let pace: Pace = "max with p99.9 <= 5ms".parse().unwrap();
+        assert_eq!((pace.to_string().as_str(), pace.is_open()), ("max with p99.9 <= 5ms", true));
+        assert_eq!(pace.target().unwrap().limit_ns, 5_000_000);
+        for (text, expected) in [
+            ("max", "needs a latency target; example: max with p99 <= 10ms"),
+            ("max p99 <= 10ms", "needs a latency target"),
+            ("max with p101 <= 10ms", "`p101` is not in p50 to p99.9"),
+            ("maximum", "is not a pace"),
+        ] {
+            let message = text.parse::<Pace>().unwrap_err();
+            assert!(message.contains(expected), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_measure_is_cut_into_probes_or_refused() {
+        let of = |target: &str, ramp_up_s: u32, measure_s: u32| {
+            Probing::of(target.parse().unwrap(), Window { ramp_up_s, measure_s, grace_s: 1 })
+        };
+        let probing =
+            |probe_s, n_probes, search_end_t, end_t| Ok(Probing { probe_s, n_probes, search_end_t, end_t });
+        assert_eq!(of("p99 <= 10ms", 5, 30), probing(2, 7, 26, 35));
+        assert_eq!(of("p99 <= 10ms", 5, 120), probing(4, 16, 89, 125));
+        assert_eq!(of("p99 <= 1s", 5, 60), probing(4, 8, 47, 65));
+        assert!(of("p99 <= 10ms", 5, 20).unwrap_err().contains("run.measure of 26s"));
+        assert!(of("p99 <= 10ms", 0, 30).unwrap_err().contains("run.ramp_up"));
+    }
+}

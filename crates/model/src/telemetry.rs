@@ -1,0 +1,5 @@
+//! What was read and what happened while a run lasted.
+
+pub mod event;
+pub mod metric;
+pub mod reading;

@@ -1,0 +1,48 @@
+//! Telemetry: what was read from host, server and driver in one tick.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Who a tick tells about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TickSource {
+    /// The machine, and the processes on it.
+    Host,
+    /// PostgreSQL's own statistics.
+    Server,
+    /// The load driver.
+    Driver,
+    /// The machine of a target, as an exporter on it tells.
+    Remote,
+}
+
+/// One tick of one source: a line of `readings.jsonl`.
+///
+/// Keys are the names of [`crate::telemetry::metric::METRICS`], with `[instance]` behind the name where the metric has
+/// instances (`host.cpu.user[cpu0]`). A counter's value is its increase over the tick, a gauge's the value at its end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tick {
+    /// Who it tells about.
+    pub source: TickSource,
+    /// End of the tick, nanoseconds since the Unix epoch.
+    pub end_unix_ns: u64,
+    /// Length of the tick, nanoseconds.
+    pub length_ns: u64,
+    /// Value by key.
+    pub values: BTreeMap<String, f64>,
+}
+
+/// The key of one instance of a metric.
+pub fn key(metric: &str, instance: &str) -> String {
+    format!("{metric}[{instance}]")
+}
+
+/// Splits a key into the metric's name and the instance, if there is one.
+pub fn split_key(key: &str) -> (&str, Option<&str>) {
+    match key.split_once('[') {
+        Some((metric, rest)) => (metric, rest.strip_suffix(']')),
+        None => (key, None),
+    }
+}

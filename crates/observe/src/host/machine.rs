@@ -1,0 +1,154 @@
+//! The machine's own counters: processors, pressure, memory. Parsers are pure; [`read`] opens the files.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use procfs::{FromBufRead, Meminfo};
+
+use crate::gather::Gather;
+
+/// Files of `/proc` that a tick needs, with the reason why one of them could not be read.
+pub(crate) fn read(gather: &mut Gather, mut missing: impl FnMut(&str, String)) {
+    let stat = text("/proc/stat").map(|text| put_stat(gather, &text, procfs::ticks_per_second() as f64));
+    if let Err(error) = stat {
+        missing("host.cpu", format!("{error:#}"));
+    }
+    if let Err(error) = text("/proc/meminfo").and_then(|text| put_memory(gather, &text)) {
+        missing("host.memory", format!("{error:#}"));
+    }
+    for resource in ["cpu", "io", "memory"] {
+        let path = format!("/proc/pressure/{resource}");
+        match text(&path) {
+            Ok(text) => put_pressure(gather, resource, &text),
+            Err(error) => missing(&format!("host.psi.{resource}"), format!("{error:#}")),
+        }
+    }
+}
+
+fn text(path: &str) -> Result<String> {
+    fs::read_to_string(Path::new(path)).with_context(|| format!("`{path}` cannot be read"))
+}
+
+/// `/proc/stat`. Read here and not by the library, which loses the numbers of processors when some are offline.
+fn put_stat(gather: &mut Gather, text: &str, ticks_per_s: f64) {
+    for line in text.lines() {
+        let mut words = line.split_ascii_whitespace();
+        let Some(name) = words.next() else { continue };
+        let numbers: Vec<f64> = words.map_while(|word| word.parse().ok()).collect();
+        let at = |i: usize| numbers.get(i).copied().unwrap_or_default();
+        match name {
+            "ctxt" => gather.put("host.context_switches", "", at(0)),
+            "procs_running" => gather.put("host.runnable", "", at(0)),
+            "procs_blocked" => gather.put("host.blocked", "", at(0)),
+            _ if name.len() > 3 && name.starts_with("cpu") => {
+                // user nice system idle iowait irq softirq steal guest guest_nice; guest is part of user (proc(5)).
+                let times = [
+                    ("host.cpu.user", at(0) + at(1)),
+                    ("host.cpu.system", at(2) + at(5) + at(6)),
+                    ("host.cpu.idle", at(3)),
+                    ("host.cpu.iowait", at(4)),
+                    ("host.cpu.steal", at(7)),
+                ];
+                for (metric, ticks) in times {
+                    gather.put(metric, name, ticks / ticks_per_s);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn put_memory(gather: &mut Gather, text: &str) -> Result<()> {
+    let memory = Meminfo::from_buf_read(text.as_bytes()).context("`/proc/meminfo` is not understood")?;
+    let mut put = |metric: &str, value: Option<u64>| {
+        if let Some(value) = value {
+            gather.put(metric, "", value as f64);
+        }
+    };
+    put("host.memory.available", memory.mem_available);
+    put("host.memory.dirty", Some(memory.dirty));
+    put("host.memory.writeback", Some(memory.writeback));
+    put("host.memory.cached", Some(memory.cached));
+    put("host.memory.huge_pages_free", memory.hugepages_free);
+    Ok(())
+}
+
+/// One file of `/proc/pressure`: lines `some` and `full` with the total in microseconds.
+fn put_pressure(gather: &mut Gather, resource: &str, text: &str) {
+    for line in text.lines() {
+        let Some(total) = line.rsplit_once("total=").and_then(|(_, total)| total.trim().parse::<f64>().ok())
+        else {
+            continue;
+        };
+        let kind = line.split(' ').next().unwrap_or_default();
+        // `full` of the processor is zero by definition at this level and is no row.
+        let metric = format!("host.psi.{resource}.{kind}");
+        if model::telemetry::metric::find(&metric).is_some() {
+            gather.put(&metric, "", total / 1e6);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gather::Backwards;
+
+    const STAT: &str = "\
+cpu  300 30 90 3000 60 6 9 12 100 0
+cpu0 100 10 30 1000 20 2 3 4 50 0
+cpu2 200 20 60 2000 40 4 6 8 50 0
+intr 5 1 2
+ctxt 1000
+btime 1795160000
+processes 77
+procs_running 3
+procs_blocked 1
+softirq 1 2
+";
+
+    #[test]
+    fn processors_keep_their_numbers_and_times_their_meaning() {
+        let mut gather = Gather::new(Backwards::Jitter);
+        put_stat(&mut gather, STAT, 100.0);
+        let (values, _) = gather.take();
+        assert_eq!(values.len(), 2, "only gauges in the first tick: {values:?}");
+        put_stat(&mut gather, &STAT.replace("cpu2 200 20 60 2000", "cpu2 250 30 61 2010"), 100.0);
+        let (values, _) = gather.take();
+        for (key, expected) in [
+            ("host.cpu.user[cpu2]", 0.6),
+            ("host.cpu.user[cpu0]", 0.0),
+            ("host.cpu.system[cpu2]", 0.01),
+            ("host.cpu.idle[cpu2]", 0.1),
+            ("host.context_switches", 0.0),
+            ("host.runnable", 3.0),
+            ("host.blocked", 1.0),
+        ] {
+            assert!((values[key] - expected).abs() < 1e-9, "{key} {values:?}");
+        }
+    }
+
+    #[test]
+    fn pressure_is_read_with_and_without_the_line_full() {
+        for text in [
+            "some avg10=0.00 avg60=0.00 avg300=0.00 total=2500000\n",
+            "some avg10=0.00 avg60=0.00 avg300=0.00 total=2500000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n",
+        ] {
+            let mut gather = Gather::new(Backwards::Jitter);
+            gather.count_new_from_zero();
+            put_pressure(&mut gather, "cpu", text);
+            assert_eq!(gather.take().0, [("host.psi.cpu.some".to_string(), 2.5)].into());
+        }
+    }
+
+    #[test]
+    fn this_machine_can_be_read_and_has_idle_time() {
+        let mut gather = Gather::new(Backwards::Jitter);
+        gather.count_new_from_zero();
+        read(&mut gather, |what, reason| assert!(what.starts_with("host.psi"), "{what}: {reason}"));
+        let (values, _) = gather.take();
+        assert!(values.contains_key("host.cpu.idle[cpu0]"), "{values:?}");
+        assert!(values["host.memory.available"] > 1e6);
+    }
+}

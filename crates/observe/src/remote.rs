@@ -1,0 +1,4 @@
+//! A database's machine that is not ours: its exporter.
+
+pub(crate) mod exposition;
+pub(crate) mod watch;

@@ -1,0 +1,83 @@
+//! The thread that asks an exporter on the database's machine: the text as it came, and a tick of source `Remote`.
+
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use model::telemetry::reading::{Tick, TickSource};
+
+use crate::Sample;
+use crate::gather::{Backwards, Gather};
+use crate::http::Address;
+use crate::remote::exposition;
+use crate::schedule::{Control, unix_ns};
+use crate::sink::Out;
+
+/// What is reported as missing if the exporter does not answer.
+const SOURCE: &str = "remote";
+/// More than node_exporter and postgres_exporter tell of a large machine.
+const SCRAPE_BYTES_MAX: u64 = 8 << 20;
+
+/// Asks an exporter.
+pub(crate) struct RemoteWatch {
+    address: Address,
+    gather: Gather,
+    out: Out,
+}
+
+impl RemoteWatch {
+    /// Asks nothing yet.
+    pub(crate) fn new(address: Address, out: Out) -> RemoteWatch {
+        RemoteWatch { address, gather: Gather::new(Backwards::Reset), out }
+    }
+
+    /// Asks in each tick until stop, and then once more.
+    pub(crate) fn run(mut self, control: &Control, tick_ns: u64) {
+        // When the counters were read that the next increases count from.
+        let mut last = self.read().then(Instant::now);
+        self.gather.take();
+        loop {
+            let (_, stop) = control.sleep_tick(tick_ns);
+            if self.read() {
+                let now = Instant::now();
+                let (values, _) = self.gather.take();
+                if let Some(last) = last {
+                    let length_ns = u64::try_from((now - last).as_nanos()).unwrap_or(u64::MAX);
+                    self.out.tick(Tick {
+                        source: TickSource::Remote,
+                        end_unix_ns: unix_ns(),
+                        length_ns,
+                        values,
+                    });
+                }
+                last = Some(now);
+            }
+            if stop {
+                return;
+            }
+        }
+    }
+
+    /// Asks once. What is missing is reported once; a later tick is longer.
+    fn read(&mut self) -> bool {
+        match self.scrape() {
+            Ok(()) => true,
+            Err(error) => {
+                self.out.unavailable(SOURCE, format!("{}: {error:#}", self.address));
+                false
+            }
+        }
+    }
+
+    fn scrape(&mut self) -> Result<()> {
+        let answer =
+            self.address.request("GET", &self.address.path, "Accept: text/plain\r\n", SCRAPE_BYTES_MAX)?;
+        ensure!(answer.status == 200, "the answer has the status {}", answer.status);
+        // A line that the connection's end cut off would be a number that never was.
+        ensure!(answer.body.ends_with('\n'), "the answer ended within a line");
+        for reading in exposition::readings(&answer.body) {
+            self.gather.put(reading.metric, &reading.instance, reading.value);
+        }
+        self.out.send(Sample::Scrape { end_unix_ns: unix_ns(), text: answer.body });
+        Ok(())
+    }
+}

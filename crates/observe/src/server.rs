@@ -1,0 +1,7 @@
+//! The server: its statistics in each tick, and its log.
+
+pub(crate) mod log;
+pub(crate) mod log_events;
+pub(crate) mod statistics;
+pub(crate) mod tail;
+pub(crate) mod watch;

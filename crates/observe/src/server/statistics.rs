@@ -1,0 +1,349 @@
+//! The texts of what the server is asked each tick, for versions 9.4 to 18; those before 9.6 are written
+//! from its documentation and untried.
+//!
+//! Pure. One statement per tick: a union of parts with the columns metric, instance, value. Statistics are never reset.
+//! Within a transaction they are a snapshot; each tick is a transaction of its own. Sessions report theirs when a
+//! transaction ends and at most once a second (before 15: twice, over a collector that adds up to half a second), so
+//! counters of databases and I/O lag by about that; the WAL position and the activity of sessions do not.
+
+use wire::quote_literal;
+
+/// Name in the column of metrics for a running autovacuum: instance is the pid, value what it does.
+pub(crate) const AUTOVACUUM: &str = "event.autovacuum";
+
+/// One part of the statement. A part that the server refuses is left out of the whole.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Part {
+    /// The metrics that it yields, for messages.
+    pub(crate) what: &'static str,
+    pub(crate) sql: String,
+    /// Whether it is asked once a minute and not each tick.
+    pub(crate) is_rare: bool,
+}
+
+/// Asks who this server is: changes tell of a restart or a failover.
+pub(crate) const IDENTITY: &str = "select extract(epoch from pg_postmaster_start_time())::numeric::text as start, \
+    pg_is_in_recovery()::text as in_recovery, pg_backend_pid()::text as backend_pid, \
+    current_setting('log_checkpoints') as log_checkpoints, \
+    current_setting('log_autovacuum_min_duration') as log_autovacuum";
+
+/// Asks for the cluster's system identifier; some managed services refuse.
+pub(crate) const SYSTEM_IDENTIFIER: &str = "select system_identifier::text from pg_control_system()";
+
+/// Settings of the observer's session: it ends by itself and costs no more than its reading.
+pub(crate) fn session_settings(version_num: u32, timeout_ms: u128) -> String {
+    let mut sql = format!("set statement_timeout = {timeout_ms}; set lock_timeout = {timeout_ms}; ");
+    if version_num >= 90_600 {
+        sql.push_str("set max_parallel_workers_per_gather = 0; ");
+    }
+    if version_num >= 110_000 {
+        sql.push_str("set jit = off; ");
+    }
+    sql
+}
+
+/// Asks for the timeline, which a promotion changes.
+pub(crate) fn timeline(version_num: u32, in_recovery: bool) -> &'static str {
+    match (in_recovery, version_num >= 100_000) {
+        (true, _) => "select timeline_id::text from pg_control_checkpoint()",
+        (false, true) => "select substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)",
+        (false, false) => "select substr(pg_xlogfile_name(pg_current_xlog_location()), 1, 8)",
+    }
+}
+
+/// Asks whether this role sees the sessions of others.
+pub(crate) fn sees_all(version_num: u32) -> &'static str {
+    if version_num >= 100_000 {
+        "select (pg_has_role(current_user, 'pg_read_all_stats', 'usage') or rolsuper)::text, rolname \
+         from pg_roles where rolname = current_user"
+    } else {
+        "select rolsuper::text, rolname from pg_roles where rolname = current_user"
+    }
+}
+
+/// The statement made of these parts.
+pub(crate) fn statement<'a>(version_num: u32, parts: impl Iterator<Item = &'a Part>) -> String {
+    let parts: Vec<&str> = parts.map(|part| part.sql.as_str()).collect();
+    format!("with a as ({}) {}", activity(version_num), parts.join(" union all "))
+}
+
+/// All parts for a version; `database` is the one under load.
+pub(crate) fn parts(version_num: u32, database: &str, want_autovacuum: bool) -> Vec<Part> {
+    let name = quote_literal(database);
+    let mut parts = vec![
+        part("server.wal_bytes", wal_position(version_num)),
+        part("server.connections", connections()),
+        part("server.waiting, server.on_cpu", waits()),
+        part("server.autovacuum_workers, server.oldest_snapshot_age", gauges()),
+        part("server.checkpoints, server.buffers_written", checkpoints(version_num)),
+        part("database", database_counters(&name)),
+        part(
+            "database.xid_age",
+            format!(
+                "select 'database.xid_age', '', age(datfrozenxid)::text from pg_database where datname = {name}"
+            ),
+        ),
+    ];
+    if version_num >= 140_000 {
+        parts.push(part("server.wal_records", wal(version_num)));
+    }
+    if version_num >= 160_000 {
+        parts.push(part("server.io", io(version_num)));
+    }
+    if want_autovacuum {
+        let sql = format!(
+            "select '{AUTOVACUUM}', pid::text, coalesce(datname || ' ', '') || coalesce(query, '') from a \
+             where kind = 'autovacuum worker'"
+        );
+        parts.push(part("autovacuum events", sql));
+    }
+    let size = format!("select 'database.bytes', '', pg_database_size({name})::text");
+    parts.push(Part { is_rare: true, ..part("database.bytes", size) });
+    parts
+}
+
+fn part(what: &'static str, sql: String) -> Part {
+    Part { what, sql, is_rare: false }
+}
+
+/// Sessions other than this one. 9.6 does not tell kinds: its autovacuum workers are known by what they say they do,
+/// its parallel workers pass for clients. Before 9.6 there is only whether a session waits for a lock.
+fn activity(version_num: u32) -> String {
+    let kind = if version_num >= 100_000 {
+        "case when backend_type is null and datname is not null then 'client backend' else backend_type end"
+    } else {
+        "case when query like 'autovacuum:%' then 'autovacuum worker' \
+         when datname is null then 'walsender' else 'client backend' end"
+    };
+    let waits = if version_num >= 90_600 {
+        "wait_event_type, wait_event"
+    } else {
+        "case when waiting then 'Lock' end as wait_event_type, case when waiting then 'unknown' end as wait_event"
+    };
+    format!(
+        "select pid, datname, {kind} as kind, state, {waits}, query, backend_xid, backend_xmin \
+         from pg_stat_activity where pid <> pg_backend_pid()"
+    )
+}
+
+fn wal_position(version_num: u32) -> String {
+    let (diff, replayed, current) = if version_num >= 100_000 {
+        ("pg_wal_lsn_diff", "pg_last_wal_replay_lsn", "pg_current_wal_lsn")
+    } else {
+        ("pg_xlog_location_diff", "pg_last_xlog_replay_location", "pg_current_xlog_location")
+    };
+    format!(
+        "select 'server.wal_bytes', '', \
+         {diff}(case when pg_is_in_recovery() then {replayed}() else {current}() end, '0/0')::text"
+    )
+}
+
+fn connections() -> String {
+    // The states of a load are reported even if no session is in them; `hidden` is what this role may not see.
+    "select 'server.connections', s.state, count(a.kind)::text \
+     from (values ('active'), ('idle'), ('idle in transaction'), ('idle in transaction (aborted)'), \
+     ('fastpath function call'), ('disabled'), ('hidden')) s(state) \
+     left join a on coalesce(a.state, 'hidden') = s.state and a.kind = 'client backend' group by s.state \
+     having count(a.kind) > 0 or s.state like '%idle%' or s.state = 'active'"
+        .to_string()
+}
+
+fn waits() -> String {
+    // A session that is idle within a transaction waits for its client (`Client:ClientRead`).
+    "select 'server.waiting', wait_event_type || ':' || wait_event, count(*)::text from a \
+     where wait_event is not null and state <> 'idle' \
+     and kind in ('client backend', 'parallel worker', 'autovacuum worker') group by 2 \
+     union all select 'server.on_cpu', '', count(*)::text from a \
+     where wait_event is null and state = 'active' and kind in ('client backend', 'parallel worker')"
+        .to_string()
+}
+
+fn gauges() -> String {
+    "select 'server.autovacuum_workers', '', count(*)::text from a where kind = 'autovacuum worker' \
+     union all select 'server.oldest_snapshot_age', '', \
+     coalesce(max(greatest(age(backend_xid), age(backend_xmin))), 0)::text from a"
+        .to_string()
+}
+
+/// Metric, instance and expression, as the rows of a lateral `values`.
+fn unfold(from: &str, instance: &str, rows: &[(&str, &str, &str)]) -> String {
+    let values: Vec<String> = rows
+        .iter()
+        .map(|(metric, instance, value)| format!("('{metric}', '{instance}', ({value})::numeric)"))
+        .collect();
+    format!(
+        "select v.m, {instance}, v.x::text from {from}, lateral (values {}) v(m, i, x) where v.x is not null",
+        values.join(", ")
+    )
+}
+
+fn checkpoints(version_num: u32) -> String {
+    if version_num < 170_000 {
+        return unfold(
+            "pg_stat_bgwriter b",
+            "v.i",
+            &[
+                ("server.checkpoints", "timed", "b.checkpoints_timed"),
+                ("server.checkpoints", "requested", "b.checkpoints_req"),
+                ("server.checkpoint_write_time", "", "b.checkpoint_write_time / 1000"),
+                ("server.checkpoint_sync_time", "", "b.checkpoint_sync_time / 1000"),
+                ("server.buffers_written", "checkpointer", "b.buffers_checkpoint"),
+                ("server.buffers_written", "bgwriter", "b.buffers_clean"),
+                ("server.buffers_written", "backend", "b.buffers_backend"),
+                ("server.buffers_allocated", "", "b.buffers_alloc"),
+                ("server.bgwriter_halts", "", "b.maxwritten_clean"),
+                ("server.backend_fsyncs", "", "b.buffers_backend_fsync"),
+            ],
+        );
+    }
+    // 17 moved checkpoints to a view of their own and backends' writes to pg_stat_io; 18 counts bytes there because
+    // one write may be of many blocks.
+    let blocks = if version_num >= 180_000 {
+        "write_bytes / current_setting('block_size')::numeric"
+    } else {
+        "writes"
+    };
+    let from = format!(
+        "pg_stat_bgwriter b, pg_stat_checkpointer c, (select sum({blocks}) as written, sum(fsyncs) as fsyncs \
+         from pg_stat_io where object = 'relation' and backend_type not in ('checkpointer', 'background writer')) o"
+    );
+    unfold(
+        &from,
+        "v.i",
+        &[
+            ("server.checkpoints", "timed", "c.num_timed"),
+            ("server.checkpoints", "requested", "c.num_requested"),
+            ("server.checkpoint_write_time", "", "c.write_time / 1000"),
+            ("server.checkpoint_sync_time", "", "c.sync_time / 1000"),
+            ("server.buffers_written", "checkpointer", "c.buffers_written"),
+            ("server.buffers_written", "bgwriter", "b.buffers_clean"),
+            ("server.buffers_written", "backend", "o.written"),
+            ("server.buffers_allocated", "", "b.buffers_alloc"),
+            ("server.bgwriter_halts", "", "b.maxwritten_clean"),
+            ("server.backend_fsyncs", "", "o.fsyncs"),
+        ],
+    )
+}
+
+fn database_counters(name: &str) -> String {
+    let sql = unfold(
+        "pg_stat_database d",
+        "v.i",
+        &[
+            ("database.commits", "", "d.xact_commit"),
+            ("database.rollbacks", "", "d.xact_rollback"),
+            (
+                "server.transactions",
+                "",
+                "(select sum(s.xact_commit + s.xact_rollback) from pg_stat_database s)",
+            ),
+            ("database.blocks_read", "", "d.blks_read"),
+            ("database.blocks_hit", "", "d.blks_hit"),
+            ("database.rows_returned", "", "d.tup_returned"),
+            ("database.rows_fetched", "", "d.tup_fetched"),
+            ("database.rows_inserted", "", "d.tup_inserted"),
+            ("database.rows_updated", "", "d.tup_updated"),
+            ("database.rows_deleted", "", "d.tup_deleted"),
+            ("database.temp_files", "", "d.temp_files"),
+            ("database.temp_bytes", "", "d.temp_bytes"),
+            ("database.deadlocks", "", "d.deadlocks"),
+            ("database.conflicts", "", "d.conflicts"),
+            ("database.read_time", "", "d.blk_read_time / 1000"),
+            ("database.write_time", "", "d.blk_write_time / 1000"),
+        ],
+    );
+    format!("{sql} and d.datname = {name}")
+}
+
+fn wal(version_num: u32) -> String {
+    let common = [
+        ("server.wal_records", "", "w.wal_records"),
+        ("server.wal_full_page_images", "", "w.wal_fpi"),
+        ("server.wal_buffers_full", "", "w.wal_buffers_full"),
+    ];
+    // From 18 on these are rows of pg_stat_io with the object `wal`.
+    let until_17 = [
+        ("server.wal_writes", "", "w.wal_write"),
+        ("server.wal_syncs", "", "w.wal_sync"),
+        ("server.wal_write_time", "", "w.wal_write_time / 1000"),
+        ("server.wal_sync_time", "", "w.wal_sync_time / 1000"),
+    ];
+    let more = if version_num < 180_000 { until_17.as_slice() } else { &[] };
+    unfold("pg_stat_wal w", "v.i", &[common.as_slice(), more].concat())
+}
+
+fn io(version_num: u32) -> String {
+    let (read_bytes, write_bytes) = if version_num >= 180_000 {
+        ("io.read_bytes", "io.write_bytes")
+    } else {
+        ("io.reads * io.op_bytes", "io.writes * io.op_bytes")
+    };
+    let sql = unfold(
+        "pg_stat_io io",
+        "io.backend_type || ':' || io.object || ':' || io.context",
+        &[
+            ("server.io.reads", "", "io.reads"),
+            ("server.io.writes", "", "io.writes"),
+            ("server.io.extends", "", "io.extends"),
+            ("server.io.fsyncs", "", "io.fsyncs"),
+            ("server.io.hits", "", "io.hits"),
+            ("server.io.evictions", "", "io.evictions"),
+            ("server.io.read_bytes", "", read_bytes),
+            ("server.io.write_bytes", "", write_bytes),
+            ("server.io.read_time", "", "io.read_time / 1000"),
+            ("server.io.write_time", "", "io.write_time / 1000"),
+            ("server.io.fsync_time", "", "io.fsync_time / 1000"),
+        ],
+    );
+    format!("{sql} and v.x > 0")
+}
+
+#[cfg(test)]
+mod tests {
+    use model::telemetry::metric::METRICS;
+
+    use super::*;
+
+    fn text(version_num: u32) -> String {
+        statement(version_num, parts(version_num, "it's", true).iter())
+    }
+
+    #[test]
+    fn every_metric_that_is_asked_for_is_a_row_of_the_table() {
+        for version_num in [90_624, 100_023, 140_000, 150_018, 160_000, 170_000, 180_006] {
+            let text = text(version_num);
+            let names =
+                text.split('\'').filter(|word| word.starts_with("server.") || word.starts_with("database."));
+            let mut n = 0;
+            for name in names {
+                assert!(METRICS.iter().any(|metric| metric.name == name), "{name}");
+                n += 1;
+            }
+            assert!(n > 25, "{n}");
+        }
+    }
+
+    #[test]
+    fn each_version_is_asked_only_for_what_it_has() {
+        for (version_num, has, has_not) in [
+            (90_426, "case when waiting", "backend_type"),
+            (90_624, "pg_current_xlog_location", "pg_stat_wal"),
+            (90_624, "wait_event", "case when waiting"),
+            (90_624, "checkpoints_timed", "backend_type"),
+            (100_023, "pg_current_wal_lsn", "xlog"),
+            (130_023, "backend_type", "pg_stat_wal"),
+            (140_000, "wal_sync", "pg_stat_io"),
+            (160_000, "op_bytes", "pg_stat_checkpointer"),
+            (170_000, "num_timed", "checkpoints_req"),
+            (180_006, "write_bytes", "op_bytes"),
+            (180_006, "wal_fpi", "wal_sync"),
+        ] {
+            let text = text(version_num);
+            assert!(text.contains(has), "{version_num} {has}");
+            assert!(!text.contains(has_not), "{version_num} {has_not}");
+        }
+        assert!(text(150_000).contains("datname = 'it''s'"));
+        assert!(!session_settings(90_624, 5000).contains("jit"));
+        assert!(!session_settings(90_525, 5000).contains("parallel"));
+    }
+}

@@ -1,0 +1,228 @@
+//! Follows the server's log file and yields events. One thread, a few reads a second.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use model::telemetry::event::{Event, EventKind};
+use nix::fcntl::OFlag;
+
+use crate::schedule::{Control, unix_ns};
+use crate::server::log::Assembler;
+use crate::server::log_events;
+use crate::sink::Out;
+
+/// Time between two looks at the file.
+const POLL: Duration = Duration::from_millis(200);
+/// Longest line that is kept together.
+const LINE_MAX_BYTES: usize = 64 * 1024;
+/// Bytes read in one look; the rest waits for the next one.
+const LOOK_MAX_BYTES: u64 = 8 * 1024 * 1024;
+/// Events of log lines in one second. A load whose every transaction fails would write a line for each.
+const EVENTS_PER_S_MAX: u32 = 50;
+
+/// A log file that is being followed.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    path: PathBuf,
+    offset: u64,
+    file: Option<File>,
+    inode: u64,
+    partial: Vec<u8>,
+    assembler: Assembler,
+    limit: Limit,
+}
+
+impl Tail {
+    /// Follows `path` from `offset` bytes on. The file may not exist yet.
+    pub(crate) fn new(path: PathBuf, offset: u64) -> Tail {
+        let partial = Vec::new();
+        Tail {
+            path,
+            offset,
+            file: None,
+            inode: 0,
+            partial,
+            assembler: Assembler::default(),
+            limit: Limit::default(),
+        }
+    }
+
+    /// Follows until stop.
+    pub(crate) fn run(mut self, control: &Control, out: &Out) {
+        loop {
+            let stop = control.sleep(POLL);
+            match self.look(unix_ns(), stop) {
+                Ok(events) => events.into_iter().for_each(|event| out.event(event)),
+                Err(error) => out.unavailable("server.log", format!("{error:#}")),
+            }
+            if stop {
+                return;
+            }
+        }
+    }
+
+    /// Reads what is new. Entries end with the next one or, as PostgreSQL writes each at once, when a look finds
+    /// nothing more; `last` ends them in any case.
+    fn look(&mut self, now_ns: u64, last: bool) -> Result<Vec<Event>> {
+        let mut events = Vec::new();
+        let bytes = self.read()?;
+        if bytes.is_empty() || last {
+            self.lines(&bytes, now_ns, &mut events);
+            let entry = self.assembler.flush();
+            events.extend(entry.and_then(|entry| log_events::event(&entry, now_ns)));
+        } else {
+            self.lines(&bytes, now_ns, &mut events);
+        }
+        Ok(self.limit.pass(events, now_ns, last))
+    }
+
+    fn read(&mut self) -> Result<Vec<u8>> {
+        let unreadable = || format!("server log `{}` cannot be read", self.path.display());
+        let meta = match std::fs::symlink_metadata(&self.path) {
+            Ok(meta) => meta,
+            // Not written yet, or just moved away by a rotation.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error).with_context(unreadable),
+        };
+        if !meta.is_file() {
+            return Err(io::Error::other("it is not a regular file")).with_context(unreadable);
+        }
+        let rotated = self.file.is_some() && meta.ino() != self.inode;
+        if rotated || meta.len() < self.offset {
+            (self.file, self.offset) = (None, 0);
+            self.partial.clear();
+        }
+        if meta.len() == self.offset {
+            return Ok(Vec::new());
+        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                self.inode = meta.ino();
+                none.insert(open(&self.path).with_context(unreadable)?)
+            }
+        };
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(self.offset)).with_context(unreadable)?;
+        file.take(LOOK_MAX_BYTES).read_to_end(&mut bytes).with_context(unreadable)?;
+        self.offset += bytes.len() as u64;
+        Ok(bytes)
+    }
+
+    fn lines(&mut self, bytes: &[u8], now_ns: u64, events: &mut Vec<Event>) {
+        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
+            let room = LINE_MAX_BYTES.saturating_sub(self.partial.len());
+            self.partial.extend_from_slice(&piece[..piece.len().min(room)]);
+            if piece.ends_with(b"\n") {
+                let line = String::from_utf8_lossy(&self.partial);
+                let entry = self.assembler.push(line.trim_end_matches(['\n', '\r']), now_ns);
+                events.extend(entry.and_then(|entry| log_events::event(&entry, now_ns)));
+                self.partial.clear();
+            }
+        }
+    }
+}
+
+/// Opens the log without following a link: its directory is the server's user's, who could plant one for root to read.
+fn open(path: &Path) -> io::Result<File> {
+    // Nor does opening a pipe wait for a writer.
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
+    OpenOptions::new().read(true).custom_flags(flags.bits()).open(path)
+}
+
+/// Lets [`EVENTS_PER_S_MAX`] events of ordinary lines pass in each second and counts the others.
+#[derive(Debug, Default)]
+struct Limit {
+    second: u64,
+    n_passed: u32,
+    n_dropped: u32,
+}
+
+impl Limit {
+    fn pass(&mut self, events: Vec<Event>, now_ns: u64, last: bool) -> Vec<Event> {
+        let mut passed = Vec::new();
+        let second = now_ns / 1_000_000_000;
+        if second != self.second || last {
+            if self.n_dropped > 0 {
+                let text = format!("{} further lines of the server log were not kept", self.n_dropped);
+                let event = Event::new(now_ns, EventKind::ServerLog, text);
+                passed.push(event.with("n_dropped", self.n_dropped));
+            }
+            *self = Limit { second, n_passed: 0, n_dropped: 0 };
+        }
+        for event in events {
+            let is_ordinary = matches!(event.kind, EventKind::ServerLog | EventKind::ServerTrouble);
+            self.n_passed += u32::from(is_ordinary);
+            if is_ordinary && self.n_passed > EVENTS_PER_S_MAX {
+                self.n_dropped += 1;
+            } else {
+                passed.push(event);
+            }
+        }
+        passed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, OpenOptions};
+    use std::io::Write;
+
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    #[test]
+    fn a_log_is_followed_through_torn_lines_truncation_and_rotation() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("log");
+        let add = |text: &str| {
+            let mut file = OpenOptions::new().create(true).append(true).open(&path).unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+        };
+        let mut tail = Tail::new(path.clone(), 4);
+        let mut kinds = |last: bool| -> Vec<EventKind> {
+            let mut events = tail.look(S, last).unwrap();
+            events.extend(tail.look(S, last).unwrap());
+            events.into_iter().map(|event| event.kind).collect()
+        };
+        assert_eq!(kinds(false), [], "no file yet");
+        add("old\nLOG:  checkpoint start");
+        assert_eq!(kinds(false), []);
+        add("ing: time\nFATAL:  x\n");
+        assert_eq!(kinds(false), [EventKind::CheckpointStart, EventKind::ServerTrouble]);
+        fs::write(&path, "WARNING:  cut\n").unwrap();
+        assert_eq!(kinds(false), [EventKind::ServerLog]);
+        fs::rename(&path, directory.path().join("log.1")).unwrap();
+        assert_eq!(kinds(false), []);
+        add("LOG:  automatic analyze of table \"t\"\n");
+        assert_eq!(kinds(true), [EventKind::AutoanalyzeEnd]);
+    }
+
+    #[test]
+    fn a_planted_link_is_not_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let (secret, log) = (directory.path().join("secret"), directory.path().join("log"));
+        fs::write(&secret, "FATAL:  secret\n").unwrap();
+        std::os::unix::fs::symlink(&secret, &log).unwrap();
+        let mut tail = Tail::new(log.clone(), 0);
+        let error = format!("{:#}", tail.look(S, true).unwrap_err());
+        assert!(error.contains("not a regular file"), "{error}");
+        assert!(open(&log).is_err());
+    }
+
+    #[test]
+    fn a_flood_of_lines_is_counted_and_checkpoints_still_pass() {
+        let mut limit = Limit::default();
+        let mut flood = vec![Event::new(S, EventKind::ServerLog, "x"); 1000];
+        flood.push(Event::new(S, EventKind::CheckpointStart, "y"));
+        assert_eq!(limit.pass(flood, S, false).len(), 51);
+        let passed = limit.pass(Vec::new(), 2 * S, false);
+        assert_eq!(passed[0].number("n_dropped"), Some(950.0));
+        assert_eq!(limit.pass(Vec::new(), 3 * S, true), []);
+    }
+}

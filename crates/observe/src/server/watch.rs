@@ -1,0 +1,376 @@
+//! The thread that asks the server: one connection, one statement each tick, a tick of source `Server` for the answer.
+//!
+//! A server that is gone, or does not answer in time, is reported as an event and asked again in each tick. The first tick
+//! after a gap covers the gap, if it is still the same server.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use model::telemetry::event::{Event, EventKind};
+use model::telemetry::reading::{Tick, TickSource};
+use wire::{ConnectError, Conninfo, Session, SessionError};
+
+use crate::gather::{Backwards, Gather};
+use crate::host::watch::late;
+use crate::schedule::{Control, LATE_NS, unix_ns};
+use crate::server::statistics::{self, Part};
+use crate::sink::Out;
+
+/// Name of the observer's session in `pg_stat_activity`.
+pub(crate) const APPLICATION_NAME: &str = "pgdyno observer";
+/// Time the server gives one reading, by `statement_timeout`.
+const STATEMENT_LIMIT: Duration = Duration::from_secs(5);
+/// Time after which the connection is given up: a server that is alive would have answered with an error before.
+const ANSWER_LIMIT: Duration = Duration::from_secs(6);
+/// Time for one attempt to connect.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// Time between attempts after the server has refused this role: each would be a line in its log.
+const REFUSED_PAUSE: Duration = Duration::from_secs(30);
+/// Ticks between two readings of what changes slowly and costs more.
+const RARE_TICKS: u64 = 60;
+
+/// Watches the server.
+pub(crate) struct ServerWatch {
+    conninfo: Conninfo,
+    database: String,
+    has_log: bool,
+    out: Out,
+    gather: Gather,
+    session: Option<Asking>,
+    identity: Option<Identity>,
+    /// When the last answer was read; `None` before the first one of a server.
+    last_read: Option<Instant>,
+    n_ticks: u64,
+    /// Not before this is another attempt to connect made.
+    next_attempt: Option<Instant>,
+    /// Whether the present failure was reported.
+    is_lost: bool,
+    /// Autovacuums at work in the last tick: pid and what they do.
+    autovacuums: BTreeSet<(String, String)>,
+}
+
+/// A session and what is asked through it.
+struct Asking {
+    session: Session,
+    often: String,
+    rarely: String,
+    log_tells_checkpoints: bool,
+}
+
+/// What makes a server the same one. What could not be read is `None` and proves nothing.
+#[derive(Debug, Clone, PartialEq)]
+struct Identity {
+    start: Option<String>,
+    system_identifier: Option<String>,
+    timeline: Option<String>,
+    in_recovery: Option<String>,
+}
+
+impl Identity {
+    /// What differs, in words; empty if nothing is known to.
+    fn differences(&self, before: &Identity) -> Vec<String> {
+        let fields = [
+            ("postmaster start", &before.start, &self.start),
+            ("system identifier", &before.system_identifier, &self.system_identifier),
+            ("timeline", &before.timeline, &self.timeline),
+            ("in recovery", &before.in_recovery, &self.in_recovery),
+        ];
+        let differing = fields.into_iter().filter_map(|(name, before, now)| match (before, now) {
+            (Some(before), Some(now)) if before != now => Some(format!("{name} {before} became {now}")),
+            _ => None,
+        });
+        differing.collect()
+    }
+}
+
+impl ServerWatch {
+    /// Will watch the server at `conninfo`; `has_log` says that its log is followed too.
+    pub(crate) fn new(conninfo: Conninfo, database: String, has_log: bool, out: Out) -> ServerWatch {
+        let connect_timeout = match conninfo.connect_timeout {
+            Duration::ZERO => CONNECT_LIMIT,
+            given => given.min(CONNECT_LIMIT),
+        };
+        let application_name = Some(APPLICATION_NAME.to_string());
+        let database = if database.is_empty() { conninfo.dbname.clone() } else { database };
+        ServerWatch {
+            conninfo: Conninfo { application_name, connect_timeout, ..conninfo },
+            database,
+            has_log,
+            out,
+            gather: Gather::new(Backwards::Reset),
+            session: None,
+            identity: None,
+            last_read: None,
+            n_ticks: 0,
+            next_attempt: None,
+            is_lost: false,
+            autovacuums: BTreeSet::new(),
+        }
+    }
+
+    /// Watches until stop, and then once more.
+    pub(crate) fn run(mut self, control: &Control, tick_ns: u64) {
+        self.turn(None);
+        loop {
+            let (meant_ns, stop) = control.sleep_tick(tick_ns);
+            // The end of a run is not the time to wait for a server that is gone.
+            if !stop || self.session.is_some() {
+                self.turn((!stop).then_some(meant_ns));
+            }
+            if stop {
+                return;
+            }
+        }
+    }
+
+    /// Connects if need be, and reads. `meant_ns` is when that should have begun.
+    fn turn(&mut self, meant_ns: Option<u64>) {
+        let mut meant_ns = meant_ns;
+        if self.session.is_none() {
+            if self.next_attempt.is_some_and(|next| Instant::now() < next) {
+                return;
+            }
+            match self.connect() {
+                Ok(asking) => self.session = Some(asking),
+                Err(reason) => return self.lost(&reason),
+            }
+            // Connecting takes its time; that is no late reading.
+            meant_ns = None;
+        }
+        let Some(asking) = self.session.as_mut() else { return };
+        let is_rare = self.n_ticks % RARE_TICKS == 1;
+        let sql = if is_rare { &asking.rarely } else { &asking.often };
+        let (begin, begin_ns) = (Instant::now(), unix_ns());
+        match asking.session.query(sql) {
+            Ok(rows) => {
+                let took = begin.elapsed();
+                // The server took its readings somewhere between question and answer.
+                let end_unix_ns = begin_ns + u64::try_from(took.as_nanos() / 2).unwrap_or_default();
+                self.answered(&rows.rows, begin + took / 2, end_unix_ns);
+                let late_ns = meant_ns.map_or(0, |meant_ns| unix_ns().saturating_sub(meant_ns));
+                if late_ns > LATE_NS {
+                    self.out.event(late(end_unix_ns, "server", late_ns));
+                }
+            }
+            Err(error) => {
+                if asking.session.is_lost() || is_fatal(&error) {
+                    self.session = None;
+                }
+                self.lost(&error.to_string());
+            }
+        }
+    }
+
+    /// Tells once that the server cannot be read.
+    fn lost(&mut self, reason: &str) {
+        if !std::mem::replace(&mut self.is_lost, true) {
+            let event =
+                Event::new(unix_ns(), EventKind::TelemetryLost, format!("server statistics: {reason}"));
+            self.out.event(event.with("source", "server"));
+        }
+    }
+
+    fn answered(&mut self, rows: &[Vec<Option<String>>], at: Instant, end_unix_ns: u64) {
+        self.is_lost = false;
+        self.n_ticks += 1;
+        let mut autovacuums = BTreeSet::new();
+        for row in rows {
+            let [Some(metric), Some(instance), Some(value)] = row.as_slice() else { continue };
+            if metric == statistics::AUTOVACUUM {
+                autovacuums.insert((instance.clone(), value.clone()));
+            } else if let Ok(value) = value.parse::<f64>() {
+                self.gather.put(metric, instance, value);
+            }
+        }
+        for (pid, work) in autovacuums.difference(&self.autovacuums) {
+            self.out.event(autovacuum_seen(end_unix_ns, pid, work));
+        }
+        self.autovacuums = autovacuums;
+        let (mut values, n_resets) = self.gather.take();
+        let last_read = self.last_read.replace(at);
+        let Some(last_read) = last_read else {
+            self.gather.count_new_from_zero();
+            return;
+        };
+        if n_resets > 0 {
+            let text = format!("server statistics: {n_resets} counters went back to zero");
+            self.out.event(Event::new(end_unix_ns, EventKind::TelemetryLost, text).with("source", "server"));
+        }
+        // Metrics with an instance for each kind of I/O: absent is 0.
+        values.retain(|key, value| *value != 0.0 || !key.starts_with("server.io."));
+        self.count_checkpoints(&values, end_unix_ns);
+        let length_ns = u64::try_from(at.saturating_duration_since(last_read).as_nanos()).unwrap_or(u64::MAX);
+        self.out.tick(Tick { source: TickSource::Server, end_unix_ns, length_ns, values });
+    }
+
+    /// Checkpoints as events, where the log does not tell them.
+    fn count_checkpoints(&self, values: &std::collections::BTreeMap<String, f64>, t_unix_ns: u64) {
+        if self.session.as_ref().is_some_and(|asking| asking.log_tells_checkpoints) {
+            return;
+        }
+        for cause in ["timed", "requested"] {
+            let n = values
+                .get(&model::telemetry::reading::key("server.checkpoints", cause))
+                .copied()
+                .unwrap_or_default();
+            if n > 0.0 {
+                let text = format!("{n} {cause} checkpoint{} counted", if n > 1.0 { "s" } else { "" });
+                let event = Event::new(t_unix_ns, EventKind::CheckpointCounted, text);
+                self.out.event(event.with("cause", cause).with("n", n));
+            }
+        }
+    }
+
+    fn connect(&mut self) -> Result<Asking, String> {
+        self.next_attempt = None;
+        let mut session = Session::connect(&self.conninfo).map_err(|error| {
+            if is_refusal(&error) {
+                self.next_attempt = Some(Instant::now() + REFUSED_PAUSE);
+            }
+            error.to_string()
+        })?;
+        session.set_timeout(Some(ANSWER_LIMIT));
+        let version_num = session.server_version_num();
+        let words = |error: SessionError| error.to_string();
+        let who = session.query(statistics::IDENTITY).map_err(words)?;
+        let field = |name: &str| who.get(0, name).map(str::to_string);
+        // Behind a pooler the session is lent to others: settings would go with it.
+        let is_direct = field("backend_pid") == Some(session.backend_pid().to_string());
+        if is_direct {
+            let settings = statistics::session_settings(version_num, STATEMENT_LIMIT.as_millis());
+            session.execute(&settings).map_err(words)?;
+        }
+        let in_recovery = field("in_recovery");
+        let timeline = statistics::timeline(version_num, in_recovery.as_deref() == Some("true"));
+        let identity = Identity {
+            start: field("start"),
+            system_identifier: scalar(&mut session, statistics::SYSTEM_IDENTIFIER),
+            timeline: scalar(&mut session, timeline),
+            in_recovery,
+        };
+        self.met(identity);
+        let log_tells_checkpoints = self.has_log && field("log_checkpoints").as_deref() == Some("on");
+        let log_tells_autovacuum = self.has_log && field("log_autovacuum").as_deref() == Some("0");
+        let mut parts = statistics::parts(version_num, &self.database, !log_tells_autovacuum);
+        self.leave_out_refused(&mut session, version_num, &mut parts).map_err(words)?;
+        if parts.iter().all(|part| part.is_rare) {
+            return Err("it refuses every question".to_string());
+        }
+        let often = statistics::statement(version_num, parts.iter().filter(|part| !part.is_rare));
+        let rarely = statistics::statement(version_num, parts.iter());
+        Ok(Asking { session, often, rarely, log_tells_checkpoints })
+    }
+
+    /// Compares the server with the one that was known.
+    fn met(&mut self, identity: Identity) {
+        let differences =
+            self.identity.as_ref().map(|before| identity.differences(before)).unwrap_or_default();
+        if !differences.is_empty() {
+            let text = format!("the server is not the process it was: {}", differences.join(", "));
+            self.out.event(Event::new(unix_ns(), EventKind::ServerRestarted, text));
+            self.gather = Gather::new(Backwards::Reset);
+            self.last_read = None;
+        }
+        self.identity = Some(identity);
+    }
+
+    /// Tries each part alone and drops those that this server or this role refuses.
+    fn leave_out_refused(
+        &self,
+        session: &mut Session,
+        version_num: u32,
+        parts: &mut Vec<Part>,
+    ) -> Result<(), SessionError> {
+        let mut accepted = Vec::new();
+        for part in parts.drain(..) {
+            match session.query(&statistics::statement(version_num, std::iter::once(&part))) {
+                Ok(_) => accepted.push(part),
+                Err(error) if is_fatal(&error) => return Err(error),
+                Err(error) => self.out.unavailable(part.what, error.to_string()),
+            }
+        }
+        *parts = accepted;
+        let rows = session.query(statistics::sees_all(version_num))?;
+        if rows.scalar() != Some("true") {
+            let role = rows.get(0, "rolname").unwrap_or_default();
+            let reason = format!("role `{role}` does not see sessions of others; grant it pg_read_all_stats");
+            self.out.unavailable("server.waiting of other roles", reason);
+        }
+        Ok(())
+    }
+}
+
+fn is_refusal(error: &ConnectError) -> bool {
+    matches!(
+        error,
+        ConnectError::Auth { .. }
+            | ConnectError::NoRule { .. }
+            | ConnectError::AuthMethod { .. }
+            | ConnectError::NoPassword { .. }
+            | ConnectError::ProtocolTooOld { .. }
+            | ConnectError::NoSuchDatabase { .. }
+    )
+}
+
+fn scalar(session: &mut Session, sql: &str) -> Option<String> {
+    session.query(sql).ok()?.scalar().map(str::to_string)
+}
+
+fn is_fatal(error: &SessionError) -> bool {
+    match error {
+        SessionError::Server(error) => error.is_fatal(),
+        SessionError::NotCopyIn => false,
+        SessionError::Lost(_)
+        | SessionError::Timeout(_)
+        | SessionError::Stopped
+        | SessionError::GaveUp(_)
+        | SessionError::Protocol(_) => true,
+    }
+}
+
+/// `work` is a database and what `pg_stat_activity.query` says: `db autovacuum: VACUUM ANALYZE public.t`.
+fn autovacuum_seen(t_unix_ns: u64, pid: &str, work: &str) -> Event {
+    let (database, what) = work.split_once(" autovacuum: ").unwrap_or(("", work));
+    let event = Event::new(t_unix_ns, EventKind::AutovacuumSeen, what.to_string()).with("pid", pid);
+    let is_command = |word: &&str| word.chars().all(|c| c.is_ascii_uppercase());
+    match what.split(' ').find(|word| !is_command(word) && word.contains('.')) {
+        Some(table) => event.with("table", format!("{database}.{table}")),
+        None => event,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_the_same_unless_something_known_differs() {
+        let text = |text: &str| Some(text.to_string());
+        let before = Identity {
+            start: text("1.5"),
+            system_identifier: None,
+            timeline: text("00000001"),
+            in_recovery: text("false"),
+        };
+        assert_eq!(before.differences(&before), [""; 0]);
+        let unknown = Identity { timeline: None, system_identifier: text("7"), ..before.clone() };
+        assert_eq!(unknown.differences(&before), [""; 0]);
+        let restarted = Identity { start: text("2.5"), timeline: text("00000002"), ..before.clone() };
+        let expected = ["postmaster start 1.5 became 2.5", "timeline 00000001 became 00000002"];
+        assert_eq!(restarted.differences(&before), expected);
+    }
+
+    #[test]
+    fn the_table_of_an_autovacuum_is_found() {
+        for (work, table) in [
+            ("db autovacuum: VACUUM ANALYZE public.t", Some("db.public.t")),
+            ("db autovacuum: VACUUM pg_toast.x (to prevent wraparound)", Some("db.pg_toast.x")),
+            ("db autovacuum: ANALYZE public.Odd_Name", Some("db.public.Odd_Name")),
+            ("db autovacuum:", None),
+            ("", None),
+        ] {
+            let event = autovacuum_seen(1, "7", work);
+            assert_eq!(event.detail.get("table").map(String::as_str), table, "{work}");
+        }
+    }
+}

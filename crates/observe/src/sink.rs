@@ -1,0 +1,80 @@
+//! Where samples go: one sink for all threads, and each missing source named once.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use model::telemetry::event::Event;
+use model::telemetry::reading::Tick;
+
+use crate::Sample;
+
+/// What takes the samples.
+pub(crate) type Sink = Box<dyn FnMut(Sample) + Send>;
+
+/// The sink, shared by the observer's threads.
+#[derive(Clone)]
+pub(crate) struct Out {
+    shared: Arc<Mutex<Shared>>,
+}
+
+struct Shared {
+    /// `None` after the end.
+    sink: Option<Sink>,
+    told: BTreeSet<String>,
+}
+
+impl fmt::Debug for Out {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Out")
+    }
+}
+
+impl Out {
+    /// Sends to `sink`.
+    pub(crate) fn new(sink: Sink) -> Out {
+        Out { shared: Arc::new(Mutex::new(Shared { sink: Some(sink), told: BTreeSet::new() })) }
+    }
+
+    fn with(&self, act: impl FnOnce(&mut Shared)) {
+        // A sink that panicked has lost its thread's samples; the other threads go on.
+        act(&mut self.shared.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Any sample.
+    pub(crate) fn send(&self, sample: Sample) {
+        self.with(|shared| {
+            if let Some(sink) = &mut shared.sink {
+                sink(sample);
+            }
+        });
+    }
+
+    /// A tick; one without values is left out.
+    pub(crate) fn tick(&self, tick: Tick) {
+        if !tick.values.is_empty() {
+            self.send(Sample::Tick(tick));
+        }
+    }
+
+    /// An event.
+    pub(crate) fn event(&self, event: Event) {
+        self.send(Sample::Event(event));
+    }
+
+    /// Something cannot be observed; told once for each `what`.
+    pub(crate) fn unavailable(&self, what: &str, reason: String) {
+        self.with(|shared| {
+            if shared.told.insert(what.to_string())
+                && let Some(sink) = &mut shared.sink
+            {
+                sink(Sample::Unavailable { what: what.to_string(), reason });
+            }
+        });
+    }
+
+    /// Nothing is sent any more, whoever still tries.
+    pub(crate) fn close(&self) {
+        self.with(|shared| shared.sink = None);
+    }
+}

@@ -1,0 +1,14 @@
+//! What each command of pgdyno does.
+
+pub(crate) mod acid;
+pub(crate) mod check;
+pub(crate) mod clean;
+pub(crate) mod compare;
+pub(crate) mod explain;
+pub(crate) mod history;
+pub(crate) mod init;
+pub(crate) mod list;
+pub(crate) mod plan;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod server;

@@ -1,0 +1,136 @@
+//! `pgdyno check`: verify a workload's invariants.
+
+use anyhow::{Context, Result};
+use experiment::check::{self as checking, CheckReport};
+use experiment::dataset::Dataset;
+use experiment::kept::{Kept, Wanted};
+use experiment::{hold, limit, session};
+use model::experiment::case::{Case, Layout, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
+use model::load::Window;
+use server::Cache;
+use wire::Conninfo;
+use wire::session::Session;
+
+use crate::commands::acid;
+use crate::front::cli::{CheckArgs, ServerArgs};
+use crate::front::setup;
+use crate::{Exit, print, print_exact, say, signals};
+
+/// Checks the server given, or the embedded cluster that was used last.
+pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
+    let asked: Option<WorkloadKind> =
+        args.workload.as_deref().map(str::parse).transpose().map_err(anyhow::Error::msg)?;
+    asked.map_or(Ok(()), checking::require_invariants)?;
+    if args.acid {
+        return acid::check(args, asked);
+    }
+    let (place, report) = match &args.server.server {
+        Some(target) => {
+            let conninfo = setup::resolve(target)?;
+            let mut session = open(&conninfo)?;
+            if let Some(note) =
+                limit::within("look at the server", limit::QUESTIONS, || hold::note(&mut session))?
+            {
+                say(&format!("pgdyno: note: {note}"));
+            }
+            let kind = asked.unwrap_or(WorkloadKind::Tpcb);
+            (conninfo.to_string(), check_over(&mut session, kind, args.schema.as_deref())?)
+        }
+        None => check_embedded(args, asked)?,
+    };
+    if args.json {
+        print_exact(&format!("{}\n", json(&place, &report)))?;
+    } else {
+        print(&text(&place, &report))?;
+    }
+    Ok(if report.is_sound() { Exit::Done } else { Exit::Failed })
+}
+
+fn open(conninfo: &Conninfo) -> Result<Session> {
+    let connect = || session::open(conninfo, signals::stop_flag());
+    limit::within("connect", limit::QUESTIONS, connect)
+}
+
+/// Checks within the time that a database of this size may take.
+fn check_over(session: &mut Session, kind: WorkloadKind, schema: Option<&str>) -> Result<CheckReport> {
+    let look = || limit::database_bytes(session);
+    let bytes = limit::within("look at the server", limit::QUESTIONS, look)?;
+    limit::within("check", limit::for_bytes(bytes), || checking::check(session, kind, schema))
+}
+
+fn check_embedded(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<(String, CheckReport)> {
+    let cache = Cache::default_location()?;
+    let source = embedded_source(&args.server)?;
+    let dataset = asked.and_then(Dataset::of_kind);
+    let kept = Kept::latest(&cache, Wanted { source: source.as_ref(), dataset, scale: args.scale })?;
+    let kind = asked.or(kept.workload).unwrap_or(WorkloadKind::Tpcb);
+    let server = kept.start(&acid::settings(&args.settings)?)?;
+    let schema = args.schema.as_deref().or(kept.schema.as_deref());
+    let report = open(&server.conninfo()).and_then(|mut session| check_over(&mut session, kind, schema));
+    server.stop(server::StopMode::Fast)?;
+    Ok((kept.cluster.root.display().to_string(), report?))
+}
+
+/// The embedded server that the options name, if they do.
+pub(crate) fn embedded_source(args: &ServerArgs) -> Result<Option<ServerSource>> {
+    if let Some(dir) = args.bin_dir.first() {
+        return Ok(Some(ServerSource::BinDir(dir.clone())));
+    }
+    let Some(version) = args.versions.first() else { return Ok(None) };
+    let version = version.parse().map_err(anyhow::Error::msg).context("--version")?;
+    Ok(Some(ServerSource::Version(version)))
+}
+
+/// A case that stands for an embedded server with data of this scale.
+pub(crate) fn embedded_case(
+    args: &ServerArgs,
+    kind: WorkloadKind,
+    scale: u32,
+    layout: Layout,
+    load_streams: Option<u32>,
+) -> Result<Case> {
+    let default =
+        ServerSource::Version(experiment::expand::DEFAULT_VERSION.parse().map_err(anyhow::Error::msg)?);
+    Ok(Case {
+        id: 1,
+        levels: Default::default(),
+        server: ServerSpec::of(embedded_source(args)?.unwrap_or(default)),
+        workload: WorkloadSpec { layout, load_streams, ..WorkloadSpec::of(kind, scale) },
+        window: Window { ramp_up_s: 0, measure_s: 2, grace_s: 0 },
+        prepare: Default::default(),
+        space: Default::default(),
+        os: Default::default(),
+        wal: Default::default(),
+        adapt: Default::default(),
+        phase_timeout_s: None,
+    })
+}
+
+fn text(place: &str, report: &CheckReport) -> String {
+    let mut out =
+        format!("{place}: scale {}, {} transactions in the history\n", report.scale, report.history_rows);
+    for result in &report.results {
+        let verdict = if result.violations.is_empty() { "ok      " } else { "VIOLATED" };
+        out.push_str(&format!("  {verdict}  {:<13} {}\n", result.id, result.title));
+        for violation in result.violations.iter().take(10) {
+            out.push_str(&format!("            {violation}\n"));
+        }
+        if result.violations.len() > 10 {
+            out.push_str(&format!("            and {} more\n", result.violations.len() - 10));
+        }
+    }
+    out.extend(report.hint.map(|hint| format!("hint: {hint}\n")));
+    out
+}
+
+fn json(place: &str, report: &CheckReport) -> serde_json::Value {
+    let results: Vec<_> = report
+        .results
+        .iter()
+        .map(|r| serde_json::json!({"id": r.id, "title": r.title, "violations": r.violations}))
+        .collect();
+    serde_json::json!({
+        "place": place, "scale": report.scale, "history_rows": report.history_rows,
+        "sound": report.is_sound(), "results": results, "hint": report.hint,
+    })
+}

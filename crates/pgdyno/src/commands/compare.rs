@@ -1,0 +1,205 @@
+//! `pgdyno compare`: two cases that were measured, or that are measured now.
+
+mod duet;
+mod floor;
+mod measure;
+pub(crate) mod page;
+
+use std::path::{Path, PathBuf};
+
+use analysis::comparison::{CaseComparison, Side, Verdict};
+use analysis::finding::Grade;
+use analysis::summary::Study;
+use anyhow::{Context, Result, bail};
+use model::run::ExperimentData;
+
+use crate::front::cli::{CompareArgs, FailOn};
+use crate::{Exit, print, print_exact, say};
+
+/// Compares what `args` name.
+pub(crate) fn compare(args: &CompareArgs) -> Result<Exit> {
+    match args.results.as_slice() {
+        [] if args.duet => duet::compare(args),
+        [] => measure::compare(args),
+        results => stored(results, args),
+    }
+}
+
+/// An experiment, read and explained.
+#[derive(Clone)]
+pub(crate) struct Explained {
+    pub(crate) data: ExperimentData,
+    pub(crate) study: Study,
+}
+
+impl Explained {
+    pub(crate) fn read(dir: &Path) -> Result<Explained> {
+        let data = store::load_experiment(dir)?;
+        let study = analysis::study(&data);
+        Ok(Explained { data, study })
+    }
+
+    fn side(&self, case: u32) -> Side<'_> {
+        Side { data: &self.data, study: &self.study, case }
+    }
+}
+
+/// Compares results that are there.
+fn stored(results: &[String], args: &CompareArgs) -> Result<Exit> {
+    let targets: Vec<Target> = results.iter().map(|text| Target::parse(text)).collect::<Result<_>>()?;
+    let first = Explained::read(&targets[0].dir)?;
+    if let ([only], Some(duet)) = (&targets[..], store::read_duet(&targets[0].dir)?) {
+        let (a, b) = of_one(&first, only)?;
+        let comparisons = [analysis::explain::compare_duet(a, b, &duet, args.margin)];
+        page::write_asked(args, &comparisons, &[page::Source::of(&first, only)])?;
+        return finish(&comparisons, &first.data, args);
+    }
+    let is_same = |target: &Target| target.dir.canonicalize().ok() == targets[0].dir.canonicalize().ok();
+    let of_first = page::Source::of(&first, &targets[0]);
+    let sides = match targets.get(1) {
+        None => of_one(&first, &targets[0])?,
+        Some(second) if is_same(second) => {
+            let [a, b] = [&targets[0], second].map(|target| target.case_of(&first.data));
+            (first.side(a?), first.side(b?))
+        }
+        Some(second) => {
+            let other = Explained::read(&second.dir)?;
+            let comparisons = compare_sides(&of_two((&first, &targets[0]), (&other, second))?, args);
+            page::write_asked(args, &comparisons, &[of_first, page::Source::of(&other, second)])?;
+            return finish(&comparisons, &first.data, args);
+        }
+    };
+    let comparisons = compare_sides(&[sides], args);
+    let cases = [sides.0.case, sides.1.case];
+    page::write_asked(args, &comparisons, &[page::Source { cases: Some(cases), ..of_first }])?;
+    finish(&comparisons, &first.data, args)
+}
+
+fn compare_sides(sides: &[(Side, Side)], args: &CompareArgs) -> Vec<CaseComparison> {
+    analysis::explain::compare(sides, args.margin)
+}
+
+/// Prints comparisons and decides the exit code. `data` tells the host whose noise floor matters.
+pub(crate) fn finish(
+    comparisons: &[CaseComparison],
+    data: &ExperimentData,
+    args: &CompareArgs,
+) -> Result<Exit> {
+    let floor = floor::of_host(comparisons, data)?;
+    if args.json {
+        let value = serde_json::json!({ "comparisons": comparisons, "noise_floor": floor });
+        print_exact(&format!("{}\n", serde_json::to_string_pretty(&value)?))?;
+    } else {
+        let texts: Vec<String> =
+            comparisons.iter().map(|case| report::comparison_text(case, floor.as_ref())).collect();
+        print(&texts.join("\n"))?;
+    }
+    if comparisons.iter().any(|case| case.grade == Grade::Void) {
+        if !args.force {
+            bail!(
+                "A and B differ in what nobody asked for, which voids the comparison; see above, and --force to overrule"
+            );
+        }
+        say("compared by --force: a difference that nobody asked for voids the comparison");
+    }
+    let fails = |case: &CaseComparison| match case.verdict() {
+        Some(Verdict::Slower) => args.fail_on.is_some(),
+        Some(Verdict::Faster) => args.fail_on == Some(FailOn::Different),
+        Some(Verdict::Same | Verdict::Unsure) | None => false,
+    };
+    if comparisons.iter().any(fails) {
+        return Ok(Exit::Different);
+    }
+    // What could not be judged must not pass for what was.
+    if args.fail_on.is_some() && comparisons.iter().any(|case| case.verdict().is_none()) {
+        say("no verdict: too few runs count for --fail-on");
+        return Ok(Exit::Partial);
+    }
+    Ok(Exit::Done)
+}
+
+/// Results as they are named: a directory, and perhaps the number of a case.
+#[derive(Debug, PartialEq)]
+struct Target {
+    dir: PathBuf,
+    case: Option<u32>,
+}
+
+impl Target {
+    fn parse(text: &str) -> Result<Target> {
+        let whole = PathBuf::from(text);
+        let named =
+            text.rsplit_once(':').and_then(|(dir, case)| Some((PathBuf::from(dir), case.parse().ok()?)));
+        match named {
+            Some((dir, case)) if !whole.exists() => Ok(Target { dir, case: Some(case) }),
+            _ if whole.is_dir() => Ok(Target { dir: whole, case: None }),
+            _ => bail!("no results in `{text}`: name a results directory, or one of its cases as DIR:CASE"),
+        }
+    }
+
+    /// The number of the case that is meant.
+    fn case_of(&self, data: &ExperimentData) -> Result<u32> {
+        match (self.case, data.plan.cases.as_slice()) {
+            (Some(case), _) if data.plan.case(case).is_some() => Ok(case),
+            (None, [only]) => Ok(only.id),
+            (Some(case), _) => {
+                bail!("`{}` has no case {case}; it has\n{}", self.dir.display(), cases(data))
+            }
+            _ => bail!("`{}` has these cases; name one as DIR:CASE\n{}", self.dir.display(), cases(data)),
+        }
+    }
+}
+
+fn cases(data: &ExperimentData) -> String {
+    let lines: Vec<String> =
+        data.plan.cases.iter().map(|case| format!("  {}  {}", case.id, case.label())).collect();
+    lines.join("\n")
+}
+
+/// The two cases of one experiment.
+fn of_one<'a>(first: &'a Explained, target: &Target) -> Result<(Side<'a>, Side<'a>)> {
+    match (target.case, first.data.plan.cases.as_slice()) {
+        (None, [a, b]) => Ok((first.side(a.id), first.side(b.id))),
+        _ => {
+            let dir = target.dir.display();
+            bail!("name two of these cases, as in: pgdyno compare {dir}:1 {dir}:2\n{}", cases(&first.data))
+        }
+    }
+}
+
+/// Cases of two experiments: those that are named, else those with the same levels.
+fn of_two<'a>(
+    (a, a_target): (&'a Explained, &Target),
+    (b, b_target): (&'a Explained, &Target),
+) -> Result<Vec<(Side<'a>, Side<'a>)>> {
+    let n_cases = a.data.plan.cases.len().max(b.data.plan.cases.len());
+    if a_target.case.is_some() || b_target.case.is_some() || n_cases == 1 {
+        return Ok(vec![(a.side(a_target.case_of(&a.data)?), b.side(b_target.case_of(&b.data)?))]);
+    }
+    let mut sides = Vec::new();
+    for case in &a.data.plan.cases {
+        match b.data.plan.cases.iter().find(|other| other.levels == case.levels) {
+            Some(other) => sides.push((a.side(case.id), b.side(other.id))),
+            None => say(&format!("`{}` has no case `{}`", b_target.dir.display(), case.label())),
+        }
+    }
+    (!sides.is_empty())
+        .then_some(sides)
+        .context("no case of A has the levels of a case of B; name them as DIR:CASE")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_named_with_or_without_a_case() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path().join("a:b");
+        std::fs::create_dir(&dir).unwrap();
+        let text = dir.display().to_string();
+        assert_eq!(Target::parse(&text).unwrap(), Target { dir: dir.clone(), case: None });
+        assert_eq!(Target::parse(&format!("{text}:12")).unwrap(), Target { dir, case: Some(12) });
+        assert!(Target::parse("/nowhere/at/all").is_err());
+    }
+}

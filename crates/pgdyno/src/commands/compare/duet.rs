@@ -1,0 +1,50 @@
+//! `pgdyno compare --duet`: both servers at once, their loads in turns.
+
+use analysis::explain::compare_duet;
+use anyhow::Result;
+use experiment::pairs::Pairs;
+use model::load::duet::Slicing;
+
+use super::measure::prepare;
+use super::{Explained, finish};
+use crate::commands::report;
+use crate::front::cli::CompareArgs;
+use crate::job::Terms;
+use crate::{Exit, say};
+
+/// Measures A and B in turns and compares them.
+pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
+    let slicing = Slicing { slice_ms: args.slice, guard_ms: args.guard };
+    let rounds = |_| Pairs { n_max: args.rounds, precision: None };
+    let mut job = prepare(args, rounds, |plan| experiment::duet::check(plan, slicing))?;
+    let terms = Terms {
+        replace: args.replace,
+        replace_databases: &args.replace_databases,
+        n_servers: 2,
+        is_enough: None,
+        referee: None,
+    };
+    let result = job.conduct(terms, |order, watch| experiment::duet::conduct(order, slicing, watch))?;
+    let dir = job.dir;
+    let path = dir.path().to_path_buf();
+    let duet = match result {
+        Ok(duet) => duet,
+        Err(error) => {
+            let has_runs =
+                store::read_records(&path).is_ok_and(|runs| runs.iter().any(|run| run.go_unix_ns.is_some()));
+            if has_runs {
+                say(&format!("what was measured is in {0}; for a page: pgdyno report {0}", path.display()));
+            } else {
+                dir.discard();
+            }
+            return Err(error);
+        }
+    };
+    drop(dir);
+    let explained = Explained::read(&path)?;
+    let comparison = compare_duet(explained.side(1), explained.side(2), &duet, args.margin);
+    let exit = finish(&[comparison], &explained.data, args);
+    let html = report::write_reports(&path, &explained)?;
+    say(&format!("report: {}", html.display()));
+    exit
+}

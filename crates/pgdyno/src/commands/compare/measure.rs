@@ -1,0 +1,272 @@
+//! The measuring form of `pgdyno compare`: two cases in pairs of runs, until the interval is narrow or the time is over.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use experiment::agenda::{Judged, Referee};
+use experiment::conduct::{self, measured_tps};
+use experiment::file::Override;
+use experiment::outlook::AROUND_LOAD_S;
+use experiment::pairs::{self, Changes, Pairs};
+use model::experiment::case::ServerSource;
+use model::experiment::plan::{Plan, RunState};
+use model::run::RunRecord;
+use server::Cache;
+use stats::Precision;
+
+use super::{Explained, finish, floor, page};
+use crate::commands::report;
+use crate::front::announce::{Consent, announce};
+use crate::front::cli::{CompareArgs, ExperimentArgs, SideChanges};
+use crate::front::setup::{self, Asked};
+use crate::job::referee::ByFindings;
+use crate::job::{self, Job, Terms};
+use crate::{Exit, say};
+
+/// What each round of a duet measures unless it is told: pairs by the dozen.
+const DUET_MEASURE: &str = "12s";
+/// Its ramp-up: the data is in memory, and a pair of slices is short.
+const DUET_RAMP_UP: &str = "3s";
+/// Most pairs of a comparison whose number is not given.
+const PAIRS_MAX: u32 = 500;
+
+/// Measures A and B and compares them.
+pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
+    if !args.aa && args.a.is_empty() && args.b.is_empty() {
+        bail!(
+            "nothing to compare: name two results directories, or what differs with --a and --b, or use --aa"
+        );
+    }
+    let mut job = prepare(args, |load_s| wanted(args, load_s), |_| Ok(()))?;
+    let gauge = Gauge::new(args, &job.plan);
+    let is_enough = |record: &RunRecord| gauge.is_enough(record);
+    let terms = Terms {
+        replace: args.replace,
+        replace_databases: &args.replace_databases,
+        n_servers: 1,
+        is_enough: Some(&is_enough),
+        referee: Some(&gauge),
+    };
+    let (outcome, result) = job.conduct(terms, conduct::conduct)?;
+    let dir = job.dir;
+    let path = dir.path().to_path_buf();
+    if outcome.completed + outcome.incomplete == 0 && !dir.has_measurements() {
+        dir.discard();
+        result?;
+        say("stopped before the first run");
+        return Ok(Exit::Partial);
+    }
+    drop(dir);
+    let explained = Explained::read(&path)?;
+    let comparisons = analysis::explain::compare(&[(explained.side(1), explained.side(2))], args.margin);
+    if args.aa
+        && let Some(found) = comparisons.first().and_then(|case| floor::of(case, &explained.data))
+    {
+        floor::keep(&Cache::default_location()?, &found)?;
+    }
+    let exit = finish(&comparisons, &explained.data, args);
+    // After the noise floor, which it shows.
+    let html = report::write_reports(&path, &explained)?;
+    say(&format!("report: {}", html.display()));
+    let exit = exit?;
+    if let Err(error) = result {
+        say(&format!("pgdyno: error: {error:#}"));
+        return Ok(Exit::Partial);
+    }
+    Ok(if outcome.stopped || outcome.incomplete > 0 { Exit::Partial } else { exit })
+}
+
+/// Plans both sides, and makes the directory of the results if `check` lets the plan pass. `pairs` tells how many by the
+/// seconds of a run's load.
+pub(super) fn prepare(
+    args: &CompareArgs,
+    pairs: impl Fn(u32) -> Pairs,
+    check: impl Fn(&Plan) -> Result<()>,
+) -> Result<Job> {
+    let a = setup::ask(&experiment_args(args, "--a", &args.a))?;
+    let b = setup::ask(&experiment_args(args, "--b", &args.b))?;
+    let b_changes = changes(&args.b)?;
+    let mut a_changes = changes(&args.a)?;
+    a_changes.extend(levels_beside(&a_changes, &b_changes, &a));
+    let experiment_toml = both_tomls(&a, &b);
+    let servers = [a.servers, b.servers].concat();
+    let load_s = a.plan.cases.first().map_or(0, |case| case.adapt.longest(case.window).load_s());
+    let plan = pairs::plan((a.plan, a_changes), (b.plan, b_changes), pairs(load_s));
+    let plan = plan.map_err(anyhow::Error::msg)?;
+    check(&plan)?;
+    let consent = Consent { yes: args.yes, replace_databases: &args.replace_databases };
+    job::expect_possible(&plan, &servers, consent, args.output.as_deref())?;
+    announce(&plan, &servers, consent)?;
+    let request = page::request(args, plan.seed);
+    let job = Job::begin(plan, &experiment_toml, servers, args.output.as_deref())?;
+    job.dir.write_comparison(&request)?;
+    job::end_in_time(format!("what was measured is in {}", job.dir.path().display()));
+    Ok(job)
+}
+
+/// The experiment of one side.
+fn experiment_args(args: &CompareArgs, option: &'static str, changes: &[String]) -> ExperimentArgs {
+    let list = |value: &Option<String>| value.iter().cloned().collect::<Vec<String>>();
+    let n_cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    // The built-in experiments have several numbers of clients: the one that keeps the processors busy.
+    let usual = args.experiment.is_none().then(|| (2 * n_cpus).clamp(4, 64));
+    ExperimentArgs {
+        experiment: args.experiment.clone(),
+        clients: args.clients.or(usual).into_iter().collect(),
+        scale: list(&args.scale),
+        schema: args.schema.clone(),
+        workload: list(&args.workload),
+        scripts: args.scripts.clone(),
+        measure: args.measure.clone().or_else(|| args.duet.then(|| DUET_MEASURE.to_string())),
+        ramp_up: args.ramp_up.clone().or_else(|| args.duet.then(|| DUET_RAMP_UP.to_string())),
+        set: args.set.clone(),
+        side: SideChanges { option, changes: changes.to_vec() },
+        ..ExperimentArgs::default()
+    }
+}
+
+/// What a side changes, for its name.
+fn changes(texts: &[String]) -> Result<Changes> {
+    let change = |text: &String| {
+        // Mistakes were told when the sides were read.
+        let change = Override::parse(text).map_err(anyhow::Error::msg)?;
+        let value = match change.value {
+            toml::Value::String(text) => text,
+            other => other.to_string(),
+        };
+        Ok((change.key, value))
+    };
+    texts.iter().map(change).collect()
+}
+
+/// What A has where B alone changes something, as far as one level says it: A is called by that.
+fn levels_beside(a_changes: &Changes, b_changes: &Changes, a: &Asked) -> Changes {
+    let experiment: toml::Table = a.experiment_toml.parse().unwrap_or_default();
+    let level_of = |key: &str| {
+        let mut parts = key.split('.');
+        let first = experiment.get(parts.next()?)?;
+        match parts.try_fold(first, |place, part| place.get(part))? {
+            toml::Value::String(text) => Some(text.clone()),
+            toml::Value::Array(_) | toml::Value::Table(_) => None,
+            other => Some(other.to_string()),
+        }
+    };
+    let source = a.plan.cases.first().map(|case| &case.server.source);
+    let level_or_default = |key: &str| match (level_of(key), source) {
+        (Some(level), _) => Some(level),
+        (None, _) if key.starts_with("server.settings.") => Some("not set".to_string()),
+        (None, Some(ServerSource::Version(version))) if key == "server.version" => Some(version.to_string()),
+        (None, _) => None,
+    };
+    let beside =
+        b_changes.iter().map(|(key, _)| key).filter(|key| a_changes.iter().all(|(of_a, _)| of_a != *key));
+    beside.filter_map(|key| Some((key.clone(), level_or_default(key)?))).collect()
+}
+
+/// A's experiment, with B's as a comment.
+fn both_tomls(a: &Asked, b: &Asked) -> String {
+    let b: Vec<String> =
+        b.experiment_toml.lines().map(|line| format!("# {line}").trim_end().to_string()).collect();
+    format!(
+        "# A of a comparison by pairs; B follows as a comment.\n{}\n# B:\n{}\n",
+        a.experiment_toml,
+        b.join("\n")
+    )
+}
+
+/// As many pairs as are asked for, or as many as the time can hold.
+fn wanted(args: &CompareArgs, load_s: u32) -> Pairs {
+    match args.pairs {
+        Some(n) => Pairs { n_max: n, precision: None },
+        None => {
+            let of_pair_s = 2.0 * (f64::from(load_s) + 0.5 * AROUND_LOAD_S);
+            let n = (args.time.ms as f64 / 1000.0 / of_pair_s).ceil() as u32;
+            if (n as usize) < stats::PAIRS_MIN {
+                let least_min = (stats::PAIRS_MIN as f64 * of_pair_s / 60.0).ceil();
+                say(&format!(
+                    "note: {} pairs, the least for a verdict, take about {least_min} min: give --time {least_min}min or a \
+                     shorter --measure",
+                    stats::PAIRS_MIN
+                ));
+            }
+            Pairs { n_max: n.clamp(stats::PAIRS_MIN as u32, PAIRS_MAX), precision: Some(args.precision) }
+        }
+    }
+}
+
+/// Decides after each pair whether another one is needed, and whether there is time to repeat it.
+struct Gauge {
+    precision: Option<Precision>,
+    time: Duration,
+    made: Mutex<Made>,
+}
+
+/// What was measured so far.
+#[derive(Default)]
+struct Made {
+    /// When the first run was over: what came before it was loading too.
+    first_end: Option<Instant>,
+    /// Runs since then.
+    n_since: u32,
+    /// Throughput of A and B by block, of the runs that count.
+    tps: BTreeMap<u32, [Option<f64>; 2]>,
+}
+
+impl Made {
+    /// Time since the first run, when another pair will be over.
+    fn after_next_pair(&self) -> Duration {
+        let spent = self.first_end.map_or(Duration::ZERO, |end| end.elapsed());
+        spent + 2 * spent / self.n_since.max(1)
+    }
+}
+
+impl Referee for Gauge {
+    fn judge(&self, experiment: &Path, record: &RunRecord) -> Result<Judged> {
+        let mut made = self.made();
+        match made.first_end {
+            None => made.first_end = Some(Instant::now()),
+            Some(_) => made.n_since += 1,
+        }
+        drop(made);
+        ByFindings.judge(experiment, record)
+    }
+
+    fn has_time(&self) -> bool {
+        self.precision.is_none() || self.made().after_next_pair() <= self.time
+    }
+}
+
+impl Gauge {
+    fn new(args: &CompareArgs, plan: &Plan) -> Gauge {
+        // Where the rate is given, throughput tells nothing: only the time ends the comparison.
+        let is_open = plan.cases.iter().any(|case| case.workload.pace.is_open());
+        let half_width = if is_open { 0.0 } else { args.precision };
+        Gauge {
+            precision: plan.precision.map(|_| Precision { half_width }),
+            time: Duration::from_millis(args.time.ms),
+            made: Mutex::default(),
+        }
+    }
+
+    fn made(&self) -> MutexGuard<'_, Made> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asked for each run that counts, when its pair is over.
+    fn is_enough(&self, record: &RunRecord) -> bool {
+        let Some(precision) = self.precision else { return false };
+        let mut made = self.made();
+        let sides = made.tps.entry(record.spec.block).or_default();
+        let of_run = measured_tps(record).filter(|_| record.state == RunState::Completed);
+        sides[usize::from(record.spec.case != 1)] = Some(of_run.unwrap_or(0.0));
+        if sides.iter().any(Option::is_none) {
+            return false;
+        }
+        let log = |sides: &[Option<f64>; 2]| Some((sides[1]? / sides[0]?).ln()).filter(|log| log.is_finite());
+        let logs: Vec<f64> = made.tps.values().filter_map(log).collect();
+        precision.is_reached(&logs) || made.after_next_pair() > self.time
+    }
+}

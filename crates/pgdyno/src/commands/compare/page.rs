@@ -1,0 +1,180 @@
+//! The page of a comparison: with the results of one that was measured, where it is asked for of stored ones.
+
+use std::path::Path;
+
+use ::report::{ComparisonInput, Measured};
+use analysis::comparison::{CaseComparison, MARGIN};
+use analysis::explain::{compare, compare_duet};
+use anyhow::{Context, Result, ensure};
+use model::experiment::comparison::ComparisonRequest;
+use model::run::ExperimentData;
+
+use super::{Explained, Target, floor};
+use crate::commands::report;
+use crate::front::cli::CompareArgs;
+use crate::front::shell;
+use crate::say;
+
+/// How a comparison that is about to be measured can be made again: in the order, and with the random numbers, of `seed`.
+pub(super) fn request(args: &CompareArgs, seed: u64) -> ComparisonRequest {
+    ComparisonRequest { format: model::FORMAT, command: again(arguments(), Some(seed)), margin: args.margin }
+}
+
+fn arguments() -> impl Iterator<Item = String> {
+    std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned())
+}
+
+/// The arguments of this process without the place of its results, which another comparison cannot have. Passwords are not
+/// among them: [`crate::front::secrets::hide_from_argv`] came first.
+fn again(args: impl Iterator<Item = String>, seed: Option<u64>) -> Vec<String> {
+    let mut command = vec!["pgdyno".to_string()];
+    let mut args = args.peekable();
+    while let Some(arg) = args.next() {
+        let is_joined = arg.starts_with("--output=") || (arg.starts_with("-o") && arg.len() > 2);
+        if arg == "-o" || arg == "--output" {
+            args.next();
+        } else if !is_joined {
+            command.push(arg);
+        }
+    }
+    let has_seed = command.iter().any(|arg| arg.contains("experiment.seed="));
+    if let Some(seed) = seed.filter(|_| !has_seed) {
+        command.extend(["--set".to_string(), format!("experiment.seed={seed}")]);
+    }
+    command
+}
+
+/// Writes the page of a comparison that was measured into its directory.
+pub(crate) fn write_own(dir: &Path, explained: &Explained) -> Result<()> {
+    let request = store::read_comparison(dir)?;
+    let margin = request.as_ref().map_or(MARGIN, |request| request.margin);
+    let (a, b) = (explained.side(1), explained.side(2));
+    let comparisons = match store::read_duet(dir)? {
+        Some(duet) => vec![compare_duet(a, b, &duet, margin)],
+        None => compare(&[(a, b)], margin),
+    };
+    let commands: Vec<String> = request.iter().map(|request| shell::command(&request.command)).collect();
+    let source = Source { explained, dir, cases: None };
+    let pages = draw(&comparisons, &[source], &commands)?;
+    store::write_whole(&dir.join(report::HTML), pages.html.as_bytes())?;
+    store::write_whole(&dir.join(report::MARKDOWN), pages.markdown.as_bytes())?;
+    Ok(())
+}
+
+/// An experiment that is compared.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a> {
+    pub(super) explained: &'a Explained,
+    pub(super) dir: &'a Path,
+    /// The only cases that matter; without any: all.
+    pub(super) cases: Option<[u32; 2]>,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn of(explained: &'a Explained, target: &'a Target) -> Source<'a> {
+        Source { explained, dir: &target.dir, cases: None }
+    }
+
+    /// The experiment as if it had the cases that matter alone.
+    fn restricted(&self) -> Explained {
+        let Explained { mut data, mut study } = self.explained.clone();
+        if let Some(cases) = self.cases {
+            study.cases.retain(|case| cases.contains(&case.case.id));
+            study.runs.retain(|run| cases.contains(&run.case));
+            study.plan.runs.retain(|run| cases.contains(&run.case));
+            data.runs.retain(|run| cases.contains(&run.record.spec.case));
+        }
+        Explained { data, study }
+    }
+
+    /// What makes it again by itself.
+    fn command(&self) -> Result<String> {
+        Ok(match store::read_comparison(self.dir)? {
+            Some(request) => shell::command(&request.command),
+            None => report::run_again(self.dir),
+        })
+    }
+}
+
+/// Writes the page of stored results where `--report` says, if it does.
+///
+/// # Errors
+/// When it cannot be written, or would replace the report of an experiment.
+pub(super) fn write_asked(
+    args: &CompareArgs,
+    comparisons: &[CaseComparison],
+    sources: &[Source],
+) -> Result<()> {
+    let Some(path) = &args.report else { return Ok(()) };
+    let command = shell::command(&again(arguments(), None));
+    let pages = draw(comparisons, sources, &[command])?;
+    let write = |path: &Path, text: &str| -> Result<()> {
+        store::write_whole(path, text.as_bytes())?;
+        say(&format!("report: {}", path.display()));
+        Ok(())
+    };
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("html") => return write(path, &pages.html),
+        Some("md") => return write(path, &pages.markdown),
+        _ => {}
+    }
+    ensure!(
+        !store::is_experiment_dir(path),
+        "`{}` has an experiment with a report of its own; name another directory, or a file, with --report",
+        path.display()
+    );
+    files::create_private_dir_all(path)
+        .with_context(|| format!("cannot make the directory `{}`", path.display()))?;
+    write(&path.join(report::MARKDOWN), &pages.markdown)?;
+    write(&path.join(report::HTML), &pages.html)
+}
+
+/// Both forms of a report.
+struct Pages {
+    html: String,
+    markdown: String,
+}
+
+fn draw(comparisons: &[CaseComparison], sources: &[Source], commands: &[String]) -> Result<Pages> {
+    let restricted: Vec<Explained> = sources.iter().map(Source::restricted).collect();
+    let names: Vec<String> = sources.iter().map(|source| source.dir.display().to_string()).collect();
+    // Of one experiment the command that compares is all there is to repeat.
+    let of_each: Vec<Vec<String>> = match sources {
+        [_] => vec![Vec::new()],
+        several => several.iter().map(|source| Ok(vec![source.command()?])).collect::<Result<_>>()?,
+    };
+    let experiments: Vec<Measured> = restricted
+        .iter()
+        .zip(&names)
+        .zip(&of_each)
+        .map(|((one, name), commands)| Measured { name, study: &one.study, data: &one.data, commands })
+        .collect();
+    let first: &ExperimentData = &sources[0].explained.data;
+    let floor = floor::of_host(comparisons, first)?;
+    let input = ComparisonInput {
+        cases: comparisons,
+        floor: floor.as_ref(),
+        experiments: &experiments,
+        commands,
+        tool_version: env!("CARGO_PKG_VERSION"),
+    };
+    Ok(Pages { html: ::report::comparison_html(&input), markdown: ::report::comparison_markdown(&input) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_makes_it_again_has_no_place_and_the_same_seed() {
+        let check = |args: &str, seed, expected: &str| {
+            assert_eq!(again(args.split(' ').map(str::to_string), seed).join(" "), expected, "{args}");
+        };
+        let with_seed = "pgdyno compare --aa --set experiment.seed=7";
+        for args in ["compare -o out --aa", "compare --output out --aa", "compare -oout --output=x --aa"] {
+            check(args, Some(7), with_seed);
+        }
+        check("compare --aa --set experiment.seed=7", Some(9), with_seed);
+        check("compare a b --margin 1%", None, "pgdyno compare a b --margin 1%");
+    }
+}

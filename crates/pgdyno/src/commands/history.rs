@@ -1,0 +1,69 @@
+//! `pgdyno history`: stored runs of the same case over time, and where their level changed.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use analysis::history::{Change, History, histories};
+use anyhow::{Result, bail};
+
+use crate::front::cli::{HistoryArgs, RESULTS};
+use crate::{Exit, print, print_exact};
+
+/// Prints the histories of the experiments of one name.
+pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
+    let dir = args.place.as_deref().or(args.dir.as_deref()).unwrap_or(Path::new(RESULTS));
+    let listings = crate::commands::list::listings(dir)?;
+    let mut names: Vec<&str> = listings.iter().map(|listing| listing.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let mut experiments = Vec::new();
+    for listing in listings.iter().filter(|listing| listing.name == args.name) {
+        let data = store::load_experiment(&listing.path)?;
+        let study = analysis::study(&data);
+        experiments.push((listing.path.display().to_string(), data, study));
+    }
+    if experiments.is_empty() {
+        let dir = dir.display();
+        match names.as_slice() {
+            [] => bail!("no results in `{dir}`"),
+            known => bail!("no experiment `{}` in `{dir}`; there are {}", args.name, known.join(", ")),
+        }
+    }
+    let found = histories(&experiments);
+    if args.json {
+        print_exact(&format!("{}\n", serde_json::to_string_pretty(&found)?))?;
+    } else {
+        print(&found.iter().map(text).collect::<Vec<String>>().join("\n"))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn text(history: &History) -> String {
+    let mut text = format!("{} on {}: {} runs\n", history.label, history.hostname, history.points.len());
+    for point in &history.points {
+        let change = history.changes.iter().find(|change| change.first_after == *point);
+        text.push_str(&change.map(words).unwrap_or_default());
+        let when = jiff::Timestamp::from_nanosecond(point.t_unix_ns.into()).unwrap_or_default();
+        let when = when.strftime("%Y-%m-%d %H:%MZ");
+        writeln!(
+            text,
+            "  {when}  {:>10.0} tps  {:<16}  {} run {}",
+            point.tps, point.revision, point.experiment, point.run
+        )
+        .expect("a string takes any text");
+    }
+    if history.changes.is_empty() {
+        text.push_str("  no change of level (at least 2 %, p below 0.001, four runs on each side)\n");
+    }
+    text
+}
+
+fn words(change: &Change) -> String {
+    let percent = 100.0 * (change.after / change.before - 1.0);
+    let revisions = match change.last_before.revision == change.first_after.revision {
+        true => String::new(),
+        false => format!(", {} to {}", change.last_before.revision, change.first_after.revision),
+    };
+    let (before, after, p) = (change.before, change.after, change.p);
+    format!("  -- change: median {before:.0} to {after:.0} tps ({percent:+.1} %, p = {p:.1e}{revisions})\n")
+}

@@ -1,0 +1,133 @@
+//! `pgdyno init`: load a workload's tables.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result, bail, ensure};
+use experiment::dataset::Dataset;
+use experiment::intent::Intent;
+use experiment::load::{self, LoadRequest};
+use experiment::progress::Progress;
+use experiment::stage::{Found, Site, Stage};
+use experiment::{adopted, hold, limit, schema, session, tpcc};
+use model::experiment::case::{Layout, WorkloadKind};
+use model::text::units::Scale;
+use server::Cache;
+use server::budget::Budget;
+use server::template::{self, Doors, MAINTENANCE};
+use wire::Conninfo;
+
+use crate::commands::check::embedded_case;
+use crate::front::cli::InitArgs;
+use crate::front::setup;
+use crate::job::screen::Screen;
+use crate::{Exit, print, say, signals};
+
+/// Loads the tables that `args` ask for, into the server given or into an embedded one.
+pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
+    if args.workload == WorkloadKind::Scripts.as_str() {
+        bail!(
+            "scripts have no tables of their own that could be loaded; workload.data of the experiment file says what \
+             they run on, and pgdyno run makes it; for TPC-B-like tables leave --workload out"
+        );
+    }
+    let dataset = Dataset::named(&args.workload).with_context(|| {
+        let known = Dataset::ALL.map(Dataset::name).join(", ");
+        format!("no tables for workload `{}`; known: {known}", args.workload)
+    })?;
+    let Scale::Units(scale) = args.scale.parse().map_err(anyhow::Error::msg).context("--scale")? else {
+        bail!("--scale {}: give a number of scale units", args.scale);
+    };
+    let partition_method =
+        args.partition_method.parse().map_err(anyhow::Error::msg).context("--partition-method")?;
+    let layout = Layout { partitions: args.partitions, partition_method };
+    let stop = signals::stop_flag();
+    let now = || jiff::Timestamp::now().to_string();
+    let mut screen = Screen::of_one();
+    if let Some(target) = &args.server.server {
+        let conninfo = setup::resolve(target)?;
+        let (mut session, schema) = limit::within("look at the server", limit::QUESTIONS, || {
+            if args.create_database {
+                create_database(&conninfo, stop)?;
+            }
+            let mut session = session::open(&conninfo, stop)?;
+            adopted::expect_primary(&conninfo, &mut session)?;
+            hold::take(&mut session)?;
+            let schema = schema::find(&mut session, args.schema.as_deref())?;
+            say(&Intent::to_load(&conninfo, dataset, &schema));
+            Ok((session, schema))
+        })?;
+        let request = LoadRequest {
+            schema: &schema,
+            scale,
+            layout,
+            n_streams: args.streams,
+            connect: &|| session::open(&conninfo, stop),
+            replace: args.replace,
+            now: &now,
+            stop,
+        };
+        let mut show = |load| screen.show(Progress::Load(load));
+        let case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
+        let report = limit::within("load", limit::of(&case), || match dataset {
+            Dataset::Tpcb => load::load(&mut session, &request, &mut show),
+            dataset => tpcc::load(&mut session, dataset, &request, &mut show),
+        });
+        screen.close();
+        let report = report?;
+        print(&format!("loaded scale {scale}: {} rows in {:.2} s\n", report.n_rows, report.seconds))?;
+        return Ok(Exit::Done);
+    }
+    let cache = Cache::default_location()?;
+    let budget = Budget::of(&cache)?;
+    ensure!(!budget.keeps_nothing(), "{} keeps no cluster, so loading one would be in vain", budget.origin);
+    let site = Site {
+        cache: &cache,
+        memory_bytes: server::defaults::memory_bytes(),
+        most_clients: 1,
+        servers: &[],
+        runs_by_data: BTreeMap::new(),
+        os: None,
+        replace: args.replace,
+        replace_databases: &[],
+        stop,
+        now: &now,
+        is_enough: None,
+        referee: None,
+    };
+    if let Some(name) = &args.schema {
+        schema::expect_name(name).map_err(anyhow::Error::msg).context("--schema")?;
+    }
+    let mut case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
+    case.workload.schema = args.schema.clone();
+    let mut watch = |progress| screen.show(progress);
+    let stage =
+        Found::of(&case, &site, &mut watch).and_then(|found| Stage::set_up(found, &case, &site, &mut watch));
+    screen.close();
+    let mut stage = stage?;
+    stage.stand_down()?;
+    if let Some(report) = stage.put_back()? {
+        let (megabytes, method) = (report.bytes as f64 / 1e6, report.method.as_str());
+        say(&format!("put back from its snapshot: {megabytes:.0} MB by {method} in {:.2} s", report.seconds));
+    }
+    if let Some(cluster) = stage.cluster() {
+        let data = load::words(&case.workload);
+        print(&format!("{data} is loaded in {}\n", cluster.root.display()))?;
+    }
+    drop(stage);
+    let mut screen = Screen::of_one();
+    experiment::disk::keep_to_budget(&cache, &mut |progress| screen.show(progress));
+    screen.close();
+    Ok(Exit::Done)
+}
+
+fn create_database(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<()> {
+    let mut maintenance = Doors::new(conninfo, stop).open(MAINTENANCE)?;
+    let (name, is_new) =
+        (conninfo.dbname.as_str(), template::create_database(&mut maintenance, &conninfo.dbname)?);
+    say(&match is_new {
+        true => format!("made database `{name}`, which may be replaced by a copy of itself before each run"),
+        false => format!("database `{name}` is there: pgdyno made it"),
+    });
+    Ok(())
+}

@@ -1,0 +1,276 @@
+//! `pgdyno plan`: what `run` would do.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use anyhow::Result;
+use experiment::disk::Peak;
+use experiment::limit;
+use experiment::stage::data_words;
+use model::experiment::case::{Case, WorkloadSpec};
+use model::experiment::plan::Plan;
+use model::experiment::script::CaseData;
+use model::load::Window;
+use model::load::capacity::Probing;
+use model::text::prose::{bytes, plural};
+use workload::Program;
+
+use crate::front::cli::{PlanArgs, RESULTS};
+use crate::front::setup;
+use crate::job::preview::{duration, look, order, outlook, size, with_cases};
+use crate::{Exit, print, print_exact, say};
+
+/// Prints the ordered runs, what they need, and what would make them fail.
+pub(crate) fn plan(args: &PlanArgs) -> Result<Exit> {
+    let asked = setup::ask(&args.experiment)?;
+    let look = look(&asked.plan, &asked.servers, &args.replace_databases, Path::new(RESULTS))?;
+    let obstacles = look.obstacles;
+    if args.json {
+        print_exact(&format!("{}\n", serde_json::to_string_pretty(&asked.plan)?))?;
+        obstacles.iter().for_each(|obstacle| say(&format!("problem: {}", with_cases(&asked.plan, obstacle))));
+    } else {
+        print(&text(&asked.plan, look.peak.as_ref())?)?;
+        for obstacle in &obstacles {
+            print(&format!("problem {}\n", with_cases(&asked.plan, obstacle)))?;
+        }
+    }
+    Ok(if obstacles.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
+    let mut out = String::new();
+    writeln!(out, "{}: {}", plan.name, plan.title)?;
+    writeln!(out, "seed {}, {} in {}", plan.seed, size(plan), order(plan))?;
+    scripts(&mut out, plan)?;
+    writeln!(out)?;
+    for case in &plan.cases {
+        let workload = &case.workload;
+        writeln!(
+            out,
+            "case {:>3}  {}  {} {}, {}, {}, {}, pace {}, {}",
+            case.id,
+            server(case),
+            workload.kind,
+            experiment::load::words(workload),
+            plural(workload.n_clients, "client"),
+            plural(workload.n_threads, "thread"),
+            workload.protocol.as_str(),
+            workload.pace,
+            length(case),
+        )?;
+        if let Some(words) = search(case) {
+            writeln!(out, "          {words}")?;
+        }
+        for (name, value) in &workload.defines {
+            writeln!(out, "          :{name} = {value}")?;
+        }
+        for (name, value) in &case.server.settings {
+            writeln!(out, "          {name} = {value}")?;
+        }
+        for (name, value) in &case.os {
+            writeln!(out, "          os.{name} = {value}")?;
+        }
+        if let Some(seconds) = case.phase_timeout_s {
+            writeln!(out, "          run.phase_timeout = {seconds}s")?;
+        }
+        if !case.wal.is_as_is() {
+            writeln!(out, "          run.wal = {}", case.wal)?;
+        }
+    }
+    writeln!(out)?;
+    for run in &plan.runs {
+        let label = plan.case(run.case).map(Case::label).unwrap_or_default();
+        writeln!(out, "run {:>4}  block {:>3}  case {:>3}  {label}", run.run, run.block, run.case)?;
+    }
+    writeln!(out)?;
+    needs(&mut out, plan, peak)?;
+    Ok(out)
+}
+
+/// Time, disk and memory.
+fn needs(out: &mut String, plan: &Plan, peak: Option<&Peak>) -> Result<()> {
+    let outlook = outlook(plan);
+    let size = |n: u64| bytes(n as f64);
+    writeln!(
+        out,
+        "time    about {}, and {} to load what is not there yet",
+        duration(outlook.runs_s),
+        duration(outlook.loading_s)
+    )?;
+    if outlook.repeats_s > 0.0 {
+        let (what, n) = (if plan.is_comparison { "pairs" } else { "runs" }, plan.repeats_max());
+        writeln!(
+            out,
+            "repeats up to {n} {what} more, about {} at most, if something disturbs them (run.repeat_disturbed)",
+            duration(outlook.repeats_s)
+        )?;
+    }
+    let longest = plan.cases.iter().map(|case| limit::of(case).as_secs()).max().unwrap_or_default();
+    writeln!(
+        out,
+        "limit   {} for each phase before and after a load (run.phase_timeout){}",
+        duration(longest as f64),
+        if plan.cases.iter().any(by_size) { ", more where the database is larger" } else { "" }
+    )?;
+    if outlook.n_starts > 0 {
+        let for_data = match outlook.n_starts_for_data {
+            0 => String::new(),
+            n => format!(", {n} of them only because data is put back (prepare.restore)"),
+        };
+        writeln!(
+            out,
+            "starts  {} of {} runs start a server anew{for_data}: about {} of the time",
+            outlook.n_starts,
+            plan.runs.len(),
+            duration(outlook.starts_s())
+        )?;
+    }
+    for demand in peak.iter().flat_map(|peak| &peak.demands) {
+        writeln!(out, "disk    {}", demand.words())?;
+    }
+    if outlook.url_bytes > 0 {
+        writeln!(
+            out,
+            "disk    about {} on servers by URL: data, and the copy that it is put back from",
+            size(outlook.url_bytes)
+        )?;
+    }
+    if outlook.wal_bytes > 0 {
+        writeln!(out, "wal     up to {} for each server, where there is room", size(outlook.wal_bytes))?;
+    }
+    if plan.servers_at_a_time.is_some() {
+        writeln!(
+            out,
+            "note    run.servers_at_a_time = 1: runs of each server lie together in time, so that what drifts meanwhile looks like \
+             a difference between servers"
+        )?;
+    }
+    if let Some(needed) = outlook.memory_bytes {
+        let here = size(server::defaults::memory_bytes());
+        writeln!(
+            out,
+            "memory  about {}, where {here} are here: shared buffers and connections of the largest case",
+            size(needed)
+        )?;
+    }
+    if let Some(why) = outlook.asks_consent(plan.runs.len()) {
+        writeln!(out, "note    {why}: `pgdyno run` wants --yes")?;
+    }
+    Ok(())
+}
+
+/// Whether its limit depends on what the database holds, which only its server knows.
+fn by_size(case: &Case) -> bool {
+    case.phase_timeout_s.is_none() && !case.server.source.is_embedded()
+}
+
+/// How the measure of a search for the highest rate is used.
+fn search(case: &Case) -> Option<String> {
+    let probing = Probing::of(case.workload.pace.target()?, case.window).ok()?;
+    Some(format!(
+        "searches in {} probes of {} s below the closed loop of its ramp-up, and confirms for {} s",
+        probing.n_probes,
+        probing.probe_s,
+        probing.end_t - probing.search_end_t
+    ))
+}
+
+/// How long a run's load is.
+fn length(case: &Case) -> String {
+    match case.workload.transactions {
+        Some(n) => format!("{n} transactions per client, {} s at most", case.window.measure_s),
+        None => {
+            let at_most = if case.adapt.ramp_up { " at most" } else { "" };
+            let extension = match case.adapt.extend_s {
+                0 => String::new(),
+                s => format!(", {s} s more while unsteady"),
+            };
+            let Window { ramp_up_s, measure_s, .. } = case.window;
+            format!("ramp-up {ramp_up_s} s{at_most}, measure {measure_s} s{extension}")
+        }
+    }
+}
+
+/// The user's own scripts, which all cases share that have any, and what they run on.
+fn scripts(out: &mut String, plan: &Plan) -> Result<()> {
+    let Some(workload) = plan.cases.iter().map(|case| &case.workload).find(|w| !w.scripts.is_empty()) else {
+        return Ok(());
+    };
+    writeln!(out)?;
+    let total: f64 = workload.scripts.iter().map(|script| f64::from(script.weight)).sum();
+    let width = workload.scripts.iter().map(|script| script.name.chars().count()).max().unwrap_or(0);
+    for script in &workload.scripts {
+        let n = Program::compile(&script.name, &script.source).map_or(0, |program| program.statements.len());
+        writeln!(
+            out,
+            "script  {:<width$}  weight {} ({:.1} %), {n} {}, SHA-256 {}",
+            script.name,
+            script.weight,
+            100.0 * f64::from(script.weight) / total,
+            if n == 1 { "statement" } else { "statements" },
+            &script.sha256[..12],
+        )?;
+    }
+    writeln!(out, "data    {}", data(workload))?;
+    Ok(())
+}
+
+/// What scripts run on, and what is done to it.
+fn data(workload: &WorkloadSpec) -> String {
+    match &workload.data {
+        CaseData::Tpcb => "TPC-B-like tables, loaded by pgdyno".to_string(),
+        CaseData::Tpcc | CaseData::TprocC => "TPC-C tables, loaded by pgdyno".to_string(),
+        CaseData::None => "the database as it is: not loaded, restored, vacuumed or analyzed".to_string(),
+        CaseData::Files(_) => format!("what these files make: {}", data_words(workload)),
+    }
+}
+
+fn server(case: &Case) -> String {
+    let place = &case.server.source;
+    match &case.server.target {
+        Some(target) => format!("{}: {place}", target.name),
+        None => place.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::check::embedded_case;
+    use crate::front::cli::ServerArgs;
+    use model::experiment::case::WorkloadKind;
+
+    #[test]
+    fn the_space_of_the_wal_is_told_with_its_quarter() {
+        let check = |versions: &[&str], max_wal_size: Option<&str>, expected: &str| {
+            let versions = versions.iter().map(ToString::to_string).collect();
+            let server = ServerArgs { server: None, versions, bin_dir: Vec::new() };
+            let mut case = embedded_case(&server, WorkloadKind::Tpcb, 10, Default::default(), None).unwrap();
+            let value = max_wal_size.map(|value| ("max_wal_size".to_string(), value.to_string()));
+            case.server.settings.extend(value);
+            let plan = Plan {
+                format: model::FORMAT,
+                name: String::new(),
+                title: String::new(),
+                description: String::new(),
+                seed: 1,
+                repeats: 1,
+                tool_version: String::new(),
+                made_unix_ns: 0,
+                precision: None,
+                is_comparison: false,
+                factors: Vec::new(),
+                cases: vec![case],
+                runs: Vec::new(),
+                ..Plan::default()
+            };
+            let text = text(&plan, None).unwrap();
+            assert!(text.contains(expected), "{text}");
+            assert!(text.contains("scale 10, 1 client, 1 thread, prepared"), "{text}");
+        };
+        check(&[], None, "wal     up to 10.0 GiB");
+        check(&[], Some("1GB"), "wal     up to 1.25 GiB");
+        check(&["12"], Some("1024"), "wal     up to 1.25 GiB");
+        check(&["9.6"], Some("64"), "wal     up to 1.25 GiB");
+    }
+}

@@ -1,0 +1,129 @@
+//! `pgdyno report`, and the end of `pgdyno run`: from stored results to pages and tables.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use analysis::summary::Study;
+use anyhow::{Context, Result};
+use model::experiment::plan::RunState;
+use model::text::prose::plural;
+use report::Input;
+use store::Writer;
+
+use crate::commands::compare::{self, Explained};
+use crate::front::cli::ReportArgs;
+use crate::front::shell;
+use crate::{Exit, print, print_exact, say};
+
+/// The page of a report.
+pub(crate) const HTML: &str = "report.html";
+/// Its short form.
+pub(crate) const MARKDOWN: &str = "report.md";
+
+/// Explains each directory. One that is still written to is left alone.
+pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
+    let mut worst = Exit::Done;
+    for dir in &args.dirs {
+        let exit = match store::writer_of(dir) {
+            Some(writer) => so_far(dir, writer, args.json)?,
+            None => strict_exit(&explain(dir, args.json)?, args.strict),
+        };
+        if exit != Exit::Done {
+            worst = exit;
+        }
+    }
+    Ok(worst)
+}
+
+/// Prints what there is of an experiment that another pgdyno measures: the runs that have ended.
+fn so_far(dir: &Path, writer: Writer, json: bool) -> Result<Exit> {
+    let mut data = store::load_experiment(dir)?;
+    // The one that is made now would be told as cut off, with advice to repeat it.
+    data.runs.retain(|run| run.record.state != RunState::Started);
+    let of_process = writer.pid.map_or("another process".to_string(), |pid| format!("process {pid}"));
+    say(&format!(
+        "`{}` is still being measured by {of_process}: this is what there is so far ({} of {}), and no report is written; \
+         ask again when it has ended",
+        dir.display(),
+        data.runs.len(),
+        plural(data.plan.runs.len(), "run")
+    ));
+    show(&analysis::study(&data), json)?;
+    Ok(Exit::Partial)
+}
+
+/// Writes the reports of one directory; gives where the page is.
+///
+/// # Errors
+/// When they cannot be written, as on a full device or in an archive: what was measured is there all the same.
+pub(crate) fn write_reports(dir: &Path, explained: &Explained) -> Result<PathBuf> {
+    write_all(dir, explained).with_context(|| {
+        let dir = dir.display();
+        format!(
+            "what was measured is in `{dir}`, but not its report, which `pgdyno report {dir}` makes later"
+        )
+    })
+}
+
+fn write_all(dir: &Path, explained: &Explained) -> Result<PathBuf> {
+    let Explained { data, study } = explained;
+    let html = dir.join(HTML);
+    store::write_whole(&dir.join("runs.csv"), report::runs_csv(study).as_bytes())?;
+    if data.plan.is_comparison {
+        compare::page::write_own(dir, explained)?;
+        return Ok(html);
+    }
+    let commands = [run_again(dir)];
+    let input = Input { study, data, commands: &commands, tool_version: env!("CARGO_PKG_VERSION") };
+    store::write_whole(&html, report::html(&input).as_bytes())?;
+    store::write_whole(&dir.join(MARKDOWN), report::markdown(&input).as_bytes())?;
+    Ok(html)
+}
+
+/// The command that makes the experiment of a directory again.
+pub(crate) fn run_again(dir: &Path) -> String {
+    shell::command(&["pgdyno".into(), "run".into(), dir.join(store::names::EXPERIMENT).display().to_string()])
+}
+
+/// Prints the table of one directory, or its study as JSON, and writes its reports. In this order: the table needs no
+/// room on a device.
+pub(crate) fn explain(dir: &Path, json: bool) -> Result<Study> {
+    let explained = Explained::read(dir)?;
+    show(&explained.study, json)?;
+    let html = write_reports(dir, &explained)?;
+    if !json {
+        print(&format!("\nreport: {}\n", html.display()))?;
+    }
+    Ok(explained.study)
+}
+
+/// Prints the table of a study, or all of it.
+fn show(study: &Study, json: bool) -> Result<()> {
+    print_exact(&if json { report::json(study) } else { report::terminal_table(study, width(), colour()) })
+}
+
+/// What `--strict` makes of a study.
+pub(crate) fn strict_exit(study: &Study, strict: bool) -> Exit {
+    if strict && study.is_void() {
+        say("a finding voids a number (--strict)");
+        return Exit::Void;
+    }
+    Exit::Done
+}
+
+/// Columns of the terminal, or 100 where there is none.
+fn width() -> usize {
+    let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let of_terminal = || console::Term::stdout().size_checked().map(|(_rows, columns)| usize::from(columns));
+    asked.or_else(of_terminal).filter(|&n| n >= 40).unwrap_or(100)
+}
+
+/// NO_COLOR and PG_COLOR rule; otherwise a terminal gets colours.
+fn colour() -> bool {
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    match std::env::var("PG_COLOR").as_deref() {
+        Ok("always") => true,
+        Ok("never") => false,
+        _ => !no_color && std::io::stdout().is_terminal(),
+    }
+}

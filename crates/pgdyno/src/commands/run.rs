@@ -1,0 +1,206 @@
+//! `pgdyno run`: measure, then explain.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use experiment::conduct::{self, Outcome};
+use experiment::resume;
+use model::experiment::plan::Plan;
+use model::text::prose::plural;
+use store::ExperimentDir;
+
+use crate::commands::report;
+use crate::front::announce::{Consent, announce};
+use crate::front::cli::{ExperimentArgs, RunArgs};
+use crate::front::{hiding, setup};
+use crate::job::referee::ByFindings;
+use crate::job::{self, Job, Terms};
+use crate::job::{preview, spot};
+use crate::{Exit, print, say, signals};
+
+/// Runs the experiment that `args` ask for.
+pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
+    if args.list {
+        for builtin in experiment::builtin::BUILTINS {
+            print(&format!("{:<12} {}\n", builtin.name, builtin.about))?;
+        }
+        return Ok(Exit::Done);
+    }
+    // From here on a signal asks to stop in order.
+    signals::stop_flag();
+    if let Some(url) = &args.spot_notice {
+        spot::watch(url)?;
+    }
+    let mut job = match &args.resume {
+        Some(dir) => resumed(dir, &args.experiment, consent(args))?,
+        None => begun(args)?,
+    };
+    job::end_in_time(format!("go on with: pgdyno run --resume {}", job.dir.path().display()));
+    let terms = Terms {
+        replace: args.replace,
+        replace_databases: &args.replace_databases,
+        n_servers: 1,
+        is_enough: None,
+        referee: Some(&ByFindings),
+    };
+    let (outcome, result) = job.conduct(terms, conduct::conduct)?;
+    let kept = kept_by_targets(&job.plan);
+    let exit = finish(args, job.dir, outcome, result)?;
+    if !kept.is_empty() {
+        say(&format!("clusters stay in {} for the next time; remove what is not needed", kept.join(", ")));
+    }
+    Ok(exit)
+}
+
+/// Directories that targets name, which `pgdyno server list` does not look into: they may be memory (tmpfs).
+fn kept_by_targets(plan: &Plan) -> Vec<String> {
+    let directories = plan.cases.iter().filter_map(|case| case.server.target.as_ref()?.directory.as_ref());
+    let distinct: BTreeSet<_> = directories.collect();
+    distinct.into_iter().map(|directory| format!("`{}`", directory.display())).collect()
+}
+
+fn consent(args: &RunArgs) -> Consent<'_> {
+    Consent { yes: args.yes, replace_databases: &args.replace_databases }
+}
+
+fn begun(args: &RunArgs) -> Result<Job> {
+    let asked = setup::ask(&args.experiment)?;
+    if let Some(why) = preview::outlook(&asked.plan).asks_consent(asked.plan.runs.len()).filter(|_| !args.yes)
+    {
+        bail!("{why}; look at it with pgdyno plan, and give --yes if it is meant");
+    }
+    let consent = consent(args);
+    job::expect_possible(&asked.plan, &asked.servers, consent, args.output.as_deref())?;
+    announce(&asked.plan, &asked.servers, consent)?;
+    Job::begin(asked.plan, &asked.experiment_toml, asked.servers, args.output.as_deref())
+}
+
+/// An experiment that was cut off, with its plan, order and seeds as they were. What was hidden in the plan is put back.
+fn resumed(path: &Path, given: &ExperimentArgs, consent: Consent) -> Result<Job> {
+    let stored = store::read_plan(path)?;
+    let plan = hiding::put_back(path, &stored, given)?;
+    ensure!(
+        !plan.is_comparison,
+        "`{}` is a comparison, whose runs belong together in time: it cannot be resumed; run pgdyno compare again",
+        path.display()
+    );
+    let os = job::take_os(&plan)?;
+    let text = std::fs::read_to_string(path.join(store::names::EXPERIMENT))
+        .with_context(|| format!("cannot read the experiment file of `{}`", path.display()))?;
+    let servers = setup::servers_of(&text)?;
+    announce(&plan, &servers, consent)?;
+    let dir = ExperimentDir::open(path)?;
+    let standing = resume::take_up(&dir, &stored)?;
+    say(&format!(
+        "resuming {}: {} of {} runs are done, {} cut short or failed are made again",
+        path.display(),
+        standing.done.len(),
+        plan.runs.len(),
+        standing.again.len()
+    ));
+    Ok(Job { plan, dir, done: standing.done, servers, os })
+}
+
+/// Explains what there is, also when the experiment ended early.
+fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<()>) -> Result<Exit> {
+    let path = dir.path().to_path_buf();
+    let has_results = outcome.completed + outcome.incomplete > 0 || dir.has_measurements();
+    let is_failed = result.is_err();
+    match result {
+        // Bad input leaves nothing behind: the next attempt may name the same directory.
+        Err(error) if !has_results && args.resume.is_none() => {
+            dir.discard();
+            return Err(error);
+        }
+        Err(error) => say(&format!("pgdyno: error: {error:#}")),
+        Ok(()) => {}
+    }
+    // The lock on the directory ends here.
+    drop(dir);
+    let go_on = format!("go on with: pgdyno run --resume {}", path.display());
+    if !has_results {
+        let word = if outcome.stopped { "stopped" } else { "ended" };
+        say(&format!("{word} before the first run; {} has no results; {go_on}", path.display()));
+        return Ok(if outcome.stopped { Exit::Partial } else { Exit::Failed });
+    }
+    let study = report::explain(&path, args.json)?;
+    let explained = report::strict_exit(&study, args.strict);
+    let is_partial = outcome.incomplete + outcome.missing > 0;
+    if is_partial {
+        let word = if outcome.stopped { "stopped" } else { "ended early" };
+        say(&format!(
+            "{word}: {} completed, {} cut short or failed, {} not begun; the results are partial; {go_on}",
+            plural(outcome.completed, "run"),
+            outcome.incomplete,
+            outcome.missing
+        ));
+    }
+    let has_result = study.has_result();
+    // Who stopped it knows why there is none.
+    let is_expected = has_result || (is_partial && outcome.stopped);
+    if !is_expected {
+        say("no case has a number that counts");
+    }
+    Ok(Ending { has_result, is_partial, is_failed, is_stopped: outcome.stopped }.exit(explained))
+}
+
+/// What the exit code of an experiment that was measured depends on.
+#[derive(Debug, Clone, Copy)]
+struct Ending {
+    /// A case has a number that counts.
+    has_result: bool,
+    /// Runs of the plan are not there, or not whole.
+    is_partial: bool,
+    /// An error ended it.
+    is_failed: bool,
+    /// The user ended it.
+    is_stopped: bool,
+}
+
+impl Ending {
+    /// `explained`, but never that of success after an error or without a number. What the user stopped is partial, since
+    /// it can go on; what ended by itself without a number has failed.
+    fn exit(self, explained: Exit) -> Exit {
+        let Ending { has_result, is_partial, is_failed, is_stopped } = self;
+        match explained {
+            _ if is_partial && (has_result || is_stopped) => Exit::Partial,
+            Exit::Done if !has_result => Exit::Failed,
+            Exit::Done if is_failed => Exit::Partial,
+            other => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_success_or_a_number_the_exit_code_is_not_that_of_success() {
+        let check = |explained: Exit, ending: &str, expected: Exit| {
+            let is = |word: &str| ending.split(' ').any(|part| part == word);
+            let of = Ending {
+                has_result: is("number"),
+                is_partial: is("partial"),
+                is_failed: is("failed"),
+                is_stopped: is("stopped"),
+            };
+            assert_eq!(of.exit(explained), expected, "{explained:?} {ending}");
+        };
+        check(Exit::Done, "number", Exit::Done);
+        check(Exit::Done, "number failed", Exit::Partial);
+        check(Exit::Done, "number partial", Exit::Partial);
+        check(Exit::Done, "number partial failed", Exit::Partial);
+        check(Exit::Done, "number partial stopped", Exit::Partial);
+        check(Exit::Done, "partial stopped", Exit::Partial);
+        check(Exit::Done, "partial", Exit::Failed);
+        check(Exit::Done, "partial failed", Exit::Failed);
+        check(Exit::Done, "", Exit::Failed);
+        check(Exit::Done, "stopped", Exit::Failed);
+        check(Exit::Void, "number failed", Exit::Void);
+        check(Exit::Void, "", Exit::Void);
+        check(Exit::Void, "partial", Exit::Void);
+        check(Exit::Void, "partial stopped", Exit::Partial);
+    }
+}

@@ -1,0 +1,142 @@
+//! `pgdyno server`: the clusters that embedded servers run on, and the space that they take.
+
+use std::time::SystemTime;
+
+use anyhow::Result;
+use model::text::prose::{bytes, plural};
+use server::budget::{Budget, Holdings};
+use server::workspace::Entry;
+use server::{Cache, Workspace};
+
+use crate::front::cli::ServerCommand;
+use crate::{Exit, print, print_exact, say};
+
+/// Lists or removes clusters.
+pub(crate) fn server(command: &ServerCommand) -> Result<Exit> {
+    let cache = Cache::default_location()?;
+    let workspace = Workspace::in_cache(&cache)?;
+    match command {
+        ServerCommand::List { json } => list(&cache, &workspace, *json)?,
+        ServerCommand::Remove { names, force } => {
+            for name in names {
+                if *force { workspace.remove_by_force(name) } else { workspace.remove(name) }?;
+                say(&format!("removed cluster `{name}`"));
+            }
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn list(cache: &Cache, workspace: &Workspace, json: bool) -> Result<()> {
+    let entries = workspace.list()?;
+    for entry in &entries {
+        match json {
+            true => print_exact(&format!("{}\n", json_of(entry)))?,
+            false => print(&format!("{}\n", text(entry)))?,
+        }
+    }
+    let clusters = plural(entries.len(), "cluster");
+    let sum = entries.iter().map(bytes_of).fold(0, u64::saturating_add) as f64;
+    say(&format!("{clusters}, {} in `{}`", bytes(sum), workspace.dir.display()));
+    say(&of_budget(Holdings::of(cache)?.bytes, &Budget::of(cache)?));
+    Ok(())
+}
+
+/// Bytes of a cluster wherever they are.
+fn bytes_of(entry: &Entry) -> u64 {
+    entry.elsewhere.iter().map(|(_, bytes)| *bytes).fold(entry.bytes, u64::saturating_add)
+}
+
+/// What the cache has of what it may have.
+fn of_budget(held_bytes: u64, budget: &Budget) -> String {
+    let held = bytes(held_bytes as f64);
+    let origin = &budget.origin;
+    match budget.bytes {
+        None => format!("with binaries {held}, without a limit ({origin})"),
+        Some(limit) => {
+            let rule = "what was used least recently is removed when another cluster is made";
+            format!("with binaries {held} of {} ({origin}); {rule}", bytes(limit as f64))
+        }
+    }
+}
+
+/// Name, size, what it is, and what keeps it from being removed.
+fn text(entry: &Entry) -> String {
+    let what = match &entry.facts {
+        None => entry.problem.clone().unwrap_or_default(),
+        Some(facts) if !facts.is_complete => "not made to the end".to_string(),
+        Some(facts) => {
+            let scale = facts.labels.get("scale").map_or(String::new(), |scale| format!(", scale {scale}"));
+            let parts = facts.labels.get("partitions").map_or(String::new(), |n| format!(", {n} partitions"));
+            format!("PostgreSQL {}{scale}{parts}", facts.version)
+        }
+    };
+    let used = match (entry.used_by_pid, entry.server_pid) {
+        (Some(pid), _) => format!(", in use by pgdyno process {pid}"),
+        (None, Some(pid)) => format!(", its server runs as process {pid}"),
+        (None, None) => format!(", used last {}", when(entry.last_used)),
+    };
+    format!("{}  {}  {what}{used}", entry.name, bytes(bytes_of(entry) as f64))
+}
+
+/// `2026-03-01 12:00`, in local time.
+fn when(time: SystemTime) -> String {
+    let time = jiff::Timestamp::try_from(time).unwrap_or_default();
+    time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
+}
+
+fn json_of(entry: &Entry) -> serde_json::Value {
+    serde_json::json!({
+        "name": entry.name, "path": entry.root, "bytes": bytes_of(entry),
+        "last_used_unix_s": entry.last_used.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs()),
+        "version": entry.facts.as_ref().map(|facts| &facts.version),
+        "problem": entry.problem,
+        "complete": entry.facts.as_ref().is_some_and(|facts| facts.is_complete),
+        "labels": entry.facts.as_ref().map(|facts| &facts.labels),
+        "used_by_pid": entry.used_by_pid, "server_pid": entry.server_pid,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn a_line_says_what_a_cluster_is_and_who_uses_it() {
+        let entry = Entry {
+            name: "x".to_string(),
+            root: PathBuf::from("/x"),
+            facts: None,
+            problem: Some("`/x` is not a cluster made by pgdyno".to_string()),
+            bytes: 1 << 30,
+            elsewhere: vec![(PathBuf::from("/wal"), 1 << 29)],
+            last_used: SystemTime::UNIX_EPOCH,
+            snapshots: Vec::new(),
+            used_by_pid: None,
+            server_pid: Some(7),
+        };
+        let line = "x  1.50 GiB  `/x` is not a cluster made by pgdyno, its server runs as process 7";
+        assert_eq!(text(&entry), line);
+        assert!(
+            text(&Entry { used_by_pid: Some(8), ..entry.clone() }).ends_with("in use by pgdyno process 8")
+        );
+        let idle = text(&Entry { server_pid: None, ..entry });
+        assert!(idle.contains(", used last 19") || idle.contains(", used last 1970"), "{idle}");
+    }
+
+    #[test]
+    fn the_budget_is_told_with_its_origin() {
+        let budget = |bytes| Budget { bytes, origin: "PGDYNO_CACHE_SIZE=x".to_string() };
+        let text = of_budget(1 << 30, &budget(Some(2 << 30)));
+        assert!(
+            text.starts_with("with binaries 1.00 GiB of 2.00 GiB (PGDYNO_CACHE_SIZE=x); what was used"),
+            "{text}"
+        );
+        assert_eq!(
+            of_budget(1 << 30, &budget(None)),
+            "with binaries 1.00 GiB, without a limit (PGDYNO_CACHE_SIZE=x)"
+        );
+    }
+}

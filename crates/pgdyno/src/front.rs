@@ -1,0 +1,10 @@
+//! From the command line to an experiment: options, secrets, questions.
+
+pub(crate) mod announce;
+pub(crate) mod cli;
+#[cfg(test)]
+pub(crate) mod documents;
+pub(crate) mod hiding;
+pub(crate) mod secrets;
+pub(crate) mod setup;
+pub(crate) mod shell;

@@ -1,0 +1,94 @@
+//! What is said before a server by URL is touched, and asked where its database holds anything else.
+
+use std::io::{IsTerminal, stderr, stdin};
+use std::os::fd::AsFd;
+use std::sync::atomic::Ordering;
+
+use anyhow::{Context, Result, bail, ensure};
+use experiment::intent::{self, Intent};
+use model::experiment::plan::Plan;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use server::template::Others;
+use wire::Conninfo;
+
+use crate::{say, signals};
+
+/// What the user has agreed to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Consent<'a> {
+    /// Nothing is asked.
+    pub(crate) yes: bool,
+    /// Databases that may be replaced by copies of themselves.
+    pub(crate) replace_databases: &'a [String],
+}
+
+/// Says in a line what will be done to each server by URL, and asks on a terminal if a database holds anything that the
+/// load does not make.
+///
+/// # Errors
+/// When the user does not agree, an option names no database of the plan, or a server cannot be reached.
+pub(crate) fn announce(plan: &Plan, servers: &[Conninfo], consent: Consent) -> Result<()> {
+    for name in consent.replace_databases {
+        let known: Vec<&str> = servers.iter().map(|server| server.dbname.as_str()).collect();
+        ensure!(
+            known.contains(&name.as_str()),
+            "--replace-database {name}: no server by URL of this experiment has its database there ({})",
+            if known.is_empty() { "there is none".to_string() } else { known.join(", ") }
+        );
+    }
+    let intents = intent::of_plan(plan, servers, consent.replace_databases, signals::stop_flag())?;
+    for Intent { line, others } in intents {
+        say(&line);
+        if others.n > 0 && !consent.yes && stdin().is_terminal() && stderr().is_terminal() {
+            say(&format!("the database also holds {}; go on? [y/N]", words(&others)));
+            ensure!(is_agreed()?, "not begun; give --yes where nobody is to be asked");
+        }
+    }
+    Ok(())
+}
+
+fn words(others: &Others) -> String {
+    let named = others.first.join(", ");
+    match others.n - others.first.len() {
+        0 => named,
+        n => format!("{named} and {n} more"),
+    }
+}
+
+/// Pause between two looks at the flag that a signal raises.
+const LOOK_MS: u16 = 100;
+
+/// Reads a line; Ctrl-C means no.
+fn is_agreed() -> Result<bool> {
+    let stdin = stdin();
+    loop {
+        if signals::stop_flag().load(Ordering::Relaxed) {
+            bail!("stopped");
+        }
+        let mut waiting = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut waiting, PollTimeout::from(LOOK_MS)) {
+            Ok(0) | Err(Errno::EINTR) => {}
+            Ok(_) => break,
+            Err(error) => return Err(error).context("wait for an answer"),
+        }
+    }
+    let mut answer = String::new();
+    stdin.read_line(&mut answer).context("read the answer")?;
+    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_things_are_named_and_the_others_counted() {
+        let check = |n: usize, first: &[&str], expected: &str| {
+            let first = first.iter().map(ToString::to_string).collect();
+            assert_eq!(words(&Others { n, first }), expected);
+        };
+        check(1, &["table diary"], "table diary");
+        check(5, &["table a", "view b", "schema c"], "table a, view b, schema c and 2 more");
+    }
+}

@@ -1,0 +1,492 @@
+//! The command line: what can be typed. Nothing here is stored; what each option means is in `setup.rs`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Where results are unless the user says otherwise.
+pub(crate) const RESULTS: &str = "results";
+
+/// A dynamometer for PostgreSQL: benchmark numbers that can be trusted.
+#[derive(Debug, Parser)]
+#[command(name = "pgdyno", version, arg_required_else_help = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure, then explain: runs an experiment and ends with a report.
+    #[command(disable_version_flag = true)]
+    Run(RunArgs),
+    /// Show what `run` would do with the same options, and do nothing.
+    #[command(disable_version_flag = true)]
+    Plan(PlanArgs),
+    /// Explain again: writes report.html, report.md and runs.csv of results that are there.
+    Report(ReportArgs),
+    /// Compare two cases that were measured, or measure two now, in pairs: ratio, interval, verdict.
+    Compare(Box<CompareArgs>),
+    /// Tell what a finding means, why it matters and what to do; without a name: list all findings.
+    Explain {
+        /// Identifier of the finding: checkpoint-in-window.
+        #[arg(value_name = "FINDING")]
+        finding: Option<String>,
+    },
+    /// Show stored runs of the same case over time, and where their level changed.
+    History(HistoryArgs),
+    /// List the results in a directory.
+    List(ListArgs),
+    /// Load a workload's tables into a database.
+    #[command(disable_version_flag = true)]
+    Init(InitArgs),
+    /// Verify a workload's invariants in a database.
+    #[command(disable_version_flag = true)]
+    Check(CheckArgs),
+    /// Be pgbench: the same options, scripts, output and exit codes (also when called as `pgbench`).
+    #[command(disable_version_flag = true, disable_help_flag = true)]
+    Pgbench {
+        /// As pgbench takes them; --help lists them.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Put back what a pgdyno that was killed left behind: values of the operating system, sockets, half-made clusters.
+    Clean(CleanArgs),
+    /// The clusters of embedded servers: what is kept for the next run, and the space it takes.
+    #[command(subcommand)]
+    Server(ServerCommand),
+    /// The load driver: takes its order on standard input.
+    #[command(hide = true)]
+    Drive,
+    /// An instant PostgreSQL look-alike on a unix socket, to measure the driver itself.
+    #[command(hide = true)]
+    Null(NullArgs),
+}
+
+/// Options of `clean`.
+#[derive(Debug, Args)]
+pub(crate) struct CleanArgs {
+    /// In place of that: remove the databases that a pgdyno made on this server to put another one back.
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) server: Option<String>,
+}
+
+/// What to do with clusters.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServerCommand {
+    /// List them with their sizes.
+    List {
+        /// Print as JSON, one object per line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove clusters with their data, WAL and snapshots; nobody may use them.
+    Remove {
+        /// Names as `list` shows them.
+        #[arg(value_name = "NAME", required = true)]
+        names: Vec<String>,
+        /// Remove also what has no readable marker, if nothing is in it but what a cluster has.
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+/// Which experiment, and what to change in it.
+#[derive(Debug, Default, Args)]
+pub(crate) struct ExperimentArgs {
+    /// An experiment file, or the name of a built-in experiment [default: quick].
+    #[arg(value_name = "EXPERIMENT")]
+    pub(crate) experiment: Option<String>,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    /// Numbers of clients; several make a factor: 1,8,32.
+    #[arg(short, long, value_name = "N,...", value_delimiter = ',', value_parser = clients)]
+    pub(crate) clients: Vec<u32>,
+    /// Load that counts, per run: 30s, 5min.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) measure: Option<String>,
+    /// Load before the measure, which does not count.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) ramp_up: Option<String>,
+    /// How often each case is run.
+    #[arg(long, value_name = "N")]
+    pub(crate) repeats: Option<u32>,
+    /// Scale units of data, `fit`, or a multiple of memory such as "3x RAM".
+    #[arg(short, long, value_name = "N,...", value_delimiter = ',')]
+    pub(crate) scale: Vec<String>,
+    /// The schema that the tables are loaded into [default: the first of the search path that exists].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) schema: Option<String>,
+    /// How statements are sent: simple, extended, prepared.
+    #[arg(short = 'M', long, value_name = "MODE,...", value_delimiter = ',')]
+    pub(crate) protocol: Vec<String>,
+    /// What is run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts.
+    #[arg(short, long, value_name = "NAME,...", value_delimiter = ',')]
+    pub(crate) workload: Vec<String>,
+    /// A pgbench script of your own and its weight (a.sql@3), or a built-in one (builtin:select-only). Repeatable.
+    #[arg(short = 'f', long = "script", visible_alias = "file", value_name = "FILE[@WEIGHT]")]
+    pub(crate) scripts: Vec<String>,
+    /// A variable of the scripts. Repeatable.
+    #[arg(short = 'D', long = "define", value_name = "NAME=VALUE")]
+    pub(crate) defines: Vec<String>,
+    /// When transactions are due: closed, 2000/s (random gaps), "constant 2000/s", "max with p99 <= 10ms" (a search).
+    #[arg(long, value_name = "PACE,...", value_delimiter = ',')]
+    pub(crate) pace: Vec<String>,
+    /// Any key of the experiment file; a list makes it a factor. Repeatable.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// What one side of a comparison changes.
+    #[arg(skip)]
+    pub(crate) side: SideChanges,
+    /// Scale the experiment to this machine, and to a time (--fit=30min) or a quarter of an hour; what changes is told.
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "15min")]
+    pub(crate) fit: Option<String>,
+}
+
+/// What one side of a comparison changes: keys and values, and the option that gives them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SideChanges {
+    pub(crate) option: &'static str,
+    pub(crate) changes: Vec<String>,
+}
+
+/// Which server.
+#[derive(Debug, Default, Args)]
+#[group(multiple = false)]
+pub(crate) struct ServerArgs {
+    /// A running server: URL, key=value, database name, or "" for the PG* environment.
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) server: Option<String>,
+    /// PostgreSQL versions to fetch and run: 18, 9.6, 12.22.
+    #[arg(long = "version", value_name = "V,...", value_delimiter = ',')]
+    pub(crate) versions: Vec<String>,
+    /// A directory with PostgreSQL binaries of your own to run.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) bin_dir: Vec<PathBuf>,
+}
+
+/// What a resumed experiment has already: it goes on as it was asked for. The others may hold what was hidden in its
+/// results.
+const WHAT_IS_ASKED: [&str; 13] = [
+    "server", "versions", "bin_dir", "clients", "measure", "ramp_up", "repeats", "scale", "schema",
+    "protocol", "workload", "pace", "fit",
+];
+
+/// Options of `run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArgs,
+    /// Directory of the results, new or empty [default: results/DATE-NAME-XXXX].
+    #[arg(short, long, value_name = "DIR", conflicts_with = "resume")]
+    pub(crate) output: Option<PathBuf>,
+    /// Go on with an experiment that was stopped, killed or cut off: completed runs are kept, the others are made. Passwords
+    /// that its results do not hold come from EXPERIMENT, -f, -D and --set, given as the first time.
+    #[arg(long, value_name = "DIR", conflicts_with_all = WHAT_IS_ASKED)]
+    pub(crate) resume: Option<PathBuf>,
+    /// Poll an address (http://HOST/PATH) for the notice that this machine will be taken away, and stop in time.
+    #[arg(long, value_name = "URL")]
+    pub(crate) spot_notice: Option<String>,
+    /// Ask nothing, and run also what is more than 100 runs or longer than a day.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Drop tables and routines of the same names in that schema that pgdyno did not make, and data of another scale.
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Replace this database of --server by a copy of itself before each run, though pgdyno did not make it. Repeatable.
+    #[arg(long = "replace-database", value_name = "NAME")]
+    pub(crate) replace_databases: Vec<String>,
+    /// Print the whole study as JSON instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Exit with 3 when a finding voids a number.
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// List the built-in experiments.
+    #[arg(long)]
+    pub(crate) list: bool,
+}
+
+/// Options of `plan`.
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    pub(crate) experiment: ExperimentArgs,
+    /// As for `run`: this database of --server may be replaced by a copy of itself before each run. Repeatable.
+    #[arg(long = "replace-database", value_name = "NAME")]
+    pub(crate) replace_databases: Vec<String>,
+    /// Print the plan as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// Results directories.
+    #[arg(value_name = "DIR", required = true)]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// Print the whole study as JSON instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Exit with 3 when a finding voids a number.
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+/// Options of `compare`.
+#[derive(Debug, Args)]
+#[command(after_help = COMPARE_HELP)]
+pub(crate) struct CompareArgs {
+    /// Results: two directories, two cases (DIR:1 DIR:2), or one directory with two cases. Without any: measure now.
+    #[arg(value_name = "DIR[:CASE]", num_args = 0..=2)]
+    pub(crate) results: Vec<String>,
+    /// What A changes in the experiment: server.version=15, server.settings.work_mem=64MB, server.url=… Repeatable.
+    #[arg(long = "a", value_name = "KEY=VALUE", conflicts_with_all = ["results", "aa"])]
+    pub(crate) a: Vec<String>,
+    /// What B changes in the experiment. Repeatable.
+    #[arg(long = "b", value_name = "KEY=VALUE", conflicts_with_all = ["results", "aa"])]
+    pub(crate) b: Vec<String>,
+    /// The same twice: measures this host's noise floor, and keeps it for later comparisons.
+    #[arg(long, conflicts_with = "results")]
+    pub(crate) aa: bool,
+    /// Both servers at once, their loads in turns of short slices: cancels what disturbs the machine for longer.
+    #[arg(long, conflicts_with_all = ["results", "pairs", "precision", "time"])]
+    pub(crate) duet: bool,
+    /// Rounds of a duet, for each of which both servers are started anew; from 6 on they are the unit of the statistics.
+    #[arg(long, value_name = "N", default_value_t = 8, requires = "duet", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
+    /// Length of a duet's slices, milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 500, requires = "duet")]
+    pub(crate) slice: u32,
+    /// Beginning of each slice that does not count, milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 50, requires = "duet")]
+    pub(crate) guard: u32,
+    /// The experiment that both sides change: a file, or a built-in one [default: quick].
+    #[arg(long, value_name = "EXPERIMENT", conflicts_with = "results")]
+    pub(crate) experiment: Option<String>,
+    /// Number of clients.
+    #[arg(short, long, value_name = "N", value_parser = clients, conflicts_with = "results")]
+    pub(crate) clients: Option<u32>,
+    /// Scale units of data.
+    #[arg(short, long, value_name = "N", conflicts_with = "results")]
+    pub(crate) scale: Option<String>,
+    /// The schema that the tables are loaded into [default: the first of the search path that exists].
+    #[arg(long, value_name = "NAME", conflicts_with = "results")]
+    pub(crate) schema: Option<String>,
+    /// What is run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts.
+    #[arg(short, long, value_name = "NAME", conflicts_with = "results")]
+    pub(crate) workload: Option<String>,
+    /// A pgbench script of your own and its weight. Repeatable.
+    #[arg(short = 'f', long = "script", value_name = "FILE[@WEIGHT]", conflicts_with = "results")]
+    pub(crate) scripts: Vec<String>,
+    /// Load that counts, per run, or per round of a duet.
+    #[arg(long, value_name = "TIME", conflicts_with = "results")]
+    pub(crate) measure: Option<String>,
+    /// Load before the measure.
+    #[arg(long, value_name = "TIME", conflicts_with = "results")]
+    pub(crate) ramp_up: Option<String>,
+    /// Any key of the experiment file, for both sides. Repeatable.
+    #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "results")]
+    pub(crate) set: Vec<String>,
+    /// Exactly so many pairs, whatever they show.
+    #[arg(long, value_name = "N", value_parser = pairs, conflicts_with = "results")]
+    pub(crate) pairs: Option<u32>,
+    /// Stop when the interval of the throughput ratio is this narrow, plus or minus.
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = share)]
+    pub(crate) precision: f64,
+    /// Stop after this time at the latest.
+    #[arg(long, value_name = "TIME", default_value = "10min")]
+    pub(crate) time: model::text::units::Span,
+    /// The difference that does not matter.
+    #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share)]
+    pub(crate) margin: f64,
+    /// Exit with 4 when B is slower, or when it differs either way.
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) fail_on: Option<FailOn>,
+    /// Compare although A and B differ in more than was asked for.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Directory of the results, new or empty [default: results/DATE-compare-XXXX].
+    #[arg(short, long, value_name = "DIR", conflicts_with = "results")]
+    pub(crate) output: Option<PathBuf>,
+    /// Where the page of a comparison of results goes: a directory (report.html and report.md), or a file that ends in
+    /// .html or .md. What is measured now has its page with its results.
+    // clap forgets `requires` where what is required conflicts with something else that is given.
+    #[arg(long, value_name = "DIR|FILE", requires = "results", conflicts_with_all = ["a", "b", "aa", "duet"])]
+    pub(crate) report: Option<PathBuf>,
+    /// Drop tables and routines of the same names in that schema that pgdyno did not make, and data of another scale.
+    #[arg(long, conflicts_with = "results")]
+    pub(crate) replace: bool,
+    /// Replace this database of a server by URL by a copy of itself before each run, though pgdyno did not make it. Repeatable.
+    #[arg(long = "replace-database", value_name = "NAME", conflicts_with = "results")]
+    pub(crate) replace_databases: Vec<String>,
+    /// Ask nothing.
+    #[arg(short, long, conflicts_with = "results")]
+    pub(crate) yes: bool,
+    /// Print as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const COMPARE_HELP: &str = "\
+Examples:
+  pgdyno compare results/monday results/tuesday --report monday-tuesday.html
+  pgdyno compare results/versions:1 results/versions:3
+  pgdyno compare --a server.version=15 --b server.version=18 --time 20min
+  pgdyno compare --b server.settings.wal_compression=on --fail-on slower
+  pgdyno compare --aa
+  pgdyno compare --duet --b server.settings.synchronous_commit=off --rounds 12";
+
+/// When a comparison fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum FailOn {
+    /// B is slower.
+    Slower,
+    /// B is slower or faster.
+    Different,
+}
+
+/// `2%`, `0.5 %` or `0.02` as a share.
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.trim();
+    let (digits, unit) = number.strip_suffix('%').map_or((number, 1.0), |rest| (rest.trim(), 100.0));
+    match digits.parse::<f64>().map(|value| value / unit) {
+        Ok(share) if share > 0.0 && share < 1.0 => Ok(share),
+        _ => Err(format!("`{text}` is not a share between 0 and 100 % (example: 2%)")),
+    }
+}
+
+/// Options of `history`.
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArgs {
+    /// Name of the experiment, as `list` shows it.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// Where results are [default: results].
+    #[arg(value_name = "DIR")]
+    pub(crate) place: Option<PathBuf>,
+    /// The same, as an option.
+    #[arg(long, value_name = "DIR", conflicts_with = "place")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Print as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Where results are.
+    #[arg(value_name = "DIR", default_value = RESULTS)]
+    pub(crate) dir: PathBuf,
+    /// Print as JSON, one object per line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `init`.
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    /// Whose tables: tpcb, tpcc, tproc-c. (What scripts of your own run on is in the experiment file: workload.data.)
+    #[arg(short, long, value_name = "NAME", default_value = "tpcb")]
+    pub(crate) workload: String,
+    /// Scale units of data: branches, or warehouses.
+    #[arg(short, long, value_name = "N", default_value = "10")]
+    pub(crate) scale: String,
+    /// The schema that the tables are loaded into [default: the first of the search path that exists].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) schema: Option<String>,
+    /// Into how many partitions accounts are cut; 0: not at all.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    pub(crate) partitions: u32,
+    /// By what they are cut: range, hash.
+    #[arg(long, value_name = "METHOD", default_value = "range")]
+    pub(crate) partition_method: String,
+    /// Sessions that load side by side [default: one for each partition, at most one for each processor].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) streams: Option<u32>,
+    /// Drop tables and routines of the same names in that schema that pgdyno did not make.
+    #[arg(long)]
+    pub(crate) replace: bool,
+    /// Make the database that --server names, as one that `run` may replace by a copy of itself before each run.
+    #[arg(long, requires = "server")]
+    pub(crate) create_database: bool,
+}
+
+/// Options of `check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    /// Which workload ran: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c [default: what ran last on the embedded server, else tpcb].
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) workload: Option<String>,
+    /// Scale of the embedded server's data [default: what was used last].
+    #[arg(short, long, value_name = "N")]
+    pub(crate) scale: Option<u32>,
+    /// The schema of the tables [default: the first of the search path that exists].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) schema: Option<String>,
+    /// Run the atomicity, consistency, isolation and durability tests of TPC-C too; the tables change as by transactions.
+    #[arg(long)]
+    pub(crate) acid: bool,
+    /// How long orders are sent before the embedded server is killed: 10s, 5min.
+    #[arg(long, value_name = "TIME", default_value = "10s", requires = "acid")]
+    pub(crate) acid_load: String,
+    /// Keep the ledger of acknowledged orders in this file, a new one [default: kept only if one is lost].
+    #[arg(long, value_name = "FILE", requires = "acid")]
+    pub(crate) ledger: Option<PathBuf>,
+    /// A setting of the embedded server while it is checked: synchronous_commit=off. Repeatable.
+    #[arg(long = "setting", value_name = "NAME=VALUE", conflicts_with = "server")]
+    pub(crate) settings: Vec<String>,
+    /// Print as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `null`.
+#[derive(Debug, Args)]
+pub(crate) struct NullArgs {
+    /// Directory of the socket.
+    #[arg(long, value_name = "DIR", default_value = "/tmp")]
+    pub(crate) socket_dir: PathBuf,
+    /// Port in the socket's name.
+    #[arg(short, long, default_value_t = 5431)]
+    pub(crate) port: u16,
+    /// How long a statement takes: 0, 200us, evenly over the logarithm of 50us..50ms, exponential exp:2ms, or one of two
+    /// 1ms,20ms@5%.
+    #[arg(long, value_name = "TIME", default_value = "0")]
+    pub(crate) service: null::ServiceTime,
+    /// Record each statement in a new file, as four 8-byte numbers: connection, and when it came, its answer was about
+    /// to go and had gone, nanoseconds.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Never sleep: a processor is busy, and what is recorded has no wake-up of this server in it.
+    #[arg(long)]
+    pub(crate) spin: bool,
+    /// Seed of the service times.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+fn pairs(text: &str) -> Result<u32, String> {
+    let n: u32 =
+        text.trim().parse().map_err(|_| format!("`{text}` is not a number (example: --pairs 12)"))?;
+    match n {
+        0..6 => {
+            Err(format!("{n} are too few: five pairs that agree are chance once in sixteen; take 6 to 500"))
+        }
+        6..=500 => Ok(n),
+        _ => Err(format!("{n} are too many; take 6 to 500")),
+    }
+}
+
+fn clients(text: &str) -> Result<u32, String> {
+    let n: u32 =
+        text.trim().parse().map_err(|_| format!("`{text}` is not a number (example: --clients 1,16,64)"))?;
+    if (1..=100_000).contains(&n) { Ok(n) } else { Err(format!("{n} is not in 1..100000")) }
+}

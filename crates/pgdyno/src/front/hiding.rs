@@ -1,0 +1,132 @@
+//! What hiding secrets needs of the outside: the key of the marks, and the values again when an experiment goes on.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use model::experiment::Experiment;
+use model::experiment::plan::Plan;
+use model::secret::{self, Revealed};
+use nix::unistd::geteuid;
+use server::Cache;
+
+use crate::front::cli::ExperimentArgs;
+use crate::front::setup;
+
+/// In the cache: results are given away, and whoever has the key can try words against the marks.
+const KEY: &str = "hiding-key";
+
+/// The key of the marks, made when it is first needed. One that cannot be kept lives as long as this process: then values
+/// hidden by different processes differ.
+pub(crate) fn key() -> Option<[u8; 32]> {
+    let kept = Cache::default_location().ok().and_then(|cache| kept(&cache.dir).ok());
+    kept.or_else(|| random().ok())
+}
+
+fn kept(dir: &Path) -> Result<[u8; 32]> {
+    let path = dir.join(KEY);
+    if !fs::exists(&path)? {
+        fs::create_dir_all(dir)?;
+        let new = dir.join(format!("{KEY}.{}", std::process::id()));
+        files::replace(&new, files::PRIVATE, &random()?)?;
+        // Of several that make it at once the first one wins.
+        let linked = fs::hard_link(&new, &path);
+        fs::remove_file(&new)?;
+        if !fs::exists(&path)? {
+            linked?;
+        }
+    }
+    let file = files::open(&path)?;
+    let facts = file.metadata()?;
+    ensure!(facts.uid() == geteuid().as_raw() && facts.mode() & 0o077 == 0, "others know the key");
+    bytes_of(file)
+}
+
+fn random() -> Result<[u8; 32]> {
+    bytes_of(File::open("/dev/urandom")?)
+}
+
+fn bytes_of(mut file: File) -> Result<[u8; 32]> {
+    let mut bytes = [0; 32];
+    file.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Refuses an experiment file that came out of results with a value hidden: the mark would be used as the value.
+///
+/// # Errors
+/// Says which mark, and what to do.
+pub(crate) fn expect_all_given(name: &str, experiment: &Experiment) -> Result<()> {
+    let text = serde_json::to_string(experiment)?;
+    match first_mark(&text) {
+        Some(mark) => bail!(
+            "{name}: a secret was hidden as `{mark}` when these results were written; put its value there"
+        ),
+        None => Ok(()),
+    }
+}
+
+/// The stored plan with what was hidden in it, from the experiment that is given again.
+///
+/// # Errors
+/// When a value is missing, or is not the one that the experiment was begun with.
+pub(crate) fn put_back(path: &Path, stored: &Plan, given: &ExperimentArgs) -> Result<Plan> {
+    let text = serde_json::to_string(stored)?;
+    let is_given = given.experiment.is_some()
+        || [&given.scripts, &given.defines, &given.set].iter().any(|values| !values.is_empty());
+    let Some(mark) = first_mark(&text) else {
+        ensure!(
+            !is_given,
+            "`{}` has its plan, and no value in it was hidden: give --resume without an experiment",
+            path.display()
+        );
+        return Ok(stored.clone());
+    };
+    let how = format!(
+        "give the experiment again as at first: pgdyno run --resume {} EXPERIMENT, with the same -f, -D and --set",
+        path.display()
+    );
+    ensure!(
+        is_given,
+        "a value of the plan was hidden (`{mark}`) when `{}` was written; {how}",
+        path.display()
+    );
+    let revealed: Revealed = setup::secrets_of(given)?;
+    let whole = revealed.put_back(&text);
+    if let Some(mark) = first_mark(&whole) {
+        bail!(
+            "what was hidden as `{mark}` in `{}` is not in the experiment given, or has another value; {how}",
+            path.display()
+        );
+    }
+    serde_json::from_str(&whole).context("put hidden values back into the plan")
+}
+
+fn first_mark(text: &str) -> Option<&str> {
+    secret::is_marked(text).then(|| {
+        let from = text.find("(hidden").unwrap_or_default();
+        &text[from..text[from..].find(')').map_or(text.len(), |end| from + end + 1)]
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn the_key_is_made_once_for_its_user_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let cache = dir.path().join("cache");
+        let key = kept(&cache).unwrap();
+        assert_eq!(kept(&cache).unwrap(), key);
+        let path = cache.join(KEY);
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_dir(&cache).unwrap().count(), 1);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+        assert!(kept(&cache).is_err(), "its group knows it");
+    }
+}

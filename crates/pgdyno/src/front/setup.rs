@@ -1,0 +1,356 @@
+//! From the command line to an experiment, its plan, and the site where it takes place.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use experiment::adopted::{self, Glance};
+use experiment::expand::{self, Site};
+use experiment::file::{self, Override};
+use experiment::fit::{Limits, Speed};
+use experiment::os::{self, ServerPlace};
+use experiment::scripts::{self, Origin};
+use model::experiment::Experiment;
+use model::experiment::case::WorkloadKind;
+use model::experiment::plan::Plan;
+use model::experiment::script::{ScriptEntry, ScriptOrigin};
+use model::secret::{self, Revealed};
+use model::text::units::{PgVersion, Scale, Span};
+use toml::Value;
+use wire::Conninfo;
+use wire::conninfo::{LoadBalanceHosts, PasswordSource};
+
+use crate::front::cli::{ExperimentArgs, ServerArgs};
+use crate::front::{hiding, secrets};
+use crate::{say, signals};
+
+/// What is asked, ready to be run.
+pub(crate) struct Asked {
+    /// The plan.
+    pub(crate) plan: Plan,
+    /// The experiment as it is after all options, as TOML without secrets.
+    pub(crate) experiment_toml: String,
+    /// The servers by URL, with their passwords.
+    pub(crate) servers: Vec<Conninfo>,
+}
+
+/// Fails when a case asks for values of the operating system that cannot be had, with all of them.
+fn refuse_os(plan: &Plan, place: ServerPlace) -> Result<()> {
+    let clusters = server::Cache::default_location()?.clusters_dir();
+    let refused = os::refusals(&plan.cases, place, &clusters);
+    let lines: Vec<String> = refused
+        .iter()
+        .map(|refusal| format!("{} = {}: {}", refusal.key, refusal.level, refusal.reason))
+        .collect();
+    anyhow::ensure!(lines.is_empty(), "this cannot be had here, so remove it: {}", lines.join("; "));
+    Ok(())
+}
+
+/// Reads the experiment, changes it as the options say, and makes the plan.
+pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
+    let n_cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+    let default = if args.scripts.is_empty() { "quick" } else { experiment::builtin::SCRIPTS };
+    let (name, text) = source(args.experiment.as_deref().unwrap_or(default), n_cpus)?;
+    let changes = overrides(args)?;
+    let mut experiment = file::parse(&name, &text, &changes)?;
+    hiding::expect_all_given(&name, &experiment)?;
+    expand::check(&experiment).map_err(|message| anyhow::anyhow!("{name}: {message}"))?;
+    read_scripts(&mut experiment, args, (&name, &text), &changes)?;
+    if let Some(budget) = &args.fit {
+        fit(&mut experiment, budget, n_cpus)?;
+    }
+    let now = jiff::Timestamp::now();
+    let now_unix_ns = now.as_nanosecond().max(0) as u64;
+    let conninfo = experiment.server.url.as_deref().map(resolve).transpose()?;
+    let mut servers: Vec<Conninfo> = conninfo.iter().cloned().collect();
+    let mut site = Site {
+        n_cpus,
+        now_unix_ns,
+        // Seeds are typed by people when they repeat an experiment: short ones, no secret.
+        fresh_seed: now_unix_ns / 1000 % 1_000_000_000,
+        ..place(&experiment, conninfo.as_ref())?
+    };
+    let mut all_here = site.memory_bytes.is_some();
+    for target in &experiment.target {
+        let within = || format!("{name}: target `{}`", target.name);
+        let conninfo = target.url.as_deref().map(resolve).transpose().with_context(within)?;
+        let here = Site { n_cpus, ..place(&experiment, conninfo.as_ref()).with_context(within)? };
+        all_here &= here.memory_bytes.is_some();
+        let labelled = target.memory.as_deref().map(memory_of).transpose().with_context(within)?;
+        let memory_bytes = labelled.or(here.memory_bytes);
+        site.targets.insert(target.name.clone(), Site { memory_bytes, ..here });
+        servers.extend(conninfo);
+    }
+    let server_place = match (servers.is_empty(), all_here) {
+        (true, _) => ServerPlace::Own,
+        (false, true) => ServerPlace::Here,
+        (false, false) => ServerPlace::Away,
+    };
+    let plan = expand::plan(&experiment, &site).map_err(|message| anyhow::anyhow!("{name}: {message}"))?;
+    refuse_os(&plan, server_place)?;
+    experiment.experiment.seed = Some(plan.seed);
+    let mut texts = servers.iter().map(secrets::keyword_text);
+    let urls = experiment.target.iter_mut().map(|target| &mut target.url);
+    for url in std::iter::once(&mut experiment.server.url).chain(urls).filter(|url| url.is_some()) {
+        *url = texts.next();
+    }
+    let experiment_toml =
+        toml_text(&secret::hidden(&experiment).context("hide passwords in the experiment")?)?;
+    Ok(Asked { plan, experiment_toml, servers })
+}
+
+/// The secrets of an experiment that is given again to go on with it: those of its file, its options and its scripts.
+///
+/// # Errors
+/// When file, options or scripts cannot be read.
+pub(crate) fn secrets_of(args: &ExperimentArgs) -> Result<Revealed> {
+    let default = if args.scripts.is_empty() { "quick" } else { experiment::builtin::SCRIPTS };
+    let (name, text) = source(args.experiment.as_deref().unwrap_or(default), 1)?;
+    let changes = overrides(args)?;
+    let mut experiment = file::parse(&name, &text, &changes)?;
+    read_scripts(&mut experiment, args, (&name, &text), &changes)?;
+    Ok(Revealed::of_json(&serde_json::to_string(&experiment)?))
+}
+
+/// `15` of `15.4`, `9.6` of `9.6.24`.
+fn series(version: &str) -> String {
+    version.parse().map_or_else(|_| version.to_string(), |version: PgVersion| version.series())
+}
+
+/// Scales the experiment to this machine, and tells how: here, and in its description, which reports show.
+fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Result<()> {
+    let budget: Span = budget.parse().map_err(|message| anyhow::anyhow!("--fit: {message}"))?;
+    let cache = server::Cache::default_location()?;
+    let limits = Limits {
+        n_cpus,
+        memory_bytes: server::defaults::memory_bytes(),
+        free_bytes: server::space::free_bytes(&cache.clusters_dir())?,
+        budget_s: budget.ms as f64 / 1000.0,
+        speed: Speed::measure(&cache.clusters_dir()),
+        fetched: cache.fetched().iter().map(|release| series(release)).collect(),
+    };
+    let changes = experiment::fit::fit(experiment, &limits);
+    let told: Vec<String> = changes.iter().map(|c| format!("{} {} -> {}", c.key, c.from, c.to)).collect();
+    for (change, told) in changes.iter().zip(&told) {
+        say(&format!("fit: {told} ({})", change.why));
+    }
+    if !told.is_empty() {
+        let description = &mut experiment.experiment.description;
+        let space = if description.is_empty() { "" } else { " " };
+        description.push_str(&format!("{space}Scaled to the machine and {budget}: {}.", told.join("; ")));
+    }
+    Ok(())
+}
+
+/// Has the files read that the experiment names; their names are relative to the experiment file.
+fn read_scripts(
+    experiment: &mut Experiment,
+    args: &ExperimentArgs,
+    (name, text): (&str, &str),
+    changes: &[Override],
+) -> Result<()> {
+    let file = args.experiment.as_deref().map(Path::new).filter(|path| path.exists());
+    let dir = file.and_then(Path::parent).unwrap_or(Path::new(""));
+    let is_changed = changes.iter().any(|change| change.key == "workload.scripts");
+    let origin = Origin { name, text: if is_changed { "" } else { text }, dir };
+    scripts::read(experiment, &origin).map_err(anyhow::Error::msg)
+}
+
+/// What a plan must know of where the data will be: this machine, or a server by URL.
+fn place(experiment: &Experiment, conninfo: Option<&Conninfo>) -> Result<Site> {
+    let glance = conninfo.map(|conninfo| look(experiment, conninfo)).transpose()?.flatten();
+    let is_here = glance.as_ref().is_none_or(|glance| glance.is_local);
+    Ok(Site {
+        memory_bytes: is_here.then(server::defaults::memory_bytes),
+        foreign_scale: glance.as_ref().and_then(|glance| glance.foreign_scale),
+        data_scale: glance.map(|glance| glance.data_scale).unwrap_or_default(),
+        url_keywords: conninfo.map(Conninfo::keywords),
+        ..Site::default()
+    })
+}
+
+/// The label `memory` of a target in bytes.
+fn memory_of(text: &str) -> Result<u64> {
+    let bytes = server::defaults::size_bytes(text, 1 << 20).filter(|bytes| *bytes > 0);
+    bytes.with_context(|| format!("memory: `{text}` is not a size; example: 64GB"))
+}
+
+/// A look at the server by URL, if the scale of the data or values of its system depend on it.
+fn look(experiment: &Experiment, conninfo: &Conninfo) -> Result<Option<Glance>> {
+    let is_rule = |scale: &Scale| !matches!(scale, Scale::Units(_));
+    if !experiment.workload.scale.all().iter().any(is_rule) && experiment.os.is_empty() {
+        return Ok(None);
+    }
+    adopted::glance(conninfo, experiment.workload.schema.as_deref(), signals::stop_flag()).map(Some)
+}
+
+fn toml_text(experiment: &Experiment) -> Result<String> {
+    toml::to_string_pretty(experiment).context("write the experiment as TOML")
+}
+
+/// A target as libpq takes it, with the password that was written into it before it was hidden.
+pub(crate) fn resolve(target: &str) -> Result<Conninfo> {
+    let mut conninfo = Conninfo::resolve(target).with_context(|| "the server given is not understood")?;
+    refuse_several_at_random(&conninfo)?;
+    if let Some(password) = secrets::carried_for(target) {
+        conninfo.password = Some(password);
+        conninfo.password_source = PasswordSource::Text { url: false };
+    }
+    if conninfo.application_name.as_deref().is_none_or(str::is_empty) {
+        conninfo.application_name = Some("pgdyno".to_string());
+    }
+    Ok(conninfo)
+}
+
+/// Sessions that load, look at and measure a server must all reach the same one.
+fn refuse_several_at_random(conninfo: &Conninfo) -> Result<()> {
+    if conninfo.load_balance_hosts == LoadBalanceHosts::Random && conninfo.hosts.len() > 1 {
+        bail!(
+            "`load_balance_hosts=random` would load one server and measure another; name one host of `{conninfo}`"
+        );
+    }
+    Ok(())
+}
+
+/// The servers by URL that a stored experiment names, with passwords from where libpq takes them.
+pub(crate) fn servers_of(experiment_toml: &str) -> Result<Vec<Conninfo>> {
+    let experiment = file::parse(store::names::EXPERIMENT, experiment_toml, &[])?;
+    let targets = experiment.target.iter().filter_map(|target| target.url.as_deref());
+    experiment.server.url.as_deref().into_iter().chain(targets).map(resolve).collect()
+}
+
+/// An experiment file, or a built-in one.
+fn source(name: &str, n_cpus: u32) -> Result<(String, String)> {
+    if name.contains("://") || name.contains("password=") || name.contains("host=") {
+        bail!("the experiment given looks like a server; name servers with --server");
+    }
+    let is_path = name.contains('/') || name.ends_with(".toml");
+    if !is_path && let Some(text) = experiment::builtin::text(name, n_cpus) {
+        return Ok((format!("built-in experiment `{name}`"), text));
+    }
+    if !is_path && !Path::new(name).exists() {
+        let known: Vec<&str> = experiment::builtin::BUILTINS.iter().map(|builtin| builtin.name).collect();
+        bail!("no experiment `{name}`: it is neither a file nor built in ({})", known.join(", "));
+    }
+    let text =
+        std::fs::read_to_string(name).with_context(|| format!("cannot read the experiment file `{name}`"))?;
+    Ok((name.to_string(), text))
+}
+
+/// The options as changes to the experiment file; `--set` comes late and wins, but for
+/// what one side of a comparison changes.
+fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
+    let mut changes = server_overrides(&args.server);
+    if !args.clients.is_empty() {
+        let all = args.clients.iter().map(|&n| Value::Integer(n.into())).collect();
+        let origin = "--clients".to_string();
+        changes.push(Override { key: "workload.clients".into(), value: Value::Array(all), origin });
+    }
+    let texts = [
+        ("workload.scale", "--scale", &args.scale),
+        ("workload.protocol", "--protocol", &args.protocol),
+        ("workload.kind", "--workload", &args.workload),
+        ("workload.pace", "--pace", &args.pace),
+    ];
+    for (key, option, levels) in texts {
+        if !levels.is_empty() {
+            changes.push(Override::levels(key, levels, format!("{option} {}", levels.join(","))));
+        }
+    }
+    for (key, option, value) in
+        [("run.measure", "--measure", &args.measure), ("run.ramp_up", "--ramp-up", &args.ramp_up)]
+    {
+        if let Some(value) = value {
+            changes.push(Override::levels(key, std::slice::from_ref(value), format!("{option} {value}")));
+        }
+    }
+    if let Some(name) = &args.schema {
+        let origin = format!("--schema {name}");
+        changes.push(Override { key: "workload.schema".into(), value: Value::String(name.clone()), origin });
+    }
+    if let Some(n) = args.repeats {
+        let origin = format!("--repeats {n}");
+        changes.push(Override { key: "experiment.repeats".into(), value: Value::Integer(n.into()), origin });
+    }
+    changes.extend(script_overrides(args)?);
+    let set = args.set.iter().map(|text| ("--set", text));
+    let of_side = args.side.changes.iter().map(|text| (args.side.option, text));
+    for (option, text) in set.chain(of_side) {
+        secrets::expect_no_password(option, text)?;
+        changes.push(Override::parse_of(option, text).map_err(anyhow::Error::msg)?);
+    }
+    Ok(changes)
+}
+
+fn script_overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
+    let mut changes = Vec::new();
+    for text in &args.defines {
+        let origin = format!("-D {text}");
+        let (name, _) = text.split_once('=').with_context(|| format!("{origin}: write NAME=VALUE"))?;
+        let mut change = Override::parse(&format!("workload.defines.{text}"))
+            .map_err(|_| anyhow::anyhow!("{origin}: `{name}` is not a variable's name"))?;
+        change.origin = origin;
+        changes.push(change);
+    }
+    if args.scripts.is_empty() {
+        return Ok(changes);
+    }
+    if let Some(other) = args.workload.iter().find(|kind| kind.as_str() != WorkloadKind::Scripts.as_str()) {
+        bail!(
+            "--workload {other} cannot be used with --script (-f): the scripts are what is run; leave --workload out, and \
+             say with --set workload.data=... which tables they run on"
+        );
+    }
+    let entries: Result<Vec<Value>> = args.scripts.iter().map(|text| script_entry(text)).collect();
+    let origin = format!("-f {}", args.scripts.join(" -f "));
+    let kind = Value::String("scripts".to_string());
+    changes.push(Override { key: "workload.kind".into(), value: kind, origin: origin.clone() });
+    changes.push(Override { key: "workload.scripts".into(), value: Value::Array(entries?), origin });
+    Ok(changes)
+}
+
+/// An option's script as in an experiment file; a file is relative to the working directory.
+fn script_entry(text: &str) -> Result<Value> {
+    let mut entry = ScriptEntry::parse(text).map_err(|message| anyhow::anyhow!("-f {text}: {message}"))?;
+    if let ScriptOrigin::File(file) = &mut entry.source {
+        entry.name = Some(file.display().to_string());
+        *file = std::path::absolute(&file).with_context(|| format!("-f {text}"))?;
+    }
+    Value::try_from(entry).with_context(|| format!("-f {text}"))
+}
+
+fn server_overrides(args: &ServerArgs) -> Vec<Override> {
+    let mut changes = Vec::new();
+    if let Some(target) = &args.server {
+        // The option's text may have a password; messages name the option only.
+        changes.push(Override::levels("server.url", std::slice::from_ref(target), "--server".into()));
+    }
+    if !args.versions.is_empty() {
+        let origin = format!("--version {}", args.versions.join(","));
+        changes.push(Override::levels("server.version", &args.versions, origin));
+    }
+    if !args.bin_dir.is_empty() {
+        let dirs: Vec<String> = args.bin_dir.iter().map(|dir| dir.display().to_string()).collect();
+        changes.push(Override::levels("server.bin_dir", &dirs, "--bin-dir".into()));
+    }
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_server_is_measured_and_not_several_by_chance() {
+        let check = |text: &str| {
+            let conninfo = Conninfo::resolve_in(text, &Default::default()).unwrap();
+            refuse_several_at_random(&conninfo).map_err(|error| error.to_string())
+        };
+        let user = "user=u dbname=d load_balance_hosts";
+        assert_eq!(check(&format!("{user}=random host=a")), Ok(()));
+        assert_eq!(check(&format!("{user}=disable host=a,b")), Ok(()));
+        assert_eq!(
+            check(&format!("{user}=random host=a,b port=1,2")).unwrap_err(),
+            "`load_balance_hosts=random` would load one server and measure another; name one host of `u@a:1,b:2/d`"
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! What a plan comes to before it is conducted: its size, what it takes, and what would make its runs fail.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::Result;
+use experiment::obstacles::{self, Look, Obstacle};
+use experiment::outlook::Outlook;
+use experiment::stage::Site;
+use model::experiment::case::WorkloadSpec;
+use model::experiment::plan::{Plan, RunOrder};
+use model::text::prose::plural;
+use server::Cache;
+use wire::Conninfo;
+
+use crate::job::screen::Screen;
+use crate::signals;
+
+/// What would make runs of `plan` fail, and what they take on disk; their results go to `results`.
+pub(crate) fn look(
+    plan: &Plan,
+    servers: &[Conninfo],
+    replace_databases: &[String],
+    results: &Path,
+) -> Result<Look> {
+    let cache = Cache::default_location()?;
+    let mut screen = Screen::of_one();
+    let site = Site {
+        cache: &cache,
+        memory_bytes: server::defaults::memory_bytes(),
+        most_clients: most_clients(plan),
+        servers,
+        os: None,
+        runs_by_data: BTreeMap::new(),
+        replace: false,
+        replace_databases,
+        stop: signals::stop_flag(),
+        now: &String::new,
+        is_enough: None,
+        referee: None,
+    };
+    let mut found = obstacles::find(plan, &site, results, &mut |progress| screen.show(progress));
+    screen.close();
+    found.obstacles.extend(open_files(plan));
+    Ok(found)
+}
+
+/// The largest load that this process may not have enough files for.
+pub(crate) fn open_files(plan: &Plan) -> Option<Obstacle> {
+    let largest = plan.cases.iter().max_by_key(|case| case.workload.n_clients)?;
+    let WorkloadSpec { n_clients, n_threads, .. } = largest.workload;
+    let reason = driver::expect_open_files(n_clients, n_threads).err()?;
+    Some(Obstacle { cases: vec![largest.id], reason })
+}
+
+/// Most clients of any case.
+pub(crate) fn most_clients(plan: &Plan) -> u32 {
+    plan.cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1)
+}
+
+/// An obstacle with the cases that it meets.
+pub(crate) fn with_cases(plan: &Plan, obstacle: &Obstacle) -> String {
+    match obstacle.cases.as_slice() {
+        cases if cases.len() == plan.cases.len() => obstacle.reason.clone(),
+        [case] if plan.is_comparison => {
+            format!("{}: {}", if *case == 1 { "A" } else { "B" }, obstacle.reason)
+        }
+        [case] => format!("case {case}: {}", obstacle.reason),
+        cases => {
+            let numbers: Vec<String> = cases.iter().map(u32::to_string).collect();
+            format!("cases {}: {}", numbers.join(", "), obstacle.reason)
+        }
+    }
+}
+
+/// What the plan will take on this machine.
+pub(crate) fn outlook(plan: &Plan) -> Outlook {
+    Outlook::of(plan, server::defaults::memory_bytes())
+}
+
+/// How much a plan has: `2 cases, 6 runs`.
+pub(crate) fn size(plan: &Plan) -> String {
+    format!("{}, {}", plural(plan.cases.len(), "case"), plural(plan.runs.len(), "run"))
+}
+
+/// The order in words.
+pub(crate) fn order(plan: &Plan) -> String {
+    match plan.order {
+        RunOrder::Randomized if plan.repeats == 1 => "1 randomized block".to_string(),
+        RunOrder::Randomized => format!("{} randomized blocks", plan.repeats),
+        RunOrder::Sequential => "sequence, case by case".to_string(),
+    }
+}
+
+/// Seconds as people say them.
+pub(crate) fn duration(s: f64) -> String {
+    let s = s.round() as u64;
+    match s {
+        0..=119 => format!("{s} s"),
+        120..=7199 => format!("{} min {:02} s", s / 60, s % 60),
+        _ => format!("{} h {:02} min", s / 3600, s % 3600 / 60),
+    }
+}

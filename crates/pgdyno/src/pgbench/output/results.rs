@@ -1,0 +1,325 @@
+//! The results as pgbench prints them at the end. A pure function of what was asked and what came out.
+
+use std::fmt::Write;
+
+use analysis::HistogramSum;
+use model::load::interval::{CommandTally, Moments};
+
+use super::totals::{ScriptTotals, Sums, Totals};
+use crate::pgbench::command_line::options::{BenchPlan, Length};
+use crate::pgbench::compat::Compat;
+use crate::pgbench::prepare::Tables;
+
+/// Quantiles of `--percentiles`, and how they are called.
+pub(crate) const PERCENTILES: [(f64, &str); 6] =
+    [(0.5, "50"), (0.9, "90"), (0.95, "95"), (0.99, "99"), (0.999, "99.9"), (1.0, "100")];
+
+/// All that is printed at the end.
+#[derive(Debug)]
+pub(crate) struct Results<'a> {
+    /// The release whose form is taken.
+    pub(crate) compat: Compat,
+    /// What was asked.
+    pub(crate) plan: &'a BenchPlan,
+    /// What the load ran on.
+    pub(crate) tables: Tables,
+    /// What was counted.
+    pub(crate) totals: &'a Totals,
+    /// From the begin to the end of the last transaction, nanoseconds.
+    pub(crate) duration_ns: u64,
+    /// Time taken to connect: until the load began, or with `-C` all together, nanoseconds.
+    pub(crate) connect_ns: f64,
+    /// What came of lost connections, if they are made again.
+    pub(crate) outage: Option<Outage>,
+}
+
+/// Lost connections that were made again.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Outage {
+    /// How often connections were lost.
+    pub(crate) n_lost: u64,
+    /// Time without connection, summed over clients, seconds.
+    pub(crate) seconds: f64,
+    /// Transactions that ended with their connection, before anything of them was committed.
+    pub(crate) n_failed: u64,
+    /// Transactions of which nobody knows whether they were committed.
+    pub(crate) n_unknown: u64,
+}
+
+/// A number as PostgreSQL's `printf` writes it: Rust's words for what is no number differ.
+pub(crate) fn decimal(value: f64, digits: usize) -> String {
+    match value {
+        _ if value.is_nan() => "NaN".to_string(),
+        _ if value.is_infinite() => format!("{}Infinity", if value < 0.0 { "-" } else { "" }),
+        _ => format!("{value:.digits$}"),
+    }
+}
+
+fn percent(part: u64, whole: u64, digits: usize) -> String {
+    decimal(100.0 * part as f64 / whole as f64, digits)
+}
+
+fn ms(ns: f64) -> String {
+    decimal(ns / 1e6, 3)
+}
+
+impl Results<'_> {
+    /// The whole text.
+    pub(crate) fn text(&self) -> String {
+        let mut out = Out(String::new());
+        self.conditions(&mut out);
+        if self.figures(&mut out) {
+            self.each_script(&mut out);
+        }
+        out.0
+    }
+
+    fn duration_s(&self) -> f64 {
+        self.duration_ns as f64 / 1e9
+    }
+
+    fn shows_skipped(&self) -> bool {
+        self.plan.rate_per_s.is_some() && self.plan.latency_limit_us.is_some()
+    }
+
+    /// What the load was.
+    fn conditions(&self, out: &mut Out) {
+        let plan = self.plan;
+        let name = match &plan.scripts[..] {
+            [script] => script.name.as_str(),
+            _ => "multiple scripts",
+        };
+        out.line(format_args!("transaction type: {name}"));
+        out.line(format_args!("scaling factor: {}", self.tables.scale));
+        if let Some(method) = self.tables.partition_method {
+            out.line(format_args!("partition method: {method}"));
+            out.line(format_args!("partitions: {}", self.tables.n_partitions));
+        }
+        out.line(format_args!("query mode: {}", plan.protocol.as_str()));
+        out.line(format_args!("number of clients: {}", plan.n_clients));
+        out.line(format_args!("number of threads: {}", plan.n_threads));
+        if plan.max_tries > 0 {
+            out.line(format_args!("maximum number of tries: {}", plan.max_tries));
+        }
+        let processed = self.totals.all.processed();
+        match plan.length {
+            Length::Transactions(n) => {
+                let asked = u64::from(n) * u64::from(plan.n_clients);
+                out.line(format_args!("number of transactions per client: {n}"));
+                out.line(format_args!("number of transactions actually processed: {processed}/{asked}"));
+            }
+            Length::Seconds(n) => {
+                out.line(format_args!("duration: {n} s"));
+                out.line(format_args!("number of transactions actually processed: {processed}"));
+            }
+        }
+        if plan.added.grace_s.is_some() {
+            let n = self.totals.all.counts.aborted;
+            out.line(format_args!("number of transactions cancelled after the end: {n}"));
+        }
+    }
+
+    /// What came of it. Tells whether there is anything to say of single scripts.
+    fn figures(&self, out: &mut Out) -> bool {
+        let (plan, all) = (self.plan, &self.totals.all);
+        // Since 18 failures are worth telling when nothing else happened, and nothing is not.
+        if self.compat.counts_all_per_script() && all.total() == 0 {
+            return false;
+        }
+        out.failures("", all, plan);
+        if !self.compat.counts_all_per_script() && all.processed() + all.counts.skipped == 0 {
+            return false;
+        }
+        if self.shows_skipped() {
+            out.skipped("", all);
+        }
+        if let Some(limit_us) = plan.latency_limit_us {
+            let late = all.counts.late;
+            let share = if all.processed() > 0 { 100.0 * late as f64 / all.processed() as f64 } else { 0.0 };
+            out.line(format_args!(
+                "number of transactions above the {} ms latency limit: {late}/{} ({}%)",
+                decimal(limit_us as f64 / 1000.0, 1),
+                all.processed(),
+                decimal(share, 3)
+            ));
+        }
+        let measures = plan.rate_per_s.is_some() || plan.progress_s > 0 || plan.latency_limit_us.is_some();
+        // Percentiles go with the measured mean.
+        if measures || plan.added.percentiles {
+            out.moments("latency", &all.latency);
+        } else {
+            // Nothing was measured, to pgbench's mind: the mean follows from how many there were.
+            let mean_ns = self.duration_ns as f64 * f64::from(plan.n_clients) / all.total() as f64;
+            let remark = if all.failures() > 0 { " (including failures)" } else { "" };
+            out.line(format_args!("latency average = {} ms{remark}", ms(mean_ns)));
+        }
+        if plan.added.percentiles {
+            out.percentiles("latency", &self.totals.latency(), &all.latency);
+        }
+        if plan.rate_per_s.is_some() {
+            // pgbench divides by their number, also where there is none.
+            let (mean, max) = (ms(all.lag.sum / all.processed() as f64), ms(all.lag.max));
+            out.line(format_args!("rate limit schedule lag: avg {mean} (max {max}) ms"));
+        }
+        if let Some(outage) = self.outage {
+            out.line(format_args!("number of connections lost: {}", outage.n_lost));
+            out.line(format_args!("time without connection, all clients = {} s", decimal(outage.seconds, 3)));
+            out.line(format_args!(
+                "number of transactions failed with their connection: {}",
+                outage.n_failed
+            ));
+            out.line(format_args!("number of transactions of unknown outcome: {}", outage.n_unknown));
+        }
+        self.connections_and_tps(out);
+        true
+    }
+
+    fn connections_and_tps(&self, out: &mut Out) {
+        let all = &self.totals.all;
+        let tps = decimal(all.processed() as f64 / self.duration_s(), 6);
+        if self.plan.connect_each {
+            let mean_ns = self.connect_ns / (all.processed() + all.failures()) as f64;
+            out.line(format_args!("average connection time = {} ms", ms(mean_ns)));
+            out.line(format_args!("tps = {tps} (including reconnection times)"));
+        } else {
+            out.line(format_args!("initial connection time = {} ms", ms(self.connect_ns)));
+            out.line(format_args!("tps = {tps} (without initial connection time)"));
+        }
+    }
+
+    fn each_script(&self, out: &mut Out) {
+        let is_one_of_several = self.plan.scripts.len() > 1;
+        if !is_one_of_several && !self.plan.per_command && !self.plan.added.percentiles {
+            return;
+        }
+        for (number, totals) in self.totals.scripts.iter().enumerate() {
+            if is_one_of_several {
+                self.script(out, number, totals);
+            }
+            if self.plan.per_command {
+                self.commands(out, number, totals);
+            }
+            if self.plan.added.percentiles {
+                self.statement_percentiles(out, number, totals);
+            }
+        }
+    }
+
+    fn script(&self, out: &mut Out, number: usize, totals: &ScriptTotals) {
+        let (plan, sums) = (self.plan, &totals.sums);
+        let script = &plan.scripts[number];
+        let weights: u64 = plan.scripts.iter().map(|script| u64::from(script.weight)).sum();
+        let share = percent(script.weight.into(), weights, 1);
+        out.line(format_args!("SQL script {}: {}", number + 1, script.name));
+        out.line(format_args!(" - weight: {} (targets {share}% of total)", script.weight));
+        let tps = decimal(sums.processed() as f64 / self.duration_s(), 6);
+        let shows_rest = if self.compat.counts_all_per_script() {
+            let (part, whole) = (sums.total(), self.totals.all.total());
+            out.line(format_args!(" - {part} transactions ({}% of total)", percent(part, whole, 1)));
+            if part > 0 {
+                let processed = sums.processed();
+                out.line(format_args!(
+                    " - number of transactions actually processed: {processed} (tps = {tps})"
+                ));
+            }
+            part > 0
+        } else {
+            let (part, whole) = (sums.processed(), self.totals.all.processed());
+            let share = percent(part, whole, 1);
+            out.line(format_args!(" - {part} transactions ({share}% of total, tps = {tps})"));
+            true
+        };
+        if shows_rest {
+            out.failures(" - ", sums, plan);
+            if self.shows_skipped() && sums.total() > 0 {
+                out.skipped(" - ", sums);
+            }
+        }
+        out.moments(" - latency", &sums.latency);
+        if plan.added.percentiles {
+            out.percentiles(" - latency", &totals.latency, &sums.latency);
+        }
+    }
+
+    fn commands(&self, out: &mut Out, number: usize, totals: &ScriptTotals) {
+        let plan = self.plan;
+        let prefix = if plan.scripts.len() > 1 { " - " } else { "" };
+        let retries = plan.max_tries != 1;
+        let what = if retries { ", failures and retries" } else { " and failures" };
+        out.line(format_args!("{prefix}statement latencies in milliseconds{what}:"));
+        // Two spaces before 18.
+        let gap = if self.compat.counts_all_per_script() { " " } else { "  " };
+        for (at, step) in plan.scripts[number].program.commands.iter().enumerate() {
+            let tally = totals.commands.get(at).copied().unwrap_or_default();
+            let CommandTally { n, sum_ns, failed, retries: n_retries } = tally;
+            let mean_ms = if n > 0 { sum_ns / n as f64 / 1e6 } else { 0.0 };
+            let retried = if retries { format!("{gap}{n_retries:>10}") } else { String::new() };
+            let mean = decimal(mean_ms, 3);
+            out.line(format_args!("   {mean:>11}  {failed:>10}{retried}{gap}{}", step.label));
+        }
+    }
+
+    fn statement_percentiles(&self, out: &mut Out, number: usize, totals: &ScriptTotals) {
+        let prefix = if self.plan.scripts.len() > 1 { " - " } else { "" };
+        let names: Vec<&str> = PERCENTILES.iter().map(|(_, name)| *name).collect();
+        out.line(format_args!("{prefix}statement percentiles ({}) in milliseconds:", names.join(", ")));
+        let statements = &self.plan.scripts[number].program.statements;
+        for (at, statement) in statements.iter().enumerate() {
+            let columns: String = PERCENTILES
+                .iter()
+                .map(|(q, _)| {
+                    let ns = totals.statements.get(&at).and_then(|sum| sum.quantile_ns(*q)).unwrap_or(0);
+                    format!(" {:>11}", ms(ns as f64))
+                })
+                .collect();
+            out.line(format_args!("  {columns}  {}", statement.label));
+        }
+    }
+}
+
+/// The text, and the lines that more than one part has.
+struct Out(String);
+
+impl Out {
+    fn line(&mut self, text: std::fmt::Arguments) {
+        writeln!(self.0, "{text}").expect("writing to a string succeeds");
+    }
+
+    fn failures(&mut self, prefix: &str, sums: &Sums, plan: &BenchPlan) {
+        let total = sums.total();
+        let mut share = |what: &str, n: u64| {
+            self.line(format_args!("{prefix}number of {what}: {n} ({}%)", percent(n, total, 3)));
+        };
+        share("failed transactions", sums.failures());
+        if plan.failures_detailed {
+            share("serialization failures", sums.serialization_failures());
+            share("deadlock failures", sums.deadlock_failures());
+        }
+        if plan.max_tries != 1 {
+            share("transactions retried", sums.counts.retried);
+            self.line(format_args!("{prefix}total number of retries: {}", sums.counts.retries));
+        }
+    }
+
+    fn skipped(&mut self, prefix: &str, sums: &Sums) {
+        let (n, share) = (sums.counts.skipped, percent(sums.counts.skipped, sums.total(), 3));
+        self.line(format_args!("{prefix}number of transactions skipped: {n} ({share}%)"));
+    }
+
+    fn moments(&mut self, what: &str, moments: &Moments) {
+        if moments.n > 0 {
+            self.line(format_args!("{what} average = {} ms", ms(moments.mean())));
+            self.line(format_args!("{what} stddev = {} ms", ms(moments.sd())));
+        }
+    }
+
+    /// The largest time is known exactly from `moments`; the histogram rounds.
+    fn percentiles(&mut self, what: &str, sum: &HistogramSum, moments: &Moments) {
+        for (q, name) in PERCENTILES {
+            if let Some(ns) = sum.quantile_ns(q) {
+                let ns = (ns as f64).min(moments.max);
+                self.line(format_args!("{what} percentile {name} = {} ms", ms(ns)));
+            }
+        }
+    }
+}

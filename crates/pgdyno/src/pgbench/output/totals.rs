@@ -1,0 +1,134 @@
+//! Sums over the intervals that a driver reports: of the whole load, of each script, of a stretch of time.
+
+use std::collections::BTreeMap;
+
+use analysis::HistogramSum;
+use model::load::interval::{CommandTally, Counts, HistogramLine, Interval, Moments};
+
+/// What pgbench's figures are made of.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sums {
+    /// Transactions, counted.
+    pub(crate) counts: Counts,
+    /// Failed transactions by SQLSTATE.
+    pub(crate) errors: BTreeMap<String, u64>,
+    /// Latency of committed transactions.
+    pub(crate) latency: Moments,
+    /// Lag behind the schedule.
+    pub(crate) lag: Moments,
+}
+
+impl Sums {
+    /// Transactions that succeeded.
+    pub(crate) fn processed(&self) -> u64 {
+        self.counts.committed
+    }
+
+    /// Transactions that ended with 40001.
+    pub(crate) fn serialization_failures(&self) -> u64 {
+        self.errors.get("40001").copied().unwrap_or(0)
+    }
+
+    /// Transactions that ended with 40P01.
+    pub(crate) fn deadlock_failures(&self) -> u64 {
+        self.errors.get("40P01").copied().unwrap_or(0)
+    }
+
+    /// What pgbench calls failed: any other error ends a client, and its transaction counts nowhere.
+    pub(crate) fn failures(&self) -> u64 {
+        self.serialization_failures() + self.deadlock_failures()
+    }
+
+    /// All that pgbench counts.
+    pub(crate) fn total(&self) -> u64 {
+        self.processed() + self.counts.skipped + self.failures()
+    }
+
+    /// Adds an interval.
+    pub(crate) fn add(&mut self, interval: &Interval) {
+        self.counts += interval.counts;
+        for (sqlstate, n) in &interval.errors {
+            *self.errors.entry(sqlstate.clone()).or_default() += n;
+        }
+        self.latency += interval.latency;
+        self.lag += interval.lag;
+    }
+}
+
+/// One script.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ScriptTotals {
+    /// Its transactions.
+    pub(crate) sums: Sums,
+    /// Its commands, in order.
+    pub(crate) commands: Vec<CommandTally>,
+    /// Its latency, if asked for.
+    pub(crate) latency: HistogramSum,
+    /// Service times of its statements, by their number among the statements, if asked for.
+    pub(crate) statements: BTreeMap<usize, HistogramSum>,
+}
+
+/// The whole load.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Totals {
+    /// All scripts together.
+    pub(crate) all: Sums,
+    /// Each script.
+    pub(crate) scripts: Vec<ScriptTotals>,
+}
+
+impl Totals {
+    /// Nothing yet of so many scripts.
+    pub(crate) fn new(n_scripts: usize) -> Totals {
+        Totals { all: Sums::default(), scripts: vec![ScriptTotals::default(); n_scripts] }
+    }
+
+    /// Adds an interval.
+    pub(crate) fn add(&mut self, interval: &Interval) {
+        self.all.add(interval);
+        let Some(script) = self.scripts.get_mut(interval.script as usize) else { return };
+        script.sums.add(interval);
+        if script.commands.len() < interval.commands.len() {
+            script.commands.resize(interval.commands.len(), CommandTally::default());
+        }
+        for (sum, tally) in script.commands.iter_mut().zip(&interval.commands) {
+            sum.n += tally.n;
+            sum.sum_ns += tally.sum_ns;
+            sum.failed += tally.failed;
+            sum.retries += tally.retries;
+        }
+    }
+
+    /// Takes away `n` slots that were due when the load ended and that no client came to: pgbench has not skipped them.
+    pub(crate) fn leave_out_backlog(&mut self, n: u64) {
+        let first = self.scripts.first_mut().map(|script| &mut script.sums);
+        for sums in first.into_iter().chain([&mut self.all]) {
+            sums.counts.skipped = sums.counts.skipped.saturating_sub(n);
+        }
+    }
+
+    /// Adds the histograms of an interval of script number `script`, whose tag is `tag`. What cannot be read is left
+    /// out: the driver is of the same build.
+    pub(crate) fn add_histograms(&mut self, script: usize, tag: &str, lines: &[HistogramLine]) {
+        let Some(totals) = self.scripts.get_mut(script) else { return };
+        for line in lines {
+            let Some(rest) = line.tag.strip_prefix(tag) else { continue };
+            let target = match rest.strip_prefix('.').map(str::parse::<usize>) {
+                None if rest.is_empty() => &mut totals.latency,
+                Some(Ok(statement)) => totals.statements.entry(statement).or_default(),
+                _ => continue,
+            };
+            if let Ok(sum) = HistogramSum::read(line) {
+                target.add(&sum);
+            }
+        }
+    }
+
+    /// Latency of all scripts.
+    pub(crate) fn latency(&self) -> HistogramSum {
+        self.scripts.iter().fold(HistogramSum::new(), |mut sum, script| {
+            sum.add(&script.latency);
+            sum
+        })
+    }
+}

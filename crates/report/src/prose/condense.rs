@@ -1,0 +1,217 @@
+//! The same finding of many runs said once, with the runs that it concerns.
+
+use analysis::finding::{Finding, Severity};
+use analysis::summary::{CaseSummary, Study};
+
+use crate::prose::phrases;
+
+/// One entry of the catalogue, as found in this study.
+#[derive(Debug, Clone)]
+pub(crate) struct FindingGroup<'a> {
+    /// Identifier in the catalogue.
+    pub(crate) id: &'static str,
+    /// The heaviest of all.
+    pub(crate) severity: Severity,
+    /// Where it was found, heaviest and largest first.
+    pub(crate) found: Vec<Found<'a>>,
+}
+
+/// A finding and what it is about.
+#[derive(Debug, Clone)]
+pub(crate) struct Found<'a> {
+    /// What it is about.
+    pub(crate) about: About<'a>,
+    /// The finding.
+    pub(crate) finding: &'a Finding,
+    /// How much it weighs here.
+    pub(crate) severity: Severity,
+}
+
+/// What a finding is about.
+#[derive(Debug, Clone)]
+pub(crate) enum About<'a> {
+    /// The experiment as a whole.
+    Experiment,
+    /// A case over its runs.
+    Case(&'a CaseSummary),
+    /// The comparison.
+    Comparison,
+    /// A single run: its number and the label of its case.
+    Run(u32, String),
+}
+
+impl<'a> Found<'a> {
+    /// A finding at its own weight.
+    pub(crate) fn new(about: About<'a>, finding: &'a Finding) -> Found<'a> {
+        Found { about, finding, severity: finding.severity }
+    }
+}
+
+impl About<'_> {
+    /// In words: `run 7 (8 clients)`.
+    pub(crate) fn words(&self) -> String {
+        match self {
+            About::Experiment => "the experiment".to_string(),
+            About::Comparison => "the comparison".to_string(),
+            About::Case(case) => case.label.clone(),
+            About::Run(run, label) => format!("run {run} ({label})"),
+        }
+    }
+}
+
+impl FindingGroup<'_> {
+    /// What was found, in a few words: the catalogue's title, or the identifier in words.
+    pub(crate) fn title(&self) -> String {
+        match analysis::findings::rule(self.id) {
+            Some(rule) => rule.title.to_string(),
+            None => phrases::capital(&phrases::of_id(self.id)),
+        }
+    }
+
+    /// The entry that stands for all: the heaviest, and of those the one with the largest figure.
+    pub(crate) fn example(&self) -> &Found<'_> {
+        &self.found[0]
+    }
+
+    /// Numbers of the runs concerned, in order.
+    pub(crate) fn runs(&self) -> Vec<u32> {
+        let mut runs: Vec<u32> = self
+            .found
+            .iter()
+            .filter_map(|found| match found.about {
+                About::Run(run, _) => Some(run),
+                _ => None,
+            })
+            .collect();
+        runs.sort_unstable();
+        runs.dedup();
+        runs
+    }
+
+    /// The same with the numbers of the runs, where it is not all of them: `2 of 9 runs (4, 7)`.
+    pub(crate) fn where_found(&self, n_runs: usize) -> String {
+        let runs = self.runs();
+        let scope = self.scope(n_runs);
+        if runs.is_empty() || runs.len() == n_runs {
+            scope
+        } else {
+            format!("{scope} ({})", phrases::ranges(&runs))
+        }
+    }
+
+    /// Where it was found, in words: `5 of 9 runs`, `2 cases`, `the experiment`.
+    pub(crate) fn scope(&self, n_runs: usize) -> String {
+        let runs = self.runs();
+        if !runs.is_empty() {
+            return match (runs.len(), n_runs) {
+                (_, 1) => "the only run".to_string(),
+                (n, all) if n == all => format!("all {all} runs"),
+                (n, all) => format!("{n} of {all} runs"),
+            };
+        }
+        let n_cases = self.found.iter().filter(|found| matches!(found.about, About::Case(_))).count();
+        match n_cases {
+            0 => self.example().about.words(),
+            1 => self.example().about.words(),
+            n => phrases::plural(n, "case"),
+        }
+    }
+}
+
+/// All findings of the study by identifier, the heaviest and most frequent first.
+pub(crate) fn findings(study: &Study) -> Vec<FindingGroup<'_>> {
+    let label_of = |case: u32| {
+        let of_case = study.cases.iter().find(|summary| summary.case.id == case);
+        of_case.map_or_else(|| format!("case {case}"), |summary| summary.label.clone())
+    };
+    let whole = study.findings.iter().map(|finding| Found::new(About::Experiment, finding));
+    let of_cases = study
+        .cases
+        .iter()
+        .flat_map(|case| case.findings.iter().map(move |finding| Found::new(About::Case(case), finding)));
+    let of_runs = study.runs.iter().flat_map(|run| {
+        let label = label_of(run.case);
+        // It takes nothing from the numbers: another attempt counts in its place.
+        let heaviest = if run.replaced_by.is_some() { Severity::Note } else { Severity::Void };
+        run.findings.iter().map(move |finding| Found {
+            severity: finding.severity.min(heaviest),
+            ..Found::new(About::Run(run.run, label.clone()), finding)
+        })
+    });
+    let mut groups: Vec<FindingGroup> = Vec::new();
+    for found in whole.chain(of_cases).chain(of_runs) {
+        match groups.iter_mut().find(|group| group.id == found.finding.id) {
+            Some(group) => {
+                group.severity = group.severity.max(found.severity);
+                group.found.push(found);
+            }
+            None => groups.push(FindingGroup {
+                id: found.finding.id,
+                severity: found.severity,
+                found: vec![found],
+            }),
+        }
+    }
+    for group in &mut groups {
+        group.found.sort_by(|a, b| {
+            let by_figure = first_figure(&b.finding.evidence).total_cmp(&first_figure(&a.finding.evidence));
+            b.severity.cmp(&a.severity).then(by_figure)
+        });
+    }
+    groups.sort_by(|a, b| b.severity.cmp(&a.severity).then(b.found.len().cmp(&a.found.len())));
+    groups
+}
+
+/// Why a case is not plainly valid, in few words: what casts doubt on it, the heaviest first, and which of its runs
+/// are left out of its numbers.
+pub(crate) fn reasons(study: &Study, case: &CaseSummary) -> Vec<String> {
+    let of_case = || study.runs.iter().filter(|run| run.case == case.case.id);
+    let counting: Vec<_> = of_case().filter(|run| run.counts()).collect();
+    let mut doubts: Vec<(Severity, &'static str, usize)> = Vec::new();
+    let own = case.findings.iter().map(|finding| (finding, counting.len()));
+    let of_runs = counting.iter().flat_map(|run| run.findings.iter().map(|finding| (finding, 1)));
+    for (finding, n) in own.chain(of_runs).filter(|(finding, _)| finding.severity > Severity::Note) {
+        match doubts.iter_mut().find(|doubt| doubt.1 == finding.id) {
+            Some(doubt) => {
+                doubt.0 = doubt.0.max(finding.severity);
+                doubt.2 += n;
+            }
+            None => doubts.push((finding.severity, finding.id, n)),
+        }
+    }
+    doubts.sort_by_key(|doubt| std::cmp::Reverse(doubt.0));
+    let in_words = |(_, id, n): (Severity, &str, usize)| match n {
+        n if n >= counting.len() => phrases::of_id(id),
+        n => format!("{} ({n} of {} runs)", phrases::of_id(id), counting.len()),
+    };
+    let mut reasons: Vec<String> = doubts.into_iter().map(in_words).collect();
+    for run in of_case().filter(|run| !run.counts()) {
+        reasons.push(format!("run {} left out ({})", run.run, phrases::why_not(run)));
+    }
+    reasons
+}
+
+/// The first number in a sentence, for choosing an example only: what it counts depends on the finding.
+fn first_figure(evidence: &str) -> f64 {
+    let digits = evidence.split(|c: char| !c.is_ascii_digit() && c != '.' && c != ',');
+    digits
+        .map(|part| part.replace(',', ""))
+        .find_map(|part| part.trim_matches('.').parse::<f64>().ok())
+        .unwrap_or(f64::NEG_INFINITY)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_figure_of_a_sentence_is_found() {
+        for (evidence, expected) in [
+            ("foreign CPU was 14.2 % of the host", 14.2),
+            ("1,234 transactions failed", 1234.0),
+            ("nothing was seen.", f64::NEG_INFINITY),
+        ] {
+            assert_eq!(first_figure(evidence), expected, "{evidence}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Numbers as people read them: grouped digits, three significant digits for times, units with a space.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use model::text::prose::grouped;
+pub(crate) use model::text::prose::{bytes, significant};
+
+/// A whole number with its digits grouped: `1,234,567`.
+pub(crate) fn count(n: u64) -> String {
+    grouped(&n.to_string())
+}
+
+/// Transactions per second: whole from 100 on, three significant digits below.
+pub(crate) fn tps(x: f64) -> String {
+    if x.abs() >= 100.0 { grouped(&format!("{x:.0}")) } else { significant(x) }
+}
+
+/// Nanoseconds as milliseconds, without the unit.
+pub(crate) fn ms(ns: f64) -> String {
+    significant(ns / 1e6)
+}
+
+/// A share (0 to 1) as per cent: `1.2 %`, `14 %`.
+pub(crate) fn percent(share: f64) -> String {
+    let x = share * 100.0;
+    if !x.is_finite() {
+        "-".to_string()
+    } else if x.abs() < 9.95 {
+        format!("{x:.1} %")
+    } else {
+        format!("{} %", grouped(&format!("{x:.0}")))
+    }
+}
+
+/// Seconds: one decimal below 100, whole above.
+pub(crate) fn seconds(s: f64) -> String {
+    if s.abs() < 99.95 { format!("{s:.1}") } else { grouped(&format!("{s:.0}")) }
+}
+
+/// A moment as `2026-11-20 11:49 UTC`.
+pub(crate) fn utc(unix_ns: u64) -> String {
+    match Timestamp::from_nanosecond(i128::from(unix_ns)) {
+        Ok(moment) => moment.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M UTC").to_string(),
+        Err(_) => format!("{unix_ns} ns after 1970"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_what_people_write() {
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(tps(4811.7), "4,812");
+        assert_eq!(tps(99.5), "99.5");
+        assert_eq!(percent(0.0123), "1.2 %");
+        assert_eq!(percent(0.1416), "14 %");
+        assert_eq!(bytes(16_777_216.0), "16.0 MiB");
+        assert_eq!(bytes(512.0), "512 B");
+        assert_eq!(seconds(59.96), "60.0");
+        assert_eq!(seconds(1800.2), "1,800");
+        assert_eq!(utc(1_795_175_340_000_000_000), "2026-11-20 11:49 UTC");
+        assert_eq!(ms(3_400_000.0), "3.40");
+    }
+}

@@ -1,0 +1,128 @@
+//! Small pieces of English shared by all forms of the report.
+
+use analysis::summary::RunSummary;
+use model::experiment::plan::RunState;
+
+use analysis::finding::Severity;
+
+pub(crate) use model::text::prose::plural;
+use model::text::visible::visible;
+
+/// The same with a number that is text.
+pub(crate) fn plural_of(n: &str, word: &str) -> String {
+    plural(one_line(n), word)
+}
+
+/// An identifier of the catalogue in words: `checkpoint-in-window` to `checkpoint in window`, `foreign-cpu` to
+/// `foreign CPU`.
+pub(crate) fn of_id(id: &str) -> String {
+    let words: Vec<String> = id
+        .split(['-', '_'])
+        .map(|word| match word {
+            "cpu" | "wal" | "tls" | "numa" | "tps" | "jit" => word.to_uppercase(),
+            "io" => "I/O".to_string(),
+            _ => word.to_string(),
+        })
+        .collect();
+    words.join(" ")
+}
+
+/// The text with its first letter in upper case.
+pub(crate) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => String::new(),
+    }
+}
+
+/// Numbers in a row, stretches joined: `1, 3-5, 9`.
+pub(crate) fn ranges(numbers: &[u32]) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut i = 0;
+    while i < numbers.len() {
+        let mut end = i;
+        while end + 1 < numbers.len() && numbers[end + 1] == numbers[end] + 1 {
+            end += 1;
+        }
+        if end > i + 1 {
+            parts.push(format!("{}-{}", numbers[i], numbers[end]));
+            i = end + 1;
+        } else {
+            parts.push(numbers[i].to_string());
+            i += 1;
+        }
+    }
+    parts.join(", ")
+}
+
+/// Which run counts in place of one that was disturbed.
+pub(crate) fn replaced(run: &RunSummary) -> Option<String> {
+    let by = run.replaced_by?;
+    Some(match &run.disturbance {
+        Some(found) => {
+            let rules: Vec<String> = found.rules.iter().map(|id| of_id(id)).collect();
+            format!("disturbed ({}), run {by} counts", rules.join(", "))
+        }
+        None => format!("run {by} counts in its place"),
+    })
+}
+
+/// The planned run that a run is an attempt at.
+pub(crate) fn planned(run: &RunSummary) -> u32 {
+    run.repeat.map_or(run.run, |repeat| repeat.of)
+}
+
+/// Why a run does not count, in few words.
+pub(crate) fn why_not(run: &RunSummary) -> String {
+    if let Some(replaced) = replaced(run) {
+        return replaced;
+    }
+    if run.state != RunState::Completed {
+        return match run.reason.as_str() {
+            "" => of_state(run.state).to_string(),
+            reason => format!("{}: {reason}", of_state(run.state)),
+        };
+    }
+    let voids = run.findings.iter().filter(|f| f.severity == Severity::Void);
+    let ids: Vec<String> = voids.map(|finding| of_id(finding.id)).collect();
+    if ids.is_empty() { "nothing was measured".to_string() } else { format!("void: {}", ids.join(", ")) }
+}
+
+/// The word for how far a run got.
+pub(crate) fn of_state(state: RunState) -> &'static str {
+    match state {
+        RunState::Started => "cut off",
+        RunState::Completed => "completed",
+        RunState::Partial => "partial",
+        RunState::Failed => "failed",
+    }
+}
+
+/// Text on one line, in which what could steer a terminal or hide text is shown.
+pub(crate) fn one_line(text: &str) -> String {
+    visible(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_joined_from_three_on() {
+        for (numbers, expected) in [
+            (&[][..], ""),
+            (&[1], "1"),
+            (&[1, 2], "1, 2"),
+            (&[1, 3, 4, 5, 9], "1, 3-5, 9"),
+            (&[1, 2, 3], "1-3"),
+        ] {
+            assert_eq!(ranges(numbers), expected);
+        }
+    }
+
+    #[test]
+    fn a_line_holds_nothing_that_steers_a_terminal() {
+        assert_eq!(one_line("a\u{1b}[31m\nb\u{202e}c"), "a\\u{1b}[31m b\\u{202e}c");
+    }
+}
