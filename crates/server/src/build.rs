@@ -4,9 +4,10 @@
 //! ```text
 //! CACHE/builds/NAME/            what `make install` made, and `pgdyno-build.json`
 //! CACHE/builds/NAME.log         what the build said
-//! CACHE/builds/repositories/    mirrors of repositories on other machines
+//! CACHE/builds/repositories/    mirrors of repositories on other machines; as root, in directories of the server's user
 //! ```
 
+mod maker;
 mod origin;
 mod sweep;
 
@@ -79,6 +80,9 @@ struct Recipe {
     content: String,
     compiler: String,
     configure: Vec<String>,
+    /// The user whose rights it was built with, if those were not ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    maker_uid: Option<u32>,
     /// What came of it; empty in a build of a pgdyno that did not write it down: then it is built again.
     #[serde(default)]
     made: Tree,
@@ -102,6 +106,7 @@ pub fn build(
         content: origin.content(stop)?,
         compiler: compiler()?,
         configure: configure_options(),
+        maker_uid: origin.maker().uid(),
         made: Tree::default(),
     };
     let place = Place::of(&builds, &recipe);
@@ -193,7 +198,10 @@ struct Place {
 impl Place {
     fn of(builds: &Path, recipe: &Recipe) -> Place {
         // Where the content came from does not change what comes of it.
-        let text = format!("{}\n{}\n{}", recipe.content, recipe.compiler, recipe.configure.join(" "));
+        let mut text = format!("{}\n{}\n{}", recipe.content, recipe.compiler, recipe.configure.join(" "));
+        if let Some(uid) = recipe.maker_uid {
+            text.push_str(&format!("\nuid {uid}"));
+        }
         let revision = recipe.revision.as_deref().unwrap_or("tree");
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_';
         let label: String = revision.chars().map(|c| if is_plain(c) { c } else { '-' }).take(40).collect();
@@ -242,28 +250,19 @@ fn make(place: &Place, origin: &Origin, mut recipe: Recipe, stop: &AtomicBool) -
             fs::remove_dir_all(left).with_context(|| format!("remove `{}`", left.display()))?;
         }
     }
+    let made = stage.join(place.dir.strip_prefix("/").unwrap_or(&place.dir));
     let built = (|| {
-        let copied = origin.put(&work, &log, stop)?;
-        ensure!(
-            copied == recipe.content,
-            "server.source: `{}` changed while it was copied; wait until nothing writes there",
-            recipe.tree
-        );
-        let mut configure = Command::new("./configure");
-        configure.arg(format!("--prefix={}", place.dir.display())).args(&recipe.configure);
-        run(configure, &work, &log, stop)?;
-        let n_jobs = thread::available_parallelism().map_or(1, usize::from);
-        run(make_command(&["-s", &format!("-j{n_jobs}")]), &work, &log, stop)?;
-        let destination = format!("DESTDIR={}", stage.display());
-        run(make_command(&["-s", "install", &destination]), &work, &log, stop)?;
-        for extension in EXTENSIONS {
-            let dir = format!("contrib/{extension}");
-            run(make_command(&["-s", "-C", &dir, "install", &destination]), &work, &log, stop)?;
-        }
-        Ok(())
+        let home = origin.maker().home(&work)?;
+        let site = match &home {
+            Some(home) => Site { home: Some(home), source: home.join("source"), stage: home.join("stage") },
+            None => Site { home: None, source: work.clone(), stage: stage.clone() },
+        };
+        site.build(place, origin, &recipe, &log, stop)?;
+        let Some(home) = site.home else { return Ok(()) };
+        let theirs = site.stage.join(place.dir.strip_prefix("/").unwrap_or(&place.dir));
+        origin.maker().take(home, &theirs, &made, &log, stop)
     })();
     let kept = built.and_then(|()| {
-        let made = stage.join(place.dir.strip_prefix("/").unwrap_or(&place.dir));
         recipe.made = Tree::of(&made, FACTS_FILE)?;
         files::replace(&made.join(FACTS_FILE), 0o644, &serde_json::to_vec_pretty(&recipe)?)?;
         fs::rename(&made, &place.dir)
@@ -274,6 +273,49 @@ fn make(place: &Place, origin: &Origin, mut recipe: Recipe, stop: &AtomicBool) -
     fs::remove_dir_all(&work).ok();
     fs::remove_dir_all(&stage).ok();
     kept
+}
+
+/// Where a build works.
+struct Site<'a> {
+    /// Of the other user who does it.
+    home: Option<&'a Path>,
+    source: PathBuf,
+    stage: PathBuf,
+}
+
+impl Site<'_> {
+    /// Builds the source and installs what comes of it below the stage.
+    fn build(
+        &self,
+        place: &Place,
+        origin: &Origin,
+        recipe: &Recipe,
+        log: &Path,
+        stop: &AtomicBool,
+    ) -> Result<()> {
+        let copied = origin.put(&self.source, self.home, log, stop)?;
+        ensure!(
+            copied == recipe.content,
+            "server.source: `{}` changed while it was copied; wait until nothing writes there",
+            recipe.tree
+        );
+        let step = |mut command: Command| {
+            origin.maker().prepare(&mut command, self.home);
+            run(command, &self.source, log, stop)
+        };
+        let mut configure = Command::new("./configure");
+        configure.arg(format!("--prefix={}", place.dir.display())).args(&recipe.configure);
+        step(configure)?;
+        let n_jobs = thread::available_parallelism().map_or(1, usize::from);
+        step(make_command(&["-s", &format!("-j{n_jobs}")]))?;
+        let destination = format!("DESTDIR={}", self.stage.display());
+        step(make_command(&["-s", "install", &destination]))?;
+        for extension in EXTENSIONS {
+            let dir = format!("contrib/{extension}");
+            step(make_command(&["-s", "-C", &dir, "install", &destination]))?;
+        }
+        Ok(())
+    }
 }
 
 /// A build is in nobody's way.
@@ -295,8 +337,8 @@ fn run_within(
     log_path: &Path,
     stop: &AtomicBool,
 ) -> Result<()> {
-    let name = format!("{:?}", command);
-    clean_environment(&mut command);
+    let name = command.get_program().display().to_string();
+    let name = command.get_args().fold(name, |name, arg| format!("{name} {}", arg.display()));
     confine(&mut command);
     let log = files::open_with(log_path, OpenOptions::new().create(true).append(true));
     let log = log.with_context(|| format!("open `{}`", log_path.display()))?;

@@ -14,8 +14,10 @@ use files::trust;
 use nix::unistd::geteuid;
 use sha2::{Digest, Sha256};
 
-use super::{Source, clean_environment, lock, run};
+use super::maker::Maker;
+use super::{Source, lock, run};
 use crate::fetch::UNTRUSTED;
+use crate::spawn::output_of;
 use crate::unpack::{self, unpack_tar};
 
 /// Where the files come from.
@@ -24,7 +26,16 @@ pub(super) enum Origin {
     /// A directory as it is.
     Directory(PathBuf),
     /// A commit of a repository on this machine, which may be a mirror.
-    Commit { repository: PathBuf, commit: String },
+    Commit { repository: Repository, commit: String },
+}
+
+/// A repository on this machine, or a mirror of one elsewhere, which may be another user's: then git works as that user.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Repository {
+    dir: PathBuf,
+    maker: Maker,
+    /// Of that user.
+    home: Option<PathBuf>,
 }
 
 /// Fails when the address of a repository has a password or, where that may be one, a user's name: the address is
@@ -66,13 +77,22 @@ impl Origin {
                     let path = path.join(name);
                     fs::symlink_metadata(&path).map_or(Ok(()), |facts| expect_own(&path, &facts))?;
                 }
-                path
+                Repository { dir: path, maker: Maker::OURSELVES, home: None }
             }
             Err(_) => mirror(source.tree, revision, builds, stop, tell)?,
         };
-        let commit = commit_of(&repository, revision)
+        let commit = repository
+            .commit(revision)
             .with_context(|| format!("server.revision: `{}` has no revision `{revision}`", source.tree))?;
         Ok(Origin::Commit { repository, commit })
+    }
+
+    /// Who builds it.
+    pub(super) fn maker(&self) -> &Maker {
+        match self {
+            Origin::Commit { repository, .. } => &repository.maker,
+            Origin::Directory(_) => &Maker::OURSELVES,
+        }
     }
 
     /// Hash of the commit, or of all files of the directory as they are now.
@@ -83,26 +103,73 @@ impl Origin {
         }
     }
 
-    /// Puts the files into `to`, which does not exist. Returns the hash of what is there now.
-    pub(super) fn put(&self, to: &Path, log: &Path, stop: &AtomicBool) -> Result<String> {
-        fs::create_dir_all(to).with_context(|| format!("create `{}`", to.display()))?;
+    /// Puts the files into `to`, which does not exist, in the `home` of who builds it. Returns the hash of what is there now.
+    pub(super) fn put(
+        &self,
+        to: &Path,
+        home: Option<&Path>,
+        log: &Path,
+        stop: &AtomicBool,
+    ) -> Result<String> {
+        let maker = self.maker();
+        maker.act(|| fs::create_dir_all(to)).with_context(|| format!("create `{}`", to.display()))?;
         match self {
             Origin::Directory(dir) => Walk::of(dir, Some(to), stop).hash(),
             Origin::Commit { repository, commit } => {
                 let archive = to.with_extension("tar");
-                let mut export = Command::new("git");
-                export.arg("-C").arg(repository).args(["archive", "--format=tar", "-o"]);
+                let mut export = repository.git(&["archive", "--format=tar", "-o"], home);
                 export.arg(&archive).arg(commit);
                 run(export, to, log, stop)?;
-                let tar =
-                    fs::File::open(&archive).with_context(|| format!("open `{}`", archive.display()))?;
-                let unpacked = unpack_tar(BufReader::new(tar), to, unpack::COMMIT);
-                fs::remove_file(&archive)?;
-                unpacked.with_context(|| format!("server.revision: unpack commit {commit}"))?;
+                let words = || format!("server.revision: unpack commit {commit}");
+                match home {
+                    // In that user's directories that user's own program does it: we would be led astray by links.
+                    Some(_) => {
+                        let mut unpack = Command::new("tar");
+                        unpack.arg("-xf").arg(&archive);
+                        maker.prepare(&mut unpack, home);
+                        run(unpack, to, log, stop).with_context(words)?;
+                    }
+                    None => {
+                        let tar = fs::File::open(&archive)
+                            .with_context(|| format!("open `{}`", archive.display()))?;
+                        unpack_tar(BufReader::new(tar), to, unpack::COMMIT).with_context(words)?;
+                    }
+                }
+                maker.act(|| fs::remove_file(&archive))?;
                 Ok(commit.clone())
             }
         }
     }
+}
+
+impl Repository {
+    fn git(&self, args: &[&str], home: Option<&Path>) -> Command {
+        let mut command = Command::new("git");
+        command.arg("-C").arg(&self.dir).args(args);
+        self.maker.prepare(&mut command, home);
+        command
+    }
+
+    fn commit(&self, revision: &str) -> Result<String> {
+        let name = format!("{revision}^{{commit}}");
+        let mut command = self.git(&["rev-parse", "--verify", "--quiet", &name], self.home.as_deref());
+        command.current_dir(self.home.as_deref().unwrap_or(&self.dir));
+        let output = output_of(command).context("cannot run `git`; install it")?;
+        ensure!(output.status.success(), "git: {}", String::from_utf8_lossy(&output.stderr).trim());
+        let commit = String::from_utf8_lossy(&output.stdout).trim().to_string();
+        ensure!(is_hash(&commit), "git: it names no commit");
+        Ok(commit)
+    }
+
+    /// Whether it has the revision and no update would change what it names: a tag, or a commit in full.
+    fn is_settled(&self, revision: &str) -> bool {
+        let name = if is_hash(revision) { revision.to_string() } else { format!("refs/tags/{revision}") };
+        self.commit(&name).is_ok()
+    }
+}
+
+fn is_hash(text: &str) -> bool {
+    [40, 64].contains(&text.len()) && text.chars().all(|c| c.is_ascii_hexdigit())
 }
 
 /// A source tree that can be built outside of itself.
@@ -147,26 +214,6 @@ fn expect_own_directory(path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn git(repository: &Path, args: &[&str]) -> Result<String> {
-    let mut command = Command::new("git");
-    command.arg("-C").arg(repository).args(args);
-    clean_environment(&mut command);
-    let output = command.output().context("cannot run `git`; install it")?;
-    ensure!(output.status.success(), "git: {}", String::from_utf8_lossy(&output.stderr).trim());
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_string())
-}
-
-fn commit_of(repository: &Path, revision: &str) -> Result<String> {
-    git(repository, &["rev-parse", "--verify", "--quiet", &format!("{revision}^{{commit}}")])
-}
-
-/// Whether the repository has the revision and no update would change what it names: a tag, or a commit in full.
-fn is_settled(repository: &Path, revision: &str) -> bool {
-    let is_full = [40, 64].contains(&revision.len()) && revision.chars().all(|c| c.is_ascii_hexdigit());
-    let name = if is_full { revision.to_string() } else { format!("refs/tags/{revision}") };
-    commit_of(repository, &name).is_ok()
-}
-
 /// A copy of a repository on another machine, up to date as far as `revision` needs it.
 fn mirror(
     address: &str,
@@ -174,43 +221,56 @@ fn mirror(
     builds: &Path,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(String),
-) -> Result<PathBuf> {
+) -> Result<Repository> {
     let is_address = address.contains("://") || address.contains('@');
     ensure!(
         is_address,
         "server.source: there is no `{address}`, neither a directory nor a repository's address"
     );
-    let name = format!("{:x}", Sha256::digest(address));
-    let dir = builds.join("repositories").join(&name[..16]);
-    let log = builds.join(format!("{}.log", &name[..16]));
+    let maker = Maker::of_what_is_fetched()?;
+    let hash = &format!("{:x}", Sha256::digest(address))[..16];
+    let name = maker.uid().map_or(hash.to_string(), |uid| format!("{hash}-{uid}"));
+    let outer = builds.join("repositories").join(&name);
+    let log = &builds.join(format!("{name}.log"));
     trust::make_directory(&builds.join("repositories")).context(UNTRUSTED)?;
-    let _lock = lock(&dir.with_extension("lock"), stop, tell)?;
+    let _lock = lock(&outer.with_extension("lock"), stop, tell)?;
+    let home = maker.home(&outer)?;
+    // It gets its name when it is whole.
+    let (dir, part) = match &home {
+        Some(home) => (home.join("mirror"), home.join("part")),
+        None => (outer.clone(), outer.with_extension("part")),
+    };
     let words = || format!("server.source: fetch `{address}`");
+    let repository = Repository { dir, maker, home };
+    let (dir, maker, home) = (&repository.dir, &repository.maker, repository.home.as_deref());
+    let work_dir = home.unwrap_or(builds);
     if !dir.exists() {
-        // It gets its name when it is whole.
-        let part = dir.with_extension("part");
         if part.exists() {
-            fs::remove_dir_all(&part).with_context(|| format!("remove `{}`", part.display()))?;
+            maker
+                .act(|| fs::remove_dir_all(&part))
+                .with_context(|| format!("remove `{}`", part.display()))?;
         }
         let mut clone = Command::new("git");
         clone.args(["clone", "--mirror", "--", address]).arg(&part);
-        run(clone, builds, &log, stop).with_context(words)?;
-        fs::rename(&part, &dir).with_context(|| format!("rename to `{}`", dir.display()))?;
-        return Ok(dir);
+        maker.prepare(&mut clone, home);
+        run(clone, work_dir, log, stop).with_context(words)?;
+        maker.act(|| fs::rename(&part, dir)).with_context(|| format!("rename to `{}`", dir.display()))?;
+        return Ok(repository);
     }
-    trust::check_directory(&dir).context(UNTRUSTED)?;
-    if is_settled(&dir, revision) {
-        return Ok(dir);
+    if home.is_none() {
+        trust::check_directory(dir).context(UNTRUSTED)?;
     }
-    let mut update = Command::new("git");
-    update.arg("-C").arg(&dir).args(["remote", "update", "--prune"]);
-    if let Err(error) = run(update, builds, &log, stop) {
-        if stop.load(Ordering::Relaxed) || commit_of(&dir, revision).is_err() {
+    if repository.is_settled(revision) {
+        return Ok(repository);
+    }
+    let update = repository.git(&["remote", "update", "--prune"], home);
+    if let Err(error) = run(update, work_dir, log, stop) {
+        if stop.load(Ordering::Relaxed) || repository.commit(revision).is_err() {
             return Err(error).with_context(words);
         }
         tell(format!("{revision} is what it was when `{address}` was last fetched: {error:#}"));
     }
-    Ok(dir)
+    Ok(repository)
 }
 
 /// Goes through a directory: all files, links and directories but git's own, in the order of their names.
@@ -397,9 +457,20 @@ mod tests {
     #[test]
     fn a_mirror_needs_no_network_for_what_it_has() {
         let place = tempfile::tempdir().unwrap();
+        fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
         let there = place.path().join("there");
         fs::create_dir(&there).unwrap();
-        let act = |args: &[&str]| git(&there, args).unwrap();
+        let account = crate::account::Account::choose().unwrap();
+        account.own(&there).unwrap();
+        // As who fetches: git gives no repository away that is a third user's.
+        let act = |args: &[&str]| {
+            let mut command = Command::new("git");
+            command.arg("-C").arg(&there).args(args).env("HOME", place.path());
+            account.apply(&mut command);
+            let output = command.output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            String::from_utf8_lossy(&output.stdout).trim().to_string()
+        };
         act(&["init", "-q", "-b", "master"]);
         let commit = |text: &str| {
             let identity = ["-c", "user.name=x", "-c", "user.email=x@x"];

@@ -87,6 +87,57 @@ fn each_commit_is_built_once_with_the_same_options() {
 }
 
 #[test]
+fn a_repository_on_another_machine_is_built_with_the_rights_of_the_servers_user() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let place = place();
+    let (cache, repository) = (Cache::at(place.path().join("cache")), place.path().join("repository"));
+    let secret = place.path().join("secret");
+    files::create_new(&secret, 0o600).unwrap();
+    tree(&repository, "15.1");
+    // As a build could do that somebody has changed on the way.
+    let hostile = format!(
+        "#!/bin/sh\n{}\n{{ id -u; id -G; cat {} && echo read; env; }} >> options 2>&1\nchmod 777 fake\n",
+        CONFIGURE.strip_prefix("#!/bin/sh\n").unwrap(),
+        secret.display()
+    );
+    crate::binaries::write_program(&repository.join("configure"), &hostile);
+    run_git(&repository, &["init", "-q"]);
+    run_git(&repository, &["add", "-A"]);
+    run_git(&repository, &["commit", "-qm", "one"]);
+    // Git gives no repository away that is a third user's.
+    let account = crate::account::Account::choose().unwrap();
+    let given = Command::new("chown").args(["-R", &account.uid.to_string()]).arg(&repository).status();
+    assert!(given.unwrap().success());
+    let address = format!("file://{}", repository.display());
+    let of = |revision| build(&cache, &Source { tree: &address, revision: Some(revision) }, &GO, &mut |_| {});
+    let built = of("HEAD").unwrap();
+    assert_eq!(built.version, "15.1");
+    let dir = built.bin_dir.parent().unwrap();
+    let options = fs::read_to_string(dir.join("options")).unwrap();
+    let mut lines = options.lines().skip(1);
+    assert_eq!(lines.next(), Some(account.uid.to_string().as_str()), "{options}");
+    assert_eq!(lines.next(), Some(account.gid.to_string().as_str()), "{options}");
+    assert!(!options.contains("\nread") && !options.contains("CARGO_MANIFEST_DIR"), "{options}");
+    // What was built is ours, and that user cannot change it.
+    for path in [dir.to_path_buf(), dir.join("bin"), dir.join("bin/postgres"), dir.join("options")] {
+        let facts = fs::symlink_metadata(&path).unwrap();
+        use std::os::unix::fs::MetadataExt;
+        assert_eq!((facts.uid(), facts.mode() & 0o022), (0, 0), "{}", path.display());
+    }
+    // What is new there is fetched.
+    tree(&repository, "15.2");
+    run_git(&repository, &["-c", "safe.directory=*", "commit", "-qam", "two"]);
+    let given = Command::new("chown").args(["-R", &account.uid.to_string()]).arg(&repository).status();
+    assert!(given.unwrap().success());
+    assert_eq!(of("HEAD").unwrap().version, "15.2");
+    let left = fs::read_dir(place.path().join("cache/builds")).unwrap().flatten();
+    let left = left.filter(|entry| entry.path().extension().is_some_and(|e| e == "work" || e == "stage"));
+    assert_eq!(left.count(), 0);
+}
+
+#[test]
 fn what_would_change_a_build_is_taken_from_the_environment() {
     let check = |variable: &str, expected: bool| assert_eq!(changes_builds(variable), expected, "{variable}");
     for variable in ["CC", "CPATH", "MAKEFLAGS", "MAKEOVERRIDES", "LIBS", "GIT_DIR", "GIT_CONFIG_COUNT"] {
