@@ -1,10 +1,12 @@
 //! What is set up before anything else: a memory that nobody can look into, and what is done when pgdyno panics.
 
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use std::{panic, process, thread};
+use std::{fs, panic, process, thread};
 
 use host::Machine;
+use nix::libc;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
 
@@ -17,6 +19,17 @@ pub(crate) fn close_memory() {
     // A kernel without the one still has the other.
     setrlimit(Resource::RLIMIT_CORE, 0, 0).ok();
     prctl::set_dumpable(false).ok();
+}
+
+/// Lets nothing that the caller has open be open in programs that are started from here: the server's user could read and
+/// write with root's rights what root's shell left open. Standard streams are given to each on purpose.
+pub(crate) fn close_inherited() {
+    let Ok(open) = fs::read_dir("/proc/self/fd") else { return };
+    let numbers = open.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
+    for number in numbers.filter(|number| *number > 2).collect::<Vec<_>>() {
+        // SAFETY: the call sets a flag of a number; that of the directory, which is closed by now, is an error.
+        unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
+    }
 }
 
 /// Has a panic put back what this process has set in the operating system, and then end the process with all its threads,

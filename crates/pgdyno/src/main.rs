@@ -20,6 +20,7 @@ pub(crate) use crate::output::{Exit, print, print_as_pgbench, print_exact, say};
 
 fn main() -> ExitCode {
     guard::close_memory();
+    guard::close_inherited();
     secret::set_key_source(crate::front::hiding::key);
     let args: Vec<std::ffi::OsString> = std::env::args_os().collect();
     if args.get(1).is_some_and(|arg| arg == pgbench::DRIVE_ARGUMENT) {

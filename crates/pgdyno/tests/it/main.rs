@@ -23,6 +23,7 @@ mod leftovers;
 mod limits;
 mod loading;
 mod matrix;
+mod neighbours;
 mod os;
 mod pace;
 mod pg;
