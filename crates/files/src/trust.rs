@@ -43,11 +43,24 @@ pub fn check_place(path: &Path) -> Result<PathBuf> {
 /// # Errors
 /// As [`check_directory`].
 pub fn check_output(path: &Path) -> Result<()> {
-    let sudo_uid = geteuid().is_root().then(|| std::env::var("SUDO_UID").ok()?.parse().ok()).flatten();
     let path = std::path::absolute(path).with_context(|| format!("`{}` is not a path", path.display()))?;
     let place = path.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("/"));
     let content = if place == path { Content::Trusted } else { Content::Shared };
-    check(place, content, sudo_uid).map(drop)
+    check(place, content, sudo_uid()).map(drop)
+}
+
+/// Checks the directory of a file that we are to put there in the place of what has its name: as [`check_output`] checks
+/// those above a directory.
+///
+/// # Errors
+/// As [`check_directory`].
+pub fn check_output_file(path: &Path) -> Result<()> {
+    let path = std::path::absolute(path).with_context(|| format!("`{}` is not a path", path.display()))?;
+    check(path.parent().unwrap_or(&path), Content::Shared, sudo_uid()).map(drop)
+}
+
+fn sudo_uid() -> Option<u32> {
+    geteuid().is_root().then(|| std::env::var("SUDO_UID").ok()?.parse().ok()).flatten()
 }
 
 /// Checks a program that will run with the rights of user `uid`: only root, the caller and that user can change it, so

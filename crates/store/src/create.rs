@@ -151,7 +151,10 @@ impl ExperimentDir {
 }
 
 /// As root, results are written only where nobody else can put something else in their place.
-fn expect_ours(path: &Path) -> Result<()> {
+///
+/// # Errors
+/// Names the directory, and as whom to run pgdyno.
+pub fn expect_ours(path: &Path) -> Result<()> {
     if !nix::unistd::geteuid().is_root() {
         return Ok(());
     }
@@ -162,12 +165,23 @@ fn expect_ours(path: &Path) -> Result<()> {
         path.display(),
         place.display()
     );
-    files::trust::check_output(path).with_context(|| {
-        format!(
-            "root does not write results to `{}`; run pgdyno as the user that it belongs to",
-            path.display()
-        )
-    })
+    files::trust::check_output(path).with_context(|| not_ours(path))
+}
+
+fn not_ours(path: &Path) -> String {
+    format!("root does not write results to `{}`; run pgdyno as the user that it belongs to", path.display())
+}
+
+/// Writes a file of a report, which is as [`write_whole`] writes it. As root only where nobody else can have it written
+/// elsewhere.
+///
+/// # Errors
+/// As [`expect_ours`], and when it cannot be written.
+pub fn write_report(path: &Path, bytes: &[u8]) -> Result<()> {
+    if nix::unistd::geteuid().is_root() {
+        files::trust::check_output_file(path).with_context(|| not_ours(path.parent().unwrap_or(path)))?;
+    }
+    write_whole(path, bytes)
 }
 
 /// Writes the first files into an empty directory.

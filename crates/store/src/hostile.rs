@@ -138,7 +138,7 @@ fn what_a_link_names_is_not_written() {
     assert!(refused.contains("symbolic link"), "{refused}");
     for name in ["report.html", "report.html.tmp"] {
         symlink(&victim, place.dir.join(name)).unwrap();
-        crate::write_whole(&place.dir.join("report.html"), b"page").unwrap();
+        crate::write_report(&place.dir.join("report.html"), b"page").unwrap();
     }
     assert_eq!(fs::read(&victim).unwrap(), b"mine");
 }
@@ -167,4 +167,27 @@ fn root_writes_no_results_where_others_can_replace_them() {
     assert!(refused(&place.dir, false).contains("user `nobody`"));
     assert!(refused(&place.dir.join("new/one"), true).contains("user `nobody`"));
     assert!(!place.dir.join("new").exists());
+}
+
+#[test]
+fn root_writes_no_report_where_others_can_replace_it() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let place = Place::new();
+    let report = place.dir.join("report.html");
+    let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    set(&place.dir, 0o755);
+    crate::write_report(&report, b"page").unwrap();
+    // As in /tmp, where nobody else can replace what is ours.
+    set(&place.dir, 0o1777);
+    crate::write_report(&report, b"page").unwrap();
+    fs::remove_file(&report).unwrap();
+    set(&place.dir, 0o777);
+    assert!(crate::write_report(&report, b"page").is_err());
+    set(&place.dir, 0o755);
+    chown(&place.dir, Some(65_534), None).unwrap();
+    let words = format!("{:#}", crate::write_report(&report, b"page").unwrap_err());
+    assert!(words.contains("root does not write results to") && words.contains("user `nobody`"), "{words}");
+    assert!(!report.exists());
 }

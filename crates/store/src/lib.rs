@@ -17,14 +17,13 @@ mod run_writer;
 mod sample;
 mod server_log;
 
-pub use create::{ExperimentDir, default_path};
+pub use create::{ExperimentDir, default_path, expect_ours, write_report};
 pub use list::{Listing, Listings, list};
 pub use load::{
-    LoadError, is_experiment_dir, load_experiment, load_one, read_comparison, read_duet, read_plan,
-    read_records, read_state,
+    LoadError, is_experiment_dir, load_experiment, load_one, read_comparison, read_duet, read_experiment,
+    read_plan, read_records, read_state,
 };
 pub use lock::{Writer, writer_of};
-pub use records::write_whole;
 pub use run_writer::RunWriter;
 
 /// Names within the directory of an experiment and of a run.

@@ -153,6 +153,16 @@ pub fn read_plan(path: &Path) -> Result<Plan, LoadError> {
         .map_err(|error| LoadError::Damaged { path: plan, reason: error.to_string() })
 }
 
+/// Reads the experiment file, which is text as a user wrote it but for what was hidden in it.
+///
+/// # Errors
+/// When it is missing, no regular file, or no text.
+pub fn read_experiment(path: &Path) -> Result<String, LoadError> {
+    let path = path.join(names::EXPERIMENT);
+    let text = read_whole(&path).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
+    text.map_err(|source| LoadError::Unreadable { path, source })
+}
+
 /// Reads the records of the runs that were begun, without their measurements. Runs whose record was never written, or
 /// cannot be read, are left out.
 ///

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 /// Writes a whole file, readable by this user only: a reader sees the former content or the new one, never a part of it,
 /// also after a power failure.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     files::replace(path, files::PRIVATE, bytes).with_context(|| format!("cannot write `{}`", path.display()))
 }
 

@@ -68,15 +68,15 @@ pub(crate) fn write_reports(dir: &Path, explained: &Explained) -> Result<PathBuf
 fn write_all(dir: &Path, explained: &Explained) -> Result<PathBuf> {
     let Explained { data, study } = explained;
     let html = dir.join(HTML);
-    store::write_whole(&dir.join("runs.csv"), report::runs_csv(study).as_bytes())?;
+    store::write_report(&dir.join("runs.csv"), report::runs_csv(study).as_bytes())?;
     if data.plan.is_comparison {
         compare::page::write_own(dir, explained)?;
         return Ok(html);
     }
     let commands = [run_again(dir)];
     let input = Input { study, data, commands: &commands, tool_version: env!("CARGO_PKG_VERSION") };
-    store::write_whole(&html, report::html(&input).as_bytes())?;
-    store::write_whole(&dir.join(MARKDOWN), report::markdown(&input).as_bytes())?;
+    store::write_report(&html, report::html(&input).as_bytes())?;
+    store::write_report(&dir.join(MARKDOWN), report::markdown(&input).as_bytes())?;
     Ok(html)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use experiment::conduct::{self, Outcome};
 use experiment::resume;
 use model::experiment::plan::Plan;
@@ -78,6 +78,8 @@ fn begun(args: &RunArgs) -> Result<Job> {
 
 /// An experiment that was cut off, with its plan, order and seeds as they were. What was hidden in the plan is put back.
 fn resumed(path: &Path, given: &ExperimentArgs, consent: Consent) -> Result<Job> {
+    // What is planned there is run, and servers that are named there get passwords.
+    store::expect_ours(path)?;
     let stored = store::read_plan(path)?;
     let plan = hiding::put_back(path, &stored, given)?;
     ensure!(
@@ -86,8 +88,7 @@ fn resumed(path: &Path, given: &ExperimentArgs, consent: Consent) -> Result<Job>
         path.display()
     );
     let os = job::take_os(&plan)?;
-    let text = std::fs::read_to_string(path.join(store::names::EXPERIMENT))
-        .with_context(|| format!("cannot read the experiment file of `{}`", path.display()))?;
+    let text = store::read_experiment(path)?;
     let servers = setup::servers_of(&text)?;
     announce(&plan, &servers, consent)?;
     let dir = ExperimentDir::open(path)?;

@@ -28,7 +28,8 @@ pub(crate) fn key() -> Option<[u8; 32]> {
 fn kept(dir: &Path) -> Result<[u8; 32]> {
     let path = dir.join(KEY);
     if !fs::exists(&path)? {
-        fs::create_dir_all(dir)?;
+        // Whoever can write there could have it made elsewhere, or know it.
+        files::trust::make_directory(dir)?;
         let new = dir.join(format!("{KEY}.{}", std::process::id()));
         files::replace(&new, files::PRIVATE, &random()?)?;
         // Of several that make it at once the first one wins.
@@ -128,5 +129,8 @@ mod tests {
         assert_eq!(fs::read_dir(&cache).unwrap().count(), 1);
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         assert!(kept(&cache).is_err(), "its group knows it");
+        fs::remove_file(&path).unwrap();
+        fs::set_permissions(&cache, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(kept(&cache).is_err() && !path.exists(), "everybody could have put it there");
     }
 }

@@ -56,8 +56,8 @@ pub(crate) fn write_own(dir: &Path, explained: &Explained) -> Result<()> {
     let commands: Vec<String> = request.iter().map(|request| shell::command(&request.command)).collect();
     let source = Source { explained, dir, cases: None };
     let pages = draw(&comparisons, &[source], &commands)?;
-    store::write_whole(&dir.join(report::HTML), pages.html.as_bytes())?;
-    store::write_whole(&dir.join(report::MARKDOWN), pages.markdown.as_bytes())?;
+    store::write_report(&dir.join(report::HTML), pages.html.as_bytes())?;
+    store::write_report(&dir.join(report::MARKDOWN), pages.markdown.as_bytes())?;
     Ok(())
 }
 
@@ -109,7 +109,7 @@ pub(super) fn write_asked(
     let command = shell::command(&again(arguments(), None));
     let pages = draw(comparisons, sources, &[command])?;
     let write = |path: &Path, text: &str| -> Result<()> {
-        store::write_whole(path, text.as_bytes())?;
+        store::write_report(path, text.as_bytes())?;
         say(&format!("report: {}", path.display()));
         Ok(())
     };
@@ -123,6 +123,7 @@ pub(super) fn write_asked(
         "`{}` has an experiment with a report of its own; name another directory, or a file, with --report",
         path.display()
     );
+    store::expect_ours(path)?;
     files::create_private_dir_all(path)
         .with_context(|| format!("cannot make the directory `{}`", path.display()))?;
     write(&path.join(report::MARKDOWN), &pages.markdown)?;
