@@ -191,3 +191,31 @@ fn root_writes_no_report_where_others_can_replace_it() {
     assert!(words.contains("root does not write results to") && words.contains("user `nobody`"), "{words}");
     assert!(!report.exists());
 }
+
+#[test]
+fn numbers_that_no_run_can_have_are_damage_and_add_up_to_nothing() {
+    let place = Place::new();
+    let path = place.dir.join("runs/0001").join(names::INTERVALS);
+    let text = fs::read_to_string(&path).unwrap();
+    let whole = load_experiment(&place.dir).unwrap().runs[0].intervals.clone();
+    let first = text.lines().next().unwrap();
+    let interval: serde_json::Value = serde_json::from_str(first).unwrap();
+    let numbers = ["/counts/due", "/counts/late", "/length_ns", "/start_unix_ns", "/latency/n"];
+    for pointer in numbers {
+        for number in [u64::MAX, 1 << 63] {
+            let mut changed = interval.clone();
+            *changed.pointer_mut(pointer).unwrap() = number.into();
+            fs::write(&path, text.replacen(first, &changed.to_string(), 1)).unwrap();
+            let found = read_all(&place.dir);
+            assert!(says(&found, "is more than"), "{pointer} {number}: {found:?}");
+            assert_eq!(found.unwrap().runs[0].intervals, whole[1..], "{pointer}");
+        }
+    }
+    let more = [("/errors", "40001"), ("/facts", "rolled_back")];
+    for (pointer, name) in more {
+        let mut changed = interval.clone();
+        changed[&pointer[1..]] = serde_json::json!({ name: u64::MAX });
+        fs::write(&path, text.replacen(first, &changed.to_string(), 1)).unwrap();
+        assert!(says(&read_all(&place.dir), "is more than"), "{pointer}");
+    }
+}

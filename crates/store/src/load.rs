@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use model::experiment::comparison::ComparisonRequest;
 use model::experiment::plan::{Plan, RunState, StateLine};
 use model::load::duet::Duet;
+use model::load::interval::Interval;
 use model::run::{ExperimentData, RunData, RunRecord, StampedHistogram};
 use model::secret::{hide_json, hide_text};
 use serde::Deserialize;
@@ -249,7 +250,7 @@ fn load_run(plan: &Plan, run: u32, dir: &Path) -> Result<Option<RunData>, LoadEr
     let mut damage = Damage::default();
     let Some(record) = read_record(plan, run, dir, &mut damage)? else { return Ok(None) };
     damage.is_whole = record.state == RunState::Completed;
-    let intervals = read_json_lines(&dir.join(names::INTERVALS), &mut damage);
+    let intervals = read_intervals(&dir.join(names::INTERVALS), &mut damage);
     let histograms = read_histograms(&dir.join(names::LATENCY), &mut damage);
     // The plain file is removed only when the packed one is whole, so where it exists it is whole.
     let plain = dir.join(names::READINGS);
@@ -301,6 +302,17 @@ fn read_json_lines<T: DeserializeOwned>(path: &Path, damage: &mut Damage) -> Vec
     let mut found = Vec::new();
     read_lines(path, damage, &mut |line, _| {
         found.push(serde_json::from_slice(line).map_err(|error| error.to_string())?);
+        Ok(())
+    });
+    found
+}
+
+fn read_intervals(path: &Path, damage: &mut Damage) -> Vec<Interval> {
+    let mut found = Vec::new();
+    read_lines(path, damage, &mut |line, _| {
+        let interval: Interval = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        interval.check()?;
+        found.push(interval);
         Ok(())
     });
     found

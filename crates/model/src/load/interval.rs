@@ -48,6 +48,12 @@ impl Counts {
         self.late + self.ended() - self.committed
     }
 
+    fn all(&self) -> [u64; 10] {
+        let Counts { due, skipped, started, committed, failed, unknown, aborted, retried, retries, late } =
+            *self;
+        [due, skipped, started, committed, failed, unknown, aborted, retried, retries, late]
+    }
+
     /// Whether the identity holds for totals with `in_flight` transactions still open.
     pub fn identity_holds(&self, in_flight: u64) -> bool {
         self.due == self.skipped + self.started && self.started == self.ended() + in_flight
@@ -100,6 +106,36 @@ pub struct Interval {
     /// What the committed transactions were like, by name, for built-in transactions: `rolled_back`, `remote_lines`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, u64>,
+}
+
+/// Largest count of an interval: more than any machine does in a second, and so little that those of the longest file add up.
+pub const COUNT_MAX: u64 = 100_000_000_000;
+/// Longest interval: a day.
+pub const LENGTH_MAX_NS: u64 = 86_400_000_000_000;
+/// Latest start, which leaves room for any length: the year 2262.
+pub const START_MAX_UNIX_NS: u64 = i64::MAX as u64;
+
+impl Interval {
+    /// Whether each number is one that a run can have, so that any number of intervals can be added up. A file of results may
+    /// hold anything.
+    ///
+    /// # Errors
+    /// What is too large.
+    pub fn check(&self) -> Result<(), String> {
+        let most = |name: &str, values: &[u64], max: u64| match values.iter().max() {
+            Some(&value) if value > max => Err(format!("{name} of {value} is more than {max}")),
+            _ => Ok(()),
+        };
+        let of_commands: Vec<u64> = self.commands.iter().flat_map(|c| [c.n, c.failed, c.retries]).collect();
+        let by_name: Vec<u64> = self.errors.values().chain(self.facts.values()).copied().collect();
+        most("a count", &self.counts.all(), COUNT_MAX)?;
+        most("a count", &by_name, COUNT_MAX)?;
+        most("a count", &self.statements, COUNT_MAX)?;
+        most("a count", &of_commands, COUNT_MAX)?;
+        most("a count", &[self.latency.n, self.lag.n], COUNT_MAX)?;
+        most("a length", &[self.length_ns], LENGTH_MAX_NS)?;
+        most("a start", &[self.start_unix_ns], START_MAX_UNIX_NS)
+    }
 }
 
 /// Exact sums of a set of times, from which mean and standard deviation follow without a histogram's rounding.
