@@ -7,7 +7,7 @@
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use nix::unistd::{Gid, Group, Uid, User, geteuid};
@@ -18,6 +18,8 @@ const WRITABLE_BY_GROUP: u32 = 0o020;
 const WRITABLE_BY_OTHERS: u32 = 0o002;
 /// In a directory with this bit, entries are renamed and removed only by their owner and by that of the directory.
 const STICKY: u32 = 0o1000;
+/// As many links as the system follows in one path.
+const LINKS_MAX: u32 = 40;
 
 /// Checks that nobody but root and the caller can put something into the directory or replace it or one above it.
 /// Returns its path without links, which is the one to use from then on.
@@ -69,6 +71,7 @@ fn sudo_uid() -> Option<u32> {
 /// # Errors
 /// As [`check_directory`].
 pub fn check_program(path: &Path, uid: u32) -> Result<()> {
+    check_way(path, Some(uid), LINKS_MAX)?;
     let path = path.canonicalize().with_context(|| format!("cannot find `{}`", path.display()))?;
     let facts = fs::symlink_metadata(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
     let fault = fault(&facts).filter(|_| facts.uid() != uid || writer(&facts).is_some());
@@ -155,6 +158,39 @@ fn make(path: &Path, content: Content) -> Result<PathBuf> {
 
 /// Directories above, and those with programs, may belong to the user `other` too.
 fn check(path: &Path, content: Content, other: Option<u32>) -> Result<PathBuf> {
+    check_way(path, other, LINKS_MAX)?;
+    check_real(path, content, other)
+}
+
+/// Checks that nobody else can turn the path elsewhere after it was checked, by a link on the way or by a directory that
+/// is left again through `..`.
+fn check_way(path: &Path, other: Option<u32>, links_left: u32) -> Result<()> {
+    let path = std::path::absolute(path).with_context(|| format!("`{}` is not a path", path.display()))?;
+    let mut way = PathBuf::new();
+    let mut steps = path.components().peekable();
+    while let Some(step) = steps.next() {
+        way.push(step);
+        let Ok(facts) = fs::symlink_metadata(&way) else { return Ok(()) };
+        let is_left = steps.peek() == Some(&Component::ParentDir);
+        let Some(dir) = way.parent().filter(|_| facts.is_symlink() || is_left) else { continue };
+        check_real(dir, Content::Shared, other)?;
+        ensure!(
+            is_trusted(facts.uid()) || other == Some(facts.uid()),
+            "`{}` is on the way to `{}` and belongs to {}, who could have it lead elsewhere; use another path",
+            way.display(),
+            path.display(),
+            user_name(facts.uid())
+        );
+        if facts.is_symlink() {
+            let left = links_left.checked_sub(1).context("it has too many links")?;
+            let target = fs::read_link(&way).with_context(|| format!("cannot read `{}`", way.display()))?;
+            check_way(&dir.join(target), other, left)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_real(path: &Path, content: Content, other: Option<u32>) -> Result<PathBuf> {
     let path = path.canonicalize().with_context(|| format!("cannot enter `{}`", path.display()))?;
     for dir in path.ancestors() {
         let facts = fs::symlink_metadata(dir).with_context(|| format!("cannot read `{}`", dir.display()))?;
@@ -319,6 +355,48 @@ mod tests {
         fs::create_dir(path("home/ours")).unwrap();
         set(&path("home/ours"), 0o755);
         by_sudo("home/ours", Content::Trusted).unwrap();
+    }
+
+    #[test]
+    fn links_that_somebody_else_could_turn_elsewhere_are_refused() {
+        if !geteuid().is_root() {
+            return;
+        }
+        let outer = tempfile::tempdir().unwrap();
+        let path = |name: &str| outer.path().join(name);
+        for name in ["ours", "theirs", "shared"] {
+            fs::create_dir(path(name)).unwrap();
+            set(&path(name), if name == "shared" { 0o1777 } else { 0o755 });
+        }
+        fs::write(path("ours/postgres"), "").unwrap();
+        for name in ["link", "theirs/link", "shared/link", "shared/their_link"] {
+            symlink(path("ours"), path(name)).unwrap();
+        }
+        // Through another link, which is ours.
+        symlink("theirs/link", path("chain")).unwrap();
+        for name in ["theirs", "theirs/link", "shared/their_link"] {
+            std::os::unix::fs::lchown(path(name), Some(STRANGER), Some(STRANGER)).unwrap();
+        }
+        for (name, is_fine) in [
+            ("link", true),
+            ("shared/link", true),
+            ("theirs/link", false),
+            ("shared/their_link", false),
+            ("chain", false),
+        ] {
+            let inner = path(name);
+            assert_eq!(check_directory(&inner).is_ok(), is_fine, "{name}");
+            assert_eq!(check_place(&inner).is_ok(), is_fine, "{name}");
+            assert_eq!(check_output(&inner.join("new")).is_ok(), is_fine, "{name}");
+            assert_eq!(check_output_file(&inner.join("file")).is_ok(), is_fine, "{name}");
+            assert_eq!(check_program(&inner.join("postgres"), STRANGER + 1).is_ok(), is_fine, "{name}");
+            assert_eq!(make_directory(&inner.join(format!("made/{name}"))).is_ok(), is_fine, "{name}");
+        }
+        check(&path("theirs/link"), Content::Shared, Some(STRANGER)).unwrap();
+        assert!(check_directory(&path("theirs/../ours")).is_err(), "it could become a link");
+        assert!(check_directory(&path("ours/../ours")).is_ok());
+        symlink("circle", path("circle")).unwrap();
+        assert!(check_directory(&path("circle")).is_err());
     }
 
     #[test]
