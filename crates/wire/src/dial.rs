@@ -330,11 +330,14 @@ impl fmt::Debug for CancelHandle {
     }
 }
 
+/// Largest number of a version that has room in `server_version_num`.
+const VERSION_PART_MAX: u32 = 9_999;
+
 /// `15.4 (Debian 15.4-1)`, `9.6.24`, `18beta1` as PostgreSQL's `server_version_num`.
 fn version_num(text: &str) -> u32 {
     let mut numbers = text.split(['.', ' ']).map(|part| {
         let digits: String = part.chars().take_while(char::is_ascii_digit).collect();
-        digits.parse::<u32>().unwrap_or(0)
+        digits.parse::<u32>().unwrap_or(0).min(VERSION_PART_MAX)
     });
     let mut next = || numbers.next().unwrap_or(0);
     let (major, minor) = (next(), next());
@@ -355,6 +358,10 @@ mod tests {
             ("18beta1", 180_000),
             ("10", 100_000),
             ("", 0),
+            // Whatever a server says, there is a number.
+            ("9999999", 99_990_000),
+            ("4294967296.4294967295", 999_900),
+            ("9.4294967295.4294967295", 1_099_899),
         ] {
             assert_eq!(version_num(text), expected, "{text}");
         }
