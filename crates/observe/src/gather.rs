@@ -16,6 +16,11 @@ pub(crate) enum Backwards {
     Reset,
 }
 
+/// Most keys of a source that says what it likes. PostgreSQL 18 has some 100 rows of `pg_stat_io` and 300 kinds of waits.
+const KEYS_MAX: usize = 10_000;
+/// The longest name of an instance: those of databases, devices and waits have at most 63 bytes, and a few more words.
+const INSTANCE_BYTES_MAX: usize = 1000;
+
 /// The highest readings so far, and the values of the tick that is being gathered.
 #[derive(Debug)]
 pub(crate) struct Gather {
@@ -62,6 +67,20 @@ impl Gather {
         };
         if let Some(value) = value {
             self.values.insert(key, value);
+        }
+    }
+
+    /// [`Gather::put`] for what a server or another machine says, which may be anything: names that are no rows, values that
+    /// are no numbers, and instances without end are left out.
+    pub(crate) fn put_said(&mut self, name: &str, instance: &str, value: f64) {
+        let is_row =
+            metric::find(name).is_some_and(|metric| metric.instance.is_empty() == instance.is_empty());
+        if !is_row || !value.is_finite() || instance.len() > INSTANCE_BYTES_MAX {
+            return;
+        }
+        let is_full = self.highest.len().max(self.values.len()) >= KEYS_MAX;
+        if !is_full || self.highest.contains_key(&key(name, &clean(instance))) {
+            self.put(name, instance, value);
         }
     }
 
@@ -150,6 +169,34 @@ mod tests {
         assert_eq!(
             [90.0, 99.0, 4.0, 3.0, 10.0].map(&mut step),
             [None, Some(9.0), Some(5.0), Some(0.0), Some(6.0)]
+        );
+    }
+
+    #[test]
+    fn of_what_a_server_says_rows_with_numbers_count_and_not_without_end() {
+        let mut gather = Gather::new(Backwards::Reset);
+        let long = "x".repeat(INSTANCE_BYTES_MAX + 1);
+        for (name, instance, value) in [
+            ("\u{fffd}", "", 1.0),
+            ("server.waiting", "", 1.0),
+            ("server.waiting", &long, 1.0),
+            ("server.waiting", "Lock:x", f64::NAN),
+            ("server.checkpoints", "timed", f64::INFINITY),
+        ] {
+            gather.put_said(name, instance, value);
+        }
+        assert_eq!((gather.take().0, gather.highest.len()), (BTreeMap::new(), 0));
+        gather.put_said("server.checkpoints", "timed", 1.0);
+        for n in 0..2 * KEYS_MAX {
+            gather.put_said("server.checkpoints", &n.to_string(), 1.0);
+            gather.put_said("server.waiting", &n.to_string(), 1.0);
+        }
+        assert!(gather.highest.len() <= KEYS_MAX && gather.values.len() <= KEYS_MAX);
+        gather.put_said("server.checkpoints", "timed", 3.0);
+        assert_eq!(
+            gather.take().0.get("server.checkpoints[timed]"),
+            Some(&2.0),
+            "those that are known go on"
         );
     }
 

@@ -75,7 +75,7 @@ impl RemoteWatch {
         // A line that the connection's end cut off would be a number that never was.
         ensure!(answer.body.ends_with('\n'), "the answer ended within a line");
         for reading in exposition::readings(&answer.body) {
-            self.gather.put(reading.metric, &reading.instance, reading.value);
+            self.gather.put_said(reading.metric, &reading.instance, reading.value);
         }
         self.out.send(Sample::Scrape { end_unix_ns: unix_ns(), text: answer.body });
         Ok(())

@@ -28,6 +28,8 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 const REFUSED_PAUSE: Duration = Duration::from_secs(30);
 /// Ticks between two readings of what changes slowly and costs more.
 const RARE_TICKS: u64 = 60;
+/// Most autovacuum processes that are believed; a server may say anything.
+const AUTOVACUUMS_MAX: usize = 1000;
 
 /// Watches the server.
 pub(crate) struct ServerWatch {
@@ -176,10 +178,10 @@ impl ServerWatch {
         let mut autovacuums = BTreeSet::new();
         for row in rows {
             let [Some(metric), Some(instance), Some(value)] = row.as_slice() else { continue };
-            if metric == statistics::AUTOVACUUM {
+            if metric == statistics::AUTOVACUUM && autovacuums.len() < AUTOVACUUMS_MAX {
                 autovacuums.insert((instance.clone(), value.clone()));
             } else if let Ok(value) = value.parse::<f64>() {
-                self.gather.put(metric, instance, value);
+                self.gather.put_said(metric, instance, value);
             }
         }
         for (pid, work) in autovacuums.difference(&self.autovacuums) {
