@@ -353,13 +353,15 @@ impl Session {
         let began = Instant::now();
         loop {
             if let Some(event) = self.events.pop_front() {
+                self.heard();
                 return Ok(event);
             }
             if !self.receive_what_is_there()? {
                 self.wait(&[Want::Read], deadline)?;
             } else if self.events.is_empty() {
-                // A server that never stops talking must not keep us past the deadline.
+                // A server that never stops talking must not keep us past the deadline, nor one that drips from looking.
                 self.check_time(deadline, began)?;
+                self.look()?;
             }
         }
     }
@@ -400,6 +402,7 @@ impl Session {
             match result {
                 Ok(n) => n_sent += n,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.heard();
                     self.wait(&[Want::Write, Want::Read], deadline)?;
                     self.receive_what_is_there()?;
                 }
@@ -407,15 +410,13 @@ impl Session {
             }
         }
         self.outbox.clear();
+        self.heard();
         Ok(())
     }
 
     fn wait(&mut self, want: &[Want], deadline: Option<Instant>) -> Result<()> {
         let began = Instant::now();
         let limit = Limit::current();
-        if let Some(vigil) = &mut self.vigil {
-            vigil.has_heard();
-        }
         loop {
             self.check_stop()?;
             let look_at = self.stop.map(|_| Instant::now() + STOP_LOOK);
@@ -429,6 +430,13 @@ impl Session {
                 }
                 Err(error) => return Err(self.lost(error)),
             }
+        }
+    }
+
+    /// The server took some of what was sent, or a whole part of the answer came. Bytes alone are no sign of life.
+    fn heard(&mut self) {
+        if let Some(vigil) = &mut self.vigil {
+            vigil.has_heard();
         }
     }
 

@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 use wire::conninfo::SslMode;
-use wire::{ConnectError, Conninfo, ProtocolError, Session, SessionError, connect};
+use wire::{ConnectError, Conninfo, Limit, ProtocolError, Session, SessionError, connect};
 
 fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     [&[tag][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
@@ -31,6 +31,8 @@ enum Say {
     Once(Vec<u8>),
     /// As long as anybody listens.
     Endless(Vec<u8>),
+    /// Byte by byte, again and again.
+    Dripping(Vec<u8>),
 }
 
 /// Settings of a server that says these things, one to each message that it gets.
@@ -53,6 +55,20 @@ fn server(says: Vec<Say>) -> Conninfo {
     conninfo
 }
 
+/// Settings of a server that says these things to its first client, and nothing to others.
+fn one_session(says: Vec<Say>) -> Conninfo {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut conninfo = Conninfo::new("127.0.0.1", listener.local_addr().unwrap().port(), "u", "d");
+    conninfo.sslmode = SslMode::Disable;
+    std::thread::spawn(move || {
+        let (first, _) = listener.accept().unwrap();
+        std::thread::spawn(move || converse(first, says));
+        // They are held open.
+        let _others: Vec<_> = listener.incoming().take(100).collect();
+    });
+    conninfo
+}
+
 fn converse(mut stream: TcpStream, says: Vec<Say>) -> std::io::Result<()> {
     for (n, say) in says.into_iter().enumerate() {
         let n_header = if n == 0 { 4 } else { 5 };
@@ -66,6 +82,12 @@ fn converse(mut stream: TcpStream, says: Vec<Say>) -> std::io::Result<()> {
                 let many = bytes.repeat((256 * 1024_usize).div_ceil(bytes.len()));
                 loop {
                     stream.write_all(&many)?;
+                }
+            }
+            Say::Dripping(bytes) => {
+                for byte in bytes.iter().cycle() {
+                    stream.write_all(&[*byte])?;
+                    std::thread::sleep(Duration::from_millis(20));
                 }
             }
         }
@@ -104,6 +126,23 @@ fn what_comes_before_the_server_is_ready_has_bounds() {
     check(Say::Once(after_ok(ok.clone())), "message `R` of the server is damaged");
     let asks = vec![Say::Once(message(b'R', &[0, 0, 0, 3])); 20];
     assert!(refusal(asks).contains("message `R` of the server is damaged"));
+}
+
+#[test]
+fn a_server_that_drips_is_as_good_as_silent() {
+    let notice = message(b'N', &[&b"SNOTICE\0C00000\0M"[..], &[b'x'; 40], b"\0\0"].concat());
+    let row = |n_bytes: u32| [&b"D"[..], &n_bytes.to_be_bytes(), &[b'x'; 100]].concat();
+    for drops in [notice, row(1 << 20)] {
+        // New connections are not let in either.
+        let says = [Say::Once(welcome()), Say::Once(answer()), Say::Dripping(drops)];
+        let place = one_session(says.to_vec());
+        let _limit =
+            Limit { lock_wait_max: Duration::from_millis(200), ..Limit::of(Duration::from_secs(5)) }.enter();
+        let mut session = Session::connect(&place).unwrap();
+        session.administer().unwrap();
+        let error = session.query("select 1").unwrap_err().to_string();
+        assert!(error.contains("the server is silent") && error.contains("`select 1`"), "{error}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `pgdyno clean`: puts back what a pgdyno that was killed left behind.
 
 use anyhow::{Context, Result};
+use experiment::limit;
 use host::Machine;
 use server::template::{self, Doors, Fate};
 use server::{Cache, Workspace};
@@ -38,7 +39,8 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
 /// Databases that pgdyno made on a server to put another one back, and left there because it was killed.
 fn clean_server(target: &str) -> Result<Exit> {
     let conninfo = setup::resolve(target)?;
-    let fates = template::clean(&Doors::new(&conninfo, signals::stop_flag()))?;
+    let clean = || template::clean(&Doors::new(&conninfo, signals::stop_flag()));
+    let fates = limit::within("clean", limit::for_bytes(0), clean)?;
     let mut is_all = true;
     for (name, fate) in &fates {
         match fate {

@@ -117,9 +117,10 @@ impl Vigil {
         self.statement.push_str(sql);
         self.seen.clear();
         self.blocked_since = None;
+        self.has_heard();
     }
 
-    /// Something has come, or a wait begins.
+    /// Something of the answer has come.
     pub(super) fn has_heard(&mut self) {
         self.next_look = Instant::now() + self.pause();
         self.silent_since = None;
