@@ -22,7 +22,7 @@ use crate::data::{self, DataState, Home};
 use crate::dataset::Dataset;
 use crate::progress::{Progress, Watch};
 use crate::stage::Site;
-use crate::{hold, load, os, release, room, schema, session};
+use crate::{hold, layout, load, os, release, room, schema, session};
 
 /// Facts of a phase by name.
 type Detail = BTreeMap<String, String>;
@@ -232,12 +232,12 @@ fn expect_same(found: &Marker, dataset: Dataset, workload: &WorkloadSpec) -> Res
         found.scale
     );
     ensure!(
-        load::has_layout(found, dataset, workload.layout),
+        layout::has_layout(found, dataset, workload.layout),
         "the experiment asks for data of {}, but the data that was loaded before is {}; give {}, or --replace to load \
          it again",
-        load::words(workload),
-        load::layout_of(found),
-        layout_options(load::layout_of(found))
+        layout::describe(workload),
+        layout::layout_of(found),
+        layout_options(layout::layout_of(found))
     );
     Ok(())
 }
@@ -273,11 +273,11 @@ fn as_it_is(state: &DataState, workload: &WorkloadSpec) -> Result<&'static str> 
     );
     if let DataState::Whole(marker) = state {
         ensure!(
-            load::has_layout(marker, Dataset::of(&workload.data).unwrap_or(Dataset::Tpcb), workload.layout),
+            layout::has_layout(marker, Dataset::of(&workload.data).unwrap_or(Dataset::Tpcb), workload.layout),
             "the experiment asks for data of {}, but the data that is there is {}; give {}, or leave prepare.restore on",
-            load::words(workload),
-            load::layout_of(marker),
-            layout_options(load::layout_of(marker))
+            layout::describe(workload),
+            layout::layout_of(marker),
+            layout_options(layout::layout_of(marker))
         );
     }
     Ok(match state {

@@ -14,6 +14,7 @@ use store::{ExperimentDir, RunWriter};
 use crate::agenda::{After, Agenda, Judged, Next, Referee};
 use crate::one_run::{OneRun, unix_now};
 use crate::progress::{Progress, Watch};
+use crate::session::STOPPED;
 use crate::stage::{Found, Site, Stage, StageKey, needs_restart};
 use crate::{disk, os};
 
@@ -31,9 +32,6 @@ pub struct Outcome {
     /// The runs that were made suffice; none of the others will be missed.
     pub is_enough: bool,
 }
-
-/// The reason of what was stopped: by Ctrl-C, a signal, or a notice that the machine will be taken away.
-pub(crate) const STOPPED: &str = "stopped on request";
 
 /// Failed runs in a row after which going on is pointless.
 const FAILURES_MAX: u32 = 2;

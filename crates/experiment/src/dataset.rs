@@ -2,7 +2,7 @@
 
 use model::experiment::case::{WorkloadKind, WorkloadSpec};
 use model::experiment::script::CaseData;
-use workload::{Schema, Signature, tpcb, tpcc, tprocc};
+use workload::{Builtin, Schema, Signature, tpcb, tpcc, tprocc};
 
 /// A set of tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,5 +110,26 @@ impl Dataset {
             Dataset::Tpcb => tpcb::estimated_bytes(scale),
             Dataset::Tpcc | Dataset::TprocC => tpcc::estimated_bytes(scale),
         }
+    }
+}
+
+/// Disk that the data takes, about.
+pub fn data_bytes(workload: &WorkloadSpec) -> u64 {
+    match &workload.data {
+        CaseData::Tpcb => workload::tpcb::estimated_bytes(workload.scale),
+        CaseData::Tpcc | CaseData::TprocC => workload::tpcc::estimated_bytes(workload.scale),
+        CaseData::None => 0,
+        // What a statement makes cannot be told from its length; rows of COPY double with their headers and indexes.
+        CaseData::Files(files) => 2 * files.iter().map(|file| file.bytes).sum::<u64>(),
+    }
+}
+
+/// The script of a built-in workload.
+pub fn builtin(kind: WorkloadKind) -> Option<Builtin> {
+    match kind {
+        WorkloadKind::Tpcb => Some(Builtin::Tpcb),
+        WorkloadKind::TpcbSimple => Some(Builtin::TpcbSimple),
+        WorkloadKind::TpcbSelect => Some(Builtin::TpcbSelect),
+        WorkloadKind::Scripts | WorkloadKind::Tpcc | WorkloadKind::TprocC => None,
     }
 }

@@ -21,10 +21,11 @@ use model::text::prose::plural;
 use workload::Prng;
 
 pub(crate) use self::meeting::Meeting;
-use crate::conduct::{Order, STOPPED, make_run};
+use crate::conduct::{Order, make_run};
 use crate::disk;
 use crate::one_run::{OneRun, unix_now};
 use crate::progress::{Progress, Watch};
+use crate::session::STOPPED;
 use crate::stage::{Found, Site, Stage};
 
 /// What makes a run one side of a duet.

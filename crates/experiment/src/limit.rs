@@ -11,7 +11,7 @@ use model::experiment::case::Case;
 use wire::Limit;
 use wire::session::Session;
 
-use crate::stage::data_bytes;
+use crate::dataset::data_bytes;
 
 /// What a phase may take at least: recovery, index builds and full vacuums of what is too large for memory took less.
 const BASE: Duration = Duration::from_secs(3600);

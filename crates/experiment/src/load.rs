@@ -1,23 +1,18 @@
-//! Loads a workload's tables into a database, marked as unfinished until they are whole.
+//! What every load of a workload's tables has in common: what is asked, what came of it, and marks that say how far it is.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::sync::atomic::AtomicBool;
 
-use anyhow::{Result, bail, ensure};
-use loader::tpcb::{TpcbLoad, default_streams, rows_total};
-use loader::{LoadError, Sent, Streams};
-use model::experiment::case::{Layout, PartitionMethod, WorkloadSpec};
+use anyhow::Result;
+use loader::LoadError;
+use model::experiment::case::{Layout, WorkloadSpec};
 use wire::quote_literal;
 use wire::session::{Session, SessionError};
 use workload::objects::marker::{Marker, MarkerState, comment_literal, part_mark};
-use workload::tpcb::{self, Partitioning, TpcbOptions};
 use workload::{Schema, Signature};
 
 use crate::clearance::Clearance;
-use crate::data::TPCB_DATA;
 use crate::dataset::Dataset;
-use crate::release;
+use crate::layout::all_tables;
 
 /// What is told of a load that the user stopped. It may have had no time to touch anything.
 pub(crate) const STOPPED_LOADING: &str =
@@ -66,91 +61,6 @@ pub struct LoadRequest<'a> {
     pub now: &'a dyn Fn() -> String,
     /// Raised when the user wants to stop.
     pub stop: &'a AtomicBool,
-}
-
-/// Loads the TPC-B-like tables as pgbench makes them.
-///
-/// # Errors
-/// When tables are there that must not be dropped, when the server or one of the streams fails, or when `stop` is
-/// raised.
-pub fn load(
-    session: &mut Session,
-    request: &LoadRequest<'_>,
-    progress: &mut dyn FnMut(LoadProgress),
-) -> Result<LoadReport> {
-    let result = load_all(session, request, progress);
-    if result.is_err() && request.stop.load(Ordering::Relaxed) {
-        // Whatever the statement that was cancelled says of it.
-        bail!(STOPPED_LOADING);
-    }
-    result
-}
-
-fn load_all(
-    session: &mut Session,
-    request: &LoadRequest<'_>,
-    progress: &mut dyn FnMut(LoadProgress),
-) -> Result<LoadReport> {
-    let begun = Instant::now();
-    let load = TpcbLoad {
-        scale: request.scale,
-        options: TpcbOptions {
-            schema: request.schema.clone(),
-            partitioning: partitioning(request.layout),
-            ..TpcbOptions::default()
-        },
-        index_tablespace: None,
-        version_num: session.server_version_num(),
-    };
-    if !request.layout.is_plain()
-        && let Some(why) = release::lacks_partitions(session.server_version_num())
-    {
-        bail!(why);
-    }
-    let tables = all_tables(Dataset::Tpcb, request.scale, request.layout);
-    let clearance = Clearance {
-        dataset: Dataset::Tpcb,
-        schema: request.schema,
-        tables: &tables,
-        replace: request.replace,
-    };
-    clearance.check(session)?;
-    // Before anything is dropped: the server may have no room for them.
-    let mut others = connect_others(request)?;
-    let n_streams = others.len() + 1;
-    // At once: there are the old tables, or new ones that are marked as unfinished.
-    let mut statements = tpcb::create_tables(load.scale, &load.options);
-    statements.extend(mark_parts(Dataset::Tpcb, request.schema, &tables, &[]));
-    statements.push(marker_sql(Dataset::Tpcb, request.schema, &marker(request, MarkerState::Loading)));
-    replace_by(session, &clearance, &statements)?;
-
-    let rows_total = rows_total(load.scale);
-    let mut told = |sent: Sent| {
-        // What comes after a table's rows is done side by side with the rows of others.
-        let step = if sent.n_rows < rows_total { "rows" } else { "primary keys" };
-        progress(LoadProgress { step, rows_done: sent.n_rows, rows_total });
-    };
-    let sessions = std::iter::once(&mut *session).chain(&mut others).collect();
-    let filled = Streams { sessions, stop: request.stop }.run(load.whole(), &mut told);
-    let sent = filled.map_err(|error| explained(session, &clearance, error))?;
-    let finished =
-        Streams { sessions: vec![session], stop: request.stop }.run(load.finish(), &mut |_| told(sent));
-    finished.map_err(|error| explained(session, &clearance, error))?;
-    ensure!(sent.n_rows == rows_total, "{} rows were sent instead of {rows_total}; load again", sent.n_rows);
-    let marker = |state| marker(request, state);
-    finish(session, &clearance, &marker, (request.now)())?;
-    let seconds = begun.elapsed().as_secs_f64();
-    Ok(LoadReport { n_rows: sent.n_rows, data_bytes: sent.data_bytes, n_streams, seconds })
-}
-
-/// The tables and the partitions that a load makes.
-pub(crate) fn all_tables(dataset: Dataset, scale: u32, layout: Layout) -> Vec<String> {
-    let partitions = match (dataset, partitioning(layout)) {
-        (Dataset::Tpcb, Some(partitioning)) => tpcb::partitions(scale, partitioning),
-        _ => Vec::new(),
-    };
-    let tables = dataset.tables().into_iter().map(str::to_string);
-    tables.chain(partitions.into_iter().map(|partition| partition.name)).collect()
 }
 
 /// Fails when loading a workload's data would drop what it may not; changes nothing.
@@ -204,71 +114,6 @@ pub(crate) fn mark_parts(
     let tables = tables.map(|table| comment(format!("table {}", schema.sql_name(table)), table));
     let routines = routines.iter().map(|routine| comment(routine.sql(schema), &routine.text()));
     tables.chain(routines).collect()
-}
-
-fn connect_others(request: &LoadRequest) -> Result<Vec<Session>> {
-    let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let n_streams = request
-        .n_streams
-        .map_or_else(|| default_streams(partitioning(request.layout), n_cpus), |n| n as usize);
-    (1..n_streams)
-        .map(|n| {
-            (request.connect)()
-                .map_err(|error| error.context(format!("stream {} of {n_streams}; take fewer", n + 1)))
-        })
-        .collect()
-}
-
-/// What the comment on the tables says.
-fn marker(request: &LoadRequest, state: MarkerState) -> Marker {
-    Marker {
-        workload: TPCB_DATA.to_string(),
-        scale: request.scale,
-        tool_version: env!("CARGO_PKG_VERSION").to_string(),
-        state,
-        extra: layout_facts(request.layout),
-    }
-}
-
-/// How accounts are cut in a layout.
-pub fn partitioning(layout: Layout) -> Option<Partitioning> {
-    let n = layout.partitions;
-    (n > 0).then_some(match layout.partition_method {
-        PartitionMethod::Range => Partitioning::Range(n),
-        PartitionMethod::Hash => Partitioning::Hash(n),
-    })
-}
-
-/// A layout as in a load marker and a cluster's key; nothing for pgbench's plain one.
-pub fn layout_facts(layout: Layout) -> BTreeMap<String, String> {
-    if layout.is_plain() {
-        return BTreeMap::new();
-    }
-    let pairs = [
-        ("partition_method", layout.partition_method.as_str().to_string()),
-        ("partitions", layout.partitions.to_string()),
-    ];
-    pairs.map(|(key, value)| (key.to_string(), value)).into()
-}
-
-/// How a marker's data lies. What a newer version wrote and this one does not know is pgbench's plain layout.
-pub(crate) fn layout_of(marker: &Marker) -> Layout {
-    let fact = |key: &str| marker.extra.get(key);
-    Layout {
-        partitions: fact("partitions").and_then(|n| n.parse().ok()).unwrap_or(0),
-        partition_method: fact("partition_method").and_then(|word| word.parse().ok()).unwrap_or_default(),
-    }
-}
-
-/// Whether a marker's data lies as the layout says; only TPC-B-like tables have several.
-pub(crate) fn has_layout(marker: &Marker, dataset: Dataset, layout: Layout) -> bool {
-    dataset != Dataset::Tpcb || marker.extra == layout_facts(layout)
-}
-
-/// The data of a workload in words.
-pub fn words(workload: &WorkloadSpec) -> String {
-    let WorkloadSpec { scale, layout, .. } = workload;
-    if layout.is_plain() { format!("scale {scale}") } else { format!("scale {scale} in {layout}") }
 }
 
 /// Drops what may be dropped and runs `statements`, all or none.

@@ -24,7 +24,7 @@ use wire::session::Session;
 use workload::{Builtins, Schema};
 
 use crate::adapt::Judge;
-use crate::conduct::STOPPED;
+use crate::count;
 use crate::data::{self, DataState, Home};
 use crate::dataset::Dataset;
 use crate::duet::Side;
@@ -36,10 +36,12 @@ use crate::room;
 use crate::scripts;
 use crate::search::Search;
 use crate::session;
+use crate::session::STOPPED;
 use crate::stage::{Site, Stage};
 use crate::survey;
 use crate::telemetry::{Telemetry, lock};
 use crate::tpcc;
+use crate::verify;
 use crate::wal::Sizing;
 
 /// Time between the order to go and the start of the load: enough for every thread to be there.
@@ -131,7 +133,7 @@ impl OneRun<'_> {
             record.telemetry_unavailable.insert("rows_after".to_string(), reason);
             return;
         }
-        match data::count_rows_after(conninfo, home, &tables(home, record), self.site.stop) {
+        match count::count_rows_after(conninfo, home, &tables(home, record), self.site.stop) {
             Ok(after) => {
                 record.rows_after = after.rows;
                 record.violations_after = after.violations;
@@ -194,8 +196,8 @@ impl OneRun<'_> {
             record.survey = Some(survey::survey(session, &self.case.workload)?);
         }
         let tables = tables(place.home.as_ref(), record);
-        record.rows_before = data::count_rows(session, place.home.as_ref(), &tables)?;
-        record.violations_before = data::quick_check(session, place.home.as_ref())?;
+        record.rows_before = count::count_rows(session, place.home.as_ref(), &tables)?;
+        record.violations_before = verify::quick_check(session, place.home.as_ref())?;
         let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
         let checksums = self.case.prepare.checksums;
         let mut print = server::fingerprint::fingerprint(session, &tables, checksums)?;

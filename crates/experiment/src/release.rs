@@ -1,8 +1,9 @@
 //! What a case needs that older releases of PostgreSQL do not have.
 
-use loader::tpcb::PARTITIONS_VERSION_NUM;
 use model::experiment::case::{Calls, Case, ServerSource, WorkloadSpec};
 use workload::tpcc::PROCEDURES_VERSION_NUM;
+
+use crate::layout::{lacks_partitions, release_name};
 
 /// `server_version_num` of a server that is known by its version alone: of a series its first release.
 pub(crate) fn version_num(source: &ServerSource) -> Option<u32> {
@@ -20,33 +21,14 @@ pub(crate) fn lacks(version_num: u32, case: &Case) -> Option<String> {
         format!(
             "procedures need PostgreSQL 11; the server is version {}; choose workload.calls = \"functions\", or a later \
              version",
-            words(version_num)
+            release_name(version_num)
         )
     });
     data.or(calls)
 }
 
-/// As [`lacks`], of data in partitions.
-pub(crate) fn lacks_partitions(version_num: u32) -> Option<String> {
-    (version_num < PARTITIONS_VERSION_NUM).then(|| {
-        format!(
-            "partitions with a primary key need PostgreSQL 11; the server is version {}",
-            words(version_num)
-        )
-    })
-}
-
 fn calls_procedures(workload: &WorkloadSpec) -> bool {
     workload.procedures || workload.tpcc.as_ref().is_some_and(|tpcc| tpcc.calls == Calls::Procedures)
-}
-
-/// `9.6`, `10.23`.
-fn words(version_num: u32) -> String {
-    match (version_num / 10_000, version_num % 10_000) {
-        (9, minor) => format!("9.{}", minor / 100),
-        (major, 0) => major.to_string(),
-        (major, minor) => format!("{major}.{minor}"),
-    }
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ use sha2::{Digest, Sha256};
 use workload::script::sqlfile::line_and_column;
 use workload::{Builtin, Bundle, Program, Schema, ScriptError};
 
+use crate::dataset::builtin;
+
 /// A data file no larger than this is kept in the plan with its text; of a larger one, the plan has place and hash.
 const KEPT_BYTES_MAX: u64 = 64 * 1024;
 /// Data files are read whole: what is larger is loaded better by other means.
@@ -290,16 +292,6 @@ pub(crate) fn variables(workload: &WorkloadSpec) -> BTreeMap<String, String> {
 fn tag(n: usize, name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     format!("{}-{}", n + 1, name.chars().map(plain).take(40).collect::<String>())
-}
-
-/// The script of a built-in workload.
-pub fn builtin(kind: WorkloadKind) -> Option<Builtin> {
-    match kind {
-        WorkloadKind::Tpcb => Some(Builtin::Tpcb),
-        WorkloadKind::TpcbSimple => Some(Builtin::TpcbSimple),
-        WorkloadKind::TpcbSelect => Some(Builtin::TpcbSelect),
-        WorkloadKind::Scripts | WorkloadKind::Tpcc | WorkloadKind::TprocC => None,
-    }
 }
 
 /// Where the entries of an experiment file stand.

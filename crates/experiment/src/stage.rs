@@ -23,13 +23,12 @@ use wire::session::Session;
 pub use self::embedded::Embedded;
 use crate::adopted::Adopted;
 use crate::agenda::Referee;
-use crate::conduct::STOPPED;
-use crate::data;
 use crate::dataset::Dataset;
 use crate::kept;
-use crate::load::{self, LoadReport, LoadRequest};
+use crate::load::{LoadReport, LoadRequest};
 use crate::progress::{Progress, Watch};
-use crate::{limit, schema, session, tpcc, wal};
+use crate::session::STOPPED;
+use crate::{layout, limit, schema, session, tpcb_load, tpcc, wal};
 
 /// What every stage needs.
 pub struct Site<'a> {
@@ -92,13 +91,13 @@ impl Site<'_> {
             now: self.now,
             stop: self.stop,
         };
-        watch(Progress::Step(format!("loading {}", load::words(workload))));
+        watch(Progress::Step(format!("loading {}", layout::describe(workload))));
         let mut tell = |progress| watch(Progress::Load(progress));
         let report = match Dataset::of(&workload.data) {
             Some(dataset @ (Dataset::Tpcc | Dataset::TprocC)) => {
                 tpcc::load(session, dataset, &request, &mut tell)?
             }
-            Some(Dataset::Tpcb) | None => load::load(session, &request, &mut tell)?,
+            Some(Dataset::Tpcb) | None => tpcb_load::load(session, &request, &mut tell)?,
         };
         let megabytes = report.data_bytes as f64 / 1e6;
         let streams =
@@ -376,7 +375,7 @@ pub(crate) fn cluster_key(binaries: &Binaries, case: &Case) -> Result<ClusterKey
 pub(crate) fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
     let scale = ("scale", format!("s{}", workload.scale));
     let parts = match &workload.data {
-        CaseData::Tpcb => vec![("workload", data::TPCB_DATA.to_string()), scale],
+        CaseData::Tpcb => vec![("workload", Dataset::Tpcb.name().to_string()), scale],
         CaseData::Tpcc => vec![("workload", Dataset::Tpcc.name().to_string()), scale],
         CaseData::TprocC => vec![("workload", Dataset::TprocC.name().to_string()), scale],
         CaseData::None => vec![("workload", "none".to_string())],
@@ -390,7 +389,7 @@ pub(crate) fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
         parts.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
     if workload.data == CaseData::Tpcb {
         // The plain layout has no part of its own: clusters made before there was another are found again.
-        key.extend(load::layout_facts(workload.layout));
+        key.extend(layout::layout_facts(workload.layout));
     }
     if let (Some(schema), true) = (&workload.schema, Dataset::of(&workload.data).is_some()) {
         key.insert("schema".to_string(), schema.clone());
@@ -398,21 +397,10 @@ pub(crate) fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
     key
 }
 
-/// Disk that the data takes, about.
-pub fn data_bytes(workload: &WorkloadSpec) -> u64 {
-    match &workload.data {
-        CaseData::Tpcb => workload::tpcb::estimated_bytes(workload.scale),
-        CaseData::Tpcc | CaseData::TprocC => workload::tpcc::estimated_bytes(workload.scale),
-        CaseData::None => 0,
-        // What a statement makes cannot be told from its length; rows of COPY double with their headers and indexes.
-        CaseData::Files(files) => 2 * files.iter().map(|file| file.bytes).sum::<u64>(),
-    }
-}
-
 /// The data in words.
 pub fn data_words(workload: &WorkloadSpec) -> String {
     match &workload.data {
-        CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC => load::words(workload),
+        CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC => layout::describe(workload),
         CaseData::None => "the database as it is".to_string(),
         CaseData::Files(files) => files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", "),
     }
@@ -436,7 +424,7 @@ fn labels(case: &Case, binaries: &Binaries) -> BTreeMap<String, String> {
     .map(|(name, value)| (name.to_string(), value))
     .into();
     labels.extend([kept::data_label(&case.workload.data)]);
-    labels.extend(load::layout_facts(case.workload.layout));
+    labels.extend(layout::layout_facts(case.workload.layout));
     labels.extend(case.workload.schema.iter().map(|schema| (kept::SCHEMA.to_string(), schema.clone())));
     labels
 }

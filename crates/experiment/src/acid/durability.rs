@@ -16,8 +16,8 @@ use workload::{Prng, Schema};
 use super::actor::Actor;
 use super::ledger::{self, Entry, Ledger};
 use super::{AcidRequest, AcidResult, Seen, Verdict};
-use crate::conduct::STOPPED;
 use crate::session;
+use crate::session::STOPPED;
 
 /// Number of the clause.
 pub const CLAUSE: &str = "3.5.3";

@@ -14,7 +14,7 @@ use super::{LOADED, Site, data_words, labels, workspace_of};
 use crate::data::{self, DataState, Home};
 use crate::disk::{self, Adding, WalNeeds};
 use crate::progress::{Progress, Watch};
-use crate::{load, os, own_data, schema, session, wal};
+use crate::{layout, os, own_data, schema, session, wal};
 
 /// Label of a cluster whose data were loaded to the end.
 const IS_LOADED: &str = "loaded";
@@ -199,7 +199,8 @@ impl Embedded {
         let Some(Home { dataset, schema }) = Home::of(&mut session, workload)? else { return Ok(()) };
         match data::inspect(&mut session, dataset, &schema)? {
             DataState::Whole(marker)
-                if marker.scale == workload.scale && load::has_layout(&marker, dataset, workload.layout) =>
+                if marker.scale == workload.scale
+                    && layout::has_layout(&marker, dataset, workload.layout) =>
             {
                 Ok(())
             }
@@ -207,7 +208,7 @@ impl Embedded {
                 "the snapshot of cluster `{}` does not hold whole data of {}, but {found:?}; remove the cluster with \
                  pgdyno server remove and load it again",
                 self.cluster.root.display(),
-                load::words(workload)
+                layout::describe(workload)
             ),
         }
     }

@@ -1,10 +1,10 @@
 //! `pgdyno check`: verify a workload's invariants.
 
 use anyhow::{Context, Result};
-use experiment::check::{self as checking, CheckReport};
+use experiment::check::CheckReport;
 use experiment::dataset::Dataset;
 use experiment::kept::{Kept, Wanted};
-use experiment::{hold, limit, session};
+use experiment::{hold, limit, session, verify};
 use model::experiment::case::{Case, Layout, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::load::Window;
 use server::Cache;
@@ -20,7 +20,7 @@ use crate::{Exit, print, print_exact, say, signals};
 pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
     let asked: Option<WorkloadKind> =
         args.workload.as_deref().map(str::parse).transpose().map_err(anyhow::Error::msg)?;
-    asked.map_or(Ok(()), checking::require_invariants)?;
+    asked.map_or(Ok(()), verify::require_invariants)?;
     if args.acid {
         return acid::check(args, asked);
     }
@@ -55,7 +55,7 @@ fn open(conninfo: &Conninfo) -> Result<Session> {
 fn check_over(session: &mut Session, kind: WorkloadKind, schema: Option<&str>) -> Result<CheckReport> {
     let look = || limit::database_bytes(session);
     let bytes = limit::within("look at the server", limit::QUESTIONS, look)?;
-    limit::within("check", limit::for_bytes(bytes), || checking::check(session, kind, schema))
+    limit::within("check", limit::for_bytes(bytes), || verify::check(session, kind, schema))
 }
 
 fn check_embedded(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<(String, CheckReport)> {

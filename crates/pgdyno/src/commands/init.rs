@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result, bail, ensure};
 use experiment::dataset::Dataset;
 use experiment::intent::Intent;
-use experiment::load::{self, LoadRequest};
+use experiment::load::LoadRequest;
 use experiment::progress::Progress;
 use experiment::stage::{Found, Site, Stage};
-use experiment::{adopted, hold, limit, schema, session, tpcc};
+use experiment::{adopted, hold, limit, schema, session, tpcb_load, tpcc};
 use model::experiment::case::{Layout, WorkloadKind};
 use model::text::units::Scale;
 use server::Cache;
@@ -70,7 +70,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         let mut show = |load| screen.show(Progress::Load(load));
         let case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
         let report = limit::within("load", limit::of(&case), || match dataset {
-            Dataset::Tpcb => load::load(&mut session, &request, &mut show),
+            Dataset::Tpcb => tpcb_load::load(&mut session, &request, &mut show),
             dataset => tpcc::load(&mut session, dataset, &request, &mut show),
         });
         screen.close();
@@ -111,7 +111,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         say(&format!("put back from its snapshot: {megabytes:.0} MB by {method} in {:.2} s", report.seconds));
     }
     if let Some(cluster) = stage.cluster() {
-        let data = load::words(&case.workload);
+        let data = experiment::layout::describe(&case.workload);
         print(&format!("{data} is loaded in {}\n", cluster.root.display()))?;
     }
     drop(stage);

@@ -51,7 +51,7 @@ fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
             case.id,
             server(case),
             workload.kind,
-            experiment::load::words(workload),
+            experiment::layout::describe(workload),
             plural(workload.n_clients, "client"),
             plural(workload.n_threads, "thread"),
             workload.protocol.as_str(),

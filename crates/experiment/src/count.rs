@@ -1,0 +1,125 @@
+//! Rows of the tables after a load: the other side of the sum that the driver counted.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use wire::Conninfo;
+use wire::session::{Session, quote_ident, quote_literal};
+use workload::{tpcb, tpcc};
+
+use crate::data::Home;
+use crate::dataset::Dataset;
+use crate::limit;
+use crate::verify::quick_check;
+
+/// How long a server may take to be reachable again after a load that ended well or in a crash.
+const AGAIN_DEADLINE: Duration = Duration::from_secs(10);
+
+/// Pause between two attempts to reach it.
+const AGAIN_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a count may take: somebody may hold a lock on a table.
+const COUNT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The same for a run that was stopped: less than the time in which a stopped pgdyno ends.
+const STOPPED_COUNT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Rows of each table after a load, and what is wrong with them, waiting a moment for a server that recovers from a crash.
+///
+/// # Errors
+/// When the server cannot be reached, fails, or takes too long.
+pub fn count_rows_after(
+    conninfo: &Conninfo,
+    home: Option<&Home>,
+    tables: &[String],
+    stop: &'static AtomicBool,
+) -> Result<After> {
+    let count = || count_when_reachable(conninfo, home, tables, stop);
+    // Whoever stops a run wants its end soon, and still wants to know that the rows add up.
+    let most = if stop.load(Ordering::Relaxed) { STOPPED_COUNT_TIMEOUT } else { COUNT_TIMEOUT };
+    limit::within("count rows", most, count)
+}
+
+fn count_when_reachable(
+    conninfo: &Conninfo,
+    home: Option<&Home>,
+    tables: &[String],
+    stop: &'static AtomicBool,
+) -> Result<After> {
+    let begun = Instant::now();
+    let mut session = loop {
+        match Session::connect(conninfo) {
+            Ok(session) => break session,
+            Err(error) => {
+                let is_late = begun.elapsed() >= AGAIN_DEADLINE || stop.load(Ordering::Relaxed);
+                // A server that recovers answers, and says so; one that is gone does not answer.
+                if is_late || error.server_error().is_none() || !error.is_temporary() {
+                    return Err(error.into());
+                }
+                std::thread::sleep(AGAIN_PAUSE);
+            }
+        }
+    };
+    session.administer()?;
+    let rows = count_rows(&mut session, home, tables)?;
+    Ok(After { rows, violations: quick_check(&mut session, home)? })
+}
+
+/// The state of the data after a load.
+pub struct After {
+    /// As [`count_rows`] gives them.
+    pub rows: BTreeMap<String, u64>,
+    /// As [`quick_check`] gives them.
+    pub violations: BTreeMap<String, String>,
+}
+
+/// A larger table is not counted: that would read it all, for longer than a run lasts, and push out of memory what
+/// was put there before the load. The history, which proves the load, always is: it was written just now.
+const COUNTED_BYTES_MAX: u64 = 1 << 30;
+
+/// Rows of each table (`table` or `schema.table`), without the tables that are too large to be counted. Those of the
+/// workload's own go by their names without the schema.
+///
+/// # Errors
+/// When a table is missing or the server fails.
+pub fn count_rows(
+    session: &mut Session,
+    home: Option<&Home>,
+    tables: &[String],
+) -> Result<BTreeMap<String, u64>> {
+    let mut counts = BTreeMap::new();
+    for table in tables {
+        let (of_schema, plain) = table.rsplit_once('.').unwrap_or(("", table));
+        let name = match of_schema {
+            "" => quote_ident(plain),
+            of_schema => format!("{}.{}", quote_ident(of_schema), quote_ident(plain)),
+        };
+        let key = home.map_or(table.as_str(), |home| home.recorded(table));
+        // With its partitions, if it has any.
+        let sql = format!(
+            "with recursive t(oid) as (select {}::pg_catalog.regclass::oid union all \
+             select i.inhrelid from pg_catalog.pg_inherits i join t on i.inhparent = t.oid) \
+             select sum(pg_catalog.pg_relation_size(oid)) from t",
+            quote_literal(&name)
+        );
+        let size = session.query(&sql)?;
+        let bytes: u64 = size.scalar().and_then(|n| n.parse().ok()).context("a relation has a size")?;
+        let is_history = key == tpcb::Table::History.name()
+            || home.is_some_and(|home| key == home.dataset.history_table());
+        if !is_history && bytes > COUNTED_BYTES_MAX {
+            continue;
+        }
+        let rows = session.query(&format!("select count(*) from {name}"))?;
+        let n = rows.scalar().and_then(|n| n.parse().ok()).context("count(*) gives a number")?;
+        counts.insert(key.to_string(), n);
+    }
+    if let Some(Home { dataset: Dataset::Tpcc | Dataset::TprocC, schema }) = home {
+        // Each district counts its own orders: exact, and cheap at any size.
+        let rows = session.query(&schema.fill("select sum(d_next_o_id - 1) from @.district"))?;
+        let n = rows.scalar().and_then(|n| n.parse().ok()).context("districts count their orders")?;
+        counts.insert(tpcc::Table::Orders.name().to_string(), n);
+    }
+    Ok(counts)
+}

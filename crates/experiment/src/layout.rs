@@ -1,0 +1,80 @@
+//! How the rows of a workload lie in tables: whole, or cut into partitions.
+
+use std::collections::BTreeMap;
+
+use loader::tpcb::PARTITIONS_VERSION_NUM;
+use model::experiment::case::{Layout, PartitionMethod, WorkloadSpec};
+use workload::Marker;
+use workload::tpcb::{self, Partitioning};
+
+use crate::dataset::Dataset;
+
+/// The tables and the partitions that a load makes.
+pub(crate) fn all_tables(dataset: Dataset, scale: u32, layout: Layout) -> Vec<String> {
+    let partitions = match (dataset, partitioning(layout)) {
+        (Dataset::Tpcb, Some(partitioning)) => tpcb::partitions(scale, partitioning),
+        _ => Vec::new(),
+    };
+    let tables = dataset.tables().into_iter().map(str::to_string);
+    tables.chain(partitions.into_iter().map(|partition| partition.name)).collect()
+}
+
+/// How accounts are cut in a layout.
+pub fn partitioning(layout: Layout) -> Option<Partitioning> {
+    let n = layout.partitions;
+    (n > 0).then_some(match layout.partition_method {
+        PartitionMethod::Range => Partitioning::Range(n),
+        PartitionMethod::Hash => Partitioning::Hash(n),
+    })
+}
+
+/// A layout as in a load marker and a cluster's key; nothing for pgbench's plain one.
+pub fn layout_facts(layout: Layout) -> BTreeMap<String, String> {
+    if layout.is_plain() {
+        return BTreeMap::new();
+    }
+    let pairs = [
+        ("partition_method", layout.partition_method.as_str().to_string()),
+        ("partitions", layout.partitions.to_string()),
+    ];
+    pairs.map(|(key, value)| (key.to_string(), value)).into()
+}
+
+/// How a marker's data lies. What a newer version wrote and this one does not know is pgbench's plain layout.
+pub(crate) fn layout_of(marker: &Marker) -> Layout {
+    let fact = |key: &str| marker.extra.get(key);
+    Layout {
+        partitions: fact("partitions").and_then(|n| n.parse().ok()).unwrap_or(0),
+        partition_method: fact("partition_method").and_then(|word| word.parse().ok()).unwrap_or_default(),
+    }
+}
+
+/// Whether a marker's data lies as the layout says; only TPC-B-like tables have several.
+pub(crate) fn has_layout(marker: &Marker, dataset: Dataset, layout: Layout) -> bool {
+    dataset != Dataset::Tpcb || marker.extra == layout_facts(layout)
+}
+
+/// The data of a workload in words.
+pub fn describe(workload: &WorkloadSpec) -> String {
+    let WorkloadSpec { scale, layout, .. } = workload;
+    if layout.is_plain() { format!("scale {scale}") } else { format!("scale {scale} in {layout}") }
+}
+
+/// What a server of this version lacks for data in partitions, and what to do.
+pub(crate) fn lacks_partitions(version_num: u32) -> Option<String> {
+    (version_num < PARTITIONS_VERSION_NUM).then(|| {
+        format!(
+            "partitions with a primary key need PostgreSQL 11; the server is version {}",
+            release_name(version_num)
+        )
+    })
+}
+
+/// A release by its number: `9.6`, `10.23`.
+pub(crate) fn release_name(version_num: u32) -> String {
+    match (version_num / 10_000, version_num % 10_000) {
+        (9, minor) => format!("9.{}", minor / 100),
+        (major, 0) => major.to_string(),
+        (major, minor) => format!("{major}.{minor}"),
+    }
+}

@@ -1,0 +1,41 @@
+//! Verifies the invariants of the TPC-B-like tables.
+
+use anyhow::{Result, bail};
+use wire::session::Session;
+use workload::{Builtin, Schema, tpcb};
+
+use crate::check::{CheckReport, run_checks};
+use crate::data::{self, DataState, inspect};
+use crate::dataset::Dataset;
+
+/// Verifies the TPC-B-like tables for a workload that ran on them.
+///
+/// # Errors
+/// When there are no such tables, they are unfinished, or the server fails.
+pub fn check(session: &mut Session, builtin: Builtin, schema: &Schema) -> Result<CheckReport> {
+    let scale = match inspect(session, Dataset::Tpcb, schema)? {
+        DataState::Whole(marker) => marker.scale,
+        DataState::Foreign { scale: Some(scale), .. } if scale > 0 => scale,
+        DataState::Foreign { tables, .. } => {
+            bail!("the tables {} are not a whole TPC-B-like set", tables.join(", "))
+        }
+        DataState::Half(marker) => bail!(
+            "loading scale {} was begun by pgdyno {} and not finished; load again with pgdyno init",
+            marker.scale,
+            marker.tool_version
+        ),
+        DataState::Absent => bail!(data::absent(session, Dataset::Tpcb, schema)?),
+    };
+    session.execute("begin transaction isolation level repeatable read read only")?;
+    let results = run_checks(session, &tpcb::balance_checks(schema, builtin, scale))?;
+    let is_violated = results.iter().any(|result| !result.violations.is_empty());
+    let is_hinted =
+        is_violated && session.query(&tpcb::is_untouched_but_for_accounts(schema))?.scalar() == Some("t");
+    let history = session.query(&tpcb::history_rows(schema))?;
+    let history_rows = history.scalar().and_then(|n| n.parse().ok()).unwrap_or(0);
+    session.execute("commit")?;
+    Ok(CheckReport { scale, history_rows, results, hint: is_hinted.then_some(SIMPLE) })
+}
+
+const SIMPLE: &str = "no teller and no branch was ever changed, which is how tpcb-simple leaves them: if that ran here, check \
+                      with --workload tpcb-simple";

@@ -1,0 +1,118 @@
+//! Loads the TPC-B-like tables as pgbench makes them.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::{Result, bail, ensure};
+use loader::tpcb::{TpcbLoad, default_streams, rows_total};
+use loader::{Sent, Streams};
+use wire::session::Session;
+use workload::objects::marker::{Marker, MarkerState};
+use workload::tpcb::{self, TpcbOptions};
+
+use crate::clearance::Clearance;
+use crate::dataset::Dataset;
+use crate::layout::{all_tables, lacks_partitions, layout_facts, partitioning};
+use crate::load::{
+    LoadProgress, LoadReport, LoadRequest, STOPPED_LOADING, explained, finish, mark_parts, marker_sql,
+    replace_by,
+};
+
+/// Loads the TPC-B-like tables as pgbench makes them.
+///
+/// # Errors
+/// When tables are there that must not be dropped, when the server or one of the streams fails, or when `stop` is
+/// raised.
+pub fn load(
+    session: &mut Session,
+    request: &LoadRequest<'_>,
+    progress: &mut dyn FnMut(LoadProgress),
+) -> Result<LoadReport> {
+    let result = load_all(session, request, progress);
+    if result.is_err() && request.stop.load(Ordering::Relaxed) {
+        // Whatever the statement that was cancelled says of it.
+        bail!(STOPPED_LOADING);
+    }
+    result
+}
+
+fn load_all(
+    session: &mut Session,
+    request: &LoadRequest<'_>,
+    progress: &mut dyn FnMut(LoadProgress),
+) -> Result<LoadReport> {
+    let begun = Instant::now();
+    let load = TpcbLoad {
+        scale: request.scale,
+        options: TpcbOptions {
+            schema: request.schema.clone(),
+            partitioning: partitioning(request.layout),
+            ..TpcbOptions::default()
+        },
+        index_tablespace: None,
+        version_num: session.server_version_num(),
+    };
+    if !request.layout.is_plain()
+        && let Some(why) = lacks_partitions(session.server_version_num())
+    {
+        bail!(why);
+    }
+    let tables = all_tables(Dataset::Tpcb, request.scale, request.layout);
+    let clearance = Clearance {
+        dataset: Dataset::Tpcb,
+        schema: request.schema,
+        tables: &tables,
+        replace: request.replace,
+    };
+    clearance.check(session)?;
+    // Before anything is dropped: the server may have no room for them.
+    let mut others = connect_others(request)?;
+    let n_streams = others.len() + 1;
+    // At once: there are the old tables, or new ones that are marked as unfinished.
+    let mut statements = tpcb::create_tables(load.scale, &load.options);
+    statements.extend(mark_parts(Dataset::Tpcb, request.schema, &tables, &[]));
+    statements.push(marker_sql(Dataset::Tpcb, request.schema, &marker(request, MarkerState::Loading)));
+    replace_by(session, &clearance, &statements)?;
+
+    let rows_total = rows_total(load.scale);
+    let mut told = |sent: Sent| {
+        // What comes after a table's rows is done side by side with the rows of others.
+        let step = if sent.n_rows < rows_total { "rows" } else { "primary keys" };
+        progress(LoadProgress { step, rows_done: sent.n_rows, rows_total });
+    };
+    let sessions = std::iter::once(&mut *session).chain(&mut others).collect();
+    let filled = Streams { sessions, stop: request.stop }.run(load.whole(), &mut told);
+    let sent = filled.map_err(|error| explained(session, &clearance, error))?;
+    let finished =
+        Streams { sessions: vec![session], stop: request.stop }.run(load.finish(), &mut |_| told(sent));
+    finished.map_err(|error| explained(session, &clearance, error))?;
+    ensure!(sent.n_rows == rows_total, "{} rows were sent instead of {rows_total}; load again", sent.n_rows);
+    let marker = |state| marker(request, state);
+    finish(session, &clearance, &marker, (request.now)())?;
+    let seconds = begun.elapsed().as_secs_f64();
+    Ok(LoadReport { n_rows: sent.n_rows, data_bytes: sent.data_bytes, n_streams, seconds })
+}
+
+fn connect_others(request: &LoadRequest) -> Result<Vec<Session>> {
+    let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let n_streams = request
+        .n_streams
+        .map_or_else(|| default_streams(partitioning(request.layout), n_cpus), |n| n as usize);
+    (1..n_streams)
+        .map(|n| {
+            (request.connect)()
+                .map_err(|error| error.context(format!("stream {} of {n_streams}; take fewer", n + 1)))
+        })
+        .collect()
+}
+
+/// What the comment on the tables says.
+fn marker(request: &LoadRequest, state: MarkerState) -> Marker {
+    Marker {
+        workload: Dataset::Tpcb.name().to_string(),
+        scale: request.scale,
+        tool_version: env!("CARGO_PKG_VERSION").to_string(),
+        state,
+        extra: layout_facts(request.layout),
+    }
+}

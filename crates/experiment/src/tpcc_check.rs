@@ -1,0 +1,93 @@
+//! Verifies the consistency conditions of TPC-C on its tables.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail};
+use wire::quote_literal;
+use wire::session::Session;
+use workload::{Schema, tpcc};
+
+use crate::check::{CheckReport, run_checks};
+use crate::data::{self, DataState};
+use crate::dataset::Dataset;
+
+/// The conditions that are cheap, with an example of each that is broken; none where even these would take long.
+///
+/// # Errors
+/// When the server fails.
+pub(crate) fn quick_check(session: &mut Session, schema: &Schema) -> Result<BTreeMap<String, String>> {
+    let sql = format!(
+        "select sum(pg_catalog.pg_relation_size(c.oid)) from pg_catalog.pg_class c \
+         join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
+         where n.nspname = {} and c.relname in ('history', 'orders')",
+        quote_literal(schema.name())
+    );
+    let size = session.query(&sql)?;
+    let bytes: u64 = size.scalar().and_then(|n| n.parse().ok()).context("a relation has a size")?;
+    if bytes > QUICK_BYTES_MAX {
+        return Ok(BTreeMap::new());
+    }
+    session.execute("begin transaction isolation level repeatable read read only")?;
+    let mut checks = tpcc::checks(schema, 1);
+    checks.retain(|check| tpcc::QUICK.contains(&check.id));
+    let results = run_checks(session, &checks)?;
+    session.execute("commit")?;
+    let broken = results.into_iter().filter_map(|result| {
+        let example = result.violations.first()?;
+        Some((result.id, format!("{}: {example}", result.title)))
+    });
+    Ok(broken.collect())
+}
+
+/// Verifies the consistency conditions, and before the first transaction the population too.
+///
+/// # Errors
+/// When there are no such tables, they are unfinished, or the server fails.
+pub fn check(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<CheckReport> {
+    let scale = match data::inspect(session, dataset, schema)? {
+        DataState::Whole(marker) => marker.scale,
+        DataState::Foreign { scale: Some(scale), .. } if scale > 0 => scale,
+        DataState::Foreign { tables, .. } => {
+            bail!("the tables {} are not a whole {} set", tables.join(", "), dataset.title())
+        }
+        DataState::Half(marker) => bail!(
+            "loading scale {} was begun by pgdyno {} and not finished; load again with pgdyno init",
+            marker.scale,
+            marker.tool_version
+        ),
+        DataState::Absent => {
+            bail!(data::absent(session, dataset, schema)?)
+        }
+    };
+    session.execute("begin transaction isolation level repeatable read read only")?;
+    let mut checks = tpcc::checks(schema, scale);
+    if dataset == Dataset::TprocC {
+        checks.retain(|check| KEPT_BY_HAMMERDB.contains(&check.id));
+    } else if session.query(&tpcc::is_fresh(schema))?.is_empty() {
+        checks.extend(tpcc::fresh_checks(schema, scale));
+    }
+    let results = run_checks(session, &checks)?;
+    let history = session.query(&schema.fill("select count(*) from @.history"))?;
+    let history_rows = history.scalar().and_then(|n| n.parse().ok()).unwrap_or(0);
+    session.execute("commit")?;
+    Ok(CheckReport { scale, history_rows, results, hint: None })
+}
+
+/// The checks that HammerDB's transactions do not break.
+const KEPT_BY_HAMMERDB: [&str; 12] = [
+    "row-counts",
+    "3.3.2.1",
+    "3.3.2.2",
+    "3.3.2.3",
+    "3.3.2.4",
+    "3.3.2.5",
+    "3.3.2.6",
+    "3.3.2.7",
+    "3.3.2.8",
+    "3.3.2.9",
+    "3.3.2.11",
+    "lines",
+];
+
+/// Larger tables are not read around each run: about 100 warehouses, and some seconds.
+const QUICK_BYTES_MAX: u64 = 512 << 20;

@@ -1,0 +1,55 @@
+//! Verifies a workload's invariants in a database, all in one snapshot.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use model::experiment::case::WorkloadKind;
+use wire::session::Session;
+
+use crate::check::CheckReport;
+use crate::data::Home;
+use crate::dataset::{Dataset, builtin};
+use crate::{schema, tpcb_check, tpcc_check};
+
+/// Whether there is anything to verify for a workload.
+///
+/// # Errors
+/// Says what to do instead when there is not.
+pub fn require_invariants(kind: WorkloadKind) -> Result<()> {
+    ensure!(
+        kind != WorkloadKind::Scripts,
+        "what scripts of your own leave behind, only you know: pgdyno has no invariants to check; to check TPC-B-like \
+         tables nevertheless, name what ran on them with --workload tpcb, tpcb-simple or tpcb-select"
+    );
+    Ok(())
+}
+
+/// Verifies the tables of a workload that ran on them, in the schema `asked` for or the first of the search path.
+///
+/// # Errors
+/// When there are no such tables, they are unfinished, there is nothing to verify, or the server fails.
+pub fn check(session: &mut Session, kind: WorkloadKind, asked: Option<&str>) -> Result<CheckReport> {
+    require_invariants(kind)?;
+    let schema = &schema::find(session, asked)?;
+    match kind {
+        WorkloadKind::Tpcc => tpcc_check::check(session, Dataset::Tpcc, schema),
+        WorkloadKind::TprocC => tpcc_check::check(session, Dataset::TprocC, schema),
+        _ => {
+            let builtin = builtin(kind).context("TPC-B-like workloads are built in")?;
+            tpcb_check::check(session, builtin, schema)
+        }
+    }
+}
+
+/// Consistency conditions that are cheap to verify and broken, with an example of each.
+///
+/// # Errors
+/// When the server fails.
+pub fn quick_check(session: &mut Session, home: Option<&Home>) -> Result<BTreeMap<String, String>> {
+    match home {
+        Some(Home { dataset: Dataset::Tpcc | Dataset::TprocC, schema }) => {
+            tpcc_check::quick_check(session, schema)
+        }
+        Some(Home { dataset: Dataset::Tpcb, .. }) | None => Ok(BTreeMap::new()),
+    }
+}
