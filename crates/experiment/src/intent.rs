@@ -52,7 +52,7 @@ pub fn of_plan(
         let is_here = |id: u32| cases.iter().any(|case| case.id == id);
         let n_runs = plan.runs.iter().filter(|run| is_here(run.case)).count();
         let may_replace = replace_databases.contains(&conninfo.dbname);
-        intents.push(limit::within("look at the server", limit::of_questions(case), || {
+        intents.push(limit::within("look at the server", crate::phase_limit::of_questions(case), || {
             let mut session = session::open(&conninfo, stop)?;
             Intent::of(&mut session, &conninfo, &cases, n_runs, may_replace)
         })?);

@@ -33,6 +33,7 @@ pub mod os;
 pub mod outlook;
 mod own_data;
 pub mod pairs;
+pub mod phase_limit;
 pub mod progress;
 mod release;
 pub mod resume;

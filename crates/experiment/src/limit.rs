@@ -7,11 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use model::experiment::case::Case;
 use wire::Limit;
 use wire::session::Session;
-
-use crate::dataset::data_bytes;
 
 /// What a phase may take at least: recovery, index builds and full vacuums of what is too large for memory took less.
 const BASE: Duration = Duration::from_secs(3600);
@@ -24,33 +21,9 @@ const SLACK: Duration = Duration::from_secs(30);
 
 static ON_STUCK: OnceLock<fn(&str)> = OnceLock::new();
 
-/// How long a phase of a case may take: as asked for, else as its data is large.
-pub fn of(case: &Case) -> Duration {
-    match case.phase_timeout_s {
-        Some(seconds) => Duration::from_secs(seconds.into()),
-        None => for_bytes(data_bytes(&case.workload)),
-    }
-}
-
-/// How long the questions may take that come before the runs of a case.
-pub(crate) fn of_questions(case: &Case) -> Duration {
-    of(case).min(QUESTIONS)
-}
-
 /// How long a phase may take that works on this much data.
 pub fn for_bytes(data_bytes: u64) -> Duration {
     BASE + PER_GIB * u32::try_from(data_bytes >> 30).unwrap_or(u32::MAX >> 6)
-}
-
-/// How long a phase of a case may take in the database of `session`, which may hold more than the case says.
-///
-/// # Errors
-/// When the server fails.
-pub fn in_database(case: &Case, session: &mut Session) -> Result<Duration> {
-    match case.phase_timeout_s {
-        Some(_) => Ok(of(case)),
-        None => Ok(of(case).max(for_bytes(database_bytes(session)?))),
-    }
 }
 
 /// Size of the database of `session`; 0 where the server does not say.
@@ -110,20 +83,6 @@ mod tests {
     use anyhow::anyhow;
 
     use super::*;
-
-    #[test]
-    fn a_phase_may_take_as_long_as_it_is_told_or_as_its_data_is_large() {
-        let check = |text: &str, seconds: u64| {
-            assert_eq!(of(&crate::sample::case(text)), Duration::from_secs(seconds), "{text}");
-        };
-        check("", 3600);
-        check("[run]\nphase_timeout = \"90s\"", 90);
-        check("[run]\nphase_timeout = \"2h\"", 7200);
-        // 15 MB for each scale unit: about 100 GiB.
-        let large = of(&crate::sample::case("[workload]\nscale = 7000"));
-        assert!((90..120).contains(&((large.as_secs() - 3600) / 60)), "{large:?}");
-        assert!(for_bytes(u64::MAX) > for_bytes(1 << 40));
-    }
 
     #[test]
     fn a_step_that_cannot_be_interrupted_is_ended_from_outside() {

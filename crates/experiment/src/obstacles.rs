@@ -50,7 +50,7 @@ pub fn find(plan: &Plan, site: &Site, results: &Path, watch: &mut Watch) -> Look
             ServerSource::Url(keywords) => {
                 let problems = site.conninfo(keywords).and_then(|conninfo| {
                     let look = || Ok(adopted::problems(&conninfo, cases, site));
-                    limit::within("look at the server", limit::of_questions(cases[0]), look)
+                    limit::within("look at the server", crate::phase_limit::of_questions(cases[0]), look)
                 });
                 found.take(cases, problems);
             }

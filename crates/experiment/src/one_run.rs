@@ -102,13 +102,13 @@ impl OneRun<'_> {
         watch: &mut Watch,
     ) -> Result<()> {
         writer.write_record(record)?;
-        let mut phases = Phases { record, watch, longest: limit::of(self.case) };
+        let mut phases = Phases { record, watch, longest: crate::phase_limit::of(self.case) };
         phases.take(Phase::Restore, |watch| stage.restore(self.case, self.site, watch))?;
         self.site.go_on()?;
         let conninfo = stage.conninfo()?;
         let mut session =
             limit::within("connect", phases.longest, || session::open(&conninfo, self.site.stop))?;
-        phases.longest = limit::in_database(self.case, &mut session)?;
+        phases.longest = crate::phase_limit::in_database(self.case, &mut session)?;
         let longest = phases.longest;
         let place = limit::within("describe the server", longest, || {
             // Of all cases, so that this is known before the first one.

@@ -226,7 +226,7 @@ impl Stage {
     /// # Errors
     /// When binaries, cluster or data cannot be had.
     pub fn set_up(found: Found, case: &Case, site: &Site, watch: &mut Watch) -> Result<Stage> {
-        limit::within("set-up", limit::of(case), || {
+        limit::within("set-up", crate::phase_limit::of(case), || {
             Ok(match found {
                 Found::Embedded(binaries, key) => {
                     Stage::Embedded(Box::new(Embedded::set_up(binaries, key, case, site, watch)?))

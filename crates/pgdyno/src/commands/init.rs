@@ -69,7 +69,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         };
         let mut show = |load| screen.show(Progress::Load(load));
         let case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
-        let report = limit::within("load", limit::of(&case), || match dataset {
+        let report = limit::within("load", experiment::phase_limit::of(&case), || match dataset {
             Dataset::Tpcb => tpcb_load::load(&mut session, &request, &mut show),
             dataset => tpcc::load(&mut session, dataset, &request, &mut show),
         });

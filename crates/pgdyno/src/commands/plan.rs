@@ -5,7 +5,6 @@ use std::path::Path;
 
 use anyhow::Result;
 use experiment::disk::Peak;
-use experiment::limit;
 use experiment::stage::data_words;
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::plan::Plan;
@@ -105,7 +104,8 @@ fn needs(out: &mut String, plan: &Plan, peak: Option<&Peak>) -> Result<()> {
             duration(outlook.repeats_s)
         )?;
     }
-    let longest = plan.cases.iter().map(|case| limit::of(case).as_secs()).max().unwrap_or_default();
+    let longest =
+        plan.cases.iter().map(|case| experiment::phase_limit::of(case).as_secs()).max().unwrap_or_default();
     writeln!(
         out,
         "limit   {} for each phase before and after a load (run.phase_timeout){}",
