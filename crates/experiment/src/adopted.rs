@@ -18,11 +18,12 @@ use wire::session::Session;
 use workload::{Marker, Schema};
 
 use crate::copies::{self, Copies};
-use crate::data::{self, DataState, Home};
-use crate::dataset::Dataset;
 use crate::progress::{Progress, Watch};
 use crate::stage::Site;
-use crate::{hold, layout, load, os, release, room, schema, session};
+use crate::{os, release, room};
+use dataset::kind::Dataset;
+use dataset::state::{self, DataState, Home};
+use dataset::{layout, load, lock, schema, session};
 
 /// Facts of a phase by name.
 type Detail = BTreeMap<String, String>;
@@ -47,7 +48,7 @@ pub fn glance(conninfo: &Conninfo, asked: Option<&str>, stop: &'static AtomicBoo
     // Where there is no schema, there is no data yet; that this is wrong is reported when it matters.
     let schema = schema::find(&mut session, asked).ok();
     let found = |session: &mut Session, dataset| match &schema {
-        Some(schema) => data::inspect(session, dataset, schema).ok(),
+        Some(schema) => state::inspect(session, dataset, schema).ok(),
         None => None,
     };
     let mut data_scale = BTreeMap::new();
@@ -118,7 +119,7 @@ impl Adopted {
                 "a pooler gives out server connections by the transaction: nothing keeps another pgdyno away"
                     .to_string(),
             )),
-            Flavor::Postgres => hold::take(&mut holder)?,
+            Flavor::Postgres => lock::take(&mut holder)?,
             Flavor::Other(name) => watch(Progress::Note(format!(
                 "the server is {name}, not PostgreSQL: only what it shares with PostgreSQL is measured"
             ))),
@@ -135,7 +136,7 @@ impl Adopted {
 
     /// The whole data that was in a schema when it was first looked at. What cannot be looked at counts as absent.
     fn found(&mut self, session: &mut Session, home: &Home) -> Option<&Marker> {
-        let look = || match data::inspect(session, home.dataset, &home.schema) {
+        let look = || match state::inspect(session, home.dataset, &home.schema) {
             Ok(DataState::Whole(marker)) => Some(marker),
             _ => None,
         };
@@ -166,9 +167,9 @@ impl Adopted {
             bail!("the workload has no tables of pgdyno's");
         };
         if !case.prepare.restore {
-            let state = data::inspect(&mut session, home.dataset, &home.schema)?;
+            let state = state::inspect(&mut session, home.dataset, &home.schema)?;
             if state == DataState::Absent {
-                let absent = data::absent(&mut session, home.dataset, &home.schema)?;
+                let absent = state::absent(&mut session, home.dataset, &home.schema)?;
                 bail!("{absent}, or leave prepare.restore on");
             }
             return detail(as_it_is(&state, &case.workload)?.to_string());

@@ -14,9 +14,9 @@ use store::{ExperimentDir, RunWriter};
 use crate::agenda::{After, Agenda, Judged, Next, Referee};
 use crate::one_run::{OneRun, unix_now};
 use crate::progress::{Progress, Watch};
-use crate::session::STOPPED;
 use crate::stage::{Found, Site, Stage, StageKey, needs_restart};
 use crate::{disk, os};
+use dataset::session::STOPPED;
 
 /// How an experiment ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

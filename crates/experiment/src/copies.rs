@@ -10,9 +10,9 @@ use server::template::{self, Changed, Displaced, Doors, Load, Templates};
 use wire::Conninfo;
 use wire::session::Session;
 
-use crate::data::Home;
 use crate::progress::{Progress, Watch};
 use crate::stage::{Site, data_key};
+use dataset::state::Home;
 
 /// The fact of a restore that says what somebody else changed in the database since it was loaded.
 pub const DATABASE_CHANGED: &str = "database_changed";

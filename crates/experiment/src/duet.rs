@@ -25,8 +25,8 @@ use crate::conduct::{Order, make_run};
 use crate::disk;
 use crate::one_run::{OneRun, unix_now};
 use crate::progress::{Progress, Watch};
-use crate::session::STOPPED;
 use crate::stage::{Found, Site, Stage};
+use dataset::session::STOPPED;
 
 /// What makes a run one side of a duet.
 pub(crate) struct Side<'a> {

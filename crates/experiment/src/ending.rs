@@ -4,7 +4,7 @@ use model::experiment::case::Case;
 use model::experiment::plan::RunState;
 use model::load::drive::{Done, Ending};
 
-use crate::session::STOPPED;
+use dataset::session::STOPPED;
 
 /// The state of a run whose driver told the whole story, and the reason where it is not complete.
 pub(crate) fn of(done: &Done, case: &Case) -> (RunState, String) {

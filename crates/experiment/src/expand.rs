@@ -19,10 +19,10 @@ use model::load::capacity::Probing;
 use self::grid::{Grid, OS, PREPARE, RESTORE_BY};
 use self::workload_spec::workload_spec;
 pub use self::workload_spec::{LOAD_STREAMS_MAX, PARTITIONS_MAX};
-use crate::dataset::Dataset;
 use crate::design::{self, Combine, Dimension};
 use crate::stage::StageKey;
 use crate::{lengths, wal};
+use dataset::kind::Dataset;
 
 /// What the plan is made for.
 #[derive(Debug, Clone, Default)]

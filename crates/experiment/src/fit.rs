@@ -22,8 +22,8 @@ use self::estimate::{estimated_s, loaded_bytes_per_s, most_clients, n_servers};
 pub use self::speed::Speed;
 use self::steps::STEPS;
 use self::told::Snapshot;
-use crate::dataset::Dataset;
 use crate::os::Refusal;
+use dataset::kind::Dataset;
 
 /// The machine, and how long the whole may take.
 #[derive(Debug, Clone, PartialEq)]

@@ -14,10 +14,11 @@ use wire::Conninfo;
 use wire::session::Session;
 use workload::Schema;
 
-use crate::data::Home;
-use crate::dataset::Dataset;
+use crate::copies;
 use crate::stage::{self, data_words};
-use crate::{copies, limit, session};
+use dataset::kind::Dataset;
+use dataset::state::Home;
+use dataset::{limit, session};
 
 /// What is intended with one database.
 #[derive(Debug, Clone, PartialEq, Eq)]

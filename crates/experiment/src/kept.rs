@@ -10,7 +10,7 @@ use server::space::WalRoom;
 use server::workspace::{Claim, Workspace};
 use server::{Binaries, Cache, Cluster, Server};
 
-use crate::dataset::Dataset;
+use dataset::kind::Dataset;
 
 /// Label of a cluster with the name of its set of tables. Clusters that were used before there was one have none.
 const DATA: &str = "data";

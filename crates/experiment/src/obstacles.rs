@@ -10,11 +10,11 @@ use server::{Account, Binaries};
 
 use crate::adopted;
 use crate::disk::Peak;
-use crate::limit;
 use crate::outlook;
 use crate::progress::{Progress, Watch};
 use crate::release;
 use crate::stage::Site;
+use dataset::limit;
 
 /// One reason why runs would fail.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,25 +24,25 @@ use wire::session::Session;
 use workload::{Builtins, Schema};
 
 use crate::adapt::Judge;
-use crate::count;
-use crate::data::{self, DataState, Home};
-use crate::dataset::Dataset;
 use crate::duet::Side;
 use crate::ending;
 use crate::follow::{Follow, KeepWal};
-use crate::limit;
 use crate::progress::{Progress, Watch};
 use crate::room;
 use crate::scripts;
 use crate::search::Search;
-use crate::session;
-use crate::session::STOPPED;
 use crate::stage::{Site, Stage};
 use crate::survey;
 use crate::telemetry::{Telemetry, lock};
-use crate::tpcc;
-use crate::verify;
 use crate::wal::Sizing;
+use dataset::count;
+use dataset::kind::Dataset;
+use dataset::limit;
+use dataset::session;
+use dataset::session::STOPPED;
+use dataset::state::{self, DataState, Home};
+use dataset::tpcc::load::C_LOAD;
+use dataset::verify;
 
 /// Time between the order to go and the start of the load: enough for every thread to be there.
 pub(crate) const GO_DELAY: Duration = Duration::from_millis(200);
@@ -415,8 +415,8 @@ impl Place {
 /// C-Load as the load marker has it; tables that pgdyno did not load do not tell.
 fn c_load(session: &mut Session, home: Option<&Home>) -> Result<Option<u32>> {
     let Some(Home { dataset: Dataset::Tpcc, schema }) = home else { return Ok(None) };
-    Ok(match data::inspect(session, Dataset::Tpcc, schema)? {
-        DataState::Whole(marker) => marker.extra.get(tpcc::C_LOAD).and_then(|text| text.parse().ok()),
+    Ok(match state::inspect(session, Dataset::Tpcc, schema)? {
+        DataState::Whole(marker) => marker.extra.get(C_LOAD).and_then(|text| text.parse().ok()),
         _ => None,
     })
 }

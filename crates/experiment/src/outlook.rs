@@ -6,8 +6,8 @@ use model::experiment::case::{Case, ServerSource};
 use model::experiment::plan::{Plan, RunSpec};
 use model::text::prose::bytes;
 
-use crate::dataset::data_bytes;
 use crate::stage::{StageKey, is_same_server, needs_restart};
+use dataset::kind::data_bytes;
 
 /// Seconds of a run besides its load and a server's start: vacuum, prewarm, checkpoint, settle, count.
 /// Seen on two cores with half a gigabyte of data; progress corrects it with what runs really took.

@@ -8,7 +8,8 @@ use model::experiment::script::SqlFile;
 use wire::session::Session;
 
 use crate::progress::{Progress, Watch};
-use crate::{scripts, sql_files};
+use crate::scripts;
+use dataset::sql_files;
 
 /// Runs the files in their order in one session. The scale is there as the setting `pgdyno.scale`.
 ///

@@ -6,8 +6,8 @@ use anyhow::Result;
 use model::experiment::case::Case;
 use wire::session::Session;
 
-use crate::dataset::data_bytes;
-use crate::limit::{QUESTIONS, database_bytes, for_bytes};
+use dataset::kind::data_bytes;
+use dataset::limit::{QUESTIONS, database_bytes, for_bytes};
 
 /// How long a phase of a case may take: as asked for, else as its data is large.
 pub fn of(case: &Case) -> Duration {

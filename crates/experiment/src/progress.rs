@@ -4,7 +4,7 @@ use model::experiment::plan::RunState;
 use model::run::phase::Phase;
 use server::FetchProgress;
 
-use crate::load::LoadProgress;
+use dataset::load::LoadProgress;
 
 /// Something that a person who waits may want to see.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,7 +3,7 @@
 use model::experiment::case::{Calls, Case, ServerSource, WorkloadSpec};
 use workload::tpcc::PROCEDURES_VERSION_NUM;
 
-use crate::layout::{lacks_partitions, release_name};
+use dataset::layout::{lacks_partitions, release_name};
 
 /// `server_version_num` of a server that is known by its version alone: of a series its first release.
 pub(crate) fn version_num(source: &ServerSource) -> Option<u32> {

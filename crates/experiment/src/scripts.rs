@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use workload::script::sqlfile::line_and_column;
 use workload::{Builtin, Bundle, Program, Schema, ScriptError};
 
-use crate::dataset::builtin;
+use dataset::kind::builtin;
 
 /// A data file no larger than this is kept in the plan with its text; of a larger one, the plan has place and hash.
 const KEPT_BYTES_MAX: u64 = 64 * 1024;

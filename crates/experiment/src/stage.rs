@@ -23,12 +23,14 @@ use wire::session::Session;
 pub use self::embedded::Embedded;
 use crate::adopted::Adopted;
 use crate::agenda::Referee;
-use crate::dataset::Dataset;
 use crate::kept;
-use crate::load::{LoadReport, LoadRequest};
 use crate::progress::{Progress, Watch};
-use crate::session::STOPPED;
-use crate::{layout, limit, schema, session, tpcb_load, tpcc, wal};
+use crate::wal;
+use dataset::kind::Dataset;
+use dataset::load::{LoadReport, LoadRequest};
+use dataset::session::STOPPED;
+use dataset::{layout, limit, schema, session};
+use dataset::{tpcb, tpcc};
 
 /// What every stage needs.
 pub struct Site<'a> {
@@ -95,9 +97,9 @@ impl Site<'_> {
         let mut tell = |progress| watch(Progress::Load(progress));
         let report = match Dataset::of(&workload.data) {
             Some(dataset @ (Dataset::Tpcc | Dataset::TprocC)) => {
-                tpcc::load(session, dataset, &request, &mut tell)?
+                tpcc::load::load(session, dataset, &request, &mut tell)?
             }
-            Some(Dataset::Tpcb) | None => tpcb_load::load(session, &request, &mut tell)?,
+            Some(Dataset::Tpcb) | None => tpcb::load::load(session, &request, &mut tell)?,
         };
         let megabytes = report.data_bytes as f64 / 1e6;
         let streams =

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, Weak};
 
-use loader::Streams;
+use dataset::streams::Streams;
 use model::load::interval::Interval;
 use model::load::{LoadSpec, OnError, Profiles, Protocol, ScriptSpec, Window};
 use wire::{Conninfo, Session};
@@ -52,7 +52,7 @@ impl Supplier {
         }
         let mut other = supplier.session("loaded");
         let streams = Streams { sessions: vec![&mut session, &mut other], stop: &AtomicBool::new(false) };
-        streams.run(loader::tpcc::fill(&schema, &supplier.population), &mut |_| {}).unwrap();
+        streams.run(dataset::tpcc::copy::fill(&schema, &supplier.population), &mut |_| {}).unwrap();
         supplier
     }
 
@@ -348,7 +348,7 @@ fn a_table_that_is_not_the_loads_own_is_not_emptied_for_its_rows() {
     supplier.copy("unmarked");
     let mut session = supplier.session("unmarked");
     // In a schema that is known each table must have the mark of the load; these have none.
-    let jobs = loader::tpcc::fill(&Schema::named("public"), &supplier.population);
+    let jobs = dataset::tpcc::copy::fill(&Schema::named("public"), &supplier.population);
     let streams = Streams { sessions: vec![&mut session], stop: &AtomicBool::new(false) };
     let refused = streams.run(jobs, &mut |_| {}).unwrap_err().to_string();
     assert!(refused.contains("somebody replaced table `public."), "{refused}");

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use loader::Streams;
+use dataset::streams::Streams;
 use model::load::{LoadSpec, OnError, Profiles, Protocol, ScriptSpec, Window};
 use workload::tpcc::{self, Population, Style};
 use workload::{Builtins, Schema, tprocc};
@@ -32,7 +32,7 @@ fn load_database(supplier: &Supplier, name: &str) {
         at: "2026-11-21 12:00:00+00".to_string(),
     };
     let streams = Streams { sessions: vec![&mut session], stop: &AtomicBool::new(false) };
-    streams.run(loader::tpcc::fill(&schema, &population), &mut |_| {}).unwrap();
+    streams.run(dataset::tpcc::copy::fill(&schema, &population), &mut |_| {}).unwrap();
 }
 
 /// One client makes so many transactions.

@@ -12,10 +12,11 @@ use wire::session::Session;
 
 use super::{Adopted, Detail};
 use crate::copies::{self, Wish};
-use crate::dataset::Dataset;
+use crate::own_data;
 use crate::progress::Watch;
 use crate::stage::Site;
-use crate::{hold, own_data, session};
+use dataset::kind::Dataset;
+use dataset::{lock, session};
 
 impl Adopted {
     /// By a copy of a template where there can be one and it serves more than one run, else by loading.
@@ -165,7 +166,7 @@ impl Adopted {
             return Ok(());
         }
         let mut holder = session::open(&self.conninfo, site.stop)?;
-        hold::take(&mut holder)?;
+        lock::take(&mut holder)?;
         self.holder = Some(holder);
         Ok(())
     }

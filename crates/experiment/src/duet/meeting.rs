@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 
 use crate::one_run::{GO_DELAY, unix_now};
-use crate::session::STOPPED;
+use dataset::session::STOPPED;
 
 /// How long a wish to stop may stay unseen.
 const STOP_GRAIN: Duration = Duration::from_millis(100);

@@ -11,8 +11,9 @@ use model::text::units::Scale;
 
 use super::Site;
 use super::grid::DEFINES;
-use crate::dataset::Dataset;
-use crate::{schema, scripts};
+use crate::scripts;
+use dataset::kind::Dataset;
+use dataset::schema;
 
 /// The workload of a case.
 ///

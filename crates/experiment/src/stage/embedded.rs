@@ -11,10 +11,11 @@ use server::{Binaries, Cluster, InitOptions, Server, StartOptions, StopMode};
 use wire::Conninfo;
 
 use super::{LOADED, Site, data_words, labels, workspace_of};
-use crate::data::{self, DataState, Home};
 use crate::disk::{self, Adding, WalNeeds};
 use crate::progress::{Progress, Watch};
-use crate::{layout, os, own_data, schema, session, wal};
+use crate::{os, own_data, wal};
+use dataset::state::{self, DataState, Home};
+use dataset::{layout, schema, session};
 
 /// Label of a cluster whose data were loaded to the end.
 const IS_LOADED: &str = "loaded";
@@ -197,7 +198,7 @@ impl Embedded {
         let workload = &case.workload;
         // What the user's own files make has no marker.
         let Some(Home { dataset, schema }) = Home::of(&mut session, workload)? else { return Ok(()) };
-        match data::inspect(&mut session, dataset, &schema)? {
+        match state::inspect(&mut session, dataset, &schema)? {
             DataState::Whole(marker)
                 if marker.scale == workload.scale
                     && layout::has_layout(&marker, dataset, workload.layout) =>

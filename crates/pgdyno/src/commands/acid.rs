@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use experiment::acid::{self, AcidReport, AcidRequest, AcidResult, Verdict};
-use experiment::dataset::Dataset;
+use dataset::acid::{self, AcidReport, AcidRequest, AcidResult, Verdict};
+use dataset::kind::Dataset;
+use dataset::{limit, lock, session};
+use experiment::adopted;
 use experiment::kept::{Kept, Wanted};
-use experiment::{adopted, hold, limit, session};
 use model::experiment::case::WorkloadKind;
 use model::text::units::Span;
 use server::{Cache, StopMode};
@@ -38,7 +39,7 @@ pub(crate) fn check(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<Exi
             let _holder = limit::within("look at the server", limit::QUESTIONS, || {
                 let mut holder = session::open(&conninfo, signals::stop_flag())?;
                 adopted::expect_primary(&conninfo, &mut holder)?;
-                hold::take(&mut holder)?;
+                lock::take(&mut holder)?;
                 Ok(holder)
             })?;
             let place = conninfo.to_string();

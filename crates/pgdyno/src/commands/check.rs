@@ -1,10 +1,10 @@
 //! `pgdyno check`: verify a workload's invariants.
 
 use anyhow::{Context, Result};
-use experiment::check::CheckReport;
-use experiment::dataset::Dataset;
+use dataset::check::CheckReport;
+use dataset::kind::Dataset;
+use dataset::{limit, lock, session, verify};
 use experiment::kept::{Kept, Wanted};
-use experiment::{hold, limit, session, verify};
 use model::experiment::case::{Case, Layout, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::load::Window;
 use server::Cache;
@@ -29,7 +29,7 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
             let conninfo = setup::resolve(target)?;
             let mut session = open(&conninfo)?;
             if let Some(note) =
-                limit::within("look at the server", limit::QUESTIONS, || hold::note(&mut session))?
+                limit::within("look at the server", limit::QUESTIONS, || lock::note(&mut session))?
             {
                 say(&format!("pgdyno: note: {note}"));
             }

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail, ensure};
-use experiment::dataset::Dataset;
+use dataset::kind::Dataset;
+use dataset::load::LoadRequest;
+use dataset::{limit, lock, schema, session};
+use dataset::{tpcb, tpcc};
+use experiment::adopted;
 use experiment::intent::Intent;
-use experiment::load::LoadRequest;
 use experiment::progress::Progress;
 use experiment::stage::{Found, Site, Stage};
-use experiment::{adopted, hold, limit, schema, session, tpcb_load, tpcc};
 use model::experiment::case::{Layout, WorkloadKind};
 use model::text::units::Scale;
 use server::Cache;
@@ -52,7 +54,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
             }
             let mut session = session::open(&conninfo, stop)?;
             adopted::expect_primary(&conninfo, &mut session)?;
-            hold::take(&mut session)?;
+            lock::take(&mut session)?;
             let schema = schema::find(&mut session, args.schema.as_deref())?;
             say(&Intent::to_load(&conninfo, dataset, &schema));
             Ok((session, schema))
@@ -70,8 +72,8 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         let mut show = |load| screen.show(Progress::Load(load));
         let case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
         let report = limit::within("load", experiment::phase_limit::of(&case), || match dataset {
-            Dataset::Tpcb => tpcb_load::load(&mut session, &request, &mut show),
-            dataset => tpcc::load(&mut session, dataset, &request, &mut show),
+            Dataset::Tpcb => tpcb::load::load(&mut session, &request, &mut show),
+            dataset => tpcc::load::load(&mut session, dataset, &request, &mut show),
         });
         screen.close();
         let report = report?;
@@ -111,7 +113,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         say(&format!("put back from its snapshot: {megabytes:.0} MB by {method} in {:.2} s", report.seconds));
     }
     if let Some(cluster) = stage.cluster() {
-        let data = experiment::layout::describe(&case.workload);
+        let data = dataset::layout::describe(&case.workload);
         print(&format!("{data} is loaded in {}\n", cluster.root.display()))?;
     }
     drop(stage);

@@ -50,7 +50,7 @@ fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
             case.id,
             server(case),
             workload.kind,
-            experiment::layout::describe(workload),
+            dataset::layout::describe(workload),
             plural(workload.n_clients, "client"),
             plural(workload.n_threads, "thread"),
             workload.protocol.as_str(),

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use loader::LoadError;
+use dataset::streams::LoadError;
 use wire::session::{Session, SessionError};
 use wire::{CancelHandle, Conninfo};
 use workload::Schema;
@@ -138,7 +138,7 @@ impl Init<'_> {
     }
 
     fn copy(&mut self, table: Table) -> Result<()> {
-        let copy = loader::tpcb::copy(table, self.plan.scale, self.takes_freeze(table)?);
+        let copy = dataset::tpcb::copy::copy(table, self.plan.scale, self.takes_freeze(table)?);
         let n_rows = tpcb::row_count(table, self.plan.scale);
         let names_table = self.compat.copies_all_tables();
         let mut progress = Progress::new(table, n_rows, self.plan.is_quiet, names_table);

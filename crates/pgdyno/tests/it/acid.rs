@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use experiment::acid::{find_faults, read_ledger};
+use dataset::acid::{find_faults, read_ledger};
 use serde_json::Value;
 use workload::Schema;
 

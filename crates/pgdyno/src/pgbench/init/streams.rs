@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use loader::tpcb::TpcbLoad;
-use loader::{Job, LoadError, Sent, Streams};
+use dataset::streams::{Job, LoadError, Sent, Streams};
+use dataset::tpcb::copy::TpcbLoad;
 use wire::session::Session;
 use workload::tpcb::{self, Table};
 use workload::{Marker, MarkerState};

@@ -9,9 +9,9 @@ use wire::Conninfo;
 use wire::session::{Session, quote_ident, quote_literal};
 use workload::{tpcb, tpcc};
 
-use crate::data::Home;
-use crate::dataset::Dataset;
+use crate::kind::Dataset;
 use crate::limit;
+use crate::state::Home;
 use crate::verify::quick_check;
 
 /// How long a server may take to be reachable again after a load that ended well or in a crash.

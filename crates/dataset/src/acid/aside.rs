@@ -11,7 +11,7 @@ use workload::objects::marker::{comment_literal, part_mark};
 
 use super::ANSWER_TIMEOUT;
 use crate::clearance::Clearance;
-use crate::dataset::Dataset;
+use crate::kind::Dataset;
 use crate::session;
 
 /// Orders to be delivered, of one district.

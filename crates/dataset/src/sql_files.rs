@@ -15,7 +15,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 ///
 /// # Errors
 /// With file, line and column of the statement that failed; those before it are done.
-pub(crate) fn run(session: &mut Session, name: &str, text: &str, stop: &AtomicBool) -> Result<u64> {
+pub fn run(session: &mut Session, name: &str, text: &str, stop: &AtomicBool) -> Result<u64> {
     let mut n_statements = 0;
     for step in sqlfile::steps(text) {
         if stop.load(Ordering::Relaxed) {

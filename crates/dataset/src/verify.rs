@@ -7,9 +7,10 @@ use model::experiment::case::WorkloadKind;
 use wire::session::Session;
 
 use crate::check::CheckReport;
-use crate::data::Home;
-use crate::dataset::{Dataset, builtin};
-use crate::{schema, tpcb_check, tpcc_check};
+use crate::kind::{Dataset, builtin};
+use crate::schema;
+use crate::state::Home;
+use crate::{tpcb, tpcc};
 
 /// Whether there is anything to verify for a workload.
 ///
@@ -32,11 +33,11 @@ pub fn check(session: &mut Session, kind: WorkloadKind, asked: Option<&str>) -> 
     require_invariants(kind)?;
     let schema = &schema::find(session, asked)?;
     match kind {
-        WorkloadKind::Tpcc => tpcc_check::check(session, Dataset::Tpcc, schema),
-        WorkloadKind::TprocC => tpcc_check::check(session, Dataset::TprocC, schema),
+        WorkloadKind::Tpcc => tpcc::check::check(session, Dataset::Tpcc, schema),
+        WorkloadKind::TprocC => tpcc::check::check(session, Dataset::TprocC, schema),
         _ => {
             let builtin = builtin(kind).context("TPC-B-like workloads are built in")?;
-            tpcb_check::check(session, builtin, schema)
+            tpcb::check::check(session, builtin, schema)
         }
     }
 }
@@ -48,7 +49,7 @@ pub fn check(session: &mut Session, kind: WorkloadKind, asked: Option<&str>) -> 
 pub fn quick_check(session: &mut Session, home: Option<&Home>) -> Result<BTreeMap<String, String>> {
     match home {
         Some(Home { dataset: Dataset::Tpcc | Dataset::TprocC, schema }) => {
-            tpcc_check::quick_check(session, schema)
+            tpcc::check::quick_check(session, schema)
         }
         Some(Home { dataset: Dataset::Tpcb, .. }) | None => Ok(BTreeMap::new()),
     }

@@ -7,7 +7,7 @@ use wire::session::Session;
 use wire::{ConnectError, Conninfo};
 
 /// The reason of what was stopped: by Ctrl-C, a signal, or a notice that the machine will be taken away.
-pub(crate) const STOPPED: &str = "stopped on request";
+pub const STOPPED: &str = "stopped on request";
 
 /// Connects. What the session waits for ends soon after `stop` is raised, at the end of the phase's time, or when a lock
 /// or a silent server makes waiting vain ([`Session::administer`]).

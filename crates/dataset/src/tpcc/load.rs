@@ -3,15 +3,15 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use crate::streams::Streams;
 use anyhow::{Context, Result, bail};
-use loader::Streams;
 use wire::session::Session;
 use workload::objects::marker::{Marker, MarkerState};
 use workload::tpcc::{self, Population, Style, TABLES};
 use workload::{Signature, tprocc};
 
 use crate::clearance::Clearance;
-use crate::dataset::Dataset;
+use crate::kind::Dataset;
 use crate::layout;
 use crate::load::{self, LoadProgress, LoadReport, LoadRequest, STOPPED_LOADING};
 
@@ -85,7 +85,7 @@ fn load_all(
     let rows_total = rows_about(request.scale);
     let streams =
         Streams { sessions: std::iter::once(&mut *session).chain(&mut others).collect(), stop: request.stop };
-    let filled = streams.run(loader::tpcc::fill(schema, &population), &mut |sent| {
+    let filled = streams.run(crate::tpcc::copy::fill(schema, &population), &mut |sent| {
         // How many lines orders have is only known when they are made.
         let rows_done = sent.n_rows.min(rows_total);
         let step = if rows_done == rows_total { "indexes" } else { "rows" };

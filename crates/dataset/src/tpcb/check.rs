@@ -5,8 +5,8 @@ use wire::session::Session;
 use workload::{Builtin, Schema, tpcb};
 
 use crate::check::{CheckReport, run_checks};
-use crate::data::{self, DataState, inspect};
-use crate::dataset::Dataset;
+use crate::kind::Dataset;
+use crate::state::{self, DataState, inspect};
 
 /// Verifies the TPC-B-like tables for a workload that ran on them.
 ///
@@ -24,7 +24,7 @@ pub fn check(session: &mut Session, builtin: Builtin, schema: &Schema) -> Result
             marker.scale,
             marker.tool_version
         ),
-        DataState::Absent => bail!(data::absent(session, Dataset::Tpcb, schema)?),
+        DataState::Absent => bail!(state::absent(session, Dataset::Tpcb, schema)?),
     };
     session.execute("begin transaction isolation level repeatable read read only")?;
     let results = run_checks(session, &tpcb::balance_checks(schema, builtin, scale))?;

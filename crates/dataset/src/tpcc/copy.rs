@@ -9,7 +9,7 @@ use workload::tprocc;
 
 use crate::marked;
 use crate::streams::{Copy, Job, Part, Step};
-use crate::tpcb::locking;
+use crate::tpcb::copy::locking;
 
 /// Tables by the time that loading them takes.
 const ORDER: [Table; 9] = [

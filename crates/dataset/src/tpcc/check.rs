@@ -8,8 +8,8 @@ use wire::session::Session;
 use workload::{Schema, tpcc};
 
 use crate::check::{CheckReport, run_checks};
-use crate::data::{self, DataState};
-use crate::dataset::Dataset;
+use crate::kind::Dataset;
+use crate::state::{self, DataState};
 
 /// The conditions that are cheap, with an example of each that is broken; none where even these would take long.
 ///
@@ -44,7 +44,7 @@ pub(crate) fn quick_check(session: &mut Session, schema: &Schema) -> Result<BTre
 /// # Errors
 /// When there are no such tables, they are unfinished, or the server fails.
 pub fn check(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<CheckReport> {
-    let scale = match data::inspect(session, dataset, schema)? {
+    let scale = match state::inspect(session, dataset, schema)? {
         DataState::Whole(marker) => marker.scale,
         DataState::Foreign { scale: Some(scale), .. } if scale > 0 => scale,
         DataState::Foreign { tables, .. } => {
@@ -56,7 +56,7 @@ pub fn check(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result
             marker.tool_version
         ),
         DataState::Absent => {
-            bail!(data::absent(session, dataset, schema)?)
+            bail!(state::absent(session, dataset, schema)?)
         }
     };
     session.execute("begin transaction isolation level repeatable read read only")?;

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::AtomicBool;
 
+use crate::streams::LoadError;
 use anyhow::Result;
-use loader::LoadError;
 use model::experiment::case::{Layout, WorkloadSpec};
 use wire::quote_literal;
 use wire::session::{Session, SessionError};
@@ -11,7 +11,7 @@ use workload::objects::marker::{Marker, MarkerState, comment_literal, part_mark}
 use workload::{Schema, Signature};
 
 use crate::clearance::Clearance;
-use crate::dataset::Dataset;
+use crate::kind::Dataset;
 use crate::layout::all_tables;
 
 /// What is told of a load that the user stopped. It may have had no time to touch anything.
@@ -67,7 +67,7 @@ pub struct LoadRequest<'a> {
 ///
 /// # Errors
 /// As [`Clearance::check`].
-pub(crate) fn expect_clear(
+pub fn expect_clear(
     session: &mut Session,
     workload: &WorkloadSpec,
     schema: &Schema,

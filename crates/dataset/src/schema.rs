@@ -83,14 +83,14 @@ fn none_searched(session: &mut Session) -> Result<anyhow::Error> {
 ///
 /// # Errors
 /// When the server fails.
-pub(crate) fn make(session: &mut Session, asked: Option<&str>) -> Result<()> {
+pub fn make(session: &mut Session, asked: Option<&str>) -> Result<()> {
     let Some(name) = asked else { return Ok(()) };
     expect_name(name).map_err(anyhow::Error::msg)?;
     Ok(session.execute(&format!("create schema if not exists {}", quote_ident(name)))?)
 }
 
 /// Fails unless the user may make tables in the schema.
-pub(crate) fn expect_creatable(session: &mut Session, schema: &Schema, place: &str) -> Result<()> {
+pub fn expect_creatable(session: &mut Session, schema: &Schema, place: &str) -> Result<()> {
     let sql = format!(
         "select current_user, current_database(), pg_catalog.has_schema_privilege(n.oid, 'create') \
          from pg_catalog.pg_namespace n where n.nspname = {}",

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use loader::tpcb::PARTITIONS_VERSION_NUM;
+use crate::tpcb::copy::PARTITIONS_VERSION_NUM;
 use model::experiment::case::{Layout, PartitionMethod, WorkloadSpec};
 use workload::Marker;
 use workload::tpcb::{self, Partitioning};
 
-use crate::dataset::Dataset;
+use crate::kind::Dataset;
 
 /// The tables and the partitions that a load makes.
-pub(crate) fn all_tables(dataset: Dataset, scale: u32, layout: Layout) -> Vec<String> {
+pub fn all_tables(dataset: Dataset, scale: u32, layout: Layout) -> Vec<String> {
     let partitions = match (dataset, partitioning(layout)) {
         (Dataset::Tpcb, Some(partitioning)) => tpcb::partitions(scale, partitioning),
         _ => Vec::new(),
@@ -41,7 +41,7 @@ pub fn layout_facts(layout: Layout) -> BTreeMap<String, String> {
 }
 
 /// How a marker's data lies. What a newer version wrote and this one does not know is pgbench's plain layout.
-pub(crate) fn layout_of(marker: &Marker) -> Layout {
+pub fn layout_of(marker: &Marker) -> Layout {
     let fact = |key: &str| marker.extra.get(key);
     Layout {
         partitions: fact("partitions").and_then(|n| n.parse().ok()).unwrap_or(0),
@@ -50,7 +50,7 @@ pub(crate) fn layout_of(marker: &Marker) -> Layout {
 }
 
 /// Whether a marker's data lies as the layout says; only TPC-B-like tables have several.
-pub(crate) fn has_layout(marker: &Marker, dataset: Dataset, layout: Layout) -> bool {
+pub fn has_layout(marker: &Marker, dataset: Dataset, layout: Layout) -> bool {
     dataset != Dataset::Tpcb || marker.extra == layout_facts(layout)
 }
 
@@ -61,7 +61,7 @@ pub fn describe(workload: &WorkloadSpec) -> String {
 }
 
 /// What a server of this version lacks for data in partitions, and what to do.
-pub(crate) fn lacks_partitions(version_num: u32) -> Option<String> {
+pub fn lacks_partitions(version_num: u32) -> Option<String> {
     (version_num < PARTITIONS_VERSION_NUM).then(|| {
         format!(
             "partitions with a primary key need PostgreSQL 11; the server is version {}",
@@ -71,7 +71,7 @@ pub(crate) fn lacks_partitions(version_num: u32) -> Option<String> {
 }
 
 /// A release by its number: `9.6`, `10.23`.
-pub(crate) fn release_name(version_num: u32) -> String {
+pub fn release_name(version_num: u32) -> String {
     match (version_num / 10_000, version_num % 10_000) {
         (9, minor) => format!("9.{}", minor / 100),
         (major, 0) => major.to_string(),

@@ -7,7 +7,7 @@ use wire::session::{Session, SessionError, quote_literal};
 use workload::Schema;
 use workload::objects::marker::{Marker, MarkerState};
 
-use crate::dataset::Dataset;
+use crate::kind::Dataset;
 use crate::schema;
 
 /// A workload's tables, and the schema that has them.
@@ -105,7 +105,7 @@ pub fn inspect(session: &mut Session, dataset: Dataset, schema: &Schema) -> Resu
 ///
 /// # Errors
 /// When the server fails.
-pub(crate) fn absent(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<String> {
+pub fn absent(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<String> {
     let sql = format!(
         "select n.nspname from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
          where c.relname = {} and c.relkind in ('r', 'p') and n.nspname !~ '^pg_' order by 1 limit 1",

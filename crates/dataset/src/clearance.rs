@@ -8,14 +8,14 @@ mod hung;
 
 use std::collections::BTreeSet;
 
+use crate::tpcb::copy::LIMIT_LOCK_WAITS;
 use anyhow::{Context, Result, bail, ensure};
-use loader::tpcb::LIMIT_LOCK_WAITS;
 use wire::quote_literal;
 use wire::session::{Rows, Session, SessionError};
 use workload::objects::marker::{Marker, is_part_mark};
 use workload::{Schema, Signature};
 
-use crate::dataset::Dataset;
+use crate::kind::Dataset;
 
 /// "dependent objects still exist".
 const DEPENDENT_OBJECTS: &str = "2BP01";

@@ -23,9 +23,9 @@ use workload::tpcc::{Constants, Order};
 use workload::{Prng, Schema, tpcc};
 
 use crate::check::CheckReport;
-use crate::data::{self, DataState, inspect};
-use crate::dataset::Dataset;
+use crate::kind::Dataset;
 use crate::session::STOPPED;
+use crate::state::{self, DataState, inspect};
 use crate::{clearance, limit, schema, session};
 
 pub use durability::CLAUSE as DURABILITY;
@@ -187,7 +187,7 @@ fn warehouses(session: &mut Session, schema: &Schema) -> Result<u32> {
             );
             Ok(marker.scale)
         }
-        DataState::Absent => bail!(data::absent(session, Dataset::Tpcc, schema)?),
+        DataState::Absent => bail!(state::absent(session, Dataset::Tpcc, schema)?),
         DataState::Half(_) | DataState::Foreign { .. } => bail!(
             "the tests of clause 3 change the tables, and run only on whole ones that pgdyno init -w tpcc has loaded"
         ),
@@ -205,7 +205,7 @@ fn consistency(
         Ok((limit::database_bytes(&mut session)?, session))
     };
     let (bytes, mut session) = limit::within("connect", limit::QUESTIONS, open)?;
-    let check = || crate::tpcc_check::check(&mut session, Dataset::Tpcc, schema);
+    let check = || crate::tpcc::check::check(&mut session, Dataset::Tpcc, schema);
     let CheckReport { results, .. } = limit::within("consistency", limit::for_bytes(bytes), check)?;
     let n = results.len();
     let broken = results.into_iter().filter_map(|result| {

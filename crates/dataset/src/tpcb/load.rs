@@ -3,15 +3,15 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use crate::streams::{Sent, Streams};
+use crate::tpcb::copy::{TpcbLoad, default_streams, rows_total};
 use anyhow::{Result, bail, ensure};
-use loader::tpcb::{TpcbLoad, default_streams, rows_total};
-use loader::{Sent, Streams};
 use wire::session::Session;
 use workload::objects::marker::{Marker, MarkerState};
 use workload::tpcb::{self, TpcbOptions};
 
 use crate::clearance::Clearance;
-use crate::dataset::Dataset;
+use crate::kind::Dataset;
 use crate::layout::{all_tables, lacks_partitions, layout_facts, partitioning};
 use crate::load::{
     LoadProgress, LoadReport, LoadRequest, STOPPED_LOADING, explained, finish, mark_parts, marker_sql,

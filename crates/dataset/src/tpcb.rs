@@ -1,0 +1,5 @@
+//! The TPC-B-like tables: loading and verifying them.
+
+pub mod check;
+pub mod copy;
+pub mod load;
