@@ -25,8 +25,9 @@ use workload::{Prng, Schema, tpcc};
 use crate::check::CheckReport;
 use crate::kind::Dataset;
 use crate::session::STOPPED;
+use crate::session::{self, limit};
 use crate::state::{self, DataState, inspect};
-use crate::{clearance, limit, schema, session};
+use crate::{clearance, schema};
 
 pub use durability::CLAUSE as DURABILITY;
 pub use ledger::{Entry, find_faults, read as read_ledger};

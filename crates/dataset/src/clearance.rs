@@ -8,7 +8,7 @@ mod hung;
 
 use std::collections::BTreeSet;
 
-use crate::tpcb::copy::LIMIT_LOCK_WAITS;
+use crate::session::LIMIT_LOCK_WAITS;
 use anyhow::{Context, Result, bail, ensure};
 use wire::quote_literal;
 use wire::session::{Rows, Session, SessionError};

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::tpcb::copy::PARTITIONS_VERSION_NUM;
 use model::experiment::case::{Layout, PartitionMethod, WorkloadSpec};
 use workload::Marker;
 use workload::tpcb::{self, Partitioning};
 
 use crate::kind::Dataset;
+
+/// Since this version a partitioned table can have a primary key.
+pub const PARTITIONS_VERSION_NUM: u32 = 110_000;
 
 /// The tables and the partitions that a load makes.
 pub fn all_tables(dataset: Dataset, scale: u32, layout: Layout) -> Vec<String> {

@@ -5,14 +5,10 @@
 
 pub mod acid;
 pub mod check;
-pub mod clearance;
-pub mod count;
+mod clearance;
 pub mod kind;
 pub mod layout;
-pub mod limit;
 pub mod load;
-pub mod lock;
-mod marked;
 pub mod schema;
 pub mod session;
 pub mod sql_files;

@@ -1,5 +1,8 @@
 //! Sessions that prepare and look, never load: they end when the user wants to stop.
 
+pub mod limit;
+pub mod lock;
+
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, anyhow};
@@ -8,6 +11,11 @@ use wire::{ConnectError, Conninfo};
 
 /// The reason of what was stopped: by Ctrl-C, a signal, or a notice that the machine will be taken away.
 pub const STOPPED: &str = "stopped on request";
+
+/// For the rest of the transaction: a lock that others do not give up is waited for at most half a minute, or as
+/// long as the user set.
+pub const LIMIT_LOCK_WAITS: &str = "select pg_catalog.set_config('lock_timeout', '30s', true) \
+     where pg_catalog.current_setting('lock_timeout') = '0'";
 
 /// Connects. What the session waits for ends soon after `stop` is raised, at the end of the phase's time, or when a lock
 /// or a silent server makes waiting vain ([`Session::administer`]).

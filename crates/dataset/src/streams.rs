@@ -13,6 +13,8 @@
 //! let sent = Streams { sessions: sessions.iter_mut().collect(), stop }.run(jobs, &mut |sent| show(sent.n_rows))?;
 //! ```
 
+pub(crate) mod marked;
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};

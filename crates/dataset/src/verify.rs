@@ -1,5 +1,7 @@
 //! Verifies a workload's invariants in a database, all in one snapshot.
 
+pub mod count;
+
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};

@@ -19,11 +19,12 @@ use workload::{Marker, Schema};
 
 use crate::copies::{self, Copies};
 use crate::progress::{Progress, Watch};
-use crate::stage::Site;
+use crate::site::Site;
 use crate::{os, release, room};
 use dataset::kind::Dataset;
+use dataset::session::{self, lock};
 use dataset::state::{self, DataState, Home};
-use dataset::{layout, load, lock, schema, session};
+use dataset::{layout, load, schema};
 
 /// Facts of a phase by name.
 type Detail = BTreeMap<String, String>;

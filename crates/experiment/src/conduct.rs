@@ -11,10 +11,14 @@ use model::experiment::plan::{Plan, RunState, StateLine};
 use model::run::RunRecord;
 use store::{ExperimentDir, RunWriter};
 
-use crate::agenda::{After, Agenda, Judged, Next, Referee};
-use crate::one_run::{OneRun, unix_now};
+use crate::agenda::{After, Agenda, Next};
+use crate::clock::unix_now;
+use crate::keys::{StageKey, needs_restart};
+use crate::one_run::OneRun;
 use crate::progress::{Progress, Watch};
-use crate::stage::{Found, Site, Stage, StageKey, needs_restart};
+use crate::referee::{Judged, Referee};
+use crate::site::Site;
+use crate::stage::{Found, Stage};
 use crate::{disk, os};
 use dataset::session::STOPPED;
 

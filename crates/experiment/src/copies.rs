@@ -10,8 +10,9 @@ use server::template::{self, Changed, Displaced, Doors, Load, Templates};
 use wire::Conninfo;
 use wire::session::Session;
 
+use crate::keys::data_key;
 use crate::progress::{Progress, Watch};
-use crate::stage::{Site, data_key};
+use crate::site::Site;
 use dataset::state::Home;
 
 /// The fact of a restore that says what somebody else changed in the database since it was loaded.

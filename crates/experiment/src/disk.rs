@@ -14,9 +14,10 @@ use server::space::{Demand, FileSystem, Part, RESERVE_BYTES, Use, WalRoom, deman
 use server::workspace::{Claim, ClusterKey, Workspace};
 use server::{Binaries, Cache, Cluster, pins};
 
-use crate::outlook::{load_s, version_num};
+use crate::estimates::{load_s, version_num};
+use crate::keys::{StageKey, cluster_key, clusters_dir};
 use crate::progress::{Progress, Watch};
-use crate::stage::{Site, StageKey, cluster_key, clusters_dir};
+use crate::site::Site;
 use dataset::kind::data_bytes;
 
 /// A cluster before anything is loaded into it, without its WAL: 40 MB by initdb of PostgreSQL 18, and our database.

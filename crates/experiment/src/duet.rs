@@ -5,7 +5,7 @@
 //! in its own slices. Case 1 is A, case 2 is B. There are several rounds: how processes happened to be placed on
 //! processors and in memory lasts as long as they do, so that only starting them anew shows how much it matters.
 
-mod meeting;
+pub(crate) mod meeting;
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Sender};
@@ -21,18 +21,15 @@ use model::text::prose::plural;
 use workload::Prng;
 
 pub(crate) use self::meeting::Meeting;
+use self::meeting::Side;
+use crate::clock::unix_now;
 use crate::conduct::{Order, make_run};
 use crate::disk;
-use crate::one_run::{OneRun, unix_now};
+use crate::one_run::OneRun;
 use crate::progress::{Progress, Watch};
-use crate::stage::{Found, Site, Stage};
+use crate::site::Site;
+use crate::stage::{Found, Stage};
 use dataset::session::STOPPED;
-
-/// What makes a run one side of a duet.
-pub(crate) struct Side<'a> {
-    pub(crate) meeting: &'a Meeting,
-    pub(crate) turns: Turns,
-}
 
 /// Checks that a plan can be a duet.
 ///

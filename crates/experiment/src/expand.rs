@@ -20,7 +20,7 @@ use self::grid::{Grid, OS, PREPARE, RESTORE_BY};
 use self::workload_spec::workload_spec;
 pub use self::workload_spec::{LOAD_STREAMS_MAX, PARTITIONS_MAX};
 use crate::design::{self, Combine, Dimension};
-use crate::stage::StageKey;
+use crate::keys::StageKey;
 use crate::{lengths, wal};
 use dataset::kind::Dataset;
 

@@ -13,7 +13,7 @@ use model::run::phase::Phase;
 use store::RunWriter;
 
 use crate::adapt::Judge;
-use crate::one_run::unix_now;
+use crate::clock::unix_now;
 use crate::progress::{Progress, Watch};
 use crate::stage::Stage;
 use crate::telemetry::lock;

@@ -15,10 +15,11 @@ use wire::session::Session;
 use workload::Schema;
 
 use crate::copies;
-use crate::stage::{self, data_words};
+use crate::keys::data_words;
+
 use dataset::kind::Dataset;
+use dataset::session::{self, limit};
 use dataset::state::Home;
-use dataset::{limit, session};
 
 /// What is intended with one database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +49,7 @@ pub fn of_plan(
         }
         seen.push(source);
         let ServerSource::Url(keywords) = source else { continue };
-        let conninfo = stage::conninfo(servers, keywords)?;
+        let conninfo = crate::site::conninfo(servers, keywords)?;
         let cases: Vec<&Case> = plan.cases.iter().filter(|case| case.server.source == *source).collect();
         let is_here = |id: u32| cases.iter().any(|case| case.id == id);
         let n_runs = plan.runs.iter().filter(|run| is_here(run.case)).count();

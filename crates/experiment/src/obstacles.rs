@@ -13,8 +13,8 @@ use crate::disk::Peak;
 use crate::outlook;
 use crate::progress::{Progress, Watch};
 use crate::release;
-use crate::stage::Site;
-use dataset::limit;
+use crate::site::Site;
+use dataset::session::limit;
 
 /// One reason why runs would fail.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use fleet::{LocalDriver, StderrTo};
@@ -24,28 +24,28 @@ use wire::session::Session;
 use workload::{Builtins, Schema};
 
 use crate::adapt::Judge;
-use crate::duet::Side;
+use crate::clock::{GO_DELAY, unix_now};
+use crate::duet::meeting::Side;
 use crate::ending;
 use crate::follow::{Follow, KeepWal};
 use crate::progress::{Progress, Watch};
 use crate::room;
 use crate::scripts;
 use crate::search::Search;
-use crate::stage::{Site, Stage};
+use crate::site::Site;
+use crate::stage::Stage;
 use crate::survey;
 use crate::telemetry::{Telemetry, lock};
 use crate::wal::Sizing;
-use dataset::count;
 use dataset::kind::Dataset;
-use dataset::limit;
 use dataset::session;
 use dataset::session::STOPPED;
+use dataset::session::limit;
 use dataset::state::{self, DataState, Home};
 use dataset::tpcc::load::C_LOAD;
 use dataset::verify;
+use dataset::verify::count;
 
-/// Time between the order to go and the start of the load: enough for every thread to be there.
-pub(crate) const GO_DELAY: Duration = Duration::from_millis(200);
 /// How long clients may take to connect and have their statements parsed.
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long the server may take to become quiet.
@@ -64,11 +64,6 @@ pub(crate) struct OneRun<'a> {
     pub(crate) tool_version: &'a str,
     /// What it has of a duet.
     pub(crate) side: Option<Side<'a>>,
-}
-
-/// Now, nanoseconds since the Unix epoch.
-pub(crate) fn unix_now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64)
 }
 
 impl OneRun<'_> {

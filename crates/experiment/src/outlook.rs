@@ -2,11 +2,12 @@
 //!
 //! Pure: what would make a run fail is asked of servers and binaries by `obstacles.rs`.
 
-use model::experiment::case::{Case, ServerSource};
+use model::experiment::case::Case;
 use model::experiment::plan::{Plan, RunSpec};
 use model::text::prose::bytes;
 
-use crate::stage::{StageKey, is_same_server, needs_restart};
+use crate::estimates::{load_s, version_num};
+use crate::keys::{StageKey, is_same_server, needs_restart};
 use dataset::kind::data_bytes;
 
 /// Seconds of a run besides its load and a server's start: vacuum, prewarm, checkpoint, settle, count.
@@ -19,8 +20,7 @@ pub(crate) const START_S: f64 = 2.0;
 const SEEN_BYTES: f64 = 0.5e9;
 /// Bytes of data that are loaded, indexed and kept as a snapshot in a second, seen on the same machine.
 const LOADED_BYTES_PER_S: f64 = 50e6;
-/// Transactions per second, low, where a number of them ends the run.
-const COUNTED_TPS: f64 = 1000.0;
+
 /// Memory of a connection beside shared buffers: work memory, catalogs, page tables. Our convention.
 const CLIENT_BYTES: u64 = 5 << 20;
 /// What a connection needs at the least: a plan is refused for what is sure, not for what is usual. Our convention.
@@ -95,13 +95,6 @@ impl Outlook {
     }
 }
 
-/// Seconds of a case's load: its window, or what its number of transactions takes, if that is less.
-pub(crate) fn load_s(case: &Case) -> f64 {
-    let window_s = f64::from(case.adapt.longest(case.window).load_s());
-    let all = case.workload.transactions.map(|n| n as f64 * f64::from(case.workload.n_clients));
-    all.map_or(window_s, |all| window_s.min(all / COUNTED_TPS))
-}
-
 /// Seconds of a run besides a server's start.
 fn run_s(case: &Case) -> f64 {
     load_s(case) + around_load_s(data_bytes(&case.workload) as f64)
@@ -154,15 +147,6 @@ fn stages(plan: &Plan) -> Vec<&Case> {
         }
     }
     found.into_iter().map(|(_, case)| case).collect()
-}
-
-/// The version as a number, as far as the plan tells; of binaries we do not ask here.
-pub(crate) fn version_num(source: &ServerSource) -> u32 {
-    match source {
-        // The numbers of versions before 10 count other units.
-        ServerSource::Version(version) if version.series() == "9.6" => 90_600,
-        _ => 100_000,
-    }
 }
 
 /// Space that the WAL of a server of our own may take, at most. Our default is lowered where there is no room for it.
@@ -290,7 +274,7 @@ mod tests {
         let huge = "[server]\nsettings.shared_buffers = \"900TB\"\n[workload]\nclients = 1\n";
         assert_eq!(told(huge), None, "the settings tell that");
         let mut elsewhere = sample::case("[workload]\nclients = 100000\n");
-        elsewhere.server.source = ServerSource::Url(Default::default());
+        elsewhere.server.source = model::experiment::case::ServerSource::Url(Default::default());
         assert_eq!(beyond_memory(&elsewhere, MEMORY), None);
     }
 

@@ -7,7 +7,7 @@ use model::experiment::case::Case;
 use wire::session::Session;
 
 use dataset::kind::data_bytes;
-use dataset::limit::{QUESTIONS, database_bytes, for_bytes};
+use dataset::session::limit::{QUESTIONS, database_bytes, for_bytes};
 
 /// How long a phase of a case may take: as asked for, else as its data is large.
 pub fn of(case: &Case) -> Duration {

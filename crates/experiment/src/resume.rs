@@ -7,7 +7,7 @@ use model::experiment::plan::{Plan, RunSpec, RunState, StateLine};
 use model::run::RunRecord;
 use store::ExperimentDir;
 
-use crate::one_run::unix_now;
+use crate::clock::unix_now;
 
 /// The reason of a run that was under way when pgdyno was killed or the machine lost its power.
 const CUT_OFF: &str = "cut off: pgdyno was killed, or its machine went down";

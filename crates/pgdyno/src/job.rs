@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::{Context, Result, bail, ensure};
-use experiment::agenda::Referee;
 use experiment::conduct::Order;
 use experiment::copies;
 use experiment::progress::{Progress, Watch};
-use experiment::stage::Site;
+use experiment::referee::Referee;
+use experiment::site::Site;
 use host::{Keeper, Machine};
 use model::experiment::plan::Plan;
 use model::run::RunRecord;

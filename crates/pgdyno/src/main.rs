@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(with_guess(error)),
     };
-    dataset::limit::on_stuck(job::end_stuck);
+    dataset::session::limit::on_stuck(job::end_stuck);
     if let Err(reason) = driver::raise_open_files() {
         say(&format!("pgdyno: note: {reason}"));
     }

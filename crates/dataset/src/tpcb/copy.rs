@@ -6,23 +6,18 @@
 use workload::Schema;
 use workload::tpcb::{self, Partition, Partitioning, TABLES, Table, TpcbOptions, partitions, primary_key_of};
 
-use crate::marked;
+use crate::session::LIMIT_LOCK_WAITS;
+use crate::streams::marked;
 use crate::streams::{Copy, Job, Part, Step};
 
 /// The workload that marks of these tables name.
 pub const WORKLOAD: &str = "tpcb";
-/// Since this version a partitioned table can have a primary key.
-pub const PARTITIONS_VERSION_NUM: u32 = 110_000;
+
 /// Since this version a partitioned table can be analyzed without its partitions.
 const ANALYZE_ONLY_VERSION_NUM: u32 = 180_000;
 /// By hash, the rows of all partitions are looked through for each: 4 ns a row, where a server needs 300 to take it.
 /// Beyond this number one stream fills the partitioned table as a whole, as pgbench does.
 const HASH_PARTITIONS_MAX: u32 = 32;
-
-/// For the rest of the transaction: a lock that others do not give up is waited for at most half a minute, or as
-/// long as the user set.
-pub const LIMIT_LOCK_WAITS: &str = "select pg_catalog.set_config('lock_timeout', '30s', true) \
-     where pg_catalog.current_setting('lock_timeout') = '0'";
 
 /// Which tables are loaded, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use workload::Schema;
 use workload::tpcc::{self, Population, Style, Table};
 use workload::tprocc;
 
-use crate::marked;
+use crate::streams::marked;
 use crate::streams::{Copy, Job, Part, Step};
 use crate::tpcb::copy::locking;
 

@@ -14,9 +14,9 @@ use super::{Adopted, Detail};
 use crate::copies::{self, Wish};
 use crate::own_data;
 use crate::progress::Watch;
-use crate::stage::Site;
+use crate::site::Site;
 use dataset::kind::Dataset;
-use dataset::{lock, session};
+use dataset::session::{self, lock};
 
 impl Adopted {
     /// By a copy of a template where there can be one and it serves more than one run, else by loading.

@@ -6,8 +6,15 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 
-use crate::one_run::{GO_DELAY, unix_now};
+use crate::clock::{GO_DELAY, unix_now};
 use dataset::session::STOPPED;
+use model::load::Turns;
+
+/// What makes a run one side of a duet.
+pub(crate) struct Side<'a> {
+    pub(crate) meeting: &'a Meeting,
+    pub(crate) turns: Turns,
+}
 
 /// How long a wish to stop may stay unseen.
 const STOP_GRAIN: Duration = Duration::from_millis(100);

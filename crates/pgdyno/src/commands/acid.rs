@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use dataset::acid::{self, AcidReport, AcidRequest, AcidResult, Verdict};
 use dataset::kind::Dataset;
-use dataset::{limit, lock, session};
+use dataset::session::{self, limit, lock};
 use experiment::adopted;
 use experiment::kept::{Kept, Wanted};
 use model::experiment::case::WorkloadKind;

@@ -3,7 +3,8 @@
 use anyhow::{Context, Result};
 use dataset::check::CheckReport;
 use dataset::kind::Dataset;
-use dataset::{limit, lock, session, verify};
+use dataset::session::{self, limit, lock};
+use dataset::verify;
 use experiment::kept::{Kept, Wanted};
 use model::experiment::case::{Case, Layout, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::load::Window;

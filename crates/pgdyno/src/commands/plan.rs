@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use experiment::disk::Peak;
-use experiment::stage::data_words;
+use experiment::keys::data_words;
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::plan::Plan;
 use model::experiment::script::CaseData;

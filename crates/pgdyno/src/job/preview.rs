@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use experiment::obstacles::{self, Look, Obstacle};
 use experiment::outlook::Outlook;
-use experiment::stage::Site;
+use experiment::site::Site;
 use model::experiment::case::WorkloadSpec;
 use model::experiment::plan::{Plan, RunOrder};
 use model::text::prose::plural;

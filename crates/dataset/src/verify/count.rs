@@ -10,7 +10,7 @@ use wire::session::{Session, quote_ident, quote_literal};
 use workload::{tpcb, tpcc};
 
 use crate::kind::Dataset;
-use crate::limit;
+use crate::session::limit;
 use crate::state::Home;
 use crate::verify::quick_check;
 

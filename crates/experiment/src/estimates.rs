@@ -1,0 +1,22 @@
+//! What a case takes, by itself.
+
+use model::experiment::case::{Case, ServerSource};
+
+/// Transactions per second, low, where a number of them ends the run.
+const COUNTED_TPS: f64 = 1000.0;
+
+/// Seconds of a case's load: its window, or what its number of transactions takes, if that is less.
+pub(crate) fn load_s(case: &Case) -> f64 {
+    let window_s = f64::from(case.adapt.longest(case.window).load_s());
+    let all = case.workload.transactions.map(|n| n as f64 * f64::from(case.workload.n_clients));
+    all.map_or(window_s, |all| window_s.min(all / COUNTED_TPS))
+}
+
+/// The version as a number, as far as the plan tells; of binaries we do not ask here.
+pub(crate) fn version_num(source: &ServerSource) -> u32 {
+    match source {
+        // The numbers of versions before 10 count other units.
+        ServerSource::Version(version) if version.series() == "9.6" => 90_600,
+        _ => 100_000,
+    }
+}

@@ -1,0 +1,113 @@
+//! What every stage needs: caches, servers, and what the user allows.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Result, bail};
+use dataset::kind::Dataset;
+use dataset::load::{LoadReport, LoadRequest};
+use dataset::session::{self, STOPPED};
+use dataset::{layout, schema, tpcb, tpcc};
+use host::Keeper;
+use model::experiment::case::WorkloadSpec;
+use model::run::RunRecord;
+use server::Cache;
+use wire::Conninfo;
+use wire::session::Session;
+
+use crate::progress::{Progress, Watch};
+use crate::referee::Referee;
+
+/// What every stage needs.
+pub struct Site<'a> {
+    /// Binaries and clusters.
+    pub cache: &'a Cache,
+    /// Memory of this machine, for settings given as a share.
+    pub memory_bytes: u64,
+    /// Most clients of any case, so that all cases of a server have the same `max_connections`.
+    pub most_clients: u32,
+    /// The servers given by URL, with their passwords.
+    pub servers: &'a [Conninfo],
+    /// Tables that pgdyno did not make may be dropped.
+    pub replace: bool,
+    /// Databases of servers by URL that may be replaced by copies of themselves though pgdyno did not make them.
+    pub replace_databases: &'a [String],
+    /// How many runs begin with the same data, by [`crate::copies::data_name`].
+    pub runs_by_data: BTreeMap<String, u32>,
+    /// Sets values of the operating system, where a case asks for them.
+    pub os: Option<Mutex<Keeper>>,
+    /// Raised when the user wants to stop.
+    pub stop: &'static AtomicBool,
+    /// Now as text, for the load marker.
+    pub now: &'a (dyn Fn() -> String + Sync),
+    /// Asked after each run: whether the runs so far suffice, so that the experiment is complete before its last one.
+    pub is_enough: Option<&'a (dyn Fn(&RunRecord) -> bool + Sync)>,
+    /// Tells what a run that has ended was like; without it none is repeated.
+    pub referee: Option<&'a (dyn Referee + Sync)>,
+}
+
+impl Site<'_> {
+    /// Fails if the user wants to stop.
+    pub fn go_on(&self) -> Result<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            bail!(STOPPED);
+        }
+        Ok(())
+    }
+
+    /// A server by URL with its password: the same host, port, user and database.
+    pub(crate) fn conninfo(&self, keywords: &BTreeMap<String, String>) -> Result<Conninfo> {
+        conninfo(self.servers, keywords)
+    }
+
+    /// Loads a case's data over `session` and as many more as are asked for.
+    pub(crate) fn load(
+        &self,
+        session: &mut Session,
+        conninfo: &Conninfo,
+        workload: &WorkloadSpec,
+        watch: &mut Watch,
+    ) -> Result<LoadReport> {
+        let schema = schema::find(session, workload.schema.as_deref())?;
+        let request = LoadRequest {
+            schema: &schema,
+            scale: workload.scale,
+            layout: workload.layout,
+            n_streams: workload.load_streams,
+            connect: &|| session::open(conninfo, self.stop),
+            replace: self.replace,
+            now: self.now,
+            stop: self.stop,
+        };
+        watch(Progress::Step(format!("loading {}", layout::describe(workload))));
+        let mut tell = |progress| watch(Progress::Load(progress));
+        let report = match Dataset::of(&workload.data) {
+            Some(dataset @ (Dataset::Tpcc | Dataset::TprocC)) => {
+                tpcc::load::load(session, dataset, &request, &mut tell)?
+            }
+            Some(Dataset::Tpcb) | None => tpcb::load::load(session, &request, &mut tell)?,
+        };
+        let megabytes = report.data_bytes as f64 / 1e6;
+        let streams =
+            if report.n_streams > 1 { format!(" over {} streams", report.n_streams) } else { String::new() };
+        watch(Progress::Step(format!(
+            "loaded {} rows, {megabytes:.0} MB in {:.1} s{streams}",
+            report.n_rows, report.seconds
+        )));
+        Ok(report)
+    }
+}
+
+/// The server with these keywords, with its password from `servers`: the same host, port, user and database.
+pub(crate) fn conninfo(servers: &[Conninfo], keywords: &BTreeMap<String, String>) -> Result<Conninfo> {
+    let place = |of: &BTreeMap<String, String>| {
+        ["host", "port", "user", "dbname"].map(|key| of.get(key).cloned().unwrap_or_default())
+    };
+    let known = servers.iter().find(|server| place(&server.keywords()) == place(keywords));
+    let mut conninfo = Conninfo::from_keywords(keywords, known.and_then(|server| server.password.clone()))?;
+    if let Some(known) = known {
+        conninfo.password_source = known.password_source.clone();
+    }
+    Ok(conninfo)
+}
