@@ -1,44 +1,8 @@
 //! Conducts experiments: from a file to a plan, from a plan to runs, each through its phases, written as it goes.
 
-mod adapt;
-pub mod adopted;
-pub mod agenda;
-pub mod builtin;
-mod clock;
-pub mod conduct;
-pub mod copies;
-mod design;
-pub mod disk;
-pub mod duet;
-mod ending;
-mod estimates;
-pub mod expand;
-pub mod file;
-pub mod fit;
-mod follow;
-pub mod intent;
-pub mod kept;
-pub mod keys;
-mod lengths;
-pub mod obstacles;
-pub mod one_run;
-pub mod os;
-pub mod outlook;
-mod own_data;
-pub mod pairs;
-pub mod phase_limit;
-pub mod progress;
-pub mod referee;
-mod release;
-pub mod resume;
-mod room;
-#[cfg(test)]
-mod sample;
-pub mod scripts;
-mod search;
+pub mod forecast;
+pub mod plan;
+pub mod run;
+pub mod schedule;
 pub mod site;
 pub mod stage;
-mod survey;
-mod targets;
-mod telemetry;
-mod wal;

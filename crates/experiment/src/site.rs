@@ -1,5 +1,14 @@
 //! What every stage needs: caches, servers, and what the user allows.
 
+pub(crate) mod clock;
+pub(crate) mod estimates;
+pub mod keys;
+pub mod phase_limit;
+pub mod progress;
+pub mod referee;
+pub(crate) mod requirements;
+pub(crate) mod wal;
+
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,8 +25,8 @@ use server::Cache;
 use wire::Conninfo;
 use wire::session::Session;
 
-use crate::progress::{Progress, Watch};
-use crate::referee::Referee;
+use crate::site::progress::{Progress, Watch};
+use crate::site::referee::Referee;
 
 /// What every stage needs.
 pub struct Site<'a> {
@@ -33,7 +42,7 @@ pub struct Site<'a> {
     pub replace: bool,
     /// Databases of servers by URL that may be replaced by copies of themselves though pgdyno did not make them.
     pub replace_databases: &'a [String],
-    /// How many runs begin with the same data, by [`crate::copies::data_name`].
+    /// How many runs begin with the same data, by `data_name` of `stage::copies`.
     pub runs_by_data: BTreeMap<String, u32>,
     /// Sets values of the operating system, where a case asks for them.
     pub os: Option<Mutex<Keeper>>,

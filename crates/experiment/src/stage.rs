@@ -2,7 +2,14 @@
 //!
 //! A stage is made once per (server, data) and gives each run the same first state.
 
+pub mod adopted;
+pub(crate) mod connections;
+pub mod copies;
+pub mod disk;
 mod embedded;
+pub mod kept_clusters;
+pub mod os;
+pub(crate) mod own_data;
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,11 +21,10 @@ use server::{Binaries, Cluster, CopyReport, Server, StopMode};
 use wire::Conninfo;
 
 pub use self::embedded::Embedded;
-use crate::adopted::Adopted;
-use crate::kept;
-use crate::keys::{cluster_key, clusters_dir, data_words};
-use crate::progress::{Progress, Watch};
 use crate::site::Site;
+use crate::site::keys::{cluster_key, clusters_dir, data_words};
+use crate::site::progress::{Progress, Watch};
+use crate::stage::adopted::Adopted;
 use dataset::layout;
 use dataset::session::limit;
 
@@ -76,7 +82,7 @@ impl Stage {
     /// # Errors
     /// When binaries, cluster or data cannot be had.
     pub fn set_up(found: Found, case: &Case, site: &Site, watch: &mut Watch) -> Result<Stage> {
-        limit::within("set-up", crate::phase_limit::of(case), || {
+        limit::within("set-up", crate::site::phase_limit::of(case), || {
             Ok(match found {
                 Found::Embedded(binaries, key) => {
                     Stage::Embedded(Box::new(Embedded::set_up(binaries, key, case, site, watch)?))
@@ -220,8 +226,10 @@ fn labels(case: &Case, binaries: &Binaries) -> BTreeMap<String, String> {
     ]
     .map(|(name, value)| (name.to_string(), value))
     .into();
-    labels.extend([kept::data_label(&case.workload.data)]);
+    labels.extend([kept_clusters::data_label(&case.workload.data)]);
     labels.extend(layout::layout_facts(case.workload.layout));
-    labels.extend(case.workload.schema.iter().map(|schema| (kept::SCHEMA.to_string(), schema.clone())));
+    labels.extend(
+        case.workload.schema.iter().map(|schema| (kept_clusters::SCHEMA.to_string(), schema.clone())),
+    );
     labels
 }

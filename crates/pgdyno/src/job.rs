@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::{Context, Result, bail, ensure};
-use experiment::conduct::Order;
-use experiment::copies;
-use experiment::progress::{Progress, Watch};
-use experiment::referee::Referee;
+use experiment::schedule::conduct::Order;
 use experiment::site::Site;
+use experiment::site::progress::{Progress, Watch};
+use experiment::site::referee::Referee;
+use experiment::stage::copies;
 use host::{Keeper, Machine};
 use model::experiment::plan::Plan;
 use model::run::RunRecord;

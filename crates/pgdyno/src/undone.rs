@@ -7,7 +7,7 @@ use crate::say;
 /// Says what became of values of the operating system.
 pub(crate) fn report_undone(undone: &[Undone]) {
     for value in undone {
-        match experiment::os::problem(value) {
+        match experiment::stage::os::problem(value) {
             Some(problem) => say(&format!("not put back: {problem}")),
             None => say(&format!("put back `{}` to {}", value.path, value.now)),
         }

@@ -11,9 +11,10 @@ use server::{Binaries, Cluster, InitOptions, Server, StartOptions, StopMode};
 use wire::Conninfo;
 
 use super::{LOADED, Site, data_words, labels, workspace_of};
-use crate::disk::{self, Adding, WalNeeds};
-use crate::progress::{Progress, Watch};
-use crate::{os, own_data, wal};
+use crate::site::progress::{Progress, Watch};
+use crate::site::wal;
+use crate::stage::disk::{self, Adding, WalNeeds};
+use crate::stage::{os, own_data};
 use dataset::state::{self, DataState, Home};
 use dataset::{layout, schema, session};
 

@@ -5,7 +5,7 @@ use dataset::check::CheckReport;
 use dataset::kind::Dataset;
 use dataset::session::{self, limit, lock};
 use dataset::verify;
-use experiment::kept::{Kept, Wanted};
+use experiment::stage::kept_clusters::{Kept, Wanted};
 use model::experiment::case::{Case, Layout, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
 use model::load::Window;
 use server::Cache;
@@ -91,7 +91,7 @@ pub(crate) fn embedded_case(
     load_streams: Option<u32>,
 ) -> Result<Case> {
     let default =
-        ServerSource::Version(experiment::expand::DEFAULT_VERSION.parse().map_err(anyhow::Error::msg)?);
+        ServerSource::Version(experiment::plan::expand::DEFAULT_VERSION.parse().map_err(anyhow::Error::msg)?);
     Ok(Case {
         id: 1,
         levels: Default::default(),

@@ -9,10 +9,10 @@ use dataset::load::LoadRequest;
 use dataset::schema;
 use dataset::session::{self, limit, lock};
 use dataset::{tpcb, tpcc};
-use experiment::adopted;
-use experiment::intent::Intent;
-use experiment::progress::Progress;
+use experiment::forecast::intent::Intent;
 use experiment::site::Site;
+use experiment::site::progress::Progress;
+use experiment::stage::adopted;
 use experiment::stage::{Found, Stage};
 use model::experiment::case::{Layout, WorkloadKind};
 use model::text::units::Scale;
@@ -73,7 +73,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         };
         let mut show = |load| screen.show(Progress::Load(load));
         let case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
-        let report = limit::within("load", experiment::phase_limit::of(&case), || match dataset {
+        let report = limit::within("load", experiment::site::phase_limit::of(&case), || match dataset {
             Dataset::Tpcb => tpcb::load::load(&mut session, &request, &mut show),
             dataset => tpcc::load::load(&mut session, dataset, &request, &mut show),
         });
@@ -120,7 +120,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
     }
     drop(stage);
     let mut screen = Screen::of_one();
-    experiment::disk::keep_to_budget(&cache, &mut |progress| screen.show(progress));
+    experiment::stage::disk::keep_to_budget(&cache, &mut |progress| screen.show(progress));
     screen.close();
     Ok(Exit::Done)
 }

@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::Result;
-use experiment::disk::Peak;
-use experiment::keys::data_words;
+use experiment::site::keys::data_words;
+use experiment::stage::disk::Peak;
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::plan::Plan;
 use model::experiment::script::CaseData;
@@ -104,8 +104,12 @@ fn needs(out: &mut String, plan: &Plan, peak: Option<&Peak>) -> Result<()> {
             duration(outlook.repeats_s)
         )?;
     }
-    let longest =
-        plan.cases.iter().map(|case| experiment::phase_limit::of(case).as_secs()).max().unwrap_or_default();
+    let longest = plan
+        .cases
+        .iter()
+        .map(|case| experiment::site::phase_limit::of(case).as_secs())
+        .max()
+        .unwrap_or_default();
     writeln!(
         out,
         "limit   {} for each phase before and after a load (run.phase_timeout){}",

@@ -22,7 +22,7 @@ use crate::{Exit, print, say, signals};
 /// Runs the experiment that `args` ask for.
 pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     if args.list {
-        for builtin in experiment::builtin::BUILTINS {
+        for builtin in experiment::plan::builtin::BUILTINS {
             print(&format!("{:<12} {}\n", builtin.name, builtin.about))?;
         }
         return Ok(Exit::Done);

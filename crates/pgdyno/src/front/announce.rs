@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, bail, ensure};
-use experiment::intent::{self, Intent};
+use experiment::forecast::intent::{self, Intent};
 use model::experiment::plan::Plan;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail};
-use experiment::file::Override;
+use experiment::plan::file::Override;
 use model::secret;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use toml::Value;

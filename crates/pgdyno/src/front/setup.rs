@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use experiment::adopted::{self, Glance};
-use experiment::expand::{self, Site};
-use experiment::file::{self, Override};
-use experiment::fit::{Limits, Speed};
-use experiment::os::{self, ServerPlace};
-use experiment::scripts::{self, Origin};
+use experiment::forecast::fit::{Limits, Speed};
+use experiment::plan::expand::{self, Site};
+use experiment::plan::file::{self, Override};
+use experiment::plan::scripts::{self, Origin};
+use experiment::stage::adopted::{self, Glance};
+use experiment::stage::os::{self, ServerPlace};
 use model::experiment::Experiment;
 use model::experiment::case::WorkloadKind;
 use model::experiment::plan::Plan;
@@ -48,7 +48,7 @@ fn refuse_os(plan: &Plan, place: ServerPlace) -> Result<()> {
 /// Reads the experiment, changes it as the options say, and makes the plan.
 pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let n_cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-    let default = if args.scripts.is_empty() { "quick" } else { experiment::builtin::SCRIPTS };
+    let default = if args.scripts.is_empty() { "quick" } else { experiment::plan::builtin::SCRIPTS };
     let (name, text) = source(args.experiment.as_deref().unwrap_or(default), n_cpus)?;
     let changes = overrides(args)?;
     let mut experiment = file::parse(&name, &text, &changes)?;
@@ -103,7 +103,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
 /// # Errors
 /// When file, options or scripts cannot be read.
 pub(crate) fn secrets_of(args: &ExperimentArgs) -> Result<Revealed> {
-    let default = if args.scripts.is_empty() { "quick" } else { experiment::builtin::SCRIPTS };
+    let default = if args.scripts.is_empty() { "quick" } else { experiment::plan::builtin::SCRIPTS };
     let (name, text) = source(args.experiment.as_deref().unwrap_or(default), 1)?;
     let changes = overrides(args)?;
     let mut experiment = file::parse(&name, &text, &changes)?;
@@ -128,7 +128,7 @@ fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Result<()> {
         speed: Speed::measure(&cache.clusters_dir()),
         fetched: cache.fetched().iter().map(|release| series(release)).collect(),
     };
-    let changes = experiment::fit::fit(experiment, &limits);
+    let changes = experiment::forecast::fit::fit(experiment, &limits);
     let told: Vec<String> = changes.iter().map(|c| format!("{} {} -> {}", c.key, c.from, c.to)).collect();
     for (change, told) in changes.iter().zip(&told) {
         say(&format!("fit: {told} ({})", change.why));
@@ -224,11 +224,12 @@ fn source(name: &str, n_cpus: u32) -> Result<(String, String)> {
         bail!("the experiment given looks like a server; name servers with --server");
     }
     let is_path = name.contains('/') || name.ends_with(".toml");
-    if !is_path && let Some(text) = experiment::builtin::text(name, n_cpus) {
+    if !is_path && let Some(text) = experiment::plan::builtin::text(name, n_cpus) {
         return Ok((format!("built-in experiment `{name}`"), text));
     }
     if !is_path && !Path::new(name).exists() {
-        let known: Vec<&str> = experiment::builtin::BUILTINS.iter().map(|builtin| builtin.name).collect();
+        let known: Vec<&str> =
+            experiment::plan::builtin::BUILTINS.iter().map(|builtin| builtin.name).collect();
         bail!("no experiment `{name}`: it is neither a file nor built in ({})", known.join(", "));
     }
     let text =

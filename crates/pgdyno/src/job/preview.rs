@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Result;
-use experiment::obstacles::{self, Look, Obstacle};
-use experiment::outlook::Outlook;
+use experiment::forecast::outlook::Outlook;
+use experiment::forecast::preflight::{self, Look, Obstacle};
 use experiment::site::Site;
 use model::experiment::case::WorkloadSpec;
 use model::experiment::plan::{Plan, RunOrder};
@@ -39,7 +39,7 @@ pub(crate) fn look(
         is_enough: None,
         referee: None,
     };
-    let mut found = obstacles::find(plan, &site, results, &mut |progress| screen.show(progress));
+    let mut found = preflight::find(plan, &site, results, &mut |progress| screen.show(progress));
     screen.close();
     found.obstacles.extend(open_files(plan));
     Ok(found)

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use experiment::referee::{Judged, Referee};
+use experiment::site::referee::{Judged, Referee};
 use model::run::RunRecord;
 
 /// Judges by the rules of the catalogue.

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use experiment::progress::Progress;
+use experiment::site::progress::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::experiment::plan::{Plan, RunState};
 use model::text::visible::visible;

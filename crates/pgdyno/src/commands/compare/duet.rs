@@ -2,7 +2,7 @@
 
 use analysis::explain::compare_duet;
 use anyhow::Result;
-use experiment::pairs::Pairs;
+use experiment::plan::pairs::Pairs;
 use model::load::duet::Slicing;
 
 use super::measure::prepare;
@@ -16,7 +16,7 @@ use crate::{Exit, say};
 pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     let slicing = Slicing { slice_ms: args.slice, guard_ms: args.guard };
     let rounds = |_| Pairs { n_max: args.rounds, precision: None };
-    let mut job = prepare(args, rounds, |plan| experiment::duet::check(plan, slicing))?;
+    let mut job = prepare(args, rounds, |plan| experiment::schedule::duet::check(plan, slicing))?;
     let terms = Terms {
         replace: args.replace,
         replace_databases: &args.replace_databases,
@@ -24,7 +24,8 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         is_enough: None,
         referee: None,
     };
-    let result = job.conduct(terms, |order, watch| experiment::duet::conduct(order, slicing, watch))?;
+    let result =
+        job.conduct(terms, |order, watch| experiment::schedule::duet::conduct(order, slicing, watch))?;
     let dir = job.dir;
     let path = dir.path().to_path_buf();
     let duet = match result {

@@ -6,11 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use experiment::conduct::{self, measured_tps};
-use experiment::file::Override;
-use experiment::outlook::AROUND_LOAD_S;
-use experiment::pairs::{self, Changes, Pairs};
-use experiment::referee::{Judged, Referee};
+use experiment::forecast::outlook::AROUND_LOAD_S;
+use experiment::plan::file::Override;
+use experiment::plan::pairs::{self, Changes, Pairs};
+use experiment::schedule::conduct::{self, measured_tps};
+use experiment::site::referee::{Judged, Referee};
 use model::experiment::case::ServerSource;
 use model::experiment::plan::{Plan, RunState};
 use model::run::RunRecord;

@@ -1,0 +1,6 @@
+//! What a plan takes on this machine, what would make it fail, and how it is made to fit.
+
+pub mod fit;
+pub mod intent;
+pub mod outlook;
+pub mod preflight;

@@ -1,0 +1,213 @@
+//! Scales an experiment to a machine and a time budget: data, clients and memory first, then lengths and levels, one small
+//! step after the other until it fits. Everything that was changed is told.
+//!
+//! Pure but for one question: which values of the operating system this machine refuses. The limits are conventions of
+//! ours, so that a large study gives a recognisable small one.
+
+mod changes;
+mod estimate;
+mod speed;
+mod steps;
+mod system;
+#[cfg(test)]
+mod tests;
+
+use model::experiment::Experiment;
+use model::experiment::case::Think;
+use model::experiment::levels::Levels;
+use model::load::Pace;
+use model::text::units::{Scale, SettingValue, Span};
+
+use self::estimate::{estimated_s, loaded_bytes_per_s, most_clients, n_servers};
+pub use self::speed::Speed;
+use self::steps::STEPS;
+use crate::forecast::fit::changes::Snapshot;
+use crate::stage::os::Refusal;
+use dataset::kind::Dataset;
+
+/// The machine, and how long the whole may take.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limits {
+    /// Processors.
+    pub n_cpus: u32,
+    /// Memory, bytes.
+    pub memory_bytes: u64,
+    /// Free bytes where clusters are kept.
+    pub free_bytes: u64,
+    /// The budget, seconds.
+    pub budget_s: f64,
+    /// How fast the machine is.
+    pub speed: Speed,
+    /// Series of releases (`9.6`, `18`) whose binaries are here; others must be fetched.
+    pub fetched: Vec<String>,
+}
+
+/// One thing that was changed: `workload.scale: 3x RAM -> 93`, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// The key.
+    pub key: String,
+    /// What it was.
+    pub from: String,
+    /// What it is.
+    pub to: String,
+    /// Why.
+    pub why: String,
+}
+
+/// Clients beyond this many for each processor only queue.
+const CLIENTS_PER_CPU: u32 = 32;
+/// A number of clients that is not varied is a point to work at, chosen for a larger machine: here so many keep the processors
+/// as busy. More of them hold snapshots so long that rows which change often pile up dead versions; with that, TPROC-C at 32
+/// clients for each processor fell to a tenth of its throughput (see METHODOLOGY).
+const CLIENTS_PER_CPU_FIXED: u32 = 4;
+/// Share of the budget that loading may take, over all sets of data.
+const LOADING_SHARE: f64 = 0.15;
+/// Part of the budget that is planned with: machines are not always as fast.
+const PLANNED_SHARE: f64 = 0.9;
+
+/// Changes `experiment` until it fits.
+pub fn fit(experiment: &mut Experiment, limits: &Limits) -> Vec<Change> {
+    let refused = system::refused_here(experiment);
+    fit_without(experiment, limits, &refused)
+}
+
+/// The same where these values of the operating system cannot be had.
+fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[Refusal]) -> Vec<Change> {
+    let mut changes = system::drop_refused(experiment, refused);
+    let before = Snapshot::of(experiment);
+    let measured = experiment.run.measure.all().iter().copied().max();
+    fit_machine(experiment, limits);
+    let whole = experiment.clone();
+    for n_steps in 1..=STEPS.len() {
+        if estimated_s(experiment, limits) <= limits.budget_s * PLANNED_SHARE {
+            break;
+        }
+        *experiment = whole.clone();
+        // The strongest first: levels are thinned once, from what they were, and so stay evenly spaced.
+        STEPS[..n_steps].iter().rev().for_each(|step| step.take(experiment));
+    }
+    lengthen(experiment, limits, measured);
+    changes.extend(before.changes(experiment));
+    changes.extend(crate::forecast::fit::changes::drop_selectors(experiment));
+    changes
+}
+
+/// What the machine cannot hold, whatever the time.
+fn fit_machine(experiment: &mut Experiment, limits: &Limits) {
+    let per_cpu = if has_fixed_clients(experiment) { CLIENTS_PER_CPU_FIXED } else { CLIENTS_PER_CPU };
+    let clients_max = (per_cpu * limits.n_cpus).max(1);
+    keep(&mut experiment.workload.clients, |n| *n <= clients_max, clients_max);
+    // A share is of this machine already.
+    for name in ["shared_buffers", "effective_cache_size"] {
+        if let Some(levels) = experiment.server.settings.get_mut(name) {
+            let fits = |value: &SettingValue| {
+                let bytes = server::defaults::size_bytes(&value.0, 8 << 10);
+                bytes.is_none_or(|bytes| bytes <= limits.memory_bytes / 4)
+            };
+            keep(levels, fits, SettingValue("25%".to_string()));
+        }
+    }
+    let room = limits.free_bytes / 8;
+    if let Some(levels) = experiment.server.settings.get_mut("max_wal_size") {
+        let fits = |value: &SettingValue| {
+            server::defaults::size_bytes(&value.0, 1 << 20).is_none_or(|bytes| bytes <= room)
+        };
+        keep(levels, fits, SettingValue(format!("{}MB", (room >> 20).clamp(1024, 8192))));
+    }
+    fit_scale(experiment, limits);
+}
+
+/// Whether one number of clients is always busy: where they wait between transactions, their number means something else.
+fn has_fixed_clients(experiment: &Experiment) -> bool {
+    let workload = &experiment.workload;
+    let thinks = workload.think.as_ref().is_some_and(|think| think.all().contains(&Think::Spec));
+    workload.clients.all().len() == 1
+        && !thinks
+        && workload.pace.all().iter().all(|pace| *pace == Pace::Closed)
+}
+
+/// Less data, each scale by the same factor, so that two sizes stay two sizes.
+fn fit_scale(experiment: &mut Experiment, limits: &Limits) {
+    let unit = dataset_of(experiment).estimated_bytes(1).max(1) as f64;
+    let most_clients = most_clients(experiment);
+    let units = |scale: &Scale| scale_units(*scale, unit, most_clients, limits);
+    let asked: Vec<f64> = experiment.workload.scale.all().iter().map(units).collect();
+    let n_servers = n_servers(experiment) as f64;
+    let loadable = limits.budget_s * LOADING_SHARE * loaded_bytes_per_s(limits) / n_servers / unit;
+    let storable = limits.free_bytes as f64 / 8.0 / n_servers / unit;
+    let bearable = limits.memory_bytes as f64 / 8.0 / unit;
+    let most = loadable.min(storable).min(bearable);
+    let largest = asked.iter().copied().fold(0.0, f64::max);
+    if asked.iter().sum::<f64>() <= most || experiment.workload.scale.all() == [Scale::Fit] {
+        return;
+    }
+    let factor = (most / asked.iter().sum::<f64>()).min(1.0);
+    let least = if asked.len() == 1 { f64::from(most_clients.min(10)) } else { 1.0 };
+    let scaled = asked.iter().map(|n| Scale::Units((n * factor).floor().max(least).min(largest) as u32));
+    let mut distinct: Vec<Scale> = Vec::new();
+    for scale in scaled {
+        if !distinct.contains(&scale) {
+            distinct.push(scale);
+        }
+    }
+    replace(&mut experiment.workload.scale, distinct);
+}
+
+/// The data that the first workload needs.
+fn dataset_of(experiment: &Experiment) -> Dataset {
+    match experiment.workload.kind.all()[0] {
+        model::experiment::case::WorkloadKind::Tpcc => Dataset::Tpcc,
+        model::experiment::case::WorkloadKind::TprocC => Dataset::TprocC,
+        _ => Dataset::Tpcb,
+    }
+}
+
+/// Scale units for a rule, roughly; `unit` is the size of one, bytes.
+fn scale_units(scale: Scale, unit: f64, most_clients: u32, limits: &Limits) -> f64 {
+    match scale {
+        Scale::Units(units) => f64::from(units),
+        Scale::TimesRam(times) => (times * limits.memory_bytes as f64 / unit).ceil(),
+        Scale::Fit => f64::from(most_clients),
+    }
+}
+
+/// What is left of the budget goes to the measure, which was shortened in large steps.
+fn lengthen(experiment: &mut Experiment, limits: &Limits, measured: Option<Span>) {
+    let (Some(measured), None) = (measured, &experiment.workload.transactions) else { return };
+    loop {
+        // Of several lengths none is the measure.
+        let &[length] = experiment.run.measure.all() else { return };
+        let longer = Span { ms: length.ms + 1000 };
+        let mut tried = experiment.clone();
+        tried.run.measure = Levels::one(longer);
+        let fits = estimated_s(&tried, limits) <= limits.budget_s * PLANNED_SHARE;
+        if longer > measured || !fits {
+            return;
+        }
+        *experiment = tried;
+    }
+}
+
+/// Keeps the levels that `fits` lets through, or `else_one` when there is none.
+fn keep<T: Clone>(levels: &mut Levels<T>, fits: impl Fn(&T) -> bool, else_one: T) {
+    let kept: Vec<T> = levels.all().iter().filter(|level| fits(level)).cloned().collect();
+    replace(levels, if kept.is_empty() { vec![else_one] } else { kept });
+}
+
+/// At most `n` levels: the first, the last, and evenly between them.
+fn thin<T: Clone>(levels: &mut Levels<T>, n: usize) {
+    let all = levels.all();
+    if all.len() <= n {
+        return;
+    }
+    let at = |i: usize| if n == 1 { 0 } else { (i * (all.len() - 1) + (n - 1) / 2) / (n - 1) };
+    let kept = (0..n).map(|i| all[at(i)].clone()).collect();
+    replace(levels, kept);
+}
+
+fn replace<T>(levels: &mut Levels<T>, with: Vec<T>) {
+    if let Some(replaced) = Levels::many(with) {
+        *levels = replaced;
+    }
+}

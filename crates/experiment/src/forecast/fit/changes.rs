@@ -1,0 +1,105 @@
+//! What was changed, and why: levels before and after, by key.
+
+use model::experiment::Experiment;
+use model::experiment::selector::{Selector, names};
+
+use super::Change;
+use crate::plan::design::Dimension;
+use crate::plan::expand;
+
+/// The levels of each key, as texts.
+pub(super) struct Snapshot {
+    dimensions: Vec<Dimension>,
+}
+
+impl Snapshot {
+    /// Of an experiment that contradicts itself there is none; its plan will say so.
+    pub(super) fn of(experiment: &Experiment) -> Snapshot {
+        let mut dimensions = expand::dimensions(experiment);
+        let mut add = |key: &str, value: String| {
+            dimensions.insert(0, Dimension { key: key.to_string(), levels: vec![value] });
+        };
+        let run = &experiment.run;
+        add("run.repeat_disturbed", run.repeat_disturbed.to_string());
+        add("run.extend", run.extend.to_string());
+        add("run.ramp_up_max", run.ramp_up_max.map_or("by default".to_string(), |span| span.to_string()));
+        add("experiment.repeats", experiment.experiment.repeats.to_string());
+        Snapshot { dimensions }
+    }
+
+    /// The levels of the key that is named whole or by its end.
+    fn levels(&self, key: &str) -> Option<&[String]> {
+        let known = self.dimensions.iter().find(|dimension| names(key, &dimension.key))?;
+        Some(&known.levels)
+    }
+
+    /// What is different in `experiment`.
+    pub(super) fn changes(&self, experiment: &Experiment) -> Vec<Change> {
+        let after = Snapshot::of(experiment);
+        let changed = self.dimensions.iter().filter_map(|before| {
+            let levels = after.levels(&before.key).filter(|levels| *levels != before.levels)?;
+            Some(Change {
+                key: before.key.clone(),
+                from: before.levels.join(", "),
+                to: levels.join(", "),
+                why: why(&before.key).to_string(),
+            })
+        });
+        changed.collect()
+    }
+}
+
+fn why(key: &str) -> &'static str {
+    match key {
+        "workload.clients" => {
+            "time, and at most 32 clients for each processor, or 4 where their number is not varied"
+        }
+        "workload.scale" => {
+            "time to load it, disk and memory; data that was to exceed memory may fit into it now"
+        }
+        "server.settings.shared_buffers" | "server.settings.effective_cache_size" => "memory of this machine",
+        "server.settings.max_wal_size" => "free disk",
+        _ => "time",
+    }
+}
+
+/// That selectors were taken out.
+pub(super) fn dropped(key: &str, why: &str) -> Change {
+    Change { key: key.to_string(), from: "given".to_string(), to: "none".to_string(), why: why.to_string() }
+}
+
+/// What is told of selectors whose levels are gone.
+pub(super) const LEVELS_LEFT_OUT: &str = "its levels were left out";
+
+/// Takes out what selects a level that is gone: it would be refused as a mistake.
+pub(super) fn drop_selectors(experiment: &mut Experiment) -> Vec<Change> {
+    let snapshot = Snapshot::of(experiment);
+    let is_gone = |selector: &Selector| {
+        selector.levels.iter().any(|(key, wanted)| {
+            let is_there = |there: &[String]| wanted.all().iter().any(|level| there.contains(&level.0));
+            snapshot.levels(key).is_some_and(|there| !is_there(there))
+        })
+    };
+    // Factors of different lengths cannot vary together; a key that is gone is no factor.
+    let is_unlike = |keys: &Vec<String>| {
+        let n_levels = |key: &String| snapshot.levels(key).map_or(0, <[String]>::len);
+        keys.iter().any(|key| n_levels(key) == 0 || n_levels(key) != n_levels(&keys[0]))
+    };
+    let header = &mut experiment.experiment;
+    let mut changes = Vec::new();
+    if header.baseline.as_ref().is_some_and(is_gone) {
+        header.baseline = None;
+        changes.push(dropped("experiment.baseline", LEVELS_LEFT_OUT));
+    }
+    let n_before = header.exclude.len();
+    header.exclude.retain(|selector| !is_gone(selector));
+    if header.exclude.len() < n_before {
+        changes.push(dropped("experiment.exclude", LEVELS_LEFT_OUT));
+    }
+    let n_before = header.zip.len();
+    header.zip.retain(|keys| !is_unlike(keys));
+    if header.zip.len() < n_before {
+        changes.push(dropped("experiment.zip", "its factors have unlike numbers of levels now"));
+    }
+    changes
+}

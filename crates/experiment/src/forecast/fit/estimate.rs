@@ -1,0 +1,126 @@
+//! How long an experiment takes on a machine: its combinations of levels, with the seconds of each.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::experiment::repeat::repeats_max;
+use model::experiment::{Experiment, RunSection};
+use model::load::course::RampUp;
+use model::text::units::{Scale, Span};
+
+use super::{Limits, dataset_of, scale_units};
+use crate::forecast::outlook::{START_S, around_load_s};
+use crate::plan::design::{self, Combine};
+use crate::plan::expand;
+
+/// Bytes loaded, indexed and kept as a snapshot in a second, on the machine of [`super::Speed`].
+const LOADED_BYTES_PER_S: f64 = 40e6;
+/// Seconds to initialize a cluster and start it for the first time, there.
+const FIRST_S: f64 = 6.0;
+/// Seconds to fetch the binaries of a release, 10 to 20 MB, over a line of 10 Mbit/s, and to unpack them.
+const FETCH_S: f64 = 20.0;
+/// Committed transactions per second and processor, low: how long fixed numbers of transactions take at most.
+const TPS_PER_CPU: f64 = 500.0;
+
+/// Bytes of data that the machine loads in a second.
+pub(super) fn loaded_bytes_per_s(limits: &Limits) -> f64 {
+    LOADED_BYTES_PER_S * limits.speed.whole()
+}
+
+/// Seconds that the experiment takes, fetching and loading included.
+pub(super) fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
+    let cases = cases(experiment);
+    let distinct = |keys: &[&str]| -> BTreeSet<Vec<String>> {
+        cases.iter().map(|case| keys.iter().map(|key| case.text(key).to_string()).collect()).collect()
+    };
+    let unit = dataset_of(experiment).estimated_bytes(1).max(1) as f64;
+    let most_clients = most_clients(experiment);
+    let bytes =
+        |scale: &str| scale_units(scale.parse().unwrap_or(Scale::Fit), unit, most_clients, limits) * unit;
+    let run_s = |case: &Sketch| {
+        let around_s = around_load_s(bytes(case.text("workload.scale"))) + START_S;
+        case.load_s(&experiment.run, limits) + around_s / limits.speed.whole()
+    };
+    let runs_s: f64 = cases.iter().map(run_s).sum();
+    let loaded: f64 = distinct(&[&SERVER[..], &DATA].concat())
+        .iter()
+        .filter_map(|stage| stage.last())
+        .map(|scale| bytes(scale))
+        .sum();
+    let n_servers = distinct(&SERVER).len() as f64;
+    let is_missing = |server: &&Vec<String>| {
+        // A release of a series that is there need not be the one that is asked for; most are.
+        let series = |version: &str| version.parse().map(|v: model::text::units::PgVersion| v.series());
+        matches!(series(&server[1]), Ok(series) if !limits.fetched.contains(&series))
+    };
+    let n_fetched = distinct(&SERVER).iter().filter(is_missing).count() as f64;
+    let first_s = n_servers * FIRST_S / limits.speed.whole() + n_fetched * FETCH_S;
+    let n_runs = cases.len() * experiment.experiment.repeats as usize;
+    let n_again = repeats_max(n_runs, experiment.run.repeat_disturbed);
+    let again = 1.0 + n_again as f64 / n_runs.max(1) as f64;
+    runs_s * f64::from(experiment.experiment.repeats) * again + loaded / loaded_bytes_per_s(limits) + first_s
+}
+
+/// The largest number of clients.
+pub(super) fn most_clients(experiment: &Experiment) -> u32 {
+    experiment.workload.clients.all().iter().copied().max().unwrap_or(1)
+}
+
+/// How many servers with data of their own there are: each is loaded.
+pub(super) fn n_servers(experiment: &Experiment) -> usize {
+    let server = &experiment.server;
+    let versions = server.version.as_ref().map_or(1, |levels| levels.all().len());
+    let dirs = server.bin_dir.as_ref().map_or(1, |levels| levels.all().len());
+    let checksums = server.data_checksums.as_ref().map_or(1, |levels| levels.all().len());
+    versions * dirs * checksums * experiment.target.len().max(1)
+}
+
+/// What tells servers with data of their own apart.
+const SERVER: [&str; 6] = [
+    "target",
+    "server.version",
+    "server.bin_dir",
+    "server.revision",
+    "server.wal_directory",
+    "server.data_checksums",
+];
+/// What tells data that is loaded on one of them apart; the scale is last.
+const DATA: [&str; 3] = ["workload.kind", "workload.partitions", "workload.scale"];
+
+/// The level of each key of one combination.
+struct Sketch(BTreeMap<String, String>);
+
+/// The combinations; those that `zip` and `exclude` would make are left aside where they name what is gone.
+fn cases(experiment: &Experiment) -> Vec<Sketch> {
+    let header = &experiment.experiment;
+    let dimensions = expand::dimensions(experiment);
+    let combine = |zip, exclude| Combine { design: header.design, zip, exclude }.combinations(&dimensions);
+    let combinations = combine(&header.zip, &header.exclude).or_else(|_| combine(&[], &[]));
+    let levels = |combination| Sketch(design::levels_of(&dimensions, combination));
+    combinations.iter().flatten().map(levels).collect()
+}
+
+impl Sketch {
+    /// The level of a key, empty without one.
+    fn text(&self, key: &str) -> &str {
+        self.0.get(key).map_or("", String::as_str)
+    }
+
+    /// Seconds of load, at most.
+    fn load_s(&self, run: &RunSection, limits: &Limits) -> f64 {
+        let seconds = |key: &str| self.text(key).parse().map_or(0.0, |span: Span| span.ms as f64 / 1000.0);
+        let number = |key: &str| self.text(key).parse::<f64>().ok();
+        match number("workload.transactions") {
+            None => self.ramp_up_s(run) + seconds("run.measure") + run.extend.ms as f64 / 1000.0,
+            Some(n) => {
+                let tps = TPS_PER_CPU * f64::from(limits.n_cpus) * limits.speed.whole();
+                n * number("workload.clients").unwrap_or(1.0) / tps
+            }
+        }
+    }
+
+    fn ramp_up_s(&self, run: &RunSection) -> f64 {
+        let ramp_up = self.text("run.ramp_up").parse().unwrap_or(RampUp::For(Span::from_s(0)));
+        let measure = self.text("run.measure").parse().unwrap_or(Span::from_s(0));
+        run.ramp_up_longest(ramp_up, measure).ms as f64 / 1000.0
+    }
+}

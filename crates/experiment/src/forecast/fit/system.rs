@@ -1,0 +1,241 @@
+//! Fitting the values of the operating system: what a machine refuses is left out, with what selects it.
+
+use std::path::PathBuf;
+
+use model::experiment::case::{Case, ServerSource, ServerSpec, WorkloadKind, WorkloadSpec};
+use model::experiment::levels::Levels;
+use model::experiment::os::{OsSection, WalPolicy};
+use model::experiment::selector::names;
+use model::experiment::{Experiment, Prepare};
+use model::load::Window;
+
+use super::Change;
+use crate::forecast::fit::changes::{LEVELS_LEFT_OUT, dropped};
+use crate::stage::os::{self, Refusal, ServerPlace};
+
+/// Values of the operating system that cannot be had here, as before a plan is run. A server by URL may be on this
+/// machine or on another one, which refuses more: then the plan is refused with the reason.
+pub(super) fn refused_here(experiment: &Experiment) -> Vec<Refusal> {
+    let Ok(cache) = server::Cache::default_location() else { return Vec::new() };
+    let by_url =
+        experiment.server.url.is_some() || experiment.target.iter().any(|target| target.url.is_some());
+    let place = if by_url { ServerPlace::Here } else { ServerPlace::Own };
+    os::refusals(&cases_with_each_value(experiment), place, &cache.clusters_dir())
+}
+
+/// A case for each level of `[os]` and directory of the WAL, alike in all else: the rest of a plan may not be possible yet.
+fn cases_with_each_value(experiment: &Experiment) -> Vec<Case> {
+    let dirs: Vec<Option<PathBuf>> = match &experiment.server.wal_directory {
+        Some(levels) => levels.all().iter().cloned().map(Some).collect(),
+        None => vec![None],
+    };
+    let mut cases = Vec::new();
+    for (key, levels) in experiment.os.levels() {
+        for (level, dir) in levels.iter().flat_map(|level| dirs.iter().map(move |dir| (level, dir))) {
+            cases.push(Case {
+                id: 1,
+                levels: Default::default(),
+                server: ServerSpec {
+                    wal_directory: dir.clone(),
+                    ..ServerSpec::of(ServerSource::BinDir(PathBuf::new()))
+                },
+                workload: WorkloadSpec::of(WorkloadKind::Tpcb, 1),
+                window: Window { ramp_up_s: 0, measure_s: 0, grace_s: 0 },
+                prepare: Prepare::default(),
+                space: Default::default(),
+                os: [(key.to_string(), level.clone())].into(),
+                wal: WalPolicy::AsIs,
+                adapt: Default::default(),
+                phase_timeout_s: None,
+            });
+        }
+    }
+    cases
+}
+
+/// Takes out values of the operating system that cannot be had; a key without any other is left as it is.
+pub(super) fn drop_refused(experiment: &mut Experiment, refused: &[Refusal]) -> Vec<Change> {
+    let before = experiment.os.levels();
+    keep_os(&mut experiment.os, &|key, level| {
+        !refused.iter().any(|refusal| is_of(refusal, key) && refusal.level == level)
+    });
+    let after = experiment.os.levels();
+    let mut changes = Vec::new();
+    for (key, levels) in before {
+        let kept = after.iter().find(|(known, _)| *known == key).map(|(_, levels)| levels.join(", "));
+        let from = levels.join(", ");
+        if kept.as_ref() == Some(&from) {
+            continue;
+        }
+        let mut reasons: Vec<&str> = refused
+            .iter()
+            .filter(|refusal| is_of(refusal, key))
+            .map(|refusal| refusal.reason.as_str())
+            .collect();
+        reasons.dedup();
+        let (whole, is_gone) = (format!("os.{key}"), kept.is_none());
+        let to = kept.unwrap_or_else(|| "as it is".to_string());
+        changes.push(Change { key: whole.clone(), from, to, why: reasons.join("; ") });
+        if is_gone {
+            changes.extend(forget_key(experiment, &whole));
+        }
+    }
+    changes
+}
+
+fn is_of(refusal: &Refusal, key: &str) -> bool {
+    refusal.key.strip_prefix("os.") == Some(key)
+}
+
+/// A key that is gone is no part of the baseline any more, varies with nothing, and excludes nothing.
+fn forget_key(experiment: &mut Experiment, whole: &str) -> Vec<Change> {
+    let header = &mut experiment.experiment;
+    let n_before = header.exclude.len();
+    header.exclude.retain(|selector| !selector.levels.keys().any(|key| names(key, whole)));
+    let mut changes = Vec::new();
+    if header.exclude.len() < n_before {
+        changes.push(dropped("experiment.exclude", LEVELS_LEFT_OUT));
+    }
+    let n_before = header.zip.len();
+    header.zip.retain(|keys| !keys.iter().any(|key| names(key, whole)));
+    if header.zip.len() < n_before {
+        changes.push(dropped("experiment.zip", LEVELS_LEFT_OUT));
+    }
+    if let Some(baseline) = &mut header.baseline {
+        baseline.levels.retain(|key, _| !names(key, whole));
+    }
+    if header.baseline.as_ref().is_some_and(|baseline| baseline.levels.is_empty()) {
+        header.baseline = None;
+        changes.push(dropped("experiment.baseline", LEVELS_LEFT_OUT));
+    }
+    changes
+}
+
+/// Keeps of each key of `[os]` the levels that `is_kept` lets through, by key and text; a key without any is gone.
+fn keep_os(os: &mut OsSection, is_kept: &dyn Fn(&str, &str) -> bool) {
+    fn keep<T: Clone + ToString>(
+        key: &str,
+        levels: &mut Option<Levels<T>>,
+        is_kept: &dyn Fn(&str, &str) -> bool,
+    ) {
+        let all = levels.iter().flat_map(Levels::all);
+        let kept = all.filter(|level| is_kept(key, &level.to_string())).cloned().collect();
+        *levels = Levels::many(kept);
+    }
+    let OsSection {
+        huge_pages,
+        transparent_huge_pages,
+        swappiness,
+        overcommit_memory,
+        read_ahead_kb,
+        io_scheduler,
+        somaxconn,
+        max_map_count,
+        cpu_governor,
+        numa,
+    } = os;
+    keep("huge_pages", huge_pages, is_kept);
+    keep("transparent_huge_pages", transparent_huge_pages, is_kept);
+    keep("swappiness", swappiness, is_kept);
+    keep("overcommit_memory", overcommit_memory, is_kept);
+    keep("read_ahead_kb", read_ahead_kb, is_kept);
+    keep("io_scheduler", io_scheduler, is_kept);
+    keep("somaxconn", somaxconn, is_kept);
+    keep("max_map_count", max_map_count, is_kept);
+    keep("cpu_governor", cpu_governor, is_kept);
+    keep("numa", numa, is_kept);
+}
+
+/// At most `n` levels of each key of `[os]`.
+pub(super) fn thin(os: &mut OsSection, n: usize) {
+    let thinned: Vec<(&str, Levels<String>)> = os
+        .levels()
+        .into_iter()
+        .filter_map(|(key, levels)| {
+            let mut levels = Levels::many(levels)?;
+            super::thin(&mut levels, n);
+            Some((key, levels))
+        })
+        .collect();
+    keep_os(os, &|key, level| {
+        thinned.iter().any(|(known, levels)| *known == key && levels.all().iter().any(|kept| kept == level))
+    });
+}
+
+/// What a machine with one NUMA node refuses.
+#[cfg(test)]
+pub(super) fn one_node() -> Vec<Refusal> {
+    let refusal = |level: &str| Refusal {
+        key: "os.numa".to_string(),
+        level: level.to_string(),
+        reason: "this machine has one NUMA node".to_string(),
+    };
+    ["local", "remote"].map(refusal).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fit_without;
+    use super::super::tests::here;
+    use super::*;
+
+    #[test]
+    fn what_selects_levels_that_are_refused_is_dropped_with_them() {
+        let text = "[experiment]\nname = \"x\"\nbaseline = {numa = \"local\"}\nexclude = [{numa = \"remote\", \
+                    swappiness = 1}, {swappiness = 201}]\n[workload]\nscale = 10\n[run]\nmeasure = \"10s\"\n\
+                    [os]\nnuma = [\"local\", \"remote\"]\nswappiness = [1, 10, 201]\n";
+        let mut experiment = crate::plan::file::parse("x", text, &[]).unwrap();
+        let swappiness = Refusal {
+            key: "os.swappiness".to_string(),
+            level: "201".to_string(),
+            reason: "201 is not in 0..200".to_string(),
+        };
+        let refused: Vec<Refusal> = one_node().into_iter().chain([swappiness]).collect();
+        let changes = fit_without(&mut experiment, &here(), &refused);
+        let told: Vec<String> = changes.iter().map(|c| format!("{}: {} ({})", c.key, c.to, c.why)).collect();
+        let expected = [
+            "os.swappiness: 1, 10 (201 is not in 0..200)",
+            "os.numa: as it is (this machine has one NUMA node)",
+            "experiment.exclude: none (its levels were left out)",
+            "experiment.baseline: none (its levels were left out)",
+            "experiment.exclude: none (its levels were left out)",
+        ];
+        assert_eq!(told, expected);
+        assert_eq!((experiment.experiment.exclude.len(), experiment.os.levels().len()), (0, 1));
+    }
+
+    #[test]
+    fn factors_that_vary_with_a_refused_one_vary_alone() {
+        let text = "[experiment]\nname = \"x\"\nzip = [[\"os.numa\", \"workload.clients\"], [\"scale\", \"protocol\"], \
+                    [\"swappiness\", \"jit\"]]\n[server]\nsettings.jit = [\"on\", \"off\"]\n[workload]\nscale = [1, 2]\n\
+                    clients = [1, 8]\nprotocol = [\"simple\", \"prepared\"]\n[run]\nmeasure = \"5s\"\n[os]\nnuma = \
+                    [\"local\", \"remote\"]\nswappiness = [10, 201]\n";
+        let mut experiment = crate::plan::file::parse("x", text, &[]).unwrap();
+        let swappiness = Refusal {
+            key: "os.swappiness".to_string(),
+            level: "201".to_string(),
+            reason: "201 is not in 0..200".to_string(),
+        };
+        let refused: Vec<Refusal> = one_node().into_iter().chain([swappiness]).collect();
+        let changes = fit_without(&mut experiment, &here(), &refused);
+        let zips: Vec<&Change> = changes.iter().filter(|change| change.key == "experiment.zip").collect();
+        assert_eq!(zips.len(), 2, "{changes:?}");
+        assert_eq!(experiment.experiment.zip, [["scale", "protocol"]]);
+        crate::plan::expand::plan(&experiment, &crate::plan::expand::Site::default()).unwrap();
+    }
+
+    #[test]
+    fn every_value_of_the_system_is_asked_for_with_each_directory() {
+        let text = "[experiment]\nname = \"x\"\n[server]\nwal_directory = [\"/a\", \"/b\"]\n[os]\nhuge_pages = \
+                    [\"off\", \"on\"]\nio_scheduler = \"none\"\n";
+        let cases = cases_with_each_value(&crate::plan::file::parse("x", text, &[]).unwrap());
+        let asked: Vec<String> =
+            cases.iter().map(|case| format!("{:?} {:?}", case.os, case.server.wal_directory)).collect();
+        assert_eq!(asked.len(), 6);
+        assert_eq!(asked[1], "{\"huge_pages\": \"off\"} Some(\"/b\")");
+        // No machine takes this value.
+        let text = "[experiment]\nname = \"x\"\n[os]\nswappiness = [1000]\n";
+        let refused = refused_here(&crate::plan::file::parse("x", text, &[]).unwrap());
+        assert_eq!(refused[0].reason, "1000 is not in 0..200");
+    }
+}

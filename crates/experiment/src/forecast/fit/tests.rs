@@ -1,0 +1,164 @@
+//! Which steps are taken, and what is told of them.
+
+use super::*;
+use crate::plan::file::Override;
+
+/// Two processors, all binaries at hand.
+pub(super) fn here() -> Limits {
+    Limits {
+        n_cpus: 2,
+        memory_bytes: 24 << 30,
+        free_bytes: 40 << 30,
+        budget_s: 900.0,
+        speed: Speed::default(),
+        fetched: ["9.6", "10", "11", "12", "13", "14", "15", "16", "17", "18"].map(String::from).into(),
+    }
+}
+
+fn study(name: &str) -> Experiment {
+    let text = crate::plan::builtin::text(name, 2).unwrap();
+    crate::plan::file::parse(name, &text, &[]).unwrap()
+}
+
+#[test]
+fn every_study_fits_a_quarter_of_an_hour_on_a_small_machine_and_stays_itself() {
+    for name in ["versions", "iops", "clouds", "low-variation", "numa-hugepages"] {
+        let mut experiment = study(name);
+        let factors = |e: &Experiment| {
+            let site =
+                crate::plan::expand::Site { memory_bytes: Some(24 << 30), n_cpus: 2, ..Default::default() };
+            crate::plan::expand::plan(e, &site).unwrap().factors
+        };
+        let asked = factors(&experiment);
+        let changes = fit_without(&mut experiment, &here(), &[]);
+        assert!(!changes.is_empty(), "{name}");
+        assert!(estimated_s(&experiment, &here()) <= 900.0, "{name}: {changes:#?}");
+        // Each factor stays one, but for the setting in the study of versions, which has most of them.
+        let kept: Vec<String> = asked.into_iter().filter(|key| !key.ends_with("wal_compression")).collect();
+        assert_eq!(factors(&experiment), kept, "{name}: {changes:#?}");
+        assert!(experiment.experiment.repeats >= 3, "{name}");
+    }
+}
+
+#[test]
+fn on_one_numa_node_the_study_of_memory_is_one_of_huge_pages() {
+    let mut experiment = study("numa-hugepages");
+    let changes = fit_without(&mut experiment, &here(), &system::one_node());
+    let numa = Change {
+        key: "os.numa".to_string(),
+        from: "local, remote".to_string(),
+        to: "as it is".to_string(),
+        why: "this machine has one NUMA node".to_string(),
+    };
+    assert_eq!(changes[0], numa);
+    let site = crate::plan::expand::Site { memory_bytes: Some(24 << 30), n_cpus: 2, ..Default::default() };
+    let plan = crate::plan::expand::plan(&experiment, &site).unwrap();
+    assert_eq!((plan.factors, plan.cases.len(), plan.baseline), (vec!["os.huge_pages".to_string()], 2, 1));
+}
+
+#[test]
+fn the_study_of_versions_keeps_its_ends_and_what_lies_between() {
+    let mut experiment = study("versions");
+    fit(&mut experiment, &here());
+    let versions: Vec<String> =
+        experiment.server.version.as_ref().unwrap().all().iter().map(ToString::to_string).collect();
+    assert_eq!(versions, ["9.6", "12", "15", "18"]);
+    let clients = experiment.workload.clients.all();
+    assert_eq!((clients.first(), clients.last()), (Some(&1), Some(&64)));
+    assert!(clients.len() >= 3, "{clients:?}");
+}
+
+#[test]
+fn clients_that_are_not_varied_do_not_queue_for_the_processors() {
+    let clients = |name: &str, sets: &[&str]| {
+        let overrides: Vec<Override> = sets.iter().map(|set| Override::parse(set).unwrap()).collect();
+        let text = crate::plan::builtin::text(name, 2).unwrap();
+        let mut experiment = crate::plan::file::parse(name, &text, &overrides).unwrap();
+        fit_without(&mut experiment, &here(), &[]);
+        experiment.workload.clients.all().to_vec()
+    };
+    assert_eq!(clients("low-variation", &[]), [8]);
+    assert_eq!(clients("numa-hugepages", &[]), [8]);
+    // Those that wait to be due, or think, keep no processor busy.
+    assert_eq!(clients("low-variation", &["workload.pace=500/s"]), [64]);
+    assert_eq!(clients("low-variation", &["workload.kind=tpcc", "workload.think=spec"]), [64]);
+    assert_eq!(clients("clouds", &[]), [16, 64]);
+}
+
+#[test]
+fn what_fits_is_not_touched() {
+    let text =
+        "[experiment]\nname = \"x\"\n[workload]\nscale = 10\nclients = [1, 4]\n[run]\nmeasure = \"10s\"\n";
+    let mut experiment = crate::plan::file::parse("x", text, &[]).unwrap();
+    assert_eq!(fit(&mut experiment, &here()), []);
+}
+
+#[test]
+fn levels_are_thinned_evenly_with_both_ends() {
+    let check = |n_levels: u32, n: usize, expected: &[u32]| {
+        let mut levels = Levels::many((0..n_levels).collect()).unwrap();
+        thin(&mut levels, n);
+        assert_eq!(levels.all(), expected);
+    };
+    check(10, 4, &[0, 3, 6, 9]);
+    check(10, 2, &[0, 9]);
+    check(10, 1, &[0]);
+    check(7, 3, &[0, 3, 6]);
+    check(2, 4, &[0, 1]);
+}
+
+#[test]
+fn a_slow_machine_gets_a_smaller_experiment_that_takes_as_long() {
+    // A second of the measure takes 48 s over all runs, so that one budget would show its rounding: the mean of several.
+    let budgets_s = [800.0, 850.0, 900.0, 950.0, 1000.0];
+    let fitted = |speed: Speed, fetched: Vec<String>| {
+        let of_budget = |budget_s: f64| {
+            let mut experiment = study("versions");
+            let limits = Limits { speed, fetched: fetched.clone(), budget_s, ..here() };
+            fit_without(&mut experiment, &limits, &[]);
+            assert!(estimated_s(&experiment, &limits) <= limits.budget_s);
+            estimated_s(&experiment, &here())
+        };
+        budgets_s.map(of_budget).iter().sum::<f64>() / budgets_s.len() as f64
+    };
+    let slow = Speed { processor: 0.4, device: 0.7 };
+    let usual_s = fitted(Speed::default(), here().fetched);
+    let slow_s = fitted(slow, here().fetched);
+    let fetching_s = fitted(Speed::default(), Vec::new());
+    assert!(slow_s < 0.8 * usual_s, "{slow_s} s of {usual_s} s");
+    assert!(fetching_s < usual_s - 50.0, "{fetching_s} s of {usual_s} s: four releases are fetched");
+}
+
+#[test]
+fn several_lengths_of_the_measure_stay_several() {
+    let text = "[experiment]\nname = \"x\"\n[workload]\nscale = 1\nclients = [1, 2, 4, 8]\n[run]\nramp_up = \"0s\"\n\
+                measure = [\"10min\", \"30min\"]\n[prepare]\nprewarm = [true, false]\n";
+    let mut experiment = crate::plan::file::parse("x", text, &[]).unwrap();
+    let changes = fit_without(&mut experiment, &here(), &[]);
+    let lengths: Vec<String> = experiment.run.measure.all().iter().map(ToString::to_string).collect();
+    assert_eq!(lengths, ["5s", "15s"], "{changes:?}");
+    assert_eq!(experiment.prepare.prewarm.all(), [true, false]);
+}
+
+#[test]
+fn a_search_keeps_the_time_that_it_needs() {
+    let text = "[experiment]\nname = \"x\"\n[workload]\nscale = 1\nclients = [1, 2, 4, 8, 16]\n\
+                pace = \"max with p99 <= 10ms\"\n[run]\nmeasure = \"10min\"\n";
+    let mut experiment = crate::plan::file::parse("x", text, &[]).unwrap();
+    fit_without(&mut experiment, &Limits { budget_s: 60.0, ..here() }, &[]);
+    let site = crate::plan::expand::Site { memory_bytes: Some(24 << 30), n_cpus: 2, ..Default::default() };
+    assert!(crate::plan::expand::plan(&experiment, &site).is_ok(), "{:?}", experiment.run);
+}
+
+#[test]
+fn a_policy_for_the_wal_keeps_the_ramp_up_that_it_needs() {
+    let text = "[experiment]\nname = \"x\"\n[workload]\nscale = 1\nclients = [1, 2, 4, 8, 16]\n\
+                [run]\nmeasure = \"10min\"\nwal = \"two-checkpoints\"\nextend = \"0s\"\n";
+    let mut experiment = crate::plan::file::parse("x", text, &[]).unwrap();
+    let changes = fit_without(&mut experiment, &Limits { budget_s: 60.0, ..here() }, &[]);
+    assert!(experiment.run.ramp_up.all()[0].to_string() == "5s", "{:?}", experiment.run.ramp_up);
+    assert!(
+        changes.iter().any(|change| change.key == "run.repeat_disturbed" && change.to == "0"),
+        "{changes:?}"
+    );
+}

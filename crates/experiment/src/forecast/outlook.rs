@@ -1,0 +1,293 @@
+//! What a plan will take before anything is begun: time, disk, memory, and how often servers are started.
+//!
+//! Pure: what would make a run fail is asked of servers and binaries by `obstacles.rs`.
+
+use model::experiment::case::Case;
+use model::experiment::plan::{Plan, RunSpec};
+use model::text::prose::bytes;
+
+use crate::site::estimates::{load_s, version_num};
+use crate::site::keys::{StageKey, is_same_server, needs_restart};
+use dataset::kind::data_bytes;
+
+/// Seconds of a run besides its load and a server's start: vacuum, prewarm, checkpoint, settle, count.
+/// Seen on two cores with half a gigabyte of data; progress corrects it with what runs really took.
+pub const AROUND_LOAD_S: f64 = 4.0;
+/// Seconds to stop a server, to put half a gigabyte of data back and to start it again, seen on the same machine.
+pub(crate) const START_S: f64 = 2.0;
+/// The data of which both were seen, bytes. What is written, put back and read again grows with it: studies with 1.9 and 2.9 GB
+/// took 21 and 39 s around each run.
+const SEEN_BYTES: f64 = 0.5e9;
+/// Bytes of data that are loaded, indexed and kept as a snapshot in a second, seen on the same machine.
+const LOADED_BYTES_PER_S: f64 = 50e6;
+
+/// Memory of a connection beside shared buffers: work memory, catalogs, page tables. Our convention.
+const CLIENT_BYTES: u64 = 5 << 20;
+/// What a connection needs at the least: a plan is refused for what is sure, not for what is usual. Our convention.
+const CLIENT_BYTES_LEAST: u64 = 2 << 20;
+
+/// Plans with more need a word of consent: they are more often a mistake than meant.
+pub const RUNS_MAX: usize = 100;
+/// The same for time, seconds.
+pub const LENGTH_S_MAX: f64 = 86_400.0;
+
+/// What a plan will take.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outlook {
+    /// Seconds of all runs.
+    pub runs_s: f64,
+    /// Seconds that repeats of disturbed runs may add, at most.
+    pub repeats_s: f64,
+    /// Seconds of loading, where data is not there from earlier.
+    pub loading_s: f64,
+    /// How often a server of ours is started for a run.
+    pub n_starts: usize,
+    /// Starts because data is put back, while server and settings stay.
+    pub n_starts_for_data: usize,
+    /// Different (server, data): each is loaded once.
+    pub n_stages: usize,
+    /// Data that is loaded on servers by URL, bytes, on their disks.
+    pub url_bytes: u64,
+    /// What the WAL of our server grows to at most, bytes, where there is room.
+    pub wal_bytes: u64,
+    /// Memory of the case that needs most, bytes, if a server of ours has it.
+    pub memory_bytes: Option<u64>,
+}
+
+impl Outlook {
+    /// The outlook of `plan` on a machine with `memory_bytes`.
+    pub fn of(plan: &Plan, memory_bytes: u64) -> Outlook {
+        let runs: Vec<&Case> = plan.runs.iter().filter_map(|run| plan.case(run.case)).collect();
+        let starts = starts(&runs);
+        let stages = stages(plan);
+        let loading: u64 = stages.iter().map(|case| data_bytes(&case.workload)).sum();
+        let embedded = |case: &&Case| case.server.source.is_embedded();
+        Outlook {
+            runs_s: runs.iter().map(|case| run_s(case)).sum::<f64>() + starts.n_all as f64 * START_S,
+            repeats_s: repeats_s(plan),
+            loading_s: loading as f64 / LOADED_BYTES_PER_S,
+            n_starts: starts.n_all,
+            n_starts_for_data: starts.n_for_data,
+            n_stages: stages.len(),
+            // Beside a template there is a copy of it.
+            url_bytes: 2 * stages
+                .iter()
+                .filter(|case| !case.server.source.is_embedded())
+                .map(|case| data_bytes(&case.workload))
+                .sum::<u64>(),
+            wal_bytes: plan.cases.iter().filter_map(wal_bytes).max().unwrap_or(0),
+            memory_bytes: plan.cases.iter().filter(embedded).map(|case| memory_of(case, memory_bytes)).max(),
+        }
+    }
+
+    /// Seconds that the servers' starts take.
+    pub fn starts_s(&self) -> f64 {
+        self.n_starts as f64 * START_S
+    }
+
+    /// Why the plan needs consent, if it does.
+    pub fn asks_consent(&self, n_runs: usize) -> Option<String> {
+        if n_runs > RUNS_MAX {
+            return Some(format!("{n_runs} runs are more than {RUNS_MAX}"));
+        }
+        let length_s = self.runs_s + self.repeats_s + self.loading_s;
+        (length_s > LENGTH_S_MAX).then(|| format!("{:.1} days are more than one", length_s / 86_400.0))
+    }
+}
+
+/// Seconds of a run besides a server's start.
+fn run_s(case: &Case) -> f64 {
+    load_s(case) + around_load_s(data_bytes(&case.workload) as f64)
+}
+
+/// Seconds of a run besides its load and a server's start, with so many bytes of data.
+pub(crate) fn around_load_s(bytes: f64) -> f64 {
+    let more = (bytes / SEEN_BYTES - 1.0).max(0.0);
+    AROUND_LOAD_S + more * (AROUND_LOAD_S + START_S)
+}
+
+/// Every repeat that there may be, of the longest turns.
+fn repeats_s(plan: &Plan) -> f64 {
+    let of_run = |case: &Case| run_s(case) + START_S;
+    let of_turn = |turn: &Vec<RunSpec>| -> f64 {
+        turn.iter().filter_map(|spec| plan.case(spec.case)).map(of_run).sum()
+    };
+    let mut turns: Vec<f64> = plan.turns().iter().map(of_turn).collect();
+    turns.sort_by(|a, b| b.total_cmp(a));
+    let of_turn = plan.repeat_disturbed as usize;
+    turns.iter().flat_map(|s| std::iter::repeat_n(s, of_turn)).take(plan.repeats_max()).sum()
+}
+
+struct Starts {
+    n_all: usize,
+    n_for_data: usize,
+}
+
+fn starts(runs: &[&Case]) -> Starts {
+    let mut starts = Starts { n_all: 0, n_for_data: 0 };
+    let mut before: Option<&Case> = None;
+    for case in runs {
+        let is_embedded = case.server.source.is_embedded();
+        if is_embedded && before.is_none_or(|before| needs_restart(before, case)) {
+            starts.n_all += 1;
+            starts.n_for_data += usize::from(before.is_some_and(|before| is_same_server(before, case)));
+        }
+        before = Some(case);
+    }
+    starts
+}
+
+/// The first case of each stage.
+fn stages(plan: &Plan) -> Vec<&Case> {
+    let mut found: Vec<(StageKey, &Case)> = Vec::new();
+    for case in &plan.cases {
+        let key = StageKey::of(case);
+        if !found.iter().any(|(known, _)| *known == key) {
+            found.push((key, case));
+        }
+    }
+    found.into_iter().map(|(_, case)| case).collect()
+}
+
+/// Space that the WAL of a server of our own may take, at most. Our default is lowered where there is no room for it.
+fn wal_bytes(case: &Case) -> Option<u64> {
+    if !case.server.source.is_embedded() {
+        return None;
+    }
+    if case.space.wal_headroom_bytes.is_some() {
+        return case.space.wal_headroom_bytes;
+    }
+    let bytes = server::defaults::max_wal_bytes(version_num(&case.server.source), &case.server.settings);
+    Some(server::space::wal_space_bytes(bytes.unwrap_or(server::defaults::MAX_WAL_SIZE_BYTES)))
+}
+
+/// Memory of the server of a case, beside what the kernel keeps of its files.
+fn memory_of(case: &Case, memory_bytes: u64) -> u64 {
+    shared_buffers_of(case, memory_bytes) + clients_bytes(case)
+}
+
+/// Memory of the connections of a case.
+fn clients_bytes(case: &Case) -> u64 {
+    u64::from(case.workload.n_clients) * CLIENT_BYTES
+}
+
+/// Why the server of a case, if it is ours, does not fit into memory. Shared buffers that do not fit by themselves are
+/// told where settings are looked at.
+pub(crate) fn beyond_memory(case: &Case, memory_bytes: u64) -> Option<String> {
+    let shared = shared_buffers_of(case, memory_bytes);
+    let needed = shared + u64::from(case.workload.n_clients) * CLIENT_BYTES_LEAST;
+    if !case.server.source.is_embedded() || shared > memory_bytes || needed <= memory_bytes {
+        return None;
+    }
+    Some(format!(
+        "{} clients, of which each takes {} at the least, and shared buffers of {} need {} of memory, where {} are here; \
+         lower workload.clients or server.settings.shared_buffers",
+        case.workload.n_clients,
+        bytes(CLIENT_BYTES_LEAST as f64),
+        bytes(shared as f64),
+        bytes(needed as f64),
+        bytes(memory_bytes as f64)
+    ))
+}
+
+fn shared_buffers_of(case: &Case, memory_bytes: u64) -> u64 {
+    let default = (memory_bytes as f64 * server::defaults::SHARED_BUFFERS_SHARE) as u64;
+    let chosen = case.server.settings.iter().find(|(name, _)| name.eq_ignore_ascii_case("shared_buffers"));
+    let resolved = chosen
+        .and_then(|(name, value)| server::settings::resolve_setting(name, value, memory_bytes).ok())
+        .and_then(|value| server::defaults::size_bytes(&value, 8 << 10));
+    resolved.unwrap_or(default)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::sample;
+
+    const MEMORY: u64 = 24 << 30;
+
+    #[test]
+    fn servers_are_started_when_a_factor_or_the_data_demands_it() {
+        let check = |text: &str, (n_starts, n_for_data, n_stages): (usize, usize, usize)| {
+            let outlook = Outlook::of(&sample::plan(text), MEMORY);
+            assert_eq!(
+                (outlook.n_starts, outlook.n_starts_for_data, outlook.n_stages),
+                (n_starts, n_for_data, n_stages),
+                "{text}"
+            );
+        };
+        let as_it_is = "[prepare]\nrestore = false\n";
+        check("[workload]\nclients = [1, 2]\nscale = 1\n", (6, 5, 1));
+        check(&format!("[workload]\nclients = [1, 2]\nscale = 1\n{as_it_is}"), (1, 0, 1));
+        check(
+            &format!(
+                "order = \"sequential\"\n[server]\nversion = [\"12\", \"18\"]\n[workload]\nscale = 1\n{as_it_is}"
+            ),
+            (2, 0, 2),
+        );
+        check(
+            "[server]\nsettings.jit = [\"on\", \"off\"]\n[workload]\nscale = [1, 2]\n",
+            (12, starts_for_data(), 2),
+        );
+    }
+
+    /// By the random order of the blocks.
+    fn starts_for_data() -> usize {
+        let plan = sample::plan("[server]\nsettings.jit = [\"on\", \"off\"]\n[workload]\nscale = [1, 2]\n");
+        plan.runs.windows(2).filter(|pair| pair[0].case == pair[1].case).count()
+    }
+
+    #[test]
+    fn repeats_take_a_quarter_more_at_most() {
+        let of = |text: &str| Outlook::of(&sample::plan(text), MEMORY).repeats_s;
+        let load = "[workload]\nscale = 1\nclients = [1, 2]\n[run]\nramp_up = \"1s\"\nmeasure = \"9s\"\n";
+        let of_run_s = 10.0 + AROUND_LOAD_S + START_S;
+        assert_eq!(of(load), 2.0 * of_run_s, "six runs: as many as one run may have");
+        assert_eq!(of(&format!("repeats = 8\n{load}")), 4.0 * of_run_s);
+        assert_eq!(of(&format!("{load}repeat_disturbed = 0\n")), 0.0);
+    }
+
+    #[test]
+    fn memory_and_space_follow_the_settings() {
+        let of = |text: &str| Outlook::of(&sample::plan(text), MEMORY);
+        assert_eq!(of("[workload]\nclients = 100\n").memory_bytes, Some((6 << 30) + 100 * CLIENT_BYTES));
+        let small = of(
+            "[server]\nsettings.shared_buffers = \"1GB\"\nsettings.max_wal_size = \"2GB\"\n[workload]\nscale = 10",
+        );
+        assert_eq!(small.memory_bytes, Some((1 << 30) + CLIENT_BYTES));
+        assert_eq!(small.wal_bytes, (2 << 30) + (512 << 20));
+        assert_eq!(small.url_bytes, 0);
+    }
+
+    #[test]
+    fn clients_beyond_memory_are_told() {
+        let told = |text: &str| beyond_memory(&sample::case(text), MEMORY);
+        assert_eq!(
+            told("[workload]\nclients = 100000\n").unwrap(),
+            "100000 clients, of which each takes 2.00 MiB at the least, and shared buffers of 6.00 GiB need 201 GiB of memory, \
+             where 24.0 GiB are here; lower workload.clients or server.settings.shared_buffers"
+        );
+        // Of 24 GB, 18 are left by shared buffers.
+        let most = (18 << 30) / CLIENT_BYTES_LEAST;
+        assert_eq!(told(&format!("[workload]\nclients = {most}\n")), None);
+        assert!(told(&format!("[workload]\nclients = {}\n", most + 1)).is_some());
+        let huge = "[server]\nsettings.shared_buffers = \"900TB\"\n[workload]\nclients = 1\n";
+        assert_eq!(told(huge), None, "the settings tell that");
+        let mut elsewhere = sample::case("[workload]\nclients = 100000\n");
+        elsewhere.server.source = model::experiment::case::ServerSource::Url(Default::default());
+        assert_eq!(beyond_memory(&elsewhere, MEMORY), None);
+    }
+
+    #[test]
+    fn long_plans_ask_for_consent() {
+        let asks = |text: &str| {
+            let plan = sample::plan(text);
+            Outlook::of(&plan, MEMORY).asks_consent(plan.runs.len())
+        };
+        assert_eq!(asks("repeats = 100\n"), None);
+        assert_eq!(asks("repeats = 101\n").unwrap(), "101 runs are more than 100");
+        assert!(
+            asks("repeats = 100\n[run]\nmeasure = \"20min\"\n").unwrap().contains("days are more than one")
+        );
+    }
+}

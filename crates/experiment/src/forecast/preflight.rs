@@ -1,0 +1,166 @@
+//! What would make a run of a plan fail, found before anything is begun.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use model::experiment::case::{Case, ServerSource};
+use model::experiment::plan::Plan;
+use server::{Account, Binaries};
+
+use crate::forecast::outlook;
+use crate::site::Site;
+use crate::site::progress::{Progress, Watch};
+use crate::site::requirements;
+use crate::stage::adopted;
+use crate::stage::disk::Peak;
+use dataset::session::limit;
+
+/// One reason why runs would fail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obstacle {
+    /// Numbers of the cases that it meets.
+    pub cases: Vec<u32>,
+    /// What is wrong and what to do.
+    pub reason: String,
+}
+
+/// What a look at a plan's servers and disks has shown.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Look {
+    /// One for each reason.
+    pub obstacles: Vec<Obstacle>,
+    /// What the plan takes on disk, of servers that pgdyno runs.
+    pub peak: Option<Peak>,
+}
+
+/// Looks for obstacles to a plan whose results go to `results`. Binaries are fetched where they must be asked; servers by URL
+/// are looked at and not changed.
+pub fn find(plan: &Plan, site: &Site, results: &Path, watch: &mut Watch) -> Look {
+    let mut found = Found::default();
+    let mut by_source: Vec<(&ServerSource, Vec<&Case>)> = Vec::new();
+    for case in &plan.cases {
+        match by_source.iter_mut().find(|(source, _)| *source == &case.server.source) {
+            Some((_, cases)) => cases.push(case),
+            None => by_source.push((&case.server.source, vec![case])),
+        }
+    }
+    for (source, cases) in &by_source {
+        match source {
+            ServerSource::Url(keywords) => {
+                let problems = site.conninfo(keywords).and_then(|conninfo| {
+                    let look = || Ok(adopted::problems(&conninfo, cases, site));
+                    limit::within(
+                        "look at the server",
+                        crate::site::phase_limit::of_questions(cases[0]),
+                        look,
+                    )
+                });
+                found.take(cases, problems);
+            }
+            _ => own_server(source, cases, site, watch, &mut found),
+        }
+    }
+    let mut peak = None;
+    let embedded: Vec<&Case> = plan.cases.iter().filter(|case| case.server.source.is_embedded()).collect();
+    if !embedded.is_empty() {
+        found.take(&embedded, Account::choose().map(|_| Vec::new()));
+        match Peak::of(plan, site, results) {
+            Ok(of_plan) => {
+                found.take(&embedded, Ok(of_plan.refusals()));
+                peak = Some(of_plan);
+            }
+            Err(error) => found.take(&embedded, Err(error)),
+        }
+        for case in &embedded {
+            found.take(&[case], Ok(outlook::beyond_memory(case, site.memory_bytes).into_iter().collect()));
+        }
+    }
+    Look { obstacles: found.obstacles, peak }
+}
+
+#[derive(Default)]
+struct Found {
+    obstacles: Vec<Obstacle>,
+}
+
+impl Found {
+    /// Adds problems of `cases`, or the one that kept us from looking.
+    fn take(&mut self, cases: &[&Case], problems: Result<Vec<String>>) {
+        let reasons = problems.unwrap_or_else(|error| vec![format!("{error:#}")]);
+        for reason in reasons {
+            let numbers = cases.iter().map(|case| case.id);
+            match self.obstacles.iter_mut().find(|known| known.reason == reason) {
+                Some(known) => known.cases.extend(numbers),
+                None => self.obstacles.push(Obstacle { cases: numbers.collect(), reason }),
+            }
+        }
+    }
+}
+
+/// A server that pgdyno runs: its binaries, and the settings of each case, those that differ once each.
+fn own_server(source: &ServerSource, cases: &[&Case], site: &Site, watch: &mut Watch, found: &mut Found) {
+    let mut by_settings: Vec<(&BTreeMap<String, String>, Vec<&Case>)> = Vec::new();
+    for case in cases {
+        match by_settings.iter_mut().find(|(settings, _)| *settings == &case.server.settings) {
+            Some((_, with)) => with.push(case),
+            None => by_settings.push((&case.server.settings, vec![case])),
+        }
+    }
+    let must_ask = by_settings.iter().any(|(settings, _)| !settings.is_empty());
+    let binaries = match binaries(source, must_ask, site, watch) {
+        Ok(binaries) => binaries,
+        Err(error) => return found.take(cases, Err(error)),
+    };
+    let of_binaries = binaries.as_ref().map(|binaries| binaries.version_num);
+    if let Some(version_num) = of_binaries.or_else(|| requirements::version_num(source)) {
+        for case in cases {
+            found.take(&[case], Ok(requirements::lacks(version_num, case).into_iter().collect()));
+        }
+    }
+    let Some(binaries) = binaries else { return };
+    for (settings, with) in &by_settings {
+        found.take(with, refused(&binaries, settings, site));
+    }
+}
+
+/// What is wrong with settings: what does not fit this machine or the clients, and what the binaries refuse.
+fn refused(binaries: &Binaries, settings: &BTreeMap<String, String>, site: &Site) -> Result<Vec<String>> {
+    let whole = server::defaults::embedded_settings(
+        binaries.version_num,
+        site.memory_bytes,
+        site.most_clients,
+        settings,
+    );
+    let mut problems: Vec<String> = whole.err().map(|error| format!("{error:#}")).into_iter().collect();
+    // A share that means nothing is told by the line above.
+    let resolved = settings.iter().filter_map(|(name, value)| {
+        let value = server::settings::resolve_setting(name, value, site.memory_bytes).ok()?;
+        Some((name.clone(), value))
+    });
+    let refused = server::verify::refused_settings(binaries, &resolved.collect())?;
+    problems.extend(refused.into_iter().map(|why| format!("PostgreSQL {}: {why}", binaries.version)));
+    Ok(problems)
+}
+
+/// The binaries to be asked; `None`: they are not here, and there is nothing to ask.
+fn binaries(
+    source: &ServerSource,
+    must_ask: bool,
+    site: &Site,
+    watch: &mut Watch,
+) -> Result<Option<Binaries>> {
+    match source {
+        ServerSource::BinDir(dir) => Binaries::from_bin_dir(dir).map(Some),
+        ServerSource::Version(version) if !must_ask => {
+            server::fetch::expect_known(version)?;
+            Ok(None)
+        }
+        ServerSource::Version(version) => {
+            let fetched = server::fetch(site.cache, version, &mut |p| watch(Progress::Fetch(p)));
+            fetched.map(Some).with_context(|| format!("PostgreSQL {version}"))
+        }
+        // What is built takes minutes, and is built when it is needed.
+        ServerSource::Source { .. } | ServerSource::Url(_) => Ok(None),
+    }
+}

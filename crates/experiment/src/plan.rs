@@ -1,0 +1,12 @@
+//! From an experiment file to an ordered plan: read, expand, design, pair.
+
+pub mod builtin;
+pub(crate) mod design;
+pub mod expand;
+pub mod file;
+pub mod pairs;
+#[cfg(test)]
+pub(crate) mod sample;
+pub mod scripts;
+pub(crate) mod targets;
+pub(crate) mod windows;

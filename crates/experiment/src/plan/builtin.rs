@@ -1,0 +1,123 @@
+//! The experiments that pgdyno knows by name.
+
+/// A built-in experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Builtin {
+    /// What follows `pgdyno run`.
+    pub name: &'static str,
+    /// What it asks, in one line.
+    pub about: &'static str,
+}
+
+/// All of them; the first is run when none is named.
+pub const BUILTINS: &[Builtin] = &[
+    Builtin {
+        name: "quick",
+        about: "TPC-B-like read-write at three client counts on an embedded PostgreSQL 18, in 3 minutes",
+    },
+    Builtin { name: SCRIPTS, about: "pgbench scripts of your own (-f FILE@WEIGHT) at three client counts" },
+    Builtin {
+        name: "versions",
+        about: "study: releases 9.6 to 18 by 1 to 512 clients, WAL compression off and on",
+    },
+    Builtin {
+        name: "iops",
+        about: "study: a fixed number of transactions by 16 to 96 clients, latency of each statement",
+    },
+    Builtin { name: "clouds", about: "study: the same load on several targets, data larger than memory" },
+    Builtin {
+        name: "low-variation",
+        about: "study: TPROC-C five times back to back, set for the least variation",
+    },
+    Builtin { name: "numa-hugepages", about: "study: TPROC-C with huge pages and without" },
+];
+
+/// The studies: files that may be copied and changed.
+const STUDIES: [(&str, &str); 5] = [
+    ("versions", include_str!("../../../../experiments/versions.toml")),
+    ("iops", include_str!("../../../../experiments/iops.toml")),
+    ("clouds", include_str!("../../../../experiments/clouds.toml")),
+    ("low-variation", include_str!("../../../../experiments/low-variation.toml")),
+    ("numa-hugepages", include_str!("../../../../experiments/numa-hugepages.toml")),
+];
+
+/// The one that is run when scripts are given and no experiment is named.
+pub const SCRIPTS: &str = "scripts";
+
+/// The experiment file of a built-in, fit for a machine with `n_cpus` processors.
+pub fn text(name: &str, n_cpus: u32) -> Option<String> {
+    match name {
+        "quick" => Some(quick(n_cpus)),
+        SCRIPTS => Some(scripts(n_cpus)),
+        _ => STUDIES.iter().find(|(study, _)| *study == name).map(|(_, text)| text.to_string()),
+    }
+}
+
+/// One client, enough to keep the processors busy, and four times that.
+fn three_loads(n_cpus: u32) -> String {
+    let busy = (2 * n_cpus).clamp(4, 64);
+    format!("[1, {busy}, {}]", 4 * busy)
+}
+
+fn scripts(n_cpus: u32) -> String {
+    let clients = three_loads(n_cpus);
+    format!(
+        r#"[experiment]
+name = "scripts"
+title = "How fast are these scripts?"
+description = "Scripts of the user's own, chosen by weight for each transaction."
+repeats = 3
+
+[workload]
+kind = "scripts"
+scale = "fit"
+protocol = "prepared"
+clients = {clients}
+
+[run]
+ramp_up = "2s"
+measure = "8s"
+"#
+    )
+}
+
+fn quick(n_cpus: u32) -> String {
+    let clients = three_loads(n_cpus);
+    format!(
+        r#"[experiment]
+name = "quick"
+title = "How fast is PostgreSQL on this machine?"
+description = "Throughput and latency, each case once in every randomized block."
+repeats = 3
+
+[server]
+version = "18"
+
+[workload]
+kind = "tpcb"
+scale = "fit"
+protocol = "prepared"
+clients = {clients}
+
+[run]
+ramp_up = "2s"
+measure = "8s"
+"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_builtin_is_a_valid_experiment_on_any_machine() {
+        for builtin in BUILTINS {
+            for n_cpus in [1, 2, 64, 4096] {
+                let text = text(builtin.name, n_cpus).unwrap();
+                let experiment = crate::plan::file::parse(builtin.name, &text, &[]).unwrap();
+                assert_eq!(experiment.experiment.name, builtin.name);
+            }
+        }
+    }
+}

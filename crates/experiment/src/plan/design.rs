@@ -1,0 +1,335 @@
+//! Which combinations of levels become cases, and in which order their runs are made.
+
+use model::experiment::plan::{Design, RunOrder, RunSpec};
+use model::experiment::selector::{Selector, names};
+use workload::Prng;
+
+/// A key of the experiment file with its levels as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Dimension {
+    pub(crate) key: String,
+    pub(crate) levels: Vec<String>,
+}
+
+/// One combination: for each dimension the number of its level.
+pub(crate) type Combination = Vec<usize>;
+
+impl Dimension {
+    pub(crate) fn is_factor(&self) -> bool {
+        self.levels.len() > 1
+    }
+
+    /// A level given twice would make two cases that nothing tells apart; in a zip that is the other factors' work.
+    fn check_distinct(&self) -> Result<(), String> {
+        let repeated = self.levels.iter().enumerate().find(|(n, level)| self.levels[..*n].contains(level));
+        match repeated {
+            Some((_, level)) => Err(format!("{}: level {level} is given twice", self.key)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How an experiment combines its factors.
+pub(crate) struct Combine<'a> {
+    pub(crate) design: Design,
+    pub(crate) zip: &'a [Vec<String>],
+    pub(crate) exclude: &'a [Selector],
+}
+
+impl Combine<'_> {
+    /// The combinations in the order of the grid: the last key varies fastest.
+    ///
+    /// # Errors
+    /// When a key is no factor, factors that are zipped differ in length, or nothing is left.
+    pub(crate) fn combinations(&self, dimensions: &[Dimension]) -> Result<Vec<Combination>, String> {
+        let bundles = bundles(dimensions, self.zip)?;
+        for dimension in dimensions.iter().filter(|dimension| !self.is_zipped(dimension)) {
+            dimension.check_distinct()?;
+        }
+        let n_levels: Vec<usize> = bundles.iter().map(|bundle| dimensions[bundle[0]].levels.len()).collect();
+        let chosen = match self.design {
+            Design::Grid => grid(&n_levels),
+            Design::OneFactor => one_factor(&n_levels),
+        };
+        let mut combinations: Vec<Combination> =
+            chosen.iter().map(|levels| spread(&bundles, levels, dimensions.len())).collect();
+        for selector in self.exclude {
+            check_keys("experiment.exclude", selector, dimensions)?;
+            let before = combinations.len();
+            combinations.retain(|combination| !selector.selects(&levels_of(dimensions, combination)));
+            if combinations.len() == before {
+                return Err(format!(
+                    "experiment.exclude: no case has {}; correct or remove it",
+                    words_of(selector)
+                ));
+            }
+        }
+        match combinations.is_empty() {
+            true => Err("experiment.exclude leaves no case".to_string()),
+            false => Ok(combinations),
+        }
+    }
+
+    fn is_zipped(&self, dimension: &Dimension) -> bool {
+        self.zip.iter().flatten().any(|key| names(key, &dimension.key))
+    }
+}
+
+/// The levels of a combination by key.
+pub(crate) fn levels_of(
+    dimensions: &[Dimension],
+    combination: &Combination,
+) -> std::collections::BTreeMap<String, String> {
+    let level = |(dimension, &n): (&Dimension, &usize)| (dimension.key.clone(), dimension.levels[n].clone());
+    dimensions.iter().zip(combination).map(level).collect()
+}
+
+/// A key that names nothing would select nothing, and look as if it did.
+pub(crate) fn check_keys(place: &str, selector: &Selector, dimensions: &[Dimension]) -> Result<(), String> {
+    for key in selector.levels.keys() {
+        dimension_named(place, key, dimensions)?;
+    }
+    Ok(())
+}
+
+fn words_of(selector: &Selector) -> String {
+    let levels = |levels: &model::experiment::levels::Levels<model::text::units::SettingValue>| {
+        levels.all().iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ")
+    };
+    selector.levels.iter().map(|(key, of)| format!("{key} {}", levels(of))).collect::<Vec<_>>().join(" and ")
+}
+
+fn dimension_named(place: &str, key: &str, dimensions: &[Dimension]) -> Result<usize, String> {
+    let found: Vec<usize> = (0..dimensions.len()).filter(|&n| names(key, &dimensions[n].key)).collect();
+    match found.as_slice() {
+        [one] => Ok(*one),
+        [] => {
+            let factors: Vec<&str> =
+                dimensions.iter().filter(|d| d.is_factor()).map(|d| d.key.as_str()).collect();
+            Err(format!(
+                "{place}: `{key}` is no factor of this experiment; its factors: {}",
+                factors.join(", ")
+            ))
+        }
+        _ => Err(format!("{place}: `{key}` may be several factors; write the whole key")),
+    }
+}
+
+/// The dimensions that vary together, each bundle by its first one's place; most are alone.
+fn bundles(dimensions: &[Dimension], zip: &[Vec<String>]) -> Result<Vec<Vec<usize>>, String> {
+    let mut bundle_of: Vec<usize> = (0..dimensions.len()).collect();
+    for keys in zip {
+        let members: Result<Vec<usize>, String> =
+            keys.iter().map(|key| dimension_named("experiment.zip", key, dimensions)).collect();
+        let members = members?;
+        let first = members.iter().copied().min().ok_or("experiment.zip: an empty list")?;
+        for &member in &members {
+            let (a, b) = (&dimensions[first], &dimensions[member]);
+            if a.levels.len() != b.levels.len() {
+                return Err(format!(
+                    "experiment.zip: {} has {} levels and {} has {}; zipped factors need as many as each other",
+                    a.key,
+                    a.levels.len(),
+                    b.key,
+                    b.levels.len()
+                ));
+            }
+            if bundle_of[member] != member && bundle_of[member] != first {
+                return Err(format!("experiment.zip: {} is zipped twice", b.key));
+            }
+            bundle_of[member] = first;
+        }
+    }
+    let of = |first: usize| (0..dimensions.len()).filter(|&n| bundle_of[n] == first).collect::<Vec<_>>();
+    Ok((0..dimensions.len()).map(of).filter(|bundle| !bundle.is_empty()).collect())
+}
+
+/// Every combination.
+fn grid(n_levels: &[usize]) -> Vec<Vec<usize>> {
+    let mut combinations = vec![Vec::new()];
+    for &n in n_levels {
+        combinations = combinations
+            .into_iter()
+            .flat_map(|begun: Vec<usize>| {
+                (0..n).map(move |level| {
+                    let mut longer = begun.clone();
+                    longer.push(level);
+                    longer
+                })
+            })
+            .collect();
+    }
+    combinations
+}
+
+/// The first level of everything, then each other level of one factor with the first ones of the rest.
+fn one_factor(n_levels: &[usize]) -> Vec<Vec<usize>> {
+    let first = vec![0; n_levels.len()];
+    let mut combinations = vec![first.clone()];
+    for (place, &n) in n_levels.iter().enumerate() {
+        combinations.extend((1..n).map(|level| {
+            let mut changed = first.clone();
+            changed[place] = level;
+            changed
+        }));
+    }
+    combinations
+}
+
+/// The levels of bundles as levels of all dimensions.
+fn spread(bundles: &[Vec<usize>], levels: &[usize], n_dimensions: usize) -> Combination {
+    let mut combination = vec![0; n_dimensions];
+    for (bundle, &level) in bundles.iter().zip(levels) {
+        bundle.iter().for_each(|&member| combination[member] = level);
+    }
+    combination
+}
+
+/// The factors that a baseline's selector names.
+pub(crate) fn factors_of(selector: Option<&Selector>, dimensions: &[Dimension]) -> Vec<String> {
+    let Some(selector) = selector else { return Vec::new() };
+    let is_named = |d: &&Dimension| d.is_factor() && selector.levels.keys().any(|key| names(key, &d.key));
+    dimensions.iter().filter(is_named).map(|d| d.key.clone()).collect()
+}
+
+/// Number of the first case that a baseline's selector selects, from 1; 0 without a selector.
+///
+/// # Errors
+/// When it names no factor, or selects nothing.
+pub(crate) fn baseline(
+    selector: Option<&Selector>,
+    dimensions: &[Dimension],
+    combinations: &[Combination],
+) -> Result<u32, String> {
+    let Some(selector) = selector else { return Ok(0) };
+    check_keys("experiment.baseline", selector, dimensions)?;
+    combinations
+        .iter()
+        .position(|combination| selector.selects(&levels_of(dimensions, combination)))
+        .map(|n| n as u32 + 1)
+        .ok_or_else(|| "experiment.baseline: no case has these levels".to_string())
+}
+
+/// The runs of `n_cases` cases in their order. Their seeds are those of the block order, so that a case's random streams
+/// do not depend on when it is run.
+pub(crate) fn runs(n_cases: u32, repeats: u32, seed: u64, order: RunOrder) -> Vec<RunSpec> {
+    let mut runs = blocks(n_cases, repeats, seed);
+    if order == RunOrder::Sequential {
+        runs.sort_by_key(|run| (run.case, run.block));
+        for (n, run) in runs.iter_mut().enumerate() {
+            run.run = n as u32 + 1;
+        }
+    }
+    runs
+}
+
+/// The same runs with those of one group together, in the order in which the groups came first; within a group the order
+/// stays.
+pub(crate) fn grouped(mut runs: Vec<RunSpec>, group_of: impl Fn(u32) -> usize) -> Vec<RunSpec> {
+    let mut order: Vec<usize> = Vec::new();
+    for group in runs.iter().map(|run| group_of(run.case)) {
+        if !order.contains(&group) {
+            order.push(group);
+        }
+    }
+    runs.sort_by_key(|run| order.iter().position(|group| *group == group_of(run.case)));
+    for (n, run) in runs.iter_mut().enumerate() {
+        run.run = n as u32 + 1;
+    }
+    runs
+}
+
+/// Every case once per block, in a random order of its own (Fisher and Yates).
+fn blocks(n_cases: u32, repeats: u32, seed: u64) -> Vec<RunSpec> {
+    let mut prng = Prng::seed(seed);
+    let mut runs = Vec::new();
+    for block in 1..=repeats {
+        let mut order: Vec<u32> = (1..=n_cases).collect();
+        for i in (1..order.len()).rev() {
+            order.swap(i, prng.uint64_range(0, i as u64) as usize);
+        }
+        for case in order {
+            runs.push(RunSpec { run: runs.len() as u32 + 1, block, case, seed: prng.uint64() });
+        }
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dimensions(texts: &[(&str, &str)]) -> Vec<Dimension> {
+        let levels = |text: &str| text.split(' ').map(str::to_string).collect();
+        texts.iter().map(|(key, text)| Dimension { key: key.to_string(), levels: levels(text) }).collect()
+    }
+
+    fn combined(design: Design, zip: &[&[&str]], exclude: &[&str]) -> Result<Vec<String>, String> {
+        let dimensions = dimensions(&[("a.v", "1 2"), ("a.x", "off on"), ("b.c", "7 8 9"), ("b.one", "u")]);
+        let zip: Vec<Vec<String>> =
+            zip.iter().map(|keys| keys.iter().map(ToString::to_string).collect()).collect();
+        let exclude: Vec<Selector> = exclude.iter().map(|text| toml::from_str(text).unwrap()).collect();
+        let combine = Combine { design, zip: &zip, exclude: &exclude };
+        let text = |c: Combination| {
+            dimensions.iter().zip(c).map(|(d, n)| d.levels[n].clone()).collect::<Vec<_>>().join(" ")
+        };
+        Ok(combine.combinations(&dimensions)?.into_iter().map(text).collect())
+    }
+
+    #[test]
+    fn factors_are_crossed_zipped_excluded_and_varied_alone() {
+        let grid = combined(Design::Grid, &[], &[]).unwrap();
+        assert_eq!((grid.len(), grid[1].as_str(), grid[11].as_str()), (12, "1 off 8 u", "2 on 9 u"));
+        let zipped = combined(Design::Grid, &[&["v", "a.x"]], &[]).unwrap();
+        assert_eq!(zipped, ["1 off 7 u", "1 off 8 u", "1 off 9 u", "2 on 7 u", "2 on 8 u", "2 on 9 u"]);
+        let alone = combined(Design::OneFactor, &[], &[]).unwrap();
+        assert_eq!(alone, ["1 off 7 u", "2 off 7 u", "1 on 7 u", "1 off 8 u", "1 off 9 u"]);
+        let without = combined(Design::Grid, &[], &["a.v = 1\na.x = 'on'", "c = [8, 9]"]).unwrap();
+        assert_eq!(without, ["1 off 7 u", "2 off 7 u", "2 on 7 u"]);
+    }
+
+    #[test]
+    fn what_selects_nothing_or_does_not_fit_is_refused() {
+        let check = |zip: &[&[&str]], exclude: &[&str], expected: &str| {
+            let message = combined(Design::Grid, zip, exclude).unwrap_err();
+            assert!(message.contains(expected), "{message}\nexpected: {expected}");
+        };
+        check(&[&["v", "c"]], &[], "a.v has 2 levels and b.c has 3");
+        check(
+            &[&["v", "w"]],
+            &[],
+            "experiment.zip: `w` is no factor of this experiment; its factors: a.v, a.x, b.c",
+        );
+        check(&[&["v", "x"], &["x", "one"]], &[], "a.x is zipped twice");
+        check(&[], &["clients = 8"], "experiment.exclude: `clients` is no factor");
+        check(&[], &["c = 70"], "no case has c 70");
+        check(&[], &["one = 'u'"], "leaves no case");
+    }
+
+    #[test]
+    fn in_sequence_a_case_has_the_seeds_that_it_has_in_blocks() {
+        let blocks = runs(3, 2, 5, RunOrder::Randomized);
+        let sequence = runs(3, 2, 5, RunOrder::Sequential);
+        let cases: Vec<u32> = sequence.iter().map(|run| run.case).collect();
+        assert_eq!(cases, [1, 1, 2, 2, 3, 3]);
+        assert!(sequence.iter().enumerate().all(|(n, run)| run.run == n as u32 + 1));
+        for run in &sequence {
+            let same = |other: &&RunSpec| (other.case, other.block) == (run.case, run.block);
+            assert_eq!(blocks.iter().find(same).unwrap().seed, run.seed);
+        }
+    }
+
+    #[test]
+    fn a_baseline_is_a_case_and_the_factors_that_chose_it() {
+        let file = "baseline = {version = \"18\"}\nzip = [[\"jit\", \"clients\"]]\n[server]\nversion = [\"12\", \"18\"]\n\
+                    settings.jit = [\"on\", \"off\"]\n[workload]\nclients = [1, 8]\n";
+        let plan = crate::plan::sample::plan(file);
+        assert_eq!((plan.cases.len(), plan.baseline), (4, 3));
+        assert_eq!(plan.baseline_factors, ["server.version"]);
+        assert_eq!(plan.cases[3].label(), "jit off, version 18, 8 clients");
+        let gone: Selector = toml::from_str("version = '9.6'").unwrap();
+        let dimensions = dimensions(&[("server.version", "12 18")]);
+        let message = baseline(Some(&gone), &dimensions, &[vec![0], vec![1]]).unwrap_err();
+        assert_eq!(message, "experiment.baseline: no case has these levels");
+    }
+}

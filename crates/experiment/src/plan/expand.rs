@@ -1,0 +1,272 @@
+//! From an experiment to its plan: every combination of levels, in randomized blocks.
+
+mod grid;
+#[cfg(test)]
+mod tests;
+mod workload_spec;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use model::experiment::case::{Case, ServerSource, ServerSpec};
+use model::experiment::os::WalPolicy;
+use model::experiment::plan::{Plan, RunSpec};
+use model::experiment::target::TargetSection;
+use model::experiment::{Experiment, Prepare, PrepareSection, SpaceSpec};
+use model::load::Window;
+use model::load::capacity::Probing;
+
+use self::grid::{Grid, OS, PREPARE, RESTORE_BY};
+use self::workload_spec::workload_spec;
+pub use self::workload_spec::{LOAD_STREAMS_MAX, PARTITIONS_MAX};
+use crate::plan::design::{self, Combine, Dimension};
+use crate::plan::windows;
+use crate::site::keys::StageKey;
+use crate::site::wal;
+use dataset::kind::Dataset;
+
+/// What the plan is made for.
+#[derive(Debug, Clone, Default)]
+pub struct Site {
+    /// The same for each target, by name, where the experiment has targets.
+    pub targets: BTreeMap<String, Site>,
+    /// Memory of the machine that has the data, bytes; `None` if that machine is out of sight.
+    pub memory_bytes: Option<u64>,
+    /// Scales of the whole data that pgdyno loaded before on the server by URL.
+    pub data_scale: BTreeMap<Dataset, u32>,
+    /// Scale of TPC-B-like tables there that pgdyno did not load.
+    pub foreign_scale: Option<u32>,
+    /// Processors of the machine that has the driver.
+    pub n_cpus: u32,
+    /// The server by URL as libpq keywords without the password, when the experiment names one.
+    pub url_keywords: Option<BTreeMap<String, String>>,
+    /// Now, nanoseconds since the Unix epoch.
+    pub now_unix_ns: u64,
+    /// Used when the experiment gives no seed.
+    pub fresh_seed: u64,
+}
+
+/// The version run when an experiment names no server.
+pub const DEFAULT_VERSION: &str = "18";
+
+/// Makes the plan.
+///
+/// # Errors
+/// In words, when the experiment contradicts itself or asks what cannot be.
+pub fn plan(experiment: &Experiment, site: &Site) -> Result<Plan, String> {
+    let header = &experiment.experiment;
+    if !(1..=1000).contains(&header.repeats) {
+        return Err(format!("experiment.repeats: {} is not in 1..1000", header.repeats));
+    }
+    check_name(&header.name)?;
+    let grid = Grid::of(experiment, site)?;
+    let combine = Combine { design: header.design, zip: &header.zip, exclude: &header.exclude };
+    let combinations = combine.combinations(&grid.dimensions)?;
+    if combinations.len() * header.repeats as usize > RUNS_MAX {
+        return Err(format!(
+            "{} cases, {} times each, are more than {RUNS_MAX} runs; leave out levels, or use experiment.exclude, zip or \
+             design = \"one-factor\"",
+            combinations.len(),
+            header.repeats
+        ));
+    }
+    let baseline = design::baseline(header.baseline.as_ref(), &grid.dimensions, &combinations)?;
+    let mut cases = Vec::new();
+    for (n, levels) in combinations.iter().enumerate() {
+        cases.push(case(n as u32 + 1, &grid, levels, experiment, site)?);
+    }
+    let seed = header.seed.unwrap_or(site.fresh_seed);
+    Ok(Plan {
+        format: model::FORMAT,
+        name: header.name.clone(),
+        title: if header.title.is_empty() { header.name.clone() } else { header.title.clone() },
+        description: header.description.clone(),
+        seed,
+        repeats: header.repeats,
+        tool_version: env!("CARGO_PKG_VERSION").to_string(),
+        made_unix_ns: site.now_unix_ns,
+        precision: None,
+        is_comparison: false,
+        repeat_disturbed: windows::repeat_disturbed(&experiment.run)?,
+        factors: grid.dimensions.iter().filter(|d| d.is_factor()).map(|d| d.key.clone()).collect(),
+        runs: ordered_runs(experiment, &cases, seed)?,
+        order: header.order,
+        servers_at_a_time: experiment.run.servers_at_a_time,
+        baseline,
+        baseline_factors: design::factors_of(header.baseline.as_ref(), &grid.dimensions),
+        cases,
+    })
+}
+
+/// The runs in their order; those of one server together where only one may have its data on disk.
+fn ordered_runs(experiment: &Experiment, cases: &[Case], seed: u64) -> Result<Vec<RunSpec>, String> {
+    let header = &experiment.experiment;
+    let runs = design::runs(cases.len() as u32, header.repeats, seed, header.order);
+    match experiment.run.servers_at_a_time {
+        None => return Ok(runs),
+        Some(1) => {}
+        Some(n) => {
+            return Err(format!("run.servers_at_a_time: {n} cannot be had; give 1, or leave it out for all"));
+        }
+    }
+    if cases.iter().any(|case| !case.server.source.is_embedded()) {
+        return Err("run.servers_at_a_time is for servers that pgdyno runs: data by URL stays where it is"
+            .to_string());
+    }
+    let keys: Vec<StageKey> = cases.iter().map(StageKey::of).collect();
+    let stage_of =
+        |case: u32| keys.iter().position(|key| *key == keys[case as usize - 1]).unwrap_or_default();
+    Ok(design::grouped(runs, stage_of))
+}
+
+/// What contradicts itself whatever the servers are, before any of them is asked.
+///
+/// # Errors
+/// As [`plan`].
+pub fn check(experiment: &Experiment) -> Result<(), String> {
+    let is_given = experiment.server.url.as_ref().map(|_| BTreeMap::new());
+    Grid::of(experiment, &Site { url_keywords: is_given, ..Site::default() }).map(drop)
+}
+
+/// The keys of an experiment with their levels; none where it contradicts itself, as its plan will tell.
+pub(crate) fn dimensions(experiment: &Experiment) -> Vec<Dimension> {
+    Grid::of(experiment, &Site::default()).map_or_else(|_| Vec::new(), |grid| grid.dimensions)
+}
+
+/// More runs than this are a mistake: at two seconds each they would take a month.
+const RUNS_MAX: usize = 1_000_000;
+
+fn check_name(name: &str) -> Result<(), String> {
+    let fits = (1..=64).contains(&name.len());
+    if fits && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c)) && !name.starts_with('.')
+    {
+        return Ok(());
+    }
+    Err(format!(
+        "experiment.name: `{name}` must be 1 to 64 letters, digits, `-`, `_` or `.`: it names a directory"
+    ))
+}
+
+fn case(
+    id: u32,
+    grid: &Grid,
+    chosen: &[usize],
+    experiment: &Experiment,
+    site: &Site,
+) -> Result<Case, String> {
+    let mut levels = BTreeMap::new();
+    let mut values: BTreeMap<&str, &str> = BTreeMap::new();
+    for (dimension, &level) in grid.dimensions.iter().zip(chosen) {
+        let text = &dimension.levels[level];
+        values.insert(&dimension.key, text);
+        if dimension.levels.len() > 1 {
+            levels.insert(dimension.key.clone(), text.clone());
+        }
+    }
+    let target = values.get("target").and_then(|name| experiment.target.iter().find(|t| t.name == **name));
+    let site = target.and_then(|target| site.targets.get(&target.name)).unwrap_or(site);
+    let tree = values.get("server.source").map(|tree| ServerSource::Source {
+        tree: tree.to_string(),
+        revision: values.get("server.revision").map(|revision| revision.to_string()),
+    });
+    let source = match (tree, values.get("server.version"), values.get("server.bin_dir"), &site.url_keywords)
+    {
+        (Some(tree), _, _, _) => tree,
+        (_, Some(version), _, _) => ServerSource::Version(version.parse()?),
+        (_, None, Some(dir), _) => ServerSource::BinDir(PathBuf::from(dir)),
+        (_, None, None, Some(keywords)) => ServerSource::Url(keywords.clone()),
+        (_, None, None, None) => return Err("server: no version, bin_dir, source or url".to_string()),
+    };
+    let settings: BTreeMap<String, String> = values
+        .iter()
+        .filter_map(|(key, value)| {
+            Some((key.strip_prefix("server.settings.")?.to_string(), value.to_string()))
+        })
+        .collect();
+    let workload = workload_spec(&values, experiment, site)?;
+    let window = windows::window(&values, &experiment.run)?;
+    if let Some(target) = workload.pace.target() {
+        Probing::of(target, window)?;
+        if workload.transactions.is_some() {
+            return Err(format!("workload.transactions is not for workload.pace = \"{}\"", workload.pace));
+        }
+    }
+    if workload.transactions.is_some() && levels.contains_key("run.ramp_up") {
+        return Err(
+            "run.ramp_up cannot vary with workload.transactions: a load that ends by number has none"
+                .to_string(),
+        );
+    }
+    let wal: WalPolicy = values["run.wal"].parse()?;
+    if let Some(reason) = wal::contradiction(wal, window, &settings, site.url_keywords.is_none()) {
+        return Err(reason);
+    }
+    let adapt = windows::adapt(&values, &experiment.run, window, &workload, wal)?;
+    let os =
+        values.iter().filter_map(|(key, value)| Some((key.strip_prefix(OS)?.to_string(), value.to_string())));
+    Ok(Case {
+        id,
+        levels,
+        server: ServerSpec {
+            source,
+            settings,
+            wal_directory: values.get("server.wal_directory").map(PathBuf::from),
+            data_checksums: values.get("server.data_checksums").map(|value| *value == "true"),
+            target: target.map(TargetSection::spec),
+        },
+        // A load that ends by its number of transactions is measured from the first of them.
+        window: if workload.transactions.is_some() { Window { ramp_up_s: 0, ..window } } else { window },
+        workload,
+        prepare: prepare(&values)?,
+        space: space_spec(&experiment.prepare, site.url_keywords.is_some())?,
+        os: os.collect(),
+        wal,
+        adapt,
+        phase_timeout_s: windows::phase_timeout_s(&experiment.run)?,
+    })
+}
+
+/// What is done before the run.
+fn prepare(values: &BTreeMap<&str, &str>) -> Result<Prepare, String> {
+    let is_on = |key: &str| values[format!("{PREPARE}{key}").as_str()] == "true";
+    Ok(Prepare {
+        restore: is_on("restore"),
+        restore_by: values[RESTORE_BY].parse()?,
+        checksums: is_on("checksums"),
+        vacuum: is_on("vacuum"),
+        analyze: is_on("analyze"),
+        prewarm: is_on("prewarm"),
+        checkpoint: is_on("checkpoint"),
+        settle: is_on("settle"),
+    })
+}
+
+/// Where the first state is kept.
+fn space_spec(prepare: &PrepareSection, is_by_url: bool) -> Result<SpaceSpec, String> {
+    let wal_headroom_bytes = match &prepare.wal_headroom {
+        None => None,
+        Some(text) => Some(
+            // A bare number would be read as bytes by one and as megabytes by another.
+            server::defaults::size_bytes(text, 0)
+                .filter(|bytes| *bytes > 0)
+                .ok_or_else(|| format!("prepare.wal_headroom: `{text}` is not a size; example: \"10GB\""))?,
+        ),
+    };
+    let spec = SpaceSpec {
+        snapshot: prepare.snapshot,
+        snapshot_directory: prepare.snapshot_directory.clone(),
+        wal_headroom_bytes,
+    };
+    if is_by_url && !spec.is_default() {
+        return Err("prepare.snapshot, prepare.snapshot_directory and prepare.wal_headroom need a server that pgdyno runs \
+                    itself; a server given by URL is put back by prepare.restore_by"
+            .to_string());
+    }
+    if !spec.snapshot && spec.snapshot_directory.is_some() {
+        return Err(
+            "prepare.snapshot is off, so prepare.snapshot_directory has nothing to hold; remove one of both"
+                .to_string(),
+        );
+    }
+    Ok(spec)
+}

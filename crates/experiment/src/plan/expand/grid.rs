@@ -1,0 +1,167 @@
+//! Which keys of an experiment may vary, each with its levels as text.
+
+use model::experiment::case::{Calls, WorkloadKind};
+use model::experiment::levels::Levels;
+use model::experiment::{Experiment, RunSection, WorkloadSection};
+
+use super::{DEFAULT_VERSION, Site};
+use crate::plan::design::Dimension;
+use crate::plan::targets;
+
+/// What the keys of the operating system begin with.
+pub(super) const OS: &str = "os.";
+/// What the keys of the scripts' variables begin with.
+pub(super) const DEFINES: &str = "workload.defines.";
+
+/// What the keys of the steps before a run begin with.
+pub(super) const PREPARE: &str = "prepare.";
+/// The one of them that is not yes or no.
+pub(super) const RESTORE_BY: &str = "prepare.restore_by";
+
+/// The keys of an experiment that may vary, each with its levels as text.
+pub(super) struct Grid {
+    pub(super) dimensions: Vec<Dimension>,
+}
+
+impl Grid {
+    /// The keys of `experiment`, those included that do not vary.
+    pub(super) fn of(experiment: &Experiment, site: &Site) -> Result<Grid, String> {
+        let mut grid = Grid { dimensions: Vec::new() };
+        let server = &experiment.server;
+        let runs_servers = targets::check(experiment)?;
+        server.source.iter().flat_map(Levels::all).try_for_each(|tree| server::build::check_address(tree))?;
+        if !experiment.target.is_empty() {
+            let names: Vec<&str> = experiment.target.iter().map(|target| target.name.as_str()).collect();
+            grid.add("target", &names);
+        }
+        grid.add_server(experiment, runs_servers)?;
+        let is_set =
+            !server.settings.is_empty() || server.wal_directory.is_some() || server.data_checksums.is_some();
+        if (site.url_keywords.is_some() || !runs_servers) && is_set {
+            return Err(
+                "server.settings, server.wal_directory and server.data_checksums need a server that \
+                        pgdyno runs itself; a server given by URL keeps its own"
+                    .to_string(),
+            );
+        }
+        for (name, levels) in &server.settings {
+            grid.add(&format!("server.settings.{name}"), levels.all());
+        }
+        if let Some(levels) = &server.wal_directory {
+            let dirs: Vec<String> = levels.all().iter().map(|dir| dir.display().to_string()).collect();
+            grid.add("server.wal_directory", &dirs);
+        }
+        if let Some(levels) = &server.data_checksums {
+            grid.add("server.data_checksums", levels.all());
+        }
+        let workload = &experiment.workload;
+        grid.add("workload.kind", workload.kind.all());
+        grid.add("workload.scale", workload.scale.all());
+        let protocols: Vec<&str> = workload.protocol.all().iter().map(|p| p.as_str()).collect();
+        grid.add("workload.protocol", &protocols);
+        grid.add("workload.clients", workload.clients.all());
+        if let Some(levels) = &workload.threads {
+            grid.add("workload.threads", levels.all());
+        }
+        grid.add("workload.poller", workload.poller.all());
+        grid.add("workload.busy_poll_us", workload.busy_poll_us.all());
+        if let Some(levels) = &workload.transactions {
+            grid.add("workload.transactions", levels.all());
+        }
+        grid.add("workload.pace", workload.pace.all());
+        grid.add("workload.partitions", workload.partitions.all());
+        let methods: Vec<&str> = workload.partition_method.all().iter().map(|m| m.as_str()).collect();
+        grid.add("workload.partition_method", &methods);
+        for (name, levels) in &workload.defines {
+            grid.add(&format!("{DEFINES}{name}"), levels.all());
+        }
+        grid.add_tpcc(workload)?;
+        let RunSection { ramp_up, measure, grace, wal, .. } = &experiment.run;
+        grid.add("run.ramp_up", ramp_up.all());
+        grid.add("run.measure", measure.all());
+        grid.add("run.grace", grace.all());
+        grid.add("run.wal", wal.all());
+        for (key, levels) in experiment.prepare.steps() {
+            grid.add(&format!("{PREPARE}{key}"), levels.all());
+        }
+        grid.add(RESTORE_BY, experiment.prepare.restore_by.all());
+        for (key, levels) in experiment.os.levels() {
+            grid.add(&format!("{OS}{key}"), &levels);
+        }
+        Ok(grid)
+    }
+
+    /// Where servers come from.
+    fn add_server(&mut self, experiment: &Experiment, runs_servers: bool) -> Result<(), String> {
+        let server = &experiment.server;
+        if server.source.is_none() && server.revision.is_some() {
+            return Err("server.revision needs server.source: the repository".to_string());
+        }
+        match (&server.version, &server.bin_dir, &server.url) {
+            _ if !runs_servers => {}
+            (None, None, None) if server.source.is_some() => {
+                server.source.iter().for_each(|trees| self.add("server.source", trees.all()));
+                server.revision.iter().for_each(|all| self.add("server.revision", all.all()));
+            }
+            _ if server.source.is_some() => {
+                return Err("server: give one of version, bin_dir, source and url, not several".to_string());
+            }
+            (Some(versions), None, None) => self.add("server.version", versions.all()),
+            (None, Some(dirs), None) => {
+                let dirs: Vec<String> = dirs.all().iter().map(|dir| dir.display().to_string()).collect();
+                self.add("server.bin_dir", &dirs);
+            }
+            (None, None, Some(_)) => {}
+            (None, None, None) => self.add("server.version", &[DEFAULT_VERSION]),
+            _ => return Err("server: give one of version, bin_dir, source and url, not several".to_string()),
+        }
+        Ok(())
+    }
+
+    /// The keys that only TPC-C and TPROC-C have.
+    fn add_tpcc(&mut self, workload: &WorkloadSection) -> Result<(), String> {
+        let texts =
+            |levels: &[&dyn ToString]| levels.iter().map(|level| level.to_string()).collect::<Vec<_>>();
+        fn all<T: ToString>(levels: &Option<Levels<T>>) -> Vec<&dyn ToString> {
+            levels.iter().flat_map(Levels::all).map(|level| level as &dyn ToString).collect()
+        }
+        if let Some(levels) = &workload.calls {
+            check_calls(&workload.kind, levels)?;
+            self.add("workload.calls", &texts(&all(&workload.calls)));
+        }
+        let given =
+            [("workload.think", all(&workload.think)), ("workload.isolation", all(&workload.isolation))];
+        let is_tpcc = |kind: &WorkloadKind| *kind == WorkloadKind::Tpcc;
+        for (key, levels) in given.into_iter().filter(|(_, levels)| !levels.is_empty()) {
+            if !workload.kind.all().iter().all(is_tpcc) {
+                return Err(format!("{key} is for workload.kind = \"tpcc\" alone"));
+            }
+            self.add(key, &texts(&levels));
+        }
+        if let Some(levels) = &workload.all_warehouses {
+            if !workload.kind.all().iter().all(|kind| *kind == WorkloadKind::TprocC) {
+                return Err("workload.all_warehouses is for workload.kind = \"tproc-c\" alone".to_string());
+            }
+            self.add("workload.all_warehouses", levels.all());
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, key: &str, levels: &[impl ToString]) {
+        let levels = levels.iter().map(ToString::to_string).collect();
+        self.dimensions.push(Dimension { key: key.to_string(), levels });
+    }
+}
+
+/// Whether all workloads can be called so.
+fn check_calls(kinds: &Levels<WorkloadKind>, calls: &Levels<Calls>) -> Result<(), String> {
+    if !kinds.all().iter().all(|kind| matches!(kind, WorkloadKind::Tpcc | WorkloadKind::TprocC)) {
+        return Err("workload.calls is for workload.kind = \"tpcc\" or \"tproc-c\" alone".to_string());
+    }
+    if kinds.all().contains(&WorkloadKind::TprocC) && calls.all().contains(&Calls::Statements) {
+        return Err("workload.calls = \"statements\" is not for workload.kind = \"tproc-c\": HammerDB calls functions \
+                    or procedures"
+            .to_string());
+    }
+    Ok(())
+}

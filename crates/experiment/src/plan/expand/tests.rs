@@ -1,0 +1,153 @@
+//! What becomes of experiments, and which are refused.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+fn site() -> Site {
+    Site {
+        memory_bytes: Some(24 << 30),
+        data_scale: BTreeMap::new(),
+        foreign_scale: None,
+        n_cpus: 2,
+        url_keywords: None,
+        now_unix_ns: 1,
+        fresh_seed: 42,
+        ..Site::default()
+    }
+}
+
+fn plan_of(text: &str) -> Result<Plan, String> {
+    plan_at(text, &site())
+}
+
+fn plan_at(text: &str, site: &Site) -> Result<Plan, String> {
+    let text = format!("[experiment]\nname = \"x\"\n{text}");
+    plan(&crate::plan::file::parse("x.toml", &text, &[]).unwrap(), site)
+}
+
+#[test]
+fn lists_make_a_grid_in_randomized_blocks() {
+    let text = "repeats = 4\n[server]\nversion = [\"12\", \"18\"]\n[workload]\nclients = [1, 8, 32]\n";
+    let plan = plan_of(text).unwrap();
+    assert_eq!(plan.cases.len(), 6);
+    assert_eq!(plan.factors, ["server.version", "workload.clients"]);
+    assert_eq!(plan.cases[1].label(), "version 12, 8 clients");
+    assert_eq!(plan.runs.len(), 24);
+    let orders: Vec<Vec<u32>> = plan.runs.chunks(6).map(|b| b.iter().map(|run| run.case).collect()).collect();
+    for (n, (order, runs)) in orders.iter().zip(plan.runs.chunks(6)).enumerate() {
+        assert!(runs.iter().all(|run| run.block == n as u32 + 1));
+        let mut sorted = order.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, [1, 2, 3, 4, 5, 6], "each case once per block");
+    }
+    assert!(orders.windows(2).any(|pair| pair[0] != pair[1]), "blocks have orders of their own");
+    assert_eq!(plan_of(text).unwrap().runs, plan.runs, "the same seed gives the same order");
+}
+
+#[test]
+fn scales_are_resolved_against_the_machine() {
+    let check = |text: &str, expected: u32| {
+        assert_eq!(plan_of(text).unwrap().cases[0].workload.scale, expected, "{text}");
+    };
+    check("[workload]\nclients = [1, 16]", 32);
+    check("[workload]\nscale = 7", 7);
+    check("[workload]\nclients = 1", 20);
+    assert!(plan_of("[workload]\nscale = \"3x RAM\"").unwrap().cases[0].workload.scale > 3000);
+}
+
+#[test]
+fn a_machine_out_of_sight_has_no_memory_to_scale_by() {
+    let scale = |text: &str, data_scale: Option<u32>| {
+        let data_scale = data_scale.map(|scale| (Dataset::Tpcb, scale)).into_iter().collect();
+        let away = Site { memory_bytes: None, data_scale, ..site() };
+        plan_at(text, &away).map(|plan| plan.cases[0].workload.scale)
+    };
+    assert_eq!(scale("[workload]\nclients = 5000", None), Ok(10_000));
+    assert_eq!(scale("[workload]\nclients = 5000", Some(3)), Ok(3), "the data that is there fits");
+    assert_eq!(scale("[workload]\nscale = 7", Some(3)), Ok(7));
+    let message = scale("[workload]\nscale = \"3x RAM\"", Some(3)).unwrap_err();
+    assert!(message.contains("`3x RAM` needs the memory of the server's machine"), "{message}");
+}
+
+#[test]
+fn values_of_the_system_and_of_the_wal_are_factors_like_others() {
+    let text = "[server]\nsource = \"/pg\"\nrevision = [\"REL_12_1\", \"abc123\"]\n[run]\nwal = [\"as-is\", \
+                \"no-checkpoint\"]\n[os]\nhuge_pages = [\"off\", \"on\"]\nswappiness = 10\n";
+    let plan = plan_of(text).unwrap();
+    assert_eq!(plan.factors, ["server.revision", "run.wal", "os.huge_pages"]);
+    assert_eq!(plan.cases.len(), 8);
+    let last = &plan.cases[7];
+    assert_eq!((last.os["huge_pages"].as_str(), last.os["swappiness"].as_str()), ("on", "10"));
+    assert_eq!(last.wal, WalPolicy::NoCheckpoint);
+    let revision = Some("abc123".to_string());
+    assert_eq!(last.server.source, ServerSource::Source { tree: "/pg".to_string(), revision });
+}
+
+#[test]
+fn contradictions_are_refused() {
+    let check = |text: &str, expected: &str| {
+        let message = plan_of(text).unwrap_err();
+        assert!(message.contains(expected), "{message}\nexpected: {expected}");
+    };
+    check("repeats = 0", "repeats");
+    check("[server]\nversion = \"12\"\nbin_dir = \"/x\"", "one of version, bin_dir, source and url");
+    check("[server]\nversion = \"12\"\nsource = \"/x\"", "one of version, bin_dir, source and url");
+    check("[server]\nrevision = \"REL_12_1\"", "server.revision needs server.source");
+    check("[server]\nsource = [\"/x\", \"https://token@h/x\"]", "use a git credential helper or ssh");
+    check("[run]\nramp_up = \"0s\"\nwal = \"no-checkpoint\"", "give run.ramp_up at least 5s");
+    check("[workload]\nclients = 0", "clients: 0");
+    check("[run]\nmeasure = \"1500ms\"", "whole number of seconds");
+    check("[run]\nmeasure = \"1s\"", "too short");
+    check("[workload]\nthreads = 0", "threads: 0");
+    check("[workload]\ntransactions = 5\n[run]\nramp_up = [\"0s\", \"9s\"]", "run.ramp_up cannot vary");
+    check(
+        "[workload]\npace = \"max with p99 <= 1ms\"\n[run]\nmeasure = \"10s\"",
+        "run.measure of 26s or more",
+    );
+    check(
+        "[workload]\npace = \"max with p99 <= 1ms\"\ntransactions = 9",
+        "transactions is not for workload.pace",
+    );
+    check("[workload]\npartitions = 100000", "partitions: 100000 is not in 0..10000");
+    check("[workload]\nmax_message_mib = 0", "max_message_mib: not in 1..1024");
+    check("[workload]\nload_streams = 0", "load_streams: not in 1..256");
+    check("[workload]\nclients = [1, 2, 1]", "workload.clients: level 1 is given twice");
+    check("[server]\nversion = [\"18\", \"18\"]", "server.version: level 18 is given twice");
+    check("[server]\nsettings.work_mem = [\"4MB\", \"4MB\"]", "work_mem: level 4MB is given twice");
+}
+
+#[test]
+fn lengths_and_steps_before_a_run_are_factors_like_others() {
+    let text = "[run]\nmeasure = [\"10s\", \"30s\"]\n[prepare]\nprewarm = [true, false]\n";
+    let plan = plan_of(text).unwrap();
+    assert_eq!(plan.factors, ["run.measure", "prepare.prewarm"]);
+    let of = |case: &Case| (case.window.measure_s, case.prepare.prewarm, case.prepare.vacuum);
+    let cases: Vec<_> = plan.cases.iter().map(of).collect();
+    assert_eq!(cases, [(10, true, true), (10, false, true), (30, true, true), (30, false, true)]);
+    assert_eq!(plan.cases[3].label(), "prewarm false, measure 30s");
+    let baseline = format!("baseline = {{prewarm = false, measure = \"30s\"}}\n{text}");
+    assert_eq!(plan_of(&baseline).unwrap().baseline, 4);
+    let message = plan_of("[run]\nmeasure = [\"10s\", \"1500ms\"]").unwrap_err();
+    assert!(message.contains("run.measure: 1500ms is not a whole number of seconds"), "{message}");
+}
+
+#[test]
+fn one_server_at_a_time_puts_the_runs_of_each_together_in_blocks() {
+    let load = "repeats = 3\n[server]\nversion = [\"12\", \"18\"]\n[workload]\nscale = 1\nclients = [1, 2]\n";
+    let plan = plan_of(&format!("{load}[run]\nservers_at_a_time = 1\n")).unwrap();
+    let server =
+        |run: &model::experiment::plan::RunSpec| plan.case(run.case).unwrap().server.source.to_string();
+    let (first, second) = plan.runs.split_at(6);
+    for half in [first, second] {
+        assert!(half.iter().all(|run| server(run) == server(&half[0])), "{:?}", plan.runs);
+        assert_eq!(half.iter().map(|run| run.block).collect::<Vec<_>>(), [1, 1, 2, 2, 3, 3]);
+    }
+    assert_eq!(plan.runs.iter().map(|run| run.run).collect::<Vec<_>>(), (1..=12).collect::<Vec<_>>());
+    let usual = plan_of(load).unwrap();
+    assert_eq!((usual.servers_at_a_time, plan.servers_at_a_time), (None, Some(1)));
+    let seeds = |plan: &Plan| plan.runs.iter().map(|run| (run.seed, run.case)).collect::<BTreeSet<_>>();
+    assert_eq!(seeds(&usual), seeds(&plan), "the runs are the same");
+    let message = plan_of("[run]\nservers_at_a_time = 2").unwrap_err();
+    assert!(message.contains("run.servers_at_a_time: 2 cannot be had"), "{message}");
+}

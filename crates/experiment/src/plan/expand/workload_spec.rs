@@ -1,0 +1,191 @@
+//! The workload of a case: texts of levels to values that are checked, and scales that are resolved.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use model::experiment::Experiment;
+use model::experiment::case::{Calls, Layout, Think, TpccSpec, WorkloadKind, WorkloadSpec};
+use model::experiment::script::CaseData;
+use model::load::Pace;
+use model::text::units::Scale;
+
+use super::Site;
+use super::grid::DEFINES;
+use crate::plan::scripts;
+use dataset::kind::Dataset;
+use dataset::schema;
+
+/// The workload of a case.
+///
+/// # Errors
+/// When a value is out of range, or contradicts another.
+pub(super) fn workload_spec(
+    values: &BTreeMap<&str, &str>,
+    experiment: &Experiment,
+    site: &Site,
+) -> Result<WorkloadSpec, String> {
+    let kind: WorkloadKind = values["workload.kind"].parse()?;
+    let n_clients: u32 = values["workload.clients"].parse().map_err(|e| format!("workload.clients: {e}"))?;
+    if !(1..=100_000).contains(&n_clients) {
+        return Err(format!("workload.clients: {n_clients} is not in 1..100000"));
+    }
+    let most_clients = experiment.workload.clients.all().iter().copied().max().unwrap_or(n_clients);
+    let default_threads = n_clients.div_ceil(64).min((site.n_cpus / 2).max(1));
+    let n_threads = number(values, "workload.threads")?.unwrap_or(default_threads);
+    if n_threads == 0 {
+        return Err("workload.threads: 0 is not in 1..clients".to_string());
+    }
+    let busy_poll_us = number(values, "workload.busy_poll_us")?.unwrap_or(0);
+    if busy_poll_us > BUSY_POLL_US_MAX {
+        return Err(format!("workload.busy_poll_us: not in 0..={BUSY_POLL_US_MAX} microseconds"));
+    }
+    if experiment.workload.transactions.as_ref().is_some_and(|levels| levels.all().contains(&0)) {
+        return Err("workload.transactions: 0 is not in 1..".to_string());
+    }
+    if experiment.workload.load_streams.is_some_and(|n| !(1..=LOAD_STREAMS_MAX).contains(&n)) {
+        return Err(format!("workload.load_streams: not in 1..{LOAD_STREAMS_MAX}"));
+    }
+    if let Some(name) = &experiment.workload.schema {
+        schema::expect_name(name).map_err(|message| format!("workload.schema: {message}"))?;
+    }
+    if experiment.workload.max_message_mib.is_some_and(|n| !(1..=MAX_MESSAGE_MIB_MAX).contains(&n)) {
+        return Err(format!("workload.max_message_mib: not in 1..{MAX_MESSAGE_MIB_MAX}"));
+    }
+    let is_own = kind == WorkloadKind::Scripts;
+    let section = &experiment.workload;
+    let data = match kind {
+        WorkloadKind::Scripts => scripts::data_of(section, site.url_keywords.is_some()),
+        WorkloadKind::Tpcc => CaseData::Tpcc,
+        WorkloadKind::TprocC => CaseData::TprocC,
+        WorkloadKind::Tpcb | WorkloadKind::TpcbSimple | WorkloadKind::TpcbSelect => CaseData::Tpcb,
+    };
+    if section.schema.is_some() && Dataset::of(&data).is_none() {
+        return Err(
+            "workload.schema is for tables that pgdyno loads; your own scripts and files name their schema \
+                    themselves"
+                .to_string(),
+        );
+    }
+    let pace: Pace = values["workload.pace"].parse()?;
+    let tpcc = (kind == WorkloadKind::Tpcc).then(|| tpcc_spec(values, pace)).transpose()?;
+    let scale = values["workload.scale"].parse()?;
+    let defines = values.iter().filter_map(|(key, value)| {
+        Some((key.strip_prefix(DEFINES).filter(|_| is_own)?.to_string(), value.to_string()))
+    });
+    Ok(WorkloadSpec {
+        kind,
+        scale: match Dataset::of(&data) {
+            Some(dataset) => resolve_scale(scale, dataset, most_clients, site)?,
+            None => own_scale(scale, &data, site)?,
+        },
+        protocol: values["workload.protocol"].parse()?,
+        n_clients,
+        n_threads: n_threads.min(n_clients),
+        pace,
+        transactions: number(values, "workload.transactions")?,
+        poller: values["workload.poller"].parse()?,
+        busy_poll_us,
+        layout: layout(values)?,
+        max_message_mib: experiment.workload.max_message_mib,
+        load_streams: experiment.workload.load_streams,
+        schema: section.schema.clone(),
+        data,
+        scripts: if is_own { scripts::of_case(section) } else { Vec::new() },
+        defines: defines.collect(),
+        tpcc,
+        procedures: kind == WorkloadKind::TprocC
+            && values.get("workload.calls") == Some(&Calls::Procedures.as_str()),
+        all_warehouses: values.get("workload.all_warehouses") == Some(&"true"),
+    })
+}
+
+/// The number that a key has, if it was given.
+fn number<T: FromStr<Err = std::num::ParseIntError>>(
+    values: &BTreeMap<&str, &str>,
+    key: &str,
+) -> Result<Option<T>, String> {
+    values.get(key).map(|text| text.parse().map_err(|error| format!("{key}: {error}"))).transpose()
+}
+
+/// What `:scale` is in scripts whose data is their own. `fit`: the scale of TPC-B-like tables that are there, else 1,
+/// as in pgbench.
+fn own_scale(scale: Scale, data: &CaseData, site: &Site) -> Result<u32, String> {
+    match scale {
+        Scale::Units(units) => Ok(units),
+        Scale::Fit if *data == CaseData::None => {
+            Ok(site.data_scale.get(&Dataset::Tpcb).copied().or(site.foreign_scale).unwrap_or(1))
+        }
+        Scale::Fit => Ok(1),
+        Scale::TimesRam(_) => Err(format!(
+            "workload.scale: `{scale}` needs tables whose size is known; give a number: it is what scripts see as :scale"
+        )),
+    }
+}
+
+/// Most sessions that may load side by side: a load is limited by the server's processors, not by sessions.
+pub const LOAD_STREAMS_MAX: u32 = 256;
+/// A second: the driver tells each second what it did.
+const BUSY_POLL_US_MAX: u32 = 1_000_000;
+/// PostgreSQL's own limit on a field.
+const MAX_MESSAGE_MIB_MAX: u32 = 1024;
+/// Most partitions: more are beyond what PostgreSQL's documentation advises (a few thousand at most).
+pub const PARTITIONS_MAX: u32 = 10_000;
+
+fn layout(values: &BTreeMap<&str, &str>) -> Result<Layout, String> {
+    let partitions: u32 =
+        values["workload.partitions"].parse().map_err(|e| format!("workload.partitions: {e}"))?;
+    if partitions > PARTITIONS_MAX {
+        return Err(format!("workload.partitions: {partitions} is not in 0..{PARTITIONS_MAX}"));
+    }
+    Ok(Layout { partitions, partition_method: values["workload.partition_method"].parse()? })
+}
+
+/// The words of the keys that only TPC-C has.
+fn tpcc_spec(values: &BTreeMap<&str, &str>, pace: Pace) -> Result<TpccSpec, String> {
+    fn read<T: FromStr<Err = String> + Default>(
+        values: &BTreeMap<&str, &str>,
+        key: &str,
+    ) -> Result<T, String> {
+        values.get(key).map_or_else(|| Ok(T::default()), |text| text.parse())
+    }
+    let spec = TpccSpec {
+        calls: read(values, "workload.calls")?,
+        think: read(values, "workload.think")?,
+        isolation: read(values, "workload.isolation")?,
+    };
+    if spec.think == Think::Spec && pace.is_open() {
+        return Err(
+            "workload.think = \"spec\" needs workload.pace = \"closed\": terminals have their own pace"
+                .to_string(),
+        );
+    }
+    Ok(spec)
+}
+
+/// Scale units for a rule. `fit`: the data that is there already, if pgdyno loaded it; else two branches for each
+/// client, so that row locks on branches do not decide (pgbench's documentation asks for at least one), at least 20,
+/// at most an eighth of memory.
+fn resolve_scale(scale: Scale, dataset: Dataset, most_clients: u32, site: &Site) -> Result<u32, String> {
+    let unit_bytes = dataset.estimated_bytes(1).max(1);
+    // Each client of TPC-C has a warehouse to itself.
+    let (per_client, least) = match dataset {
+        Dataset::Tpcb => (2, 20),
+        Dataset::Tpcc | Dataset::TprocC => (1, 10),
+    };
+    match (scale, site.memory_bytes) {
+        (Scale::Units(0), _) => Err("workload.scale: 0 is not in 1..".to_string()),
+        (Scale::Units(units), _) => Ok(units),
+        (Scale::Fit, memory_bytes) => Ok(site.data_scale.get(&dataset).copied().unwrap_or_else(|| {
+            let most = memory_bytes.map_or(u64::MAX, |bytes| (bytes / 8 / unit_bytes).max(1));
+            u64::from(most_clients).saturating_mul(per_client).max(least).min(most) as u32
+        })),
+        (Scale::TimesRam(times), Some(bytes)) => {
+            Ok(((bytes as f64 * times / unit_bytes as f64).ceil() as u32).max(1))
+        }
+        (Scale::TimesRam(_), None) => Err(format!(
+            "workload.scale: `{scale}` needs the memory of the server's machine, which is not this one; give a \
+             number: one scale unit is about {} MB",
+            unit_bytes / 1_000_000
+        )),
+    }
+}

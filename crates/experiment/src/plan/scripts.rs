@@ -1,0 +1,444 @@
+//! The user's own scripts: read once, when the plan is made, with errors that say where in the experiment file and
+//! where in the script; from then on the plan has their text.
+
+mod unset;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use model::experiment::case::{WorkloadKind, WorkloadSpec};
+use model::experiment::script::{
+    CaseData, CaseScript, DataChoice, ScriptEntry, ScriptOrigin, SqlEntry, SqlFile,
+};
+use model::experiment::{Experiment, WorkloadSection};
+use model::load::{Protocol, ScriptSpec};
+use sha2::{Digest, Sha256};
+use workload::script::sqlfile::line_and_column;
+use workload::{Builtin, Bundle, Program, Schema, ScriptError};
+
+use dataset::kind::builtin;
+
+/// A data file no larger than this is kept in the plan with its text; of a larger one, the plan has place and hash.
+const KEPT_BYTES_MAX: u64 = 64 * 1024;
+/// Data files are read whole: what is larger is loaded better by other means.
+const READ_BYTES_MAX: u64 = 1 << 30;
+
+/// Where an experiment came from.
+pub struct Origin<'a> {
+    /// Its name for messages: the file's, or that of the built-in.
+    pub name: &'a str,
+    /// The text; empty where scripts and data come from options.
+    pub text: &'a str,
+    /// What names of files are relative to.
+    pub dir: &'a Path,
+}
+
+/// Reads scripts and data files, so that the experiment stands for itself: no name of a script's file is left in it.
+///
+/// # Errors
+/// In words, with file, line and column: a file that cannot be read, a script that does not compile, a hash that
+/// does not fit.
+pub fn read(experiment: &mut Experiment, origin: &Origin) -> Result<(), String> {
+    let workload = &mut experiment.workload;
+    check_kind(workload).map_err(|message| format!("{}: {message}", origin.name))?;
+    let places = Places::of(origin);
+    for (n, entry) in workload.scripts.iter_mut().enumerate() {
+        read_script(entry, origin.dir).map_err(|message| places.script(n, &message))?;
+    }
+    let mut names = BTreeSet::new();
+    for (n, entry) in workload.scripts.iter().enumerate() {
+        compile(workload, entry).map_err(|message| places.script(n, &message))?;
+        if !names.insert(entry.name.as_deref()) {
+            let name = entry.name.as_deref().unwrap_or_default();
+            let message = format!("`{name}` is named twice; add the weights, or give one another `name`");
+            return Err(places.script(n, &message));
+        }
+    }
+    check_together(workload).map_err(|message| format!("{}: workload.scripts: {message}", origin.name))?;
+    if let Some(DataChoice::Files(files)) = &mut workload.data {
+        for (n, file) in files.iter_mut().enumerate() {
+            read_data(file, origin.dir).map_err(|message| places.data(n, &message))?;
+        }
+    }
+    Ok(())
+}
+
+/// Keys that belong to the workload `scripts`, and to no other.
+fn check_kind(workload: &WorkloadSection) -> Result<(), String> {
+    if workload.kind.all().contains(&WorkloadKind::Scripts) {
+        return match workload.scripts.is_empty() {
+            true => Err("workload.scripts: no script is given; example: scripts = [\"a.sql@3\", \
+                         \"builtin:select-only\"], or on the command line -f a.sql@3"
+                .to_string()),
+            false => Ok(()),
+        };
+    }
+    let given = [
+        ("scripts", !workload.scripts.is_empty()),
+        ("defines", !workload.defines.is_empty()),
+        ("data", workload.data.is_some()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((key, _)) => Err(format!("workload.{key} needs workload.kind = \"scripts\"")),
+        None => Ok(()),
+    }
+}
+
+fn read_script(entry: &mut ScriptEntry, dir: &Path) -> Result<(), String> {
+    match &entry.source {
+        ScriptOrigin::Text(_) => {}
+        ScriptOrigin::Builtin(name) => {
+            let builtin = find_builtin(name)?;
+            entry.name.get_or_insert(builtin.pgbench_name().to_string());
+        }
+        ScriptOrigin::File(file) => {
+            let text = read_text(&dir.join(file))?;
+            entry.name.get_or_insert(file.display().to_string());
+            entry.source = ScriptOrigin::Text(text);
+        }
+    }
+    Ok(())
+}
+
+fn find_builtin(name: &str) -> Result<Builtin, String> {
+    Builtin::parse(name).map_err(|_| {
+        let known: Vec<&str> = Builtin::ALL.into_iter().map(Builtin::pgbench_name).collect();
+        format!("no built-in script is named `{name}`; there are: {}", known.join(", "))
+    })
+}
+
+fn read_text(path: &Path) -> Result<String, String> {
+    let unreadable = |error: std::io::Error| format!("cannot read `{}`: {error}", path.display());
+    let n_bytes = std::fs::metadata(path).map_err(unreadable)?.len();
+    if n_bytes > READ_BYTES_MAX {
+        return Err(format!(
+            "`{}` has {n_bytes} bytes, more than 1 GiB; load it yourself and give data = \"none\"",
+            path.display()
+        ));
+    }
+    let bytes = std::fs::read(path).map_err(unreadable)?;
+    String::from_utf8(bytes).map_err(|_| format!("`{}` is not UTF-8 text; convert it", path.display()))
+}
+
+/// The text of a script that was read.
+fn source_of(entry: &ScriptEntry) -> &str {
+    match &entry.source {
+        ScriptOrigin::Text(text) => text,
+        ScriptOrigin::Builtin(name) => Builtin::parse(name).map_or("", Builtin::source),
+        ScriptOrigin::File(_) => "",
+    }
+}
+
+fn compile(workload: &WorkloadSection, entry: &ScriptEntry) -> Result<(), String> {
+    let (name, source) = (entry.name.as_deref().unwrap_or_default(), source_of(entry));
+    let located = |error: ScriptError| format!("script `{name}`: {}", with_column(&error, source));
+    let program = Program::compile(name, source).map_err(located)?;
+    if workload.protocol.all().iter().any(|protocol| *protocol != Protocol::Simple) {
+        program.check_parameter_counts().map_err(located)?;
+    }
+    Ok(())
+}
+
+/// The message with the column beside file and line, where it is known.
+fn with_column(error: &ScriptError, source: &str) -> String {
+    let text = error.to_string();
+    let (Some(column), Some(shown)) = (error.column, &error.source_line) else { return text };
+    let line = source.lines().nth(error.line.saturating_sub(1)).unwrap_or_default();
+    let first = shown.lines().next().unwrap_or_default();
+    let start = line.find(first).unwrap_or(0);
+    let before = line.floor_char_boundary(start + column - 1);
+    let place = format!("{}:{}:", error.file, error.line);
+    text.replacen(&place, &format!("{place}{}:", 1 + line[..before].chars().count()), 1)
+}
+
+/// What no script has wrong alone: names of variables, weights, their number.
+fn check_together(workload: &WorkloadSection) -> Result<(), String> {
+    if workload.scripts.is_empty() {
+        return Ok(());
+    }
+    let names = workload.defines.keys().map(|name| (name.clone(), String::new())).collect();
+    let scripts: Vec<(&str, &str, u32)> = workload
+        .scripts
+        .iter()
+        .map(|entry| (entry.name.as_deref().unwrap_or_default(), source_of(entry), entry.weight))
+        .collect();
+    let bundle = Bundle::compile(&scripts, &names).map_err(|error| error.to_string())?;
+    // In the simple protocol the name itself is sent, and refused by the server.
+    if workload.protocol.all().iter().all(|protocol| *protocol == Protocol::Simple) {
+        return Ok(());
+    }
+    let sources: Vec<&str> = scripts.iter().map(|(_, source, _)| *source).collect();
+    unset::check(&bundle, &sources, workload.defines.keys().map(String::as_str))
+}
+
+fn read_data(entry: &mut SqlEntry, dir: &Path) -> Result<(), String> {
+    let Some(file) = &entry.file else { return Ok(()) };
+    let path = std::path::absolute(dir.join(file)).map_err(|error| error.to_string())?;
+    let text = read_text(&path)?;
+    expect_hash(entry.sha256.as_deref(), &text, &path)?;
+    if let Some(Err(error)) = workload::script::sqlfile::steps(&text).find(Result::is_err) {
+        let (line, column) = line_and_column(&text, error.start);
+        return Err(format!("{}:{line}:{column}: {}", entry.name, error.message));
+    }
+    entry.sha256 = Some(sha256(&text));
+    if text.len() as u64 <= KEPT_BYTES_MAX {
+        (entry.file, entry.text) = (None, Some(text));
+    } else {
+        entry.file = Some(path);
+    }
+    Ok(())
+}
+
+fn expect_hash(expected: Option<&str>, text: &str, path: &Path) -> Result<(), String> {
+    let found = sha256(text);
+    match expected {
+        Some(expected) if expected != found => Err(format!(
+            "`{}` is not the file that was planned with: its SHA-256 is {found}, not {expected}",
+            path.display()
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// SHA-256 in hexadecimal.
+fn sha256(text: &str) -> String {
+    format!("{:x}", Sha256::digest(text))
+}
+
+/// The scripts of a case, their texts read.
+pub(crate) fn of_case(workload: &WorkloadSection) -> Vec<CaseScript> {
+    // Beside the user's own scripts, which the search path serves, a built-in one names a schema only if the user does.
+    let schema = workload.schema.as_deref().map_or_else(Schema::searched, Schema::named);
+    let script = |entry: &ScriptEntry| {
+        let source = match &entry.source {
+            ScriptOrigin::Builtin(name) => {
+                Builtin::parse(name).map_or(String::new(), |builtin| builtin.source_in(&schema))
+            }
+            ScriptOrigin::Text(_) | ScriptOrigin::File(_) => source_of(entry).to_string(),
+        };
+        CaseScript {
+            name: entry.name.clone().unwrap_or_default(),
+            weight: entry.weight,
+            sha256: sha256(&source),
+            source,
+        }
+    };
+    workload.scripts.iter().map(script).collect()
+}
+
+/// What the scripts run on. Without a word of the user: on a server that pgdyno runs the TPC-B-like tables, since it
+/// has nothing else; on one that was there before nothing is made.
+pub(crate) fn data_of(workload: &WorkloadSection, is_adopted: bool) -> CaseData {
+    let file = |entry: &SqlEntry| {
+        let sha256 = entry.sha256.clone().or_else(|| entry.text.as_deref().map(sha256)).unwrap_or_default();
+        let of_file =
+            || entry.file.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |meta| meta.len());
+        let bytes = entry.text.as_ref().map_or_else(of_file, |text| text.len() as u64);
+        SqlFile {
+            name: entry.name.clone(),
+            sha256,
+            bytes,
+            file: entry.file.clone(),
+            text: entry.text.clone(),
+        }
+    };
+    match &workload.data {
+        Some(DataChoice::Tpcb) => CaseData::Tpcb,
+        Some(DataChoice::None) => CaseData::None,
+        Some(DataChoice::Files(files)) => CaseData::Files(files.iter().map(file).collect()),
+        None if is_adopted => CaseData::None,
+        None => CaseData::Tpcb,
+    }
+}
+
+/// The text of a data file: from the plan, or from its place if it is still the same.
+///
+/// # Errors
+/// When it cannot be read or has changed.
+pub(crate) fn text_of(file: &SqlFile) -> Result<String, String> {
+    if let Some(text) = &file.text {
+        return Ok(text.clone());
+    }
+    let path: &PathBuf =
+        file.file.as_ref().ok_or_else(|| format!("the plan has no text of `{}`", file.name))?;
+    let text = read_text(path)?;
+    expect_hash(Some(&file.sha256), &text, path)?;
+    Ok(text)
+}
+
+/// What a driver is given of a case's scripts, the built-in workloads included.
+pub(crate) fn for_driver(workload: &WorkloadSpec, schema: &Schema) -> Vec<ScriptSpec> {
+    if let Some(builtin) = builtin(workload.kind) {
+        let (name, tag) = (workload.kind.to_string(), workload.kind.to_string());
+        return vec![ScriptSpec { name, tag, weight: 1, source: builtin.source_in(schema) }];
+    }
+    let script = |(n, script): (usize, &CaseScript)| ScriptSpec {
+        name: script.name.clone(),
+        tag: tag(n, &script.name),
+        weight: script.weight,
+        source: script.source.clone(),
+    };
+    workload.scripts.iter().enumerate().map(script).collect()
+}
+
+/// The variables of every client.
+pub(crate) fn variables(workload: &WorkloadSpec) -> BTreeMap<String, String> {
+    let mut variables = workload.defines.clone();
+    variables.entry("scale".to_string()).or_insert_with(|| workload.scale.to_string());
+    variables
+}
+
+/// A name for histograms: unique, and close to the script's.
+fn tag(n: usize, name: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    format!("{}-{}", n + 1, name.chars().map(plain).take(40).collect::<String>())
+}
+
+/// Where the entries of an experiment file stand.
+struct Places<'a> {
+    origin: &'a Origin<'a>,
+    scripts: Vec<usize>,
+    data: Vec<usize>,
+}
+
+impl<'a> Places<'a> {
+    fn of(origin: &'a Origin<'a>) -> Places<'a> {
+        let mut places = Places { origin, scripts: Vec::new(), data: Vec::new() };
+        // A text that does not parse has been refused before.
+        let Ok(table) = toml::de::DeTable::parse(origin.text) else { return places };
+        let Some(workload) = table.get_ref().get("workload").and_then(|value| value.get_ref().as_table())
+        else {
+            return places;
+        };
+        let starts = |value: Option<&toml::Spanned<toml::de::DeValue<'_>>>| -> Vec<usize> {
+            let items = value.and_then(|value| value.get_ref().as_array());
+            items.into_iter().flatten().map(|item| item.span().start).collect()
+        };
+        places.scripts = starts(workload.get("scripts"));
+        let data = workload.get("data").and_then(|value| value.get_ref().as_table());
+        places.data = starts(data.and_then(|data| data.get("files")));
+        places
+    }
+
+    /// A message with the place of script number `n`, from 0.
+    fn script(&self, n: usize, message: &str) -> String {
+        self.located(&self.scripts, n, "workload.scripts", message)
+    }
+
+    fn data(&self, n: usize, message: &str) -> String {
+        self.located(&self.data, n, "workload.data", message)
+    }
+
+    fn located(&self, starts: &[usize], n: usize, key: &str, message: &str) -> String {
+        let name = self.origin.name;
+        match starts.get(n) {
+            Some(start) => {
+                let (line, column) = line_and_column(self.origin.text, *start);
+                format!("{name}:{line}:{column}: {message}")
+            }
+            // From an option.
+            None => format!("{key}: {message}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The experiment of `text` with its scripts read, from a directory with these files.
+    fn read_all(text: &str, files: &[(&str, &str)]) -> Result<Experiment, String> {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            std::fs::write(dir.path().join(name), text).unwrap();
+        }
+        let text = format!("[experiment]\nname = \"x\"\n[workload]\n{text}");
+        let mut experiment =
+            crate::plan::file::parse("x.toml", &text, &[]).map_err(|error| error.to_string())?;
+        read(&mut experiment, &Origin { name: "x.toml", text: &text, dir: dir.path() })?;
+        Ok(experiment)
+    }
+
+    #[test]
+    fn scripts_are_read_by_all_their_forms() {
+        let text = "kind = \"scripts\"\nscripts = [\"a.sql@3\", {file = \"b.sql\", name = \"two\"}, \
+                    \"builtin:select-only@2\", {name = \"three\", text = \"select 3;\", weight = 0}]\n\
+                    data = {files = [\"load.sql\"]}\ndefines = {n = 7, x = [1, 2]}\n";
+        let files = [("a.sql", "select 1;\n"), ("b.sql", "select :n;"), ("load.sql", "create table t ();")];
+        let experiment = read_all(text, &files).unwrap();
+        let scripts = of_case(&experiment.workload);
+        let brief: Vec<_> = scripts.iter().map(|s| (s.name.as_str(), s.weight, s.source.len())).collect();
+        let n = Builtin::TpcbSelect.source().len();
+        assert_eq!(brief, [("a.sql", 3, 10), ("two", 1, 10), ("select-only", 2, n), ("three", 0, 9)]);
+        assert_eq!(scripts[0].sha256, sha256("select 1;\n"));
+        let CaseData::Files(files) = data_of(&experiment.workload, true) else { panic!("no files") };
+        assert_eq!((files[0].name.as_str(), files[0].bytes), ("load.sql", 18));
+        assert_eq!(text_of(&files[0]).unwrap(), "create table t ();");
+
+        // What is written with the results needs no file any more.
+        let written = toml::to_string_pretty(&experiment).unwrap();
+        let again = crate::plan::file::parse("y.toml", &written, &[]).unwrap();
+        assert_eq!(again, experiment, "{written}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place_in_both_files() {
+        let files = [
+            ("bad.sql", "select 1;\n  \\set i 1 +\n"),
+            ("umlaut.sql", "\\set ü 1 +\n"),
+            ("ok.sql", "select 1;"),
+            ("l.sql", "\n \\connect x\n"),
+        ];
+        let check = |text: &str, expected: &str| {
+            let message = read_all(text, &files).unwrap_err();
+            assert!(message.starts_with(expected), "{message}\nexpected: {expected}");
+        };
+        let kind = "kind = \"scripts\"\n";
+        check(
+            &format!("{kind}scripts = [\"ok.sql\", \"bad.sql@2\"]"),
+            "x.toml:5:22: script `bad.sql`: bad.sql:2:13: syntax error in command \"set\"\n\\set i 1 +\n",
+        );
+        check(
+            &format!("{kind}scripts = [\"umlaut.sql\"]"),
+            "x.toml:5:12: script `umlaut.sql`: umlaut.sql:1:11: syntax error",
+        );
+        check(&format!("{kind}[[workload.scripts]]\nfile = \"no.sql\""), "x.toml:5:1: cannot read `");
+        check(&format!("{kind}scripts = [\"ok.sql@x\"]"), "x.toml:5:12: `x` in `ok.sql@x` is not a weight");
+        check(&format!("{kind}scripts = [{{file = \"ok.sql\", wieght = 1}}]"), "x.toml:5:");
+        check(&format!("{kind}scripts = [\"ok.sql\", \"ok.sql\"]"), "x.toml:5:22: `ok.sql` is named twice");
+        check(
+            &format!("{kind}scripts = [\"builtin:tpcx\"]"),
+            "x.toml:5:12: no built-in script is named `tpcx`",
+        );
+        check(&format!("{kind}scripts = [\"ok.sql@0\"]"), "x.toml: workload.scripts: total script weight");
+        check(
+            &format!("{kind}scripts = [\"ok.sql\"]\ndefines = {{\"a b\" = 1}}"),
+            "x.toml: workload.scripts: ",
+        );
+        check(kind, "x.toml: workload.scripts: no script is given");
+        check("scripts = [\"ok.sql\"]", "x.toml: workload.scripts needs workload.kind = \"scripts\"");
+        check("data = \"none\"", "x.toml: workload.data needs workload.kind");
+        let with_data = format!("{kind}scripts = [\"ok.sql\"]\ndata = ");
+        check(&format!("{with_data}\"some\""), "x.toml:6:8: `some` is no data");
+        check(
+            &format!("{with_data}{{files = [\"ok.sql\", \"l.sql\"]}}"),
+            "x.toml:6:28: l.sql:2:2: `\\connect`",
+        );
+    }
+
+    #[test]
+    fn a_changed_data_file_is_not_taken_for_the_old_one() {
+        let long = format!("select 1; -- {}", "x".repeat(KEPT_BYTES_MAX as usize));
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("load.sql");
+        std::fs::write(&path, &long).unwrap();
+        let mut entry =
+            SqlEntry { name: "load.sql".into(), file: Some("load.sql".into()), sha256: None, text: None };
+        read_data(&mut entry, dir.path()).unwrap();
+        assert_eq!(entry.file.as_deref(), Some(path.as_path()));
+        std::fs::write(&path, "select 2;").unwrap();
+        assert!(
+            read_data(&mut entry, dir.path()).unwrap_err().contains("not the file that was planned with")
+        );
+    }
+}

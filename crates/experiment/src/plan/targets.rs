@@ -1,0 +1,91 @@
+//! What the targets of an experiment must agree in.
+
+use model::experiment::Experiment;
+
+/// Whether pgdyno runs the servers itself.
+///
+/// # Errors
+/// When targets contradict each other or `[server]`.
+pub(crate) fn check(experiment: &Experiment) -> Result<bool, String> {
+    let (targets, server) = (&experiment.target, &experiment.server);
+    if targets.is_empty() {
+        return Ok(true);
+    }
+    if server.url.is_some() {
+        return Err("server.url and [[target]] both name servers; give each server as a target".to_string());
+    }
+    let n_by_url = targets.iter().filter(|target| target.url.is_some()).count();
+    for target in targets {
+        let name = &target.name;
+        if name.is_empty() {
+            return Err("target: a target needs a name".to_string());
+        }
+        if target.url.is_some() && target.directory.is_some() {
+            return Err(format!(
+                "target `{name}`: give url or directory: pgdyno does not run a server given by URL"
+            ));
+        }
+        if let Some(address) = &target.telemetry {
+            if address.contains('?') {
+                // Without the text: a query may hold a token.
+                return Err(format!(
+                    "target `{name}`: telemetry: the address has a query, which would be recorded; leave it out"
+                ));
+            }
+            observe::http::Address::parse(address)
+                .map_err(|error| format!("target `{name}`: telemetry: {error:#}"))?;
+        }
+        if target.price_per_hour.is_some_and(|price| !(price > 0.0 && price.is_finite())) {
+            return Err(format!("target `{name}`: price_per_hour must be above 0"));
+        }
+    }
+    if n_by_url > 0 && n_by_url < targets.len() {
+        return Err(
+            "target: servers by URL and servers that pgdyno runs do not compare; give all or none a url"
+                .to_string(),
+        );
+    }
+    Ok(n_by_url == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::plan::expand::{self, Site};
+
+    fn parsed(text: &str) -> Experiment {
+        let text = format!("[experiment]\nname = \"x\"\n{text}");
+        crate::plan::file::parse("x.toml", &text, &[]).unwrap()
+    }
+
+    #[test]
+    fn targets_are_a_factor_with_a_memory_of_their_own() {
+        let file = "[[target]]\nname = \"a\"\nurl = \"x\"\nprice_per_hour = 2\n[[target]]\nname = \"b\"\nurl = \"y\"\n\
+                    [workload]\nscale = \"3x RAM\"\n";
+        let of = |bytes| Site {
+            memory_bytes: Some(bytes),
+            url_keywords: Some(BTreeMap::new()),
+            ..Site::default()
+        };
+        let targets = [("a", 1 << 30), ("b", 2 << 30)].map(|(name, bytes)| (name.to_string(), of(bytes)));
+        let plan = expand::plan(&parsed(file), &Site { targets: targets.into(), ..Site::default() }).unwrap();
+        assert_eq!(plan.factors, ["target"]);
+        let scales: Vec<u32> = plan.cases.iter().map(|case| case.workload.scale).collect();
+        assert!(scales[1].abs_diff(2 * scales[0]) <= 1, "{scales:?}: twice the memory");
+        assert_eq!(plan.cases[0].server.target.as_ref().unwrap().price_per_hour, Some(2.0));
+        let refused = |text: &str, expected: &str| {
+            let message = expand::plan(&parsed(text), &Site::default()).unwrap_err();
+            assert!(message.contains(expected), "{message}");
+        };
+        refused(
+            "[[target]]\nname = \"a\"\n[[target]]\nname = \"b\"\nurl = \"y\"\n",
+            "give all or none a url",
+        );
+        refused("[[target]]\nname = \"a\"\nurl = \"y\"\n[server]\nsettings.jit = 1\n", "keeps its own");
+        let exporter = "[[target]]\nname = \"a\"\nurl = \"y\"\ntelemetry = \"http://u:p@h:9100/metrics\"\n";
+        refused(exporter, "target `a`: telemetry: the address has a user or a password");
+        refused("[[target]]\nname = \"a\"\n[server]\nurl = \"y\"\n", "give each server as a target");
+    }
+}

@@ -1,0 +1,137 @@
+//! How long the parts of a load are, and which of them are found while it runs.
+
+use std::collections::BTreeMap;
+
+use model::experiment::RunSection;
+use model::experiment::case::WorkloadSpec;
+use model::experiment::os::WalPolicy;
+use model::load::Window;
+use model::load::course::{Adapt, RampUp};
+use model::text::units::Span;
+
+/// The window of a case; a ramp-up that is found while the load runs has its longest.
+pub(crate) fn window(values: &BTreeMap<&str, &str>, run: &RunSection) -> Result<Window, String> {
+    let span = |key: &str| values[key].parse::<Span>().map_err(|error| format!("{key}: {error}"));
+    let whole = |key: &str, span: Span| {
+        span.whole_s().ok_or_else(|| format!("{key}: {span} is not a whole number of seconds"))
+    };
+    let measure = span("run.measure")?;
+    let window = Window {
+        ramp_up_s: whole("run.ramp_up", run.ramp_up_longest(ramp_up(values)?, measure))?,
+        measure_s: whole("run.measure", measure)?,
+        grace_s: whole("run.grace", span("run.grace")?)?,
+    };
+    if window.measure_s < 2 {
+        return Err(format!("run.measure: {measure} is too short; measure at least 2s"));
+    }
+    Ok(window)
+}
+
+fn ramp_up(values: &BTreeMap<&str, &str>) -> Result<RampUp, String> {
+    values["run.ramp_up"].parse().map_err(|error| format!("run.ramp_up: {error}"))
+}
+
+/// Fewest seconds in which [`stats::is_warm`] can tell that a load is steady.
+pub(crate) const RAMP_UP_AUTO_S_MIN: u32 = 20;
+
+/// How long each phase but the load may take, if that is asked for.
+pub(crate) fn phase_timeout_s(run: &RunSection) -> Result<Option<u32>, String> {
+    let Some(span) = run.phase_timeout else { return Ok(None) };
+    match span.whole_s() {
+        Some(seconds) if seconds > 0 => Ok(Some(seconds)),
+        _ => Err(format!("run.phase_timeout: {span} is not a whole number of seconds, at least 1s")),
+    }
+}
+
+/// More repeats of one run than this tell that the machine is not fit, and no more.
+const REPEAT_DISTURBED_MAX: u32 = 10;
+
+/// How often a run that was disturbed is made again.
+pub(crate) fn repeat_disturbed(run: &RunSection) -> Result<u32, String> {
+    match run.repeat_disturbed {
+        n if n <= REPEAT_DISTURBED_MAX => Ok(n),
+        n => Err(format!("run.repeat_disturbed: {n} is not in 0..{REPEAT_DISTURBED_MAX}")),
+    }
+}
+
+/// What of the window is found while the load runs.
+pub(crate) fn adapt(
+    values: &BTreeMap<&str, &str>,
+    run: &RunSection,
+    window: Window,
+    workload: &WorkloadSpec,
+    wal: WalPolicy,
+) -> Result<Adapt, String> {
+    let extend_s = run.extend.whole_s();
+    let extend_s =
+        extend_s.ok_or_else(|| format!("run.extend: {} is not a whole number of seconds", run.extend))?;
+    let adapt = Adapt { ramp_up: ramp_up(values)? == RampUp::Auto, extend_s };
+    let refused = match adapt {
+        _ if run.ramp_up_max.is_some() && !run.ramp_up.all().contains(&RampUp::Auto) => {
+            Some("run.ramp_up_max is for run.ramp_up = \"auto\"; remove one of both".to_string())
+        }
+        _ if adapt.is_none() => None,
+        _ if workload.transactions.is_some() => Some(
+            "workload.transactions ends the load by number: run.ramp_up = \"auto\" and run.extend are for a load that ends \
+             by time"
+                .to_string(),
+        ),
+        _ if workload.pace.target().is_some() => Some(format!(
+            "workload.pace = \"{}\" divides the measure into probes before it begins: give run.ramp_up a length, and leave \
+             run.extend out",
+            workload.pace
+        )),
+        _ if adapt.ramp_up && window.ramp_up_s < RAMP_UP_AUTO_S_MIN => {
+            let given = window.ramp_up_s;
+            Some(format!("run.ramp_up_max: {given}s is too short to find a steady load in; give at least {RAMP_UP_AUTO_S_MIN}s"))
+        }
+        _ if extend_s > 0 && !wal.is_as_is() => Some(format!(
+            "run.wal = \"{wal}\" sizes the WAL by the length of the run; remove run.extend"
+        )),
+        _ => None,
+    };
+    refused.map_or(Ok(adapt), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::expand::{self, Site};
+    use crate::plan::sample;
+
+    #[test]
+    fn a_ramp_up_that_is_found_has_a_bound() {
+        let check = |text: &str, (ramp_up_s, measure_s, extend_s): (u32, u32, u32)| {
+            let case = sample::case(text);
+            assert!(case.adapt.ramp_up, "{text}");
+            assert_eq!((case.window.ramp_up_s, case.window.measure_s), (ramp_up_s, measure_s), "{text}");
+            let longest = case.adapt.longest(case.window);
+            assert_eq!(longest.load_s(), ramp_up_s + measure_s + extend_s, "{text}");
+        };
+        check("[run]\nramp_up = \"auto\"", (120, 60, 0));
+        check("[run]\nramp_up = \"auto\"\nmeasure = \"30min\"", (1800, 1800, 0));
+        check("[run]\nramp_up = \"auto\"\nramp_up_max = \"40s\"\nextend = \"30s\"", (40, 60, 30));
+        assert!(sample::case("").adapt.is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_found_is_refused() {
+        let check = |text: &str, expected: &str| {
+            let text = format!("[experiment]\nname = \"x\"\nseed = 1\n{text}");
+            let experiment = crate::plan::file::parse("x.toml", &text, &[]);
+            let site = Site { memory_bytes: Some(24 << 30), n_cpus: 2, ..Site::default() };
+            let result = experiment.map_err(|e| e.to_string()).and_then(|e| expand::plan(&e, &site));
+            let message = result.unwrap_err();
+            assert!(message.contains(expected), "{message}\nexpected: {expected}");
+        };
+        check("[run]\nramp_up = \"automatic\"", "or \"auto\"");
+        check("[run]\nramp_up_max = \"1min\"", "run.ramp_up_max is for run.ramp_up = \"auto\"");
+        check("[run]\nramp_up = \"auto\"\nramp_up_max = \"10s\"", "give at least 20s");
+        check("[run]\nrepeat_disturbed = 11", "run.repeat_disturbed: 11 is not in 0..10");
+        check("[run]\nphase_timeout = \"0s\"", "run.phase_timeout: 0s is not a whole number of seconds");
+        check("[run]\nphase_timeout = \"500ms\"", "run.phase_timeout: 500ms is not");
+        check("[run]\nextend = \"500ms\"", "run.extend: 500ms is not a whole number");
+        check("[run]\nextend = \"10s\"\n[workload]\ntransactions = 5", "ends the load by number");
+        check("[run]\nextend = \"10s\"\n[workload]\npace = \"max with p99 <= 9ms\"", "leave run.extend out");
+        check("[run]\nextend = \"10s\"\nwal = \"two-checkpoints\"", "remove run.extend");
+    }
+}

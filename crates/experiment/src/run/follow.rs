@@ -1,0 +1,129 @@
+//! What goes on beside a load while it runs: its records are written, its WAL and its window are seen to.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use anyhow::Result;
+use fleet::Orders;
+use model::experiment::case::Case;
+use model::experiment::os::WalPolicy;
+use model::load::Window;
+use model::load::drive::DriverLine;
+use model::run::phase::Phase;
+use store::RunWriter;
+
+use crate::run::adapt::Judge;
+use crate::run::telemetry::lock;
+use crate::site::clock::unix_now;
+use crate::site::progress::{Progress, Watch};
+use crate::site::wal::{Meter, Sizing};
+use crate::stage::Stage;
+
+/// Sees to the checkpoints that the case asks for, when the ramp-up has shown how much WAL the load writes.
+pub(crate) struct KeepWal<'a> {
+    case: &'a Case,
+    stage: &'a mut Stage,
+    meter: &'a Mutex<Meter>,
+    go: u64,
+    sizing: Option<Sizing>,
+    is_seen_to: bool,
+    /// For the record.
+    pub(crate) detail: BTreeMap<String, String>,
+}
+
+impl<'a> KeepWal<'a> {
+    /// For a load that begins at `go`, nanoseconds since the Unix epoch.
+    pub(crate) fn new(
+        case: &'a Case,
+        stage: &'a mut Stage,
+        meter: &'a Mutex<Meter>,
+        go: u64,
+        sizing: Option<Sizing>,
+    ) -> KeepWal<'a> {
+        KeepWal { case, stage, meter, go, sizing, is_seen_to: false, detail: BTreeMap::new() }
+    }
+
+    /// Second `t` of the load has ended, whose window is as far as it is known.
+    pub(crate) fn second(&mut self, t: u32, window: Window) -> Result<()> {
+        let KeepWal { case, sizing, .. } = *self;
+        let ramp_up_s = window.ramp_up_s;
+        // One that was found late may have passed.
+        if self.is_seen_to || t + 1 < ramp_up_s {
+            return Ok(());
+        }
+        self.is_seen_to = true;
+        let now = unix_now();
+        // The beginning has more full-page images than the rest; where too little counts, it does.
+        let late = self.go + u64::from(ramp_up_s) * 2 / 3 * 1_000_000_000;
+        let from = if case.wal == WalPolicy::TwoCheckpoints { late } else { self.go };
+        let (Some(sizing), Some(rate)) = (sizing, lock(self.meter).rate(from, now)) else { return Ok(()) };
+        self.detail = sizing.told(window, rate);
+        if let Some(bytes) = sizing.wanted_bytes(case.wal, window, rate)
+            && let Some(changed) = self.stage.resize_wal(bytes)?
+        {
+            self.detail.insert("changed".to_string(), changed);
+        }
+        Ok(())
+    }
+}
+
+/// Writes the driver's lines, tells of each second, and has the window moved where the case leaves that open.
+pub(crate) struct Follow<'a, 'w> {
+    writer: &'a RunWriter,
+    watch: &'a mut Watch<'w>,
+    pub(crate) judge: Judge,
+    orders: Orders,
+    t: u32,
+    committed: u64,
+}
+
+impl<'a, 'w> Follow<'a, 'w> {
+    pub(crate) fn new(
+        writer: &'a RunWriter,
+        watch: &'a mut Watch<'w>,
+        judge: Judge,
+        orders: Orders,
+    ) -> Follow<'a, 'w> {
+        Follow { writer, watch, judge, orders, t: 0, committed: 0 }
+    }
+
+    /// Returns the second that has ended with this line.
+    pub(crate) fn line(&mut self, line: &DriverLine) -> Result<Option<u32>> {
+        match line {
+            DriverLine::Interval { interval, histograms } => {
+                self.writer.interval(interval)?;
+                self.writer.histograms(interval.t, interval.start_unix_ns, interval.length_ns, histograms)?;
+                self.t = interval.t;
+                self.committed += interval.counts.committed;
+                self.judge.interval(interval);
+            }
+            DriverLine::Tick(tick) => {
+                // The tick follows the intervals of its second.
+                self.writer.tick(tick)?;
+                self.tell_second();
+                self.judge.second(self.t).map_or(Ok(()), |window| self.orders.window(window))?;
+                return Ok(Some(self.t));
+            }
+            DriverLine::Event(event) => self.writer.event(event)?,
+            DriverLine::Window(window) => self.judge.has(*window),
+            DriverLine::Ready(_) | DriverLine::Done(_) | DriverLine::Failed { .. } => {}
+        }
+        Ok(None)
+    }
+
+    fn tell_second(&mut self) {
+        let window = self.judge.window();
+        if self.t + 1 == window.ramp_up_s {
+            (self.watch)(Progress::PhaseBegins(Phase::Measure));
+        }
+        if self.t < window.load_s() {
+            (self.watch)(Progress::Second {
+                t: self.t + 1,
+                n: window.load_s(),
+                committed: self.committed,
+                is_measured: window.measures(self.t),
+            });
+        }
+        self.committed = 0;
+    }
+}

@@ -1,0 +1,92 @@
+//! Where the two sides of a duet wait for each other before their loads begin.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+
+use crate::site::clock::{GO_DELAY, unix_now};
+use dataset::session::STOPPED;
+use model::load::Turns;
+
+/// What makes a run one side of a duet.
+pub(crate) struct Side<'a> {
+    pub(crate) meeting: &'a Meeting,
+    pub(crate) turns: Turns,
+}
+
+/// How long a wish to stop may stay unseen.
+const STOP_GRAIN: Duration = Duration::from_millis(100);
+
+/// The place where both agree on the moment to begin.
+#[derive(Debug, Default)]
+pub(crate) struct Meeting {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    n_there: u32,
+    go_unix_ns: Option<u64>,
+    is_off: bool,
+}
+
+impl Meeting {
+    /// Waits for the other side; both get the same moment, nanoseconds since the Unix epoch.
+    ///
+    /// # Errors
+    /// When the other side will not come, or the user wants to stop.
+    pub(crate) fn meet(&self, stop: &AtomicBool) -> Result<u64> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.n_there += 1;
+        if state.n_there == 2 {
+            state.go_unix_ns = Some(unix_now() + GO_DELAY.as_nanos() as u64);
+            self.changed.notify_all();
+        }
+        loop {
+            match state.go_unix_ns {
+                Some(go) => return Ok(go),
+                None if state.is_off => bail!("the other side of the duet could not begin"),
+                None if stop.load(Ordering::Relaxed) => bail!(STOPPED),
+                None => {}
+            }
+            let waited = self.changed.wait_timeout(state, STOP_GRAIN);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Tells the other side, which may be waiting, that nobody will come.
+    pub(crate) fn call_off(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_off = true;
+        self.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_get_the_same_moment() {
+        let (meeting, stop) = (Meeting::default(), AtomicBool::new(false));
+        let moments = std::thread::scope(|scope| {
+            let meet = || scope.spawn(|| meeting.meet(&stop).unwrap());
+            [meet(), meet()].map(|thread| thread.join().unwrap())
+        });
+        assert_eq!(moments[0], moments[1]);
+    }
+
+    #[test]
+    fn who_waits_in_vain_is_told() {
+        let (meeting, stop) = (Meeting::default(), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| meeting.meet(&stop).unwrap_err().to_string());
+            meeting.call_off();
+            assert!(waits.join().unwrap().contains("could not begin"));
+        });
+        let stopped = AtomicBool::new(true);
+        assert_eq!(Meeting::default().meet(&stopped).unwrap_err().to_string(), STOPPED);
+    }
+}

@@ -1,0 +1,123 @@
+//! How a run ended, in words, judged by what the driver said of it.
+
+use model::experiment::case::Case;
+use model::experiment::plan::RunState;
+use model::load::drive::{Done, Ending};
+
+use dataset::session::STOPPED;
+
+/// The state of a run whose driver told the whole story, and the reason where it is not complete.
+pub(crate) fn of(done: &Done, case: &Case) -> (RunState, String) {
+    let asked = case.workload.transactions.map(|n| n * u64::from(case.workload.n_clients));
+    match done.ending {
+        Ending::ConnectionsLost => {
+            let how = if done.may_have_lost_connections() { "lost its connection" } else { "was aborted" };
+            (RunState::Partial, format!("every client {how}{}", cause(done)))
+        }
+        Ending::Stopped => (RunState::Partial, STOPPED.to_string()),
+        Ending::Completed if done.unanswered > 0 => (RunState::Partial, no_reply(done)),
+        Ending::Completed if asked.is_some_and(|asked| done.counts.started < asked) => {
+            let (asked, made) = (asked.unwrap_or_default(), done.counts.started);
+            let measure_s = case.window.measure_s;
+            let reason =
+                format!("{made} of {asked} transactions were begun within {measure_s} s; raise run.measure");
+            (RunState::Partial, reason)
+        }
+        Ending::Completed => (RunState::Completed, String::new()),
+    }
+}
+
+fn no_reply(done: &Done) -> String {
+    let clients =
+        if done.unanswered == 1 { "1 client".to_string() } else { format!("{} clients", done.unanswered) };
+    let waited_s = done.unanswered_ns as f64 / 1e9;
+    format!("the server gave {clients} no reply for up to {waited_s:.1} s, nor to the cancel that followed")
+}
+
+/// The most frequent error with its example, which tells what happened to the server. A lost connection without
+/// a word only counts when there is nothing better.
+fn cause(done: &Done) -> String {
+    let frequent = done.errors.iter().max_by_key(|(state, n)| (state.as_str() != "lost", **n));
+    let state = frequent.map(|(state, _)| state.as_str());
+    let message =
+        state.or_else(|| done.messages.keys().next().map(String::as_str)).and_then(|s| done.messages.get(s));
+    message.map(|message| format!(": {message}")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn a_run_that_is_not_whole_says_why() {
+        let mut case = crate::plan::sample::case("");
+        let check_of = |case: &Case, change: &dyn Fn(&mut Done), expected: (RunState, &str)| {
+            let mut done = Done {
+                ending: Ending::Completed,
+                end_unix_ns: 1,
+                counts: Default::default(),
+                backlog: 0,
+                errors: BTreeMap::new(),
+                messages: BTreeMap::new(),
+                measured_by_client: vec![0; 3],
+                connect_ns_total: 0.0,
+                n_connects: 0,
+                outage_ns_total: 0.0,
+                committed_by_slice: Vec::new(),
+                clients_lost: 0,
+                unanswered: 0,
+                unanswered_ns: 0,
+            };
+            change(&mut done);
+            let (state, reason) = of(&done, case);
+            assert_eq!((state, reason.as_str()), expected);
+        };
+        let check =
+            |change: &dyn Fn(&mut Done), expected: (RunState, &str)| check_of(&case, change, expected);
+        let lost = |errors: &[(&str, u64, &str)]| {
+            let errors: Vec<(String, u64, String)> =
+                errors.iter().map(|(s, n, m)| (s.to_string(), *n, m.to_string())).collect();
+            move |done: &mut Done| {
+                done.ending = Ending::ConnectionsLost;
+                for (state, n, message) in &errors {
+                    if *n > 0 {
+                        done.errors.insert(state.clone(), *n);
+                    }
+                    done.messages.insert(state.clone(), message.clone());
+                }
+            }
+        };
+        check(&|_| {}, (RunState::Completed, ""));
+        check(&|done| done.ending = Ending::Stopped, (RunState::Partial, "stopped on request"));
+        check(&lost(&[]), (RunState::Partial, "every client lost its connection"));
+        check(
+            &lost(&[("57P01", 1, "terminating"), ("lost", 5, "closed")]),
+            (RunState::Partial, "every client lost its connection: terminating"),
+        );
+        check(
+            &lost(&[("lost", 0, "closed")]),
+            (RunState::Partial, "every client lost its connection: closed"),
+        );
+        check(
+            &lost(&[("script", 3, "client 0 aborted: end of script")]),
+            (RunState::Partial, "every client was aborted: client 0 aborted: end of script"),
+        );
+        check(
+            &|done| {
+                done.unanswered = 3;
+                done.unanswered_ns = 8_040_000_000;
+            },
+            (
+                RunState::Partial,
+                "the server gave 3 clients no reply for up to 8.0 s, nor to the cancel that followed",
+            ),
+        );
+        case.workload.transactions = Some(100);
+        case.workload.n_clients = 3;
+        let enough = |n: u64| move |done: &mut Done| done.counts.started = n;
+        check_of(&case, &enough(300), (RunState::Completed, ""));
+        let reason = "299 of 300 transactions were begun within 60 s; raise run.measure";
+        check_of(&case, &enough(299), (RunState::Partial, reason));
+    }
+}

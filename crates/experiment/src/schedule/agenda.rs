@@ -1,0 +1,232 @@
+//! What is run next: the turns of the plan, and those that are repeated because they were disturbed.
+//!
+//! Pure: whether a run was disturbed is told from outside. See [`model::experiment::repeat`] for the rule.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use model::experiment::plan::{Plan, RunSpec, RunState};
+use model::experiment::repeat::{Repeat, that_counts};
+use model::run::RunRecord;
+
+use crate::site::referee::Judged;
+
+/// The next run.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Next {
+    pub(crate) spec: RunSpec,
+    pub(crate) repeat: Option<Repeat>,
+}
+
+/// What follows from a run that has ended.
+#[derive(Debug, PartialEq)]
+pub(crate) enum After {
+    /// Its turn has more runs.
+    Within,
+    /// The turn was disturbed, by this, and is made again.
+    Again(String),
+    /// The turn is over, and these of its runs count.
+    Over(Vec<RunRecord>),
+}
+
+/// The runs that are to be made, in order.
+pub(crate) struct Agenda {
+    repeat_disturbed: u32,
+    /// Repeats of turns that may still be made.
+    repeats_left: usize,
+    number_next: u32,
+    turns: VecDeque<Vec<RunSpec>>,
+    /// The turn that is being made, as planned.
+    turn: Vec<RunSpec>,
+    /// Runs left of the attempt at it.
+    left: VecDeque<Next>,
+    attempts: Vec<Attempt>,
+}
+
+#[derive(Debug, Default)]
+struct Attempt {
+    records: Vec<RunRecord>,
+    score: f64,
+    disturbance: Option<String>,
+}
+
+impl Agenda {
+    /// The runs of a plan without those that are `done`; `made` are the records of all that were made before.
+    pub(crate) fn new(plan: &Plan, done: &BTreeSet<u32>, made: &[RunRecord]) -> Agenda {
+        let left = |mut turn: Vec<RunSpec>| {
+            turn.retain(|spec| !done.contains(&spec.run));
+            (!turn.is_empty()).then_some(turn)
+        };
+        let repeated: BTreeSet<(u32, u32)> = made
+            .iter()
+            .filter_map(|record| Some((record, record.repeat?)))
+            .map(|(record, repeat)| (plan.turn_of(&record.spec, Some(repeat)), repeat.attempt))
+            .collect();
+        let numbers = plan.runs.iter().chain(made.iter().map(|record| &record.spec)).map(|spec| spec.run);
+        Agenda {
+            repeat_disturbed: plan.repeat_disturbed,
+            repeats_left: plan.repeats_max().saturating_sub(repeated.len()),
+            number_next: numbers.max().unwrap_or(0) + 1,
+            turns: plan.turns().into_iter().filter_map(left).collect(),
+            turn: Vec::new(),
+            left: VecDeque::new(),
+            attempts: Vec::new(),
+        }
+    }
+
+    /// Takes the next run.
+    pub(crate) fn take(&mut self) -> Option<Next> {
+        if self.left.is_empty() {
+            self.turn = self.turns.pop_front()?;
+            self.left = self.turn.iter().map(|spec| Next { spec: spec.clone(), repeat: None }).collect();
+            self.attempts.clear();
+        }
+        if self.left.len() == self.turn.len() {
+            self.attempts.push(Attempt::default());
+        }
+        self.left.pop_front()
+    }
+
+    /// The run after this one, as far as it is known.
+    pub(crate) fn peek(&self) -> Option<&RunSpec> {
+        self.left.front().map(|next| &next.spec).or_else(|| self.turns.front()?.first())
+    }
+
+    /// Runs left of the turn.
+    pub(crate) fn n_left(&self) -> u32 {
+        self.left.len() as u32
+    }
+
+    /// The run that was taken last has ended. `may_repeat` is asked when there is something to repeat.
+    pub(crate) fn made(
+        &mut self,
+        record: &RunRecord,
+        judged: Judged,
+        may_repeat: impl FnOnce() -> bool,
+    ) -> After {
+        let Some(attempt) = self.attempts.last_mut() else { return After::Within };
+        let is_whole = record.state == RunState::Completed;
+        attempt.records.push(record.clone());
+        attempt.score = attempt.score.max(if is_whole { judged.score } else { f64::INFINITY });
+        attempt.disturbance = attempt.disturbance.take().or(judged.disturbance.filter(|_| is_whole));
+        if !self.left.is_empty() {
+            return After::Within;
+        }
+        let is_whole = attempt.records.iter().all(|record| record.state == RunState::Completed);
+        let disturbance = attempt.disturbance.clone().filter(|_| is_whole);
+        let may_more = self.attempts.len() <= self.repeat_disturbed as usize && self.repeats_left > 0;
+        match disturbance {
+            Some(disturbance) if may_more && may_repeat() => {
+                self.begin_again();
+                After::Again(disturbance)
+            }
+            _ => After::Over(self.counting()),
+        }
+    }
+
+    /// The same runs once more, in the same order and with the same seeds, under numbers of their own.
+    fn begin_again(&mut self) {
+        let attempt = self.attempts.len() as u32;
+        self.repeats_left -= 1;
+        for planned in &self.turn {
+            let spec = RunSpec { run: self.number_next, ..planned.clone() };
+            self.number_next += 1;
+            self.left.push_back(Next { spec, repeat: Some(Repeat { of: planned.run, attempt }) });
+        }
+    }
+
+    fn counting(&mut self) -> Vec<RunRecord> {
+        let scores: Vec<f64> = self.attempts.iter().map(|attempt| attempt.score).collect();
+        let index = that_counts(&scores).unwrap_or(0);
+        self.attempts.get_mut(index).map(|attempt| std::mem::take(&mut attempt.records)).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(n_runs: u32, is_comparison: bool) -> Plan {
+        let text = format!("repeats = {n_runs}\n[workload]\nscale = 1\n[run]\nmeasure = \"2s\"");
+        let mut plan = crate::plan::sample::plan(&text);
+        plan.is_comparison = is_comparison;
+        for (n, spec) in plan.runs.iter_mut().enumerate().filter(|_| is_comparison) {
+            spec.block = n as u32 / 2 + 1;
+        }
+        plan
+    }
+
+    /// Takes all runs; run `n` is disturbed as `score` says. Returns their numbers, and those that count.
+    fn conducted(agenda: &mut Agenda, plan: &Plan, score: impl Fn(u32) -> f64) -> (Vec<u32>, Vec<u32>) {
+        let (mut made, mut counting) = (Vec::new(), Vec::new());
+        while let Some(next) = agenda.take() {
+            made.push(next.spec.run);
+            let score = score(next.spec.run);
+            let mut record = RunRecord::new(next.spec, plan.cases[0].clone(), "0");
+            (record.state, record.repeat) = (RunState::Completed, next.repeat);
+            let disturbance = (score > 0.0).then(|| "noise".to_string());
+            if let After::Over(records) = agenda.made(&record, Judged { score, disturbance }, || true) {
+                counting.extend(records.iter().map(|record| record.spec.run));
+            }
+        }
+        (made, counting)
+    }
+
+    fn agenda(plan: &Plan) -> Agenda {
+        Agenda::new(plan, &BTreeSet::new(), &[])
+    }
+
+    #[test]
+    fn a_disturbed_run_is_repeated_before_the_next_and_the_first_good_one_counts() {
+        let plan = plan(3, false);
+        let disturbed = |run| if [2, 4].contains(&run) { 2.0 } else { 0.0 };
+        let (made, counting) = conducted(&mut agenda(&plan), &plan, disturbed);
+        assert_eq!((made, counting), (vec![1, 2, 4, 5, 3], vec![1, 5, 3]));
+    }
+
+    #[test]
+    fn the_least_disturbed_counts_where_none_is_good() {
+        let plan = plan(3, false);
+        let scores = |run| [9.0, 0.0, 0.0, 3.0, 5.0][run as usize - 1];
+        let (made, counting) = conducted(&mut agenda(&plan), &plan, scores);
+        assert_eq!((made, counting), (vec![1, 4, 5, 2, 3], vec![4, 2, 3]));
+    }
+
+    #[test]
+    fn repeats_have_a_bound_in_all_which_a_resumed_experiment_keeps() {
+        let plan = plan(8, false);
+        let (made, counting) = conducted(&mut agenda(&plan), &plan, |_| 1.5);
+        assert_eq!(made, [1, 9, 10, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(counting, [1, 2, 3, 4, 5, 6, 7, 8]);
+        let mut repeat = RunRecord::new(plan.runs[0].clone(), plan.cases[0].clone(), "0");
+        (repeat.spec.run, repeat.repeat) = (9, Some(Repeat { of: 1, attempt: 1 }));
+        let done = BTreeSet::from([1, 2]);
+        let mut resumed = Agenda::new(&plan, &done, &[repeat]);
+        let (made, _) = conducted(&mut resumed, &plan, |_| 1.5);
+        assert_eq!(made, [3, 10, 4, 5, 6, 7, 8], "one was left, and has a new number");
+    }
+
+    #[test]
+    fn a_pair_is_repeated_as_a_whole_in_its_order() {
+        let plan = plan(4, true);
+        let (made, counting) =
+            conducted(&mut agenda(&plan), &plan, |run| f64::from(u8::from(run == 1)) * 2.0);
+        assert_eq!((made, counting), (vec![1, 2, 5, 6, 3, 4], vec![5, 6, 3, 4]));
+    }
+
+    #[test]
+    fn what_failed_or_may_not_be_repeated_is_not() {
+        let mut plan = plan(2, false);
+        let mut of_plan = agenda(&plan);
+        let next = of_plan.take().unwrap();
+        let failed = RunRecord::new(next.spec, plan.cases[0].clone(), "0");
+        let noise = || Judged { score: 2.0, disturbance: Some("noise".to_string()) };
+        assert!(matches!(of_plan.made(&failed, noise(), || true), After::Over(_)));
+        let next = of_plan.take().unwrap();
+        let completed =
+            RunRecord { state: RunState::Completed, ..RunRecord::new(next.spec, plan.cases[0].clone(), "0") };
+        assert!(matches!(of_plan.made(&completed, noise(), || false), After::Over(_)), "no time is left");
+        plan.repeat_disturbed = 0;
+        let (made, _) = conducted(&mut agenda(&plan), &plan, |_| 1.5);
+        assert_eq!(made, [1, 2]);
+    }
+}

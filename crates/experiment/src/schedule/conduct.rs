@@ -1,0 +1,278 @@
+//! The whole experiment: every run of the plan in its order, on the stage that its case needs.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use model::experiment::case::Case;
+use model::experiment::plan::{Plan, RunState, StateLine};
+use model::run::RunRecord;
+use store::{ExperimentDir, RunWriter};
+
+use crate::run::phases::OneRun;
+use crate::schedule::agenda::{After, Agenda, Next};
+use crate::site::Site;
+use crate::site::clock::unix_now;
+use crate::site::keys::{StageKey, needs_restart};
+use crate::site::progress::{Progress, Watch};
+use crate::site::referee::{Judged, Referee};
+use crate::stage::{Found, Stage};
+use crate::stage::{disk, os};
+use dataset::session::STOPPED;
+
+/// How an experiment ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome {
+    /// Runs that completed.
+    pub completed: u32,
+    /// Runs that were cut short or failed.
+    pub incomplete: u32,
+    /// Runs that were never begun.
+    pub missing: u32,
+    /// The user stopped it.
+    pub stopped: bool,
+    /// The runs that were made suffice; none of the others will be missed.
+    pub is_enough: bool,
+}
+
+/// Failed runs in a row after which going on is pointless.
+const FAILURES_MAX: u32 = 2;
+
+/// What is to be done.
+#[derive(Clone, Copy)]
+pub struct Order<'a> {
+    /// The runs in their order.
+    pub plan: &'a Plan,
+    /// Where they are written.
+    pub dir: &'a ExperimentDir,
+    /// Where they take place.
+    pub site: &'a Site<'a>,
+    /// The program that `drive` is given to: pgdyno itself.
+    pub program: &'a Path,
+    /// Runs that were completed before and are not made again.
+    pub done: &'a BTreeSet<u32>,
+    /// Version of this pgdyno: another one may have made the plan.
+    pub tool_version: &'a str,
+}
+
+/// Makes every run of the plan that is not done yet. A run that fails is recorded, and the next one begins; but when
+/// the first one fails before its load, the experiment cannot take place as it was asked, and ends with that error.
+///
+/// The result is an error when going on makes no sense: the server or its data cannot be had, results cannot be
+/// written. The outcome beside it says what was measured before.
+pub fn conduct(order: &Order, watch: &mut Watch) -> (Outcome, Result<()>) {
+    let Order { plan, dir, site, done, .. } = *order;
+    let mut stages = Stages::new(plan);
+    disk::touch(plan, site);
+    let (n_runs, n_done) = (plan.runs.len() as u32, done.len() as u32);
+    let mut outcome = Outcome {
+        completed: n_done,
+        incomplete: 0,
+        missing: n_runs - n_done,
+        stopped: false,
+        is_enough: false,
+    };
+    let result = conduct_all(order, &mut stages, &mut outcome, watch);
+    // Also after an error: no server of ours is left behind.
+    let result = result.and(stages.stand_down());
+    // Their clusters are free to be removed.
+    drop(stages);
+    if plan.cases.iter().any(|case| case.server.source.is_embedded()) {
+        disk::keep_to_budget(site.cache, watch);
+    }
+    outcome.stopped = site.stop.load(Ordering::Relaxed);
+    let (state, reason) = match &result {
+        Err(error) => (RunState::Failed, format!("{error:#}")),
+        Ok(()) if outcome.completed == n_runs => (RunState::Completed, String::new()),
+        Ok(()) if outcome.is_enough && outcome.incomplete == 0 => {
+            (RunState::Completed, "the runs so far suffice".to_string())
+        }
+        Ok(()) if outcome.stopped => (RunState::Partial, STOPPED.to_string()),
+        Ok(()) => (RunState::Partial, String::new()),
+    };
+    let noted = dir.append_state(&StateLine { t_unix_ns: unix_now(), run: 0, state, reason });
+    (outcome, result.and(noted))
+}
+
+fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch: &mut Watch) -> Result<()> {
+    let Order { plan, dir, site, program, done, tool_version } = *order;
+    let n_runs = plan.runs.len() as u32;
+    let (mut n_made, mut n_failed_in_row, mut spent_s) = (0, 0, 0.0);
+    let made_before = store::read_records(dir.path())?;
+    let mut agenda = Agenda::new(plan, done, &made_before);
+    while let Some(Next { spec, repeat }) = agenda.take() {
+        let case = plan.case(spec.case).with_context(|| format!("the plan has no case {}", spec.case))?;
+        let stage = match stages.for_case(case, site, watch) {
+            Err(_) if site.stop.load(Ordering::Relaxed) => break,
+            other => other?,
+        };
+        let begun = Instant::now();
+        let label = repeat.map_or(case.label(), |of| format!("{}, run {} again", case.label(), of.of));
+        watch(Progress::RunBegins { run: spec.run, n_runs: n_runs.max(spec.run), label });
+        let results_dir = dir.path().to_path_buf();
+        let run = OneRun { spec: &spec, repeat, case, site, program, results_dir, tool_version, side: None };
+        let record = make_run(run.spec.run, dir, |writer| run.conduct(stage, writer, watch))?;
+        let is_well = record.state == RunState::Completed || site.stop.load(Ordering::Relaxed);
+        let judged = judge(site, dir, &record, watch);
+        let is_stopped = site.stop.load(Ordering::Relaxed);
+        let has_time = || !is_stopped && site.referee.is_some_and(Referee::has_time);
+        let after = agenda.made(&record, judged, has_time);
+        // Told below: a server that does not stop takes nothing from the run that it has served.
+        let next = agenda.peek().and_then(|spec| plan.case(spec.case));
+        let runs_on = is_well && next.is_some_and(|next| !needs_restart(case, next));
+        let stopped = match (runs_on, is_well) {
+            (true, _) => Ok(()),
+            (false, true) => stage.stand_down(),
+            (false, false) => stage.abandon(),
+        };
+        // A server that is not ours runs on in any case: values stay only for a case that asks for the same.
+        let keeps_values = runs_on && next.is_some_and(|next| next.os == case.os);
+        let put_back = if keeps_values { Ok(()) } else { os::put_back(site.os.as_ref()) };
+        if n_made == 0 && record.state == RunState::Failed && record.go_unix_ns.is_none() {
+            bail!(record.reason);
+        }
+        spent_s += begun.elapsed().as_secs_f64();
+        n_made += 1;
+        // A repeat that fails takes nothing from the planned run that it was to replace.
+        let counted = u32::from(repeat.is_none());
+        outcome.missing -= counted;
+        let left_s = spent_s / f64::from(n_made) * f64::from(outcome.missing);
+        if record.state == RunState::Completed {
+            outcome.completed += counted;
+            n_failed_in_row = 0;
+        } else {
+            outcome.incomplete += counted;
+            n_failed_in_row += 1;
+        }
+        watch(Progress::RunEnds {
+            run: spec.run,
+            n_runs: n_runs.max(spec.run),
+            state: record.state,
+            tps: measured_tps(&record),
+            reason: record.reason.clone(),
+            left_s,
+        });
+        stopped.context("the server does not stop")?;
+        put_back?;
+        match after {
+            After::Within => {}
+            After::Again(reason) => watch(Progress::RunRepeats { run: spec.run, n: agenda.n_left(), reason }),
+            After::Over(records) => {
+                let enough = |is_enough: &dyn Fn(&RunRecord) -> bool| records.iter().any(is_enough);
+                outcome.is_enough = site.is_enough.is_some_and(|is_enough| enough(is_enough));
+            }
+        }
+        let is_hopeless = n_failed_in_row >= FAILURES_MAX;
+        if outcome.is_enough || is_hopeless || site.stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// What a run was like, if it is to be known: that nobody can tell costs a repeat, not the experiment.
+fn judge(site: &Site, dir: &ExperimentDir, record: &RunRecord, watch: &mut Watch) -> Judged {
+    let Some(referee) = site.referee.filter(|_| record.state == RunState::Completed) else {
+        return Judged::default();
+    };
+    referee.judge(dir.path(), record).unwrap_or_else(|error| {
+        watch(Progress::Note(format!("run {} cannot be judged: {error:#}", record.spec.run)));
+        Judged::default()
+    })
+}
+
+/// One run, its state written before and after. Its record is whole before anything else can fail.
+pub(crate) fn make_run(
+    run: u32,
+    dir: &ExperimentDir,
+    conduct: impl FnOnce(&RunWriter) -> RunRecord,
+) -> Result<RunRecord> {
+    let state = |state, reason: &str| {
+        dir.append_state(&StateLine { t_unix_ns: unix_now(), run, state, reason: reason.to_string() })
+    };
+    state(RunState::Started, "")?;
+    let writer = dir.begin_run(run)?;
+    let record = conduct(&writer);
+    writer.finish()?;
+    writer.write_record(&record)?;
+    state(record.state, &record.reason)?;
+    Ok(record)
+}
+
+/// Committed transactions per second of the measure, for progress and for when to stop; reports compute theirs from the
+/// intervals.
+pub fn measured_tps(record: &RunRecord) -> Option<f64> {
+    let done = record.done.as_ref()?;
+    let measured_s = record.phase(model::run::phase::Phase::Measure)?.length_s();
+    let committed: u64 = done.measured_by_client.iter().sum();
+    (measured_s > 0.0).then(|| committed as f64 / measured_s)
+}
+
+/// The stages made so far; each is kept, so that its data is loaded once, unless one at a time is to be on disk.
+struct Stages {
+    is_one_at_a_time: bool,
+    open: Vec<Stage>,
+    /// Which of them serves what was asked for.
+    asked: Vec<(StageKey, usize)>,
+}
+
+impl Stages {
+    fn new(plan: &Plan) -> Stages {
+        Stages { is_one_at_a_time: plan.servers_at_a_time.is_some(), open: Vec::new(), asked: Vec::new() }
+    }
+
+    fn for_case(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<&mut Stage> {
+        let key = StageKey::of(case);
+        let index = match self.asked.iter().find(|(known, _)| *known == key) {
+            Some((_, index)) => *index,
+            None => {
+                let found = Found::of(case, site, watch)?;
+                let index = match self.open.iter().position(|stage| stage.is_of(&found)) {
+                    Some(index) => index,
+                    None => {
+                        if self.is_one_at_a_time {
+                            self.retire()?;
+                        }
+                        self.open.push(Stage::set_up(found, case, site, watch)?);
+                        self.open.len() - 1
+                    }
+                };
+                self.asked.push((key, index));
+                index
+            }
+        };
+        Ok(&mut self.open[index])
+    }
+
+    /// Makes room for the next.
+    fn retire(&mut self) -> Result<()> {
+        self.asked.clear();
+        self.open.drain(..).try_for_each(Stage::retire)
+    }
+
+    fn stand_down(&mut self) -> Result<()> {
+        self.open.iter_mut().try_for_each(Stage::stand_down)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_record_of_a_run_is_whole_before_its_server_is_stopped() {
+        let plan = crate::plan::sample::plan("repeats = 1\n[workload]\nscale = 1\n[run]\nmeasure = \"2s\"");
+        let (case, spec) = (plan.cases[0].clone(), plan.runs[0].clone());
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("out");
+        let dir = ExperimentDir::create(&path, &plan, "").unwrap();
+        let completed = RunRecord { state: RunState::Completed, ..RunRecord::new(spec, case, "0") };
+        // There is no server that it could have stopped.
+        make_run(1, &dir, |_| completed.clone()).unwrap();
+        let data = store::load_experiment(&path).unwrap();
+        assert_eq!(data.runs[0].record, completed);
+        assert_eq!(data.state.last().unwrap().state, RunState::Completed);
+    }
+}

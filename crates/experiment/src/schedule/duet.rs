@@ -1,0 +1,269 @@
+//! A duet: two servers on one machine, both warm, whose loads take turns in short slices. What disturbs the machine for
+//! longer than a slice disturbs both, and cancels in their ratio.
+//!
+//! Each side is a run like any other, with a driver, telemetry and a directory of its own; only its transactions begin
+//! in its own slices. Case 1 is A, case 2 is B. There are several rounds: how processes happened to be placed on
+//! processors and in memory lasts as long as they do, so that only starting them anew shows how much it matters.
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use model::experiment::case::{Case, ServerSource};
+use model::experiment::plan::{Plan, RunSpec, RunState, StateLine};
+use model::load::duet::{Duet, Round, SlicePair, Slicing};
+use model::load::{Pace, Turns, Window};
+use model::run::RunRecord;
+use model::text::prose::plural;
+use workload::Prng;
+
+pub(crate) use crate::run::meeting::Meeting;
+use crate::run::meeting::Side;
+use crate::run::phases::OneRun;
+use crate::schedule::conduct::{Order, make_run};
+use crate::site::Site;
+use crate::site::clock::unix_now;
+use crate::site::progress::{Progress, Watch};
+use crate::stage::disk;
+use crate::stage::{Found, Stage};
+use dataset::session::STOPPED;
+
+/// Checks that a plan can be a duet.
+///
+/// # Errors
+/// What is in the way, and what to do.
+pub fn check(plan: &Plan, slicing: Slicing) -> Result<()> {
+    let [a, b] = &plan.cases[..] else {
+        bail!("a duet has two cases, A and B; this plan has {}", plan.cases.len())
+    };
+    ensure!(plan.runs.len() == 2 * plan.repeats as usize, "each round of a duet is one run of each case");
+    ensure!(a.window == b.window, "both sides of a duet have the same ramp_up, measure and grace");
+    for case in [a, b] {
+        ensure!(
+            case.os.is_empty() && case.wal.is_as_is(),
+            "both sides of a duet share the machine: leave [os] and run.wal out"
+        );
+        ensure!(
+            case.adapt.is_none(),
+            "the slices of a duet are drawn before it begins: give run.ramp_up a length, and leave run.extend out"
+        );
+        ensure!(
+            case.workload.pace == Pace::Closed,
+            "a duet needs a closed loop (workload.pace = \"closed\")"
+        );
+    }
+    if let (ServerSource::Url(a), ServerSource::Url(b)) = (&a.server.source, &b.server.source) {
+        ensure!(a != b, "a duet by URL needs two servers, or two databases, with data of their own");
+    }
+    let Slicing { slice_ms, guard_ms } = slicing;
+    ensure!(
+        slice_ms >= 20 && guard_ms < slice_ms,
+        "a slice of {slice_ms} ms with a guard of {guard_ms} ms: slices have 20 ms at least, and more than their guard"
+    );
+    expect_enough_pairs(a.window, slicing)
+}
+
+/// There must be pairs enough for a verdict in each round.
+fn expect_enough_pairs(window: Window, slicing: Slicing) -> Result<()> {
+    let n_ramp_up = slicing.n_pairs_of_ramp_up(window);
+    let n_pairs = slicing.n_pairs(window).saturating_sub(n_ramp_up);
+    if n_pairs >= stats::PAIRS_MIN {
+        return Ok(());
+    }
+    let load_ms = (stats::PAIRS_MIN + n_ramp_up) as u64 * 2 * u64::from(slicing.slice_ms);
+    let least_s = load_ms.div_ceil(1000).saturating_sub(u64::from(window.ramp_up_s));
+    bail!(
+        "{} of slices fit into the measure of a round ({} s), and the least for a verdict are {}: measure at least \
+         {least_s}s, or give a shorter --slice",
+        plural(n_pairs, "pair"),
+        window.measure_s,
+        stats::PAIRS_MIN
+    )
+}
+
+/// Conducts a duet as `order` plans it, whose site has half of the memory: two servers share it.
+///
+/// # Errors
+/// When a side cannot be measured to its end. What there is, is on disk.
+pub fn conduct(order: &Order, slicing: Slicing, watch: &mut Watch) -> Result<Duet> {
+    check(order.plan, slicing)?;
+    let result = play(order, slicing, watch);
+    if order.plan.cases.iter().any(|case| case.server.source.is_embedded()) {
+        disk::keep_to_budget(order.site.cache, watch);
+    }
+    let (state, reason) = match &result {
+        Ok(_) => (RunState::Completed, String::new()),
+        Err(_) if order.site.stop.load(Ordering::Relaxed) => (RunState::Partial, STOPPED.to_string()),
+        Err(error) => (RunState::Failed, format!("{error:#}")),
+    };
+    order.dir.append_state(&StateLine { t_unix_ns: unix_now(), run: 0, state, reason })?;
+    result
+}
+
+fn play(order: &Order, slicing: Slicing, watch: &mut Watch) -> Result<Duet> {
+    let plan = order.plan;
+    let (mut stages, is_alike) = set_up([&plan.cases[0], &plan.cases[1]], order.site, watch)?;
+    let swaps = draw_swaps(plan.seed, plan.repeats as usize, is_alike);
+    let mut duet = Duet { format: model::FORMAT, slicing, rounds: Vec::new(), pairs: Vec::new() };
+    for (round, is_swapped) in (1..).zip(swaps) {
+        let [one, other] = &mut stages;
+        let stages = if is_swapped { [other, one] } else { [one, other] };
+        duet.pairs.extend(play_round(order, slicing, (round, stages), watch)?);
+        duet.rounds.push(Round { round, is_swapped });
+        // What there is stays comparable if a later round fails.
+        order.dir.write_duet(&duet)?;
+    }
+    Ok(duet)
+}
+
+/// One round: both servers are started, and stopped after it. The stages are those of A and B.
+fn play_round(
+    order: &Order,
+    slicing: Slicing,
+    (round, [stage_a, stage_b]): (u32, [&mut Stage; 2]),
+    watch: &mut Watch,
+) -> Result<Vec<SlicePair>> {
+    let plan = order.plan;
+    let window = plan.cases[0].window;
+    let spec = |case: u32| {
+        let found = plan.runs.iter().find(|spec| spec.block == round && spec.case == case);
+        found.context("the plan has a run of each case in each round")
+    };
+    let (spec_a, spec_b) = (spec(1)?, spec(2)?);
+    let is_a_first = draw_order(spec_a.seed, slicing.n_pairs(window));
+    let meeting = Meeting::default();
+    let (sender, progress) = mpsc::channel();
+    let records = thread::scope(|scope| {
+        let side = |spec: &'_ RunSpec, stage, is_a: bool, sender| {
+            let side = Side { meeting: &meeting, turns: turns(&is_a_first, is_a, slicing) };
+            let spec = spec.clone();
+            scope.spawn(move || run_side(order, &spec, side, stage, sender))
+        };
+        // The screen has room for one.
+        let sides = [side(spec_a, stage_a, true, Some(sender)), side(spec_b, stage_b, false, None)];
+        progress.iter().for_each(&mut *watch);
+        sides.map(|side| side.join().unwrap_or_else(|_| Err(anyhow!("a side of the duet has panicked"))))
+    });
+    let [a_record, b_record] = records;
+    let (a_counts, b_counts) = (committed(a_record?, "A")?, committed(b_record?, "B")?);
+    let pairs = is_a_first.iter().enumerate().map(|(pair, &is_a_first)| {
+        let (first, second) = (2 * pair, 2 * pair + 1);
+        let (of_a, of_b) = if is_a_first { (first, second) } else { (second, first) };
+        SlicePair { round, is_a_first, a: a_counts[of_a], b: b_counts[of_b] }
+    });
+    Ok(pairs.skip(slicing.n_pairs_of_ramp_up(window)).collect())
+}
+
+/// Both servers with their data, and whether the two clusters are alike: two of one key, told apart by their side.
+fn set_up(cases: [&Case; 2], site: &Site, watch: &mut Watch) -> Result<([Stage; 2], bool)> {
+    let (of_a, mut of_b) = (Found::of(cases[0], site, watch)?, Found::of(cases[1], site, watch)?);
+    let mut is_alike = false;
+    if let (Found::Embedded(_, a), Found::Embedded(_, b)) = (&of_a, &mut of_b)
+        && a == b
+    {
+        is_alike = true;
+        b.parts.insert("duet".to_string(), "b".to_string());
+    }
+    let a = Stage::set_up(of_a, cases[0], site, watch)?;
+    Ok(([a, Stage::set_up(of_b, cases[1], site, watch)?], is_alike))
+}
+
+/// In which rounds A has the cluster that was B's: half of them, by lot, so that what belongs to a place on the disk
+/// weighs on both sides alike. Clusters that are not alike stay where they are.
+fn draw_swaps(seed: u64, n_rounds: usize, is_alike: bool) -> Vec<bool> {
+    let mut prng = Prng::seed(seed);
+    let mut swaps: Vec<bool> = (0..n_rounds).map(|n| is_alike && n % 2 == 1).collect();
+    for last in (1..n_rounds).rev() {
+        swaps.swap(last, prng.uint64_range(0, last as u64) as usize);
+    }
+    swaps
+}
+
+/// Whose slice comes first in each pair, drawn by lot.
+fn draw_order(seed: u64, n_pairs: usize) -> Vec<bool> {
+    let mut prng = Prng::seed(seed);
+    (0..n_pairs).map(|_| prng.uint64_range(0, 1) == 0).collect()
+}
+
+fn turns(is_a_first: &[bool], is_a: bool, slicing: Slicing) -> Turns {
+    let of_pair = |&is_a_first: &bool| if is_a_first == is_a { "10" } else { "01" };
+    Turns {
+        slice_ns: u64::from(slicing.slice_ms) * 1_000_000,
+        guard_ns: u64::from(slicing.guard_ms) * 1_000_000,
+        slices: is_a_first.iter().map(of_pair).collect(),
+    }
+}
+
+/// One side, from its restored data to the end of its server.
+fn run_side(
+    order: &Order,
+    spec: &RunSpec,
+    side: Side<'_>,
+    stage: &mut Stage,
+    sender: Option<Sender<Progress>>,
+) -> Result<RunRecord> {
+    let Order { plan, dir, site, program, tool_version, .. } = *order;
+    let case = plan.case(spec.case).context("the plan has the case")?;
+    let meeting = side.meeting;
+    let results_dir = dir.path().to_path_buf();
+    let run = OneRun { spec, repeat: None, case, site, program, results_dir, tool_version, side: Some(side) };
+    let mut watch = |progress| {
+        if let Some(sender) = &sender {
+            sender.send(progress).ok();
+        }
+    };
+    let record = make_run(spec.run, dir, |writer| run.conduct(stage, writer, &mut watch));
+    // The other side must not wait for one that has failed.
+    meeting.call_off();
+    let is_well = record.as_ref().is_ok_and(|record| record.state == RunState::Completed);
+    let stopped = if is_well { stage.stand_down() } else { stage.abandon() };
+    let record = record?;
+    stopped.context("the server does not stop")?;
+    Ok(record)
+}
+
+/// What a side committed, by slice.
+fn committed(record: RunRecord, side: &str) -> Result<Vec<u64>> {
+    ensure!(record.state == RunState::Completed, "{side} was not measured to its end: {}", record.reason);
+    let done = record.done.context("a completed run has its driver's last word")?;
+    Ok(done.committed_by_slice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_slice_is_of_one_side() {
+        let order = draw_order(7, 200);
+        let slicing = Slicing::default();
+        let (a, b) = (turns(&order, true, slicing), turns(&order, false, slicing));
+        assert!(a.slices.bytes().zip(b.slices.bytes()).all(|(a, b)| a != b));
+        assert_eq!((a.slices.len(), a.slice_ns, a.guard_ns), (400, 500_000_000, 50_000_000));
+        let n_first = order.iter().filter(|is_a_first| **is_a_first).count();
+        // Five standard deviations of 200 tosses.
+        assert!(n_first.abs_diff(100) < 36, "{n_first}");
+    }
+
+    #[test]
+    fn the_least_measure_that_is_told_suffices_and_less_does_not() {
+        for (slice_ms, ramp_up_s) in [(500, 3), (500, 0), (250, 1), (333, 2), (20, 0), (5000, 7)] {
+            let slicing = Slicing { slice_ms, guard_ms: 10 };
+            let check = |measure_s| expect_enough_pairs(Window { ramp_up_s, measure_s, grace_s: 0 }, slicing);
+            let error = check(0).unwrap_err().to_string();
+            let (_, rest) = error.split_once("measure at least ").unwrap();
+            let least_s: u32 = rest.split_once("s,").unwrap().0.parse().unwrap();
+            check(least_s).unwrap();
+            assert!(check(least_s - 1).is_err(), "{slice_ms} ms, {ramp_up_s} s: {error}");
+        }
+    }
+
+    #[test]
+    fn half_of_the_rounds_swap_clusters_that_are_alike() {
+        let swaps = draw_swaps(3, 8, true);
+        assert_eq!((swaps.len(), swaps.iter().filter(|is_swapped| **is_swapped).count()), (8, 4));
+        assert_ne!(swaps, draw_swaps(4, 8, true));
+        assert_eq!(draw_swaps(3, 8, false), [false; 8]);
+    }
+}

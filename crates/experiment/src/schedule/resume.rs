@@ -1,0 +1,186 @@
+//! Going on with an experiment that was cut off: which runs are done, and what is left of the one that was not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Result, ensure};
+use model::experiment::plan::{Plan, RunSpec, RunState, StateLine};
+use model::run::RunRecord;
+use store::ExperimentDir;
+
+use crate::site::clock::unix_now;
+
+/// The reason of a run that was under way when pgdyno was killed or the machine lost its power.
+const CUT_OFF: &str = "cut off: pgdyno was killed, or its machine went down";
+
+/// How far an experiment got.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Runs that completed: never made again.
+    pub done: BTreeSet<u32>,
+    /// Runs that were begun and did not complete; what there is of them is kept aside, and they are made again.
+    pub again: BTreeSet<u32>,
+}
+
+/// Finds how far the experiment in `dir` got, and has its records say so: a run that was cut off becomes a partial one.
+///
+/// # Errors
+/// When a run is not of this plan, or the directory cannot be read or written.
+pub fn take_up(dir: &ExperimentDir, plan: &Plan) -> Result<Standing> {
+    let records = store::read_records(dir.path())?;
+    check_same(plan, &records)?;
+    let journal = store::read_state(dir.path());
+    let told: BTreeMap<u32, RunState> = journal.iter().map(|line| (line.run, line.state)).collect();
+    let note = |run: u32, state: RunState, reason: &str| {
+        dir.append_state(&StateLine { t_unix_ns: unix_now(), run, state, reason: reason.to_string() })
+    };
+    let mut standing = standing(plan, &records);
+    for record in &records {
+        let run = record.spec.run;
+        if record.state == RunState::Started {
+            let partial =
+                RunRecord { state: RunState::Partial, reason: CUT_OFF.to_string(), ..record.clone() };
+            dir.amend_record(&partial)?;
+            note(run, RunState::Partial, CUT_OFF)?;
+        } else if told.get(&run) == Some(&RunState::Started) {
+            // The record is written first, the journal after it: this line was still to come.
+            note(run, record.state, &record.reason)?;
+        }
+    }
+    // Begun, and cut off before there was a record.
+    let recorded: BTreeSet<u32> = records.iter().map(|record| record.spec.run).collect();
+    for (&run, _) in told.iter().filter(|(run, state)| **run != 0 && **state == RunState::Started) {
+        if !recorded.contains(&run) {
+            note(run, RunState::Partial, CUT_OFF)?;
+            // A repeat is decided on anew.
+            if is_planned(plan, run) {
+                standing.again.insert(run);
+            }
+        }
+    }
+    // The experiment goes on: one line for each time that it does. One that was finished does not.
+    let end = journal.iter().rev().find(|line| line.run == 0);
+    if !(end.is_some_and(|line| line.state == RunState::Completed) && standing.again.is_empty()) {
+        note(0, RunState::Started, "")?;
+    }
+    Ok(standing)
+}
+
+fn standing(plan: &Plan, records: &[RunRecord]) -> Standing {
+    let numbers = |is_done: bool| {
+        let of = |record: &&RunRecord| (record.state == RunState::Completed) == is_done;
+        let runs = records.iter().filter(of).map(|record| record.spec.run);
+        runs.filter(|run| is_planned(plan, *run)).collect()
+    };
+    Standing { done: numbers(true), again: numbers(false) }
+}
+
+fn is_planned(plan: &Plan, run: u32) -> bool {
+    plan.runs.iter().any(|spec| spec.run == run)
+}
+
+/// A directory to which runs of another experiment were copied would give numbers of no plan.
+fn check_same(plan: &Plan, records: &[RunRecord]) -> Result<()> {
+    for record in records {
+        let run = record.spec.run;
+        ensure!(
+            plan.runs.contains(&planned(record)) && plan.case(record.spec.case) == Some(&record.case),
+            "run {run} in the directory is not run {run} of its plan.json; give the directory as pgdyno left it"
+        );
+    }
+    Ok(())
+}
+
+/// What the plan has of a run; a repeat has a number of its own, and all else of the run that it repeats.
+fn planned(record: &RunRecord) -> RunSpec {
+    RunSpec { run: record.repeat.map_or(record.spec.run, |repeat| repeat.of), ..record.spec.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        crate::plan::sample::plan("repeats = 5\n[workload]\nscale = 1\n[run]\nmeasure = \"2s\"")
+    }
+
+    /// A directory in which run 1 completed, 2 failed, 3 was cut off, 4 was cut off before it had a record.
+    fn cut_off(place: &std::path::Path, plan: &Plan) -> ExperimentDir {
+        let dir = ExperimentDir::create(&place.join("out"), plan, "").unwrap();
+        let started = |run| StateLine { t_unix_ns: 1, run, state: RunState::Started, reason: String::new() };
+        for (run, state) in [(1, RunState::Completed), (2, RunState::Failed), (3, RunState::Started)] {
+            dir.append_state(&started(run)).unwrap();
+            let writer = dir.begin_run(run).unwrap();
+            let spec = plan.runs[run as usize - 1].clone();
+            let record = RunRecord { state, ..RunRecord::new(spec, plan.cases[0].clone(), "0") };
+            writer.write_record(&record).unwrap();
+        }
+        dir.append_state(&started(4)).unwrap();
+        dir
+    }
+
+    #[test]
+    fn completed_runs_are_done_and_all_others_are_made_again() {
+        let (place, plan) = (tempfile::tempdir().unwrap(), plan());
+        let dir = cut_off(place.path(), &plan);
+        let standing = take_up(&dir, &plan).unwrap();
+        assert_eq!(standing.done, BTreeSet::from([1]));
+        assert_eq!(standing.again, BTreeSet::from([2, 3, 4]));
+        let records = store::read_records(dir.path()).unwrap();
+        assert_eq!((records[2].state, records[2].reason.as_str()), (RunState::Partial, CUT_OFF));
+        let told: BTreeMap<u32, RunState> =
+            store::read_state(dir.path()).iter().map(|line| (line.run, line.state)).collect();
+        use RunState::{Completed, Failed, Partial, Started};
+        assert_eq!(
+            told,
+            BTreeMap::from([(0, Started), (1, Completed), (2, Failed), (3, Partial), (4, Partial)])
+        );
+        let again = take_up(&dir, &plan).unwrap();
+        assert_eq!(again.done, standing.done, "taking it up twice changes nothing");
+    }
+
+    #[test]
+    fn an_experiment_that_was_finished_does_not_go_on() {
+        let (place, plan) = (tempfile::tempdir().unwrap(), plan());
+        let dir = ExperimentDir::create(&place.path().join("out"), &plan, "").unwrap();
+        let line = |run, state| StateLine { t_unix_ns: 1, run, state, reason: String::new() };
+        for spec in &plan.runs {
+            let writer = dir.begin_run(spec.run).unwrap();
+            let record = RunRecord::new(spec.clone(), plan.cases[0].clone(), "0");
+            writer.write_record(&RunRecord { state: RunState::Completed, ..record }).unwrap();
+            dir.append_state(&line(spec.run, RunState::Completed)).unwrap();
+        }
+        dir.append_state(&line(0, RunState::Partial)).unwrap();
+        let n_begins = || {
+            take_up(&dir, &plan).unwrap();
+            let journal = store::read_state(dir.path());
+            journal.iter().filter(|line| (line.run, line.state) == (0, RunState::Started)).count()
+        };
+        assert_eq!(n_begins(), 1, "the end was not told");
+        dir.append_state(&line(0, RunState::Completed)).unwrap();
+        assert_eq!((n_begins(), n_begins()), (1, 1));
+    }
+
+    #[test]
+    fn runs_of_another_plan_are_refused() {
+        let (place, plan) = (tempfile::tempdir().unwrap(), plan());
+        let dir = cut_off(place.path(), &plan);
+        let mut other = plan.clone();
+        other.runs[1].seed = 8;
+        let message = take_up(&dir, &other).unwrap_err().to_string();
+        assert!(message.contains("run 2 in the directory is not run 2 of its plan.json"), "{message}");
+    }
+
+    #[test]
+    fn a_record_in_the_directory_of_another_run_is_refused_and_that_run_keeps_its_own() {
+        let (place, plan) = (tempfile::tempdir().unwrap(), plan());
+        let dir = cut_off(place.path(), &plan);
+        let record = |run: u32| dir.path().join(format!("runs/{run:04}/run.json"));
+        let kept = std::fs::read_to_string(record(1)).unwrap();
+        let begun = kept.replace("\"completed\"", "\"started\"");
+        assert_ne!(begun, kept);
+        std::fs::write(record(3), begun).unwrap();
+        let message = take_up(&dir, &plan).unwrap_err().to_string();
+        assert_eq!(std::fs::read_to_string(record(1)).unwrap(), kept, "nothing is written in its place");
+        assert!(message.contains("it is the record of run 1, in the directory of run 3"), "{message}");
+    }
+}

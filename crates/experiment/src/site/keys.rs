@@ -1,0 +1,116 @@
+//! What distinguishes the servers and the data of cases, and where their clusters are.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use dataset::kind::Dataset;
+use dataset::layout;
+use model::experiment::case::{Case, ServerSource, WorkloadSpec};
+use model::experiment::script::CaseData;
+use server::workspace::ClusterKey;
+use server::{Binaries, Cache};
+
+use crate::site::wal;
+
+/// The part of a case that decides which stage it needs, as it was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StageKey {
+    source: ServerSource,
+    wal_directory: Option<PathBuf>,
+    data_checksums: Option<bool>,
+    directory: Option<PathBuf>,
+    data: BTreeMap<String, String>,
+}
+
+impl StageKey {
+    /// The stage that a case needs.
+    pub fn of(case: &Case) -> StageKey {
+        StageKey {
+            source: case.server.source.clone(),
+            wal_directory: case.server.wal_directory.clone(),
+            data_checksums: case.server.data_checksums,
+            directory: directory(case).map(Path::to_path_buf),
+            data: data_key(&case.workload),
+        }
+    }
+}
+
+/// Whether a server of our own must be started anew for `next` after `case`: for files that are put back, and for
+/// another server.
+pub fn needs_restart(case: &Case, next: &Case) -> bool {
+    next.server.source.is_embedded() && (next.prepare.restore || !is_same_server(case, next))
+}
+
+/// Whether both cases can have one server without a restart: one data, and one set of settings.
+pub(crate) fn is_same_server(case: &Case, next: &Case) -> bool {
+    // Values of the operating system are set before the server starts; a policy for the WAL changes its settings.
+    let wal = |case: &Case| (case.wal, wal::settings(case.wal, case.window));
+    StageKey::of(case) == StageKey::of(next)
+        && case.server.settings == next.server.settings
+        && case.os == next.os
+        && wal(case) == wal(next)
+}
+
+/// The directory of that workspace, which need not exist yet.
+pub(crate) fn clusters_dir(case: &Case, cache: &Cache) -> PathBuf {
+    directory(case).map_or_else(|| cache.clusters_dir(), |directory| directory.join("clusters"))
+}
+
+/// Where the case's cluster is kept, if not in the cache.
+pub(crate) fn directory(case: &Case) -> Option<&Path> {
+    case.server.target.as_ref()?.directory.as_deref()
+}
+
+/// The same question finds the same cluster again.
+pub(crate) fn cluster_key(binaries: &Binaries, case: &Case) -> Result<ClusterKey> {
+    let mut parts = data_key(&case.workload);
+    if let Some(wal) = &case.server.wal_directory {
+        parts.insert("wal_directory".to_string(), wal.display().to_string());
+    }
+    if let Some(snapshots) = &case.space.snapshot_directory {
+        parts.insert("snapshot_directory".to_string(), snapshots.display().to_string());
+    }
+    if let Some(checksums) = case.server.data_checksums {
+        parts.insert("data_checksums".to_string(), checksums.to_string());
+    }
+    if let Some(directory) = directory(case) {
+        parts.insert("directory".to_string(), directory.display().to_string());
+    }
+    ClusterKey::new(binaries, parts)
+}
+
+/// What tells the data of one workload from that of another.
+pub(crate) fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
+    let scale = ("scale", format!("s{}", workload.scale));
+    let parts = match &workload.data {
+        CaseData::Tpcb => vec![("workload", Dataset::Tpcb.name().to_string()), scale],
+        CaseData::Tpcc => vec![("workload", Dataset::Tpcc.name().to_string()), scale],
+        CaseData::TprocC => vec![("workload", Dataset::TprocC.name().to_string()), scale],
+        CaseData::None => vec![("workload", "none".to_string())],
+        CaseData::Files(files) => {
+            let hashes: Vec<&str> = files.iter().map(|file| file.sha256.as_str()).collect();
+            // The whole key is hashed for the directory's name; the first letters are for people.
+            vec![("workload", format!("sql-{}", &hashes.concat())), scale]
+        }
+    };
+    let mut key: BTreeMap<String, String> =
+        parts.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+    if workload.data == CaseData::Tpcb {
+        // The plain layout has no part of its own: clusters made before there was another are found again.
+        key.extend(layout::layout_facts(workload.layout));
+    }
+    if let (Some(schema), true) = (&workload.schema, Dataset::of(&workload.data).is_some()) {
+        key.insert("schema".to_string(), schema.clone());
+    }
+    key
+}
+
+/// The data in words.
+pub fn data_words(workload: &WorkloadSpec) -> String {
+    match &workload.data {
+        CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC => layout::describe(workload),
+        CaseData::None => "the database as it is".to_string(),
+        CaseData::Files(files) => files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", "),
+    }
+}

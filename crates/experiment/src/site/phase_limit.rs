@@ -1,0 +1,54 @@
+//! How long the phases of a case may take: as asked for, else as its data is large.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use model::experiment::case::Case;
+use wire::session::Session;
+
+use dataset::kind::data_bytes;
+use dataset::session::limit::{QUESTIONS, database_bytes, for_bytes};
+
+/// How long a phase of a case may take: as asked for, else as its data is large.
+pub fn of(case: &Case) -> Duration {
+    match case.phase_timeout_s {
+        Some(seconds) => Duration::from_secs(seconds.into()),
+        None => for_bytes(data_bytes(&case.workload)),
+    }
+}
+
+/// How long the questions may take that come before the runs of a case.
+pub(crate) fn of_questions(case: &Case) -> Duration {
+    of(case).min(QUESTIONS)
+}
+
+/// How long a phase of a case may take in the database of `session`, which may hold more than the case says.
+///
+/// # Errors
+/// When the server fails.
+pub fn in_database(case: &Case, session: &mut Session) -> Result<Duration> {
+    match case.phase_timeout_s {
+        Some(_) => Ok(of(case)),
+        None => Ok(of(case).max(for_bytes(database_bytes(session)?))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::sample::case;
+
+    #[test]
+    fn a_phase_may_take_as_long_as_it_is_told_or_as_its_data_is_large() {
+        let check = |text: &str, seconds: u64| {
+            assert_eq!(of(&case(text)), Duration::from_secs(seconds), "{text}");
+        };
+        check("", 3600);
+        check("[run]\nphase_timeout = \"90s\"", 90);
+        check("[run]\nphase_timeout = \"2h\"", 7200);
+        // 15 MB for each scale unit: about 100 GiB.
+        let large = of(&case("[workload]\nscale = 7000"));
+        assert!((90..120).contains(&((large.as_secs() - 3600) / 60)), "{large:?}");
+        assert!(for_bytes(u64::MAX) > for_bytes(1 << 40));
+    }
+}

@@ -1,0 +1,65 @@
+//! What a case needs that older releases of PostgreSQL do not have.
+
+use model::experiment::case::{Calls, Case, ServerSource, WorkloadSpec};
+use workload::tpcc::PROCEDURES_VERSION_NUM;
+
+use dataset::layout::{lacks_partitions, release_name};
+
+/// `server_version_num` of a server that is known by its version alone: of a series its first release.
+pub(crate) fn version_num(source: &ServerSource) -> Option<u32> {
+    match source {
+        ServerSource::Version(version) => server::binaries::version_num(version.as_str()),
+        ServerSource::BinDir(_) | ServerSource::Source { .. } | ServerSource::Url(_) => None,
+    }
+}
+
+/// What a server of this version lacks for a case, and what to do.
+pub(crate) fn lacks(version_num: u32, case: &Case) -> Option<String> {
+    let workload = &case.workload;
+    let data = (!workload.layout.is_plain()).then(|| lacks_partitions(version_num)).flatten();
+    let calls = (calls_procedures(workload) && version_num < PROCEDURES_VERSION_NUM).then(|| {
+        format!(
+            "procedures need PostgreSQL 11; the server is version {}; choose workload.calls = \"functions\", or a later \
+             version",
+            release_name(version_num)
+        )
+    });
+    data.or(calls)
+}
+
+fn calls_procedures(workload: &WorkloadSpec) -> bool {
+    workload.procedures || workload.tpcc.as_ref().is_some_and(|tpcc| tpcc.calls == Calls::Procedures)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::sample::case;
+
+    #[test]
+    fn what_older_releases_lack_is_told() {
+        let check = |version: &str, text: &str, expected: Option<&str>| {
+            let case = case(&format!("[server]\nversion = \"{version}\"\n[workload]\n{text}"));
+            let version_num = version_num(&case.server.source).unwrap();
+            let found = lacks(version_num, &case);
+            match (&found, expected) {
+                (None, None) => {}
+                (Some(found), Some(expected)) if found.contains(expected) => {}
+                _ => panic!("{version} {text}: {found:?}"),
+            }
+        };
+        let partitions = "partitions = 4\n";
+        check(
+            "10",
+            partitions,
+            Some("partitions with a primary key need PostgreSQL 11; the server is version 10"),
+        );
+        check("9.6.24", partitions, Some("is version 9.6"));
+        check("11", partitions, None);
+        let procedures = "kind = \"tpcc\"\ncalls = \"procedures\"\n";
+        check("10", procedures, Some("procedures need PostgreSQL 11"));
+        check("18", procedures, None);
+        check("9.6", "kind = \"tpcc\"\ncalls = \"functions\"\n", None);
+        check("9.6", "kind = \"tproc-c\"\ncalls = \"procedures\"\n", Some("procedures need PostgreSQL 11"));
+    }
+}

@@ -1,0 +1,385 @@
+//! A server that was there before: whether it can take the load, and its data, which is put to the first state by a
+//! copy of a template or by loading it again.
+
+mod restore;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Result, bail, ensure};
+use model::experiment::RestoreBy;
+use model::experiment::case::{Case, Layout, WorkloadKind, WorkloadSpec};
+use model::experiment::script::CaseData;
+use model::load::Protocol;
+use server::Target;
+use server::target::{Flavor, locate, pools_transactions, rewrites_statement_names};
+use wire::Conninfo;
+use wire::session::Session;
+use workload::{Marker, Schema};
+
+use crate::site::Site;
+use crate::site::progress::{Progress, Watch};
+use crate::site::requirements;
+use crate::stage::copies::{self, Copies};
+use crate::stage::{connections, os};
+use dataset::kind::Dataset;
+use dataset::session::{self, lock};
+use dataset::state::{self, DataState, Home};
+use dataset::{layout, load, schema};
+
+/// Facts of a phase by name.
+type Detail = BTreeMap<String, String>;
+
+/// What a plan must know of a server by URL.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glance {
+    /// Whether it runs on this machine, whose memory is then its memory.
+    pub is_local: bool,
+    /// Scales of the data that pgdyno loaded and that is whole.
+    pub data_scale: BTreeMap<Dataset, u32>,
+    /// Scale of TPC-B-like tables that pgdyno did not load.
+    pub foreign_scale: Option<u32>,
+}
+
+/// Looks at a server by URL, in the schema `asked` for or the first of the search path, and changes nothing.
+///
+/// # Errors
+/// When it cannot be reached.
+pub fn glance(conninfo: &Conninfo, asked: Option<&str>, stop: &'static AtomicBool) -> Result<Glance> {
+    let mut session = session::open(conninfo, stop)?;
+    // Where there is no schema, there is no data yet; that this is wrong is reported when it matters.
+    let schema = schema::find(&mut session, asked).ok();
+    let found = |session: &mut Session, dataset| match &schema {
+        Some(schema) => state::inspect(session, dataset, schema).ok(),
+        None => None,
+    };
+    let mut data_scale = BTreeMap::new();
+    for dataset in Dataset::ALL {
+        if let Some(DataState::Whole(marker)) = found(&mut session, dataset) {
+            data_scale.insert(dataset, marker.scale);
+        }
+    }
+    let foreign_scale = match found(&mut session, Dataset::Tpcb) {
+        Some(DataState::Foreign { scale, .. }) => scale.filter(|scale| *scale > 0),
+        _ => None,
+    };
+    Ok(Glance { is_local: locate(&mut session).is_some(), data_scale, foreign_scale })
+}
+
+/// A server that was there before, kept for us alone among pgdynos.
+pub struct Adopted {
+    pub(crate) conninfo: Conninfo,
+    facts: Facts,
+    /// The whole data that was in each schema at first: it is not replaced by another without consent.
+    found_data: BTreeMap<(Dataset, Schema), Option<Marker>>,
+    /// Has the advisory lock; gone while the database is replaced.
+    holder: Option<Session>,
+    copies: Copies,
+}
+
+/// What decides whether a case can run there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Facts {
+    place: String,
+    flavor: Flavor,
+    in_recovery: bool,
+    /// A pooler stands between.
+    is_pooled: bool,
+    /// It gives out server connections for one transaction at a time.
+    pools_transactions: bool,
+    /// A pooler keeps statements apart that different clients prepared.
+    rewrites_statement_names: bool,
+}
+
+impl Facts {
+    fn of(conninfo: &Conninfo, session: &mut Session, other: &mut Session) -> Result<Facts> {
+        let target = Target::at(session, conninfo.clone())?;
+        let pools_transactions = target.is_pooled && pools_transactions(session, other)?;
+        Ok(Facts {
+            place: conninfo.to_string(),
+            flavor: target.flavor,
+            in_recovery: target.in_recovery,
+            is_pooled: target.is_pooled,
+            pools_transactions,
+            rewrites_statement_names: pools_transactions && rewrites_statement_names(other)?,
+        })
+    }
+}
+
+impl Adopted {
+    /// Looks at the server before anything is changed there.
+    ///
+    /// # Errors
+    /// When it cannot be reached, cannot take the case's load, or another pgdyno uses the database.
+    pub(crate) fn set_up(conninfo: Conninfo, case: &Case, site: &Site, watch: &mut Watch) -> Result<Adopted> {
+        let mut holder = session::open(&conninfo, site.stop)?;
+        let mut other = session::open(&conninfo, site.stop)?;
+        let facts = Facts::of(&conninfo, &mut holder, &mut other)?;
+        judge(&facts, case)?;
+        match &facts.flavor {
+            Flavor::Postgres if facts.pools_transactions => watch(Progress::Note(
+                "a pooler gives out server connections by the transaction: nothing keeps another pgdyno away"
+                    .to_string(),
+            )),
+            Flavor::Postgres => lock::take(&mut holder)?,
+            Flavor::Other(name) => watch(Progress::Note(format!(
+                "the server is {name}, not PostgreSQL: only what it shares with PostgreSQL is measured"
+            ))),
+        }
+        connections::check(&mut other, site.most_clients)?;
+        let holder = Some(holder);
+        let mut adopted =
+            Adopted { conninfo, facts, found_data: BTreeMap::new(), holder, copies: Copies::Unknown };
+        if let Some(home) = Home::of(&mut other, &case.workload)? {
+            adopted.found(&mut other, &home);
+        }
+        Ok(adopted)
+    }
+
+    /// The whole data that was in a schema when it was first looked at. What cannot be looked at counts as absent.
+    fn found(&mut self, session: &mut Session, home: &Home) -> Option<&Marker> {
+        let look = || match state::inspect(session, home.dataset, &home.schema) {
+            Ok(DataState::Whole(marker)) => Some(marker),
+            _ => None,
+        };
+        self.found_data.entry((home.dataset, home.schema.clone())).or_insert_with(look).as_ref()
+    }
+
+    /// Puts the data to its first state. Returns how.
+    pub(crate) fn restore(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<Detail> {
+        judge(&self.facts, case)?;
+        let set = os::apply(case, site.os.as_ref(), None)?.detail;
+        let mut detail = self.restore_data(case, site, watch)?;
+        detail.extend(set);
+        Ok(detail)
+    }
+
+    fn restore_data(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<Detail> {
+        let mut session = session::open(&self.conninfo, site.stop)?;
+        let detail = |text: String| Ok(BTreeMap::from([("method".to_string(), text)]));
+        match &case.workload.data {
+            CaseData::None => return detail("none: the database is taken as it is".to_string()),
+            CaseData::Files(_) if !case.prepare.restore => {
+                return detail("none: prepare.restore is off".to_string());
+            }
+            CaseData::Files(_) => return self.restore_tables(case, session, site, watch),
+            CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC => {}
+        }
+        let Some(home) = Home::of(&mut session, &case.workload)? else {
+            bail!("the workload has no tables of pgdyno's");
+        };
+        if !case.prepare.restore {
+            let state = state::inspect(&mut session, home.dataset, &home.schema)?;
+            if state == DataState::Absent {
+                let absent = state::absent(&mut session, home.dataset, &home.schema)?;
+                bail!("{absent}, or leave prepare.restore on");
+            }
+            return detail(as_it_is(&state, &case.workload)?.to_string());
+        }
+        if let Some(found) = self.found(&mut session, &home).filter(|_| !site.replace) {
+            expect_same(found, home.dataset, &case.workload)?;
+        }
+        self.restore_tables(case, session, site, watch)
+    }
+}
+
+/// What would make runs of `cases` fail on a server, which is looked at and not changed.
+pub(crate) fn problems(conninfo: &Conninfo, cases: &[&Case], site: &Site) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut look = || -> Result<()> {
+        let mut session = session::open(conninfo, site.stop)?;
+        let mut other = session::open(conninfo, site.stop)?;
+        let facts = Facts::of(conninfo, &mut session, &mut other)?;
+        for case in cases {
+            let judged = judge(&facts, case).err().map(|error| format!("{error:#}"));
+            let lacking = requirements::lacks(session.server_version_num(), case);
+            for reason in judged.into_iter().chain(lacking) {
+                if !found.contains(&reason) {
+                    found.push(reason);
+                }
+            }
+        }
+        drop(other);
+        let most_clients = cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1);
+        connections::check(&mut session, most_clients)?;
+        let loads = |case: &Case| case.prepare.restore && case.workload.data != CaseData::None;
+        let mut loading: Vec<&WorkloadSpec> =
+            cases.iter().filter(|case| loads(case)).map(|case| &case.workload).collect();
+        loading.dedup_by_key(|workload| copies::data_name(workload));
+        for workload in loading {
+            let schema = schema::find(&mut session, workload.schema.as_deref())?;
+            schema::expect_creatable(&mut session, &schema, &facts.place)?;
+            load::expect_clear(&mut session, workload, &schema, site.replace)?;
+        }
+        let copies = |case: &&Case| loads(case) && case.prepare.restore_by == RestoreBy::Template;
+        let may_replace = site.replace_databases.contains(&conninfo.dbname);
+        if cases.iter().any(copies)
+            && let Some(reason) = copies::refusal(&mut session, facts.is_pooled, may_replace)?
+        {
+            found.push(copies::no_template(&reason));
+        }
+        Ok(())
+    };
+    let last = look().err().map(|error| format!("{error:#}"));
+    found.extend(last);
+    found
+}
+
+/// Data that was loaded before is replaced by its like only: it may have taken hours to load.
+fn expect_same(found: &Marker, dataset: Dataset, workload: &WorkloadSpec) -> Result<()> {
+    ensure!(
+        found.scale == workload.scale,
+        "the experiment asks for scale {}, but the data that was loaded before has scale {}; give --scale {1}, or \
+         --replace to load it again",
+        workload.scale,
+        found.scale
+    );
+    ensure!(
+        layout::has_layout(found, dataset, workload.layout),
+        "the experiment asks for data of {}, but the data that was loaded before is {}; give {}, or --replace to load \
+         it again",
+        layout::describe(workload),
+        layout::layout_of(found),
+        layout_options(layout::layout_of(found))
+    );
+    Ok(())
+}
+
+/// Options that ask for a layout.
+fn layout_options(layout: Layout) -> String {
+    let Layout { partitions, partition_method } = layout;
+    match layout.is_plain() {
+        true => "--set workload.partitions=0".to_string(),
+        false => format!(
+            "--set workload.partitions={partitions} --set workload.partition_method={}",
+            partition_method.as_str()
+        ),
+    }
+}
+
+/// Whether the data can be used without loading it again.
+fn as_it_is(state: &DataState, workload: &WorkloadSpec) -> Result<&'static str> {
+    let found = match state {
+        DataState::Whole(marker) => marker.scale,
+        DataState::Foreign { scale: Some(found), .. } => *found,
+        DataState::Foreign { .. } | DataState::Half(_) => {
+            bail!("the data is not whole; load it with pgdyno init, or leave prepare.restore on")
+        }
+        DataState::Absent => {
+            bail!("the database has no such tables; load them with pgdyno init, or leave prepare.restore on")
+        }
+    };
+    let scale = workload.scale;
+    ensure!(
+        found == scale,
+        "the experiment asks for scale {scale}, but the data has scale {found}; give --scale {found}"
+    );
+    if let DataState::Whole(marker) = state {
+        ensure!(
+            layout::has_layout(marker, Dataset::of(&workload.data).unwrap_or(Dataset::Tpcb), workload.layout),
+            "the experiment asks for data of {}, but the data that is there is {}; give {}, or leave prepare.restore on",
+            layout::describe(workload),
+            layout::layout_of(marker),
+            layout_options(layout::layout_of(marker))
+        );
+    }
+    Ok(match state {
+        DataState::Whole(_) => "none: prepare.restore is off",
+        _ => "none: prepare.restore is off, tables not made by pgdyno",
+    })
+}
+
+/// What a server in recovery is, for messages.
+fn is_standby(place: &str) -> String {
+    format!("`{place}` is a standby, which takes no writes")
+}
+
+/// Fails when the server is a standby: for those who write whatever the case.
+///
+/// # Errors
+/// With what to do, or when the server fails.
+pub fn expect_primary(conninfo: &Conninfo, session: &mut Session) -> Result<()> {
+    let target = Target::at(session, conninfo.clone())?;
+    ensure!(
+        !target.in_recovery,
+        "{}; use the primary, from which it gets what is loaded",
+        is_standby(&conninfo.to_string())
+    );
+    Ok(())
+}
+
+/// Fails when the server cannot take the case as it is.
+fn judge(facts: &Facts, case: &Case) -> Result<()> {
+    let place = &facts.place;
+    // The user knows what scripts do; what they must not, the server refuses.
+    let is_as_it_is = case.workload.data == CaseData::None;
+    let only_reads = case.workload.kind == WorkloadKind::TpcbSelect || is_as_it_is;
+    let prepare = &case.prepare;
+    if facts.in_recovery {
+        let is_standby = is_standby(place);
+        ensure!(only_reads, "{is_standby}; use the primary, or tpcb-select");
+        ensure!(
+            is_as_it_is || !(prepare.restore || prepare.vacuum || prepare.analyze),
+            "{is_standby}: load the data on the primary with pgdyno init, and turn \
+             off prepare.restore, prepare.vacuum and prepare.analyze"
+        );
+    }
+    if let Flavor::Other(name) = &facts.flavor {
+        ensure!(
+            is_as_it_is || (only_reads && !prepare.restore),
+            "`{place}` is {name}, not PostgreSQL: loading and writing are not supported there; only tpcb-select on \
+             data as it is (prepare.restore = false)"
+        );
+    }
+    ensure!(
+        !facts.pools_transactions
+            || facts.rewrites_statement_names
+            || case.workload.protocol != Protocol::Prepared,
+        "a pooler at `{place}` gives out server connections by the transaction, and prepared statements are lost \
+         between them; use --protocol simple or extended, pool by the session, or connect to the server itself"
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::sample::case;
+
+    #[test]
+    fn servers_that_cannot_take_the_load_are_refused() {
+        let plain = Facts {
+            place: "db:5432".to_string(),
+            flavor: Flavor::Postgres,
+            in_recovery: false,
+            is_pooled: false,
+            pools_transactions: false,
+            rewrites_statement_names: false,
+        };
+        let standby = Facts { in_recovery: true, ..plain.clone() };
+        let other = Facts { flavor: Flavor::Other("CockroachDB".to_string()), ..plain.clone() };
+        let pooled = Facts { pools_transactions: true, ..plain.clone() };
+        let new_pooler = Facts { rewrites_statement_names: true, ..pooled.clone() };
+        let writes = "[workload]\nkind = \"tpcb\"\n";
+        let reads = "[workload]\nkind = \"tpcb-select\"\n";
+        let as_is = "[prepare]\nrestore = false\nvacuum = false\nanalyze = false\n";
+        let check = |facts: &Facts, text: &str, expected: Option<&str>| {
+            let message = judge(facts, &case(text)).err().map(|error| error.to_string());
+            match (&message, expected) {
+                (None, None) => {}
+                (Some(message), Some(expected)) if message.contains(expected) => {}
+                _ => panic!("{facts:?}\n{text}: {message:?}"),
+            }
+        };
+        check(&plain, writes, None);
+        check(&standby, writes, Some("is a standby, which takes no writes; use the primary"));
+        check(&standby, reads, Some("turn off prepare.restore"));
+        check(&standby, &format!("{reads}{as_is}"), None);
+        check(&other, writes, Some("is CockroachDB, not PostgreSQL"));
+        check(&other, reads, Some("is CockroachDB, not PostgreSQL"));
+        check(&other, &format!("{reads}{as_is}"), None);
+        check(&pooled, writes, Some("use --protocol simple or extended"));
+        check(&pooled, &format!("{writes}protocol = \"extended\"\n"), None);
+        check(&new_pooler, writes, None);
+    }
+}

@@ -1,0 +1,173 @@
+//! How the data of a server that was there before is put to its first state: by a copy of a template, or by loading it again.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use model::experiment::RestoreBy;
+use model::experiment::case::{Case, WorkloadSpec};
+use model::experiment::script::CaseData;
+use server::target::Flavor;
+use server::template::{self, Restored};
+use wire::session::Session;
+
+use super::{Adopted, Detail};
+use crate::site::Site;
+use crate::site::progress::Watch;
+use crate::stage::copies::{self, Wish};
+use crate::stage::own_data;
+use dataset::kind::Dataset;
+use dataset::session::{self, lock};
+
+impl Adopted {
+    /// By a copy of a template where there can be one and it serves more than one run, else by loading.
+    pub(super) fn restore_tables(
+        &mut self,
+        case: &Case,
+        mut session: Session,
+        site: &Site,
+        watch: &mut Watch,
+    ) -> Result<Detail> {
+        let key = copies::data_name(&case.workload);
+        let wish = Wish {
+            by: case.prepare.restore_by,
+            n_runs: site.runs_by_data.get(&key).copied().unwrap_or(1),
+            is_pooled: self.facts.is_pooled,
+            may_replace: site.replace_databases.contains(&self.conninfo.dbname),
+        };
+        if wish.by != RestoreBy::Load {
+            self.copies.look(&wish, &mut session, &self.conninfo, site, watch)?;
+        }
+        let mut detail = Detail::new();
+        let is_kept = self.copies.wanted(&wish).is_some_and(|templates| templates.has(&key));
+        if !is_kept {
+            detail.extend(self.expect_unchanged(&wish, site)?);
+            let before = self.holders(case, &wish, &mut session)?;
+            detail.extend(self.load(case, &mut session, site, watch)?);
+            let (again, facts) = self.keep(&wish, &key, &case.workload, &before, session, site)?;
+            session = again;
+            detail.extend(facts);
+        }
+        if self.copies.wanted(&wish).is_some() {
+            let (done, facts) = self.put_back(&wish, &key, session, site)?;
+            detail.extend(facts);
+            match done {
+                Some(done) => detail.extend(done),
+                None if is_kept => {
+                    session = session::open(&self.conninfo, site.stop)?;
+                    detail.extend(self.load(case, &mut session, site, watch)?);
+                }
+                // The database is as it was: what was loaded just now is there.
+                None => {}
+            }
+        }
+        if self.copies.wanted(&wish).is_none() {
+            detail.extend(self.copies.why_not(&wish).map(|why| ("no_template".to_string(), why)));
+        }
+        Ok(detail)
+    }
+
+    /// Before data is loaded beside templates of other data: what somebody made in the database meanwhile would later be
+    /// replaced by one of them.
+    fn expect_unchanged(&mut self, wish: &Wish, site: &Site) -> Result<Detail> {
+        let Some(templates) = self.copies.kept() else { return Ok(Detail::new()) };
+        match templates.expect_unchanged() {
+            Ok(()) => Ok(Detail::new()),
+            Err(error) => {
+                site.go_on()?;
+                self.copies.give_up(wish, error)
+            }
+        }
+    }
+
+    /// What holds data before files are run that may make more of that.
+    fn holders(&mut self, case: &Case, wish: &Wish, session: &mut Session) -> Result<BTreeSet<u32>> {
+        match Dataset::of(&case.workload.data) {
+            None if self.copies.wanted(wish).is_some() => template::holders(session),
+            _ => Ok(BTreeSet::new()),
+        }
+    }
+
+    /// Replaces the database by its template; `session` is the last one in it and ends. No facts of a copy where that
+    /// failed and data is to be loaded again; where only the next template failed, the next run loads.
+    fn put_back(
+        &mut self,
+        wish: &Wish,
+        key: &str,
+        session: Session,
+        site: &Site,
+    ) -> Result<(Option<Detail>, Detail)> {
+        let Some(templates) = self.copies.wanted(wish) else { return Ok((None, Detail::new())) };
+        // Nobody may be connected to the database while it is replaced.
+        drop(session);
+        self.holder = None;
+        let done = templates.restore(key);
+        self.hold_again(site)?;
+        let (detail, kept) = match done {
+            Ok(Restored { detail, kept }) => (Some(detail), kept),
+            Err(error) => (None, Err(error)),
+        };
+        let mut facts = Detail::new();
+        if let Err(error) = kept {
+            site.go_on()?;
+            facts = self.copies.give_up(wish, error)?;
+        }
+        Ok((detail, facts))
+    }
+
+    fn load(&self, case: &Case, session: &mut Session, site: &Site, watch: &mut Watch) -> Result<Detail> {
+        if let CaseData::Files(files) = &case.workload.data {
+            let done = own_data::run_files(session, files, case.workload.scale, site.stop, watch)?;
+            return Ok(Detail::from([("method".to_string(), format!("run again: {done}"))]));
+        }
+        let report = site.load(session, &self.conninfo, &case.workload, watch)?;
+        let loaded = format!("loaded again, {} rows in {:.3} s", report.n_rows, report.seconds);
+        Ok(Detail::from([
+            ("method".to_string(), loaded),
+            ("load_seconds".to_string(), format!("{:.3}", report.seconds)),
+        ]))
+    }
+
+    /// Keeps what was loaded just now as a template, if one is wanted; where that cannot be, data is loaded again
+    /// before each run. Returns a session in the database, and facts for the record.
+    fn keep(
+        &mut self,
+        wish: &Wish,
+        key: &str,
+        workload: &WorkloadSpec,
+        before: &BTreeSet<u32>,
+        mut session: Session,
+        site: &Site,
+    ) -> Result<(Session, Detail)> {
+        let Some(templates) = self.copies.wanted(wish) else {
+            // Other data may have templates, whose next restore is to know this load.
+            let taken = self.copies.kept().map_or(Ok(()), template::Templates::take_stock);
+            let facts = taken.or_else(|error| self.copies.give_up(wish, error).map(drop));
+            return facts.map(|()| (session, Detail::new()));
+        };
+        // In this order: whatever somebody makes is either seen by the second look or a difference from the first.
+        let alone =
+            templates.take_stock().and_then(|()| copies::expect_alone(&mut session, workload, before));
+        // Nobody may be connected to the database while it is copied.
+        drop(session);
+        self.holder = None;
+        let made = alone.and_then(|()| templates.make(key));
+        self.hold_again(site)?;
+        let mut facts = Detail::new();
+        if let Err(error) = made {
+            site.go_on()?;
+            facts = self.copies.give_up(wish, error.context("no template of the data can be kept"))?;
+        }
+        Ok((session::open(&self.conninfo, site.stop)?, facts))
+    }
+
+    /// Takes the database for us alone again, after it was let go of for a copy.
+    fn hold_again(&mut self, site: &Site) -> Result<()> {
+        if self.facts.flavor != Flavor::Postgres || self.facts.pools_transactions || self.holder.is_some() {
+            return Ok(());
+        }
+        let mut holder = session::open(&self.conninfo, site.stop)?;
+        lock::take(&mut holder)?;
+        self.holder = Some(holder);
+        Ok(())
+    }
+}

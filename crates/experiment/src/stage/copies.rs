@@ -1,0 +1,206 @@
+//! Whether and how the data of a server by URL is put back by copying a template, in place of loading it again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Error, Result, bail};
+use model::experiment::RestoreBy;
+use model::experiment::case::WorkloadSpec;
+use model::experiment::plan::Plan;
+use server::template::{self, Changed, Displaced, Doors, Load, Templates};
+use wire::Conninfo;
+use wire::session::Session;
+
+use crate::site::Site;
+use crate::site::keys::data_key;
+use crate::site::progress::{Progress, Watch};
+use dataset::state::Home;
+
+/// The fact of a restore that says what somebody else changed in the database since it was loaded.
+pub const DATABASE_CHANGED: &str = "database_changed";
+
+/// Templates of the database that was named, or why there are none.
+pub(crate) enum Copies {
+    /// Nobody has asked yet.
+    Unknown,
+    /// The server, our user, or what else is in the database does not allow it.
+    Impossible(String),
+    /// It is allowed.
+    Possible(Box<Templates>),
+}
+
+/// What the decision depends on, besides the server.
+pub(crate) struct Wish {
+    pub(crate) by: RestoreBy,
+    /// How many runs of the experiment begin with this data.
+    pub(crate) n_runs: u32,
+    pub(crate) is_pooled: bool,
+    /// The user names the database as one that may be replaced by a copy.
+    pub(crate) may_replace: bool,
+}
+
+impl Copies {
+    /// Finds out, once, whether templates can be kept. `session` is in the database.
+    ///
+    /// # Errors
+    /// When a template is wished for and cannot be.
+    pub(crate) fn look(
+        &mut self,
+        wish: &Wish,
+        session: &mut Session,
+        conninfo: &Conninfo,
+        site: &Site,
+        watch: &mut Watch,
+    ) -> Result<()> {
+        if matches!(self, Copies::Unknown) {
+            *self = match open(wish, session, conninfo, site) {
+                Ok((templates, left)) => {
+                    for (name, why) in left {
+                        watch(Progress::Note(format!("database `{name}` is left: {why}")));
+                    }
+                    Copies::Possible(Box::new(templates))
+                }
+                Err(error) => Copies::Impossible(format!("{error:#}")),
+            };
+        }
+        match self {
+            Copies::Impossible(reason) if wish.by == RestoreBy::Template => {
+                bail!(no_template(reason))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The templates, if this case's data is to be put back by them.
+    pub(crate) fn wanted(&mut self, wish: &Wish) -> Option<&mut Templates> {
+        match (self, wish.by) {
+            (Copies::Possible(templates), RestoreBy::Template) => Some(templates),
+            // One run needs no copy of what was loaded for it.
+            (Copies::Possible(templates), RestoreBy::Auto) if wish.n_runs > 1 => Some(templates),
+            _ => None,
+        }
+    }
+
+    /// The templates that there may be, also of other data than this case's.
+    pub(crate) fn kept(&mut self) -> Option<&mut Templates> {
+        match self {
+            Copies::Possible(templates) => Some(templates),
+            Copies::Unknown | Copies::Impossible(_) => None,
+        }
+    }
+
+    /// After templates could not be made or copied: data is loaded again from now on. Facts for the record.
+    ///
+    /// # Errors
+    /// When a template is wished for, or the database has another name: `error`.
+    pub(crate) fn give_up(&mut self, wish: &Wish, error: Error) -> Result<BTreeMap<String, String>> {
+        if error.downcast_ref::<Displaced>().is_some() {
+            return Err(error);
+        }
+        if wish.by == RestoreBy::Template {
+            return Err(error.context("prepare.restore_by = \"template\" cannot be"));
+        }
+        *self = Copies::Impossible(format!("{error:#}"));
+        let changed = error.downcast_ref::<Changed>();
+        let fact = |changed: &Changed| (DATABASE_CHANGED.to_string(), changed.difference.clone());
+        Ok(changed.map(fact).into_iter().collect())
+    }
+
+    /// Why data is loaded again, for the record.
+    pub(crate) fn why_not(&self, wish: &Wish) -> Option<String> {
+        match self {
+            _ if wish.by == RestoreBy::Load => Some("prepare.restore_by is load".to_string()),
+            Copies::Impossible(reason) => Some(reason.clone()),
+            Copies::Possible(_) => Some("one run begins with this data".to_string()),
+            Copies::Unknown => None,
+        }
+    }
+}
+
+fn open(
+    wish: &Wish,
+    session: &mut Session,
+    conninfo: &Conninfo,
+    site: &Site,
+) -> Result<(Templates, Vec<(String, String)>)> {
+    if let Some(reason) = refusal(session, wish.is_pooled, wish.may_replace)? {
+        bail!(reason);
+    }
+    Templates::open(Doors::new(conninfo, site.stop), session)
+}
+
+/// What is reported where a template is wished for and cannot be.
+pub(crate) fn no_template(reason: &str) -> String {
+    format!("prepare.restore_by = \"template\" cannot be: {reason}")
+}
+
+/// Why the database that `session` is in is not to be replaced by a copy; `None` if nothing is in the way.
+///
+/// # Errors
+/// When the server fails.
+pub(crate) fn refusal(session: &mut Session, is_pooled: bool, may_replace: bool) -> Result<Option<String>> {
+    if is_pooled {
+        return Ok(Some("a pooler stands between, whose connections would be in the way".to_string()));
+    }
+    if let Some(obstacle) = template::obstacle(session)? {
+        return Ok(Some(obstacle));
+    }
+    if may_replace || template::is_made(session)? {
+        return Ok(None);
+    }
+    let rows = session.query("select current_database()")?;
+    let name = rows.scalar().unwrap_or_default();
+    Ok(Some(format!(
+        "pgdyno did not make database `{name}`; --replace-database {name} lets it be replaced by a copy of itself before each \
+         run, and `pgdyno init --create-database` makes one for that"
+    )))
+}
+
+/// Fails when the database holds what was not loaded just now: replacing the database would replace that too. `before` is
+/// what there was before the load, where only that tells what is the load's.
+pub(crate) fn expect_alone(
+    session: &mut Session,
+    workload: &WorkloadSpec,
+    before: &BTreeSet<u32>,
+) -> Result<()> {
+    let tables = Home::of(session, workload)?.map(|home| home.tables());
+    let tables: Option<Vec<&str>> = tables.as_ref().map(|all| all.iter().map(String::as_str).collect());
+    let load = tables.as_ref().map_or(Load::NotThereBefore(before), |tables| Load::Tables(tables));
+    match template::stranger(session, load)? {
+        Some(what) => bail!("the database also holds {what}, which pgdyno did not load"),
+        None => Ok(()),
+    }
+}
+
+/// What tells the data of one workload from that of another, as a line of text.
+pub fn data_name(workload: &WorkloadSpec) -> String {
+    let parts = data_key(workload).into_iter().map(|(name, value)| format!("{name}={value}"));
+    parts.collect::<Vec<_>>().join(" ")
+}
+
+/// How many runs of a plan begin with the same data, by [`data_name`].
+pub fn runs_by_data(plan: &Plan) -> BTreeMap<String, u32> {
+    let mut counts = BTreeMap::new();
+    for case in plan.runs.iter().filter_map(|run| plan.case(run.case)) {
+        *counts.entry(data_name(&case.workload)).or_default() += 1;
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+
+    #[test]
+    fn after_a_copy_that_failed_data_is_loaded_again_unless_a_template_was_asked_for() {
+        let mut copies = Copies::Unknown;
+        let wish = |by| Wish { by, n_runs: 3, is_pooled: false, may_replace: true };
+        let refused = copies.give_up(&wish(RestoreBy::Template), anyhow!("no space")).unwrap_err();
+        assert!(format!("{refused:#}").ends_with("cannot be: no space"), "{refused:#}");
+        assert!(matches!(copies, Copies::Unknown));
+        copies.give_up(&wish(RestoreBy::Auto), anyhow!("no space").context("copy")).unwrap();
+        assert!(copies.wanted(&wish(RestoreBy::Auto)).is_none());
+        assert_eq!(copies.why_not(&wish(RestoreBy::Auto)), Some("copy: no space".to_string()));
+    }
+}

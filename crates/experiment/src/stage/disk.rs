@@ -1,0 +1,435 @@
+//! What clusters take on disk at their peak, by file system: one rule for `plan`, for `run` before it begins, and for the
+//! making of each cluster, which also makes room in the cache.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use model::experiment::case::{Case, ServerSource};
+use model::experiment::plan::Plan;
+use model::text::prose::{bytes, plural};
+use model::text::units::PgVersion;
+use server::budget::{self, Budget, Holdings, Item};
+use server::space::{Demand, FileSystem, Part, RESERVE_BYTES, Use, WalRoom, demands, wal_needed_bytes};
+use server::workspace::{Claim, ClusterKey, Workspace};
+use server::{Binaries, Cache, Cluster, pins};
+
+use crate::site::Site;
+use crate::site::estimates::{load_s, version_num};
+use crate::site::keys::{StageKey, cluster_key, clusters_dir};
+use crate::site::progress::{Progress, Watch};
+use dataset::kind::data_bytes;
+
+/// A cluster before anything is loaded into it, without its WAL: 40 MB by initdb of PostgreSQL 18, and our database.
+const EMPTY_BYTES: u64 = 64 << 20;
+/// What comes to the data beside the rows and indexes that are loaded, as a part of them: sorts while indexes are built
+/// (a tenth of TPC-B's data), rows and dead versions that a run adds. Our convention.
+const GROWTH_PART: u64 = 4;
+/// WAL that stays after a checkpoint whatever was written before: `min_wal_size` of 80 MB, and the segment in use.
+const IDLE_WAL_BYTES: u64 = 96 << 20;
+/// Records of a run: of each second of load (seen: 5 to 20 kB), and of the run as a whole.
+const RESULTS_BYTES_PER_S: f64 = 32e3;
+const RESULTS_BYTES_PER_RUN: u64 = 1 << 20;
+/// Binaries of a release with the archive that they come in (seen: 60 MB).
+const RELEASE_BYTES: u64 = 100 << 20;
+/// A build from source while it is made: repository, tree, objects and what is installed (seen: 900 MB).
+const BUILD_BYTES: u64 = 1 << 30;
+
+/// Whether a snapshot of the case's data is kept.
+pub(crate) fn has_snapshot(case: &Case) -> bool {
+    case.prepare.restore && case.space.snapshot
+}
+
+/// What a cluster takes at its peak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Sizes {
+    loaded_bytes: u64,
+    has_snapshot: bool,
+    wal_bytes: u64,
+}
+
+impl Sizes {
+    /// Of one cluster, on which these cases run.
+    fn of(cases: &[&Case]) -> Sizes {
+        Sizes {
+            loaded_bytes: cases.iter().map(|case| data_bytes(&case.workload)).max().unwrap_or(0),
+            has_snapshot: cases.iter().any(|case| has_snapshot(case)),
+            wal_bytes: cases.iter().map(|case| wal_bytes(case)).max().unwrap_or(0),
+        }
+    }
+
+    fn growth_bytes(self) -> u64 {
+        self.loaded_bytes / GROWTH_PART
+    }
+
+    fn data_bytes(self) -> u64 {
+        EMPTY_BYTES.saturating_add(self.loaded_bytes).saturating_add(self.growth_bytes())
+    }
+
+    /// The snapshot has the segments too that a checkpoint after loading keeps for later: up to the WAL of the last two
+    /// spans between checkpoints (PostgreSQL's xlog.c, `XLOGfileslop`), where loading writes about as much as it loads.
+    /// It counts in full also where the file system shares blocks, because runs write to what is shared.
+    fn snapshot_bytes(self, wal_bytes: u64) -> u64 {
+        if !self.has_snapshot {
+            return 0;
+        }
+        let kept_wal = self.loaded_bytes.saturating_mul(2).saturating_add(IDLE_WAL_BYTES).min(wal_bytes);
+        EMPTY_BYTES.saturating_add(self.loaded_bytes).saturating_add(kept_wal)
+    }
+}
+
+/// Space for the WAL of a server of our own: what the user vouches for, else what its settings lead to.
+fn wal_bytes(case: &Case) -> u64 {
+    let of_settings = || wal_needed_bytes(version_num(&case.server.source), &case.server.settings);
+    case.space.wal_headroom_bytes.unwrap_or_else(of_settings)
+}
+
+/// The parts of one cluster, on which these cases run.
+fn parts_of(cases: &[&Case], cache: &Cache) -> Vec<Part> {
+    let Some(first) = cases.first() else { return Vec::new() };
+    let sizes = Sizes::of(cases);
+    let beside_data = clusters_dir(first, cache);
+    let place = |elsewhere: &Option<PathBuf>| elsewhere.clone().unwrap_or_else(|| beside_data.clone());
+    vec![
+        Part { what: Use::Data, place: beside_data.clone(), bytes: sizes.data_bytes() },
+        Part {
+            what: Use::Snapshot,
+            place: place(&first.space.snapshot_directory),
+            bytes: sizes.snapshot_bytes(sizes.wal_bytes),
+        },
+        Part { what: Use::Wal, place: place(&first.server.wal_directory), bytes: sizes.wal_bytes },
+        Part { what: Use::Reserve, place: place(&first.server.wal_directory), bytes: RESERVE_BYTES },
+    ]
+}
+
+/// What is still to be put into a cluster while its server runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Adding {
+    /// All of its data, and their snapshot.
+    Everything,
+    /// What a run adds.
+    Growth,
+}
+
+/// What the WAL of a cluster shares its device with.
+#[derive(Debug, Default)]
+pub(crate) struct WalNeeds {
+    headroom_bytes: Option<u64>,
+    /// Bytes of data that are to come to the same device.
+    data_bytes: u64,
+    /// The snapshot that is to come to the same device.
+    snapshot: Option<Sizes>,
+}
+
+impl WalNeeds {
+    pub(crate) fn of(case: &Case, cluster: &Cluster, adding: Adding) -> Result<WalNeeds> {
+        let sizes = Sizes::of(&[case]);
+        let device = FileSystem::of(&cluster.wal_dir())?.device;
+        let is_beside = |place: &Path| FileSystem::of(place).map(|found| found.device == device);
+        let (data_bytes, snapshot) = match adding {
+            Adding::Growth => (sizes.growth_bytes(), None),
+            Adding::Everything => (sizes.loaded_bytes + sizes.growth_bytes(), Some(sizes)),
+        };
+        let snapshot_place = case.space.snapshot_directory.as_deref().unwrap_or(&cluster.root);
+        Ok(WalNeeds {
+            headroom_bytes: case.space.wal_headroom_bytes,
+            data_bytes: if is_beside(&cluster.root)? { data_bytes } else { 0 },
+            snapshot: if is_beside(snapshot_place)? { snapshot } else { None },
+        })
+    }
+
+    /// Calls `with` on the room that is left for the WAL.
+    pub(crate) fn within<T>(&self, with: impl FnOnce(&WalRoom) -> T) -> T {
+        let reserved_bytes = |wal_bytes: u64| {
+            let snapshot = self.snapshot.map_or(0, |sizes| sizes.snapshot_bytes(wal_bytes));
+            self.data_bytes.saturating_add(snapshot).saturating_add(RESERVE_BYTES)
+        };
+        with(&WalRoom { headroom_bytes: self.headroom_bytes, reserved_bytes: &reserved_bytes })
+    }
+}
+
+/// What a plan takes of each file system at its peak.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Peak {
+    /// The needs of each file system.
+    pub demands: Vec<Demand>,
+    /// The same with one server's data on disk at a time, where several were to be there side by side.
+    pub one_at_a_time: Option<Vec<Demand>>,
+    /// How many clusters there are.
+    pub n_clusters: usize,
+}
+
+impl Peak {
+    /// The peak of `plan`, whose results go to `results`.
+    ///
+    /// # Errors
+    /// When a file system or the cache cannot be looked at.
+    pub fn of(plan: &Plan, site: &Site, results: &Path) -> Result<Peak> {
+        let clusters = clusters(plan);
+        let common = common_parts(plan, site, results);
+        let reusable = reusable(&clusters, site)?;
+        let together: Vec<Part> = clusters.iter().flat_map(|cases| parts_of(cases, site.cache)).collect();
+        let side_by_side = add_up(&[together, common.clone()].concat(), &reusable)?;
+        let mut alone: Vec<Demand> = Vec::new();
+        for cases in &clusters {
+            for demand in add_up(&[parts_of(cases, site.cache), common.clone()].concat(), &reusable)? {
+                match alone.iter_mut().find(|known| known.device == demand.device) {
+                    Some(known) if known.needed_bytes() < demand.needed_bytes() => *known = demand,
+                    Some(_) => {}
+                    None => alone.push(demand),
+                }
+            }
+        }
+        let n_clusters = clusters.len();
+        Ok(match plan.servers_at_a_time {
+            Some(_) => Peak { demands: alone, one_at_a_time: None, n_clusters },
+            None => Peak {
+                demands: side_by_side,
+                one_at_a_time: (n_clusters > 1 && !plan.is_comparison).then_some(alone),
+                n_clusters,
+            },
+        })
+    }
+
+    /// Why the plan does not fit on disk, one reason for each file system.
+    pub fn refusals(&self) -> Vec<String> {
+        let mut refusals: Vec<String> = self.demands.iter().filter_map(Demand::refusal).collect();
+        let would_fit = |alone: &&Vec<Demand>| alone.iter().all(|demand| demand.refusal().is_none());
+        if let Some(alone) = self.one_at_a_time.as_ref().filter(would_fit) {
+            let most = alone.iter().map(Demand::needed_bytes).max().unwrap_or(0);
+            for refusal in &mut refusals {
+                refusal.push_str(&format!(
+                    "; or set run.servers_at_a_time = 1: of {} one at a time needs {}, but the runs of each server then lie \
+                     together in time, and what drifts meanwhile looks like a difference between servers",
+                    plural(self.n_clusters, "cluster"),
+                    bytes(most as f64)
+                ));
+            }
+        }
+        refusals
+    }
+}
+
+fn add_up(parts: &[Part], reusable: &[(PathBuf, u64)]) -> Result<Vec<Demand>> {
+    demands(parts, reusable, &FileSystem::of)
+}
+
+/// The clusters that a plan needs, each by the cases that run on it.
+fn clusters(plan: &Plan) -> Vec<Vec<&Case>> {
+    let mut found: Vec<(StageKey, Vec<&Case>)> = Vec::new();
+    for case in plan.cases.iter().filter(|case| case.server.source.is_embedded()) {
+        let key = StageKey::of(case);
+        match found.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, cases)) => cases.push(case),
+            None => found.push((key, vec![case])),
+        }
+    }
+    found.into_iter().map(|(_, cases)| cases).collect()
+}
+
+/// What is needed beside clusters: binaries that are not here yet, and the results.
+fn common_parts(plan: &Plan, site: &Site, results: &Path) -> Vec<Part> {
+    let runs = plan.runs.iter().filter_map(|run| plan.case(run.case));
+    let results_bytes =
+        runs.map(|case| (load_s(case) * RESULTS_BYTES_PER_S) as u64 + RESULTS_BYTES_PER_RUN).sum();
+    let mut missing: Vec<&ServerSource> = Vec::new();
+    for case in plan.cases.iter().filter(|case| binaries_here(case, site.cache).is_none()) {
+        if case.server.source.is_embedded() && !missing.contains(&&case.server.source) {
+            missing.push(&case.server.source);
+        }
+    }
+    let is_built = |source: &&&ServerSource| matches!(source, ServerSource::Source { .. });
+    let n_built = missing.iter().filter(is_built).count() as u64;
+    // One build is made at a time.
+    let binaries_bytes = RELEASE_BYTES * missing.len() as u64 + BUILD_BYTES * n_built.min(1);
+    vec![
+        Part { what: Use::Results, place: results.to_path_buf(), bytes: results_bytes },
+        Part { what: Use::Binaries, place: site.cache.dir.clone(), bytes: binaries_bytes },
+    ]
+}
+
+/// The binaries of a case, if they can be had without the network and without work.
+fn binaries_here(case: &Case, cache: &Cache) -> Option<Binaries> {
+    let version = match &case.server.source {
+        ServerSource::BinDir(dir) => return Binaries::from_bin_dir(dir).ok(),
+        ServerSource::Source { .. } | ServerSource::Url(_) => return None,
+        ServerSource::Version(version) => version,
+    };
+    let pinned = pins::pin_of_series(std::env::consts::ARCH, version.as_str()).map(|pin| pin.release);
+    let is_wanted = |release: &String| {
+        release == version.as_str()
+            || pinned.map_or(series_of(release) == version.as_str(), |pin| release == pin)
+    };
+    let is_here = cache.fetched().iter().any(is_wanted);
+    is_here.then(|| server::fetch(cache, version, &mut |_| {}).ok()).flatten()
+}
+
+fn series_of(release: &str) -> String {
+    release.parse().map_or_else(|_| release.to_string(), |release: PgVersion| release.series())
+}
+
+/// Names of the clusters, as far as they are known without the binaries.
+fn names(clusters: &[Vec<&Case>], site: &Site) -> BTreeSet<String> {
+    let name = |cases: &Vec<&Case>| {
+        let case = cases.first()?;
+        let binaries = binaries_here(case, site.cache)?;
+        cluster_key(&binaries, case).ok().map(|key: ClusterKey| key.directory_name())
+    };
+    clusters.iter().filter_map(name).collect()
+}
+
+/// What of the clusters that are there is used again by these, or may be removed for them.
+fn reusable(clusters: &[Vec<&Case>], site: &Site) -> Result<Vec<(PathBuf, u64)>> {
+    let names = names(clusters, site);
+    let in_cache = site.cache.clusters_dir();
+    let dirs: BTreeSet<PathBuf> =
+        clusters.iter().filter_map(|cases| Some(clusters_dir(cases.first()?, site.cache))).collect();
+    let mut found = Vec::new();
+    for dir in dirs.iter().filter(|dir| dir.is_dir()) {
+        // Nothing is removed from a directory that the user named for a target.
+        let may_remove = *dir == in_cache && Budget::of(site.cache)?.bytes.is_some();
+        for entry in Workspace::open(dir)?.list()? {
+            let is_idle = entry.used_by_pid.is_none() && entry.server_pid.is_none();
+            if is_idle && entry.facts.is_some() && (may_remove || names.contains(&entry.name)) {
+                found.push((entry.root, entry.bytes));
+                found.extend(entry.elsewhere);
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Sees to it that there is room for the case's cluster, whose place is claimed: in the cache what was used least recently
+/// goes, within the budget and as long as disks are too full.
+///
+/// # Errors
+/// When there is no room; then nothing was removed.
+pub(crate) fn make_room(case: &Case, claim: &Claim, site: &Site, watch: &mut Watch) -> Result<()> {
+    let parts = parts_of(&[case], site.cache);
+    // What is there of it is used again, or cleared away before.
+    let present = claim.places();
+    let lacks = |reusable: &[(PathBuf, u64)]| -> Result<Vec<String>> {
+        Ok(add_up(&parts, reusable)?.iter().filter_map(Demand::refusal).collect())
+    };
+    if case.server.target.as_ref().is_some_and(|target| target.directory.is_some()) {
+        return refuse(lacks(&present)?);
+    }
+    let budget = Budget::of(site.cache)?;
+    let mut reusable = present.clone();
+    if budget.bytes.is_some() {
+        let holdings = Holdings::of(site.cache)?;
+        reusable.extend(holdings.idle().flat_map(|item| item.places.clone()));
+    }
+    refuse(lacks(&reusable)?)?;
+    let is_kept = |part: &&Part| matches!(part.what, Use::Data | Use::Snapshot);
+    let kept_bytes: u64 = parts.iter().filter(is_kept).map(|part| part.bytes).sum();
+    let present_bytes: u64 = present.iter().map(|(_, bytes)| bytes).sum();
+    let incoming_bytes = kept_bytes.saturating_sub(present_bytes);
+    let removed =
+        budget::make_room(site.cache, &budget, incoming_bytes, &|| Ok(lacks(&present)?.is_empty()))?;
+    tell(&removed, &budget, watch);
+    refuse(lacks(&present)?)
+}
+
+fn refuse(refusals: Vec<String>) -> Result<()> {
+    if refusals.is_empty() { Ok(()) } else { bail!(refusals.join("; ")) }
+}
+
+/// Says what was removed from the cache.
+fn tell(removed: &[Item], budget: &Budget, watch: &mut Watch) {
+    for item in removed {
+        let limit = budget.bytes.unwrap_or(0) as f64;
+        watch(Progress::Note(format!(
+            "removed {} from the cache, used least recently (budget {}: {})",
+            item.words(),
+            bytes(limit),
+            budget.origin
+        )));
+    }
+}
+
+/// Marks the clusters of `plan` that are there as used now, so that others are removed before them.
+pub fn touch(plan: &Plan, site: &Site) {
+    let clusters = clusters(plan);
+    let names = names(&clusters, site);
+    let Ok(workspace) = Workspace::in_cache(site.cache) else { return };
+    for name in names.iter().filter(|name| workspace.dir.join(name).is_dir()) {
+        // Letting go of a claim notes the time; one in use by others is not removed anyway.
+        workspace.claim_name(name).ok();
+    }
+}
+
+/// Removes from the cache what is beyond its budget, after an experiment; the cluster that was used last stays.
+pub fn keep_to_budget(cache: &Cache, watch: &mut Watch) {
+    let trimmed = Budget::of(cache).and_then(|budget| Ok((budget::trim(cache, &budget)?, budget)));
+    let ((removed, over_bytes), budget) = match trimmed {
+        Ok(trimmed) => trimmed,
+        Err(error) => return watch(Progress::Note(format!("the cache cannot be looked at: {error:#}"))),
+    };
+    tell(&removed, &budget, watch);
+    if over_bytes > 0 {
+        watch(Progress::Note(format!(
+            "the cache has {} more than its budget of {} ({}): what is in use and the cluster used last stay; \
+             `pgdyno server remove NAME` removes that too",
+            bytes(over_bytes as f64),
+            bytes(budget.bytes.unwrap_or(0) as f64),
+            budget.origin
+        )));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::sample;
+
+    const MB: u64 = 1 << 20;
+
+    fn bytes_of(text: &str) -> Vec<(Use, u64)> {
+        let plan = sample::plan(text);
+        let cases: Vec<&Case> = plan.cases.iter().collect();
+        let parts = parts_of(&cases, &Cache::at("/nowhere"));
+        parts.iter().map(|part| (part.what, part.bytes)).filter(|(_, bytes)| *bytes > 0).collect()
+    }
+
+    #[test]
+    fn a_snapshot_takes_space_only_where_runs_are_put_back_to_one() {
+        let loaded = workload::tpcb::estimated_bytes(1);
+        let data = (Use::Data, 64 * MB + loaded + loaded / 4);
+        let wal = (Use::Wal, 1280 * MB);
+        let reserve = (Use::Reserve, RESERVE_BYTES);
+        let load = "[workload]\nscale = 1\n";
+        // Two spans of WAL, and what always stays.
+        let snapshot = (Use::Snapshot, 64 * MB + loaded + 2 * loaded + 96 * MB);
+        assert_eq!(bytes_of(load), [data, snapshot, wal, reserve]);
+        for without in ["restore = false", "snapshot = false"] {
+            assert_eq!(bytes_of(&format!("{load}[prepare]\n{without}\n")), [data, wal, reserve], "{without}");
+        }
+        let one_of_both = format!("{load}[prepare]\nrestore = [false, true]\n");
+        assert_eq!(bytes_of(&one_of_both), [data, snapshot, wal, reserve], "one case needs it");
+        let vouched = format!("{load}[prepare]\nwal_headroom = \"100MB\"\n");
+        let snapshot = (Use::Snapshot, 64 * MB + loaded + 100 * MB);
+        assert_eq!(bytes_of(&vouched), [data, snapshot, (Use::Wal, 100 * MB), reserve]);
+    }
+
+    #[test]
+    fn each_part_is_where_it_will_be() {
+        let plan = sample::plan(
+            "[server]\nwal_directory = \"/fast\"\n[workload]\nscale = 1\n[prepare]\nsnapshot_directory = \"/large\"\n",
+        );
+        let parts = parts_of(&[&plan.cases[0]], &Cache::at("/cache"));
+        let places: Vec<&str> = parts.iter().map(|part| part.place.to_str().unwrap()).collect();
+        assert_eq!(places, ["/cache/clusters", "/large", "/fast", "/fast"]);
+    }
+
+    #[test]
+    fn versions_and_data_are_clusters_of_their_own() {
+        let n_clusters = |text: &str| clusters(&sample::plan(text)).len();
+        assert_eq!(
+            n_clusters("[server]\nversion = [\"12\", \"15\", \"18\"]\n[workload]\nclients = [1, 2]\n"),
+            3
+        );
+        assert_eq!(n_clusters("[workload]\nscale = [1, 2]\n"), 2);
+        assert_eq!(n_clusters("[server]\nsettings.jit = [\"on\", \"off\"]\n[workload]\nscale = 1\n"), 1);
+    }
+}

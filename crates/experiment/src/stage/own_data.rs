@@ -1,0 +1,37 @@
+//! Data that the user's own SQL files make: run once, statement by statement.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use anyhow::{Result, anyhow};
+use model::experiment::script::SqlFile;
+use wire::session::Session;
+
+use crate::plan::scripts;
+use crate::site::progress::{Progress, Watch};
+use dataset::sql_files;
+
+/// Runs the files in their order in one session. The scale is there as the setting `pgdyno.scale`.
+///
+/// # Errors
+/// With file, line and column of the statement that failed; those before it are done.
+pub(crate) fn run_files(
+    session: &mut Session,
+    files: &[SqlFile],
+    scale: u32,
+    stop: &AtomicBool,
+    watch: &mut Watch,
+) -> Result<String> {
+    let begun = Instant::now();
+    session.execute(&format!("select pg_catalog.set_config('pgdyno.scale', '{scale}', false)"))?;
+    let mut n_statements = 0;
+    for file in files {
+        watch(Progress::Step(format!("running `{}`", file.name)));
+        let text = scripts::text_of(file).map_err(|message| anyhow!(message))?;
+        n_statements += sql_files::run(session, &file.name, &text, stop)?;
+    }
+    // What the files set is theirs, and must not stay on: `pg_dump` empties the search path.
+    session.execute("reset all")?;
+    let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
+    Ok(format!("{}: {n_statements} statements in {:.3} s", names.join(", "), begun.elapsed().as_secs_f64()))
+}
