@@ -1,7 +1,7 @@
 //! `pgdyno clean`: puts back what a pgdyno that was killed left behind.
 
 use anyhow::{Context, Result};
-use experiment::limit;
+use dataset::session::limit;
 use host::Machine;
 use server::template::{self, Doors, Fate};
 use server::{Cache, Workspace};

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
-use experiment::conduct::{self, Outcome};
-use experiment::resume;
+use experiment::schedule::conduct::{self, Outcome};
+use experiment::schedule::resume;
 use model::experiment::plan::Plan;
 use model::text::prose::plural;
 use store::ExperimentDir;

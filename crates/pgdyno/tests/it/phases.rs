@@ -30,8 +30,11 @@ struct Scene<'a> {
     left: Option<u64>,
 }
 
+/// Whether the phase goes on now.
+type Seen = fn(&Scene) -> bool;
+
 /// Phases in their order, each with how it is recognized.
-const PHASES: [(&str, fn(&Scene) -> bool); 12] = [
+const PHASES: [(&str, Seen); 12] = [
     ("initdb", |scene| scene.runs("initdb")),
     ("load", |scene| scene.running.has_said("loading scale 1")),
     ("snapshot", |scene| scene.in_cluster("snapshots/.loaded.partial").exists()),
