@@ -5,15 +5,15 @@
 //! last is the time of change of a file beside it, in a directory that only the owner of the cache writes to.
 
 use std::env;
-use std::fs::{self, File};
+use std::fs::{self};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, ensure};
 use model::text::prose::bytes;
 
 use crate::beneath::added_up;
+use crate::build::in_use::release_builds;
 use crate::copy::tree_bytes;
 use crate::defaults::size_bytes;
 use crate::fetch::Cache;
@@ -251,31 +251,6 @@ fn builds(cache: &Cache) -> Vec<Item> {
             }
         })
         .collect()
-}
-
-/// The locks of the builds that this process uses.
-static IN_USE: Mutex<Vec<File>> = Mutex::new(Vec::new());
-
-/// Notes that the build with this lock is used, and keeps it from being removed while this process needs it.
-///
-/// # Errors
-/// When the lock cannot be written.
-pub(crate) fn hold_build(lock: &Path) -> Result<()> {
-    let hold = || -> std::io::Result<File> {
-        let file = files::lock_file(lock)?;
-        // A build that is just being removed, or built, is waited for.
-        file.lock_shared()?;
-        file.set_modified(SystemTime::now())?;
-        Ok(file)
-    };
-    let file = hold().with_context(|| format!("write `{}`", lock.display()))?;
-    IN_USE.lock().unwrap_or_else(PoisonError::into_inner).push(file);
-    Ok(())
-}
-
-/// The builds that this process used are free to be removed.
-fn release_builds() {
-    IN_USE.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
 fn remove_build(dir: &Path) -> Result<()> {

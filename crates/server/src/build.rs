@@ -7,6 +7,7 @@
 //! CACHE/builds/repositories/    mirrors of repositories on other machines; as root, in directories of the server's user
 //! ```
 
+pub(crate) mod in_use;
 mod maker;
 mod origin;
 mod sweep;
@@ -34,7 +35,6 @@ use self::origin::Origin;
 pub use self::origin::check_address;
 pub use self::sweep::sweep;
 use crate::binaries::Binaries;
-use crate::budget;
 use crate::fetch::{Cache, RECEIPT_BYTES_MAX, UNTRUSTED, verify_once};
 use crate::planted;
 use crate::spawn::spawn;
@@ -120,7 +120,7 @@ pub fn build(
             tell(format!("built in {:.0} s", began.elapsed().as_secs_f64()));
         }
     }
-    budget::hold_build(&place.with("lock"))?;
+    in_use::hold_build(&place.with("lock"))?;
     ensure!(place.is_built()?, "`{}` was removed to make room just now; try again", place.dir.display());
     place.verify()?;
     Binaries::from_bin_dir(&place.dir.join("bin"))

@@ -10,7 +10,7 @@ use files::trust;
 
 use crate::account::Account;
 use crate::names::random_hex;
-use crate::process::ProcessId;
+use crate::process_id::ProcessId;
 
 /// Names the process that uses a [`Scratch`].
 const OWNER_FILE: &str = "owner.json";

@@ -26,6 +26,7 @@ pub mod pins;
 pub mod planted;
 pub mod prewarm;
 pub mod process;
+pub mod process_id;
 mod relations;
 mod rights;
 mod segments;

@@ -1,52 +1,13 @@
-//! Which process something belongs to, across reuse of process ids and reboots.
+//! The server that runs in a data directory, as far as it can be seen from outside.
 
 use std::fs;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-
 use crate::account::Account;
+use crate::process_id::start_ticks;
 
 /// A `postmaster.pid` has eight short lines.
 const PID_FILE_BYTES_MAX: u64 = 16 << 10;
-
-/// A process of this machine, told apart from a later one with the same id.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ProcessId {
-    /// Process id.
-    pub pid: u32,
-    /// When it started, in clock ticks since boot.
-    pub start_ticks: u64,
-    /// Which boot of the machine.
-    pub boot_id: String,
-}
-
-impl ProcessId {
-    /// This process.
-    pub fn current() -> ProcessId {
-        let pid = std::process::id();
-        ProcessId { pid, start_ticks: start_ticks(pid).unwrap_or_default(), boot_id: boot_id() }
-    }
-
-    /// Whether the process still runs.
-    pub fn is_alive(&self) -> bool {
-        self.boot_id == boot_id() && start_ticks(self.pid) == Some(self.start_ticks)
-    }
-}
-
-fn boot_id() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_string()
-}
-
-/// Field 22 of `/proc/PID/stat`; the name in field 2 may contain spaces and brackets. A zombie has ended.
-fn start_ticks(pid: u32) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let mut fields = text[text.rfind(')')? + 1..].split_whitespace();
-    if matches!(fields.next()?, "Z" | "X") {
-        return None;
-    }
-    fields.nth(18)?.parse().ok()
-}
 
 /// The postmaster that runs on `data_dir` as `account`, if one does. A `postmaster.pid` that a killed server left behind
 /// names a process that is gone, or another one that works elsewhere; one that the server's user wrote may name any.
@@ -70,14 +31,6 @@ fn user_of(pid: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_process_is_told_apart_from_a_later_one_with_its_id() {
-        let me = ProcessId::current();
-        assert!(me.start_ticks > 0 && me.is_alive());
-        assert!(!ProcessId { start_ticks: me.start_ticks + 1, ..me.clone() }.is_alive());
-        assert!(!ProcessId { boot_id: "another boot".into(), ..me }.is_alive());
-    }
 
     #[test]
     fn a_left_over_pid_file_is_not_a_running_server() {

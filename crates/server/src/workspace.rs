@@ -24,7 +24,8 @@ use crate::cluster::{
 use crate::copy::tree_bytes;
 use crate::damaged;
 use crate::fetch::Cache;
-use crate::process::{ProcessId, postmaster_of};
+use crate::process::postmaster_of;
+use crate::process_id::ProcessId;
 use crate::rights::Rights;
 use crate::snapshot::{SnapshotFacts, snapshots_dir, snapshots_in};
 
