@@ -16,7 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use model::experiment::case::{Case, ServerSource};
-use server::workspace::{ClusterKey, Workspace};
+use server::cluster::workspace::{ClusterKey, Workspace};
 use server::{Binaries, Cluster, CopyReport, Server, StopMode};
 use wire::Conninfo;
 
@@ -53,8 +53,10 @@ impl Found {
             }
             ServerSource::BinDir(dir) => Binaries::from_bin_dir(dir)?,
             ServerSource::Source { tree, revision } => {
-                let source = server::build::Source { tree, revision: revision.as_deref() };
-                server::build::build(site.cache, &source, site.stop, &mut |text| watch(Progress::Step(text)))?
+                let source = server::binaries::build::Source { tree, revision: revision.as_deref() };
+                server::binaries::build::build(site.cache, &source, site.stop, &mut |text| {
+                    watch(Progress::Step(text))
+                })?
             }
             ServerSource::Url(keywords) => {
                 return Ok(Found::Adopted(site.conninfo(keywords)?));

@@ -83,12 +83,12 @@ impl Job {
         conduct: impl FnOnce(&Order, &mut Watch) -> T,
     ) -> Result<T> {
         // What a pgdyno that was killed left goes, whichever server this one measures and whether there is a run left.
-        server::socket::sweep_sockets();
+        server::process::socket::sweep_sockets();
         let cache = Cache::default_location()?;
         let now = || jiff::Timestamp::now().to_string();
         let site = Site {
             cache: &cache,
-            memory_bytes: server::defaults::memory_bytes() / terms.n_servers,
+            memory_bytes: server::settings::defaults::memory_bytes() / terms.n_servers,
             most_clients: preview::most_clients(&self.plan),
             servers: &self.servers,
             os: self.os.take(),

@@ -1,5 +1,12 @@
 //! Server binaries: where they are and which version they are.
 
+pub mod build;
+pub mod fetch;
+pub mod pins;
+pub(crate) mod tree;
+pub(crate) mod unpack;
+pub mod verify;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -10,9 +17,9 @@ use std::{io, thread};
 use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
 
-use crate::account::Account;
-use crate::command::server_command;
-use crate::spawn::output_of;
+use crate::process::command::server_command;
+use crate::process::spawn::output_of;
+use crate::user::account::Account;
 
 /// Oldest version that pgdyno runs: 9.4 brought `pg_stat_activity.backend_xmin`, `ALTER SYSTEM` and replication slots.
 /// Before 9.6 what runs is written from the documentation: there are no binaries of it to try.

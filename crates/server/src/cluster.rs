@@ -13,6 +13,14 @@
 //! All but `data` and `wal` belongs to the user that runs pgdyno and can be replaced by nobody else, for what the marker
 //! and snapshots say is believed. What is in `data` and `wal` is touched with the rights of the server's user only.
 
+pub mod budget;
+pub mod control;
+pub mod copy;
+pub(crate) mod damaged;
+pub mod snapshot;
+pub mod space;
+pub mod workspace;
+
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -26,16 +34,16 @@ use anyhow::{Context, Result, bail, ensure};
 use files::trust;
 use serde::{Deserialize, Serialize};
 
-use crate::account::Account;
 use crate::binaries::Binaries;
-use crate::command::{run_logged, server_command};
-use crate::control::ControlFile;
-use crate::given;
+use crate::cluster::control::ControlFile;
+use crate::cluster::snapshot::snapshots_dir;
 use crate::names::random_hex;
-use crate::planted;
-use crate::process::postmaster_of;
+use crate::process::command::{run_logged, server_command};
+use crate::process::postmaster::postmaster_of;
 use crate::settings::configuration_text;
-use crate::snapshot::snapshots_dir;
+use crate::user::account::Account;
+use crate::user::given;
+use crate::user::untrusted;
 
 /// The superuser of our clusters.
 pub const SUPERUSER: &str = "postgres";
@@ -322,12 +330,12 @@ impl Cluster {
     /// Runs one statement on one line in single-user mode; returns what was said.
     fn single_user(&self, database: &str, statement: &str) -> Result<String> {
         let input = self.root.join("single-user.sql");
-        planted::create(&input)
+        untrusted::create(&input)
             .and_then(|mut file| writeln!(file, "{statement};"))
             .with_context(|| format!("write `{}`", input.display()))?;
         let mut command = server_command(&self.binaries.program("postgres"), &self.account, &self.root);
         command.arg("--single").arg("-D").arg(self.data_dir()).arg(database);
-        command.stdin(Stdio::from(planted::open(&input)?));
+        command.stdin(Stdio::from(untrusted::open(&input)?));
         let said = run_logged(command, &self.root.join("single-user.log"), INIT_DEADLINE);
         fs::remove_file(&input)?;
         said

@@ -1,5 +1,7 @@
 //! Settings (GUCs) as text: shares of memory become sizes, and a configuration file is written from a map.
 
+pub mod defaults;
+
 use std::collections::BTreeMap;
 
 use anyhow::{Result, bail, ensure};

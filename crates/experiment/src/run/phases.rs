@@ -17,7 +17,7 @@ use model::run::RunRecord;
 use model::run::phase::{Phase, PhaseRecord};
 use observe::http::Address;
 use observe::{ObserveSpec, Observer};
-use server::facts::LocalFacts;
+use server::database::facts::LocalFacts;
 use store::RunWriter;
 use wire::Conninfo;
 use wire::session::Session;
@@ -155,25 +155,25 @@ impl OneRun<'_> {
                     return Ok(BTreeMap::from([("skipped".to_string(), reason.to_string())]));
                 }
                 if prepare.vacuum {
-                    detail.extend(server::tend::vacuum(session, &tables)?);
+                    detail.extend(server::database::tend::vacuum(session, &tables)?);
                 }
                 if prepare.analyze {
-                    detail.extend(server::tend::analyze(session, &tables)?);
+                    detail.extend(server::database::tend::analyze(session, &tables)?);
                 }
                 Ok(detail)
             })?;
         }
         self.site.go_on()?;
         if prepare.prewarm {
-            phases.take(Phase::Prewarm, |_| server::prewarm::prewarm(session, &tables))?;
+            phases.take(Phase::Prewarm, |_| server::database::prewarm::prewarm(session, &tables))?;
         }
         self.site.go_on()?;
         if prepare.checkpoint {
-            phases.take(Phase::Checkpoint, |_| server::tend::checkpoint(session))?;
+            phases.take(Phase::Checkpoint, |_| server::database::tend::checkpoint(session))?;
         }
         self.site.go_on()?;
         if prepare.settle {
-            phases.take(Phase::Settle, |_| server::tend::settle(session, SETTLE_MAX))?;
+            phases.take(Phase::Settle, |_| server::database::tend::settle(session, SETTLE_MAX))?;
         }
         self.site.go_on()
     }
@@ -181,7 +181,7 @@ impl OneRun<'_> {
     /// Records server, host and data as they are before the load.
     fn describe(&self, stage: &Stage, session: &mut Session, record: &mut RunRecord) -> Result<Place> {
         let local = stage.cluster().map(|cluster| LocalFacts::of(&cluster.binaries));
-        record.server = Some(server::facts::record(session, local.as_ref())?);
+        record.server = Some(server::database::facts::record(session, local.as_ref())?);
         let mut place = Place::of(stage, session);
         place.home = Home::of(session, &self.case.workload)?;
         place.c_load = c_load(session, place.home.as_ref())?;
@@ -195,7 +195,7 @@ impl OneRun<'_> {
         record.violations_before = verify::quick_check(session, place.home.as_ref())?;
         let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
         let checksums = self.case.prepare.checksums;
-        let mut print = server::fingerprint::fingerprint(session, &tables, checksums)?;
+        let mut print = server::database::fingerprint::fingerprint(session, &tables, checksums)?;
         if let Some(home) = &place.home {
             let sums = print.checksums.into_iter();
             print.checksums = sums.map(|(table, sum)| (home.recorded(&table).to_string(), sum)).collect();
@@ -356,7 +356,7 @@ impl OneRun<'_> {
     /// Keeps the embedded server's log with the run.
     fn keep_log(&self, stage: &Stage, writer: &RunWriter) -> Result<()> {
         if let Some(cluster) = stage.cluster() {
-            let log = server::planted::open(&cluster.log_path()).context("open the server's log")?;
+            let log = server::user::untrusted::open(&cluster.log_path()).context("open the server's log")?;
             writer.keep_server_log(log)?;
         }
         Ok(())
@@ -395,7 +395,7 @@ impl Place {
                 c_load: None,
             };
         }
-        let local = server::target::locate(session);
+        let local = server::database::target::locate(session);
         let data = local.as_ref().and_then(|local| local.data_directory.clone());
         Place {
             postmaster_pid: local.map(|local| local.postmaster_pid as i32),

@@ -8,7 +8,7 @@ use dataset::kind::Dataset;
 use dataset::layout;
 use model::experiment::case::{Case, ServerSource, WorkloadSpec};
 use model::experiment::script::CaseData;
-use server::workspace::ClusterKey;
+use server::cluster::workspace::ClusterKey;
 use server::{Binaries, Cache};
 
 use crate::site::wal;

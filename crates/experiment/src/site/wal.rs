@@ -9,7 +9,7 @@ use model::load::Window;
 use model::run::server::ServerRecord;
 use model::telemetry::reading::Tick;
 use model::text::units::Span;
-use server::defaults::{CHECKPOINT_COMPLETION_TARGET, max_wal_bytes};
+use server::settings::defaults::{CHECKPOINT_COMPLETION_TARGET, max_wal_bytes};
 
 /// Least ramp-up from which a rate of WAL can be told: telemetry comes once a second.
 pub(crate) const RAMP_UP_S_MIN: u32 = 5;
@@ -24,7 +24,7 @@ const MARGIN: f64 = 1.3;
 /// Two segments, the least that `max_wal_size` may be.
 const MAX_WAL_BYTES_MIN: u64 = 32 << 20;
 /// Free space below which a run is ended: what a load writes while it is being stopped, and at least this much.
-const FREE_BYTES_MIN: f64 = server::space::RESERVE_BYTES as f64;
+const FREE_BYTES_MIN: f64 = server::cluster::space::RESERVE_BYTES as f64;
 /// How long a stop may take.
 const STOP_S: f64 = 10.0;
 

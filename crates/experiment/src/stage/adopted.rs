@@ -12,7 +12,7 @@ use model::experiment::case::{Case, Layout, WorkloadKind, WorkloadSpec};
 use model::experiment::script::CaseData;
 use model::load::Protocol;
 use server::Target;
-use server::target::{Flavor, locate, pools_transactions, rewrites_statement_names};
+use server::database::target::{Flavor, locate, pools_transactions, rewrites_statement_names};
 use wire::Conninfo;
 use wire::session::Session;
 use workload::{Marker, Schema};

@@ -6,7 +6,7 @@ use anyhow::{Error, Result, bail};
 use model::experiment::RestoreBy;
 use model::experiment::case::WorkloadSpec;
 use model::experiment::plan::Plan;
-use server::template::{self, Changed, Displaced, Doors, Load, Templates};
+use server::database::template::{self, Changed, Displaced, Doors, Load, Templates};
 use wire::Conninfo;
 use wire::session::Session;
 

@@ -9,10 +9,13 @@ use model::experiment::case::{Case, ServerSource};
 use model::experiment::plan::Plan;
 use model::text::prose::{bytes, plural};
 use model::text::units::PgVersion;
-use server::budget::{self, Budget, Holdings, Item};
-use server::space::{Demand, FileSystem, Part, RESERVE_BYTES, Use, WalRoom, demands, wal_needed_bytes};
-use server::workspace::{Claim, ClusterKey, Workspace};
-use server::{Binaries, Cache, Cluster, pins};
+use server::binaries::pins;
+use server::cluster::budget::{self, Budget, Holdings, Item};
+use server::cluster::space::{
+    Demand, FileSystem, Part, RESERVE_BYTES, Use, WalRoom, demands, wal_needed_bytes,
+};
+use server::cluster::workspace::{Claim, ClusterKey, Workspace};
+use server::{Binaries, Cache, Cluster};
 
 use crate::site::Site;
 use crate::site::estimates::{load_s, version_num};

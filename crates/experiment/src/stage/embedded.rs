@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, bail};
 use model::experiment::case::Case;
 use model::experiment::script::CaseData;
-use server::numa::Binding;
-use server::workspace::{Claim, ClusterKey};
+use server::cluster::workspace::{Claim, ClusterKey};
+use server::running::numa::Binding;
 use server::{Binaries, Cluster, InitOptions, Server, StartOptions, StopMode};
 use wire::Conninfo;
 
@@ -61,7 +61,7 @@ impl Embedded {
         watch: &mut Watch,
     ) -> Result<Embedded> {
         // What a pgdyno that was killed could not remove itself.
-        server::socket::sweep_sockets();
+        server::process::socket::sweep_sockets();
         let workspace = workspace_of(case, site)?;
         // One that cannot be swept is not in the way of this one.
         workspace.sweep().ok();
@@ -113,7 +113,7 @@ impl Embedded {
             }
         }
         let databases = session.query("select datname from pg_database where datallowconn")?;
-        for step in [server::tend::tend_catalogs, server::tend::tend_statistics] {
+        for step in [server::database::tend::tend_catalogs, server::database::tend::tend_statistics] {
             for name in (0..databases.len()).filter_map(|row| databases.get(row, "datname")) {
                 let conninfo = Conninfo { dbname: name.to_string(), ..conninfo.clone() };
                 step(&mut session::open(&conninfo, site.stop)?)?;
@@ -218,10 +218,15 @@ impl Embedded {
     fn settings_of(&mut self, case: &Case, site: &Site, adding: Adding) -> Result<BTreeMap<String, String>> {
         let version_num = self.cluster.binaries.version_num;
         let chosen = &case.server.settings;
-        let mut settings =
-            server::defaults::embedded_settings(version_num, site.memory_bytes, site.most_clients, chosen)?;
+        let mut settings = server::settings::defaults::embedded_settings(
+            version_num,
+            site.memory_bytes,
+            site.most_clients,
+            chosen,
+        )?;
         self.wal_needs = WalNeeds::of(case, &self.cluster, adding)?;
-        self.wal_needs.within(|room| server::space::fit_wal(&self.cluster, chosen, room, &mut settings))?;
+        self.wal_needs
+            .within(|room| server::cluster::space::fit_wal(&self.cluster, chosen, room, &mut settings))?;
         Ok(settings)
     }
 
@@ -239,12 +244,12 @@ impl Embedded {
     /// Lets the WAL grow to another size between checkpoints, if its device has room for it.
     pub(super) fn resize_wal(&mut self, max_wal_bytes: u64) -> Result<String> {
         let version_num = self.cluster.binaries.version_num;
-        let (name, value) = server::defaults::wal_setting(version_num, max_wal_bytes);
+        let (name, value) = server::settings::defaults::wal_setting(version_num, max_wal_bytes);
         let before = self.settings.insert(name.to_string(), value.clone()).unwrap_or_default();
         let chosen = BTreeMap::from([(name.to_string(), value.clone())]);
         let settings = &mut self.settings;
         self.wal_needs
-            .within(|room| server::space::fit_wal(&self.cluster, &chosen, room, settings))
+            .within(|room| server::cluster::space::fit_wal(&self.cluster, &chosen, room, settings))
             .context("run.wal")?;
         self.running()?.reconfigure(&self.cluster, &self.settings)?;
         Ok(format!("{name} = {value} (was {before})"))

@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use model::experiment::case::{ServerSource, WorkloadKind};
 use model::experiment::script::CaseData;
-use server::space::WalRoom;
-use server::workspace::{Claim, Workspace};
+use server::cluster::space::WalRoom;
+use server::cluster::workspace::{Claim, Workspace};
 use server::{Binaries, Cache, Cluster, Server};
 
 use dataset::kind::Dataset;
@@ -118,10 +118,18 @@ impl Kept {
     /// When it does not start.
     pub fn start(&self, changes: &BTreeMap<String, String>) -> Result<Server> {
         let version_num = self.cluster.binaries.version_num;
-        let mut settings =
-            server::defaults::embedded_defaults(version_num, server::defaults::memory_bytes(), 1);
+        let mut settings = server::settings::defaults::embedded_defaults(
+            version_num,
+            server::settings::defaults::memory_bytes(),
+            1,
+        );
         settings.extend(changes.clone());
-        server::space::fit_wal(&self.cluster, changes, &WalRoom::OF_ONE_THAT_IS_THERE, &mut settings)?;
+        server::cluster::space::fit_wal(
+            &self.cluster,
+            changes,
+            &WalRoom::OF_ONE_THAT_IS_THERE,
+            &mut settings,
+        )?;
         Ok(Server::start(&self.cluster, &settings)?)
     }
 }

@@ -9,8 +9,9 @@ use anyhow::{Context, Result, bail};
 use host::{Disk, Keeper, Machine, Undone, pages};
 use model::experiment::case::Case;
 use model::experiment::os::{HugePages, Numa};
-use server::numa::{self, Binding};
-use server::{Cluster, huge_pages};
+use server::Cluster;
+use server::running::huge_pages;
+use server::running::numa::{self, Binding};
 
 type Detail = BTreeMap<String, String>;
 

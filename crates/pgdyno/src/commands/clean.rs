@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use dataset::session::limit;
 use host::Machine;
-use server::template::{self, Doors, Fate};
+use server::database::template::{self, Doors, Fate};
 use server::{Cache, Workspace};
 
 use crate::front::cli::CleanArgs;
@@ -19,14 +19,14 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
     }
     let undone = host::undo_left(&Machine::this()).context("put back values of the operating system")?;
     report_undone(&undone);
-    for path in server::socket::sweep_sockets() {
+    for path in server::process::socket::sweep_sockets() {
         say(&format!("removed `{}`", path.display()));
     }
     for path in crate::commands::acid::sweep_ledgers(&std::env::temp_dir()) {
         say(&format!("removed `{}`", path.display()));
     }
     let cache = Cache::default_location()?;
-    for path in server::build::sweep(&cache) {
+    for path in server::binaries::build::sweep(&cache) {
         say(&format!("removed `{}`, a build that was not made to the end", path.display()));
     }
     for name in Workspace::in_cache(&cache)?.sweep()? {

@@ -17,8 +17,8 @@ use experiment::stage::{Found, Stage};
 use model::experiment::case::{Layout, WorkloadKind};
 use model::text::units::Scale;
 use server::Cache;
-use server::budget::Budget;
-use server::template::{self, Doors, MAINTENANCE};
+use server::cluster::budget::Budget;
+use server::database::template::{self, Doors, MAINTENANCE};
 use wire::Conninfo;
 
 use crate::commands::check::embedded_case;
@@ -87,7 +87,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
     ensure!(!budget.keeps_nothing(), "{} keeps no cluster, so loading one would be in vain", budget.origin);
     let site = Site {
         cache: &cache,
-        memory_bytes: server::defaults::memory_bytes(),
+        memory_bytes: server::settings::defaults::memory_bytes(),
         most_clients: 1,
         servers: &[],
         runs_by_data: BTreeMap::new(),

@@ -150,7 +150,7 @@ fn needs(out: &mut String, plan: &Plan, peak: Option<&Peak>) -> Result<()> {
         )?;
     }
     if let Some(needed) = outlook.memory_bytes {
-        let here = size(server::defaults::memory_bytes());
+        let here = size(server::settings::defaults::memory_bytes());
         writeln!(
             out,
             "memory  about {}, where {here} are here: shared buffers and connections of the largest case",

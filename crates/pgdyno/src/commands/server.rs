@@ -4,8 +4,8 @@ use std::time::SystemTime;
 
 use anyhow::Result;
 use model::text::prose::{bytes, plural};
-use server::budget::{Budget, Holdings};
-use server::workspace::Entry;
+use server::cluster::budget::{Budget, Holdings};
+use server::cluster::workspace::Entry;
 use server::{Cache, Workspace};
 
 use crate::front::cli::ServerCommand;

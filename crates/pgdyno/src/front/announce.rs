@@ -9,7 +9,7 @@ use experiment::forecast::intent::{self, Intent};
 use model::experiment::plan::Plan;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use server::template::Others;
+use server::database::template::Others;
 use wire::Conninfo;
 
 use crate::{say, signals};

@@ -122,8 +122,8 @@ fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Result<()> {
     let cache = server::Cache::default_location()?;
     let limits = Limits {
         n_cpus,
-        memory_bytes: server::defaults::memory_bytes(),
-        free_bytes: server::space::free_bytes(&cache.clusters_dir())?,
+        memory_bytes: server::settings::defaults::memory_bytes(),
+        free_bytes: server::cluster::space::free_bytes(&cache.clusters_dir())?,
         budget_s: budget.ms as f64 / 1000.0,
         speed: Speed::measure(&cache.clusters_dir()),
         fetched: cache.fetched().iter().map(|release| series(release)).collect(),
@@ -160,7 +160,7 @@ fn place(experiment: &Experiment, conninfo: Option<&Conninfo>) -> Result<Site> {
     let glance = conninfo.map(|conninfo| look(experiment, conninfo)).transpose()?.flatten();
     let is_here = glance.as_ref().is_none_or(|glance| glance.is_local);
     Ok(Site {
-        memory_bytes: is_here.then(server::defaults::memory_bytes),
+        memory_bytes: is_here.then(server::settings::defaults::memory_bytes),
         foreign_scale: glance.as_ref().and_then(|glance| glance.foreign_scale),
         data_scale: glance.map(|glance| glance.data_scale).unwrap_or_default(),
         url_keywords: conninfo.map(Conninfo::keywords),
@@ -170,7 +170,7 @@ fn place(experiment: &Experiment, conninfo: Option<&Conninfo>) -> Result<Site> {
 
 /// The label `memory` of a target in bytes.
 fn memory_of(text: &str) -> Result<u64> {
-    let bytes = server::defaults::size_bytes(text, 1 << 20).filter(|bytes| *bytes > 0);
+    let bytes = server::settings::defaults::size_bytes(text, 1 << 20).filter(|bytes| *bytes > 0);
     bytes.with_context(|| format!("memory: `{text}` is not a size; example: 64GB"))
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn look(
     let mut screen = Screen::of_one();
     let site = Site {
         cache: &cache,
-        memory_bytes: server::defaults::memory_bytes(),
+        memory_bytes: server::settings::defaults::memory_bytes(),
         most_clients: most_clients(plan),
         servers,
         os: None,
@@ -75,7 +75,7 @@ pub(crate) fn with_cases(plan: &Plan, obstacle: &Obstacle) -> String {
 
 /// What the plan will take on this machine.
 pub(crate) fn outlook(plan: &Plan) -> Outlook {
-    Outlook::of(plan, server::defaults::memory_bytes())
+    Outlook::of(plan, server::settings::defaults::memory_bytes())
 }
 
 /// How much a plan has: `2 cases, 6 runs`.

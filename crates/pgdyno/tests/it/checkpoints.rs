@@ -82,7 +82,7 @@ fn a_run_ends_in_order_before_the_device_of_its_wal_is_full() {
     let intervals = place.path("out/runs/0001/intervals.jsonl");
     wait_until("the load", || intervals.metadata().is_ok_and(|facts| facts.len() > 0));
     // Somebody else takes the space.
-    let left_bytes = server::space::free_bytes(&mount.0).unwrap() - (180 << 20);
+    let left_bytes = server::cluster::space::free_bytes(&mount.0).unwrap() - (180 << 20);
     let length = format!("{left_bytes}");
     let filled = Command::new("fallocate").args(["-l", &length]).arg(mount.0.join("somebody")).status();
     assert!(filled.unwrap().success());

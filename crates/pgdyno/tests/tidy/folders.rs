@@ -8,9 +8,6 @@ use super::{assert_none, assert_one};
 /// Most modules that one folder may have on its level; our convention: what a reader can look over at a glance.
 const MODULES_MAX: usize = 15;
 
-/// Crates whose folders are still to be arranged: they are crowded, or import each other in circles.
-const TO_ARRANGE: &[&str] = &["server"];
-
 /// A crate's folders, each with the folders that it imports from.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
@@ -126,20 +123,14 @@ fn circle_problems(files: &[SourceFile]) -> Vec<String> {
     found.map(|(name, circle)| format!("crates/{name}: {} import each other", circle.join(", "))).collect()
 }
 
-/// Files of crates that are arranged already.
-fn arranged(files: Vec<SourceFile>) -> Vec<SourceFile> {
-    let is_arranged = |file: &SourceFile| !place(file).is_some_and(|(name, _)| TO_ARRANGE.contains(&name));
-    files.into_iter().filter(is_arranged).collect()
-}
-
 #[test]
 fn no_folder_is_crowded() {
-    assert_none(&crowded(&arranged(tree::rust())));
+    assert_none(&crowded(&tree::rust()));
 }
 
 #[test]
 fn folders_of_a_crate_import_each_other_without_circles() {
-    assert_none(&circle_problems(&arranged(tree::rust())));
+    assert_none(&circle_problems(&tree::rust()));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use server::workspace::{ClusterKey, Workspace};
+use server::cluster::workspace::{ClusterKey, Workspace};
 use server::{Cluster, InitOptions, Server, StartFault, StopMode};
 
 use crate::support::{ask, cluster, installed, place, processes_in, session, settings};
@@ -147,7 +147,7 @@ fn a_killed_pgdyno_takes_its_server_along() {
     assert_eq!(processes_in(&cluster.root), Vec::<u32>::new());
     let socket = PathBuf::from(fs::read_to_string(ready).unwrap());
     assert!(socket.exists(), "nobody was left to remove it");
-    let swept = server::socket::sweep_sockets();
+    let swept = server::process::socket::sweep_sockets();
     assert!(swept.iter().any(|dir| socket.starts_with(dir)), "{swept:?}");
     assert!(!socket.exists());
     Server::start(&cluster, &settings(&[])).unwrap().stop(StopMode::Fast).unwrap();

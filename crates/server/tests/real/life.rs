@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use server::{Binaries, Cache, Server, StopMode, fetch};
+use server::fetch;
+use server::{Binaries, Cache, Server, StopMode};
 
 use crate::support::{ask, cluster, fetched, installed, place, processes_in, session, settings};
 

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use nix::sys::stat::Mode;
 use nix::unistd::{Gid, Uid, geteuid, mkfifo, setfsgid, setfsuid};
-use server::account::Account;
-use server::workspace::{ClusterKey, Workspace};
+use server::cluster::workspace::{ClusterKey, Workspace};
+use server::user::account::Account;
 use server::{Binaries, Cluster, InitOptions, Server, StopMode};
 use tempfile::TempDir;
 
@@ -371,7 +371,7 @@ fn a_pipe_in_a_directory_named_like_ours_does_not_hang_the_sweep() {
     fifo(&dir.path().join("owner.json"));
     // As the server's user makes it.
     chown(dir.path(), Some(account.uid), Some(account.gid)).unwrap();
-    let swept = in_time(server::socket::sweep_sockets);
+    let swept = in_time(server::process::socket::sweep_sockets);
     assert!(!swept.contains(&dir.path().to_path_buf()));
     assert!(dir.path().exists());
 }

@@ -5,7 +5,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use server::{Binaries, Cache, Cluster, InitOptions, fetch};
+use server::fetch;
+use server::{Binaries, Cache, Cluster, InitOptions};
 use tempfile::TempDir;
 use wire::{Conninfo, Session};
 

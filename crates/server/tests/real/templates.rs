@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use server::Server;
-use server::template::{self, Changed, Doors, Fate, Load, Templates};
+use server::database::template::{self, Changed, Doors, Fate, Load, Templates};
 use wire::{Conninfo, Session};
 
 use crate::support::{ask, cluster, fetched, installed, place, session, settings};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use model::run::server::ServerRecord;
-use server::prewarm::prewarm;
-use server::target::{pools_transactions, rewrites_statement_names};
-use server::tend::{analyze, checkpoint, settle, tend_catalogs, tend_statistics, vacuum};
+use server::database::prewarm::prewarm;
+use server::database::target::{pools_transactions, rewrites_statement_names};
+use server::database::tend::{analyze, checkpoint, settle, tend_catalogs, tend_statistics, vacuum};
 use server::{Binaries, LocalFacts, Server, StopMode, Target, record};
 
 use crate::support::{ask, cluster, fetched, installed, place, session, settings};
@@ -189,7 +189,7 @@ fn the_huge_pages_of_a_server_hold_its_shared_memory() {
         let cluster = cluster(&binaries, &place);
         let of = |buffers: &str| {
             let settings = settings(&[("shared_buffers", buffers)]);
-            server::huge_pages::needed(&cluster, &settings, PAGE_BYTES).unwrap()
+            server::running::huge_pages::needed(&cluster, &settings, PAGE_BYTES).unwrap()
         };
         let (small, large) = (of("64MB"), of("128MB"));
         assert!((33..=400).contains(&small), "{}: {small}", binaries.version);

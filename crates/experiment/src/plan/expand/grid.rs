@@ -29,7 +29,11 @@ impl Grid {
         let mut grid = Grid { dimensions: Vec::new() };
         let server = &experiment.server;
         let runs_servers = targets::check(experiment)?;
-        server.source.iter().flat_map(Levels::all).try_for_each(|tree| server::build::check_address(tree))?;
+        server
+            .source
+            .iter()
+            .flat_map(Levels::all)
+            .try_for_each(|tree| server::binaries::build::check_address(tree))?;
         if !experiment.target.is_empty() {
             let names: Vec<&str> = experiment.target.iter().map(|target| target.name.as_str()).collect();
             grid.add("target", &names);

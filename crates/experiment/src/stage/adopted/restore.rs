@@ -6,8 +6,8 @@ use anyhow::Result;
 use model::experiment::RestoreBy;
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::script::CaseData;
-use server::target::Flavor;
-use server::template::{self, Restored};
+use server::database::target::Flavor;
+use server::database::template::{self, Restored};
 use wire::session::Session;
 
 use super::{Adopted, Detail};

@@ -1,0 +1,112 @@
+//! Whose rights a source is fetched and built with. What another machine sends is not root's to run: as root, the server's
+//! user fetches and builds it, in directories of that user's, and what comes of it is taken as an archive that nobody
+//! trusts.
+
+use std::env;
+use std::fs::{self, Permissions};
+use std::io::{self, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::{Context, Result};
+use files::trust;
+
+use super::{clean_environment, run};
+use crate::binaries::fetch::UNTRUSTED;
+use crate::binaries::unpack::{self, unpack_tar};
+use crate::process::environment;
+use crate::user::account::Account;
+use crate::user::given;
+
+/// The directory of the user in one of ours.
+const HOME: &str = "d";
+/// What the way to other machines may need.
+const PROXIES: [&str; 8] = [
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+];
+
+/// Who fetches and builds: another user than we are, or we.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Maker(Option<Account>);
+
+impl Maker {
+    /// We, for what is on this machine and ours.
+    pub(super) const OURSELVES: Maker = Maker(None);
+
+    /// Who works on what another machine sends.
+    pub(super) fn of_what_is_fetched() -> Result<Maker> {
+        Ok(Maker(Some(Account::choose()?).filter(|account| account.is_switched)))
+    }
+
+    /// The other user's id: what one has made is not what another one uses.
+    pub(super) fn uid(&self) -> Option<u32> {
+        self.0.as_ref().map(|account| account.uid)
+    }
+
+    /// The other user's directory in `outer`, made if it is not there; `None` where we do the work.
+    pub(super) fn home(&self, outer: &Path) -> Result<Option<PathBuf>> {
+        let Some(account) = &self.0 else { return Ok(None) };
+        let home = outer.join(HOME);
+        if !outer.exists() {
+            given::make_outer(outer, account).with_context(|| format!("make `{}`", outer.display()))?;
+        }
+        trust::check_directory(outer).context(UNTRUSTED)?;
+        if fs::symlink_metadata(&home).is_err() {
+            given::make(&home, account)?;
+        }
+        account.check_reach(&home)?;
+        Ok(Some(home))
+    }
+
+    /// Does `work` on files with the rights of who does the rest.
+    pub(super) fn act<T>(&self, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        match &self.0 {
+            Some(account) => account.act(work),
+            None => work(),
+        }
+    }
+
+    /// Has `command` run as who does the work. Another user gets nothing of what our environment holds, and no keys of ours:
+    /// what was fetched could read both.
+    pub(super) fn prepare(&self, command: &mut Command, home: Option<&Path>) {
+        let (Some(account), Some(home)) = (&self.0, home) else { return clean_environment(command) };
+        environment::clean(command);
+        for name in PROXIES {
+            env::var_os(name).map(|value| command.env(name, value));
+        }
+        command.env("HOME", home).env("TMPDIR", home);
+        clean_environment(command);
+        account.apply(command);
+    }
+
+    /// Takes what was made in `made`, in the other user's directory, into our directory `into`.
+    pub(super) fn take(
+        &self,
+        home: &Path,
+        made: &Path,
+        into: &Path,
+        log: &Path,
+        stop: &AtomicBool,
+    ) -> Result<()> {
+        let archive = home.join("made.tar");
+        let mut pack = Command::new("tar");
+        pack.arg("-cf").arg(&archive).arg("-C").arg(made).arg(".");
+        self.prepare(&mut pack, Some(home));
+        run(pack, home, log, stop)?;
+        let words = || format!("take what was built from `{}`", archive.display());
+        let tar = self.act(|| files::open(&archive)).with_context(words)?;
+        fs::create_dir_all(into).with_context(|| format!("create `{}`", into.display()))?;
+        fs::set_permissions(into, Permissions::from_mode(0o755))?;
+        unpack_tar(BufReader::new(tar), into, unpack::COMMIT).with_context(words)?;
+        Ok(())
+    }
+}

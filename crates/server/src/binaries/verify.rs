@@ -1,0 +1,44 @@
+//! Asks binaries whether they know settings and take their values, without a cluster and without starting a server.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::binaries::Binaries;
+use crate::process::command::{run_logged, server_command};
+use crate::process::socket::NAME_BEGIN;
+use crate::process::start_error::fault_of;
+use crate::user::account::Account;
+use crate::user::given::Scratch;
+
+/// `postgres -C` reads the configuration, prints one setting and ends.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// What these binaries say against each of `settings`, one sentence for each that they refuse. That several settings do
+/// not fit together, or not into this machine, is only found by a start.
+///
+/// # Errors
+/// When the binaries cannot be run.
+pub fn refused_settings(binaries: &Binaries, settings: &BTreeMap<String, String>) -> Result<Vec<String>> {
+    let account = Account::choose()?;
+    let scratch = Scratch::make(&std::env::temp_dir(), NAME_BEGIN, &account)?;
+    // A data directory with nothing but an empty configuration.
+    let (dir, log) = (&scratch.given, scratch.outer.join("log"));
+    let configuration = dir.join("postgresql.conf");
+    account
+        .act(|| files::create_new(&configuration, 0o600))
+        .with_context(|| format!("create `{}`", configuration.display()))?;
+    let mut refused = Vec::new();
+    for (name, value) in settings {
+        let mut command = server_command(&binaries.program("postgres"), &account, dir);
+        command.args(["-C", name, "-D"]).arg(dir).args(["-c", &format!("{name}={value}")]);
+        let Err(error) = run_logged(command, &log, DEADLINE) else { continue };
+        let said = format!("{error:#}");
+        refused.push(match said.lines().find_map(|line| line.split_once("FATAL:")) {
+            Some((_, words)) => format!("FATAL: {}; {}", words.trim(), fault_of(&said).advice()),
+            None => said,
+        });
+    }
+    Ok(refused)
+}

@@ -1,0 +1,336 @@
+//! How much the cache may keep: a budget in bytes, and what goes first when it is used up.
+//!
+//! Everything in the cache counts. Clusters and builds are removed, the least recently used first, never one in use;
+//! fetched binaries stay, because they could not be had again without the network. When a cluster or a build was used
+//! last is the time of change of a file beside it, in a directory that only the owner of the cache writes to.
+
+use std::env;
+use std::fs::{self};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context, Result, ensure};
+use model::text::prose::bytes;
+
+use crate::binaries::build::in_use::release_builds;
+use crate::binaries::fetch::Cache;
+use crate::cluster::copy::tree_bytes;
+use crate::cluster::space::FileSystem;
+use crate::cluster::workspace::Workspace;
+use crate::settings::defaults::size_bytes;
+use crate::user::beneath::added_up;
+use crate::user::rights::Rights;
+
+/// The environment variable that sets the budget.
+pub const VARIABLE: &str = "PGDYNO_CACHE_SIZE";
+/// Share of the disk without it.
+const DEFAULT_PERCENT: u64 = 10;
+
+/// How much the cache may keep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Budget {
+    /// Bytes; `None`: there is no limit, and nothing is removed.
+    pub bytes: Option<u64>,
+    /// Where that comes from.
+    pub origin: String,
+}
+
+impl Budget {
+    /// The budget of `cache`: what [`VARIABLE`] says, else a tenth of its disk.
+    ///
+    /// # Errors
+    /// When the variable is no size, or the disk cannot be looked at.
+    pub fn of(cache: &Cache) -> Result<Budget> {
+        let disk_bytes = FileSystem::of(&cache.dir)?.total_bytes;
+        match env::var_os(VARIABLE).filter(|text| !text.is_empty()) {
+            Some(text) => Budget::parse(&text.to_string_lossy(), disk_bytes),
+            None => Ok(Budget {
+                bytes: Some(disk_bytes / 100 * DEFAULT_PERCENT),
+                origin: format!("a tenth of the disk; {VARIABLE} sets another"),
+            }),
+        }
+    }
+
+    /// A budget that keeps nothing once nobody uses it.
+    pub fn keeps_nothing(&self) -> bool {
+        self.bytes == Some(0)
+    }
+
+    fn parse(text: &str, disk_bytes: u64) -> Result<Budget> {
+        let text = text.trim();
+        let percent = text.strip_suffix('%').and_then(|n| n.trim().parse::<u64>().ok());
+        let bytes = match (text, percent) {
+            ("unlimited", _) => Some(None),
+            ("0", _) => Some(Some(0)),
+            (_, Some(percent)) if percent <= 100 => Some(Some(disk_bytes / 100 * percent)),
+            (_, Some(_)) => None,
+            // A bare number has no unit, and nobody would know which was meant.
+            _ if text.ends_with(|c: char| c.is_ascii_digit()) => None,
+            _ => size_bytes(text, 0).map(Some),
+        };
+        let origin = format!("{VARIABLE}={text}");
+        let bytes = bytes.with_context(|| {
+            format!("{origin} is not a size; give one such as `50GB` (kB, MB, GB or TB), `20%` of the disk, `0` or `unlimited`")
+        })?;
+        Ok(Budget { bytes, origin })
+    }
+}
+
+/// What the cache keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holdings {
+    /// What may be removed, the least recently used first, also what is in use now.
+    pub items: Vec<Item>,
+    /// Bytes of all, binaries that stay included.
+    pub bytes: u64,
+}
+
+/// A cluster or a build that the cache keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// What it is.
+    pub kind: Kind,
+    /// Name of its directory.
+    pub name: String,
+    /// Its directories with their bytes: WAL and snapshots may be on other devices.
+    pub places: Vec<(PathBuf, u64)>,
+    /// When it was used last.
+    pub last_used: SystemTime,
+    /// Whether a pgdyno or a server uses it now, or it cannot be told to be ours.
+    pub is_held: bool,
+}
+
+/// Sorts of things that may be removed. Of two that were used last together a cluster goes before the build that runs it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A cluster with its WAL and its snapshots.
+    Cluster,
+    /// Binaries that were built from source.
+    Build,
+}
+
+impl Item {
+    /// Bytes of all its directories.
+    pub fn bytes(&self) -> u64 {
+        added_up(self.places.iter().map(|(_, bytes)| *bytes))
+    }
+
+    /// `cluster NAME, 1.50 GiB`.
+    pub fn words(&self) -> String {
+        let kind = match self.kind {
+            Kind::Cluster => "cluster",
+            Kind::Build => "build",
+        };
+        format!("{kind} `{}`, {}", self.name, bytes(self.bytes() as f64))
+    }
+}
+
+impl Holdings {
+    /// What `cache` keeps now.
+    ///
+    /// # Errors
+    /// When its clusters cannot be listed.
+    pub fn of(cache: &Cache) -> Result<Holdings> {
+        let mut items = Vec::new();
+        let mut outside_bytes = 0;
+        // A cluster that runs a build keeps it.
+        let mut build_used: Vec<(PathBuf, SystemTime)> = Vec::new();
+        for entry in Workspace::in_cache(cache)?.list()? {
+            outside_bytes = added_up(entry.elsewhere.iter().map(|(_, bytes)| *bytes).chain([outside_bytes]));
+            let facts = entry.facts.as_ref();
+            if let Some(bin_dir) = facts.and_then(|facts| facts.labels.get("bin_dir")) {
+                build_used.push((PathBuf::from(bin_dir), entry.last_used));
+            }
+            items.push(Item {
+                kind: Kind::Cluster,
+                is_held: facts.is_none() || entry.used_by_pid.is_some() || entry.server_pid.is_some(),
+                last_used: entry.last_used,
+                places: std::iter::once((entry.root, entry.bytes)).chain(entry.elsewhere).collect(),
+                name: entry.name,
+            });
+        }
+        for mut build in builds(cache) {
+            let dir = build.places[0].0.clone();
+            let of_clusters = build_used.iter().filter(|(bin_dir, _)| bin_dir.starts_with(&dir));
+            build.last_used = of_clusters.map(|(_, used)| *used).fold(build.last_used, SystemTime::max);
+            items.push(build);
+        }
+        items.sort_by_key(|item| (item.last_used, item.kind));
+        Ok(Holdings {
+            items,
+            bytes: added_up([tree_bytes(&cache.dir, Rights::Ours), outside_bytes].into_iter()),
+        })
+    }
+
+    /// What may be removed now.
+    pub fn idle(&self) -> impl Iterator<Item = &Item> {
+        self.items.iter().filter(|item| !item.is_held)
+    }
+}
+
+/// Removes what was used least recently until `incoming_bytes` more fit into the budget and `has_room` says that disks have
+/// room; `has_room` is asked again after each. Returns what was removed. Where the budget alone cannot be kept, because
+/// what is in use or comes in is larger, all else goes: what is needed is made in any case.
+///
+/// # Errors
+/// When the cache cannot be looked at. What cannot be removed is left.
+pub fn make_room(
+    cache: &Cache,
+    budget: &Budget,
+    incoming_bytes: u64,
+    has_room: &dyn Fn() -> Result<bool>,
+) -> Result<Vec<Item>> {
+    let Some(budget_bytes) = budget.bytes else { return Ok(Vec::new()) };
+    let holdings = Holdings::of(cache)?;
+    let mut left_bytes = holdings.bytes.saturating_add(incoming_bytes);
+    let mut removed = Vec::new();
+    for item in holdings.idle() {
+        if left_bytes <= budget_bytes && has_room()? {
+            break;
+        }
+        if remove(cache, item).is_ok() {
+            left_bytes = left_bytes.saturating_sub(item.bytes());
+            removed.push(item.clone());
+        }
+    }
+    Ok(removed)
+}
+
+/// Removes what was used least recently until the cache keeps to its budget. The cluster that was used last stays, however
+/// large it is, unless the budget is 0. Returns what was removed, and by how much the budget is exceeded all the same.
+///
+/// # Errors
+/// As [`make_room`].
+pub fn trim(cache: &Cache, budget: &Budget) -> Result<(Vec<Item>, u64)> {
+    let Some(budget_bytes) = budget.bytes else { return Ok((Vec::new(), 0)) };
+    release_builds();
+    let holdings = Holdings::of(cache)?;
+    let newest = holdings.items.iter().rfind(|item| item.kind == Kind::Cluster);
+    let mut left_bytes = holdings.bytes;
+    let mut removed = Vec::new();
+    for item in holdings.idle().filter(|item| budget.keeps_nothing() || Some(*item) != newest) {
+        if left_bytes <= budget_bytes {
+            break;
+        }
+        if remove(cache, item).is_ok() {
+            left_bytes = left_bytes.saturating_sub(item.bytes());
+            removed.push(item.clone());
+        }
+    }
+    let over_bytes = if budget.keeps_nothing() { 0 } else { left_bytes.saturating_sub(budget_bytes) };
+    Ok((removed, over_bytes))
+}
+
+/// Removes one; fails if somebody has begun to use it.
+fn remove(cache: &Cache, item: &Item) -> Result<()> {
+    match item.kind {
+        Kind::Cluster => Workspace::in_cache(cache)?.remove(&item.name),
+        Kind::Build => remove_build(&builds_dir(cache).join(&item.name)),
+    }
+}
+
+fn builds_dir(cache: &Cache) -> PathBuf {
+    cache.dir.join("builds")
+}
+
+/// The builds that are whole.
+fn builds(cache: &Cache) -> Vec<Item> {
+    let Ok(entries) = fs::read_dir(builds_dir(cache)) else { return Vec::new() };
+    let is_build =
+        |path: &PathBuf| !path.is_symlink() && path.join(crate::binaries::build::FACTS_FILE).is_file();
+    let found = entries.flatten().map(|entry| entry.path()).filter(is_build);
+    found
+        .map(|dir| {
+            let lock = with_ending(&dir, "lock");
+            let changed = |path: &Path| fs::symlink_metadata(path).and_then(|facts| facts.modified());
+            Item {
+                kind: Kind::Build,
+                name: dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+                last_used: changed(&lock).or_else(|_| changed(&dir)).unwrap_or(SystemTime::UNIX_EPOCH),
+                is_held: files::lock_file(&lock).is_ok_and(|file| file.try_lock().is_err()),
+                places: vec![(dir.clone(), tree_bytes(&dir, Rights::Ours))],
+            }
+        })
+        .collect()
+}
+
+fn remove_build(dir: &Path) -> Result<()> {
+    let lock = files::lock_file(&with_ending(dir, "lock"))?;
+    ensure!(lock.try_lock().is_ok(), "`{}` is in use", dir.display());
+    fs::remove_dir_all(dir).with_context(|| format!("remove `{}`", dir.display()))
+}
+
+fn with_ending(dir: &Path, ending: &str) -> PathBuf {
+    let mut name = dir.as_os_str().to_os_string();
+    name.push(format!(".{ending}"));
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn budgets_are_sizes_and_shares() {
+        const GB: u64 = 1 << 30;
+        let of = |text: &str| Budget::parse(text, 200 * GB).map(|budget| budget.bytes);
+        assert_eq!(of("50GB").unwrap(), Some(50 * GB));
+        assert_eq!(of(" 20% ").unwrap(), Some(40 * GB));
+        assert_eq!(of("0").unwrap(), Some(0));
+        assert_eq!(of("0GB").unwrap(), Some(0));
+        assert_eq!(of("unlimited").unwrap(), None);
+        for text in ["50", "-1GB", "101%", "1.5GB", "50 gigs", "GB", "%", "none"] {
+            let error = of(text).unwrap_err().to_string();
+            assert!(error.contains(&format!("{VARIABLE}={text} is not a size")), "{error}");
+        }
+    }
+
+    /// Builds of a kilobyte, used one after the other.
+    fn cache_with(names: &[&str]) -> (tempfile::TempDir, Cache) {
+        let place = tempfile::tempdir().unwrap();
+        let cache = Cache::at(place.path());
+        for (n, name) in names.iter().enumerate() {
+            let dir = builds_dir(&cache).join(name);
+            fs::create_dir_all(&dir).unwrap();
+            fs::write(dir.join(crate::binaries::build::FACTS_FILE), [b'x'; 1024]).unwrap();
+            let used = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000 + n as u64);
+            files::lock_file(&with_ending(&dir, "lock")).unwrap().set_modified(used).unwrap();
+        }
+        (place, cache)
+    }
+
+    fn names(items: &[Item]) -> Vec<&str> {
+        items.iter().map(|item| item.name.as_str()).collect()
+    }
+
+    fn budget(bytes: u64) -> Budget {
+        Budget { bytes: Some(bytes), origin: String::new() }
+    }
+
+    #[test]
+    fn what_was_used_least_recently_goes_first_and_nothing_in_use() {
+        let (_place, cache) = cache_with(&["third", "second", "first"]);
+        let dir = |name: &str| builds_dir(&cache).join(name);
+        let other = files::lock_file(&with_ending(&dir("second"), "lock")).unwrap();
+        other.lock_shared().unwrap();
+        assert_eq!(names(&Holdings::of(&cache).unwrap().items), ["third", "second", "first"]);
+        let always = || Ok(true);
+        assert_eq!(names(&make_room(&cache, &budget(3072), 0, &always).unwrap()), Vec::<&str>::new());
+        assert_eq!(names(&make_room(&cache, &budget(3072), 1, &always).unwrap()), ["third"]);
+        assert_eq!(names(&make_room(&cache, &budget(0), 0, &always).unwrap()), ["first"]);
+        assert!(dir("second").exists() && !dir("third").exists() && !dir("first").exists());
+    }
+
+    #[test]
+    fn a_full_disk_makes_room_where_the_budget_would_not() {
+        let (_place, cache) = cache_with(&["a", "b", "c"]);
+        let n_left =
+            || fs::read_dir(builds_dir(&cache)).unwrap().flatten().filter(|e| e.path().is_dir()).count();
+        let has_room = || Ok(n_left() <= 1);
+        let unlimited = Budget { bytes: None, origin: String::new() };
+        assert!(make_room(&cache, &unlimited, 0, &has_room).unwrap().is_empty(), "nothing may be removed");
+        assert_eq!(names(&make_room(&cache, &budget(1 << 40), 0, &has_room).unwrap()), ["a", "b"]);
+    }
+}

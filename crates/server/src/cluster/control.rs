@@ -1,0 +1,39 @@
+//! The three facts of `pg_control` that matter here. Their places at the head of the file are the same from 9.4 to 18
+//! (PostgreSQL's `catalog/pg_control.h`: system_identifier, pg_control_version, catalog_version_no, state).
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::user::account::Account;
+
+/// `DB_SHUTDOWNED`: shut down with a checkpoint.
+const SHUT_DOWN: u32 = 1;
+/// `PG_CONTROL_FILE_SIZE` is 8192.
+const FILE_BYTES_MAX: u64 = 64 << 10;
+
+/// Part of a cluster's control file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ControlFile {
+    /// Identifies the cluster and its copies.
+    pub system_identifier: u64,
+    /// Whether it was shut down in order, so that a start needs no recovery.
+    pub is_shut_down: bool,
+}
+
+impl ControlFile {
+    /// Reads the control file of a data directory of `account`.
+    pub(crate) fn read(data_dir: &Path, account: &Account) -> Result<ControlFile> {
+        let path = data_dir.join("global/pg_control");
+        let bytes = account
+            .act(|| files::read(&path, FILE_BYTES_MAX))
+            .with_context(|| format!("read `{}`", path.display()))?;
+        ControlFile::parse(&bytes).with_context(|| format!("`{}` is damaged", path.display()))
+    }
+
+    fn parse(bytes: &[u8]) -> Option<ControlFile> {
+        let system_identifier = u64::from_ne_bytes(bytes.get(0..8)?.try_into().ok()?);
+        let state = u32::from_ne_bytes(bytes.get(16..20)?.try_into().ok()?);
+        Some(ControlFile { system_identifier, is_shut_down: state == SHUT_DOWN })
+    }
+}

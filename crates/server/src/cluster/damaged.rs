@@ -1,0 +1,78 @@
+//! Clusters whose marker cannot be read, as a power cut may leave it: what shows that they are ours all the same, and their
+//! removal.
+//!
+//! They lie in the directory of clusters, which only the user of pgdyno can change, belong to that user, and hold nothing
+//! but what a cluster of ours holds.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, ensure};
+use files::trust;
+
+use crate::cluster::{ClusterFacts, MARKER, MARKER_BYTES_MAX, WAL_MARKER, has_marker, remove_cluster_files};
+use crate::user::account::Account;
+
+/// What is in the directory of a cluster, at any moment of its life.
+const NAMES: [&str; 10] = [
+    MARKER,
+    "pgdyno-cluster.json.new",
+    "pgdyno-cluster.json.tmp",
+    "data",
+    "snapshots",
+    "server.log",
+    "server.log.old",
+    "initdb.log",
+    "single-user.log",
+    "single-user.sql",
+];
+
+/// Whether the marker is there, can be trusted, and says nothing, so that the cluster can neither be used nor be told from
+/// one that was not made to the end.
+pub(crate) fn is_damaged(root: &Path) -> bool {
+    has_marker(root) && is_ours(root).is_ok() && is_unreadable(root)
+}
+
+/// A marker of a newer pgdyno may have other keys; it is none that is damaged.
+fn is_unreadable(root: &Path) -> bool {
+    let marker = trust::read(&root.join(MARKER), MARKER_BYTES_MAX).unwrap_or_default();
+    serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&marker)
+        .map_or(true, |marker| !marker.contains_key("format"))
+}
+
+/// Removes a cluster whose marker is damaged or gone. The caller holds its place, and its server is stopped.
+///
+/// # Errors
+/// When it is not shown to be ours, with what speaks against it.
+pub(crate) fn remove(root: &Path) -> Result<()> {
+    is_ours(root)?;
+    remove_cluster_files(root, &ClusterFacts::unknown(wal_holder(root)))
+}
+
+fn is_ours(root: &Path) -> Result<()> {
+    trust::check_directory(root)?;
+    let entries = fs::read_dir(root).with_context(|| format!("read `{}`", root.display()))?;
+    for entry in entries {
+        let name = entry.with_context(|| format!("read `{}`", root.display()))?.file_name();
+        ensure!(
+            NAMES.iter().any(|known| name == **known),
+            "`{}` has `{}`, which is in no cluster of pgdyno; look at it, and remove it by hand if it is not needed",
+            root.display(),
+            name.display()
+        );
+    }
+    let is_begun = ["data", MARKER].iter().any(|name| fs::symlink_metadata(root.join(name)).is_ok());
+    ensure!(is_begun, "`{}` has neither data nor a marker: it is not a cluster of pgdyno", root.display());
+    Ok(())
+}
+
+/// Where the WAL is if it is elsewhere, as the data directory has it. Only a directory with a marker of its own counts,
+/// and that must name this cluster.
+fn wal_holder(root: &Path) -> Option<PathBuf> {
+    let data = root.join("data");
+    let owner = Account::of_owner(&data).ok()?;
+    let wal =
+        ["pg_wal", "pg_xlog"].iter().find_map(|name| owner.act(|| fs::read_link(data.join(name))).ok())?;
+    let holder = wal.parent()?.to_path_buf();
+    fs::exists(holder.join(WAL_MARKER)).ok()?.then_some(holder)
+}

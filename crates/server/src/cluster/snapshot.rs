@@ -1,0 +1,249 @@
+//! Snapshots of a cluster: copies of its files, taken and put back while its server is stopped.
+//!
+//! They are ours, so that what is put back is what was taken; data and WAL are read and written with the rights of the
+//! server's user.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail, ensure};
+use files::trust;
+use rustix::fs::FileType;
+use serde::{Deserialize, Serialize};
+
+use crate::cluster::copy::{CopyReport, Side, Tree, can_clone, mirror, tree_bytes};
+use crate::cluster::space::require_space;
+use crate::cluster::{Cluster, ClusterFacts};
+use crate::user::beneath::{Held, added_up};
+use crate::user::rights::Rights;
+
+const FACTS_FILE: &str = "snapshot.json";
+const FACTS_BYTES_MAX: u64 = 1 << 20;
+/// The WAL in a snapshot, where it is outside the data directory.
+const WAL: &str = "wal";
+/// Files of a running or crashed postmaster, not of the data.
+const SKIPPED: [&str; 2] = ["postmaster.pid", "postmaster.opts"];
+
+/// What is known of a snapshot.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotFacts {
+    /// Its name.
+    pub name: String,
+    /// When it was taken, seconds since the Unix epoch.
+    pub created_unix_s: u64,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// Number of its files.
+    pub n_files: u64,
+    /// Directories outside the data directory that it holds too: name in the snapshot and place.
+    pub outside: Vec<(String, PathBuf)>,
+}
+
+impl Cluster {
+    /// Copies the cluster's files under a name. The server must have been stopped with a fast shutdown.
+    pub fn snapshot(&self, name: &str) -> Result<CopyReport> {
+        check_name(name)?;
+        self.wait_until_stopped("take a snapshot")?;
+        let dir = self.snapshot_dir(name);
+        ensure!(!dir.exists(), "snapshot `{name}` exists already; remove it or choose another name");
+        ensure!(
+            self.control_file()?.is_shut_down,
+            "cluster `{}` was not shut down in order, so each start from its snapshot would recover first; \
+             start it and stop it with a fast shutdown",
+            self.root.display()
+        );
+        if let Some(cut_off) = &self.facts.restoring {
+            bail!("restoring snapshot `{cut_off}` was cut off; restore it again first");
+        }
+        let partial = self.snapshots_dir().join(format!(".{name}.partial"));
+        let copied = self.copy_to(&partial, name);
+        let kept = copied.and_then(|report| {
+            fs::rename(&partial, &dir)
+                .and_then(|()| files::sync_parent(&dir))
+                .with_context(|| format!("rename to `{}`", dir.display()))?;
+            Ok(report)
+        });
+        if kept.is_err() {
+            // The first error is the one to tell; a partial copy is overwritten by the next attempt.
+            fs::remove_dir_all(&partial).ok();
+        }
+        kept
+    }
+
+    /// Puts the cluster's files back to a snapshot. The server must be stopped, in whatever way.
+    pub fn restore(&mut self, name: &str) -> Result<CopyReport> {
+        check_name(name)?;
+        self.wait_until_stopped("restore a snapshot")?;
+        let facts = self.snapshot_facts(name)?;
+        let dir = self.snapshot_dir(name);
+        let account = self.account.clone();
+        let theirs = |path| Side { path, rights: Rights::Of(&account) };
+        let mut trees = vec![Tree { from: ours(dir.join("data")), to: theirs(self.data_dir()) }];
+        for (held_as, place) in &facts.outside {
+            // The marker, not the snapshot, says where the WAL is.
+            let place = if held_as == WAL { self.wal_dir() } else { place.clone() };
+            trees.push(Tree { from: ours(dir.join(held_as)), to: theirs(place) });
+        }
+        let found_bytes = added_up(trees.iter().map(|tree| tree_bytes(&tree.from.path, tree.from.rights)));
+        ensure!(
+            found_bytes == facts.bytes,
+            "snapshot `{name}` of cluster `{}` is damaged: its files have {found_bytes} bytes instead of {}; remove \
+             the cluster with pgdyno server remove and load it again",
+            self.root.display(),
+            facts.bytes
+        );
+        self.set_restoring(Some(name.to_string()))?;
+        let report = mirror(&trees, &SKIPPED)?;
+        self.set_restoring(None)?;
+        Ok(report)
+    }
+
+    /// Whether a snapshot of this name was taken.
+    pub fn has_snapshot(&self, name: &str) -> bool {
+        self.snapshot_facts(name).is_ok()
+    }
+
+    /// All snapshots, oldest first.
+    pub fn snapshots(&self) -> Vec<SnapshotFacts> {
+        snapshots_in(&self.snapshots_dir())
+    }
+
+    /// Removes a snapshot.
+    pub fn remove_snapshot(&self, name: &str) -> Result<()> {
+        self.snapshot_facts(name)?;
+        let dir = self.snapshot_dir(name);
+        fs::remove_dir_all(&dir).with_context(|| format!("remove `{}`", dir.display()))
+    }
+
+    fn snapshots_dir(&self) -> PathBuf {
+        snapshots_dir(&self.root, &self.facts)
+    }
+
+    fn snapshot_dir(&self, name: &str) -> PathBuf {
+        self.snapshots_dir().join(name)
+    }
+
+    fn snapshot_facts(&self, name: &str) -> Result<SnapshotFacts> {
+        check_name(name)?;
+        let known: Vec<String> = self.snapshots().into_iter().map(|snapshot| snapshot.name).collect();
+        read_facts(&self.snapshot_dir(name)).with_context(|| {
+            format!(
+                "cluster `{}` has no snapshot `{name}` (it has: {})",
+                self.root.display(),
+                known.join(", ")
+            )
+        })
+    }
+
+    fn copy_to(&self, dir: &Path, name: &str) -> Result<CopyReport> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(dir)
+            .with_context(|| format!("create `{}`", dir.display()))?;
+        let outside = self.account.act(|| self.outside())?;
+        let theirs = |path| Side { path, rights: Rights::Of(&self.account) };
+        let mut trees = vec![Tree { from: theirs(self.data_dir()), to: ours(dir.join("data")) }];
+        for (held_as, place) in &outside {
+            trees.push(Tree { from: theirs(place.clone()), to: ours(dir.join(held_as)) });
+        }
+        if !can_clone(dir) {
+            let bytes = added_up(trees.iter().map(|tree| tree_bytes(&tree.from.path, tree.from.rights)));
+            require_space(dir, bytes, &format!("snapshot `{name}`"))?;
+        }
+        let report = mirror(&trees, &SKIPPED)?;
+        let facts = SnapshotFacts {
+            name: name.to_string(),
+            created_unix_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs()),
+            bytes: report.bytes,
+            n_files: report.n_files,
+            outside,
+        };
+        let path = dir.join(FACTS_FILE);
+        files::replace(&path, files::PRIVATE, &serde_json::to_vec_pretty(&facts)?)
+            .with_context(|| format!("write `{}`", path.display()))?;
+        Ok(report)
+    }
+
+    /// Directories that belong to the cluster but lie outside its data directory: a separate WAL, tablespaces.
+    fn outside(&self) -> Result<Vec<(String, PathBuf)>> {
+        let mut outside = Vec::new();
+        if self.facts.wal_holder.is_some() {
+            outside.push((WAL.to_string(), self.wal_dir()));
+        }
+        let path = self.data_dir().join("pg_tblspc");
+        let context = || format!("read `{}`", path.display());
+        let links = Held::open(&self.data_dir()).and_then(|data| data.child(OsStr::new("pg_tblspc")));
+        let links = links.with_context(context)?;
+        for (link, facts) in links.entries().with_context(context)? {
+            let place = match facts.kind {
+                FileType::Symlink => path.join(links.link(&link).with_context(context)?),
+                _ => path.join(&link),
+            };
+            let context = || format!("read `{}`", place.display());
+            let place = place.canonicalize().with_context(context)?;
+            // In a tablespace's place only the directories of PostgreSQL are the cluster's.
+            for (name, _) in Held::open(&place).and_then(|held| held.entries()).with_context(context)? {
+                if name.as_bytes().starts_with(b"PG_") {
+                    let held_as = format!("tablespace-{}-{}", link.display(), name.display());
+                    outside.push((held_as, place.join(name)));
+                }
+            }
+        }
+        Ok(outside)
+    }
+}
+
+fn ours(path: PathBuf) -> Side<'static> {
+    Side { path, rights: Rights::Ours }
+}
+
+/// Where the snapshots of the cluster in `root` are.
+pub(crate) fn snapshots_dir(root: &Path, facts: &ClusterFacts) -> PathBuf {
+    facts.snapshot_holder.clone().unwrap_or_else(|| root.join("snapshots"))
+}
+
+/// Snapshots in `dir`, oldest first.
+pub(crate) fn snapshots_in(dir: &Path) -> Vec<SnapshotFacts> {
+    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
+    let is_partial =
+        |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+    let paths = entries.flatten().map(|entry| entry.path()).filter(|path| !is_partial(path));
+    let mut found: Vec<SnapshotFacts> = paths.filter_map(|path| read_facts(&path).ok()).collect();
+    found.sort_by(|a, b| (a.created_unix_s, &a.name).cmp(&(b.created_unix_s, &b.name)));
+    found
+}
+
+fn read_facts(dir: &Path) -> Result<SnapshotFacts> {
+    let path = dir.join(FACTS_FILE);
+    let text = trust::read(&path, FACTS_BYTES_MAX).with_context(|| format!("read `{}`", path.display()))?;
+    serde_json::from_slice(&text).with_context(|| format!("`{}` is damaged", path.display()))
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let is_fine = !name.is_empty()
+        && name.len() <= 100
+        && !name.starts_with('.')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    ensure!(is_fine, "`{name}` cannot be the name of a snapshot; use letters, digits, `-`, `_` and `.`");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_snapshots_are_file_names() {
+        for name in ["loaded", "tpcb-100", "a.b_c"] {
+            check_name(name).unwrap();
+        }
+        for name in ["", ".", "..", ".x", "a/b", "a b", "ü", &"x".repeat(101)] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+    }
+}

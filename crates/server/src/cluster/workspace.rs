@@ -1,0 +1,381 @@
+//! Where clusters live between invocations: one directory, one cluster per key, one user of a cluster at a time.
+//!
+//! ```text
+//! WORKSPACE/NAME/        a cluster
+//! WORKSPACE/NAME.lock    held by the process that uses it; the kernel lets go of it when that process ends
+//! ```
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context, Result, bail, ensure};
+use files::trust;
+use sha2::{Digest, Sha256};
+
+use crate::binaries::fetch::Cache;
+use crate::binaries::{Binaries, Origin};
+use crate::cluster::copy::tree_bytes;
+use crate::cluster::damaged;
+use crate::cluster::snapshot::{SnapshotFacts, snapshots_dir, snapshots_in};
+use crate::cluster::{
+    Cluster, ClusterFacts, InitOptions, has_marker, is_owned_by_server, remove_cluster_files,
+    remove_old_cluster,
+};
+use crate::process::postmaster::postmaster_of;
+use crate::process_id::ProcessId;
+use crate::user::account::Account;
+use crate::user::rights::Rights;
+
+/// Longest name of a cluster's directory.
+const NAME_BYTES_MAX: usize = 80;
+/// A lock file names one process.
+const LOCK_BYTES_MAX: u64 = 4 << 10;
+
+/// What tells one cluster from another. Two runs with the same key can start from the same snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterKey {
+    /// Which binaries: release and hash, or hash of the executable.
+    pub source: String,
+    /// Whatever else makes a difference by name: workload, scale, layout, WAL directory.
+    pub parts: BTreeMap<String, String>,
+}
+
+impl ClusterKey {
+    /// The key of a cluster of these binaries.
+    pub fn new(binaries: &Binaries, parts: BTreeMap<String, String>) -> Result<ClusterKey> {
+        let source = match &binaries.origin {
+            Origin::Fetched { release, sha256 } => format!("{release} {sha256}"),
+            Origin::Given => format!("{} {}", binaries.version, binaries.executable_sha256()?),
+        };
+        Ok(ClusterKey { source, parts })
+    }
+
+    /// Name of the cluster's directory: readable, and told apart by a hash of the whole key.
+    pub fn directory_name(&self) -> String {
+        let mut text = format!("source={}\n", self.source);
+        for (name, value) in &self.parts {
+            text.push_str(&format!("{name}={value}\n"));
+        }
+        let release = self.source.split_whitespace().next().unwrap_or_default();
+        let words: Vec<&str> =
+            std::iter::once(release).chain(self.parts.values().map(String::as_str)).collect();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '.';
+        let mut name: String =
+            words.join("-").chars().map(|c| if is_plain(c) { c } else { '-' }).take(NAME_BYTES_MAX).collect();
+        let hash = format!("{:x}", Sha256::digest(&text));
+        name.push('-');
+        name.push_str(&hash[..12]);
+        name
+    }
+}
+
+/// A directory of clusters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workspace {
+    /// The directory.
+    pub dir: PathBuf,
+}
+
+/// A cluster's place, ours until this is dropped.
+#[derive(Debug)]
+pub struct Claim {
+    /// Directory of the cluster; absent until one is made.
+    pub root: PathBuf,
+    /// Locked as long as it is open.
+    lock: File,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // A cluster that looks older than it is goes a little early: no reason to fail.
+        self.lock.set_modified(SystemTime::now()).ok();
+    }
+}
+
+/// One cluster of a workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Name of its directory.
+    pub name: String,
+    /// The directory.
+    pub root: PathBuf,
+    /// What it is, if that is known.
+    pub facts: Option<ClusterFacts>,
+    /// Why it is not.
+    pub problem: Option<String>,
+    /// Bytes of the directory, snapshots included.
+    pub bytes: u64,
+    /// Its snapshots.
+    pub snapshots: Vec<SnapshotFacts>,
+    /// Directories of it outside of that one, with their bytes.
+    pub elsewhere: Vec<(PathBuf, u64)>,
+    /// When a pgdyno used it last.
+    pub last_used: SystemTime,
+    /// Process id of the pgdyno that uses it.
+    pub used_by_pid: Option<u32>,
+    /// Process id of the server that runs on it.
+    pub server_pid: Option<u32>,
+}
+
+impl Workspace {
+    /// The workspace in `dir`, which is made if it does not exist. Nobody else may be able to replace what is in it.
+    pub fn open(dir: &Path) -> Result<Workspace> {
+        Ok(Workspace { dir: trust::make_directory(dir)? })
+    }
+
+    /// The workspace of a cache directory.
+    pub fn in_cache(cache: &Cache) -> Result<Workspace> {
+        Workspace::open(&cache.clusters_dir())
+    }
+
+    /// Takes the place of a key for this process; fails at once when another process has it.
+    pub fn claim(&self, key: &ClusterKey) -> Result<Claim> {
+        self.claim_name(&key.directory_name())
+    }
+
+    /// All clusters, by name.
+    pub fn list(&self) -> Result<Vec<Entry>> {
+        let entries = fs::read_dir(&self.dir).with_context(|| format!("read `{}`", self.dir.display()))?;
+        let mut found = Vec::new();
+        for entry in entries {
+            let entry = entry.with_context(|| format!("read `{}`", self.dir.display()))?;
+            let (root, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+            if !root.is_dir() || !is_name(&name) {
+                continue;
+            }
+            found.push(self.entry(name, root));
+        }
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(found)
+    }
+
+    fn entry(&self, name: String, root: PathBuf) -> Entry {
+        let (facts, problem) = match ClusterFacts::read(&root) {
+            Ok(facts) => (Some(facts), None),
+            Err(error) => (None, Some(format!("{error:#}"))),
+        };
+        let data = root.join("data");
+        let owner = Account::of_owner(&data).ok();
+        // With our rights what is ours, with those of the server's user what is that user's.
+        let of_owner = owner.as_ref().filter(|owner| owner.is_switched);
+        let rights = if is_owned_by_server(&root) { of_owner.map(Rights::Of) } else { Some(Rights::Ours) };
+        Entry {
+            elsewhere: facts.iter().flat_map(ClusterFacts::holders).map(sized).collect(),
+            last_used: self.last_used(&name, &root),
+            snapshots: facts.iter().flat_map(|facts| snapshots_in(&snapshots_dir(&root, facts))).collect(),
+            facts,
+            problem,
+            bytes: rights.map_or(0, |rights| tree_bytes(&root, rights)),
+            used_by_pid: holder_of(&self.lock_path(&name)),
+            server_pid: owner.and_then(|owner| postmaster_of(&data, &owner)),
+            name,
+            root,
+        }
+    }
+
+    /// Removes a cluster of this workspace that nobody uses and whose server is stopped.
+    pub fn remove(&self, name: &str) -> Result<()> {
+        let claim = self.claim_name(name)?;
+        ensure!(claim.root.is_dir(), "there is no cluster `{name}` in `{}`", self.dir.display());
+        claim.clear()
+    }
+
+    /// As [`Workspace::remove`], also if the marker is damaged or gone; see [`crate::cluster::damaged`] for what must be shown.
+    pub fn remove_by_force(&self, name: &str) -> Result<()> {
+        let claim = self.claim_name(name)?;
+        ensure!(claim.root.is_dir(), "there is no cluster `{name}` in `{}`", self.dir.display());
+        match ClusterFacts::read(&claim.root) {
+            Ok(_) => claim.clear(),
+            Err(_) if is_owned_by_server(&claim.root) => claim.clear(),
+            Err(_) => claim.clear_unmarked(),
+        }
+    }
+
+    /// Removes clusters that nobody uses and that were never made to the end; returns their names.
+    pub fn sweep(&self) -> Result<Vec<String>> {
+        let is_broken = |entry: &Entry| match &entry.facts {
+            Some(facts) => !facts.is_complete,
+            None => damaged::is_damaged(&entry.root),
+        };
+        let broken = self.list()?.into_iter().filter(|entry| is_broken(entry) && entry.used_by_pid.is_none());
+        Ok(broken.map(|entry| entry.name).filter(|name| self.remove(name).is_ok()).collect())
+    }
+
+    /// Takes the place of a cluster by the name of its directory; fails at once when another process has it.
+    pub fn claim_name(&self, name: &str) -> Result<Claim> {
+        ensure!(is_name(name), "`{name}` is not the name of a cluster");
+        let path = self.lock_path(name);
+        let mut lock = files::lock_file(&path).with_context(|| format!("open `{}`", path.display()))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let holder = read_holder(&mut lock)
+                    .map_or("another process".to_string(), |holder| format!("pgdyno process {}", holder.pid));
+                bail!("cluster `{}` is in use by {holder}; wait for its end", self.dir.join(name).display());
+            }
+            Err(TryLockError::Error(error)) => {
+                return Err(error).with_context(|| format!("lock `{}`", path.display()));
+            }
+        }
+        // Only for messages: what counts is the lock.
+        lock.set_len(0)?;
+        lock.rewind()?;
+        lock.write_all(&serde_json::to_vec(&ProcessId::current())?)?;
+        Ok(Claim { root: self.dir.join(name), lock })
+    }
+
+    /// When a cluster was used last: the lock beside it is written when somebody takes it and when they let go of it.
+    fn last_used(&self, name: &str, root: &Path) -> SystemTime {
+        let changed = |path: &Path| fs::symlink_metadata(path).and_then(|facts| facts.modified());
+        changed(&self.lock_path(name)).or_else(|_| changed(root)).unwrap_or(SystemTime::UNIX_EPOCH)
+    }
+
+    fn lock_path(&self, name: &str) -> PathBuf {
+        self.dir.join(format!("{name}.lock"))
+    }
+}
+
+impl Claim {
+    /// The cluster of this place: opened if it is there and whole, else made again. Whether there is room for it is the
+    /// caller's to know.
+    pub fn cluster(&self, binaries: &Binaries, options: &InitOptions) -> Result<Cluster> {
+        let present = self.root.exists().then(|| Cluster::open(binaries, &self.root));
+        if let Some(Ok(cluster)) = present {
+            return Ok(cluster);
+        }
+        if self.root.exists() {
+            // An interrupted creation leaves a marker; what has none is not ours and ends here with an error.
+            let is_complete = !damaged::is_damaged(&self.root) && ClusterFacts::read(&self.root)?.is_complete;
+            match present {
+                Some(Err(error)) if is_complete => return Err(error),
+                _ => self.clear()?,
+            }
+        }
+        Cluster::create(binaries, &self.root, options)
+    }
+
+    /// The directories that are there of this place's cluster, with their bytes.
+    pub fn places(&self) -> Vec<(PathBuf, u64)> {
+        if !self.root.is_dir() {
+            return Vec::new();
+        }
+        let facts = ClusterFacts::read(&self.root).ok();
+        let holders = facts.iter().flat_map(ClusterFacts::holders).map(sized);
+        std::iter::once(sized(&self.root)).chain(holders).collect()
+    }
+
+    /// Removes the cluster of this place, if there is one; its server must be stopped.
+    pub fn clear(&self) -> Result<()> {
+        if !self.root.exists() {
+            return Ok(());
+        }
+        if damaged::is_damaged(&self.root) {
+            return self.clear_unmarked();
+        }
+        let is_old = is_owned_by_server(&self.root) && has_marker(&self.root);
+        let facts = if is_old { None } else { Some(ClusterFacts::read(&self.root)?) };
+        self.expect_stopped()?;
+        match facts {
+            Some(facts) => remove_cluster_files(&self.root, &facts),
+            None => remove_old_cluster(&self.root),
+        }
+    }
+
+    /// Removes what is in this place if it is shown to be a cluster of ours without a marker that says so.
+    pub fn clear_unmarked(&self) -> Result<()> {
+        self.expect_stopped()?;
+        damaged::remove(&self.root)
+    }
+
+    fn expect_stopped(&self) -> Result<()> {
+        let data = self.root.join("data");
+        let pid = Account::of_owner(&data).ok().and_then(|owner| postmaster_of(&data, &owner));
+        if let Some(pid) = pid {
+            bail!("the server of cluster `{}` runs as process {pid}; stop it first", self.root.display());
+        }
+        Ok(())
+    }
+}
+
+fn sized(dir: &Path) -> (PathBuf, u64) {
+    (dir.to_path_buf(), tree_bytes(dir, Rights::Ours))
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with('.') && !name.contains('/') && !name.ends_with(".lock")
+}
+
+/// The process that holds a lock file now.
+fn holder_of(path: &Path) -> Option<u32> {
+    let mut lock = files::open(path).ok()?;
+    match lock.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => read_holder(&mut lock).map(|holder| holder.pid),
+        _ => None,
+    }
+}
+
+fn read_holder(lock: &mut File) -> Option<ProcessId> {
+    let mut text = Vec::new();
+    lock.take(LOCK_BYTES_MAX).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(scale: &str) -> ClusterKey {
+        let parts = [("workload", "tpcb"), ("scale", scale)].map(|(k, v)| (k.to_string(), v.to_string()));
+        ClusterKey { source: "18.6 abc".to_string(), parts: parts.into() }
+    }
+
+    #[test]
+    fn names_are_readable_and_differ_with_every_part_of_the_key() {
+        let name = key("100").directory_name();
+        assert!(name.starts_with("18.6-100-tpcb-") && name.len() < 60, "{name}");
+        assert_eq!(name, key("100").directory_name());
+        assert_ne!(name, key("10").directory_name());
+        assert_ne!(key("a b").directory_name(), key("a-b").directory_name());
+        let other = ClusterKey { source: "18.6 def".to_string(), ..key("100") };
+        assert_ne!(name, other.directory_name());
+        let hostile = key("../../etc\n").directory_name();
+        assert!(is_name(&hostile) && !hostile.contains('/'), "{hostile}");
+    }
+
+    #[test]
+    fn a_place_has_one_user_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = Workspace::open(&dir.path().join("deep/down")).unwrap();
+        let claim = workspace.claim(&key("1")).unwrap();
+        let error = workspace.claim(&key("1")).unwrap_err().to_string();
+        assert!(error.contains(&format!("in use by pgdyno process {}", std::process::id())), "{error}");
+        workspace.claim(&key("2")).unwrap();
+        assert_eq!(holder_of(&workspace.lock_path(&key("1").directory_name())), Some(std::process::id()));
+        drop(claim);
+        // A child that another test starts has our descriptors, and so the lock, until it is another program.
+        let is_free = || holder_of(&workspace.lock_path(&key("1").directory_name())).is_none();
+        assert!((0..500).any(|_| is_free() || {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            false
+        }));
+        workspace.claim(&key("1")).unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_is_not_ours_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = Workspace::open(dir.path()).unwrap();
+        fs::create_dir(dir.path().join("photos")).unwrap();
+        let error = workspace.remove("photos").unwrap_err().to_string();
+        assert!(error.contains("is not a cluster made by pgdyno"), "{error}");
+        assert!(dir.path().join("photos").exists());
+        for name in ["", "..", "a/b", "x.lock"] {
+            assert!(workspace.remove(name).unwrap_err().to_string().contains("not the name"), "{name}");
+        }
+        assert!(workspace.remove("none").unwrap_err().to_string().contains("no cluster `none`"));
+        assert_eq!(workspace.sweep().unwrap(), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,9 @@
+//! A database of a running server: what it holds, and how it is brought into a known state.
+
+pub mod facts;
+pub mod fingerprint;
+pub mod prewarm;
+pub(crate) mod relations;
+pub mod target;
+pub mod template;
+pub mod tend;

@@ -1,0 +1,68 @@
+//! What a database's relations look like, so that two runs can be told to have begun from the same data.
+//! Reads the catalog; rows only where checksums are asked for.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use model::run::fingerprint::{Fingerprint, RelationPrint};
+use wire::Session;
+
+use crate::database::relations::{Missing, with_parts};
+use crate::database::tend::quote_name;
+
+/// The fingerprint of the tables (`table` or `schema.table`), their partitions and their indexes.
+///
+/// # Errors
+/// When a table is missing or the server fails.
+pub fn fingerprint(session: &mut Session, tables: &[&str], with_checksums: bool) -> Result<Fingerprint> {
+    let began = Instant::now();
+    let relations = relations(session, tables)?;
+    let mut checksums = BTreeMap::new();
+    if with_checksums {
+        for table in tables {
+            checksums.insert(table.to_string(), checksum(session, table)?);
+        }
+    }
+    Ok(Fingerprint { relations, checksums, seconds: began.elapsed().as_secs_f64() })
+}
+
+fn relations(session: &mut Session, tables: &[&str]) -> Result<BTreeMap<String, RelationPrint>> {
+    if tables.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let sql = format!(
+        "{}
+         select t.oid::regclass::text as name, pg_relation_size(t.oid) as bytes, '' as definition
+           from t join pg_class c on c.oid = t.oid where c.relkind in ('r', 'm')
+         union all
+         select x.indexrelid::regclass::text, pg_relation_size(x.indexrelid), pg_get_indexdef(x.indexrelid)
+           from t join pg_index x on x.indrelid = t.oid",
+        with_parts(tables, Missing::Fails)
+    );
+    let rows = session.query(&sql).context("list the workload's relations")?;
+    let relation = |i: usize| {
+        let print =
+            RelationPrint { bytes: rows.parse(i, "bytes")?, index: rows.get(i, "definition")?.to_string() };
+        Some((rows.get(i, "name")?.to_string(), print))
+    };
+    (0..rows.len()).map(|i| relation(i).context("the catalog answered in an unknown way")).collect()
+}
+
+/// The number of rows and the sum of 60 bits of each row's MD5: equal for equal rows in any order, and for no other
+/// rows but by an accident of odds 2^-60.
+fn checksum(session: &mut Session, table: &str) -> Result<String> {
+    let sql = format!(
+        "select count(*) || ':' || coalesce(sum(('x' || substr(md5(t::text), 1, 15))::bit(60)::bigint), 0) from {} t",
+        quote_name(table)
+    );
+    session.execute("begin")?;
+    // How values are written depends on these.
+    session.execute(
+        "set local datestyle = 'ISO'; set local timezone = 'UTC'; set local extra_float_digits = 3",
+    )?;
+    let rows = session.query(&sql);
+    session.execute("rollback")?;
+    let rows = rows.with_context(|| format!("the checksum of `{table}` failed"))?;
+    rows.scalar().map(str::to_string).context("a checksum is a value")
+}

@@ -1,0 +1,180 @@
+//! Read data into memory before a run: by the extension `pg_prewarm` where it is installed, else by scans.
+
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use wire::{Session, quote_ident, quote_literal};
+
+use crate::database::facts::{is_so, version_num};
+use crate::database::relations::{Missing, with_parts};
+use crate::database::tend::{Detail, seconds, skipped};
+
+/// One relation to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Relation {
+    oid: u32,
+    bytes: u64,
+    is_index: bool,
+    /// Name with schema, quoted; for an index that of its table.
+    table: String,
+    /// First column of an index, quoted, if it is a plain column of a B-tree without condition.
+    column: Option<String>,
+}
+
+/// Reads the tables (`table` or `schema.table`) and their indexes. What fits goes into shared buffers, else into the
+/// kernel's cache, where a scan also leaves a table beyond a quarter of shared buffers; no more is read than the server's `effective_cache_size`, small relations first.
+pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<Detail> {
+    let began = Instant::now();
+    let mut relations = relations(session, tables)?;
+    if relations.is_empty() {
+        return Ok(skipped("there are no tables to read"));
+    }
+    relations.sort_by_key(|relation| (relation.bytes, relation.oid));
+    let page_bytes = setting_bytes(session, "block_size")?.max(1);
+    let shared_bytes = setting_bytes(session, "shared_buffers")? * page_bytes;
+    let cache_bytes = setting_bytes(session, "effective_cache_size")? * page_bytes;
+    let total_bytes: u64 = relations.iter().map(|relation| relation.bytes).sum();
+    let has_extension = is_so(session, "select true from pg_extension where extname = 'pg_prewarm'");
+    let mode = if total_bytes <= shared_bytes { "buffer" } else { "read" };
+    let mut budget_bytes = cache_bytes.max(shared_bytes);
+    let mut read_bytes = 0;
+    let version_num = version_num(session)?;
+    let mut ringed = Vec::new();
+    for relation in &relations {
+        let wanted_bytes = relation.bytes.min(budget_bytes);
+        if wanted_bytes < page_bytes {
+            continue;
+        }
+        if has_extension {
+            read_pages(session, relation, mode, wanted_bytes / page_bytes)?;
+        } else if wanted_bytes == relation.bytes {
+            scan(session, relation, version_num)?;
+            if !relation.is_index && goes_through_ring(relation.bytes, shared_bytes) {
+                ringed.push(relation.table.as_str());
+            }
+        } else {
+            // A scan cannot stop in the middle.
+            continue;
+        }
+        budget_bytes -= wanted_bytes;
+        read_bytes += wanted_bytes;
+    }
+    let method = match has_extension {
+        false => scans_text(&ringed),
+        true => format!("pg_prewarm, mode {mode}"),
+    };
+    Ok(Detail::from([
+        ("method".to_string(), method),
+        ("relations".to_string(), relations.len().to_string()),
+        ("bytes".to_string(), total_bytes.to_string()),
+        ("read_bytes".to_string(), read_bytes.to_string()),
+        ("seconds".to_string(), seconds(began)),
+    ]))
+}
+
+/// Whether a sequential scan leaves the table in the kernel's cache only: beyond a quarter of shared buffers it uses a
+/// ring of 256 kB (PostgreSQL's `heapam.c`, `initscan`).
+fn goes_through_ring(bytes: u64, shared_bytes: u64) -> bool {
+    bytes > shared_bytes / 4
+}
+
+fn scans_text(ringed: &[&str]) -> String {
+    let mut text = "scans (the extension pg_prewarm is not installed)".to_string();
+    if !ringed.is_empty() {
+        let tables = ringed.join(", ");
+        text.push_str(&format!("; into the kernel's cache only, not into shared buffers: {tables}"));
+    }
+    text
+}
+
+/// The tables, their partitions and all their indexes.
+fn relations(session: &mut Session, tables: &[&str]) -> Result<Vec<Relation>> {
+    if tables.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = format!(
+        "{}
+         select c.oid, pg_relation_size(c.oid) as bytes, false as is_index, n.nspname, c.relname, null as attname
+           from t join pg_class c on c.oid = t.oid join pg_namespace n on n.oid = c.relnamespace
+          where c.relkind in ('r', 'm')
+         union all
+         select x.indexrelid, pg_relation_size(x.indexrelid), true, n.nspname, c.relname,
+                case when a.amname = 'btree' and x.indpred is null and x.indkey[0] > 0 then k.attname end
+           from t join pg_class c on c.oid = t.oid join pg_namespace n on n.oid = c.relnamespace
+           join pg_index x on x.indrelid = c.oid join pg_class ic on ic.oid = x.indexrelid
+           join pg_am a on a.oid = ic.relam
+           left join pg_attribute k on k.attrelid = c.oid and k.attnum = x.indkey[0]
+          where ic.relkind = 'i'",
+        with_parts(tables, Missing::Fails)
+    );
+    let rows = session.query(&sql).context("list the tables to read")?;
+    let relation = |i: usize| {
+        let text = |column: &str| rows.get(i, column);
+        Some(Relation {
+            oid: rows.parse(i, "oid")?,
+            bytes: rows.parse(i, "bytes")?,
+            is_index: text("is_index")? == "t",
+            table: format!("{}.{}", quote_ident(text("nspname")?), quote_ident(text("relname")?)),
+            column: text("attname").map(quote_ident),
+        })
+    };
+    (0..rows.len()).map(|i| relation(i).context("the catalog answered in an unknown way")).collect()
+}
+
+/// A setting as `pg_settings` counts it: pages for `shared_buffers` and `effective_cache_size`.
+fn setting_bytes(session: &mut Session, name: &str) -> Result<u64> {
+    let sql = format!("select setting from pg_settings where name = {}", quote_literal(name));
+    let rows = session.query(&sql)?;
+    rows.scalar()
+        .and_then(|text| text.parse().ok())
+        .with_context(|| format!("setting `{name}` is unreadable"))
+}
+
+fn read_pages(session: &mut Session, relation: &Relation, mode: &str, n_pages: u64) -> Result<()> {
+    let schema = "select n.nspname from pg_extension e join pg_namespace n on n.oid = e.extnamespace where extname = 'pg_prewarm'";
+    let schema = session.query(schema)?.scalar().unwrap_or("public").to_string();
+    let (schema, last) = (quote_ident(&schema), n_pages.saturating_sub(1));
+    let sql = format!(
+        "select {schema}.pg_prewarm({}::regclass, '{mode}', 'main', 0, {last}::bigint)",
+        relation.oid
+    );
+    session.execute(&sql).with_context(|| format!("pg_prewarm of {} failed", relation.table))
+}
+
+/// Reads a table by counting its rows, a B-tree by counting over its first column. The settings last until the
+/// rollback. An index that cannot be read in this way stays cold.
+fn scan(session: &mut Session, relation: &Relation, version_num: u32) -> Result<()> {
+    let (off, sql) = match (&relation.column, relation.is_index) {
+        (_, false) => {
+            (["enable_indexscan", "enable_indexonlyscan"], format!("select count(*) from {}", relation.table))
+        }
+        (Some(column), true) => (
+            ["enable_seqscan", "enable_bitmapscan"],
+            format!("select count({column}) from {} where {column} is not null", relation.table),
+        ),
+        (None, true) => return Ok(()),
+    };
+    session.execute("begin read only")?;
+    let mut result = Ok(());
+    let workers = (version_num >= 90_600).then_some("max_parallel_workers_per_gather");
+    for name in off.into_iter().chain(workers) {
+        let value = if name.starts_with("max") { "0" } else { "off" };
+        result = result.and_then(|()| session.execute(&format!("set local {name} = {value}")));
+    }
+    result = result.and_then(|()| session.execute(&sql));
+    session.execute("rollback")?;
+    result.with_context(|| format!("reading {} failed", relation.table))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_scan_leaves_out_of_shared_buffers_is_told() {
+        assert!(!goes_through_ring(256 << 20, 1 << 30) && goes_through_ring((256 << 20) + 1, 1 << 30));
+        assert!(!scans_text(&[]).contains("kernel"));
+        let text = scans_text(&["a", "b"]);
+        assert!(text.ends_with("into the kernel's cache only, not into shared buffers: a, b"), "{text}");
+    }
+}

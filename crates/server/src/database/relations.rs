@@ -1,0 +1,49 @@
+//! Tables and what belongs to them, as a part of queries on the catalog.
+
+use wire::quote_literal;
+
+use crate::database::tend::quote_name;
+
+/// What becomes of a table that is not there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// The query fails.
+    Fails,
+    /// It is left out.
+    IsLeftOut,
+}
+
+/// `with recursive t(oid) as (...)`: the tables (`table` or `schema.table`) and all their partitions and children, which
+/// `pg_inherits` holds both. A partitioned table itself has no pages.
+pub(crate) fn with_parts(tables: &[&str], missing: Missing) -> String {
+    let oid = |table: &&str| {
+        let name = quote_literal(&quote_name(table));
+        match missing {
+            Missing::Fails => format!("{name}::regclass::oid"),
+            Missing::IsLeftOut => format!("to_regclass({name})::oid"),
+        }
+    };
+    let oids: Vec<String> = tables.iter().map(oid).collect();
+    let oids = if oids.is_empty() { "null::oid".to_string() } else { oids.join(", ") };
+    format!(
+        "with recursive t(oid) as (
+             select unnest(array[{oids}]) union select i.inhrelid from pg_inherits i join t on i.inhparent = t.oid
+         )"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_named_as_they_are_and_none_is_no_error() {
+        let check = |tables: &[&str], missing, expected: &str| {
+            let sql = with_parts(tables, missing);
+            assert!(sql.contains(expected), "{sql}");
+        };
+        check(&["a.B", "c"], Missing::Fails, r#"array['"a"."B"'::regclass::oid, '"c"'::regclass::oid]"#);
+        check(&["c"], Missing::IsLeftOut, r#"array[to_regclass('"c"')::oid]"#);
+        check(&[], Missing::Fails, "array[null::oid]");
+    }
+}

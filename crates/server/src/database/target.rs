@@ -1,0 +1,206 @@
+//! A server that somebody else runs, adopted by its connection settings.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use wire::{Conninfo, Session};
+
+use crate::database::facts::{ask, is_so, is_superuser, version_num};
+
+/// A running server that is measured as it is.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// How to connect.
+    pub conninfo: Conninfo,
+    /// What kind of server it is.
+    pub flavor: Flavor,
+    /// `server_version_num`.
+    pub version_num: u32,
+    /// Whether our user is a superuser.
+    pub is_superuser: bool,
+    /// Whether it is a standby, which takes no writes.
+    pub in_recovery: bool,
+    /// Whether a connection pooler stands between.
+    pub is_pooled: bool,
+    /// Its processes, if it runs on this machine and they can be seen.
+    pub local: Option<LocalServer>,
+}
+
+/// What a server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Flavor {
+    /// PostgreSQL, also as a managed service.
+    Postgres,
+    /// Something that speaks PostgreSQL's protocol.
+    Other(String),
+}
+
+/// The processes of a server on this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalServer {
+    /// Process id of the postmaster.
+    pub postmaster_pid: u32,
+    /// Data directory, if it may be known.
+    pub data_directory: Option<PathBuf>,
+}
+
+impl Target {
+    /// Adopts the server that `text` names as libpq takes it: URL, key=value, or empty for the PG* environment.
+    pub fn adopt(text: &str) -> Result<Target> {
+        Target::of(Conninfo::resolve(text)?)
+    }
+
+    /// Adopts the server behind these connection settings.
+    pub fn of(conninfo: Conninfo) -> Result<Target> {
+        Target::at(&mut Session::connect(&conninfo)?, conninfo)
+    }
+
+    /// Adopts the server that `session` was connected to by these settings.
+    pub fn at(session: &mut Session, conninfo: Conninfo) -> Result<Target> {
+        let version = ask(session, "select version()").context("ask the server for its version")?;
+        let version_num = version_num(session)?;
+        let pid = ask(session, "select pg_backend_pid()").unwrap_or_default();
+        Ok(Target {
+            flavor: flavor_of(&version),
+            version_num,
+            is_superuser: is_superuser(session),
+            in_recovery: is_so(session, "select pg_is_in_recovery()"),
+            // A pooler answers the start of a session itself, with a process id of its own making.
+            is_pooled: pid.parse() != Ok(session.backend_pid()),
+            local: locate(session),
+            conninfo,
+        })
+    }
+
+    /// A new session.
+    pub fn session(&self) -> Result<Session> {
+        Ok(Session::connect(&self.conninfo)?)
+    }
+}
+
+/// Whether a pooler gives out server connections for one transaction at a time: then two sessions, both connected,
+/// have had the same server process, or one has had two.
+///
+/// # Errors
+/// When the server fails.
+pub fn pools_transactions(first: &mut Session, second: &mut Session) -> Result<bool> {
+    const PID: &str = "select pg_backend_pid()";
+    let before = ask(first, PID)?;
+    second.execute("begin")?;
+    // The second has one for itself now. If it is the one that the first had, there may be no other to ask.
+    let is_shared = ask(second, PID)? == before || ask(first, PID)? != before;
+    second.execute("rollback")?;
+    Ok(is_shared)
+}
+
+/// Whether a pooler gives prepared statements names of its own, and so keeps those of different clients apart
+/// (PgBouncer since 1.21 with `max_prepared_statements`).
+///
+/// # Errors
+/// When the server fails.
+pub fn rewrites_statement_names(session: &mut Session) -> Result<bool> {
+    const NAME: &str = "pgdyno_probe";
+    session.execute("begin")?;
+    session.prepare(NAME, "select 1")?;
+    let kept = ask(session, &format!("select count(*) from pg_prepared_statements where name = '{NAME}'"))?;
+    if kept != "0" {
+        session.execute(&format!("deallocate {NAME}"))?;
+    }
+    session.execute("rollback")?;
+    Ok(kept == "0")
+}
+
+/// The processes of the server behind `session`, if they run on this machine: the backend of the session must be a
+/// process here that is PostgreSQL's and started when the server says that the session did.
+pub fn locate(session: &mut Session) -> Option<LocalServer> {
+    let pid: u32 = ask(session, "select pg_backend_pid()").ok()?.parse().ok()?;
+    let age = "select extract(epoch from clock_timestamp() - backend_start)::float8 from pg_stat_activity where pid = pg_backend_pid()";
+    let age_s: f64 = ask(session, age).ok()?.parse().ok()?;
+    let backend = ProcessFacts::read(pid)?;
+    if !backend.is_postgres() || (backend.age_s()? - age_s).abs() > 2.0 {
+        return None;
+    }
+    let postmaster = ProcessFacts::read(backend.parent_pid)?;
+    if !postmaster.is_postgres() {
+        return None;
+    }
+    let data_directory = ask(session, "show data_directory").ok().map(PathBuf::from);
+    Some(LocalServer { postmaster_pid: backend.parent_pid, data_directory })
+}
+
+struct ProcessFacts {
+    name: String,
+    parent_pid: u32,
+    start_ticks: u64,
+}
+
+impl ProcessFacts {
+    fn read(pid: u32) -> Option<ProcessFacts> {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (begin, end) = (text.find('(')?, text.rfind(')')?);
+        let fields: Vec<&str> = text[end + 1..].split_whitespace().collect();
+        Some(ProcessFacts {
+            name: text[begin + 1..end].to_string(),
+            parent_pid: fields.get(1)?.parse().ok()?,
+            start_ticks: fields.get(19)?.parse().ok()?,
+        })
+    }
+
+    fn is_postgres(&self) -> bool {
+        self.name.starts_with("postgres") || self.name == "postmaster"
+    }
+
+    fn age_s(&self) -> Option<f64> {
+        let uptime = fs::read_to_string("/proc/uptime").ok()?;
+        let uptime_s: f64 = uptime.split_whitespace().next()?.parse().ok()?;
+        let ticks_per_s =
+            nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok().flatten().filter(|n| *n > 0)?;
+        Some(uptime_s - self.start_ticks as f64 / ticks_per_s as f64)
+    }
+}
+
+/// What `version()` tells. Derivatives keep PostgreSQL's name and add theirs.
+fn flavor_of(version: &str) -> Flavor {
+    const MARKS: [(&str, &str); 5] = [
+        ("-YB-", "YugabyteDB"),
+        ("Redshift", "Redshift"),
+        ("Greenplum", "Greenplum"),
+        ("Materialize", "Materialize"),
+        ("Cockroach", "CockroachDB"),
+    ];
+    if let Some((_, name)) = MARKS.iter().find(|(mark, _)| version.contains(mark)) {
+        return Flavor::Other((*name).to_string());
+    }
+    if version.starts_with("PostgreSQL ") || version.starts_with("EnterpriseDB ") {
+        return Flavor::Postgres;
+    }
+    Flavor::Other(version.split_whitespace().take(2).collect::<Vec<_>>().join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn look_alikes_are_told_from_postgres() {
+        let other = |name: &str| Flavor::Other(name.to_string());
+        for (version, expected) in [
+            ("PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64-pc-linux-gnu", Flavor::Postgres),
+            ("PostgreSQL 11.2-YB-2.18.0.0-b0 on x86_64-pc-linux-gnu", other("YugabyteDB")),
+            ("PostgreSQL 8.0.2 on i686-pc-linux-gnu, compiled by GCC gcc, Redshift 1.0.1", other("Redshift")),
+            ("CockroachDB CCL v23.1.0 (x86_64-pc-linux-gnu)", other("CockroachDB")),
+            ("Something 1.0 that speaks", other("Something 1.0")),
+            ("", other("")),
+        ] {
+            assert_eq!(flavor_of(version), expected, "{version}");
+        }
+    }
+
+    #[test]
+    fn this_process_has_an_age_and_is_not_postgres() {
+        let me = ProcessFacts::read(std::process::id()).unwrap();
+        assert!((0.0..3600.0).contains(&me.age_s().unwrap()));
+        assert!(!me.is_postgres());
+    }
+}

@@ -1,0 +1,471 @@
+//! First states of a database on a server that somebody else runs, kept there as databases from which it is copied.
+//!
+//! Only the database that was named is ever replaced: it and its template change their names in one transaction, what was
+//! there before is dropped, and what was the template is copied, to be the next one. Before that, what the database holds is
+//! compared with what it held when its template was made, and once more when it has another name and nobody can get into
+//! it any more: what somebody else made in it meanwhile is not dropped, and the names are changed back.
+
+mod door;
+mod inventory;
+mod leftovers;
+mod mark;
+mod strangers;
+
+use std::collections::BTreeMap;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, anyhow, bail};
+use sha2::{Digest, Sha256};
+use wire::{Session, quote_ident, quote_literal};
+
+use self::door::closed_inventory;
+pub use self::door::{Doors, MAINTENANCE};
+use self::inventory::Inventory;
+use self::leftovers::{BIRTHMARK, drop_database};
+pub use self::leftovers::{Fate, clean};
+pub use self::mark::create_database;
+use self::mark::{Kind, Mark};
+pub use self::strangers::{Load, Others, holders, others, stranger};
+use crate::database::facts::version_num;
+use crate::database::tend::{Detail, seconds};
+
+/// Key of the advisory lock: `pgdz` in ASCII; the other half is a hash of the database's name.
+const LOCK: &str = "1885824122";
+
+/// The templates of one database.
+#[derive(Debug)]
+pub struct Templates {
+    doors: Doors,
+    /// In the maintenance database, for as long as there are templates.
+    session: Session,
+    version_num: u32,
+    database: String,
+    owner: String,
+    /// Whether pgdyno made the database, which its mark says.
+    is_made: bool,
+    /// By what is in them.
+    made: BTreeMap<String, Template>,
+    /// What the database held when it was last loaded or put back.
+    stock: Option<Inventory>,
+    /// Whether something was copied, or begun to be.
+    has_copied: bool,
+}
+
+#[derive(Debug)]
+struct Template {
+    name: String,
+    oid: u32,
+    inventory: Inventory,
+}
+
+/// A database that is in its first state again.
+#[derive(Debug)]
+pub struct Restored {
+    /// How, and how long it took.
+    pub detail: Detail,
+    /// Whether what was there before is dropped and there is a template for the next time; if not, why.
+    pub kept: Result<()>,
+}
+
+/// The database holds what no load explains: it is left as it is.
+#[derive(Debug, thiserror::Error)]
+#[error("database `{database}` has changed since pgdyno loaded it: {difference}")]
+pub struct Changed {
+    database: String,
+    /// What is new, gone or otherwise, in words.
+    pub difference: String,
+}
+
+/// The database has a name of ours, and its copy has its name: only people can decide what becomes of them.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "database `{database}` is a copy now, and what it was before is database `{old}`, which holds what pgdyno did not make: \
+     {reason}; rename them, or move what is needed, then drop `{old}`"
+)]
+pub struct Displaced {
+    database: String,
+    old: String,
+    reason: String,
+}
+
+/// Why a database cannot be restored from a template; `None` if nothing is in the way. `session` is in the database.
+///
+/// # Errors
+/// When the server fails.
+pub fn obstacle(session: &mut Session) -> Result<Option<String>> {
+    let (name, oid, _) = here(session)?;
+    let mark = mark::is_made(session, &name, oid)?.then(|| made_mark(&name, oid));
+    obstacle_to_losing(session, &name, mark.as_ref())
+}
+
+/// Whether pgdyno made the database that `session` is in, so that it may be replaced by a copy without being named.
+///
+/// # Errors
+/// When the server fails.
+pub fn is_made(session: &mut Session) -> Result<bool> {
+    let (name, oid, _) = here(session)?;
+    mark::is_made(session, &name, oid)
+}
+
+/// What would be lost with the database called `name`, or why it cannot be dropped. A comment that is `mark` is ours.
+fn obstacle_to_losing(session: &mut Session, name: &str, mark: Option<&Mark>) -> Result<Option<String>> {
+    let sql = obstacle_sql(version_num(session)?, name, &mark.map(Mark::text).unwrap_or_default());
+    let rows = session.query(&sql).context("look at the database's properties")?;
+    Ok(rows.scalar().map(str::to_string))
+}
+
+/// What belongs to the database itself is not copied with it.
+fn obstacle_sql(version_num: u32, name: &str, own_comment: &str) -> String {
+    // 9.6 has no subscriptions. Of the others everybody may read which database they belong to.
+    let subscribed = match version_num >= 100_000 {
+        true => "exists (select 1 from pg_catalog.pg_subscription s where s.subdbid = d.oid)",
+        false => "false",
+    };
+    let (name, own_comment) = (quote_literal(name), quote_literal(own_comment));
+    format!(
+        "select case \
+          when d.datname = 'postgres' or d.datistemplate then 'the database is one that the server itself needs' \
+          when not (r.rolsuper or r.rolcreatedb) then 'the user may not create databases (needs CREATEDB)' \
+          when not pg_has_role(d.datdba, 'member') then 'the user does not own the database' \
+          when d.datacl is not null then 'privileges on the database would be lost' \
+          when d.datconnlimit <> -1 then 'the database has a connection limit, which would be lost' \
+          when exists (select 1 from pg_db_role_setting s where s.setdatabase = d.oid) \
+               then 'settings of the database would be lost' \
+          when coalesce(shobj_description(d.oid, 'pg_database'), {own_comment}) <> {own_comment} \
+               then 'the database has a comment, which would be lost' \
+          when exists (select 1 from pg_catalog.pg_shseclabel l \
+                        where l.classoid = 'pg_catalog.pg_database'::regclass and l.objoid = d.oid) \
+               then 'the database has a security label, which would be lost' \
+          when {subscribed} then 'a subscription belongs to the database' \
+          when exists (select 1 from pg_replication_slots s where s.database = d.datname) \
+               then 'a replication slot uses the database' end \
+        from pg_catalog.pg_database d, pg_catalog.pg_roles r \
+       where d.datname = {name} and r.rolname = current_user"
+    )
+}
+
+/// Name, OID and owner of the database that `session` is in.
+fn here(session: &mut Session) -> Result<(String, u32, String)> {
+    let sql = "select d.datname, d.oid, pg_get_userbyid(d.datdba) from pg_catalog.pg_database d \
+               where d.datname = current_database()";
+    let rows = session.query(sql)?;
+    let Some([Some(name), Some(oid), Some(owner)]) = rows.rows.first().map(Vec::as_slice) else {
+        bail!("the server does not say which database this is");
+    };
+    Ok((name.clone(), oid.parse().context("an OID is a number")?, owner.clone()))
+}
+
+fn made_mark(database: &str, oid: u32) -> Mark {
+    Mark { kind: Kind::Made, of: database.to_string(), oid, inventory: None }
+}
+
+impl Templates {
+    /// Prepares to keep templates of the database that `session` is in. Removes what a killed pgdyno left behind, and
+    /// gives what of that it left, with the reason.
+    ///
+    /// # Errors
+    /// When another pgdyno does the same, or the server fails.
+    pub fn open(doors: Doors, session: &mut Session) -> Result<(Templates, Vec<(String, String)>)> {
+        let (database, oid, owner) = here(session)?;
+        let is_made = mark::is_made(session, &database, oid)?;
+        let mut maintenance = doors.open(MAINTENANCE)?;
+        let sql = format!("select pg_try_advisory_lock({LOCK}, hashtext({}))", quote_literal(&database));
+        if maintenance.query(&sql)?.scalar() != Some("t") {
+            bail!("another pgdyno keeps templates of database `{database}`; wait for its end");
+        }
+        let version_num = version_num(&mut maintenance)?;
+        let mut templates = Templates {
+            doors,
+            session: maintenance,
+            version_num,
+            database,
+            owner,
+            is_made,
+            made: BTreeMap::new(),
+            stock: None,
+            has_copied: false,
+        };
+        let left = templates.sweep()?;
+        Ok((templates, left))
+    }
+
+    /// Whether there is a template for `key`.
+    pub fn has(&self, key: &str) -> bool {
+        self.made.contains_key(key)
+    }
+
+    /// Remembers what the database holds: it was loaded just now.
+    ///
+    /// # Errors
+    /// When the server fails, or something may not be seen.
+    pub fn take_stock(&mut self) -> Result<()> {
+        self.stock = Some(self.inventory()?);
+        Ok(())
+    }
+
+    /// Fails with [`Changed`] when the database holds other things than when it was last loaded or put back, or what
+    /// belongs to the database itself would be lost.
+    ///
+    /// # Errors
+    /// That, or when the server fails.
+    pub fn expect_unchanged(&mut self) -> Result<()> {
+        if self.stock.is_none() {
+            return Ok(());
+        }
+        let now = self.inventory()?;
+        let oid = self.oid()?;
+        let mark = self.is_made.then(|| made_mark(&self.database, oid));
+        let obstacle = obstacle_to_losing(&mut self.session, &self.database, mark.as_ref())?;
+        match self.stock.as_ref().and_then(|stock| stock.difference(&now)).or(obstacle) {
+            Some(difference) => Err(self.changed(difference).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps the database as the template for `key`, as it was when [`Templates::take_stock`] looked: what somebody makes from
+    /// then on is a difference, whether it comes to be in the copy or not. Nobody may be connected to the database.
+    ///
+    /// # Errors
+    /// When the server refuses: a right is missing, someone is connected, the disk is full.
+    pub fn make(&mut self, key: &str) -> Result<Detail> {
+        let began = Instant::now();
+        self.keep(key)?;
+        Ok(self.detail(began))
+    }
+
+    /// Puts the database to the state of the template for `key`. Nobody may be connected to the database.
+    ///
+    /// The template becomes the database, which so exists at any moment and is whole. The copy that the next restore
+    /// needs is made last: what the run changed in memory is forgotten with the dropped database in place of being
+    /// written by the checkpoint that a copy begins with, and the copy finds the space that the drop made free.
+    ///
+    /// # Errors
+    /// [`Changed`] where the database holds what would be lost, or another error when there is no such template or the
+    /// names cannot be changed: the database is then as it was. [`Displaced`] where it could not be made so again.
+    pub fn restore(&mut self, key: &str) -> Result<Restored> {
+        let began = Instant::now();
+        if !self.has(key) {
+            bail!("there is no template for `{key}`");
+        }
+        self.expect_unchanged()?;
+        let stock = self.stock.take().context("nobody knows what the database held when it was loaded")?;
+        let template = self.made.remove(key).context("a template that was there is gone")?;
+        let old = Template { name: self.fresh_name("old"), oid: self.oid()?, inventory: stock };
+        if let Err(error) = self.swap(&template, &old) {
+            self.made.insert(key.to_string(), template);
+            self.stock = Some(old.inventory);
+            return Err(error);
+        }
+        if let Err(error) = self.expect_same(&old) {
+            let left = self.swap_back(&template, &old, &error)?;
+            self.stock = Some(old.inventory);
+            return Err(match left {
+                Some(left) => error.context(left),
+                None => error,
+            });
+        }
+        self.stock = Some(template.inventory);
+        let kept = drop_database(&mut self.session, &old.name).and_then(|()| self.keep(key));
+        Ok(Restored { detail: self.detail(began), kept })
+    }
+
+    /// Which statement copies.
+    pub fn method(&self) -> &'static str {
+        if self.has_strategy() {
+            "create database from a template, strategy file_copy"
+        } else {
+            "create database from a template"
+        }
+    }
+
+    fn has_strategy(&self) -> bool {
+        self.version_num >= 150_000
+    }
+
+    fn detail(&self, began: Instant) -> Detail {
+        Detail::from([
+            ("method".to_string(), self.method().to_string()),
+            ("seconds".to_string(), seconds(began)),
+        ])
+    }
+
+    fn changed(&self, difference: String) -> Changed {
+        Changed { database: self.database.clone(), difference }
+    }
+
+    fn oid(&mut self) -> Result<u32> {
+        let oid = mark::oid_of(&mut self.session, &self.database)?;
+        oid.with_context(|| format!("database `{}` is gone", self.database))
+    }
+
+    fn inventory(&self) -> Result<Inventory> {
+        Inventory::take(&mut self.doors.open(&self.database)?)
+    }
+
+    /// A name that no database has, shorter than the 63 bytes that a name may have.
+    fn fresh_name(&self, content: &str) -> String {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
+        let hash = format!("{:x}", Sha256::digest(format!("{content} {now} {}", std::process::id())));
+        format!("{}{}", leftovers::prefix(&self.database), &hash[..12])
+    }
+
+    fn mark(&self, kind: Kind, of: &Template) -> Mark {
+        Mark { kind, of: self.database.clone(), oid: of.oid, inventory: Some(of.inventory.digest()) }
+    }
+
+    /// Copies the database to be the template for `key`.
+    fn keep(&mut self, key: &str) -> Result<()> {
+        let inventory =
+            self.stock.clone().context("nobody knows what the database held when it was loaded")?;
+        let name = self.fresh_name(key);
+        let (template, database) = (quote_ident(&name), quote_ident(&self.database));
+        // From here on there may be something to drop.
+        self.has_copied = true;
+        let owner = quote_ident(&self.owner);
+        // Closed from its first moment, and recognized even if pgdyno is killed before the comment is there.
+        let mut sql = format!(
+            "create database {template} template {database} owner {owner} allow_connections false \
+             connection limit {BIRTHMARK}"
+        );
+        if self.has_strategy() {
+            // Writing every page to the WAL, the default, takes two to four times as long.
+            sql.push_str(" strategy file_copy");
+        }
+        self.session.execute(&sql).with_context(|| format!("copy database {database}"))?;
+        let oid = mark::oid_of(&mut self.session, &name)?.with_context(|| format!("`{name}` is gone"))?;
+        let kept = Template { name, oid, inventory };
+        let sql = self.mark(Kind::Template, &kept).comment_sql(&kept.name);
+        self.made.insert(key.to_string(), kept);
+        self.session.execute(&sql).context("mark the template")?;
+        Ok(())
+    }
+
+    /// The template takes the database's name, which is called as `old` says from then on.
+    fn swap(&mut self, template: &Template, old: &Template) -> Result<()> {
+        let [new, former, database] =
+            [&template.name, &old.name, &self.database].map(|name| quote_ident(name));
+        let comment = match self.is_made {
+            true => made_mark(&self.database, template.oid).comment_sql(&self.database),
+            false => format!("comment on database {database} is null"),
+        };
+        self.at_once(&[
+            format!("alter database {database} rename to {former}"),
+            self.mark(Kind::Replaced, old).comment_sql(&old.name),
+            format!("alter database {new} rename to {database}"),
+            comment,
+            format!("alter database {database} with allow_connections true connection limit -1"),
+        ])
+        .with_context(|| format!("replace database {database}"))
+    }
+
+    /// Fails when what was the database holds more or less than it did: somebody was quicker than the change of names.
+    fn expect_same(&mut self, old: &Template) -> Result<()> {
+        let mut inside = self.doors.open(&old.name)?;
+        let now = closed_inventory(&mut self.session, &mut inside, &old.name, old.oid)?;
+        let mark = self.mark(Kind::Replaced, old);
+        let obstacle = obstacle_to_losing(&mut self.session, &old.name, Some(&mark))?;
+        match old.inventory.difference(&now).or(obstacle) {
+            Some(difference) => Err(self.changed(difference).into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives the names back. What had the database's name for a moment is looked at before it is dropped; if it is not,
+    /// that is returned in words.
+    fn swap_back(
+        &mut self,
+        template: &Template,
+        old: &Template,
+        why: &anyhow::Error,
+    ) -> Result<Option<String>> {
+        let [new, former, database] =
+            [&template.name, &old.name, &self.database].map(|name| quote_ident(name));
+        let comment = match self.is_made {
+            true => made_mark(&self.database, old.oid).comment_sql(&self.database),
+            false => format!("comment on database {database} is null"),
+        };
+        let back = [
+            format!("alter database {database} rename to {new}"),
+            self.mark(Kind::Replaced, template).comment_sql(&template.name),
+            format!("alter database {former} rename to {database}"),
+            comment,
+            format!("alter database {database} with allow_connections true"),
+        ];
+        // The user may want to stop, and the session may be lost: that is no reason to leave it so.
+        let mut session = self.doors.open_afterwards(MAINTENANCE)?;
+        at_once(&mut session, &back).map_err(|error| Displaced {
+            database: self.database.clone(),
+            old: old.name.clone(),
+            reason: format!("{why:#} ({error:#})"),
+        })?;
+        let Some(found) = leftovers::find(&mut session, &template.name)? else { return Ok(None) };
+        Ok(match leftovers::remove(&self.doors, &mut session, &found)? {
+            Fate::Removed => None,
+            Fate::Left(why) => Some(format!("database `{}` is left: {why}", template.name)),
+        })
+    }
+
+    fn at_once(&mut self, statements: &[String]) -> Result<()> {
+        at_once(&mut self.session, statements)
+    }
+
+    /// Removes what pgdyno made beside this database: templates, what a restore did not drop, what a killed pgdyno left.
+    /// Gives what is left, with the reason.
+    fn sweep(&mut self) -> Result<Vec<(String, String)>> {
+        sweep(&self.doors, &mut self.session, &self.database)
+    }
+
+    fn drop_all(&mut self) -> Result<Vec<(String, String)>> {
+        if !std::mem::take(&mut self.has_copied) {
+            return Ok(Vec::new());
+        }
+        // The user may have stopped what the other session did; that one has the lock.
+        let mut session = self.doors.open_afterwards(MAINTENANCE)?;
+        sweep(&self.doors, &mut session, &self.database)
+    }
+}
+
+impl Drop for Templates {
+    fn drop(&mut self) {
+        // An error has no one to go to; what is left is found by its mark.
+        self.drop_all().ok();
+    }
+}
+
+fn sweep(doors: &Doors, session: &mut Session, database: &str) -> Result<Vec<(String, String)>> {
+    let mut left = Vec::new();
+    for found in leftovers::list(session, Some(database))? {
+        let fate = leftovers::remove(doors, session, &found);
+        match fate.unwrap_or_else(|error| Fate::Left(format!("{error:#}"))) {
+            Fate::Removed => {}
+            Fate::Left(why) => left.push((found.name, why)),
+        }
+    }
+    Ok(left)
+}
+
+/// Executes statements in one transaction.
+fn at_once(session: &mut Session, statements: &[String]) -> Result<()> {
+    session.execute("begin")?;
+    let done = statements.iter().try_for_each(|sql| session.execute(sql));
+    let ended = session.execute(if done.is_ok() { "commit" } else { "rollback" });
+    // Why it was rolled back comes first.
+    done.and(ended).map_err(|error| anyhow!(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subscriptions_are_looked_for_where_there_are_any() {
+        let check = |version_num: u32, expected: bool| {
+            let sql = obstacle_sql(version_num, "bench", "");
+            assert_eq!(sql.contains("pg_subscription"), expected, "{sql}");
+            assert!(sql.contains("pg_shseclabel"), "{sql}");
+        };
+        check(90_624, false);
+        check(100_000, true);
+        check(180_001, true);
+    }
+}

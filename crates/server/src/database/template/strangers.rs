@@ -1,0 +1,117 @@
+//! What a database holds whose contents a load does not explain: tables and the like that are not the load's, and large
+//! objects. An [`super::inventory`] says that such a thing is the same as before, not what is in it.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result};
+use wire::Session;
+
+use super::inventory::FIRST_OID;
+use crate::database::relations::{Missing, with_parts};
+
+/// Whose contents they are.
+#[derive(Debug, Clone, Copy)]
+pub enum Load<'a> {
+    /// These tables, with their partitions and the sequences of their columns.
+    Tables(&'a [&'a str]),
+    /// All that was not there before, by [`holders`].
+    NotThereBefore(&'a BTreeSet<u32>),
+}
+
+/// Something in the session's database that holds what the load did not make, in words.
+///
+/// # Errors
+/// When the server fails.
+pub fn stranger(session: &mut Session, load: Load) -> Result<Option<String>> {
+    let (tables, before): (&[&str], _) = match load {
+        Load::Tables(tables) => (tables, None),
+        Load::NotThereBefore(before) => (&[], Some(before)),
+    };
+    let rows = session.query(&holders_sql(tables)).context("list what the database holds")?;
+    let is_strange = |row: &&Vec<Option<String>>| {
+        let oid = row.first().and_then(Option::as_deref).and_then(|oid| oid.parse().ok());
+        before.is_none_or(|before| oid.is_none_or(|oid| before.contains(&oid)))
+    };
+    Ok(rows.rows.iter().find(is_strange).and_then(|row| row.get(1).cloned().flatten()))
+}
+
+/// OIDs of all that holds data in the session's database.
+///
+/// # Errors
+/// When the server fails.
+pub fn holders(session: &mut Session) -> Result<BTreeSet<u32>> {
+    let rows = session.query(&holders_sql(&[])).context("list what the database holds")?;
+    Ok(rows.rows.iter().filter_map(|row| row.first()?.as_deref()?.parse().ok()).collect())
+}
+
+/// An extension's tables count: their rows may be the user's. So do tables that inherit from the load's, which has only
+/// partitions. Temporary ones are nobody's once nobody is connected.
+fn holders_sql(tables: &[&str]) -> String {
+    let ours = with_parts(tables, Missing::IsLeftOut);
+    format!(
+        "{ours}
+         select c.oid, pg_catalog.pg_describe_object('pg_catalog.pg_class'::regclass, c.oid, 0) as what
+           from pg_catalog.pg_class c
+          where c.relkind in ('r', 'p', 'm', 'f', 'S') and c.relpersistence <> 't' and c.oid >= {FIRST_OID}
+            and (not exists (select 1 from t where t.oid = c.oid)
+                 or (pg_catalog.to_jsonb(c) ->> 'relispartition' is distinct from 'true'
+                     and exists (select 1 from pg_catalog.pg_inherits i where i.inhrelid = c.oid)))
+            and not exists (select 1 from pg_catalog.pg_depend d join t on t.oid = d.refobjid
+                             where c.relkind = 'S' and d.objid = c.oid and d.deptype in ('a', 'i')
+                               and d.classid = 'pg_catalog.pg_class'::regclass
+                               and d.refclassid = 'pg_catalog.pg_class'::regclass)
+         union all
+         select l.oid, 'large object ' || l.oid from pg_catalog.pg_largeobject_metadata l
+          order by 2"
+    )
+}
+
+/// What a database holds besides the load, for a person to look at before it begins.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Others {
+    /// How many they are.
+    pub n: usize,
+    /// The first few, in words.
+    pub first: Vec<String>,
+}
+
+/// How many are named.
+const N_NAMED: usize = 3;
+
+/// Relations, routines, schemas and large objects in the session's database that are neither the load's nor an extension's.
+/// Routines of a load have a comment that begins with `pgdyno`.
+///
+/// # Errors
+/// When the server fails.
+pub fn others(session: &mut Session, tables: &[&str]) -> Result<Others> {
+    let holders = holders_sql(tables);
+    let of_extension = |class: &str, oid: &str| {
+        format!(
+            "exists (select 1 from pg_catalog.pg_depend d where d.deptype = 'e' and d.objid = {oid} \
+              and d.classid = 'pg_catalog.{class}'::regclass)"
+        )
+    };
+    let (of_relation, of_routine, of_schema) = (
+        of_extension("pg_class", "h.oid"),
+        of_extension("pg_proc", "p.oid"),
+        of_extension("pg_namespace", "n.oid"),
+    );
+    let sql = format!(
+        "select what from (
+           select 1 as place, h.what from ({holders}) h where not {of_relation}
+           union all
+           select 2, pg_catalog.pg_describe_object('pg_catalog.pg_class'::regclass, h.oid, 0)
+             from pg_catalog.pg_class h where h.relkind = 'v' and h.oid >= {FIRST_OID} and not {of_relation}
+           union all
+           select 3, pg_catalog.pg_describe_object('pg_catalog.pg_proc'::regclass, p.oid, 0)
+             from pg_catalog.pg_proc p where p.oid >= {FIRST_OID} and not {of_routine}
+              and coalesce(pg_catalog.obj_description(p.oid, 'pg_proc'), '') not like 'pgdyno%'
+           union all
+           select 4, pg_catalog.pg_describe_object('pg_catalog.pg_namespace'::regclass, n.oid, 0)
+             from pg_catalog.pg_namespace n where n.oid >= {FIRST_OID} and n.nspname !~ '^pg_(toast_)?temp_' and not {of_schema}
+         ) o order by place, what"
+    );
+    let rows = session.query(&sql).context("list what the database holds")?;
+    let first = rows.rows.iter().filter_map(|row| row.first().cloned().flatten()).take(N_NAMED);
+    Ok(Others { n: rows.len(), first: first.collect() })
+}

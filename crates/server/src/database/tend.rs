@@ -1,0 +1,169 @@
+//! Steps that bring a server into a known state before a run. Each returns facts by name for the phase's record, also
+//! about what it left out and why.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use wire::{Session, quote_ident};
+
+use crate::database::facts::{ask, may_checkpoint, version_num};
+
+/// Facts of a step, by name.
+pub type Detail = BTreeMap<String, String>;
+
+/// Pause between two looks at a server that is to become quiet.
+const LOOK_PAUSE: Duration = Duration::from_millis(250);
+/// Looks in a row that must find the server quiet.
+const QUIET_LOOKS: u32 = 3;
+
+/// `VACUUM` of each table (`table` or `schema.table`).
+pub fn vacuum(session: &mut Session, tables: &[&str]) -> Result<Detail> {
+    each_table(session, "VACUUM", tables)
+}
+
+/// `ANALYZE` of each table (`table` or `schema.table`).
+pub fn analyze(session: &mut Session, tables: &[&str]) -> Result<Detail> {
+    each_table(session, "ANALYZE", tables)
+}
+
+/// `VACUUM` and `ANALYZE` of the catalogs of the session's database. A cluster that has just been made has never seen
+/// them: autovacuum would come to it in each run that begins from its snapshot.
+///
+/// # Errors
+/// When the server reports one.
+pub fn tend_catalogs(session: &mut Session) -> Result<()> {
+    session.execute("SET synchronous_commit = off")?;
+    let names = session.query(
+        "select n.nspname || '.' || c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace \
+         where c.relkind = 'r' and n.nspname in ('pg_catalog', 'information_schema')",
+    )?;
+    let names: Vec<&str> = (0..names.len()).filter_map(|row| names.get(row, "name")).collect();
+    each_table(session, "VACUUM ANALYZE", &names).map(drop)
+}
+
+/// What [`tend_catalogs`] wrote itself, which a session tells the statistics when it ends: for another session.
+///
+/// # Errors
+/// When the server reports one.
+pub fn tend_statistics(session: &mut Session) -> Result<()> {
+    vacuum(session, &["pg_catalog.pg_statistic"]).map(drop)
+}
+
+/// `CHECKPOINT`, so that none is due soon; left out where the user may not.
+pub fn checkpoint(session: &mut Session) -> Result<Detail> {
+    let version_num = version_num(session)?;
+    if !may_checkpoint(session, version_num) {
+        return Ok(skipped("the user is neither superuser nor, since 15, in the role pg_checkpoint"));
+    }
+    let began = Instant::now();
+    session.execute("CHECKPOINT").context("CHECKPOINT failed")?;
+    Ok(Detail::from([("seconds".to_string(), seconds(began))]))
+}
+
+/// Waits until the server does nothing but serve this session: no other active one (another pgdyno is a stranger
+/// too), no autovacuum worker, no checkpoint, no WAL being written. Ends at the deadline at the latest.
+pub fn settle(session: &mut Session, deadline: Duration) -> Result<Detail> {
+    let version_num = version_num(session)?;
+    let began = Instant::now();
+    let mut waited_for = BTreeSet::new();
+    let (mut quiet_looks, mut last_wal) = (0, String::new());
+    loop {
+        let (busy, wal) = look(session, version_num)?;
+        let mut busy: BTreeSet<String> = busy;
+        if !last_wal.is_empty() && wal != last_wal {
+            busy.insert("wal".to_string());
+        }
+        last_wal = wal;
+        quiet_looks = if busy.is_empty() { quiet_looks + 1 } else { 0 };
+        waited_for.extend(busy.iter().cloned());
+        let is_quiet = quiet_looks >= QUIET_LOOKS;
+        if is_quiet || began.elapsed() >= deadline {
+            let list = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>().join(", ");
+            let mut detail = Detail::from([
+                ("seconds".to_string(), seconds(began)),
+                ("quiet".to_string(), is_quiet.to_string()),
+            ]);
+            if !waited_for.is_empty() {
+                detail.insert("waited_for".to_string(), list(&waited_for));
+            }
+            if !is_quiet {
+                detail.insert("still_busy".to_string(), list(&busy));
+            }
+            return Ok(detail);
+        }
+        thread::sleep(LOOK_PAUSE);
+    }
+}
+
+/// What the server is busy with, and the end of its WAL.
+fn look(session: &mut Session, version_num: u32) -> Result<(BTreeSet<String>, String)> {
+    // 9.6 does not show background processes but autovacuum workers. A checkpointer at rest waits in its main loop;
+    // what another user's processes wait for may be hidden, and hidden is not busy.
+    let kinds = if version_num < 100_000 {
+        "case when query like 'autovacuum: %' then 'autovacuum' when state = 'active' then 'sessions' end"
+    } else {
+        "case when backend_type = 'autovacuum worker' then 'autovacuum' \
+              when backend_type = 'checkpointer' and wait_event is distinct from 'CheckpointerMain' then 'checkpoint' \
+              when backend_type in ('client backend', 'parallel worker') and state = 'active' then 'sessions' end"
+    };
+    let sql = format!("select distinct {kinds} from pg_stat_activity where pid <> pg_backend_pid()");
+    let rows = session.query(&sql).context("look at the server's activity")?;
+    let busy = rows.rows.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect();
+    let (current, replayed) = if version_num < 100_000 {
+        ("pg_current_xlog_insert_location()", "pg_last_xlog_replay_location()")
+    } else {
+        ("pg_current_wal_insert_lsn()", "pg_last_wal_replay_lsn()")
+    };
+    let sql = format!("select case when pg_is_in_recovery() then {replayed} else {current} end");
+    // A managed service may hide it; then it says nothing.
+    Ok((busy, ask(session, &sql).unwrap_or_default()))
+}
+
+fn each_table(session: &mut Session, command: &str, tables: &[&str]) -> Result<Detail> {
+    let began = Instant::now();
+    let mut detail = Detail::new();
+    session.take_notices();
+    for table in tables {
+        let table_began = Instant::now();
+        let sql = format!("{command} {}", quote_name(table));
+        session.execute(&sql).with_context(|| format!("{command} of `{table}` failed"))?;
+        detail.insert(format!("{table}_s"), seconds(table_began));
+        // A table of another owner is skipped with a warning.
+        let warnings: Vec<String> = session.take_notices().into_iter().map(|notice| notice.message).collect();
+        if !warnings.is_empty() {
+            detail.insert(format!("{table}_warning"), warnings.join("; "));
+        }
+    }
+    detail.insert("seconds".to_string(), seconds(began));
+    Ok(detail)
+}
+
+/// `schema.table` with both parts quoted. A dot may be in the schema's name, and is in no table's.
+pub(crate) fn quote_name(name: &str) -> String {
+    match name.rsplit_once('.') {
+        Some((schema, table)) => format!("{}.{}", quote_ident(schema), quote_ident(table)),
+        None => quote_ident(name),
+    }
+}
+
+pub(crate) fn skipped(reason: &str) -> Detail {
+    Detail::from([("skipped".to_string(), reason.to_string())])
+}
+
+pub(crate) fn seconds(since: Instant) -> String {
+    format!("{:.3}", since.elapsed().as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_tables_are_quoted_part_by_part() {
+        assert_eq!(quote_name("accounts"), "\"accounts\"");
+        assert_eq!(quote_name("public.A\"b"), "\"public\".\"A\"\"b\"");
+        assert_eq!(quote_name("v1.2.accounts"), "\"v1.2\".\"accounts\"");
+    }
+}

@@ -1,0 +1,86 @@
+//! The directory of a server's unix socket: short enough for the kernel, closed to others, gone with the server.
+
+use std::env;
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use nix::unistd::geteuid;
+
+use crate::user::account::Account;
+use crate::user::given::{self, Scratch};
+
+/// Longest path of a unix socket (`sun_path` without its final zero byte).
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+/// Name of the longest socket file.
+const SOCKET_FILE: &str = ".s.PGSQL.65535";
+/// How the names of all temporary directories begin that are swept.
+pub(crate) const NAME_BEGIN: &str = "pgdyno-";
+
+/// A directory for sockets that is removed when dropped.
+#[derive(Debug)]
+pub(crate) struct SocketDir {
+    pub(crate) path: PathBuf,
+    _scratch: Scratch,
+}
+
+impl SocketDir {
+    /// Makes a directory that only `account` (and root) can enter.
+    pub(crate) fn create(account: &Account) -> Result<SocketDir> {
+        let mut tried = Vec::new();
+        for base in bases(account) {
+            let base = base.canonicalize().unwrap_or(base);
+            let longest = Scratch::longest_path(&base, NAME_BEGIN).join(SOCKET_FILE);
+            if longest.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
+                tried.push(format!("`{}` is too long", base.display()));
+                continue;
+            }
+            match Scratch::make(&base, NAME_BEGIN, account) {
+                Ok(scratch) => return Ok(SocketDir { path: scratch.given.clone(), _scratch: scratch }),
+                Err(error) => tried.push(format!("`{}`: {error:#}", base.display())),
+            }
+        }
+        bail!("no place for the server's socket: {}; set TMPDIR to a short writable path", tried.join(", "))
+    }
+}
+
+/// Removes directories of sockets, and those in which settings were tried, whose pgdyno has ended without doing so;
+/// returns them.
+pub fn sweep_sockets() -> Vec<PathBuf> {
+    let Ok(account) = Account::choose() else { return Vec::new() };
+    bases(&account).iter().flat_map(|base| given::sweep(base, NAME_BEGIN)).collect()
+}
+
+fn bases(account: &Account) -> Vec<PathBuf> {
+    let mut bases = Vec::new();
+    if !account.is_switched && !geteuid().is_root() {
+        bases.extend(env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_dir()));
+    }
+    for base in [env::temp_dir(), PathBuf::from("/tmp")] {
+        if !bases.contains(&base) && base.is_absolute() && account.check_reach(&base.join(".")).is_ok() {
+            bases.push(base);
+        }
+    }
+    bases
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_directory_is_short_closed_and_gone_when_dropped() {
+        let account = Account::choose().unwrap();
+        let dir = SocketDir::create(&account).unwrap();
+        let path = dir.path.clone();
+        let facts = fs::metadata(&path).unwrap();
+        assert_eq!((facts.mode() & 0o777, facts.uid()), (0o700, account.uid));
+        let outer = fs::metadata(path.parent().unwrap()).unwrap();
+        assert_eq!((outer.mode() & 0o022, outer.uid()), (0, geteuid().as_raw()));
+        assert!(path.join(SOCKET_FILE).as_os_str().len() <= SOCKET_PATH_BYTES_MAX);
+        drop(dir);
+        assert!(!path.parent().unwrap().exists());
+    }
+}

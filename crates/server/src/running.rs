@@ -1,0 +1,5 @@
+//! A server of our own from its start to its stop.
+
+pub mod huge_pages;
+pub mod launch;
+pub mod numa;

@@ -1,0 +1,368 @@
+//! Start and stop a server of our own: `postgres` in the foreground as our child.
+//!
+//! The server listens on a unix socket in a closed directory, and on 127.0.0.1 only when asked to, with a random
+//! password. When pgdyno ends in whatever way, the kernel asks the server for an immediate shutdown.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::net::TcpListener;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use wire::session::Session;
+use wire::{Conninfo, Secret, quote_literal};
+
+use crate::cluster::{CONFIGURATION, Cluster, DATABASE, SUPERUSER};
+use crate::names::random_hex;
+use crate::process::command::{ending, server_command, wait_until};
+use crate::process::socket::SocketDir;
+use crate::process::start_error::{StartError, StartFault};
+use crate::running::numa::Binding;
+use crate::settings::defaults::log_line_prefix;
+use crate::settings::{check_settings, configuration_text};
+use crate::user::account::Account;
+use crate::user::untrusted;
+
+/// The port in the name of the socket file; each server has a socket directory of its own.
+const SOCKET_PORT: u16 = 5432;
+/// How long a start may take: after a crash the server recovers first.
+const START_DEADLINE: Duration = Duration::from_secs(120);
+/// How long a fast shutdown may take: it writes all dirty buffers.
+const FAST_DEADLINE: Duration = Duration::from_secs(300);
+/// How long an immediate shutdown may take; the postmaster kills its children after 5 s.
+const IMMEDIATE_DEADLINE: Duration = Duration::from_secs(15);
+/// Pause between two attempts to connect during a start.
+const ATTEMPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// How a server is started.
+#[derive(Debug, Clone)]
+pub struct StartOptions {
+    /// Settings by name, all resolved.
+    pub settings: BTreeMap<String, String>,
+    /// Also listen on a free port of 127.0.0.1.
+    pub tcp: bool,
+    /// How long the start may take.
+    pub deadline: Duration,
+    /// Where it runs and where its memory is; as the kernel likes if not given.
+    pub binding: Option<Binding>,
+}
+
+impl Default for StartOptions {
+    fn default() -> StartOptions {
+        StartOptions { settings: BTreeMap::new(), tcp: false, deadline: START_DEADLINE, binding: None }
+    }
+}
+
+/// How a server is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopMode {
+    /// Sessions are ended, everything is written: the next start needs no recovery.
+    Fast,
+    /// Processes are ended at once: the next start recovers from the WAL.
+    Immediate,
+}
+
+/// How a stop went.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StopReport {
+    /// How long it took, seconds.
+    pub seconds: f64,
+    /// Whether the cluster is in order on disk, so that it can be copied and starts without recovery.
+    pub is_clean: bool,
+    /// How the process ended, in words.
+    pub ending: String,
+}
+
+/// A running server of ours. Dropping it stops it at once.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    socket: SocketDir,
+    data_dir: PathBuf,
+    account: Account,
+    log_path: PathBuf,
+    /// Port of the socket's name and, with a password, of 127.0.0.1.
+    port: u16,
+    password: Option<Secret>,
+}
+
+impl Server {
+    /// Starts the cluster's server with these settings, listening on a unix socket only.
+    pub fn start(cluster: &Cluster, settings: &BTreeMap<String, String>) -> Result<Server, StartError> {
+        Server::start_with(cluster, &StartOptions { settings: settings.clone(), ..StartOptions::default() })
+    }
+
+    /// Starts the cluster's server and waits until it takes connections.
+    pub fn start_with(cluster: &Cluster, options: &StartOptions) -> Result<Server, StartError> {
+        let before = |error: anyhow::Error| StartError::before(&error, cluster.log_path());
+        prepare(cluster, options).map_err(before)?;
+        let mut attempts_left = 3;
+        loop {
+            attempts_left -= 1;
+            let mut server = Server::launch(cluster, options).map_err(before)?;
+            match server.wait_until_ready(options.deadline) {
+                Ok(()) => {
+                    server.set_password(cluster).map_err(before)?;
+                    return Ok(server);
+                }
+                // Another process may take the free port between its choice and its use.
+                Err(error) if error.fault == StartFault::AddressInUse && options.tcp && attempts_left > 0 => {
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Where to connect: the unix socket, as superuser, without a password.
+    pub fn conninfo(&self) -> Conninfo {
+        Conninfo::new(&self.socket.path.to_string_lossy(), self.port, SUPERUSER, DATABASE)
+    }
+
+    /// Where to connect over TCP, if the server listens there.
+    pub fn tcp_conninfo(&self) -> Option<Conninfo> {
+        let password = self.password.clone()?;
+        let mut conninfo = Conninfo::new("127.0.0.1", self.port, SUPERUSER, DATABASE);
+        conninfo.password = Some(password);
+        conninfo.password_source = wire::conninfo::PasswordSource::Given;
+        Some(conninfo)
+    }
+
+    /// Process id of the postmaster.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The log of this start.
+    pub fn log_path(&self) -> &Path {
+        &self.log_path
+    }
+
+    /// The data directory.
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// Whether the postmaster still runs; otherwise how it ended, in words.
+    pub fn check_running(&mut self) -> Result<(), String> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => Err(ending(status)),
+            Err(error) => Err(format!("it cannot be watched: {error}")),
+        }
+    }
+
+    /// Has the running server read other settings; those that need a restart keep their values.
+    ///
+    /// # Errors
+    /// When its configuration cannot be written, or it is gone.
+    pub fn reconfigure(&self, cluster: &Cluster, settings: &BTreeMap<String, String>) -> Result<()> {
+        check_settings(settings)?;
+        cluster.write_owned(&self.data_dir.join(CONFIGURATION), &configuration_text(settings))?;
+        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGHUP)
+            .context("have the server read its settings")
+    }
+
+    /// Stops the server and waits for its end. A fast stop that takes too long becomes an immediate one.
+    pub fn stop(mut self, mode: StopMode) -> Result<StopReport> {
+        self.shut(mode)
+    }
+
+    /// Ends all its processes at once with SIGKILL, as a crash would: nothing is written any more, and the next start
+    /// recovers from the WAL. What the operating system holds for the files is not lost. Returns how many there were.
+    pub fn crash(mut self) -> Result<usize> {
+        let pid = Pid::from_raw(self.child.id() as i32);
+        // A stopped postmaster starts no process and waits for none, so that ids stay whose they are.
+        kill(pid, Signal::SIGSTOP).context("stop the server's postmaster")?;
+        let children = children_of(pid)?;
+        for process in children.iter().chain([&pid]) {
+            kill(*process, Signal::SIGKILL).context("kill the server")?;
+        }
+        wait_until(&mut self.child, Instant::now() + IMMEDIATE_DEADLINE)?
+            .context("the killed server does not end; its device may hang")?;
+        // A next start would find their shared memory in use.
+        let end = Instant::now() + IMMEDIATE_DEADLINE;
+        while children.iter().any(|child| is_alive(*child)) {
+            ensure!(Instant::now() < end, "a killed process of the server does not end; its device may hang");
+            thread::sleep(ATTEMPT_PAUSE);
+        }
+        Ok(children.len() + 1)
+    }
+
+    fn launch(cluster: &Cluster, options: &StartOptions) -> Result<Server> {
+        let socket = SocketDir::create(&cluster.account)?;
+        let port = if options.tcp { free_port()? } else { SOCKET_PORT };
+        let password = if options.tcp { Some(Secret::new(random_hex(18)?)) } else { None };
+        let log = new_log(&cluster.log_path())?;
+        let mut command =
+            server_command(&cluster.binaries.program("postgres"), &cluster.account, &cluster.root);
+        command.arg("-D").arg(cluster.data_dir());
+        // On the command line, where neither a file nor ALTER SYSTEM overrides them.
+        for (name, value) in [
+            ("port", port.to_string()),
+            ("listen_addresses", if options.tcp { "127.0.0.1" } else { "" }.to_string()),
+            ("unix_socket_directories", socket.path.to_string_lossy().into_owned()),
+            ("unix_socket_permissions", "0700".to_string()),
+            ("logging_collector", "off".to_string()),
+            ("log_destination", "stderr".to_string()),
+            ("log_line_prefix", log_line_prefix(cluster.binaries.version_num).to_string()),
+        ] {
+            command.arg("-c").arg(format!("{name}={value}"));
+        }
+        if let Some(binding) = &options.binding {
+            binding.apply(&mut command)?;
+        }
+        command.stdout(log.try_clone()?).stderr(log);
+        // SIGQUIT is PostgreSQL's immediate shutdown: nothing survives us, and the WAL stays whole.
+        let child =
+            crate::process::spawn::spawn(command, Signal::SIGQUIT).context("cannot start `postgres`")?;
+        let (data_dir, log_path) = (cluster.data_dir(), cluster.log_path());
+        Ok(Server { child, socket, data_dir, account: cluster.account.clone(), log_path, port, password })
+    }
+
+    fn wait_until_ready(&mut self, deadline: Duration) -> Result<(), StartError> {
+        let end = Instant::now() + deadline;
+        let conninfo = self.conninfo();
+        loop {
+            if let Err(ending) = self.check_running() {
+                return Err(StartError::from_log(&self.log_text(), ending, self.log_path.clone()));
+            }
+            let last_error = match Session::connect(&conninfo) {
+                Ok(_) => return Ok(()),
+                Err(error) => error.to_string(),
+            };
+            if Instant::now() >= end {
+                let detail = format!("it was not ready within {} s; last: {last_error}", deadline.as_secs());
+                let mut error = StartError::from_log(&self.log_text(), detail, self.log_path.clone());
+                error.fault = StartFault::Deadline;
+                return Err(error);
+            }
+            thread::sleep(ATTEMPT_PAUSE);
+        }
+    }
+
+    /// Gives the superuser the password of this start, without a trace in the log.
+    fn set_password(&self, cluster: &Cluster) -> Result<()> {
+        let Some(password) = &self.password else { return Ok(()) };
+        let mut session = Session::connect(&self.conninfo()).context("connect to the new server")?;
+        if cluster.binaries.version_num >= 100_000 {
+            session.execute("SET password_encryption = 'scram-sha-256'")?;
+        }
+        session.execute("SET log_statement = 'none'")?;
+        session.execute("SET log_min_duration_statement = -1")?;
+        session.execute("SET log_min_error_statement = 'panic'")?;
+        let sql = format!("ALTER ROLE {SUPERUSER} PASSWORD {}", quote_literal(password.expose()));
+        session.execute(&sql).context("set the password of the new server")?;
+        Ok(())
+    }
+
+    fn log_text(&self) -> String {
+        untrusted::read_output(&self.log_path).unwrap_or_default()
+    }
+
+    fn shut(&mut self, mode: StopMode) -> Result<StopReport> {
+        let began = Instant::now();
+        let steps: &[(Signal, Duration)] = match mode {
+            StopMode::Fast => &[
+                (Signal::SIGINT, FAST_DEADLINE),
+                (Signal::SIGQUIT, IMMEDIATE_DEADLINE),
+                (Signal::SIGKILL, IMMEDIATE_DEADLINE),
+            ],
+            StopMode::Immediate => {
+                &[(Signal::SIGQUIT, IMMEDIATE_DEADLINE), (Signal::SIGKILL, IMMEDIATE_DEADLINE)]
+            }
+        };
+        for (signal, deadline) in steps {
+            // Not yet waited for, the id cannot belong to another process.
+            if self.child.try_wait()?.is_none() {
+                let pid = Pid::from_raw(self.child.id() as i32);
+                kill(pid, *signal).context("signal the server")?;
+                // A postmaster that somebody stopped hears no signal but these two, and ends no child of its own.
+                if *signal != Signal::SIGKILL {
+                    kill(pid, Signal::SIGCONT).context("signal the server")?;
+                }
+            }
+            if let Some(status) = wait_until(&mut self.child, Instant::now() + *deadline)? {
+                if status.signal().is_some() {
+                    crate::process::segments::remove_of(self.child.id(), self.account.uid);
+                }
+                let is_clean = crate::cluster::control::ControlFile::read(&self.data_dir, &self.account)
+                    .is_ok_and(|control| control.is_shut_down);
+                let seconds = began.elapsed().as_secs_f64();
+                return Ok(StopReport { seconds, is_clean, ending: ending(status) });
+            }
+        }
+        bail!("server process {} cannot be ended; its device may hang", self.child.id())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Also of a server that is gone: one that was killed leaves its shared memory. An error has no one to go to; the
+        // kernel will ask again when we end.
+        self.shut(StopMode::Immediate).ok();
+    }
+}
+
+fn prepare(cluster: &Cluster, options: &StartOptions) -> Result<()> {
+    check_settings(&options.settings)?;
+    cluster.wait_until_stopped("start it anew")?;
+    if let Some(snapshot) = &cluster.facts.restoring {
+        bail!(
+            "restoring snapshot `{snapshot}` of cluster `{}` was cut off; restore it again",
+            cluster.root.display()
+        );
+    }
+    let data = cluster.data_dir();
+    ensure!(data.is_dir(), "data directory `{}` is gone; make the cluster anew", data.display());
+    cluster.write_owned(&data.join(CONFIGURATION), &configuration_text(&options.settings))
+}
+
+/// The processes that `parent` started and that are there.
+fn children_of(parent: Pid) -> Result<Vec<Pid>> {
+    let of = |entry: fs::DirEntry| {
+        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+        (stat_fields(pid)?.1 == parent.as_raw()).then(|| Pid::from_raw(pid))
+    };
+    let entries = fs::read_dir("/proc").context("list the server's processes in `/proc`")?;
+    Ok(entries.flatten().filter_map(of).collect())
+}
+
+/// Whether a process is there that has not ended: one that nobody waited for yet has.
+fn is_alive(pid: Pid) -> bool {
+    stat_fields(pid.as_raw()).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X'))
+}
+
+/// State and parent of a process (proc_pid_stat(5)).
+fn stat_fields(pid: i32) -> Option<(char, i32)> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before them may hold blanks and parentheses.
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    Some((state, fields.next()?.parse().ok()?))
+}
+
+/// A new log for this start; that of the last one is kept beside it.
+fn new_log(path: &Path) -> Result<File> {
+    if path.exists() {
+        fs::rename(path, path.with_extension("log.old"))
+            .with_context(|| format!("rename `{}`", path.display()))?;
+    }
+    OpenOptions::new()
+        .append(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .with_context(|| format!("create `{}`", path.display()))
+}
+
+fn free_port() -> Result<u16> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).context("find a free port on 127.0.0.1")?;
+    Ok(listener.local_addr()?.port())
+}

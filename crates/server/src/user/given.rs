@@ -1,0 +1,156 @@
+//! Directories that we make and give to the server's user. What is in one is that user's from then on, and is removed
+//! with that user's rights; the directory itself lies where only we can replace it.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use files::trust;
+
+use crate::names::random_hex;
+use crate::process_id::ProcessId;
+use crate::user::account::Account;
+
+/// Names the process that uses a [`Scratch`].
+const OWNER_FILE: &str = "owner.json";
+const OWNER_BYTES_MAX: u64 = 4 << 10;
+const GIVEN: &str = "d";
+
+/// Makes a directory of ours in which the server's user can reach one of its own, but change nothing.
+pub(crate) fn make_outer(dir: &Path, account: &Account) -> std::io::Result<()> {
+    let mode = if account.is_switched { 0o711 } else { 0o700 };
+    DirBuilder::new().mode(0o700).create(dir)?;
+    fs::set_permissions(dir, Permissions::from_mode(mode))
+}
+
+/// Makes a directory that is the user's and closed to all others.
+pub(crate) fn make(dir: &Path, account: &Account) -> Result<()> {
+    DirBuilder::new().mode(0o700).create(dir).with_context(|| format!("create `{}`", dir.display()))?;
+    account.own(dir)
+}
+
+/// Removes such a directory and what is in it, if it is there.
+pub(crate) fn remove(dir: &Path) -> Result<()> {
+    if fs::symlink_metadata(dir).is_err() {
+        return Ok(());
+    }
+    let owner = Account::of_owner(dir)?;
+    let context = || format!("remove what is in `{}` as user `{}`, whose it is", dir.display(), owner.name);
+    owner.act(|| empty(dir)).with_context(context)?;
+    fs::remove_dir(dir).with_context(|| format!("remove `{}`", dir.display()))
+}
+
+/// Directories go first, so that a marker is there as long as anything else is.
+fn empty(dir: &Path) -> std::io::Result<()> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(entry.path())?,
+            false => files.push(entry.path()),
+        }
+    }
+    files.iter().try_for_each(fs::remove_file)
+}
+
+/// A temporary directory with one in it that is the server's user's; removed when dropped.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    /// Ours.
+    pub(crate) outer: PathBuf,
+    /// The user's.
+    pub(crate) given: PathBuf,
+}
+
+impl Scratch {
+    /// Makes one in `base`, whose name begins so.
+    pub(crate) fn make(base: &Path, name_begin: &str, account: &Account) -> Result<Scratch> {
+        let outer = trust::check_place(base)?.join(format!("{name_begin}{}", random_hex(6)?));
+        let context = || format!("make `{}`", outer.display());
+        make_outer(&outer, account).with_context(context)?;
+        let scratch = Scratch { given: outer.join(GIVEN), outer: outer.clone() };
+        fs::write(outer.join(OWNER_FILE), serde_json::to_vec(&ProcessId::current())?)
+            .with_context(context)?;
+        make(&scratch.given, account)?;
+        Ok(scratch)
+    }
+
+    /// Where the directory of the user would be in a scratch directory in `base`.
+    pub(crate) fn longest_path(base: &Path, name_begin: &str) -> PathBuf {
+        base.join(format!("{name_begin}{}", "x".repeat(12))).join(GIVEN)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed now is found by a sweep later.
+        remove_scratch(&self.outer).ok();
+    }
+}
+
+/// Removes the scratch directories in `base` whose pgdyno has ended without doing so; returns them.
+pub(crate) fn sweep(base: &Path, name_begin: &str) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(base) else { return Vec::new() };
+    let named = entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(name_begin));
+    let abandoned = named.map(|entry| entry.path()).filter(|path| is_abandoned(path));
+    abandoned.filter(|path| remove_scratch(path).is_ok()).collect()
+}
+
+/// Anyone can make such a name in `/tmp`: only what we made counts.
+fn is_abandoned(path: &Path) -> bool {
+    let is_dir = || fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir());
+    let owner = || {
+        trust::check_directory(path).ok()?;
+        let text = trust::read(&path.join(OWNER_FILE), OWNER_BYTES_MAX).ok()?;
+        serde_json::from_slice::<ProcessId>(&text).ok()
+    };
+    is_dir() && owner().is_some_and(|owner| !owner.is_alive())
+}
+
+fn remove_scratch(outer: &Path) -> Result<()> {
+    remove(&outer.join(GIVEN))?;
+    fs::remove_dir_all(outer).with_context(|| format!("remove `{}`", outer.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_given_directory_is_removed_without_what_its_links_name() {
+        let account = Account::choose().unwrap();
+        let base = tempfile::tempdir().unwrap();
+        fs::write(base.path().join("precious"), "kept").unwrap();
+        let scratch = Scratch::make(base.path(), "t-", &account).unwrap();
+        let (outer, given) = (scratch.outer.clone(), scratch.given.clone());
+        symlink(base.path(), given.join("link")).unwrap();
+        fs::create_dir(given.join("dir")).unwrap();
+        account.own(&given.join("dir")).unwrap();
+        symlink(base.path().join("precious"), given.join("dir/link")).unwrap();
+        assert!(!is_abandoned(&outer), "its owner lives");
+        drop(scratch);
+        assert!(!outer.exists());
+        assert!(base.path().join("precious").exists());
+    }
+
+    #[test]
+    fn only_what_we_made_and_a_dead_process_left_is_swept() {
+        let account = Account::choose().unwrap();
+        let base = tempfile::tempdir().unwrap();
+        let scratch = Scratch::make(base.path(), "t-", &account).unwrap();
+        assert_eq!(sweep(base.path(), "t-"), Vec::<PathBuf>::new());
+        let dead = ProcessId { start_ticks: 1, ..ProcessId::current() };
+        let owner = scratch.outer.join(OWNER_FILE);
+        fs::write(&owner, serde_json::to_vec(&dead).unwrap()).unwrap();
+        assert_eq!(sweep(base.path(), "u-"), Vec::<PathBuf>::new());
+        assert_eq!(sweep(base.path(), "t-"), std::slice::from_ref(&scratch.outer));
+        assert!(!scratch.outer.exists());
+        let planted = base.path().join("t-planted");
+        fs::create_dir(&planted).unwrap();
+        nix::unistd::mkfifo(&planted.join(OWNER_FILE), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert_eq!(sweep(base.path(), "t-"), Vec::<PathBuf>::new(), "a pipe is not waited for");
+    }
+}

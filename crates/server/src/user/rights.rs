@@ -1,0 +1,147 @@
+//! Touch files with the rights of the server's user.
+//!
+//! The data directory and the WAL are that user's, who can put a link, a pipe or another directory anywhere in them, at
+//! any moment. With that user's rights nothing is reached that the user could not have reached without us.
+
+use std::io;
+use std::marker::PhantomData;
+
+use nix::unistd::{Gid, Uid, getgroups, setfsgid, setfsuid};
+use rustix::thread::set_thread_groups;
+
+use crate::user::account::Account;
+
+/// Whose rights to files are used.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Rights<'a> {
+    /// Those that pgdyno runs with: for files that only we can replace.
+    Ours,
+    /// Those of the server's user.
+    Of(&'a Account),
+}
+
+impl Rights<'_> {
+    /// Does `work` with these rights.
+    pub(crate) fn act<T, E: From<io::Error>>(self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        match self {
+            Rights::Ours => work(),
+            Rights::Of(account) => account.act(work),
+        }
+    }
+
+    /// Who owns files that are made with these rights.
+    pub(crate) fn uid(self) -> u32 {
+        match self {
+            Rights::Of(account) => account.uid,
+            Rights::Ours => nix::unistd::geteuid().as_raw(),
+        }
+    }
+}
+
+impl Account {
+    /// Does `work` with this user's rights to files, whoever we are. Nothing else changes: what `work` starts or
+    /// signals, it starts or signals as before, so it should do neither.
+    ///
+    /// # Errors
+    /// Those of `work`, and when we lack the right to take another user's rights.
+    pub fn act<T, E: From<io::Error>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        let _borrowed = match self.is_switched {
+            true => Some(Borrowed::of(self)?),
+            false => None,
+        };
+        work()
+    }
+}
+
+/// This thread has the rights of another user until this is dropped.
+///
+/// Those to files only: with the user's whole identity, that user could signal and trace the thread. The kernel takes
+/// root's capabilities over files away with the user id (capabilities(7), "Effect of user ID changes").
+struct Borrowed {
+    user: Uid,
+    group: Gid,
+    groups: Vec<rustix::process::Gid>,
+    /// Rights are a thread's, and so is what gives them back.
+    _stays_here: PhantomData<*const ()>,
+}
+
+impl Borrowed {
+    fn of(account: &Account) -> io::Result<Borrowed> {
+        let groups =
+            getgroups()?.into_iter().map(|group| rustix::process::Gid::from_raw(group.as_raw())).collect();
+        // Before the ids change, for every thread has its own list; the C library would set that of all.
+        set_thread_groups(&[])?;
+        let group = setfsgid(Gid::from_raw(account.gid));
+        let user = setfsuid(Uid::from_raw(account.uid));
+        let borrowed = Borrowed { user, group, groups, _stays_here: PhantomData };
+        // Both calls return what was there before, also when they fail; an id that cannot be changes nothing.
+        let none = u32::MAX;
+        let is_taken = setfsuid(Uid::from_raw(none)).as_raw() == account.uid
+            && setfsgid(Gid::from_raw(none)).as_raw() == account.gid;
+        match is_taken {
+            true => Ok(borrowed),
+            false => Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!("cannot take the rights of user `{}`", account.name),
+            )),
+        }
+    }
+}
+
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        setfsuid(self.user);
+        setfsgid(self.group);
+        // Without them the thread has fewer rights, not more.
+        set_thread_groups(&self.groups).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    use nix::unistd::geteuid;
+
+    use super::*;
+
+    #[test]
+    fn files_are_touched_with_the_rights_of_the_servers_user_and_with_ours_afterwards() {
+        let account = Account::choose().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let path = |name: &str| dir.path().join(name);
+        fs::write(path("ours"), "for us").unwrap();
+        fs::set_permissions(path("ours"), fs::Permissions::from_mode(0o600)).unwrap();
+        let read = account.act(|| fs::read(path("ours")));
+        assert_eq!(read.is_err(), geteuid().is_root(), "{read:?}");
+        account.act(|| fs::write(path("theirs"), "")).unwrap();
+        let facts = fs::metadata(path("theirs")).unwrap();
+        assert_eq!((facts.uid(), facts.gid()), (account.uid, account.gid));
+        // Also after a failure, and after a panic.
+        let failed =
+            std::panic::catch_unwind(|| account.act(|| -> io::Result<()> { panic!("in the middle") }));
+        assert!(failed.is_err());
+        assert_eq!(fs::read(path("ours")).unwrap(), b"for us");
+        fs::write(path("again"), "").unwrap();
+        assert_eq!(fs::metadata(path("again")).unwrap().uid(), geteuid().as_raw());
+    }
+
+    #[test]
+    fn groups_of_root_do_not_come_along() {
+        if !geteuid().is_root() {
+            return;
+        }
+        let account = Account::choose().unwrap();
+        let groups = || fs::read_to_string("/proc/thread-self/status").map(|text| line(&text, "Groups:"));
+        let before = groups().unwrap();
+        let within = account.act(groups).unwrap();
+        assert_eq!(within, "");
+        assert_eq!(groups().unwrap(), before);
+    }
+
+    fn line(text: &str, name: &str) -> String {
+        text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_string()
+    }
+}
