@@ -12,11 +12,32 @@ const KEY: &str = "1885824121, 1";
 const PATIENCE: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Takes the lock for `session`, which has it until it ends.
+/// Takes the lock for `session`, which has it until it ends. A pgdyno that puts the database back by copies has let go of the
+/// lock only for as long as nobody may be in the database; `keeper` looks for it and gives its server process.
+///
+/// # Errors
+/// When another session has it, or will take it again: its process is named.
+pub fn take(session: &mut Session, keeper: impl Fn(&mut Session) -> Result<Option<String>>) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        take_again(session)?;
+        let Some(keeper) = keeper(session)? else { return Ok(()) };
+        session.query(&format!("select pg_catalog.pg_advisory_unlock({KEY})"))?;
+        if begun.elapsed() >= PATIENCE {
+            bail!(
+                "another pgdyno puts this database back by copies: server process {keeper}; wait for its end, or use another \
+                 database"
+            );
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Takes the lock again, after this pgdyno let go of it for a copy.
 ///
 /// # Errors
 /// When another session has it: its process is named.
-pub fn take(session: &mut Session) -> Result<()> {
+pub fn take_again(session: &mut Session) -> Result<()> {
     match try_lock(session, "pg_try_advisory_lock")? {
         true => Ok(()),
         false => bail!("{}; wait for its end, or use another database", holder(session)),

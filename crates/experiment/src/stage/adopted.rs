@@ -13,6 +13,7 @@ use model::experiment::script::CaseData;
 use model::load::Protocol;
 use server::Target;
 use server::database::target::{Flavor, locate, pools_transactions, rewrites_statement_names};
+use server::database::template;
 use wire::Conninfo;
 use wire::session::Session;
 use workload::{Marker, Schema};
@@ -121,7 +122,7 @@ impl Adopted {
                 "a pooler gives out server connections by the transaction: nothing keeps another pgdyno away"
                     .to_string(),
             )),
-            Flavor::Postgres => lock::take(&mut holder)?,
+            Flavor::Postgres => lock::take(&mut holder, template::keeper)?,
             Flavor::Other(name) => watch(Progress::Note(format!(
                 "the server is {name}, not PostgreSQL: only what it shares with PostgreSQL is measured"
             ))),

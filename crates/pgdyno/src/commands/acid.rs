@@ -13,6 +13,7 @@ use experiment::stage::adopted;
 use experiment::stage::kept_clusters::{Kept, Wanted};
 use model::experiment::case::WorkloadKind;
 use model::text::units::Span;
+use server::database::template;
 use server::{Cache, StopMode};
 use wire::Conninfo;
 
@@ -39,7 +40,7 @@ pub(crate) fn check(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<Exi
             let _holder = limit::within("look at the server", limit::QUESTIONS, || {
                 let mut holder = session::open(&conninfo, signals::stop_flag())?;
                 adopted::expect_primary(&conninfo, &mut holder)?;
-                lock::take(&mut holder)?;
+                lock::take(&mut holder, template::keeper)?;
                 Ok(holder)
             })?;
             let place = conninfo.to_string();

@@ -56,7 +56,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
             }
             let mut session = session::open(&conninfo, stop)?;
             adopted::expect_primary(&conninfo, &mut session)?;
-            lock::take(&mut session)?;
+            lock::take(&mut session, template::keeper)?;
             let schema = schema::find(&mut session, args.schema.as_deref())?;
             say(&Intent::to_load(&conninfo, dataset, &schema));
             Ok((session, schema))

@@ -238,3 +238,18 @@ fn where_only_the_next_template_fails_the_run_has_its_data_and_the_next_one_load
     assert_eq!(details[1].get("no_template"), details[2].get("no_template"));
     place.expect_clean();
 }
+
+#[test]
+fn who_comes_while_the_database_is_let_go_of_for_a_copy_does_not_get_it() {
+    let (place, pg) = (Place::new(), Pg::shared());
+    let database = pg.database();
+    // Each session takes a second to begin, so that the others get in before it.
+    let server = pg.admin_target(&database);
+    let slow = format!("{server} options='-c post_auth_delay=1'");
+    let runs = place.start(command(&place, &slow, "2s", &["--replace-database", &database, "-o", "out"]));
+    wait_until("a template", || !pg.ask("postgres", &of(OURS, &database)).is_empty());
+    let refused = place.run(&["init", "--server", &server, "-s", "1"]).expect(1);
+    assert!(refused.stderr.contains("another pgdyno "), "{}", refused.stderr);
+    runs.wait().expect(0);
+    place.expect_clean();
+}

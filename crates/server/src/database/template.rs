@@ -107,6 +107,21 @@ pub fn is_made(session: &mut Session) -> Result<bool> {
     mark::is_made(session, &name, oid)
 }
 
+/// The server process of a pgdyno that keeps templates of the database that `session` is in.
+///
+/// # Errors
+/// When the server fails.
+pub fn keeper(session: &mut Session) -> Result<Option<String>> {
+    // Advisory locks belong to the database of their session, and this one to that of the maintenance session. An OID has no
+    // sign.
+    let sql = format!(
+        "select pid from pg_catalog.pg_locks where locktype = 'advisory' and granted and objsubid = 2 and classid = {LOCK} \
+         and objid = (hashtext(current_database())::bigint & 4294967295)::oid limit 1"
+    );
+    let rows = session.query(&sql).context("look for a pgdyno that keeps templates")?;
+    Ok(rows.scalar().map(str::to_string))
+}
+
 /// What would be lost with the database called `name`, or why it cannot be dropped. A comment that is `mark` is ours.
 fn obstacle_to_losing(session: &mut Session, name: &str, mark: Option<&Mark>) -> Result<Option<String>> {
     let sql = obstacle_sql(version_num(session)?, name, &mark.map(Mark::text).unwrap_or_default());

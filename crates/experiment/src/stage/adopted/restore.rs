@@ -166,7 +166,7 @@ impl Adopted {
             return Ok(());
         }
         let mut holder = session::open(&self.conninfo, site.stop)?;
-        lock::take(&mut holder)?;
+        lock::take_again(&mut holder)?;
         self.holder = Some(holder);
         Ok(())
     }
