@@ -11,8 +11,8 @@ use crate::front::setup;
 use crate::undone::report_undone;
 use crate::{Exit, say, signals};
 
-/// Values of the operating system; directories of sockets and of settings that were tried; ledgers; builds and clusters that
-/// were not made to the end.
+/// Values of the operating system; directories of sockets and of settings that were tried; ledgers; binaries, builds and
+/// clusters that were not made to the end.
 pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
     if let Some(target) = &args.server {
         return clean_server(target);
@@ -26,6 +26,9 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
         say(&format!("removed `{}`", path.display()));
     }
     let cache = Cache::default_location()?;
+    for path in server::binaries::fetch::sweep(&cache) {
+        say(&format!("removed `{}`, which was not unpacked to the end", path.display()));
+    }
     for path in server::binaries::build::sweep(&cache) {
         say(&format!("removed `{}`, a build that was not made to the end", path.display()));
     }

@@ -154,3 +154,46 @@ fn a_marker_that_a_power_cut_left_empty_blocks_nothing() {
     assert_eq!((root.exists(), holders()), (false, 0));
     place.expect_clean();
 }
+
+/// A kill may come between the directory and its marker: seen to block every later `init` and `run`.
+#[test]
+fn a_cluster_whose_making_or_removal_was_cut_off_before_or_after_its_marker_blocks_nothing() {
+    let place = Place::new();
+    let init = ["init", "--bin-dir", "/usr/lib/postgresql/15/bin", "--scale", "1"];
+    place.run(&init).expect(0);
+    let (name, root) = only_cluster(&place);
+    let leave = |name: Option<&str>| {
+        std::fs::remove_dir_all(&root).ok();
+        std::fs::create_dir(&root).unwrap();
+        name.iter().for_each(|name| std::fs::write(root.join(name), "").unwrap());
+        place.run(&["server", "list"]).expect(0);
+    };
+    for left in [None, Some("pgdyno-cluster.json.tmp"), Some("server.log")] {
+        for args in [&["clean"][..], &["server", "remove", &name]] {
+            leave(left);
+            place.run(args).expect(0);
+            assert!(!root.exists(), "{left:?} {args:?}");
+        }
+    }
+    leave(None);
+    place.run(&init).expect(0);
+    place.run(&["check", "--bin-dir", init[2], "--scale", "1"]).expect(0);
+    place.expect_clean();
+}
+
+#[test]
+fn binaries_that_were_not_unpacked_to_the_end_are_removed_unless_a_process_is_at_it() {
+    let place = Place::new();
+    let dir = |name: &str| place.path("cache/postgres").join(name);
+    for name in [".unpack-dead/bin", ".unpack-busy/bin", "mine/bin"] {
+        std::fs::create_dir_all(dir(name)).unwrap();
+    }
+    let lock = std::fs::File::open(dir(".unpack-busy")).unwrap();
+    lock.lock().unwrap();
+    let cleaned = place.run(&["clean"]).expect(0);
+    assert!(cleaned.stderr.contains(".unpack-dead`, which was not unpacked to the end"), "{cleaned:?}");
+    assert!(!dir(".unpack-dead").exists() && dir(".unpack-busy/bin").exists() && dir("mine/bin").exists());
+    drop(lock);
+    place.run(&["clean"]).expect(0);
+    assert!(!dir(".unpack-busy").exists());
+}

@@ -8,12 +8,11 @@ mod download;
 
 use std::collections::BTreeSet;
 use std::env;
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use files::trust;
 use model::text::units::PgVersion;
@@ -26,8 +25,8 @@ use crate::binaries::unpack::unpack;
 use crate::binaries::{Binaries, Origin, version_num};
 use crate::names::random_hex;
 
-/// Unpacking takes seconds; what is this old has no process any more.
-const ABANDONED_AGE: Duration = Duration::from_secs(3600);
+/// The directory of the cache that releases are in.
+const RELEASES: &str = "postgres";
 /// Written into each unpacked directory last: its presence means that the directory is whole.
 const RECEIPT: &str = "pgdyno-fetched.json";
 /// Receipts have 300 KB.
@@ -69,7 +68,7 @@ impl Cache {
     /// Directory of one release's binaries.
     fn release_dir(&self, release: &str) -> PathBuf {
         let name = format!("{release}-{}-{}", env::consts::OS, env::consts::ARCH);
-        self.dir.join("postgres").join(name)
+        self.dir.join(RELEASES).join(name)
     }
 
     /// Releases that can be had without the network, by the receipts in the cache, oldest first. Nothing is run.
@@ -290,8 +289,7 @@ fn install(archive: &[u8], dir: &Path, mut receipt: Receipt) -> anyhow::Result<(
     let parent = dir.parent().context("the cache has no parent directory")?;
     let parent = &trust::make_directory(parent).context(UNTRUSTED)?;
     remove_abandoned(parent);
-    let unfinished = Unfinished(parent.join(format!(".unpack-{}", random_hex(8)?)));
-    fs::create_dir(&unfinished.0).with_context(|| format!("create `{}`", unfinished.0.display()))?;
+    let (unfinished, _lock) = unfinished(parent)?;
     fs::set_permissions(&unfinished.0, Permissions::from_mode(0o755))?;
     unpack(archive, &unfinished.0)?;
     receipt.tree = Tree::of(&unfinished.0, RECEIPT)?;
@@ -313,17 +311,41 @@ fn install(archive: &[u8], dir: &Path, mut receipt: Receipt) -> anyhow::Result<(
     }
 }
 
-/// Removes what processes that were killed while unpacking left behind.
-fn remove_abandoned(parent: &Path) {
-    let Ok(entries) = fs::read_dir(parent) else { return };
-    for entry in entries.flatten() {
-        let is_ours = entry.file_name().to_string_lossy().starts_with(".unpack-");
-        let age = entry.metadata().and_then(|facts| facts.modified()).ok().and_then(|at| at.elapsed().ok());
-        if is_ours && age.is_some_and(|age| age > ABANDONED_AGE) {
-            // Another process may be removing it too.
-            fs::remove_dir_all(entry.path()).ok();
+/// A new directory to unpack into. Whoever gets its lock is alone with it: the process that had it has ended.
+fn unfinished(parent: &Path) -> anyhow::Result<(Unfinished, File)> {
+    use anyhow::Context;
+    loop {
+        let unfinished = Unfinished(parent.join(format!(".unpack-{}", random_hex(8)?)));
+        let context = || format!("create `{}`", unfinished.0.display());
+        fs::create_dir(&unfinished.0).with_context(context)?;
+        // Another process may take it for abandoned before it is locked.
+        let Ok(lock) = File::open(&unfinished.0) else { continue };
+        lock.lock().with_context(context)?;
+        if unfinished.0.exists() {
+            return Ok((unfinished, lock));
         }
     }
+}
+
+/// Removes what processes that were killed while unpacking left in `cache`, and gives their directories. In a directory
+/// where another user could have put them nothing is removed.
+pub fn sweep(cache: &Cache) -> Vec<PathBuf> {
+    trust::check_directory(&cache.dir.join(RELEASES))
+        .map_or_else(|_| Vec::new(), |parent| remove_abandoned(&parent))
+}
+
+fn remove_abandoned(parent: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(parent) else { return Vec::new() };
+    let is_ours = |entry: &fs::DirEntry| {
+        entry.file_name().to_string_lossy().starts_with(".unpack-")
+            && entry.file_type().is_ok_and(|kind| kind.is_dir())
+    };
+    let found = entries.flatten().filter(is_ours).map(|entry| entry.path());
+    let remove = |path: &PathBuf| {
+        let dir = File::open(path);
+        dir.is_ok_and(|dir| dir.try_lock().is_ok() && fs::remove_dir_all(path).is_ok())
+    };
+    found.filter(remove).collect()
 }
 
 /// A directory that is removed unless it was renamed away.

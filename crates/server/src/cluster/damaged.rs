@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use files::trust;
 
+use crate::cluster::workspace::is_directory_name;
 use crate::cluster::{ClusterFacts, MARKER, MARKER_BYTES_MAX, WAL_MARKER, has_marker, remove_cluster_files};
 use crate::user::account::Account;
 
@@ -27,10 +28,18 @@ const NAMES: [&str; 10] = [
     "single-user.sql",
 ];
 
-/// Whether the marker is there, can be trusted, and says nothing, so that the cluster can neither be used nor be told from
-/// one that was not made to the end.
+/// Whether the cluster can neither be used nor be told from one that was not made to the end: the marker is there, can be
+/// trusted, and says nothing; or a kill came before the marker, or after its removal.
 pub(crate) fn is_damaged(root: &Path) -> bool {
-    has_marker(root) && is_ours(root).is_ok() && is_unreadable(root)
+    is_shell(root) || (has_marker(root) && is_ours(root).is_ok() && is_unreadable(root))
+}
+
+/// Whether the directory has the name of a cluster and holds nothing that anybody would miss: it was made just now, or
+/// removed but for its logs.
+fn is_shell(root: &Path) -> bool {
+    let has_data =
+        [MARKER, "data", "snapshots"].iter().any(|name| fs::symlink_metadata(root.join(name)).is_ok());
+    !has_data && is_directory_name(root) && holds_only_ours(root).is_ok()
 }
 
 /// A marker of a newer pgdyno may have other keys; it is none that is damaged.
@@ -50,6 +59,17 @@ pub(crate) fn remove(root: &Path) -> Result<()> {
 }
 
 fn is_ours(root: &Path) -> Result<()> {
+    holds_only_ours(root)?;
+    let is_begun = ["data", MARKER].iter().any(|name| fs::symlink_metadata(root.join(name)).is_ok());
+    ensure!(
+        is_begun || is_shell(root),
+        "`{}` has neither data nor a marker: it is not a cluster of pgdyno",
+        root.display()
+    );
+    Ok(())
+}
+
+fn holds_only_ours(root: &Path) -> Result<()> {
     trust::check_directory(root)?;
     let entries = fs::read_dir(root).with_context(|| format!("read `{}`", root.display()))?;
     for entry in entries {
@@ -61,8 +81,6 @@ fn is_ours(root: &Path) -> Result<()> {
             name.display()
         );
     }
-    let is_begun = ["data", MARKER].iter().any(|name| fs::symlink_metadata(root.join(name)).is_ok());
-    ensure!(is_begun, "`{}` has neither data nor a marker: it is not a cluster of pgdyno", root.display());
     Ok(())
 }
 

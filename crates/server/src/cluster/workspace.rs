@@ -31,6 +31,8 @@ use crate::user::rights::Rights;
 
 /// Longest name of a cluster's directory.
 const NAME_BYTES_MAX: usize = 80;
+/// Digits of the hash that ends it.
+const N_HASH: usize = 12;
 /// A lock file names one process.
 const LOCK_BYTES_MAX: u64 = 4 << 10;
 
@@ -67,7 +69,7 @@ impl ClusterKey {
             words.join("-").chars().map(|c| if is_plain(c) { c } else { '-' }).take(NAME_BYTES_MAX).collect();
         let hash = format!("{:x}", Sha256::digest(&text));
         name.push('-');
-        name.push_str(&hash[..12]);
+        name.push_str(&hash[..N_HASH]);
         name
     }
 }
@@ -308,6 +310,13 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && !name.contains('/') && !name.ends_with(".lock")
 }
 
+/// Whether the directory is called as [`ClusterKey::directory_name`] calls one.
+pub(crate) fn is_directory_name(root: &Path) -> bool {
+    let name = root.file_name().and_then(|name| name.to_str());
+    let hash = name.and_then(|name| name.rsplit_once('-')).map_or("", |(_, hash)| hash);
+    hash.len() == N_HASH && hash.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 /// The process that holds a lock file now.
 fn holder_of(path: &Path) -> Option<u32> {
     let mut lock = files::open(path).ok()?;
@@ -377,5 +386,12 @@ mod tests {
         }
         assert!(workspace.remove("none").unwrap_err().to_string().contains("no cluster `none`"));
         assert_eq!(workspace.sweep().unwrap(), Vec::<String>::new());
+        // Also where it is called like one of ours, unless nothing is in it.
+        let like_ours = dir.path().join(key("1").directory_name());
+        fs::create_dir(&like_ours).unwrap();
+        fs::write(like_ours.join("photo.jpg"), "precious").unwrap();
+        assert_eq!(workspace.sweep().unwrap(), Vec::<String>::new());
+        fs::remove_file(like_ours.join("photo.jpg")).unwrap();
+        assert_eq!(workspace.sweep().unwrap(), [key("1").directory_name()]);
     }
 }
