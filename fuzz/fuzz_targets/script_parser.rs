@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
 use workload::script::sqlfile;
-use workload::{Action, Bundle, Fetch, Machine, Prng, Program, ScriptError};
+use workload::{Action, Bundle, Fetch, Emulator, Prng, Program, ScriptError};
 
 /// Steps of one run: enough to come around every kind of command.
 const STEPS_MAX: usize = 64;
@@ -22,8 +22,8 @@ fuzz_target!(|source: &str| {
         Ok(bundle) => {
             let program = &bundle.programs[0];
             check_lines(program, source);
-            let mut machine = Machine::new(&bundle, Prng::seed(source.len() as u64), 1, &defines);
-            run(&mut machine, program);
+            let mut emulator = Emulator::new(&bundle, Prng::seed(source.len() as u64), 1, &defines);
+            run(&mut emulator, program);
         }
     }
 });
@@ -63,31 +63,33 @@ fn check_lines(program: &Program, source: &str) {
     }
 }
 
-fn run(machine: &mut Machine, program: &Program) {
+fn run(emulator: &mut Emulator, program: &Program) {
     let mut out = Vec::new();
-    machine.begin(program);
+    emulator.begin(program);
     for n in 0..STEPS_MAX {
         out.clear();
-        match machine.step(program) {
+        match emulator.step(program) {
             Ok(Action::End) => {
-                machine.rewind();
+                emulator.rewind();
                 return;
             }
             Ok(Action::Send { statement }) => {
-                machine.render(program, statement, &mut out);
+                emulator.render(program, statement, &mut out);
                 let statement = &program.statements[statement];
                 for &variable in &statement.parameters {
-                    machine.parameter(program, variable, &mut out);
+                    emulator.parameter(variable, &mut out);
                 }
                 if let Fetch::Gset { prefix } | Fetch::Aset { prefix } = &statement.fetch {
                     let name = format!("{prefix}x");
                     // A name that cannot be a variable's is refused in words.
-                    machine.assign_column(program, "gset", &name, VALUES[n % VALUES.len()]).ok();
+                    let script = emulator.script_mut().expect("a script");
+                    script.assign_column(program, "gset", &name, VALUES[n % VALUES.len()]).ok();
                 }
             }
             Ok(Action::Shell | Action::SetShell) => {
-                machine.shell_line(program).ok();
-                machine.take_shell_answer(program, VALUES[n % VALUES.len()]).ok();
+                let script = emulator.script_mut().expect("a script");
+                script.shell_line(program).ok();
+                script.take_shell_answer(program, VALUES[n % VALUES.len()]).ok();
             }
             Ok(_) => {}
             Err(error) => {
@@ -95,6 +97,6 @@ fn run(machine: &mut Machine, program: &Program) {
                 return;
             }
         }
-        machine.debug_lines().clear();
+        emulator.take_debug_lines();
     }
 }

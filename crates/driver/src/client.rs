@@ -10,7 +10,7 @@ use std::io;
 
 use wire::{CancelHandle, Connection, Dialing, Link, ProtocolError, ServerError, Units};
 use wire::{Flow, Reply, Scanner, TransactionStatus};
-use workload::Machine;
+use workload::Emulator;
 
 use crate::client::fetch::Fetched;
 use crate::client::notices::Notices;
@@ -70,7 +70,7 @@ pub(crate) struct Client {
     pub(crate) backoff: Nanos,
     /// The slot of the transaction that waits for the connection.
     pub(crate) pending_due: Option<Nanos>,
-    pub(crate) machine: Machine,
+    pub(crate) emulator: Emulator,
     pub(crate) state: State,
     /// Script and statement that it is at.
     pub(crate) script: usize,
@@ -153,7 +153,7 @@ pub(crate) enum Received {
 
 impl Client {
     /// A client without a connection.
-    pub(crate) fn new(id: usize, machine: Machine) -> Client {
+    pub(crate) fn new(id: usize, emulator: Emulator) -> Client {
         Client {
             id,
             link: None,
@@ -164,7 +164,7 @@ impl Client {
             down_since: None,
             backoff: 0,
             pending_due: None,
-            machine,
+            emulator,
             state: State::Idle,
             script: 0,
             statement: 0,
@@ -236,7 +236,7 @@ impl Client {
     #[inline]
     pub(crate) fn prefetch_parts(&self) {
         prefetch::lines(self.outgoing.as_slice());
-        prefetch::lines(self.machine.slots());
+        prefetch::lines(self.emulator.slots());
     }
 
     /// Whether a transaction is in flight.
@@ -254,7 +254,7 @@ impl Client {
     #[inline]
     pub(crate) fn want_rows(&mut self, fetch: bool) {
         if let Some(fetched) = &mut self.fetched {
-            fetched.begin(fetch, self.machine.takes_rows());
+            fetched.begin(fetch, self.emulator.takes_rows());
             self.scanner.want_rows(fetch);
         }
     }
@@ -290,10 +290,10 @@ impl Client {
         &mut self.outgoing
     }
 
-    /// What encoding a statement needs: the machine, what is parsed, and the buffer.
+    /// What encoding a statement needs: the emulator, what is parsed, and the buffer.
     #[inline]
-    pub(crate) fn parts(&mut self) -> (&Machine, Option<&mut Parsed>, &mut Vec<u8>) {
-        (&self.machine, self.parsed.as_mut(), &mut self.outgoing)
+    pub(crate) fn parts(&mut self) -> (&Emulator, Option<&mut Parsed>, &mut Vec<u8>) {
+        (&self.emulator, self.parsed.as_mut(), &mut self.outgoing)
     }
 
     /// The message in the buffer, as it was written.

@@ -13,9 +13,9 @@ pub enum Action {
         /// Nanoseconds.
         ns: u64,
     },
-    /// Run the command line of [`Machine::shell_line`](crate::Machine::shell_line).
+    /// Run the command line of [`Interpreter::shell_line`](crate::Interpreter::shell_line).
     Shell,
-    /// Run the command line of [`Machine::shell_line`](crate::Machine::shell_line) and give its output to [`Machine::take_shell_answer`](crate::Machine::take_shell_answer).
+    /// Run the command line of [`Interpreter::shell_line`](crate::Interpreter::shell_line) and give its output to [`Interpreter::take_shell_answer`](crate::Interpreter::take_shell_answer).
     SetShell,
     /// Keep the statements that follow without waiting for results.
     StartPipeline,

@@ -1,6 +1,252 @@
 //! What one client does, whatever it runs: a script, a TPC-C terminal or a TPROC-C user.
+//!
+//! An emulator decides what is next and never waits: statements and pauses are handed to the caller as [`Action`]s.
 
 pub(crate) mod builtins;
 pub mod bundle;
-pub(crate) mod exchange;
-pub mod machine;
+
+use std::collections::BTreeMap;
+
+use crate::action::{Action, Next};
+use crate::emulator::builtins::Builtins;
+use crate::emulator::bundle::Bundle;
+use crate::random::Prng;
+use crate::script::eval::{DebugLine, Slot};
+use crate::script::interpreter::{Interpreter, RunError};
+use crate::script::program::Program;
+use crate::script::statement::Piece;
+use crate::script::variables::VariableId;
+use crate::tpcc::{Profile, Terminal};
+use crate::tprocc::User;
+
+/// One emulated user.
+#[derive(Clone, Debug)]
+pub enum Emulator {
+    /// Runs scripts.
+    Script(Interpreter),
+    /// A terminal of TPC-C.
+    Terminal(Box<Terminal>),
+    /// A virtual user of TPROC-C.
+    User(Box<User>),
+}
+
+impl Emulator {
+    /// A client with the given variables set. `client_id` becomes the variable of that name, unless it is defined.
+    pub fn new(
+        bundle: &Bundle,
+        prng: Prng,
+        client_id: usize,
+        defines: &BTreeMap<String, String>,
+    ) -> Emulator {
+        match bundle.builtins {
+            None => Emulator::Script(Interpreter::new(&bundle.variables, prng, client_id, defines)),
+            Some(Builtins::Tpcc(config)) => {
+                Emulator::Terminal(Box::new(Terminal::new(config, prng, client_id)))
+            }
+            Some(Builtins::TprocC(config)) => Emulator::User(Box::new(User::new(config, prng, client_id))),
+        }
+    }
+
+    /// Starts a transaction at its first command and remembers the random stream for [`Emulator::rewind`].
+    pub fn begin(&mut self, program: &Program) {
+        let profile = || program.transaction.map(|transaction| Profile::ALL[transaction]);
+        match self {
+            Emulator::Script(script) => script.begin(),
+            Emulator::Terminal(terminal) => profile().into_iter().for_each(|profile| terminal.begin(profile)),
+            Emulator::User(user) => profile().into_iter().for_each(|profile| user.begin(profile)),
+        }
+    }
+
+    /// Starts the transaction over with the same random values. Variables keep what the failed try assigned, as in
+    /// pgbench.
+    pub fn rewind(&mut self) {
+        match self {
+            Emulator::Script(script) => script.rewind(),
+            Emulator::Terminal(terminal) => terminal.rewind(),
+            Emulator::User(user) => user.rewind(),
+        }
+    }
+
+    /// Runs commands up to the next one that concerns the caller.
+    ///
+    /// # Errors
+    /// When an expression cannot be evaluated, or the server did not return what the transaction needs.
+    #[inline]
+    pub fn step(&mut self, program: &Program) -> Result<Action, RunError> {
+        match self {
+            Emulator::Script(script) => script.step(program),
+            Emulator::Terminal(terminal) => match terminal.step() {
+                Ok(action) => Ok(action),
+                Err(missing) => Err(self.not_found(program, missing)),
+            },
+            Emulator::User(user) => Ok(user.step()),
+        }
+    }
+
+    /// Runs one command; `None` if it is done. A `\else` or `\endif` that ends a branch not taken is passed over and
+    /// no command of its own, as in pgbench's statistics.
+    ///
+    /// # Errors
+    /// As [`Emulator::step`].
+    #[inline]
+    pub fn step_one(&mut self, program: &Program) -> Result<Option<Action>, RunError> {
+        match self {
+            Emulator::Script(script) => script.step_one(program),
+            Emulator::Terminal(_) | Emulator::User(_) => self.step(program).map(Some),
+        }
+    }
+
+    /// Index of the command that was handed out last as an [`Action`].
+    #[inline]
+    pub fn current(&self) -> usize {
+        match self {
+            Emulator::Script(script) => script.current(),
+            Emulator::Terminal(terminal) => terminal.statement(),
+            Emulator::User(_) => 0,
+        }
+    }
+
+    /// Index of the command that runs next.
+    #[inline]
+    pub fn command(&self) -> usize {
+        match self {
+            Emulator::Script(script) => script.command(),
+            Emulator::Terminal(_) | Emulator::User(_) => 0,
+        }
+    }
+
+    /// Appends a parameter's text for Bind; `false` if it has no value: pgbench sends NULL then.
+    #[inline]
+    pub fn parameter(&self, variable: VariableId, out: &mut Vec<u8>) -> bool {
+        match self {
+            Emulator::Script(script) => script.parameter(variable, out),
+            Emulator::Terminal(terminal) => terminal.parameter(variable, out),
+            Emulator::User(user) => {
+                user.parameter(variable, out);
+                true
+            }
+        }
+    }
+
+    /// Appends a statement's text for the simple protocol, values in place of variables. Variables of a script that are
+    /// not set stay as they are.
+    pub fn render(&self, program: &Program, statement: usize, out: &mut Vec<u8>) {
+        self.render_pieces(program, &program.statements[statement].pieces, out);
+    }
+
+    /// Appends a text in pieces, as that of a statement, or the rows of its `\copydata`.
+    pub fn render_pieces(&self, program: &Program, pieces: &[Piece], out: &mut Vec<u8>) {
+        if let Emulator::Script(script) = self {
+            return script.render_pieces(program, pieces, out);
+        }
+        for piece in pieces {
+            match piece {
+                Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
+                Piece::Variable(variable) => self.quote(*variable, out),
+            }
+        }
+    }
+
+    /// Appends a value of a built-in transaction as a literal: none has a quote in it, and what is quoted becomes any
+    /// type.
+    fn quote(&self, variable: VariableId, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.push(b'\'');
+        if self.parameter(variable, out) {
+            out.push(b'\'');
+        } else {
+            out.truncate(start);
+            out.extend_from_slice(b"null");
+        }
+    }
+
+    /// The built-in transaction that comes next; `None` if the caller chooses scripts. `now_ns` is the end of the
+    /// last one, or the beginning.
+    #[inline]
+    pub fn next_transaction(&mut self, now_ns: u64) -> Option<Next> {
+        match self {
+            Emulator::Script(_) => None,
+            Emulator::Terminal(terminal) => Some(terminal.next(now_ns)),
+            Emulator::User(user) => Some(user.next(now_ns)),
+        }
+    }
+
+    /// Whether rows are for [`Emulator::take_row`] instead of variables.
+    #[inline]
+    pub fn takes_rows(&self) -> bool {
+        !matches!(self, Emulator::Script(_))
+    }
+
+    /// Takes in a row of a statement that fetches [`Fetch::Rows`](crate::Fetch::Rows); values in the order of their
+    /// columns.
+    ///
+    /// # Errors
+    /// When the row cannot be one of that statement.
+    pub fn take_row<'a>(
+        &mut self,
+        program: &Program,
+        row: &'a mut dyn Iterator<Item = Option<&'a [u8]>>,
+    ) -> Result<(), RunError> {
+        let Emulator::Terminal(terminal) = self else { return Ok(()) };
+        terminal.take_row(row).map_err(|missing| self.not_found(program, missing))
+    }
+
+    /// An error of the command that was handed out last.
+    pub fn failed(&self, program: &Program, outcome: &'static str, cause: String) -> RunError {
+        RunError::at(program, self.current(), outcome, cause)
+    }
+
+    /// Whether an error of the server is how the transaction is meant to end.
+    pub fn expects(&self, sqlstate: &str) -> bool {
+        matches!(self, Emulator::Terminal(terminal) if terminal.expects(sqlstate))
+    }
+
+    /// Adds to `facts` what the transaction that ended was like, in the order of [`Program::facts`].
+    #[inline]
+    pub fn add_facts(&self, facts: &mut [u64]) {
+        if let Emulator::Terminal(terminal) = self {
+            terminal.add_facts(facts);
+        }
+    }
+
+    /// The interpreter, if this client runs scripts.
+    #[inline]
+    pub fn script(&self) -> Option<&Interpreter> {
+        match self {
+            Emulator::Script(script) => Some(script),
+            Emulator::Terminal(_) | Emulator::User(_) => None,
+        }
+    }
+
+    /// The interpreter, if this client runs scripts.
+    #[inline]
+    pub fn script_mut(&mut self) -> Option<&mut Interpreter> {
+        match self {
+            Emulator::Script(script) => Some(script),
+            Emulator::Terminal(_) | Emulator::User(_) => None,
+        }
+    }
+
+    /// What a script's variables hold, in the order of their table; nothing for built-in transactions.
+    #[inline]
+    pub fn slots(&self) -> &[Slot] {
+        self.script().map_or(&[], Interpreter::slots)
+    }
+
+    /// Whether `debug` saw something since the transaction began.
+    #[inline]
+    pub fn has_debug_lines(&self) -> bool {
+        self.script().is_some_and(|script| !script.debug_lines().is_empty())
+    }
+
+    /// Takes what `debug` saw, oldest first.
+    pub fn take_debug_lines(&mut self) -> Vec<DebugLine> {
+        self.script_mut().map(Interpreter::take_debug_lines).unwrap_or_default()
+    }
+
+    #[cold]
+    fn not_found(&self, program: &Program, missing: &str) -> RunError {
+        let cause = format!("the server did not return {missing}; load the tables again with pgdyno init");
+        self.failed(program, "the transaction cannot go on", cause)
+    }
+}

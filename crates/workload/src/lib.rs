@@ -1,7 +1,7 @@
 //! What to run: pgbench's script language, its random numbers, and the TPC-B-like workload.
 //!
 //! Pure: no input or output, no clock, no environment. A caller compiles scripts to a [`Bundle`], derives
-//! random streams with [`Seeds`], and steps one [`Machine`] per client; each step says what to do next.
+//! random streams with [`Seeds`], and steps one [`Emulator`] per client; each step says what to do next.
 //! Sending, waiting, retrying and counting belong to the driver.
 
 mod action;
@@ -15,9 +15,9 @@ pub mod tpcc;
 pub mod tprocc;
 
 pub use action::{Action, Next};
+pub use emulator::Emulator;
 pub use emulator::builtins::Builtins;
 pub use emulator::bundle::{Bundle, insert_automatic_variables};
-pub use emulator::machine::{Machine, RunError};
 pub use objects::check::Check;
 pub use objects::marker::{Marker, MarkerState};
 pub use objects::schema::Schema;
@@ -25,6 +25,7 @@ pub use objects::signature::Signature;
 pub use random::Prng;
 pub use random::seeds::{Seeds, ThreadStreams};
 pub use script::eval::DebugLine;
+pub use script::interpreter::{Interpreter, RunError};
 pub use script::program::{Command, Delay, Program, ScriptError, ShellWord, Step};
 pub use script::statement::{Fetch, Piece, Statement};
 pub use script::value::Value;

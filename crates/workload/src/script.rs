@@ -1,9 +1,11 @@
 //! pgbench's script language: reading, compiling and evaluating it.
 
 pub mod eval;
+mod exchange;
 pub mod expr;
 pub(crate) mod fold;
 pub mod function;
+pub mod interpreter;
 pub mod lexer;
 pub(crate) mod meta;
 pub mod program;

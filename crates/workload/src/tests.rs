@@ -1,13 +1,13 @@
 //! Tests of the crate, most of them tables of what pgbench itself said.
 
+mod emulators;
 mod expressions;
 mod folding;
-mod machines;
 mod numbers;
 mod scripts;
 mod tpcb;
 
-use crate::{Bundle, Machine, Prng, Seeds};
+use crate::{Bundle, Emulator, Prng, Seeds};
 use std::collections::BTreeMap;
 
 /// Variables as `-D name=value` would set them.
@@ -25,10 +25,10 @@ fn bundle_with(source: &str, defines: &BTreeMap<String, String>) -> Bundle {
     Bundle::compile(&[("t.sql", source, 1)], defines).expect("the script compiles")
 }
 
-/// The machine of client 0 of one, seeded with `seed`.
-fn machine(bundle: &Bundle, seed: u64, defines: &BTreeMap<String, String>) -> Machine {
+/// The emulator of client 0 of one, seeded with `seed`.
+fn emulator(bundle: &Bundle, seed: u64, defines: &BTreeMap<String, String>) -> Emulator {
     let prng: Prng = Seeds::derive(seed, 1, 1).client[0].clone();
-    Machine::new(bundle, prng, 0, defines)
+    Emulator::new(bundle, prng, 0, defines)
 }
 
 /// Undoes the escapes of a field of `tests/data/*.tsv`.

@@ -2,7 +2,7 @@
 //!
 //! Each clause of the specification stands where it is implemented. What differs from the specification is listed in
 //! METHODOLOGY: results are TPC-C-like, and are never called tpmC. Nothing here sends, waits or reads a clock; a
-//! [`Terminal`] is run by a [`Machine`](crate::Machine) like any script.
+//! [`Terminal`] is run by a [`Emulator`](crate::Emulator) like any script.
 
 mod checks;
 mod config;

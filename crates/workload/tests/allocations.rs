@@ -4,7 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use workload::tpcb::{Builtin, Rows, Table};
-use workload::{Action, Bundle, Machine, Prng};
+use workload::{Action, Bundle, Emulator, Prng};
 
 /// The system's allocator, counting per thread.
 struct Counting;
@@ -35,14 +35,14 @@ fn allocations() -> u64 {
 }
 
 /// Runs one transaction under both protocols.
-fn transaction(machine: &mut Machine, bundle: &Bundle, out: &mut Vec<u8>) {
+fn transaction(emulator: &mut Emulator, bundle: &Bundle, out: &mut Vec<u8>) {
     let program = &bundle.programs[0];
-    machine.begin(program);
-    while let Action::Send { statement } = machine.step(program).expect("built-in scripts run") {
+    emulator.begin(program);
+    while let Action::Send { statement } = emulator.step(program).expect("built-in scripts run") {
         out.clear();
-        machine.render(program, statement, out);
+        emulator.render(program, statement, out);
         for variable in &program.statements[statement].parameters {
-            machine.parameter(program, *variable, out);
+            emulator.parameter(*variable, out);
         }
     }
 }
@@ -53,13 +53,13 @@ fn transactions_of_builtin_scripts_allocate_nothing() {
     let own = "\\set d 1.5 * random_gaussian(1, 100, 2.5)\n\\if :d > 60\n\\set d :d / 3\n\\endif\nselect :d;";
     for source in Builtin::ALL.map(Builtin::source).into_iter().chain([own]) {
         let bundle = Bundle::compile(&[("script", source, 1)], &defines).expect("compiles");
-        let mut machine = Machine::new(&bundle, Prng::seed(1), 0, &defines);
+        let mut emulator = Emulator::new(&bundle, Prng::seed(1), 0, &defines);
         let mut out = Vec::with_capacity(4096);
-        transaction(&mut machine, &bundle, &mut out);
+        transaction(&mut emulator, &bundle, &mut out);
         let before = allocations();
         for _ in 0..1000 {
-            transaction(&mut machine, &bundle, &mut out);
-            machine.rewind();
+            transaction(&mut emulator, &bundle, &mut out);
+            emulator.rewind();
         }
         assert_eq!(allocations(), before, "{source}");
     }

@@ -1,7 +1,7 @@
 //! Rows that are kept: for variables, as `\gset` and `\aset` want them, or for a terminal.
 
 use wire::scan::{column_names, row_values};
-use workload::{Fetch, Machine, Program, RunError};
+use workload::{Emulator, Fetch, Interpreter, Program, RunError};
 
 /// The results of one statement, as far as they are needed. Its memory is used again.
 #[derive(Debug, Default)]
@@ -114,11 +114,11 @@ impl Fetched {
         true
     }
 
-    /// Hands all rows to the machine's terminal.
-    pub(crate) fn give(&self, program: &Program, machine: &mut Machine) -> Result<(), RunError> {
+    /// Hands all rows to the terminal.
+    pub(crate) fn give(&self, program: &Program, emulator: &mut Emulator) -> Result<(), RunError> {
         let mut start = 0;
         for &end in &self.row_ends {
-            machine.take_row(program, &mut row_values(&self.rows[start..end]))?;
+            emulator.take_row(program, &mut row_values(&self.rows[start..end]))?;
             start = end;
         }
         Ok(())
@@ -158,7 +158,7 @@ impl Fetched {
         &self,
         fetch: &Fetch,
         program: &Program,
-        machine: &mut Machine,
+        script: &mut Interpreter,
     ) -> Result<(), FetchError> {
         let results = &self.results[..self.n];
         match fetch {
@@ -167,7 +167,7 @@ impl Fetched {
                 let Some(last) = results.last() else { return Ok(()) };
                 let query = results.len() - 1;
                 match if last.has_columns { last.n_rows } else { 0 } {
-                    1 => last.store(query, "gset", prefix, program, machine),
+                    1 => last.store(query, "gset", prefix, program, script),
                     n_rows => Err(FetchError::RowCount { query, n_rows }),
                 }
             }
@@ -175,7 +175,7 @@ impl Fetched {
                 .iter()
                 .enumerate()
                 .filter(|(_, result)| result.n_rows > 0)
-                .try_for_each(|(query, result)| result.store(query, "aset", prefix, program, machine)),
+                .try_for_each(|(query, result)| result.store(query, "aset", prefix, program, script)),
         }
     }
 }
@@ -187,11 +187,11 @@ impl Kept {
         context: &str,
         prefix: &str,
         program: &Program,
-        machine: &mut Machine,
+        script: &mut Interpreter,
     ) -> Result<(), FetchError> {
         for (column, value) in column_names(&self.columns).iter().zip(row_values(&self.row)) {
             let name = format!("{prefix}{column}");
-            machine
+            script
                 .assign_column(program, context, &name, value.unwrap_or_default())
                 .map_err(|cause| FetchError::Name { query, name, cause })?;
         }

@@ -2,7 +2,7 @@
 
 use model::load::{LoadSpec, Profiles, Protocol};
 use wire::message;
-use workload::{Builtins, Bundle, Command, Fetch, Machine, Program, Schema};
+use workload::{Builtins, Bundle, Command, Emulator, Fetch, Program, Schema};
 
 use crate::client::Client;
 use crate::client::parsed::Parsed;
@@ -137,7 +137,7 @@ impl Scripts {
         order
     }
 
-    /// Appends the messages of one statement with the values of the client's machine, a Sync included unless it is part of
+    /// Appends the messages of one statement with the values of the client's emulator, a Sync included unless it is part of
     /// a pipeline. A Parse that its connection still needs goes in front, with a Sync of its own as pgbench sends it.
     #[inline]
     pub(crate) fn encode(&self, script: usize, statement: usize, client: &mut Client) {
@@ -153,12 +153,12 @@ impl Scripts {
             }
         }
         let with_sync = !client.pipeline.is_on;
-        let (machine, _, out) = client.parts();
+        let (emulator, _, out) = client.parts();
         match &prepared.fixed {
             Some(fixed) => out.extend_from_slice(fixed.get(with_sync)),
             None => {
                 let program = &self.bundle.programs[script];
-                prepared.encode(self.protocol, program, statement, Some(machine), with_sync, out);
+                prepared.encode(self.protocol, program, statement, Some(emulator), with_sync, out);
             }
         }
     }
@@ -168,7 +168,7 @@ impl Scripts {
         match self.protocol {
             Protocol::Simple => {
                 let mut text = Vec::new();
-                client.machine.render(&self.bundle.programs[script], statement, &mut text);
+                client.emulator.render(&self.bundle.programs[script], statement, &mut text);
                 String::from_utf8_lossy(&text).into_owned()
             }
             Protocol::Extended => self.bundle.programs[script].statements[statement].text.clone(),
@@ -283,15 +283,15 @@ impl Prepared {
         protocol: Protocol,
         program: &Program,
         index: usize,
-        machine: Option<&Machine>,
+        emulator: Option<&Emulator>,
         with_sync: bool,
         out: &mut Vec<u8>,
     ) {
         let statement = &program.statements[index];
         match protocol {
             Protocol::Simple => {
-                match machine {
-                    Some(machine) => message::query_with(out, |text| machine.render(program, index, text)),
+                match emulator {
+                    Some(emulator) => message::query_with(out, |text| emulator.render(program, index, text)),
                     None => message::query(out, &statement.text),
                 }
                 return;
@@ -300,9 +300,9 @@ impl Prepared {
             Protocol::Prepared => {}
         }
         let mut bind = message::BindBuilder::begin_with(out, &self.head);
-        if let Some(machine) = machine {
+        if let Some(emulator) = emulator {
             for &variable in &statement.parameters {
-                bind.value_with(|text| machine.parameter(program, variable, text));
+                bind.value_with(|text| emulator.parameter(variable, text));
             }
         }
         bind.finish_with(self.tail.get(with_sync));

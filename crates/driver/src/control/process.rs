@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use model::load::Protocol;
 use model::load::drive::{DriveCommand, DriveOrder, DriverLine, Ready};
 use wire::{Conninfo, Secret};
-use workload::{Machine, ThreadStreams};
+use workload::{Emulator, ThreadStreams};
 
 use crate::client::Client;
 use crate::client::fetch::Fetched;
@@ -159,7 +159,7 @@ impl Order<'_> {
             let mut connections = connections.into_iter();
             let mut clients = Vec::with_capacity(n);
             for (id, prng) in numbered.by_ref().take(n) {
-                let mut client = Client::new(id, Machine::new(&self.scripts.bundle, prng, id, &defines));
+                let mut client = Client::new(id, Emulator::new(&self.scripts.bundle, prng, id, &defines));
                 client.may_copy = self.load.copy;
                 client.notices.are_all_read = self.load.all_notices;
                 client.limit_messages(self.load.message_bytes_max);

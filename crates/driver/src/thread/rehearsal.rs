@@ -13,7 +13,7 @@ use std::sync::mpsc;
 
 use model::load::{LoadSpec, Pace, PollerChoice, Window};
 use wire::Link;
-use workload::{Command, Machine, Prng};
+use workload::{Command, Emulator, Prng};
 
 use crate::client::Client;
 use crate::clock::{self, Nanos};
@@ -95,8 +95,8 @@ impl<'a> Rehearsal<'a> {
     pub(crate) fn new(order: &'a Order<'a>, rehearsed: &'a RehearsedLoad) -> Result<Rehearsal<'a>, String> {
         let (link, server) = Link::pair().map_err(|e| format!("cannot make a pair of sockets: {e}"))?;
         let scripts = order.scripts;
-        let machine = Machine::new(&scripts.bundle, Prng::seed(0), 0, &rehearsed.defines);
-        let mut client = Client::new(0, machine);
+        let emulator = Emulator::new(&scripts.bundle, Prng::seed(0), 0, &rehearsed.defines);
+        let mut client = Client::new(0, emulator);
         client.link = Some(link);
         let poller = Poller::for_threads(rehearsed.load.poller, 0, &[1])?.swap_remove(0);
         let worker = Worker::new(Setup {
@@ -231,7 +231,7 @@ mod tests {
         let mut rehearsal = Rehearsal::new(order, &rehearsed).unwrap();
         rehearsal.enter_thread().unwrap();
         let client =
-            Client::new(0, Machine::new(&order.scripts.bundle, Prng::seed(0), 0, &rehearsed.defines));
+            Client::new(0, Emulator::new(&order.scripts.bundle, Prng::seed(0), 0, &rehearsed.defines));
         let rehearse = |_: &usize| {
             // It may have ended, which leaves a moment that never comes.
             let next = if rehearsal.next == NEVER { 0 } else { rehearsal.next };

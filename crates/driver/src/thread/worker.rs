@@ -422,7 +422,7 @@ impl<'a> Worker<'a> {
             match self.setup.clients[client].state {
                 State::Sleeping { until } if until <= now => {
                     self.n_sleeping -= 1;
-                    let pauses = self.setup.clients[client].machine.command() > 0;
+                    let pauses = self.setup.clients[client].emulator.command() > 0;
                     if pauses {
                         self.end_command(client, now);
                     }

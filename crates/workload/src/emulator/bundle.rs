@@ -22,7 +22,7 @@ pub struct Bundle {
     /// Names of the variables of all programs.
     pub variables: Arc<VariableTable>,
     weight_total: i64,
-    /// Which clients take the place of interpreters of scripts.
+    /// Which clients are emulated in place of interpreters of scripts.
     pub(crate) builtins: Option<Builtins>,
 }
 
@@ -84,7 +84,7 @@ impl Bundle {
 }
 
 /// Adds pgbench's automatic variables that the user did not set: `scale`, `random_seed`, `default_seed`.
-/// (`client_id` is added by [`Machine::new`](crate::emulator::machine::Machine::new).)
+/// (`client_id` is added by [`Interpreter::new`](crate::script::interpreter::Interpreter::new).)
 pub fn insert_automatic_variables(
     defines: &mut BTreeMap<String, String>,
     scale: i64,

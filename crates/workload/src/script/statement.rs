@@ -65,7 +65,7 @@ pub enum Fetch {
         /// In front of each column's name.
         prefix: String,
     },
-    /// All rows go to the terminal ([`Machine::take_row`](crate::Machine::take_row)), by the places of their columns.
+    /// All rows go to the terminal ([`Emulator::take_row`](crate::Emulator::take_row)), by the places of their columns.
     Rows,
 }
 

@@ -6,7 +6,7 @@
 //! removed; they come from `pgbench -n -t 1 -D ... -f t.sql` with the script in `t.sql`.
 //! `tests/against_pgbench.rs` repeats the comparison with the pgbench that is installed.
 
-use super::{bundle, bundle_with, defines, machine, unescape};
+use super::{bundle, bundle_with, defines, emulator, unescape};
 use crate::script::expr::DEPTH_MAX;
 use crate::{Action, Bundle, Program, Seeds};
 
@@ -34,12 +34,12 @@ fn values_and_random_numbers_are_those_of_pgbench() {
     crate::insert_automatic_variables(&mut variables, 7, 42, seeds.default_seed);
     for bundle in [bundle(script), bundle_with(script, &variables)] {
         let program = &bundle.programs[0];
-        let mut machine = machine(&bundle, 42, &variables);
+        let mut emulator = emulator(&bundle, 42, &variables);
         let mut lines = wanted.lines();
         for _ in 0..4 {
-            machine.begin(program);
-            assert_eq!(machine.step(program), Ok(Action::End));
-            for line in machine.debug_lines().drain(..) {
+            emulator.begin(program);
+            assert_eq!(emulator.step(program), Ok(Action::End));
+            for line in emulator.take_debug_lines().drain(..) {
                 let command = &program.commands[line.command].label;
                 assert_eq!(Some(line.text(0).as_str()), lines.next(), "{command}");
             }
@@ -68,9 +68,9 @@ fn failures_of_evaluation_are_worded_as_by_pgbench() {
         let source = unescape(script);
         for bundle in [bundle(&source), bundle_with(&source, &variables)] {
             let program = &bundle.programs[0];
-            let mut machine = machine(&bundle, 1, &variables);
-            machine.begin(program);
-            let error = machine.step(program).expect_err(script);
+            let mut emulator = emulator(&bundle, 1, &variables);
+            emulator.begin(program);
+            let error = emulator.step(program).expect_err(script);
             let said = format!(
                 "{}\nclient 0 aborted in command {} ({}) of script 0; {}",
                 error.cause, error.command, error.command_name, error.outcome
@@ -98,8 +98,8 @@ fn deep_nesting_is_refused_and_what_is_accepted_runs() {
     let n = DEPTH_MAX - 10;
     let deep = format!("\\set x {}1{}\n\\set x debug(1{})", "abs(".repeat(n), ")".repeat(n), "+1".repeat(n));
     let bundle: Bundle = bundle(&deep);
-    let mut machine = machine(&bundle, 1, &defines(&[]));
-    machine.begin(&bundle.programs[0]);
-    assert_eq!(machine.step(&bundle.programs[0]), Ok(Action::End));
-    assert_eq!(machine.debug_lines()[0].text(0), format!("debug(script=0,command=2): int {}", n + 1));
+    let mut emulator = emulator(&bundle, 1, &defines(&[]));
+    emulator.begin(&bundle.programs[0]);
+    assert_eq!(emulator.step(&bundle.programs[0]), Ok(Action::End));
+    assert_eq!(emulator.take_debug_lines()[0].text(0), format!("debug(script=0,command=2): int {}", n + 1));
 }

@@ -91,9 +91,9 @@ fn conditions_are_folded_too() {
             assert_eq!(condition, &Expr::Constant(Value::Bool(true)));
         }
     }
-    let mut machine = super::machine(&bundle, 1, &variables);
-    machine.begin(&bundle.programs[0]);
-    machine.step(&bundle.programs[0]).unwrap();
+    let mut emulator = super::emulator(&bundle, 1, &variables);
+    emulator.begin(&bundle.programs[0]);
+    emulator.step(&bundle.programs[0]).unwrap();
     let x = bundle.variables.find("x").unwrap();
-    assert_eq!(machine.slot(x), &Slot::Value(Value::Int(1)));
+    assert_eq!(emulator.script().expect("a script").slot(x), &Slot::Value(Value::Int(1)));
 }

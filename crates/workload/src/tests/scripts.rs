@@ -269,12 +269,14 @@ fn no_input_makes_the_compiler_panic() {
         let fragment = |_| FRAGMENTS[prng.uint64_range(0, FRAGMENTS.len() as u64 - 1) as usize];
         let source: String = (0..n).map(fragment).collect();
         let Ok(bundle) = Bundle::compile(&[("t.sql", &source, 1)], &defines(&[])) else { continue };
-        let mut machine = super::machine(&bundle, 1, &defines(&[("x", "1")]));
-        machine.begin(&bundle.programs[0]);
+        let mut emulator = super::emulator(&bundle, 1, &defines(&[("x", "1")]));
+        emulator.begin(&bundle.programs[0]);
         let mut out = Vec::new();
-        while let Ok(action) = machine.step(&bundle.programs[0]) {
+        while let Ok(action) = emulator.step(&bundle.programs[0]) {
             match action {
-                crate::Action::Send { statement } => machine.render(&bundle.programs[0], statement, &mut out),
+                crate::Action::Send { statement } => {
+                    emulator.render(&bundle.programs[0], statement, &mut out)
+                }
                 crate::Action::Sleep { .. } => {}
                 _ => break,
             }

@@ -1,6 +1,6 @@
 //! The built-in scripts, their tables and their rows.
 
-use super::{defines, machine};
+use super::{defines, emulator};
 use crate::tpcb::{
     self, Builtin, Partitioning, Rows, TABLES, Table, TpcbOptions, balance_checks, create_tables, row_count,
 };
@@ -11,13 +11,13 @@ fn parameters(builtin: Builtin, seed: u64, n_transactions: usize) -> Vec<u8> {
     let source = (builtin.description(), builtin.source(), 1);
     let bundle = Bundle::compile(&[source], &defines(&[])).expect("built-in scripts compile");
     let program = &bundle.programs[0];
-    let mut machine = machine(&bundle, seed, &defines(&[("scale", "10")]));
+    let mut emulator = emulator(&bundle, seed, &defines(&[("scale", "10")]));
     let mut bytes = Vec::new();
     for _ in 0..n_transactions {
-        machine.begin(program);
-        while let Action::Send { statement } = machine.step(program).expect("built-in scripts run") {
+        emulator.begin(program);
+        while let Action::Send { statement } = emulator.step(program).expect("built-in scripts run") {
             for variable in &program.statements[statement].parameters {
-                assert!(machine.parameter(program, *variable, &mut bytes));
+                assert!(emulator.parameter(*variable, &mut bytes));
                 bytes.push(b'\n');
             }
         }

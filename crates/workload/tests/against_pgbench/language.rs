@@ -2,7 +2,7 @@
 
 use crate::cluster::Cluster;
 use std::collections::BTreeMap;
-use workload::{Action, Bundle, Machine, Seeds, insert_automatic_variables};
+use workload::{Action, Bundle, Emulator, Seeds, insert_automatic_variables};
 
 /// The variables that `data/expressions.sql` uses.
 const VARIABLES: [(&str, &str); 12] = [
@@ -104,11 +104,11 @@ pub(crate) fn clients_have_equal_streams(cluster: &Cluster) {
     insert_automatic_variables(&mut defines, 1, 77, seeds.default_seed);
     let bundle = Bundle::compile(&[("streams.sql", script, 1)], &defines).expect("compiles");
     for (client, prng) in seeds.client.iter().enumerate() {
-        let mut machine = Machine::new(&bundle, prng.clone(), client, &defines);
+        let mut emulator = Emulator::new(&bundle, prng.clone(), client, &defines);
         for _ in 0..20 {
-            machine.begin(&bundle.programs[0]);
-            assert_eq!(machine.step(&bundle.programs[0]), Ok(Action::End));
-            ours.extend(machine.debug_lines().drain(..).map(|line| line.text(0)));
+            emulator.begin(&bundle.programs[0]);
+            assert_eq!(emulator.step(&bundle.programs[0]), Ok(Action::End));
+            ours.extend(emulator.take_debug_lines().drain(..).map(|line| line.text(0)));
         }
     }
     theirs.sort_unstable();
@@ -136,13 +136,13 @@ pub(crate) fn our_statements(
     insert_automatic_variables(&mut defines, scale, 5, seeds.default_seed);
     let bundle = Bundle::compile(&[("t.sql", script, 1)], &defines).expect("compiles");
     let program = &bundle.programs[0];
-    let mut machine = Machine::new(&bundle, seeds.client[0].clone(), 0, &defines);
+    let mut emulator = Emulator::new(&bundle, seeds.client[0].clone(), 0, &defines);
     let mut statements = Vec::new();
     for _ in 0..n_transactions {
-        machine.begin(program);
-        while let Action::Send { statement } = machine.step(program).expect("runs") {
+        emulator.begin(program);
+        while let Action::Send { statement } = emulator.step(program).expect("runs") {
             let mut text = Vec::new();
-            machine.render(program, statement, &mut text);
+            emulator.render(program, statement, &mut text);
             statements.push(String::from_utf8(text).expect("text").trim_end_matches('\n').to_owned());
         }
     }

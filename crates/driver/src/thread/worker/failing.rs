@@ -29,7 +29,7 @@ impl Worker<'_> {
         let refused = self.refusal(index).cloned();
         let told = cause.as_deref().or(refused.as_ref()).unwrap_or(error);
         let state = sqlstate(told.sqlstate.as_bytes());
-        if self.setup.clients[index].machine.expects(&told.sqlstate) {
+        if self.setup.clients[index].emulator.expects(&told.sqlstate) {
             // The transaction is undone as it should be.
             self.end_command(index, now);
             return self.go_on(index, now);
@@ -81,7 +81,7 @@ impl Worker<'_> {
             return self.rest(index, now);
         }
         let tries = client.tries;
-        let command = client.machine.current();
+        let command = client.emulator.current();
         if can_retry {
             tally.counts.retries += 1;
             tally.counts.retried += u64::from(tries == 1);
@@ -89,7 +89,7 @@ impl Worker<'_> {
                 command.retries += 1;
             }
             client.tries = tries.saturating_add(1);
-            client.machine.rewind();
+            client.emulator.rewind();
             self.tell_tries(index, now, tries, EventKind::ErrorRetried);
             return self.go_on(index, now);
         }
@@ -329,7 +329,7 @@ impl Worker<'_> {
         if !reconnects {
             return;
         }
-        if !is_unknown && let Some(command) = tally.commands.get_mut(client.machine.current()) {
+        if !is_unknown && let Some(command) = tally.commands.get_mut(client.emulator.current()) {
             command.failed += 1;
         }
         self.log(index, outcome, now);
@@ -351,13 +351,13 @@ impl Worker<'_> {
     /// Where the client is.
     pub(super) fn place(&self, index: usize) -> CommandRef {
         let client = &self.setup.clients[index];
-        CommandRef { client: client.id, script: client.script, command: client.machine.current() }
+        CommandRef { client: client.id, script: client.script, command: client.emulator.current() }
     }
 
     fn is_at_sql(&self, index: usize) -> bool {
         let client = &self.setup.clients[index];
         let program = &self.setup.scripts.bundle.programs[client.script];
-        program.commands[client.machine.current()].command.name() == "SQL"
+        program.commands[client.emulator.current()].command.name() == "SQL"
     }
 
     /// Of the statement at fault, its number among the results that libpq gives. A pipeline's errors are found at its end.

@@ -32,7 +32,7 @@ impl Worker<'_> {
         client.refused.clear();
         client.begin_message();
         client.want_rows(false);
-        let (script, command) = (client.script, client.machine.current());
+        let (script, command) = (client.script, client.emulator.current());
         self.setup.scripts.parse_pipeline(script, command, client);
         Ok(())
     }
@@ -80,20 +80,22 @@ impl Worker<'_> {
             "aset" => "\\aset is not allowed in pipeline mode",
             _ => "\\gset is not allowed in pipeline mode",
         };
-        RunError { command_name: name, ..client.machine.failed(program, outcome, String::new()) }
+        RunError { command_name: name, ..client.emulator.failed(program, outcome, String::new()) }
     }
 
     fn refused(&self, index: usize, outcome: &'static str) -> RunError {
         let client = &self.setup.clients[index];
         let program = &self.setup.scripts.bundle.programs[client.script];
-        client.machine.failed(program, outcome, String::new())
+        client.emulator.failed(program, outcome, String::new())
     }
 
     /// `\shell` and `\setshell`. The thread waits, as in pgbench: its other clients rest meanwhile.
     pub(super) fn run_shell(&mut self, index: usize, now: &mut Nanos) -> Result<(), RunError> {
         let client = &mut self.setup.clients[index];
         let program = &self.setup.scripts.bundle.programs[client.script];
-        let line = client.machine.shell_line(program)?;
+        // Only scripts call shells.
+        let Some(script) = client.emulator.script() else { return Ok(()) };
+        let line = script.shell_line(program)?;
         let shell = Shell::start(line);
         let ran = loop {
             match shell.wait(SHELL_GRAIN) {
@@ -102,19 +104,19 @@ impl Worker<'_> {
                 None => self.close_intervals(clock::now()),
             }
         };
-        let client = &mut self.setup.clients[index];
-        let ran = ran.map_err(|_| client.machine.shell_error(program, "could not launch shell command"))?;
-        let is_set = program.commands[client.machine.current()].command.name() == "setshell";
+        let Some(script) = self.setup.clients[index].emulator.script_mut() else { return Ok(()) };
+        let ran = ran.map_err(|_| script.shell_error(program, "could not launch shell command"))?;
+        let is_set = program.commands[script.current()].command.name() == "setshell";
         let result = if is_set && ran.output.is_empty() {
-            Err(client.machine.shell_error(program, "could not read result of shell command"))
+            Err(script.shell_error(program, "could not read result of shell command"))
         } else if is_set {
-            client.machine.take_shell_answer(program, &ran.output)
+            script.take_shell_answer(program, &ran.output)
         } else if ran.is_success {
             Ok(())
         } else {
-            Err(client.machine.shell_error(program, "could not launch shell command"))
+            Err(script.shell_error(program, "could not launch shell command"))
         };
-        let id = client.id;
+        let id = self.setup.clients[index].id;
         *now = clock::now();
         if !is_set && !ran.output.is_empty() {
             let text = String::from_utf8_lossy(&ran.output).into_owned();
@@ -128,15 +130,15 @@ impl Worker<'_> {
     pub(super) fn store_rows(&mut self, index: usize, now: Nanos) -> bool {
         let client = &mut self.setup.clients[index];
         let program = &self.setup.scripts.bundle.programs[client.script];
-        let command = &program.commands[client.machine.current()].command;
+        let command = &program.commands[client.emulator.current()].command;
         let workload::Command::Sql { statement } = command else { return true };
         let Some(fetched) = &client.fetched else { return true };
-        if program.transaction.is_some() {
-            let Err(error) = fetched.give(program, &mut client.machine) else { return true };
+        let Some(script) = client.emulator.script_mut() else {
+            let Err(error) = fetched.give(program, &mut client.emulator) else { return true };
             self.script_error(index, now, &error);
             return false;
-        }
-        let stored = fetched.store(&program.statements[*statement].fetch, program, &mut client.machine);
+        };
+        let stored = fetched.store(&program.statements[*statement].fetch, program, script);
         let place = self.place(index);
         let (text, cause) = match stored {
             Ok(()) => return true,
@@ -154,7 +156,7 @@ impl Worker<'_> {
     pub(super) fn tell_debug(&mut self, index: usize, now: Nanos) {
         let client = &mut self.setup.clients[index];
         let (id, script) = (client.id, client.script);
-        let lines = std::mem::take(client.machine.debug_lines());
+        let lines = client.emulator.take_debug_lines();
         for line in lines {
             self.tell(now, Event::new(0, EventKind::ScriptDebug, line.text(script)).with("client", id));
         }
@@ -171,10 +173,10 @@ impl Worker<'_> {
         let data = program.statements[client.statement].copy_data.as_deref();
         client.begin_message();
         client.has_copied = true;
-        let (machine, _, out) = client.parts();
+        let (emulator, _, out) = client.parts();
         match data {
             Some(data) => {
-                message::copy_data_with(out, |out| machine.render_pieces(program, data, out));
+                message::copy_data_with(out, |out| emulator.render_pieces(program, data, out));
                 message::copy_done(out);
             }
             None => message::copy_fail(out, "no \\copydata follows the statement in the script"),

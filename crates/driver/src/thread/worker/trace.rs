@@ -27,7 +27,7 @@ impl Worker<'_> {
     pub(super) fn trace_command(&self, index: usize, now: Nanos) {
         let client = &self.setup.clients[index];
         let program = &self.setup.scripts.bundle.programs[client.script];
-        let Some(step) = program.commands.get(client.machine.command()) else { return };
+        let Some(step) = program.commands.get(client.emulator.command()) else { return };
         let words = match &step.command {
             Command::Sql { .. } => return,
             Command::Set { variable, .. } => format!("\\set {}", program.variables.name(*variable)),

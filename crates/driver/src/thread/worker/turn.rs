@@ -27,7 +27,7 @@ impl Worker<'_> {
     /// The script of the client's next transaction. The choice of a slot that is skipped stays for the next one.
     pub(super) fn next_script(&mut self, index: usize, now: Nanos) -> usize {
         let Worker { chosen, setup, .. } = self;
-        if let Some(next) = setup.clients[index].machine.next_transaction(now) {
+        if let Some(next) = setup.clients[index].emulator.next_transaction(now) {
             return next.program;
         }
         *chosen.get_or_insert_with(|| setup.scripts.bundle.choose(&mut setup.choose))
@@ -48,7 +48,7 @@ impl Worker<'_> {
             return false;
         }
         if self.setup.schedule.is_none()
-            && let Some(next) = self.setup.clients[index].machine.next_transaction(now)
+            && let Some(next) = self.setup.clients[index].emulator.next_transaction(now)
         {
             due = next.due_ns;
             if due > now {
@@ -83,7 +83,7 @@ impl Worker<'_> {
         client.due = due;
         client.started = now;
         client.tries = 1;
-        client.machine.begin(&scripts.bundle.programs[client.script]);
+        client.emulator.begin(&scripts.bundle.programs[client.script]);
         if self.setup.load.trace {
             self.trace_start(index, now);
         }
@@ -140,10 +140,10 @@ impl Worker<'_> {
             let client = &mut self.setup.clients[index];
             let program = &scripts.bundle.programs[client.script];
             let action = match self.setup.load.time_commands || self.setup.load.trace {
-                false => client.machine.step(program),
+                false => client.emulator.step(program),
                 true => self.step_watched(index, now),
             };
-            if !self.setup.clients[index].machine.debug_lines().is_empty() {
+            if self.setup.clients[index].emulator.has_debug_lines() {
                 self.tell_debug(index, *now);
             }
             let client = &mut self.setup.clients[index];
@@ -199,10 +199,10 @@ impl Worker<'_> {
             }
             let client = &mut self.setup.clients[index];
             let program = &self.setup.scripts.bundle.programs[client.script];
-            let command = client.machine.command();
+            let command = client.emulator.command();
             client.command_begun = clock::now();
             *now = client.command_begun;
-            if let Some(action) = client.machine.step_one(program)? {
+            if let Some(action) = client.emulator.step_one(program)? {
                 return Ok(action);
             }
             if let Some(tally) = self.tally.scripts[client.script].commands.get_mut(command) {
@@ -219,7 +219,7 @@ impl Worker<'_> {
             return;
         }
         let client = &self.setup.clients[index];
-        let command = &mut self.tally.scripts[client.script].commands[client.machine.current()];
+        let command = &mut self.tally.scripts[client.script].commands[client.emulator.current()];
         command.n += 1;
         command.sum_ns += now.saturating_sub(client.command_begun) as f64;
     }
@@ -332,7 +332,7 @@ impl Worker<'_> {
             tally.note(Kind::Lag, lag_ns);
             tally.lag_moments.record(lag_ns);
         }
-        client.machine.add_facts(&mut tally.facts);
+        client.emulator.add_facts(&mut tally.facts);
         tally.counts.late += u64::from(latency_ns > self.late_ns);
         if now >= self.measure.0 && now < self.measure.1 {
             client.measured += 1;

@@ -1,25 +1,31 @@
 //! Running scripts without a server.
 
-use super::{bundle, defines, machine};
+use super::{bundle, defines, emulator};
 use crate::script::eval::Slot;
-use crate::{Action, Bundle, Machine, Program, Value};
+use crate::{Action, Bundle, Emulator, Program, Value};
 
 /// Runs a transaction and tells what was sent and slept.
-fn run(machine: &mut Machine, program: &Program) -> Vec<String> {
-    machine.begin(program);
+fn run(emulator: &mut Emulator, program: &Program) -> Vec<String> {
+    emulator.begin(program);
     let mut log = Vec::new();
     loop {
-        match machine.step(program).expect("the script runs") {
+        match emulator.step(program).expect("the script runs") {
             Action::End => return log,
             Action::Sleep { ns } => log.push(format!("sleep {ns}")),
             Action::Send { statement } => {
                 let mut text = Vec::new();
-                machine.render(program, statement, &mut text);
+                emulator.render(program, statement, &mut text);
                 log.push(String::from_utf8(text).expect("text"));
             }
             Action::Shell | Action::SetShell => {
-                log.push(machine.shell_line(program).expect("the line is complete"));
-                machine.take_shell_answer(program, b"42\nmore").expect("an integer");
+                log.push(
+                    emulator.script().expect("a script").shell_line(program).expect("the line is complete"),
+                );
+                emulator
+                    .script_mut()
+                    .expect("a script")
+                    .take_shell_answer(program, b"42\nmore")
+                    .expect("an integer");
             }
             other => log.push(format!("{other:?}")),
         }
@@ -47,8 +53,8 @@ select 'not b';
 select 'end';";
     let check = |a: &str, b: &str, c: &str, wanted: &[&str]| {
         let bundle = bundle(source);
-        let mut machine = machine(&bundle, 1, &defines(&[("a", a), ("b", b), ("c", c)]));
-        let log = run(&mut machine, &bundle.programs[0]);
+        let mut emulator = emulator(&bundle, 1, &defines(&[("a", a), ("b", b), ("c", c)]));
+        let log = run(&mut emulator, &bundle.programs[0]);
         let wanted: Vec<String> = wanted.iter().map(|word| format!("select '{word}';")).collect();
         assert_eq!(log, wanted, "a={a} b={b} c={c}");
     };
@@ -65,8 +71,8 @@ fn a_condition_behind_the_one_that_holds_is_not_evaluated() {
     let bundle = bundle(
         "\\if 1\nselect 1;\n\\elif 1 / 0\nselect 2;\n\\endif\n\\if 0\n\\if 1 / 0\n\\elif 1 / 0\n\\endif\n\\endif",
     );
-    let mut machine = machine(&bundle, 1, &defines(&[]));
-    assert_eq!(run(&mut machine, &bundle.programs[0]), ["select 1;"]);
+    let mut emulator = emulator(&bundle, 1, &defines(&[]));
+    assert_eq!(run(&mut emulator, &bundle.programs[0]), ["select 1;"]);
 }
 
 #[test]
@@ -75,13 +81,13 @@ fn values_stand_in_statements_as_pgbench_writes_them() {
 select :i, :d, :t, :n, :s, ':s', :unset, :i::int;";
     let bundle = bundle(source);
     let program = &bundle.programs[0];
-    let mut machine = machine(&bundle, 1, &defines(&[("s", "it's")]));
+    let mut emulator = emulator(&bundle, 1, &defines(&[("s", "it's")]));
     let wanted = "select -5, 0.333333333333333, true, NULL, it's, 'it's', :unset, -5::int;";
-    assert_eq!(run(&mut machine, program), [wanted]);
+    assert_eq!(run(&mut emulator, program), [wanted]);
     let mut texts = Vec::new();
     for variable in &program.statements[0].parameters {
         let mut text = Vec::new();
-        let is_set = machine.parameter(program, *variable, &mut text);
+        let is_set = emulator.parameter(*variable, &mut text);
         texts.push(is_set.then(|| String::from_utf8(text).expect("text")));
     }
     let wanted =
@@ -94,9 +100,9 @@ select :i, :d, :t, :n, :s, ':s', :unset, :i::int;";
 fn sleeping_is_told_in_nanoseconds() {
     let source = "\\sleep 2\n\\sleep 3 ms\n\\sleep -1\n\\set a 4\n\\sleep :a us\n\\set a 1.9\n\\sleep :a";
     let bundle = bundle(source);
-    let mut machine = machine(&bundle, 1, &defines(&[]));
+    let mut emulator = emulator(&bundle, 1, &defines(&[]));
     let wanted = ["sleep 2000000000", "sleep 3000000", "sleep 0", "sleep 4000", "sleep 1000000000"];
-    assert_eq!(run(&mut machine, &bundle.programs[0]), wanted);
+    assert_eq!(run(&mut emulator, &bundle.programs[0]), wanted);
 }
 
 #[test]
@@ -104,18 +110,18 @@ fn a_rewound_transaction_repeats_its_random_values() {
     let bundle =
         bundle("\\set x random(1, 1000000)\nselect :x;\n\\set y random_gaussian(1, 1000000, 3)\nselect :y;");
     let program = &bundle.programs[0];
-    let mut machine = machine(&bundle, 1, &defines(&[]));
-    let first = run(&mut machine, program);
-    machine.rewind();
+    let mut emulator = emulator(&bundle, 1, &defines(&[]));
+    let first = run(&mut emulator, program);
+    emulator.rewind();
     // Without `begin`, which would remember the stream as it is now.
     let mut again = Vec::new();
-    while let Action::Send { statement } = machine.step(program).expect("runs") {
+    while let Action::Send { statement } = emulator.step(program).expect("runs") {
         let mut text = Vec::new();
-        machine.render(program, statement, &mut text);
+        emulator.render(program, statement, &mut text);
         again.push(String::from_utf8(text).expect("text"));
     }
     assert_eq!(again, first);
-    assert_ne!(run(&mut machine, program), first);
+    assert_ne!(run(&mut emulator, program), first);
 }
 
 #[test]
@@ -123,13 +129,13 @@ fn variables_outlive_transactions_and_are_seen_by_all_scripts() {
     let scripts = [("a", "\\set n :n + 1", 1), ("b", "select :n, :client_id, :who;", 1)];
     let bundle = Bundle::compile(&scripts, &defines(&[])).expect("compiles");
     let prng = crate::Prng::seed(1);
-    let mut machine =
-        Machine::new(&bundle, prng.clone(), 7, &defines(&[("n", "0"), ("who", "me"), ("idle", "1")]));
+    let mut emulator =
+        Emulator::new(&bundle, prng.clone(), 7, &defines(&[("n", "0"), ("who", "me"), ("idle", "1")]));
     for _ in 0..3 {
-        run(&mut machine, &bundle.programs[0]);
+        run(&mut emulator, &bundle.programs[0]);
     }
-    assert_eq!(run(&mut machine, &bundle.programs[1]), ["select 3, 7, me;"]);
-    let mut renamed = Machine::new(&bundle, prng, 7, &defines(&[("n", "0"), ("client_id", "99")]));
+    assert_eq!(run(&mut emulator, &bundle.programs[1]), ["select 3, 7, me;"]);
+    let mut renamed = Emulator::new(&bundle, prng, 7, &defines(&[("n", "0"), ("client_id", "99")]));
     assert_eq!(run(&mut renamed, &bundle.programs[1]), ["select 0, 99, :who;"]);
 }
 
@@ -163,12 +169,12 @@ fn text_is_typed_when_an_expression_asks() {
 #[test]
 fn assigned_text_keeps_its_form_until_it_is_set() {
     let bundle = bundle("select :a;\n\\set b :a + 0\nselect :a, :b;");
-    let mut machine = machine(&bundle, 1, &defines(&[]));
+    let mut emulator = emulator(&bundle, 1, &defines(&[]));
     let a = bundle.variables.find("a").unwrap();
-    machine.set_text(a, b"007");
-    assert_eq!(run(&mut machine, &bundle.programs[0]), ["select 007;", "select 007, 7;"]);
-    machine.set_value(a, Value::Int(8));
-    assert_eq!(machine.slot(a), &Slot::Value(Value::Int(8)));
+    emulator.script_mut().expect("a script").set_text(a, b"007");
+    assert_eq!(run(&mut emulator, &bundle.programs[0]), ["select 007;", "select 007, 7;"]);
+    emulator.script_mut().expect("a script").set_value(a, Value::Int(8));
+    assert_eq!(emulator.script().expect("a script").slot(a), &Slot::Value(Value::Int(8)));
 }
 
 #[test]
@@ -176,9 +182,9 @@ fn shells_and_pipelines_are_handed_out() {
     let bundle = bundle(
         "\\shell echo :a ::b c\n\\setshell n printf :a\n\\startpipeline\nselect :n;\n\\syncpipeline\n\\endpipeline",
     );
-    let mut machine = machine(&bundle, 1, &defines(&[("a", "A")]));
+    let mut emulator = emulator(&bundle, 1, &defines(&[("a", "A")]));
     let wanted = ["echo A :b c", "printf A", "StartPipeline", "select 42;", "SyncPipeline", "EndPipeline"];
-    assert_eq!(run(&mut machine, &bundle.programs[0]), wanted);
+    assert_eq!(run(&mut emulator, &bundle.programs[0]), wanted);
 }
 
 #[test]
@@ -186,11 +192,13 @@ fn shells_fail_in_pgbench_s_words() {
     let check = |source: &str, output: &[u8], wanted: &str| {
         let bundle = bundle(source);
         let program = &bundle.programs[0];
-        let mut machine = machine(&bundle, 1, &defines(&[]));
-        machine.begin(program);
-        machine.step(program).expect("a shell");
-        let line = machine.shell_line(program);
-        let error = line.and_then(|_| machine.take_shell_answer(program, output)).expect_err(source);
+        let mut emulator = emulator(&bundle, 1, &defines(&[]));
+        emulator.begin(program);
+        emulator.step(program).expect("a shell");
+        let line = emulator.script().expect("a script").shell_line(program);
+        let error = line
+            .and_then(|_| emulator.script_mut().expect("a script").take_shell_answer(program, output))
+            .expect_err(source);
         assert_eq!((error.cause.as_str(), error.command), (wanted, 0), "{source}");
         assert_eq!(error.outcome, "execution of meta-command failed");
     };
@@ -205,12 +213,18 @@ fn shells_fail_in_pgbench_s_words() {
 fn columns_become_variables_if_a_script_knows_them() {
     let bundle = bundle("select 1 as n \\gset p_\nselect :p_n;");
     let program = &bundle.programs[0];
-    let mut machine = machine(&bundle, 1, &defines(&[]));
-    assert_eq!(machine.assign_column(program, "gset", "p_n", b"12"), Ok(()));
-    assert_eq!(machine.assign_column(program, "gset", "unknown", b"12"), Ok(()));
+    let mut emulator = emulator(&bundle, 1, &defines(&[]));
+    assert_eq!(emulator.script_mut().expect("a script").assign_column(program, "gset", "p_n", b"12"), Ok(()));
+    assert_eq!(
+        emulator.script_mut().expect("a script").assign_column(program, "gset", "unknown", b"12"),
+        Ok(())
+    );
     let wanted = "gset: invalid variable name: \"p_?column?\"".to_owned();
-    assert_eq!(machine.assign_column(program, "gset", "p_?column?", b""), Err(wanted));
-    assert_eq!(run(&mut machine, program)[1], "select 12;");
+    assert_eq!(
+        emulator.script_mut().expect("a script").assign_column(program, "gset", "p_?column?", b""),
+        Err(wanted)
+    );
+    assert_eq!(run(&mut emulator, program)[1], "select 12;");
 }
 
 #[test]
@@ -219,11 +233,11 @@ fn commands_are_counted_as_pgbench_counts_them() {
     let check = |a: &str, wanted: &[usize]| {
         let bundle = bundle(source);
         let program = &bundle.programs[0];
-        let mut machine = machine(&bundle, 1, &defines(&[("a", a)]));
-        machine.begin(program);
-        let mut seen = vec![machine.command()];
-        while machine.step_one(program).expect("runs").is_none() {
-            seen.push(machine.command());
+        let mut emulator = emulator(&bundle, 1, &defines(&[("a", a)]));
+        emulator.begin(program);
+        let mut seen = vec![emulator.command()];
+        while emulator.step_one(program).expect("runs").is_none() {
+            seen.push(emulator.command());
         }
         seen.pop();
         assert_eq!(seen, wanted, "a = {a}");

@@ -1,11 +1,11 @@
 //! One client's interpreter: its variables, its random stream, and its place in the running script.
 //!
-//! A machine decides what is next and never waits: SQL and sleeping are handed to the caller as [`Action`]s, everything
-//! else happens inside [`Machine::step`]. Nothing is allocated per transaction by scripts that only compute numbers.
+//! It decides what is next and never waits: SQL and sleeping are handed to the caller as [`Action`]s, everything
+//! else happens inside [`Interpreter::step`]. Nothing is allocated per transaction by scripts that only compute numbers.
 
-use crate::action::{Action, Next};
-use crate::emulator::builtins::Client;
-use crate::emulator::bundle::Bundle;
+use std::collections::BTreeMap;
+
+use crate::action::Action;
 use crate::random::Prng;
 use crate::script::eval::{self, DebugLine, Scope, Slot};
 use crate::script::expr::Expr;
@@ -13,8 +13,7 @@ use crate::script::meta::leading_int;
 use crate::script::program::{Command, Delay, Program};
 use crate::script::statement::Piece;
 use crate::script::value::{EvalError, Value};
-use crate::script::variables::VariableId;
-use std::collections::BTreeMap;
+use crate::script::variables::{VariableId, VariableTable};
 
 /// Why a client cannot go on with its script.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,9 +33,24 @@ pub struct RunError {
     pub cause: String,
 }
 
+impl RunError {
+    /// An error of a command, by its index in the program.
+    pub fn at(program: &Program, command: usize, outcome: &'static str, cause: String) -> RunError {
+        let step = &program.commands[command];
+        RunError {
+            script: program.name.clone(),
+            line: step.line,
+            command,
+            command_name: step.command.name(),
+            outcome,
+            cause,
+        }
+    }
+}
+
 /// The interpreter state of one client.
 #[derive(Clone, Debug)]
-pub struct Machine {
+pub struct Interpreter {
     slots: Vec<Slot>,
     prng: Prng,
     /// The random stream as it was when the transaction began.
@@ -45,39 +59,37 @@ pub struct Machine {
     /// The next command is an `\elif` whose condition decides, because no branch before it was taken.
     is_undecided: bool,
     debug: Vec<DebugLine>,
-    /// Takes the place of the interpreter where transactions are built in.
-    client: Option<Client>,
 }
 
-impl Machine {
+impl Interpreter {
     /// A client with the given variables set. `client_id` becomes the variable of that name, unless it is defined.
-    pub fn new(bundle: &Bundle, prng: Prng, client_id: usize, defines: &BTreeMap<String, String>) -> Machine {
-        let client = bundle.builtins.map(|builtins| builtins.client(prng.clone(), client_id));
-        let mut machine = Machine {
-            client,
-            slots: vec![Slot::Unset; bundle.variables.len()],
+    pub fn new(
+        variables: &VariableTable,
+        prng: Prng,
+        client_id: usize,
+        defines: &BTreeMap<String, String>,
+    ) -> Interpreter {
+        let mut interpreter = Interpreter {
+            slots: vec![Slot::Unset; variables.len()],
             prng_at_begin: prng.clone(),
             prng,
             command: 0,
             is_undecided: false,
             debug: Vec::new(),
         };
-        if let Some(id) = bundle.variables.find("client_id") {
-            machine.set_value(id, Value::Int(client_id as i64));
+        if let Some(id) = variables.find("client_id") {
+            interpreter.set_value(id, Value::Int(client_id as i64));
         }
         for (name, text) in defines {
-            if let Some(id) = bundle.variables.find(name) {
-                machine.set_text(id, text.as_bytes());
+            if let Some(id) = variables.find(name) {
+                interpreter.set_text(id, text.as_bytes());
             }
         }
-        machine
+        interpreter
     }
 
-    /// Starts a transaction at the first command and remembers the random stream for [`Machine::rewind`].
-    pub fn begin(&mut self, program: &Program) {
-        if let (Some(client), Some(transaction)) = (&mut self.client, program.transaction) {
-            return client.begin(transaction);
-        }
+    /// Starts a transaction at the first command and remembers the random stream for [`Interpreter::rewind`].
+    pub fn begin(&mut self) {
         self.prng_at_begin.clone_from(&self.prng);
         self.command = 0;
         self.is_undecided = false;
@@ -87,9 +99,6 @@ impl Machine {
     /// Starts the transaction over with the same random values. Variables keep what the failed try assigned, as in
     /// pgbench.
     pub fn rewind(&mut self) {
-        if let Some(client) = &mut self.client {
-            return client.rewind();
-        }
         self.prng.clone_from(&self.prng_at_begin);
         self.command = 0;
         self.is_undecided = false;
@@ -111,9 +120,6 @@ impl Machine {
     /// no command of its own, as in pgbench's statistics.
     #[inline]
     pub fn step_one(&mut self, program: &Program) -> Result<Option<Action>, RunError> {
-        if let Some(client) = &mut self.client {
-            return client.step().map(Some).map_err(|missing| self.not_found(program, missing));
-        }
         let Some(step) = program.commands.get(self.command) else { return Ok(Some(Action::End)) };
         let action = match &step.command {
             Command::Sql { statement } => Action::Send { statement: *statement },
@@ -161,9 +167,6 @@ impl Machine {
 
     /// Index of the command that was handed out last as an [`Action`].
     pub fn current(&self) -> usize {
-        if let Some(client) = &self.client {
-            return client.statement();
-        }
         self.command.saturating_sub(1)
     }
 
@@ -174,10 +177,7 @@ impl Machine {
 
     /// Appends a parameter's text for Bind. Tells whether the variable is set; when not, pgbench sends NULL.
     #[inline]
-    pub fn parameter(&self, _program: &Program, variable: VariableId, out: &mut Vec<u8>) -> bool {
-        if let Some(client) = &self.client {
-            return client.parameter(variable, out);
-        }
+    pub fn parameter(&self, variable: VariableId, out: &mut Vec<u8>) -> bool {
         match &self.slots[variable.index()] {
             Slot::Unset => return false,
             Slot::Value(value) => value.write_text(out),
@@ -196,69 +196,14 @@ impl Machine {
         for piece in pieces {
             match piece {
                 Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
-                // No value of built-in transactions has a quote in it, and what is quoted becomes any type.
-                Piece::Variable(variable) if self.client.is_some() => {
-                    let start = out.len();
-                    out.push(b'\'');
-                    match self.parameter(program, *variable, out) {
-                        true => out.push(b'\''),
-                        false => {
-                            out.truncate(start);
-                            out.extend_from_slice(b"null");
-                        }
-                    }
-                }
                 Piece::Variable(variable) => {
-                    if !self.parameter(program, *variable, out) {
+                    if !self.parameter(*variable, out) {
                         out.push(b':');
                         out.extend_from_slice(program.variables.name(*variable).as_bytes());
                     }
                 }
             }
         }
-    }
-
-    /// The built-in transaction that comes next; `None` if the caller chooses scripts. `now_ns` is the end of the
-    /// last one, or the beginning.
-    #[inline]
-    pub fn next_transaction(&mut self, now_ns: u64) -> Option<Next> {
-        self.client.as_mut().map(|client| client.next(now_ns))
-    }
-
-    /// Whether rows are for [`Machine::take_row`] instead of variables.
-    #[inline]
-    pub fn takes_rows(&self) -> bool {
-        self.client.is_some()
-    }
-
-    /// Takes in a row of a statement that fetches [`Fetch::Rows`](crate::Fetch::Rows); values in the order of their
-    /// columns.
-    pub fn take_row<'a>(
-        &mut self,
-        program: &Program,
-        row: &'a mut dyn Iterator<Item = Option<&'a [u8]>>,
-    ) -> Result<(), RunError> {
-        let Some(client) = &mut self.client else { return Ok(()) };
-        client.take_row(row).map_err(|missing| self.not_found(program, missing))
-    }
-
-    /// Whether an error of the server is how the transaction is meant to end.
-    pub fn expects(&self, sqlstate: &str) -> bool {
-        self.client.as_ref().is_some_and(|client| client.expects(sqlstate))
-    }
-
-    /// Adds to `facts` what the transaction that ended was like, in the order of [`Program::facts`].
-    #[inline]
-    pub fn add_facts(&self, facts: &mut [u64]) {
-        if let Some(client) = &self.client {
-            client.add_facts(facts);
-        }
-    }
-
-    #[cold]
-    fn not_found(&self, program: &Program, missing: &str) -> RunError {
-        let cause = format!("the server did not return {missing}; load the tables again with pgdyno init");
-        self.failed(program, "the transaction cannot go on", cause)
     }
 
     /// What the variables hold, in the order of their table.
@@ -281,9 +226,14 @@ impl Machine {
         self.slots[variable.index()] = Slot::Text(text.into(), None);
     }
 
-    /// What `debug` saw since the transaction began, oldest first. The caller prints and clears it.
-    pub fn debug_lines(&mut self) -> &mut Vec<DebugLine> {
-        &mut self.debug
+    /// What `debug` saw since the transaction began, oldest first.
+    pub fn debug_lines(&self) -> &[DebugLine] {
+        &self.debug
+    }
+
+    /// Takes what [`Interpreter::debug_lines`] has; whoever takes it prints it.
+    pub fn take_debug_lines(&mut self) -> Vec<DebugLine> {
+        std::mem::take(&mut self.debug)
     }
 
     /// Goes into the branch if its condition holds, else to the next condition, or behind `\else` or `\endif`.
@@ -320,7 +270,7 @@ impl Machine {
         let mut text = Vec::new();
         let name = program.variables.name(variable);
         let failed = |cause| self.error(program, "execution of meta-command failed", cause);
-        if !self.parameter(program, variable, &mut text) {
+        if !self.parameter(variable, &mut text) {
             return Err(failed(format!("sleep: undefined variable \"{name}\"")));
         }
         let amount = leading_int(&text);
@@ -333,22 +283,10 @@ impl Machine {
 
     /// An error of the command that was handed out last.
     pub fn failed(&self, program: &Program, outcome: &'static str, cause: String) -> RunError {
-        self.error_at(program, self.current(), outcome, cause)
+        RunError::at(program, self.current(), outcome, cause)
     }
 
     fn error(&self, program: &Program, outcome: &'static str, cause: String) -> RunError {
-        self.error_at(program, self.command, outcome, cause)
-    }
-
-    fn error_at(&self, program: &Program, command: usize, outcome: &'static str, cause: String) -> RunError {
-        let step = &program.commands[command];
-        RunError {
-            script: program.name.clone(),
-            line: step.line,
-            command,
-            command_name: step.command.name(),
-            outcome,
-            cause,
-        }
+        RunError::at(program, self.command, outcome, cause)
     }
 }

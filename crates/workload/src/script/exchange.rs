@@ -1,8 +1,8 @@
 //! What scripts exchange with the world outside: command lines for a shell, the numbers that they print, and the
 //! columns of results. The caller runs the commands and reads the results; this only knows the words.
 
-use crate::emulator::machine::{Machine, RunError};
 use crate::number;
+use crate::script::interpreter::{Interpreter, RunError};
 use crate::script::program::{Command, Program, ShellWord};
 use crate::script::value::Value;
 use crate::script::variables::is_valid_name;
@@ -15,7 +15,7 @@ const ANSWER_BYTES_MAX: usize = 63;
 /// pgbench's words for a `\shell` or `\setshell` that failed.
 const FAILED: &str = "execution of meta-command failed";
 
-impl Machine {
+impl Interpreter {
     /// The command line of the `\shell` or `\setshell` that was handed out last.
     ///
     /// # Errors
@@ -31,7 +31,7 @@ impl Machine {
             match word {
                 ShellWord::Text(text) => line.extend_from_slice(text.as_bytes()),
                 ShellWord::Variable(variable) => {
-                    if !self.parameter(program, *variable, &mut line) {
+                    if !self.parameter(*variable, &mut line) {
                         let cause =
                             format!("{name}: undefined variable \":{}\"", program.variables.name(*variable));
                         return Err(self.failed(program, FAILED, cause));
