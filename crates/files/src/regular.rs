@@ -46,8 +46,12 @@ pub(crate) fn read_bounded(file: File, bytes_max: u64) -> io::Result<Vec<u8>> {
     let n_bytes = file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
     match n_bytes as u64 <= bytes_max {
         true => Ok(bytes),
-        false => Err(io::Error::new(ErrorKind::FileTooLarge, format!("it is longer than {bytes_max} bytes"))),
+        false => Err(too_long(bytes_max)),
     }
+}
+
+pub(crate) fn too_long(bytes_max: u64) -> io::Error {
+    io::Error::new(ErrorKind::FileTooLarge, format!("it is longer than {bytes_max} bytes"))
 }
 
 /// A new file where none is, not even a link to nowhere.

@@ -1,6 +1,7 @@
 //! What is set up before anything else: a memory that nobody can look into, and what is done when pgdyno panics.
 
 use std::os::fd::RawFd;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use std::{fs, panic, process, thread};
@@ -24,12 +25,33 @@ pub(crate) fn close_memory() {
 /// Lets nothing that the caller has open be open in programs that are started from here: the server's user could read and
 /// write with root's rights what root's shell left open. Standard streams are given to each on purpose.
 pub(crate) fn close_inherited() {
-    let Ok(open) = fs::read_dir("/proc/self/fd") else { return };
-    let numbers = open.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
-    for number in numbers.filter(|number| *number > 2).collect::<Vec<_>>() {
-        // SAFETY: the call sets a flag of a number; that of the directory, which is closed by now, is an error.
-        unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
+    let mut numbers = open_numbers();
+    // That of the directory is closed by now.
+    numbers.retain(|number| set_flags(*number, libc::FD_CLOEXEC));
+    // Set once: `main` calls this before anything else is opened.
+    INHERITED.set(numbers).ok();
+}
+
+/// For a process that only becomes itself with other arguments: they may name what the caller has open, as `<(...)` of a
+/// shell does.
+pub(crate) fn keep_inherited() {
+    for number in INHERITED.get().into_iter().flatten() {
+        set_flags(*number, 0);
     }
+}
+
+static INHERITED: OnceLock<Vec<RawFd>> = OnceLock::new();
+
+fn open_numbers() -> Vec<RawFd> {
+    let Ok(open) = fs::read_dir("/proc/self/fd") else { return Vec::new() };
+    let numbers = open.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<RawFd>().ok());
+    numbers.filter(|number| *number > 2).collect()
+}
+
+/// False where nothing is open under this number.
+fn set_flags(number: RawFd, flags: libc::c_int) -> bool {
+    // SAFETY: the call sets a flag of a number.
+    unsafe { libc::fcntl(number, libc::F_SETFD, flags) == 0 }
 }
 
 /// Has a panic put back what this process has set in the operating system, and then end the process with all its threads,

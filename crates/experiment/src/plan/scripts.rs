@@ -4,7 +4,9 @@
 mod unset;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use model::experiment::case::{WorkloadKind, WorkloadSpec};
 use model::experiment::script::{
@@ -21,7 +23,9 @@ use dataset::kind::builtin;
 /// A data file no larger than this is kept in the plan with its text; of a larger one, the plan has place and hash.
 const KEPT_BYTES_MAX: u64 = 64 * 1024;
 /// Data files are read whole: what is larger is loaded better by other means.
-const READ_BYTES_MAX: u64 = 1 << 30;
+const DATA_BYTES_MAX: u64 = 1 << 30;
+/// Longest script. Each driver and each run's record has the text of all.
+pub const SCRIPT_BYTES_MAX: u64 = 64 << 20;
 
 /// Where an experiment came from.
 pub struct Origin<'a> {
@@ -31,6 +35,8 @@ pub struct Origin<'a> {
     pub text: &'a str,
     /// What names of files are relative to.
     pub dir: &'a Path,
+    /// Raised when the wait for a pipe shall end.
+    pub stop: &'a AtomicBool,
 }
 
 /// Reads scripts and data files, so that the experiment stands for itself: no name of a script's file is left in it.
@@ -43,7 +49,7 @@ pub fn read(experiment: &mut Experiment, origin: &Origin) -> Result<(), String> 
     check_kind(workload).map_err(|message| format!("{}: {message}", origin.name))?;
     let places = Places::of(origin);
     for (n, entry) in workload.scripts.iter_mut().enumerate() {
-        read_script(entry, origin.dir).map_err(|message| places.script(n, &message))?;
+        read_script(entry, origin).map_err(|message| places.script(n, &message))?;
     }
     let mut names = BTreeSet::new();
     for (n, entry) in workload.scripts.iter().enumerate() {
@@ -57,7 +63,7 @@ pub fn read(experiment: &mut Experiment, origin: &Origin) -> Result<(), String> 
     check_together(workload).map_err(|message| format!("{}: workload.scripts: {message}", origin.name))?;
     if let Some(DataChoice::Files(files)) = &mut workload.data {
         for (n, file) in files.iter_mut().enumerate() {
-            read_data(file, origin.dir).map_err(|message| places.data(n, &message))?;
+            read_data(file, origin).map_err(|message| places.data(n, &message))?;
         }
     }
     Ok(())
@@ -84,7 +90,7 @@ fn check_kind(workload: &WorkloadSection) -> Result<(), String> {
     }
 }
 
-fn read_script(entry: &mut ScriptEntry, dir: &Path) -> Result<(), String> {
+fn read_script(entry: &mut ScriptEntry, origin: &Origin) -> Result<(), String> {
     match &entry.source {
         ScriptOrigin::Text(_) => {}
         ScriptOrigin::Builtin(name) => {
@@ -92,7 +98,7 @@ fn read_script(entry: &mut ScriptEntry, dir: &Path) -> Result<(), String> {
             entry.name.get_or_insert(builtin.pgbench_name().to_string());
         }
         ScriptOrigin::File(file) => {
-            let text = read_text(&dir.join(file))?;
+            let text = read_text(&origin.dir.join(file), SCRIPT_BYTES_MAX, "", origin.stop)?;
             entry.name.get_or_insert(file.display().to_string());
             entry.source = ScriptOrigin::Text(text);
         }
@@ -107,17 +113,18 @@ fn find_builtin(name: &str) -> Result<Builtin, String> {
     })
 }
 
-fn read_text(path: &Path) -> Result<String, String> {
-    let unreadable = |error: std::io::Error| format!("cannot read `{}`: {error}", path.display());
-    let n_bytes = std::fs::metadata(path).map_err(unreadable)?.len();
-    if n_bytes > READ_BYTES_MAX {
-        return Err(format!(
-            "`{}` has {n_bytes} bytes, more than 1 GiB; load it yourself and give data = \"none\"",
-            path.display()
-        ));
-    }
-    let bytes = std::fs::read(path).map_err(unreadable)?;
+/// The text of a file that the user named; `hint` is for what is too long.
+fn read_text(path: &Path, bytes_max: u64, hint: &str, stop: &AtomicBool) -> Result<String, String> {
+    let bytes = files::read_named(path, bytes_max, stop).map_err(|error| {
+        let hint = if error.kind() == ErrorKind::FileTooLarge { hint } else { "" };
+        format!("cannot read `{}`: {error}{hint}", path.display())
+    })?;
     String::from_utf8(bytes).map_err(|_| format!("`{}` is not UTF-8 text; convert it", path.display()))
+}
+
+/// The text of a data file.
+fn read_data_text(path: &Path, stop: &AtomicBool) -> Result<String, String> {
+    read_text(path, DATA_BYTES_MAX, "; load it yourself and give data = \"none\"", stop)
 }
 
 /// The text of a script that was read.
@@ -171,10 +178,10 @@ fn check_together(workload: &WorkloadSection) -> Result<(), String> {
     unset::check(&bundle, &sources, workload.defines.keys().map(String::as_str))
 }
 
-fn read_data(entry: &mut SqlEntry, dir: &Path) -> Result<(), String> {
+fn read_data(entry: &mut SqlEntry, origin: &Origin) -> Result<(), String> {
     let Some(file) = &entry.file else { return Ok(()) };
-    let path = std::path::absolute(dir.join(file)).map_err(|error| error.to_string())?;
-    let text = read_text(&path)?;
+    let path = std::path::absolute(origin.dir.join(file)).map_err(|error| error.to_string())?;
+    let text = read_data_text(&path, origin.stop)?;
     expect_hash(entry.sha256.as_deref(), &text, &path)?;
     if let Some(Err(error)) = workload::script::sqlfile::steps(&text).find(Result::is_err) {
         let (line, column) = line_and_column(&text, error.start);
@@ -183,6 +190,12 @@ fn read_data(entry: &mut SqlEntry, dir: &Path) -> Result<(), String> {
     entry.sha256 = Some(sha256(&text));
     if text.len() as u64 <= KEPT_BYTES_MAX {
         (entry.file, entry.text) = (None, Some(text));
+    } else if !path.is_file() {
+        return Err(format!(
+            "`{}` is no regular file and has more than {KEPT_BYTES_MAX} bytes, which are read again when the data is made; \
+             write them into a file",
+            path.display()
+        ));
     } else {
         entry.file = Some(path);
     }
@@ -255,13 +268,13 @@ pub(crate) fn data_of(workload: &WorkloadSection, is_adopted: bool) -> CaseData 
 ///
 /// # Errors
 /// When it cannot be read or has changed.
-pub(crate) fn text_of(file: &SqlFile) -> Result<String, String> {
+pub(crate) fn text_of(file: &SqlFile, stop: &AtomicBool) -> Result<String, String> {
     if let Some(text) = &file.text {
         return Ok(text.clone());
     }
     let path: &PathBuf =
         file.file.as_ref().ok_or_else(|| format!("the plan has no text of `{}`", file.name))?;
-    let text = read_text(path)?;
+    let text = read_data_text(path, stop)?;
     expect_hash(Some(&file.sha256), &text, path)?;
     Ok(text)
 }
@@ -355,7 +368,10 @@ mod tests {
         let text = format!("[experiment]\nname = \"x\"\n[workload]\n{text}");
         let mut experiment =
             crate::plan::file::parse("x.toml", &text, &[]).map_err(|error| error.to_string())?;
-        read(&mut experiment, &Origin { name: "x.toml", text: &text, dir: dir.path() })?;
+        read(
+            &mut experiment,
+            &Origin { name: "x.toml", text: &text, dir: dir.path(), stop: &AtomicBool::new(false) },
+        )?;
         Ok(experiment)
     }
 
@@ -373,7 +389,7 @@ mod tests {
         assert_eq!(scripts[0].sha256, sha256("select 1;\n"));
         let CaseData::Files(files) = data_of(&experiment.workload, true) else { panic!("no files") };
         assert_eq!((files[0].name.as_str(), files[0].bytes), ("load.sql", 18));
-        assert_eq!(text_of(&files[0]).unwrap(), "create table t ();");
+        assert_eq!(text_of(&files[0], &AtomicBool::new(false)).unwrap(), "create table t ();");
 
         // What is written with the results needs no file any more.
         let written = toml::to_string_pretty(&experiment).unwrap();
@@ -434,11 +450,10 @@ mod tests {
         std::fs::write(&path, &long).unwrap();
         let mut entry =
             SqlEntry { name: "load.sql".into(), file: Some("load.sql".into()), sha256: None, text: None };
-        read_data(&mut entry, dir.path()).unwrap();
+        let origin = Origin { name: "", text: "", dir: dir.path(), stop: &AtomicBool::new(false) };
+        read_data(&mut entry, &origin).unwrap();
         assert_eq!(entry.file.as_deref(), Some(path.as_path()));
         std::fs::write(&path, "select 2;").unwrap();
-        assert!(
-            read_data(&mut entry, dir.path()).unwrap_err().contains("not the file that was planned with")
-        );
+        assert!(read_data(&mut entry, &origin).unwrap_err().contains("not the file that was planned with"));
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn run_files(
     let mut n_statements = 0;
     for file in files {
         watch(Progress::Step(format!("running `{}`", file.name)));
-        let text = scripts::text_of(file).map_err(|message| anyhow!(message))?;
+        let text = scripts::text_of(file, stop).map_err(|message| anyhow!(message))?;
         n_statements += sql_files::run(session, &file.name, &text, stop)?;
     }
     // What the files set is theirs, and must not stay on: `pg_dump` empties the search path.

@@ -17,6 +17,8 @@ use toml::Value;
 use wire::conninfo::{self, ENVIRONMENT_ONLY};
 use wire::{Conninfo, Secret};
 
+use crate::guard;
+
 /// Number of the descriptor from which the process that takes this one's place reads the passwords.
 const CARRIER: &str = "PGDYNO_PASSWORD_FD";
 /// Most bytes of passwords and their servers: what a pipe takes without a reader.
@@ -53,6 +55,7 @@ fn start_again(called: &OsStr, args: &[OsString], carried: &[Carried]) -> Result
     let (reader, writer) = nix::unistd::pipe().context("make a pipe for the password")?;
     File::from(writer).write_all(text.as_bytes()).context("hand over the password")?;
     fcntl(&reader, FcntlArg::F_SETFD(FdFlag::empty())).context("hand over the password")?;
+    guard::keep_inherited();
     let program = env::current_exe().context("find the program of this process")?;
     let number = reader.as_raw_fd().to_string();
     Err(Command::new(program).arg0(called).args(args).env(CARRIER, number).exec())

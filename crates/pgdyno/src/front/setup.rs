@@ -151,7 +151,7 @@ fn read_scripts(
     let file = args.experiment.as_deref().map(Path::new).filter(|path| path.exists());
     let dir = file.and_then(Path::parent).unwrap_or(Path::new(""));
     let is_changed = changes.iter().any(|change| change.key == "workload.scripts");
-    let origin = Origin { name, text: if is_changed { "" } else { text }, dir };
+    let origin = Origin { name, text: if is_changed { "" } else { text }, dir, stop: signals::stop_flag() };
     scripts::read(experiment, &origin).map_err(anyhow::Error::msg)
 }
 
@@ -218,6 +218,9 @@ pub(crate) fn servers_of(experiment_toml: &str) -> Result<Vec<Conninfo>> {
     experiment.server.url.as_deref().into_iter().chain(targets).map(resolve).collect()
 }
 
+/// Longest experiment file; one with all of its scripts in it is far shorter.
+const EXPERIMENT_BYTES_MAX: u64 = 64 << 20;
+
 /// An experiment file, or a built-in one.
 fn source(name: &str, n_cpus: u32) -> Result<(String, String)> {
     if name.contains("://") || name.contains("password=") || name.contains("host=") {
@@ -232,8 +235,10 @@ fn source(name: &str, n_cpus: u32) -> Result<(String, String)> {
             experiment::plan::builtin::BUILTINS.iter().map(|builtin| builtin.name).collect();
         bail!("no experiment `{name}`: it is neither a file nor built in ({})", known.join(", "));
     }
-    let text =
-        std::fs::read_to_string(name).with_context(|| format!("cannot read the experiment file `{name}`"))?;
+    let read = files::read_named(Path::new(name), EXPERIMENT_BYTES_MAX, signals::stop_flag());
+    let bytes = read.with_context(|| format!("cannot read the experiment file `{name}`"))?;
+    let text = String::from_utf8(bytes)
+        .with_context(|| format!("the experiment file `{name}` is not UTF-8 text; convert it"))?;
     Ok((name.to_string(), text))
 }
 

@@ -1,7 +1,10 @@
 //! Scripts as the options name them: built in or from files, with weights.
 
-use std::io::Read;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
+use experiment::plan::scripts::SCRIPT_BYTES_MAX;
 use workload::tpcb::Builtin;
 use workload::{Program, ScriptError};
 
@@ -61,27 +64,24 @@ pub(crate) fn show_builtin(builtin: Builtin) -> String {
 
 /// Reads a script's file; `-` is standard input.
 pub(crate) fn read_file(name: &str) -> Result<String, Complaint> {
-    let bytes = if name == "-" {
-        let mut bytes = Vec::new();
-        let read = std::io::stdin().lock().read_to_end(&mut bytes);
-        read.map(|_| bytes).map_err(|error| unreadable(name, &error))?
-    } else {
-        let opened = std::fs::File::open(name);
-        let mut file = opened.map_err(|error| {
-            Complaint::new(format!("could not open file \"{name}\": {}", system_text(&error)))
-        })?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(|error| unreadable(name, &error))?;
-        bytes
+    // No signal is handled yet: each ends this process.
+    let never = AtomicBool::new(false);
+    let read = match name {
+        "-" => files::read_standard_input(SCRIPT_BYTES_MAX, &never),
+        _ => files::read_named(Path::new(name), SCRIPT_BYTES_MAX, &never),
     };
+    let bytes = read.map_err(|error| unreadable(name, &error))?;
     // C's strings end at the first zero byte.
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     String::from_utf8(bytes[..end].to_vec())
         .map_err(|_| Complaint::new(format!("script file \"{name}\" is not UTF-8 text; convert it")))
 }
 
-fn unreadable(name: &str, error: &std::io::Error) -> Complaint {
-    Complaint::new(format!("could not read file \"{name}\": {}", system_text(error)))
+/// In pgbench's words, which tell a directory and a file without end from what cannot be opened.
+fn unreadable(name: &str, error: &io::Error) -> Complaint {
+    let is_open = matches!(error.kind(), ErrorKind::IsADirectory | ErrorKind::FileTooLarge);
+    let what = if is_open { "read" } else { "open" };
+    Complaint::new(format!("could not {what} file \"{name}\": {}", system_text(error)))
 }
 
 /// An error of the system in C's words, without Rust's `(os error 2)`.

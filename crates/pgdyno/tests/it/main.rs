@@ -23,6 +23,7 @@ mod leftovers;
 mod limits;
 mod loading;
 mod matrix;
+mod named_files;
 mod neighbours;
 mod os;
 mod pace;

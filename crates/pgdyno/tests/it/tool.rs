@@ -210,11 +210,21 @@ impl Running {
         kill(Pid::from_raw(self.pid()), signal).unwrap();
     }
 
-    /// Whether signals to it wait to be taken by one of its threads (`ShdPnd` in proc_pid_status(5)).
+    /// Whether signals to it wait to be taken by one of its threads.
     pub(crate) fn has_pending_signals(&self) -> bool {
+        self.signal_set("ShdPnd:") != 0
+    }
+
+    /// Whether it has a handler for `signal`.
+    pub(crate) fn handles(&self, signal: Signal) -> bool {
+        self.signal_set("SigCgt:") >> (signal as i32 - 1) & 1 == 1
+    }
+
+    /// A set of signals as proc_pid_status(5) has it.
+    fn signal_set(&self, name: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
-        let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap().trim();
-        u64::from_str_radix(pending, 16).unwrap() != 0
+        let set = status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
+        u64::from_str_radix(set, 16).unwrap()
     }
 
     /// The processes below it.
