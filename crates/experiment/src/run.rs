@@ -2,9 +2,13 @@
 
 pub(crate) mod adapt;
 pub(crate) mod follow;
+pub(crate) mod live;
+pub(crate) mod load;
+pub(crate) mod load_spec;
 pub(crate) mod meeting;
 pub(crate) mod outcome;
 pub mod phases;
+pub(crate) mod place;
 pub(crate) mod search;
 pub(crate) mod survey;
 pub(crate) mod telemetry;

@@ -11,7 +11,7 @@ use model::experiment::plan::{Plan, RunState, StateLine};
 use model::run::RunRecord;
 use store::{ExperimentDir, RunWriter};
 
-use crate::run::phases::OneRun;
+use crate::run::live::OneRun;
 use crate::schedule::agenda::{After, Agenda, Next};
 use crate::site::Site;
 use crate::site::clock::unix_now;

@@ -18,9 +18,9 @@ use model::run::RunRecord;
 use model::text::prose::plural;
 use workload::Prng;
 
+use crate::run::live::OneRun;
 pub(crate) use crate::run::meeting::Meeting;
 use crate::run::meeting::Side;
-use crate::run::phases::OneRun;
 use crate::schedule::conduct::{Order, make_run};
 use crate::site::Site;
 use crate::site::clock::unix_now;

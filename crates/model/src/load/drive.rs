@@ -97,10 +97,11 @@ pub struct Ready {
 }
 
 /// Why a load ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
     /// The window was over.
+    #[default]
     Completed,
     /// The parent asked to stop, or went away.
     Stopped,
@@ -109,7 +110,7 @@ pub enum Ending {
 }
 
 /// Totals of the whole load, ramp-up and drain included.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Done {
     /// Why it ended.
     pub ending: Ending,

@@ -1,0 +1,196 @@
+//! The phases of a run on real ground: its server, its driver, and its directory.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use dataset::session;
+use dataset::state::Home;
+use dataset::verify;
+use dataset::verify::count::{self, After};
+use model::experiment::case::{Case, WorkloadKind};
+use model::experiment::plan::RunSpec;
+use model::experiment::repeat::Repeat;
+use model::experiment::script::CaseData;
+use model::run::RunRecord;
+use server::database::facts::{self, LocalFacts};
+use server::database::fingerprint::fingerprint;
+use server::database::{prewarm, tend};
+use store::RunWriter;
+use wire::Conninfo;
+use wire::session::Session;
+
+use crate::run::meeting::Side;
+use crate::run::phases::{self, Detail, Ground};
+use crate::run::place::{Place, c_load, tables};
+use crate::run::survey;
+use crate::site::progress::Watch;
+use crate::site::{Site, phase_limit};
+use crate::stage::{Stage, connections};
+
+/// How long the server may take to become quiet.
+const SETTLE_MAX: Duration = Duration::from_secs(10);
+
+/// What a run is made of.
+pub(crate) struct OneRun<'a> {
+    pub(crate) spec: &'a RunSpec,
+    /// Which planned run it repeats.
+    pub(crate) repeat: Option<Repeat>,
+    pub(crate) case: &'a Case,
+    pub(crate) site: &'a Site<'a>,
+    /// The program that `drive` is given to: pgdyno itself.
+    pub(crate) program: &'a Path,
+    pub(crate) results_dir: PathBuf,
+    pub(crate) tool_version: &'a str,
+    /// What it has of a duet.
+    pub(crate) side: Option<Side<'a>>,
+}
+
+impl OneRun<'_> {
+    /// Takes the run through all phases. What there is, is on disk also when it fails.
+    pub(crate) fn conduct(&self, stage: &mut Stage, writer: &RunWriter, watch: &mut Watch) -> RunRecord {
+        let mut record = RunRecord::new(self.spec.clone(), self.case.clone(), self.tool_version);
+        record.repeat = self.repeat;
+        let mut ground = Live { run: self, stage, writer, session: None, found: None };
+        phases::conduct(&mut ground, self.case, record, self.site.stop, watch)
+    }
+
+    /// Directories whose devices matter, as far as they are on this machine.
+    pub(crate) fn dirs(&self, place: &Place) -> BTreeMap<String, PathBuf> {
+        let mut dirs = place.dirs.clone();
+        dirs.insert("results".to_string(), self.results_dir.clone());
+        dirs
+    }
+}
+
+/// A run on its stage.
+pub(crate) struct Live<'a> {
+    run: &'a OneRun<'a>,
+    pub(crate) stage: &'a mut Stage,
+    pub(crate) writer: &'a RunWriter,
+    /// From connecting to the load, which has the server to itself.
+    session: Option<Session>,
+    pub(crate) found: Option<Found>,
+}
+
+/// The server as it was found before the load.
+pub(crate) struct Found {
+    pub(crate) conninfo: Conninfo,
+    pub(crate) place: Place,
+}
+
+impl Live<'_> {
+    fn session(&mut self) -> Result<&mut Session> {
+        self.session.as_mut().context("there is no session before the server is connected to")
+    }
+
+    fn home(&self) -> Option<&Home> {
+        self.found.as_ref()?.place.home.as_ref()
+    }
+
+    /// The tables that are tended and counted.
+    fn tables(&self, record: &RunRecord) -> Vec<String> {
+        tables(self.home(), record)
+    }
+}
+
+impl Ground for Live<'_> {
+    fn restore(&mut self, watch: &mut Watch) -> Result<Detail> {
+        self.stage.restore(self.run.case, self.run.site, watch)
+    }
+
+    fn connect(&mut self) -> Result<Duration> {
+        let mut session = session::open(&self.stage.conninfo()?, self.run.site.stop)?;
+        let longest = phase_limit::in_database(self.run.case, &mut session)?;
+        self.session = Some(session);
+        Ok(longest)
+    }
+
+    fn describe(&mut self, record: &mut RunRecord) -> Result<()> {
+        let conninfo = self.stage.conninfo()?;
+        let session =
+            self.session.as_mut().context("there is no session before the server is connected to")?;
+        // Of all cases, so that this is known before the first one.
+        connections::check(session, self.run.site.most_clients)?;
+        let local = self.stage.cluster().map(|cluster| LocalFacts::of(&cluster.binaries));
+        record.server = Some(facts::record(session, local.as_ref())?);
+        let mut place = Place::of(self.stage, session);
+        place.home = Home::of(session, &self.run.case.workload)?;
+        place.c_load = c_load(session, place.home.as_ref())?;
+        record.server_is_local = place.postmaster_pid.is_some();
+        record.host = Some(observe::host::facts::record(&self.run.dirs(&place)));
+        if self.run.case.workload.kind == WorkloadKind::Scripts {
+            record.survey = Some(survey::survey(session, &self.run.case.workload)?);
+        }
+        let tables = tables(place.home.as_ref(), record);
+        record.rows_before = count::count_rows(session, place.home.as_ref(), &tables)?;
+        record.violations_before = verify::quick_check(session, place.home.as_ref())?;
+        let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
+        let checksums = self.run.case.prepare.checksums;
+        let mut print = fingerprint(session, &tables, checksums)?;
+        if let Some(home) = &place.home {
+            let sums = print.checksums.into_iter();
+            print.checksums = sums.map(|(table, sum)| (home.recorded(&table).to_string(), sum)).collect();
+        }
+        record.fingerprint = Some(print);
+        self.found = Some(Found { conninfo, place });
+        Ok(())
+    }
+
+    fn vacuum(&mut self, record: &RunRecord) -> Result<Detail> {
+        let Case { prepare, workload, .. } = self.run.case;
+        if workload.data == CaseData::None {
+            let reason = "workload.data is none: the user's tables are left as they are";
+            return Ok(BTreeMap::from([("skipped".to_string(), reason.to_string())]));
+        }
+        let tables = self.tables(record);
+        let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
+        let session = self.session()?;
+        let mut detail = BTreeMap::new();
+        if prepare.vacuum {
+            detail.extend(tend::vacuum(session, &tables)?);
+        }
+        if prepare.analyze {
+            detail.extend(tend::analyze(session, &tables)?);
+        }
+        Ok(detail)
+    }
+
+    fn prewarm(&mut self, record: &RunRecord) -> Result<Detail> {
+        let tables = self.tables(record);
+        let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
+        prewarm::prewarm(self.session()?, &tables)
+    }
+
+    fn checkpoint(&mut self) -> Result<Detail> {
+        tend::checkpoint(self.session()?)
+    }
+
+    fn settle(&mut self) -> Result<Detail> {
+        tend::settle(self.session()?, SETTLE_MAX)
+    }
+
+    fn load(&mut self, record: &mut RunRecord, watch: &mut Watch) -> Result<()> {
+        self.session = None;
+        self.run.load(self, record, watch)
+    }
+
+    fn count(&mut self, record: &RunRecord) -> Result<After> {
+        let Found { conninfo, .. } = self.found.as_ref().context("the server is not described")?;
+        count::count_rows_after(conninfo, self.home(), &self.tables(record), self.run.site.stop)
+    }
+
+    /// Of a server of pgdyno's own: the log of another one is not ours to keep.
+    fn keep_log(&mut self) -> Result<()> {
+        if let Some(cluster) = self.stage.cluster() {
+            let log = server::user::untrusted::open(&cluster.log_path()).context("open the server's log")?;
+            self.writer.keep_server_log(log)?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, record: &RunRecord) -> Result<()> {
+        self.writer.write_record(record)
+    }
+}

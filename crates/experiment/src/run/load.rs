@@ -1,0 +1,134 @@
+//! Ramp-up, measure and drain of a run, with telemetry from before to after.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use fleet::{LocalDriver, StderrTo};
+use model::experiment::case::Case;
+use model::experiment::plan::RunState;
+use model::load::drive::{Done, DriveOrder, DriverLine};
+use model::run::RunRecord;
+use model::run::phase::{Phase, PhaseRecord};
+use observe::http::Address;
+use observe::{ObserveSpec, Observer};
+use wire::Conninfo;
+
+use crate::run::adapt::Judge;
+use crate::run::follow::{Follow, KeepWal};
+use crate::run::live::{Found, Live, OneRun};
+use crate::run::outcome;
+use crate::run::place::Place;
+use crate::run::search::Search;
+use crate::run::telemetry::{Telemetry, lock};
+use crate::site::clock::{GO_DELAY, unix_now};
+use crate::site::progress::{Progress, Watch};
+use crate::site::wal::Sizing;
+
+/// How long clients may take to connect and have their statements parsed.
+const READY_TIMEOUT: Duration = Duration::from_secs(120);
+
+impl OneRun<'_> {
+    /// Ramp-up, measure and drain, with telemetry from before to after.
+    pub(crate) fn load(&self, ground: &mut Live, record: &mut RunRecord, watch: &mut Watch) -> Result<()> {
+        let Live { stage, writer, .. } = ground;
+        let Found { conninfo, place, .. } = ground.found.as_ref().context("the server is not described")?;
+        watch(Progress::PhaseBegins(Phase::Connect));
+        let connect_began = unix_now();
+        let load = self.load_spec(conninfo, place, record);
+        record.load = Some(load.clone());
+        let password = conninfo.password.as_ref().map(|secret| secret.expose().to_string());
+        let order = DriveOrder { load, password };
+        let mut driver = LocalDriver::spawn(self.program, ["drive"], &order, StderrTo::Messages)?;
+        let ready = driver.wait_ready(READY_TIMEOUT, self.site.stop)?;
+        record.ready = Some(ready);
+        let go = match &self.side {
+            Some(side) => side.meeting.meet(self.site.stop)?,
+            None => unix_now() + GO_DELAY.as_nanos() as u64,
+        };
+        record.go_unix_ns = Some(go);
+        push_phase(record, Phase::Connect, connect_began, go);
+        writer.write_record(record)?;
+
+        let telemetry = Telemetry::default();
+        let spec = ObserveSpec {
+            driver_pid: Some(driver.pid() as i32),
+            align_unix_ns: go,
+            ..self.observe(place, conninfo)
+        };
+        let observer = Observer::start(spec, telemetry.sink((*writer).clone()))?;
+        watch(Progress::PhaseBegins(Phase::RampUp));
+        let end = AtomicBool::new(false);
+        let sizing = record.server.as_ref().and_then(Sizing::of);
+        let mut keep = KeepWal::new(self.case, stage, &telemetry.wal, go, sizing);
+        let Case { adapt, window, .. } = self.case;
+        let judge = Judge::new(*adapt, *window, self.case.workload.pace.is_open());
+        let mut follow = Follow::new(writer, watch, judge, driver.orders());
+        let (mut search, orders) = (Search::of(self.case, go)?, driver.orders());
+        let mut on_line = |line: &DriverLine| {
+            if let Some(search) = &mut search
+                && let Some(rate_per_s) = search.line(line, unix_now())?
+            {
+                orders.rate(rate_per_s)?;
+            }
+            if let Some(t) = follow.line(line)? {
+                keep.second(t, follow.judge.window())?;
+            }
+            let is_over = self.site.stop.load(Ordering::Relaxed) || lock(&telemetry.wal).full.is_some();
+            end.store(is_over, Ordering::Relaxed);
+            Ok(())
+        };
+        let done = fleet::conduct(&mut driver, go, adapt.longest(*window), &mut on_line, &end);
+        observer.stop();
+        record.course = follow.judge.course();
+        let detail = keep.detail;
+        let full = lock(&telemetry.wal).full.take();
+        record.search = search.map(Search::into_record);
+        telemetry.into_record(record)?;
+        self.conclude(record, done?, go, detail);
+        if let Some(reason) = full.filter(|_| record.state == RunState::Partial) {
+            record.reason = reason;
+        }
+        Ok(())
+    }
+
+    fn conclude(&self, record: &mut RunRecord, done: Done, go: u64, wal: BTreeMap<String, String>) {
+        let window = record.window();
+        let second = |s: u32| go + u64::from(s) * 1_000_000_000;
+        let load_end = second(window.load_s()).min(done.end_unix_ns);
+        push_phase(record, Phase::RampUp, go, second(window.ramp_up_s).min(load_end));
+        record.phases.last_mut().into_iter().for_each(|phase| phase.detail = wal.clone());
+        if load_end > second(window.ramp_up_s) {
+            push_phase(record, Phase::Measure, second(window.ramp_up_s), load_end);
+        }
+        push_phase(record, Phase::Drain, load_end, done.end_unix_ns.max(load_end));
+        (record.state, record.reason) = outcome::of(&done, self.case);
+        record.done = Some(done);
+    }
+
+    fn observe(&self, place: &Place, conninfo: &Conninfo) -> ObserveSpec {
+        let log_offset =
+            place.log_path.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |meta| meta.len());
+        ObserveSpec {
+            server: Some(conninfo.clone()),
+            database: conninfo.dbname.clone(),
+            server_pid: place.postmaster_pid,
+            dirs: self.dirs(place),
+            telemetry: self.exporter(),
+            log_path: place.log_path.clone(),
+            log_offset,
+            ..ObserveSpec::of_host()
+        }
+    }
+
+    /// The exporter on the target's machine; the plan was refused if its address makes no sense.
+    fn exporter(&self) -> Option<Address> {
+        let address = self.case.server.target.as_ref()?.telemetry.as_ref()?;
+        Address::parse(address).ok()
+    }
+}
+
+fn push_phase(record: &mut RunRecord, phase: Phase, start_unix_ns: u64, end_unix_ns: u64) {
+    record.phases.push(PhaseRecord { phase, start_unix_ns, end_unix_ns, detail: BTreeMap::new() });
+}

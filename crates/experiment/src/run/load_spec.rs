@@ -1,0 +1,119 @@
+//! What a driver is asked to do in a run.
+
+use model::experiment::case::{WorkloadKind, WorkloadSpec};
+use model::load::{LoadSpec, MESSAGE_BYTES_MAX, Profiles, ScriptSpec};
+use model::run::RunRecord;
+use wire::Conninfo;
+use workload::{Builtins, Schema};
+
+use crate::plan::scripts;
+use crate::run::live::OneRun;
+use crate::run::place::Place;
+
+impl OneRun<'_> {
+    pub(crate) fn load_spec(&self, conninfo: &Conninfo, place: &Place, record: &RunRecord) -> LoadSpec {
+        let workload = &self.case.workload;
+        let common = self.common_load(conninfo, record);
+        let schema = place.home.as_ref().map_or_else(Schema::searched, |home| home.schema.clone());
+        match workload.kind {
+            WorkloadKind::Tpcc => tpcc_load(common, workload, &schema, place.c_load, self.spec.seed),
+            WorkloadKind::TprocC => tproc_c_load(common, workload, &schema),
+            _ => LoadSpec {
+                scripts: scripts::for_driver(workload, &schema),
+                defines: scripts::variables(workload),
+                ..common
+            },
+        }
+    }
+
+    /// What the loads of all workloads have.
+    fn common_load(&self, conninfo: &Conninfo, record: &RunRecord) -> LoadSpec {
+        let workload = &self.case.workload;
+        LoadSpec {
+            target: conninfo.keywords(),
+            protocol: workload.protocol,
+            n_clients: workload.n_clients,
+            n_threads: workload.n_threads,
+            pace: workload.pace,
+            transactions_per_client: workload.transactions,
+            poller: workload.poller,
+            busy_poll_us: workload.busy_poll_us,
+            turns: self.side.as_ref().map(|side| side.turns.clone()),
+            copy: true,
+            message_bytes_max: workload.max_message_mib.map_or(MESSAGE_BYTES_MAX, |n| n << 20),
+            window: self.case.window,
+            seed: self.spec.seed,
+            // What the server could not parse before the load may be made by what runs first.
+            lazy_parse: record.survey.as_ref().is_some_and(|survey| !survey.unchecked.is_empty()),
+            ..LoadSpec::default()
+        }
+    }
+}
+
+/// The load of TPROC-C. Errors are not tried again: HammerDB goes on with the next transaction.
+fn tproc_c_load(common: LoadSpec, workload: &WorkloadSpec, schema: &Schema) -> LoadSpec {
+    let builtins = Builtins::TprocC(workload::tprocc::Config {
+        warehouses: workload.scale,
+        clients: workload.n_clients,
+        procedures: workload.procedures,
+        all_warehouses: workload.all_warehouses,
+    });
+    let mut defines = builtins.defines();
+    schema.define(&mut defines);
+    LoadSpec { scripts: scripts_of(&builtins, schema), profiles: Some(Profiles::TprocC), defines, ..common }
+}
+
+/// The load of TPC-C: its transactions, and the words and numbers that they need.
+fn tpcc_load(
+    common: LoadSpec,
+    workload: &WorkloadSpec,
+    schema: &Schema,
+    c_load: Option<u32>,
+    seed: u64,
+) -> LoadSpec {
+    use model::experiment::case;
+    use workload::tpcc::{Calls, Config, Constants, Think};
+
+    let spec = workload.tpcc.unwrap_or_default();
+    let constants =
+        c_load.map_or_else(|| Constants::for_load(seed), |c_load| Constants::for_run(seed, c_load));
+    let config = Config {
+        warehouses: workload.scale,
+        calls: match spec.calls {
+            case::Calls::Statements => Calls::Statements,
+            case::Calls::Functions => Calls::Functions,
+            case::Calls::Procedures => Calls::Procedures,
+        },
+        think: match spec.think {
+            case::Think::None => Think::None,
+            case::Think::Spec => Think::Spec,
+        },
+        constants,
+    };
+    let mut target = common.target;
+    let options = target.remove("options").map_or(String::new(), |options| format!("{options} "));
+    let isolation = spec.isolation.as_str().replace(' ', "\\ ");
+    target.insert("options".to_string(), format!("{options}-c default_transaction_isolation={isolation}"));
+    let mut defines = config.defines();
+    schema.define(&mut defines);
+    LoadSpec {
+        target,
+        scripts: scripts_of(&Builtins::Tpcc(config), schema),
+        profiles: Some(Profiles::Tpcc),
+        defines,
+        // 40001 and 40P01 are for the application to try again.
+        max_tries: 0,
+        ..common
+    }
+}
+
+/// Built-in transactions as the load names them, with their SQL for people.
+fn scripts_of(builtins: &Builtins, schema: &Schema) -> Vec<ScriptSpec> {
+    let script = |(program, weight): (workload::Program, u32)| ScriptSpec {
+        tag: program.name.clone(),
+        weight,
+        source: program.statements.iter().map(|s| format!("{};\n", s.text)).collect(),
+        name: program.name,
+    };
+    builtins.programs(schema).into_iter().map(script).collect()
+}

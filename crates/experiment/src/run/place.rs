@@ -1,0 +1,66 @@
+//! What of the server is on this machine, and where in it the tables are.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use dataset::kind::Dataset;
+use dataset::state::{self, DataState, Home};
+use dataset::tpcc::load::C_LOAD;
+use model::run::RunRecord;
+use wire::session::Session;
+
+use crate::stage::Stage;
+
+/// What of the server is on this machine, and where in it the tables are.
+pub(crate) struct Place {
+    pub(crate) postmaster_pid: Option<i32>,
+    pub(crate) dirs: BTreeMap<String, PathBuf>,
+    pub(crate) log_path: Option<PathBuf>,
+    /// The tables that pgdyno loads, if the workload runs on these.
+    pub(crate) home: Option<Home>,
+    /// C-Load of TPC-C's tables, if it is known.
+    pub(crate) c_load: Option<u32>,
+}
+
+impl Place {
+    pub(crate) fn of(stage: &Stage, session: &mut Session) -> Place {
+        if let (Some(cluster), Some(server)) = (stage.cluster(), stage.server()) {
+            let dirs = [("data", cluster.data_dir()), ("wal", cluster.wal_dir())];
+            return Place {
+                postmaster_pid: Some(server.pid() as i32),
+                dirs: dirs.map(|(role, dir)| (role.to_string(), dir)).into(),
+                log_path: Some(server.log_path().to_path_buf()),
+                home: None,
+                c_load: None,
+            };
+        }
+        let local = server::database::target::locate(session);
+        let data = local.as_ref().and_then(|local| local.data_directory.clone());
+        Place {
+            postmaster_pid: local.map(|local| local.postmaster_pid as i32),
+            dirs: data.map(|dir| ("data".to_string(), dir)).into_iter().collect(),
+            log_path: None,
+            home: None,
+            c_load: None,
+        }
+    }
+}
+
+/// C-Load as the load marker has it; tables that pgdyno did not load do not tell.
+pub(crate) fn c_load(session: &mut Session, home: Option<&Home>) -> Result<Option<u32>> {
+    let Some(Home { dataset: Dataset::Tpcc, schema }) = home else { return Ok(None) };
+    Ok(match state::inspect(session, Dataset::Tpcc, schema)? {
+        DataState::Whole(marker) => marker.extra.get(C_LOAD).and_then(|text| text.parse().ok()),
+        _ => None,
+    })
+}
+
+/// The workload's tables (`table` or `schema.table`): those of the built-in ones, or those that the user's scripts name.
+pub(crate) fn tables(home: Option<&Home>, record: &RunRecord) -> Vec<String> {
+    match (&record.survey, home) {
+        (Some(survey), _) => survey.tables.iter().cloned().collect(),
+        (None, Some(home)) => home.tables(),
+        (None, None) => Vec::new(),
+    }
+}
