@@ -235,12 +235,18 @@ impl Cluster {
     fn initialize(&mut self, options: &InitOptions) -> Result<()> {
         self.facts.write(&self.root)?;
         if let Some(directory) = &options.wal_directory {
-            self.facts.wal_holder = Some(self.make_wal_holder(directory)?);
+            let holder = wal_holder_in(directory)?;
+            self.facts.wal_holder = Some(holder.clone());
+            // Before it is made: after a kill, nothing else names it.
             self.facts.write(&self.root)?;
+            self.make_wal_holder(&holder)?;
         }
         if let Some(directory) = &options.snapshot_directory {
-            self.facts.snapshot_holder = Some(self.make_snapshot_holder(directory)?);
+            let holder = snapshot_holder_in(directory)?;
+            self.facts.snapshot_holder = Some(holder.clone());
+            damaged::note_snapshot_holder(&self.root, &holder)?;
             self.facts.write(&self.root)?;
+            self.make_snapshot_holder(&holder).with_context(|| format!("create `{}`", holder.display()))?;
         }
         given::make(&self.data_dir(), &self.account)?;
         self.run_initdb(options)?;
@@ -261,34 +267,22 @@ impl Cluster {
         self.facts.write(&self.root)
     }
 
-    fn make_wal_holder(&self, directory: &Path) -> Result<PathBuf> {
-        let unusable =
-            || format!("cannot enter the WAL directory `{}`; create it first", directory.display());
-        let directory = trust::check_place(&directory.canonicalize().with_context(unusable)?)?;
-        let holder = directory.join(format!("pgdyno-wal-{}", random_hex(6)?));
-        given::make_outer(&holder, &self.account)
-            .with_context(|| format!("create `{}`", holder.display()))?;
-        if let Err(error) = self.account.check_reach(&holder) {
-            fs::remove_dir(&holder).ok();
+    fn make_wal_holder(&self, holder: &Path) -> Result<()> {
+        given::make_outer(holder, &self.account).with_context(|| format!("create `{}`", holder.display()))?;
+        if let Err(error) = self.account.check_reach(holder) {
+            fs::remove_dir(holder).ok();
             return Err(error);
         }
         files::replace(&holder.join(WAL_MARKER), files::PRIVATE, &serde_json::to_vec(&self.root)?)?;
         given::make(&holder.join(WAL), &self.account)?;
-        Ok(holder)
+        Ok(())
     }
 
     /// Ours and closed to others, the server's user included: what is put back is what was taken.
-    fn make_snapshot_holder(&self, directory: &Path) -> Result<PathBuf> {
-        let directory = trust::check_place(directory)
-            .with_context(|| format!("snapshots cannot be kept in `{}`", directory.display()))?;
-        let holder = directory.join(format!("pgdyno-snapshots-{}", random_hex(6)?));
-        let make = || -> Result<()> {
-            fs::DirBuilder::new().mode(0o700).create(&holder)?;
-            let marker = serde_json::to_vec(&self.root)?;
-            Ok(files::replace(&holder.join(SNAPSHOT_MARKER), files::PRIVATE, &marker)?)
-        };
-        make().with_context(|| format!("create `{}`", holder.display()))?;
-        Ok(holder)
+    fn make_snapshot_holder(&self, holder: &Path) -> Result<()> {
+        fs::DirBuilder::new().mode(0o700).create(holder)?;
+        let marker = serde_json::to_vec(&self.root)?;
+        Ok(files::replace(&holder.join(SNAPSHOT_MARKER), files::PRIVATE, &marker)?)
     }
 
     fn run_initdb(&self, options: &InitOptions) -> Result<()> {
@@ -417,6 +411,9 @@ pub(crate) fn remove_cluster_files(root: &Path, facts: &ClusterFacts) -> Result<
         let Some(holder) = holder.as_deref().filter(|holder| fs::symlink_metadata(holder).is_ok()) else {
             continue;
         };
+        if fs::symlink_metadata(holder.join(marker)).is_err() && remove_begun_holder(holder, marker).is_ok() {
+            continue;
+        }
         check_holder(holder, marker, root).with_context(|| {
             format!(
                 "`{}` may not belong to cluster `{}`; remove it by hand if it does, and the cluster again",
@@ -458,6 +455,25 @@ pub(crate) fn remove_old_cluster(root: &Path) -> Result<()> {
 /// Whether the directory was given to the server's user as a whole, as an older pgdyno did when it was run as root.
 pub(crate) fn is_owned_by_server(root: &Path) -> bool {
     Account::of_owner(root).is_ok_and(|owner| owner.is_switched)
+}
+
+fn wal_holder_in(directory: &Path) -> Result<PathBuf> {
+    let unusable = || format!("cannot enter the WAL directory `{}`; create it first", directory.display());
+    let directory = trust::check_place(&directory.canonicalize().with_context(unusable)?)?;
+    Ok(directory.join(format!("pgdyno-wal-{}", random_hex(6)?)))
+}
+
+fn snapshot_holder_in(directory: &Path) -> Result<PathBuf> {
+    let directory = trust::check_place(directory)
+        .with_context(|| format!("snapshots cannot be kept in `{}`", directory.display()))?;
+    Ok(directory.join(format!("pgdyno-snapshots-{}", random_hex(6)?)))
+}
+
+/// Removes a directory that a kill left without the marker that is made first in it: nothing else may be in it.
+fn remove_begun_holder(holder: &Path, marker: &str) -> Result<()> {
+    trust::check_directory(holder)?;
+    fs::remove_file(files::temporary_name(&holder.join(marker))).ok();
+    fs::remove_dir(holder).with_context(|| format!("remove `{}`", holder.display()))
 }
 
 fn check_holder(holder: &Path, marker: &str, root: &Path) -> Result<()> {

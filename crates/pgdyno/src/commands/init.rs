@@ -125,7 +125,16 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// NAMEDATALEN - 1 of every common build: the server cuts what is longer, and another database would be made.
+const NAME_BYTES_MAX: usize = 63;
+
 fn create_database(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<()> {
+    let n_bytes = conninfo.dbname.len();
+    ensure!(
+        n_bytes <= NAME_BYTES_MAX,
+        "the name of database `{}` has {n_bytes} bytes; PostgreSQL takes at most {NAME_BYTES_MAX}",
+        conninfo.dbname
+    );
     let mut maintenance = Doors::new(conninfo, stop).open(MAINTENANCE)?;
     let (name, is_new) =
         (conninfo.dbname.as_str(), template::create_database(&mut maintenance, &conninfo.dbname)?);

@@ -76,6 +76,14 @@ fn what_is_typed_wrong_is_told_with_a_hint() {
     check("report nowhere", &["`nowhere` is not the directory of an experiment"]);
     check("check", &["no embedded server with such data", "--server"]);
     check("init --workload tpcx", &["no tables for workload `tpcx`; known: tpcb, tpcc, tproc-c"]);
+    let long = "x".repeat(64);
+    check(
+        &format!("init --create-database --server postgres://localhost/{long}"),
+        &["has 64 bytes; PostgreSQL takes at most 63"],
+    );
+    check("server remove NOSUCH", &["there is no cluster `NOSUCH`"]);
+    check("server remove --force NOSUCH", &["there is no cluster `NOSUCH`"]);
+    assert!(!place.path("cache/clusters/NOSUCH.lock").exists());
     check("init --scale x", &["--scale: `x` is not a scale"]);
 }
 

@@ -4,6 +4,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::tool::Place;
 
@@ -196,4 +197,42 @@ fn binaries_that_were_not_unpacked_to_the_end_are_removed_unless_a_process_is_at
     drop(lock);
     place.run(&["clean"]).expect(0);
     assert!(!dir(".unpack-busy").exists());
+}
+
+#[test]
+fn what_a_cluster_has_elsewhere_is_removed_with_it_also_after_a_kill_and_without_its_marker() {
+    let place = Place::new();
+    for dir in ["wal", "snapshots"] {
+        std::fs::create_dir(place.path(dir)).unwrap();
+        std::fs::set_permissions(place.path(dir), Permissions::from_mode(0o755)).unwrap();
+    }
+    let n_holders = || ["wal", "snapshots"].map(|dir| std::fs::read_dir(place.path(dir)).unwrap().count());
+    let wal = format!("server.wal_directory={}", place.path("wal").display());
+    let snapshots = format!("prepare.snapshot_directory={}", place.path("snapshots").display());
+    let line = [
+        &["run", "--bin-dir", "/usr/lib/postgresql/15/bin", "--scale", "1", "-c", "1", "--set", &wal][..],
+        &["--set", &snapshots, "--measure", "2s", "--ramp-up", "0s", "--repeats", "1"][..],
+    ]
+    .concat();
+    for kind in [0, 1] {
+        for _ in 0..3 {
+            let running = place.start(place.command(&line));
+            let end = Instant::now() + Duration::from_secs(30);
+            while n_holders()[kind] == 0 {
+                assert!(Instant::now() < end, "the directory is not made");
+            }
+            running.signal(nix::sys::signal::Signal::SIGKILL);
+            running.wait();
+            place.run(&["clean"]).expect(0);
+            assert_eq!(n_holders(), [0, 0], "{kind}");
+        }
+    }
+
+    place.run(&line).expect(0);
+    let (name, root) = only_cluster(&place);
+    assert_eq!(n_holders(), [1, 1]);
+    std::fs::remove_file(root.join("pgdyno-cluster.json")).unwrap();
+    place.run(&["server", "remove", "--force", &name]).expect(0);
+    assert_eq!((root.exists(), n_holders()), (false, [0, 0]));
+    place.expect_clean();
 }

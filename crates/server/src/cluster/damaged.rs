@@ -14,9 +14,15 @@ use crate::cluster::workspace::is_directory_name;
 use crate::cluster::{ClusterFacts, MARKER, MARKER_BYTES_MAX, WAL_MARKER, has_marker, remove_cluster_files};
 use crate::user::account::Account;
 
+/// Says where the snapshots of a cluster are if they are elsewhere. The marker says it too, and may be lost.
+const SNAPSHOT_HOLDER: &str = "pgdyno-snapshots-at.json";
+
 /// What is in the directory of a cluster, at any moment of its life.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 13] = [
     MARKER,
+    SNAPSHOT_HOLDER,
+    "pgdyno-snapshots-at.json.new",
+    "pgdyno-snapshots-at.json.tmp",
     "pgdyno-cluster.json.new",
     "pgdyno-cluster.json.tmp",
     "data",
@@ -55,7 +61,21 @@ fn is_unreadable(root: &Path) -> bool {
 /// When it is not shown to be ours, with what speaks against it.
 pub(crate) fn remove(root: &Path) -> Result<()> {
     is_ours(root)?;
-    remove_cluster_files(root, &ClusterFacts::unknown(wal_holder(root)))
+    let facts =
+        ClusterFacts { snapshot_holder: snapshot_holder(root), ..ClusterFacts::unknown(wal_holder(root)) };
+    remove_cluster_files(root, &facts)
+}
+
+/// Writes down where the snapshots of the cluster in `root` are going to be.
+pub(crate) fn note_snapshot_holder(root: &Path, holder: &Path) -> Result<()> {
+    let path = root.join(SNAPSHOT_HOLDER);
+    files::replace(&path, files::PRIVATE, &serde_json::to_vec(holder)?)
+        .with_context(|| format!("write `{}`", path.display()))
+}
+
+fn snapshot_holder(root: &Path) -> Option<PathBuf> {
+    let text = trust::read(&root.join(SNAPSHOT_HOLDER), MARKER_BYTES_MAX).ok()?;
+    serde_json::from_slice(&text).ok()
 }
 
 fn is_ours(root: &Path) -> Result<()> {

@@ -180,15 +180,13 @@ impl Workspace {
 
     /// Removes a cluster of this workspace that nobody uses and whose server is stopped.
     pub fn remove(&self, name: &str) -> Result<()> {
-        let claim = self.claim_name(name)?;
-        ensure!(claim.root.is_dir(), "there is no cluster `{name}` in `{}`", self.dir.display());
+        let claim = self.claim_existing(name)?;
         claim.clear()
     }
 
     /// As [`Workspace::remove`], also if the marker is damaged or gone; see [`crate::cluster::damaged`] for what must be shown.
     pub fn remove_by_force(&self, name: &str) -> Result<()> {
-        let claim = self.claim_name(name)?;
-        ensure!(claim.root.is_dir(), "there is no cluster `{name}` in `{}`", self.dir.display());
+        let claim = self.claim_existing(name)?;
         match ClusterFacts::read(&claim.root) {
             Ok(_) => claim.clear(),
             Err(_) if is_owned_by_server(&claim.root) => claim.clear(),
@@ -204,6 +202,19 @@ impl Workspace {
         };
         let broken = self.list()?.into_iter().filter(|entry| is_broken(entry) && entry.used_by_pid.is_none());
         Ok(broken.map(|entry| entry.name).filter(|name| self.remove(name).is_ok()).collect())
+    }
+
+    /// As [`Workspace::claim_name`] for a cluster that is there; for one that is not, no lock is left behind.
+    fn claim_existing(&self, name: &str) -> Result<Claim> {
+        let expect = || {
+            let is_there = is_name(name) && self.dir.join(name).is_dir();
+            ensure!(is_there, "there is no cluster `{name}` in `{}`", self.dir.display());
+            Ok(())
+        };
+        expect()?;
+        let claim = self.claim_name(name)?;
+        // Another process may have removed it before this one had the lock.
+        expect().map(|()| claim)
     }
 
     /// Takes the place of a cluster by the name of its directory; fails at once when another process has it.
