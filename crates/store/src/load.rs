@@ -23,15 +23,17 @@ use crate::{hlog, names};
 
 /// Largest plan or record accepted; one of 1,000 runs has some megabytes.
 const WHOLE_BYTES_MAX: u64 = 256 << 20;
-/// The longest lines that are written are histograms and ticks of some 10 kB; telemetry of a day is below half of the
-/// whole.
-const LINES: LineBounds = LineBounds { line_bytes_max: 16 << 20, file_bytes_max: 4 << 30 };
+/// The longest lines that are written are histograms and ticks of some 10 kB; telemetry of a day is below the whole. A short
+/// line takes many times its length in memory, so lines are counted too: a day of 40 scripts has 3.5 million.
+const LINES: LineBounds =
+    LineBounds { line_bytes_max: 16 << 20, file_bytes_max: 2 << 30, n_lines_max: 4_000_000 };
 
 /// What is read of a file of lines, unpacked.
 #[derive(Debug, Clone, Copy)]
 struct LineBounds {
     line_bytes_max: u64,
     file_bytes_max: u64,
+    n_lines_max: u64,
 }
 
 /// Why an experiment cannot be loaded.
@@ -180,6 +182,12 @@ pub fn read_records(path: &Path) -> Result<Vec<RunRecord>, LoadError> {
         records.push(record);
     }
     Ok(records)
+}
+
+/// Whether there is anything in the file of intervals of a run.
+pub fn has_intervals(path: &Path, run: u32) -> bool {
+    let file = path.join(names::RUNS).join(names::run_dir(run)).join(names::INTERVALS);
+    fs::symlink_metadata(file).is_ok_and(|facts| facts.is_file() && facts.len() > 0)
 }
 
 /// Reads `state.jsonl` alone. Lines that cannot be read are left out: what they said of a run is in its record.
@@ -342,7 +350,7 @@ fn read_lines(path: &Path, damage: &mut Damage, read: ReadLine) {
 }
 
 fn read_lines_within(bounds: LineBounds, path: &Path, damage: &mut Damage, read: ReadLine) {
-    let LineBounds { line_bytes_max, file_bytes_max } = bounds;
+    let LineBounds { line_bytes_max, file_bytes_max, n_lines_max } = bounds;
     let mut reader = match open(path) {
         Ok(reader) => reader,
         Err(error) => return damage.note(path, error),
@@ -358,6 +366,9 @@ fn read_lines_within(bounds: LineBounds, path: &Path, damage: &mut Damage, read:
                 None => return damage.note(path, format!("has more than {file_bytes_max} bytes")),
             },
             Err(error) => return damage.note(path, format!("ends early, in line {number}: {error}")),
+        }
+        if number > n_lines_max {
+            return damage.note(path, format!("has more than {n_lines_max} lines"));
         }
         if line.len() as u64 == line_bytes_max {
             return damage.note(path, format!("line {number} has more than {line_bytes_max} bytes"));

@@ -33,7 +33,7 @@ pub fn take_up(dir: &ExperimentDir, plan: &Plan) -> Result<Standing> {
     let note = |run: u32, state: RunState, reason: &str| {
         dir.append_state(&StateLine { t_unix_ns: unix_now(), run, state, reason: reason.to_string() })
     };
-    let mut standing = standing(plan, &records);
+    let mut standing = standing(plan, &records, |run| store::has_intervals(dir.path(), run));
     for record in &records {
         let run = record.spec.run;
         if record.state == RunState::Started {
@@ -65,9 +65,12 @@ pub fn take_up(dir: &ExperimentDir, plan: &Plan) -> Result<Standing> {
     Ok(standing)
 }
 
-fn standing(plan: &Plan, records: &[RunRecord]) -> Standing {
+/// A run whose intervals were lost is made again: of it there is no number.
+fn standing(plan: &Plan, records: &[RunRecord], has_intervals: impl Fn(u32) -> bool) -> Standing {
     let numbers = |is_done: bool| {
-        let of = |record: &&RunRecord| (record.state == RunState::Completed) == is_done;
+        let of = |record: &&RunRecord| {
+            (record.state == RunState::Completed && has_intervals(record.spec.run)) == is_done
+        };
         let runs = records.iter().filter(of).map(|record| record.spec.run);
         runs.filter(|run| is_planned(plan, *run)).collect()
     };
@@ -103,7 +106,13 @@ mod tests {
         crate::plan::sample::plan("repeats = 5\n[workload]\nscale = 1\n[run]\nmeasure = \"2s\"")
     }
 
-    /// A directory in which run 1 completed, 2 failed, 3 was cut off, 4 was cut off before it had a record.
+    fn give_intervals(dir: &ExperimentDir, run: u32) {
+        let of_run = dir.path().join(store::names::RUNS).join(store::names::run_dir(run));
+        std::fs::write(of_run.join(store::names::INTERVALS), "{}\n").unwrap();
+    }
+
+    /// A directory in which run 1 completed, 2 failed, 3 was cut off, 4 was cut off before it had a record, and 5 completed
+    /// and lost its intervals.
     fn cut_off(place: &std::path::Path, plan: &Plan) -> ExperimentDir {
         let dir = ExperimentDir::create(&place.join("out"), plan, "").unwrap();
         let started = |run| StateLine { t_unix_ns: 1, run, state: RunState::Started, reason: String::new() };
@@ -114,7 +123,11 @@ mod tests {
             let record = RunRecord { state, ..RunRecord::new(spec, plan.cases[0].clone(), "0") };
             writer.write_record(&record).unwrap();
         }
+        give_intervals(&dir, 1);
         dir.append_state(&started(4)).unwrap();
+        let lost = RunRecord::new(plan.runs[4].clone(), plan.cases[0].clone(), "0");
+        let writer = dir.begin_run(5).unwrap();
+        writer.write_record(&RunRecord { state: RunState::Completed, ..lost }).unwrap();
         dir
     }
 
@@ -124,7 +137,7 @@ mod tests {
         let dir = cut_off(place.path(), &plan);
         let standing = take_up(&dir, &plan).unwrap();
         assert_eq!(standing.done, BTreeSet::from([1]));
-        assert_eq!(standing.again, BTreeSet::from([2, 3, 4]));
+        assert_eq!(standing.again, BTreeSet::from([2, 3, 4, 5]));
         let records = store::read_records(dir.path()).unwrap();
         assert_eq!((records[2].state, records[2].reason.as_str()), (RunState::Partial, CUT_OFF));
         let told: BTreeMap<u32, RunState> =
@@ -147,6 +160,7 @@ mod tests {
             let writer = dir.begin_run(spec.run).unwrap();
             let record = RunRecord::new(spec.clone(), plan.cases[0].clone(), "0");
             writer.write_record(&RunRecord { state: RunState::Completed, ..record }).unwrap();
+            give_intervals(&dir, spec.run);
             dir.append_state(&line(spec.run, RunState::Completed)).unwrap();
         }
         dir.append_state(&line(0, RunState::Partial)).unwrap();

@@ -228,7 +228,7 @@ fn lines_and_files_of_lines_are_read_up_to_their_bounds() {
     let n_lines = |text: &str, line_bytes_max, file_bytes_max| {
         fs::write(&path, text).unwrap();
         let (mut damage, mut n_lines) = (Damage::default(), 0);
-        let bounds = LineBounds { line_bytes_max, file_bytes_max };
+        let bounds = LineBounds { line_bytes_max, file_bytes_max, n_lines_max: 3 };
         read_lines_within(bounds, &path, &mut damage, &mut |_, _| {
             n_lines += 1;
             Ok(())
@@ -237,5 +237,6 @@ fn lines_and_files_of_lines_are_read_up_to_their_bounds() {
     };
     assert_eq!(n_lines("1\n2\n3\n", 4, 6), (3, String::new()));
     assert_eq!(n_lines("1\n2345\n3\n", 4, 9), (1, "`lines`: line 2 has more than 4 bytes".to_string()));
+    assert_eq!(n_lines("1\n2\n3\n4\n", 4, 8), (3, "`lines`: has more than 3 lines".to_string()));
     assert_eq!(n_lines("1\n2\n3\n", 4, 5), (2, "`lines`: has more than 5 bytes".to_string()));
 }
