@@ -1,18 +1,11 @@
-//! The observer beside a real PostgreSQL, which is started in a temporary directory on a unix socket.
-//! Without Debian's PostgreSQL 15 (or root's right to become `postgres`) these tests say so and pass.
+//! The observer beside a real PostgreSQL.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "helpers of tests fail by panic and say what they leave out"
-)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panic")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -20,137 +13,41 @@ use std::time::{Duration, Instant};
 use model::telemetry::event::{Event, EventKind};
 use model::telemetry::metric::{self, MetricKind};
 use model::telemetry::reading::{Tick, TickSource, split_key};
+use nix::sys::signal::Signal;
 use observe::{ObserveSpec, Observer, Sample};
+use testbed::{Options, Server, as_server_user};
 use wire::{Conninfo, Session};
 
-/// Where pgbench is, and the server unless `PGDYNO_TEST_BIN_DIR` names another.
-const BIN: &str = "/usr/lib/postgresql/15/bin";
+/// Which of its acts the server logs.
+const OPTIONS: Options = Options {
+    settings: &[
+        "log_line_prefix=%n [%p] ",
+        "log_checkpoints=on",
+        "log_autovacuum_min_duration=0",
+        "autovacuum_naptime=1s",
+    ],
+    hba: None,
+    has_tcp: false,
+    certificate: None,
+};
 
-fn server_bin() -> PathBuf {
-    std::env::var_os("PGDYNO_TEST_BIN_DIR").map_or_else(|| PathBuf::from(BIN), PathBuf::from)
-}
-
-/// A server that ends with the test, also a failed one.
-struct Server {
-    directory: tempfile::TempDir,
-    postmaster: Child,
-}
-
-impl Server {
-    /// `None` where there is no PostgreSQL to start.
-    fn new() -> Option<Server> {
-        let bin = server_bin();
-        if !bin.join("postgres").exists() {
-            eprintln!("no PostgreSQL in `{}`: not tested", bin.display());
-            return None;
-        }
-        let directory = tempfile::Builder::new().prefix("observe").tempdir_in("/tmp").unwrap();
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        let data = directory.path().join("data");
-        let initdb = as_postgres(&bin.join("initdb"))
-            .args(["-A", "trust", "-U", "postgres", "-N", "-D"])
-            .arg(&data)
-            .stdout(Stdio::null())
-            .status();
-        if !initdb.unwrap().success() {
-            eprintln!("initdb cannot be run here: not tested");
-            return None;
-        }
-        let postmaster = Server::postmaster(directory.path());
-        let server = Server { directory, postmaster };
-        server.wait_ready();
-        Some(server)
-    }
-
-    fn postmaster(directory: &Path) -> Child {
-        let log = File::options().create(true).append(true).open(directory.join("log")).unwrap();
-        as_postgres(&server_bin().join("postgres"))
-            .arg("-D")
-            .arg(directory.join("data"))
-            .args(["-h", "", "-k"])
-            .arg(directory)
-            .args(["-c", "log_line_prefix=%n [%p] ", "-c", "log_checkpoints=on"])
-            .args(["-c", "log_autovacuum_min_duration=0", "-c", "autovacuum_naptime=1s", "-c", "fsync=off"])
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .unwrap()
-    }
-
-    fn wait_ready(&self) {
-        let begin = Instant::now();
-        while Session::connect(&self.conninfo()).is_err() {
-            assert!(begin.elapsed() < Duration::from_secs(30), "the server does not start: {}", self.log());
-            sleep(Duration::from_millis(50));
-        }
-    }
-
-    fn conninfo(&self) -> Conninfo {
-        let mut conninfo =
-            Conninfo::new(&self.directory.path().display().to_string(), 5432, "postgres", "postgres");
-        conninfo.sslmode = wire::conninfo::SslMode::Disable;
-        conninfo
-    }
-
-    fn query(&self, sql: &str) {
-        Session::connect(&self.conninfo()).unwrap().execute(sql).unwrap();
-    }
-
-    fn pgbench(&self, args: &[&str]) -> Command {
-        let mut command = as_postgres(&Path::new(BIN).join("pgbench"));
-        command.arg("-h").arg(self.directory.path()).args(["-U", "postgres"]).args(args).arg("postgres");
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        command
-    }
-
-    fn pid(&self) -> i32 {
-        i32::try_from(self.postmaster.id()).unwrap()
-    }
-
-    fn log(&self) -> String {
-        fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
-    }
-
-    /// Stops it, at once (`QUIT`) or in order (`INT`).
-    fn stop(&mut self, signal: &str) {
-        let _ = Command::new("kill").args(["-s", signal, &self.pid().to_string()]).status();
-        self.postmaster.wait().unwrap();
-    }
-
-    fn restart(&mut self) {
-        self.postmaster = Server::postmaster(self.directory.path());
-        self.wait_ready();
-    }
-
-    fn spec(&self) -> ObserveSpec {
-        let data = self.directory.path().join("data");
-        ObserveSpec {
-            server: Some(self.conninfo()),
-            database: "postgres".to_string(),
-            server_pid: Some(self.pid()),
-            dirs: BTreeMap::from([("data".to_string(), data)]),
-            log_path: Some(self.directory.path().join("log")),
-            log_offset: self.log().len() as u64,
-            ..ObserveSpec::of_host()
-        }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.stop("QUIT");
-    }
-}
-
-/// PostgreSQL refuses to run as root.
-fn as_postgres(program: &Path) -> Command {
-    let mut command = Command::new(program);
-    if nix::unistd::geteuid().is_root()
-        && let Ok(Some(user)) = nix::unistd::User::from_name("postgres")
-    {
-        command.uid(user.uid.as_raw()).gid(user.gid.as_raw()).current_dir("/tmp");
-    }
+fn pgbench(server: &Server, args: &[&str]) -> Command {
+    let mut command = server.client("pgbench", "postgres");
+    command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
+    as_server_user(&mut command);
     command
+}
+
+fn spec(server: &Server) -> ObserveSpec {
+    ObserveSpec {
+        server: Some(server.socket("postgres")),
+        database: "postgres".to_string(),
+        server_pid: Some(server.pid()),
+        dirs: BTreeMap::from([("data".to_string(), server.path("data"))]),
+        log_path: Some(server.path("log")),
+        log_offset: server.log().len() as u64,
+        ..ObserveSpec::of_host()
+    }
 }
 
 #[derive(Clone, Default)]
@@ -237,18 +134,18 @@ fn check_keys(ticks: &[Tick]) {
 
 #[test]
 fn a_load_is_seen_in_all_sources_and_the_sums_agree() {
-    let Some(server) = Server::new() else { return };
-    assert!(server.pgbench(&["-i", "-q", "-s", "2"]).status().unwrap().success());
+    let server = Server::start(&OPTIONS);
+    assert!(pgbench(&server, &["-i", "-q", "-s", "2"]).status().unwrap().success());
     let seen = Seen::default();
-    let observer = seen.observe(server.spec());
+    let observer = seen.observe(spec(&server));
     seen.wait_for_tick();
-    let mut load = server.pgbench(&["-c", "4", "-T", "4", "-n"]).spawn().unwrap();
+    let mut load = pgbench(&server, &["-c", "4", "-T", "4", "-n"]).spawn().unwrap();
     observer.set_driver_pid(Some(i32::try_from(load.id()).unwrap()));
     std::thread::scope(|scope| {
         // However seldom the load's clients come to run, one session is active whenever it is looked at.
-        scope.spawn(|| server.query("select pg_sleep(3)"));
+        scope.spawn(|| server.execute("postgres", "select pg_sleep(3)"));
         sleep(Duration::from_secs(2));
-        server.query("checkpoint");
+        server.execute("postgres", "checkpoint");
         assert!(load.wait().unwrap().success());
     });
     sleep(Duration::from_millis(1500));
@@ -321,13 +218,13 @@ fn a_load_is_seen_in_all_sources_and_the_sums_agree() {
 
 #[test]
 fn a_server_that_goes_and_comes_back_is_told() {
-    let Some(mut server) = Server::new() else { return };
+    let server = Server::start(&OPTIONS);
     let seen = Seen::default();
-    let observer = seen.observe(server.spec());
+    let observer = seen.observe(spec(&server));
     seen.wait_for_tick();
-    server.stop("QUIT");
+    server.stop(Signal::SIGQUIT);
     seen.wait_for(EventKind::TelemetryLost);
-    server.restart();
+    server.start_again();
     observer.set_server_pid(Some(server.pid()));
     let restarted = seen.wait_for(EventKind::ServerRestarted);
     assert!(restarted.text.contains("postmaster start"), "{restarted:?}");
@@ -346,12 +243,12 @@ fn a_server_that_goes_and_comes_back_is_told() {
 
 #[test]
 fn without_a_log_checkpoints_and_autovacuum_come_from_statistics() {
-    let Some(server) = Server::new() else { return };
-    server.query("create table t as select g from generate_series(1, 1000) g");
+    let server = Server::start(&OPTIONS);
+    server.execute("postgres", "create table t as select g from generate_series(1, 1000) g");
     let seen = Seen::default();
-    let observer = seen.observe(ObserveSpec { log_path: None, server_pid: None, ..server.spec() });
+    let observer = seen.observe(ObserveSpec { log_path: None, server_pid: None, ..spec(&server) });
     seen.wait_for_tick();
-    server.query("checkpoint");
+    server.execute("postgres", "checkpoint");
     let counted = seen.wait_for(EventKind::CheckpointCounted);
     assert_eq!(counted.detail["cause"], "requested");
     observer.stop();
@@ -360,15 +257,15 @@ fn without_a_log_checkpoints_and_autovacuum_come_from_statistics() {
 
 #[test]
 fn a_role_without_privileges_sees_what_it_may_and_says_so() {
-    let Some(server) = Server::new() else { return };
-    server.query("create role watcher login");
+    let server = Server::start(&OPTIONS);
+    server.execute("postgres", "create role watcher login");
     let seen = Seen::default();
-    let conninfo = Conninfo { user: "watcher".to_string(), ..server.conninfo() };
-    let observer = seen.observe(ObserveSpec { server: Some(conninfo), ..server.spec() });
+    let conninfo = Conninfo { user: "watcher".to_string(), ..server.socket("postgres") };
+    let observer = seen.observe(ObserveSpec { server: Some(conninfo), ..spec(&server) });
     seen.wait_for_tick();
     // Not `create table as`, which writes no WAL with the default settings of 9.6.
-    server.query("create table t (g int)");
-    server.query("insert into t select g from generate_series(1, 10000) g");
+    server.execute("postgres", "create table t (g int)");
+    server.execute("postgres", "insert into t select g from generate_series(1, 10000) g");
     // Naptime is a second, and statistics take up to another.
     let analyzed =
         seen.wait_for_that(EventKind::AutoanalyzeEnd, |event| event.detail["table"] == "postgres.public.t");
@@ -385,10 +282,10 @@ fn a_role_without_privileges_sees_what_it_may_and_says_so() {
 
 #[test]
 fn a_crash_is_told_and_ticks_go_on_afterwards() {
-    let Some(server) = Server::new() else { return };
+    let server = Server::start(&OPTIONS);
     let seen = Seen::default();
-    let observer = seen.observe(server.spec());
-    let mut victim = Session::connect(&server.conninfo()).unwrap();
+    let observer = seen.observe(spec(&server));
+    let mut victim = Session::connect(&server.socket("postgres")).unwrap();
     seen.wait_for_tick();
     Command::new("kill").args(["-s", "KILL", &victim.backend_pid().to_string()]).status().unwrap();
     seen.wait_for(EventKind::TelemetryLost);
@@ -410,9 +307,9 @@ fn a_crash_is_told_and_ticks_go_on_afterwards() {
 
 #[test]
 fn a_server_that_hangs_does_not_hold_up_the_end() {
-    let Some(server) = Server::new() else { return };
+    let server = Server::start(&OPTIONS);
     let seen = Seen::default();
-    let observer = seen.observe(server.spec());
+    let observer = seen.observe(spec(&server));
     sleep(Duration::from_millis(1500));
     let pid = server.pid();
     let backends = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();

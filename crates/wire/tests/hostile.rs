@@ -4,25 +4,15 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::time::Duration;
-use wire::conninfo::SslMode;
+use testbed::hostile::{
+    done, listen, message, read_message, read_startup, ready, serve, welcome, write_endlessly,
+};
 use wire::{ConnectError, Conninfo, Limit, ProtocolError, Session, SessionError, connect};
 
-fn message(tag: u8, body: &[u8]) -> Vec<u8> {
-    [&[tag][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
-}
-
-fn ready() -> Vec<u8> {
-    message(b'Z', b"I")
-}
-
-fn welcome() -> Vec<u8> {
-    [message(b'R', &[0; 4]), message(b'K', &[0, 0, 0, 1, 0, 0, 0, 2]), ready()].concat()
-}
-
 fn answer() -> Vec<u8> {
-    [message(b'C', b"SELECT 1\0"), ready()].concat()
+    [done(), ready()].concat()
 }
 
 /// What a server says to one message of its client.
@@ -37,29 +27,13 @@ enum Say {
 
 /// Settings of a server that says these things, one to each message that it gets.
 fn server(says: Vec<Say>) -> Conninfo {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut conninfo = Conninfo::new("127.0.0.1", listener.local_addr().unwrap().port(), "u", "d");
-    conninfo.sslmode = SslMode::Disable;
-    conninfo.password = Some("secret".into());
-    conninfo.connect_timeout = Duration::from_secs(30);
-    // Ends with the process of the tests.
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let says = says.clone();
-            std::thread::spawn(move || {
-                // An error is the client's hanging up.
-                let _ = converse(stream.unwrap(), says);
-            });
-        }
-    });
-    conninfo
+    let conninfo = serve(move |stream| converse(stream, says.clone()));
+    Conninfo { password: Some("secret".into()), connect_timeout: Duration::from_secs(30), ..conninfo }
 }
 
 /// Settings of a server that says these things to its first client, and nothing to others.
 fn one_session(says: Vec<Say>) -> Conninfo {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut conninfo = Conninfo::new("127.0.0.1", listener.local_addr().unwrap().port(), "u", "d");
-    conninfo.sslmode = SslMode::Disable;
+    let (listener, conninfo) = listen("u", "d");
     std::thread::spawn(move || {
         let (first, _) = listener.accept().unwrap();
         std::thread::spawn(move || converse(first, says));
@@ -71,19 +45,14 @@ fn one_session(says: Vec<Say>) -> Conninfo {
 
 fn converse(mut stream: TcpStream, says: Vec<Say>) -> std::io::Result<()> {
     for (n, say) in says.into_iter().enumerate() {
-        let n_header = if n == 0 { 4 } else { 5 };
-        let mut header = vec![0; n_header];
-        stream.read_exact(&mut header)?;
-        let length = u32::from_be_bytes(header[n_header - 4..].try_into().unwrap());
-        stream.read_exact(&mut vec![0; length as usize - 4])?;
+        if n == 0 {
+            read_startup(&mut stream)?;
+        } else {
+            read_message(&mut stream)?;
+        }
         match say {
             Say::Once(bytes) => stream.write_all(&bytes)?,
-            Say::Endless(bytes) => {
-                let many = bytes.repeat((256 * 1024_usize).div_ceil(bytes.len()));
-                loop {
-                    stream.write_all(&many)?;
-                }
-            }
+            Say::Endless(bytes) => write_endlessly(&mut stream, &bytes)?,
             Say::Dripping(bytes) => {
                 for byte in bytes.iter().cycle() {
                     stream.write_all(&[*byte])?;
@@ -151,10 +120,8 @@ fn scram_costs_little_time_and_is_begun_once() {
     let error = refusal(vec![begin.clone(), begin.clone()]);
     assert!(error.contains("message `R` of the server is damaged"), "{error}");
     // The nonce must begin with the client's, so this server listens.
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut conninfo = Conninfo::new("127.0.0.1", listener.local_addr().unwrap().port(), "u", "d");
-    conninfo.sslmode = SslMode::Disable;
-    conninfo.password = Some("secret".into());
+    let (listener, conninfo) = listen("u", "d");
+    let conninfo = Conninfo { password: Some("secret".into()), ..conninfo };
     let serve = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let mut buffer = [0; 1024];

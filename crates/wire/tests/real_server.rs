@@ -294,7 +294,7 @@ fn hosts_are_tried_in_order_and_by_role() {
 fn the_environment_means_what_it_means_for_psql() {
     let cluster = Cluster::shared();
     let port = cluster.port.to_string();
-    let socket_dir = cluster.path("").display().to_string();
+    let socket_dir = cluster.dir().display().to_string();
     let passfile = cluster.path("pgpass");
     let service_file = cluster.path("service");
     std::fs::write(&passfile, format!("127.0.0.1:{port}:*:scrammer:{PASSWORD}\n")).unwrap();

@@ -1,12 +1,13 @@
 //! A server that breaks the protocol, over a real socket, and what a driver makes of it with each poller.
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::Write;
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use model::load::{LoadSpec, OnDisconnect, PollerChoice, Protocol, Window};
 use model::telemetry::event::EventKind;
+use testbed::hostile::{done, key, message, read_message, read_startup, ready, serve, write_endlessly};
 use wire::Conninfo;
 
 use crate::driven::{Driven, load, try_drive};
@@ -22,42 +23,25 @@ enum Answer {
 
 /// A server that lets everybody in, and answers each Query and each Sync as a test says.
 struct Hostile {
-    port: u16,
+    conninfo: Conninfo,
     heard: Heard,
 }
 
 /// What each connection sent after its startup message.
 type Heard = Arc<Mutex<Vec<Arc<Mutex<Vec<u8>>>>>>;
 
-type Answers = dyn Fn(usize) -> Answer + Send + Sync;
-
 impl Hostile {
     /// `answers` is given the number of the message, from 0.
     fn start(answers: impl Fn(usize) -> Answer + Send + Sync + 'static) -> Hostile {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
         let heard = Heard::default();
-        let (ears, answers) = (Arc::clone(&heard), Arc::<Answers>::from(Box::new(answers) as Box<Answers>));
-        // Both kinds of threads end with the process of the tests, or with their connection.
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                let (stream, ears, answers) = (stream.unwrap(), Arc::clone(&ears), Arc::clone(&answers));
-                std::thread::spawn(move || {
-                    let ear = Arc::<Mutex<Vec<u8>>>::default();
-                    ears.lock().unwrap().push(Arc::clone(&ear));
-                    let hear = |bytes: &[u8]| ear.lock().unwrap().extend_from_slice(bytes);
-                    // An error is the client's hanging up.
-                    let _ = converse(stream, hear, &*answers);
-                });
-            }
+        let (ears, answers) = (Arc::clone(&heard), Arc::new(answers));
+        let conninfo = serve(move |stream| {
+            let ear = Arc::<Mutex<Vec<u8>>>::default();
+            ears.lock().unwrap().push(Arc::clone(&ear));
+            let hear = |bytes: &[u8]| ear.lock().unwrap().extend_from_slice(bytes);
+            converse(stream, hear, &*answers)
         });
-        Hostile { port, heard }
-    }
-
-    fn conninfo(&self) -> Conninfo {
-        let mut conninfo = Conninfo::new("127.0.0.1", self.port, "u", "d");
-        conninfo.sslmode = wire::conninfo::SslMode::Disable;
-        conninfo
+        Hostile { conninfo, heard }
     }
 
     /// What the connections sent so far, of which nothing is kept.
@@ -67,18 +51,6 @@ impl Hostile {
     }
 }
 
-fn message(tag: u8, body: &[u8]) -> Vec<u8> {
-    [&[tag][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
-}
-
-fn done() -> Vec<u8> {
-    message(b'C', b"SELECT 1\0")
-}
-
-fn ready() -> Vec<u8> {
-    message(b'Z', b"I")
-}
-
 /// A row so long that it fills a buffer of io_uring together with CommandComplete and ReadyForQuery.
 fn row_that_fills_a_buffer() -> Vec<u8> {
     const BUFFER_BYTES: usize = 2048;
@@ -86,22 +58,18 @@ fn row_that_fills_a_buffer() -> Vec<u8> {
     message(b'D', &vec![b'r'; n_bytes])
 }
 
-fn converse(mut stream: TcpStream, hear: impl Fn(&[u8]), answers: &Answers) -> std::io::Result<()> {
-    let mut length = [0; 4];
-    stream.read_exact(&mut length)?;
-    let mut startup = vec![0; u32::from_be_bytes(length) as usize - 4];
-    stream.read_exact(&mut startup)?;
+fn converse(
+    mut stream: TcpStream,
+    hear: impl Fn(&[u8]),
+    answers: &impl Fn(usize) -> Answer,
+) -> std::io::Result<()> {
+    read_startup(&mut stream)?;
     let settings = message(b'S', b"client_encoding\0UTF8\0");
-    let key = message(b'K', &[0, 0, 0, 1, 0, 0, 0, 2]);
-    stream.write_all(&[message(b'R', &[0; 4]), settings, key, ready()].concat())?;
+    stream.write_all(&[message(b'R', &[0; 4]), settings, key(), ready()].concat())?;
     for n in 0.. {
         loop {
-            let mut header = [0; 5];
-            stream.read_exact(&mut header)?;
+            let (header, body) = read_message(&mut stream)?;
             hear(&header);
-            let length = u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
-            let mut body = vec![0; length.clamp(4, 1 << 20) - 4];
-            stream.read_exact(&mut body)?;
             hear(&body);
             if matches!(header[0], b'Q' | b'S') {
                 break;
@@ -116,12 +84,7 @@ fn converse(mut stream: TcpStream, hear: impl Fn(&[u8]), answers: &Answers) -> s
                 }
                 stream.set_read_timeout(Some(Duration::from_secs(2)))?;
             }
-            Answer::Endless(again) => {
-                let many = again.repeat((64 * 1024_usize).div_ceil(again.len()));
-                loop {
-                    stream.write_all(&many)?;
-                }
-            }
+            Answer::Endless(again) => write_endlessly(&mut stream, &again)?,
         }
     }
     Ok(())
@@ -129,7 +92,7 @@ fn converse(mut stream: TcpStream, hear: impl Fn(&[u8]), answers: &Answers) -> s
 
 /// A load of one client in the simple protocol.
 fn spec(server: &Hostile, script: &str, n: u64) -> LoadSpec {
-    let mut spec = load(&server.conninfo(), &[script], n);
+    let mut spec = load(&server.conninfo, &[script], n);
     spec.window = Window { ramp_up_s: 0, measure_s: 20, grace_s: 1 };
     spec
 }

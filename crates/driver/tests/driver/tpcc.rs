@@ -1,12 +1,13 @@
 //! TPC-C on a real server: one warehouse is loaded once, and each test works on a copy of its own.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, Weak};
 
 use dataset::streams::Streams;
 use model::load::interval::Interval;
 use model::load::{LoadSpec, OnError, Profiles, Protocol, ScriptSpec, Window};
+use testbed::Shared;
 use wire::{Conninfo, Session};
 use workload::Schema;
 use workload::tpcc::{self, Calls, Config, Constants, Population, Style, TABLES, Table, Think};
@@ -23,14 +24,8 @@ pub(crate) struct Supplier {
 impl Supplier {
     /// The server that the tests share; it ends with the last test that uses it.
     pub(crate) fn shared() -> Arc<Supplier> {
-        static SHARED: Mutex<Weak<Supplier>> = Mutex::new(Weak::new());
-        let mut shared = SHARED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(supplier) = shared.upgrade() {
-            return supplier;
-        }
-        let supplier = Arc::new(Supplier::start());
-        *shared = Arc::downgrade(&supplier);
-        supplier
+        static SHARED: Shared<Supplier> = Shared::new();
+        SHARED.get(Supplier::start)
     }
 
     fn start() -> Supplier {

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use model::load::Window;
 use model::load::drive::{DriveCommand, Ending};
+use testbed::Pg;
 
 use crate::order::{Driving, drive, load};
-use crate::pg::Pg;
 
 #[test]
 fn a_statement_longer_than_the_load_is_cancelled() {

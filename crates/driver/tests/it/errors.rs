@@ -5,9 +5,9 @@ use model::load::{Pace, Protocol};
 use model::telemetry::event::EventKind;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use testbed::Pg;
 
 use crate::order::{Driving, drive, load};
-use crate::pg::Pg;
 
 /// Ends a backend of `database` whose last statement is like `pattern`, in a state like `state`.
 fn terminate(pg: &Pg, database: &str, pattern: &str, state: &str) {

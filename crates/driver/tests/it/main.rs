@@ -6,7 +6,4 @@
 mod ends;
 mod errors;
 mod order;
-#[allow(dead_code, reason = "shared with the tests of the program, which use more of it")]
-#[path = "../../../pgdyno/tests/it/pg.rs"]
-mod pg;
 mod scripts;

@@ -2,9 +2,9 @@
 
 use model::load::drive::Ending;
 use model::load::{Pace, Protocol, Window};
+use testbed::{Pg, run};
 
 use crate::order::{Driving, drive, load, script};
-use crate::pg::{Pg, run};
 
 const PROTOCOLS: [Protocol; 3] = [Protocol::Simple, Protocol::Extended, Protocol::Prepared];
 

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use dataset::acid::{find_faults, read_ledger};
 use serde_json::Value;
+use testbed::{Pg, bin_dir};
 use workload::Schema;
 
-use crate::pg::{Pg, bin_dir};
 use crate::tool::Place;
 
 /// The results of the tests of a clause, by their isolation levels.

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use testbed::{PASSWORD, Pg, run};
 
-use crate::pg::{PASSWORD, Pg, run};
 use crate::tool::{Place, expect_sound, history_growth, wait_until};
 
 /// The shortest run, on the data as it is.
@@ -148,7 +148,7 @@ fn tables_that_the_user_must_not_read_are_not_taken_for_damaged() {
 
 #[test]
 fn a_standby_is_told_before_anything_is_written() {
-    let (place, mut pg) = (Place::new(), Pg::start());
+    let (place, pg) = (Place::new(), Pg::start());
     let database = pg.database();
     let server = pg.admin_target(&database);
     pg.make_standby();

@@ -4,8 +4,12 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::pg::Pg;
+use testbed::Pg;
+
 use crate::tool::Place;
+
+/// One run that is over soon.
+const BRIEF_RUN: &str = "run -c 1 --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false";
 
 /// pgdyno on a terminal, with what is typed there: its exit code, and all that it shows.
 fn on_terminal(place: &Place, args: &[&str], typed: &str) -> (Option<i32>, String) {
@@ -31,25 +35,10 @@ fn on_a_terminal_a_database_that_holds_anything_else_is_asked_about() {
     pg.admin(&database)
         .execute("create table diary (t text); create function f() returns int language sql as 'select 1'")
         .unwrap();
-    let args = [
-        "run",
-        "-c",
-        "1",
-        "-s",
-        "1",
-        "--measure",
-        "2s",
-        "--ramp-up",
-        "0s",
-        "--repeats",
-        "1",
-        "--set",
-        "prepare.settle=false",
-    ];
     let with = |more: &[&'static str]| -> Vec<String> {
-        args.iter()
-            .copied()
-            .chain(["--server", &server])
+        BRIEF_RUN
+            .split_whitespace()
+            .chain(["-s", "1", "--server", &server])
             .chain(more.iter().copied())
             .map(str::to_string)
             .collect()
@@ -90,26 +79,8 @@ fn what_changes_nothing_says_so_and_asks_nothing() {
     let server = pg.admin_target(&database);
     pg.admin(&database).execute("create table diary (t text)").unwrap();
     place.write("one.sql", "select 1;\n");
-    let args = [
-        "run",
-        "-f",
-        "one.sql",
-        "-c",
-        "1",
-        "--measure",
-        "2s",
-        "--ramp-up",
-        "0s",
-        "--repeats",
-        "1",
-        "--set",
-        "prepare.settle=false",
-        "--server",
-        &server,
-        "-o",
-        "out",
-    ];
-    let (code, shown) = on_terminal(&place, &args, "");
+    let args = BRIEF_RUN.split_whitespace().chain(["-f", "one.sql", "--server", &server, "-o", "out"]);
+    let (code, shown) = on_terminal(&place, &args.collect::<Vec<_>>(), "");
     assert_eq!(code, Some(0), "{shown}");
     assert!(
         shown.contains("as it is: nothing is loaded or put back") && !shown.contains("go on?"),

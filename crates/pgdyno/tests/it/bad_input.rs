@@ -5,7 +5,8 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::process::Stdio;
 
-use crate::pg::{PASSWORD, Pg};
+use testbed::{PASSWORD, Pg};
+
 use crate::tool::{Place, all_pids};
 
 /// Runs pgdyno with `line` split at blanks (`~` stands for a blank within an argument), which must fail with all of

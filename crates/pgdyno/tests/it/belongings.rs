@@ -1,8 +1,8 @@
 //! What loading may drop: tables, partitions and routines that carry pgdyno's own mark, in one schema, and nothing else.
 
+use testbed::Pg;
 use wire::Session;
 
-use crate::pg::Pg;
 use crate::tool::{Ended, Place, wait_until};
 
 /// A database of a server that other tests share, and pgdyno's view of it.
@@ -40,6 +40,16 @@ impl Database {
         let server = self.server(search_path);
         let all = ["init", "-s", "1", "--server", &server];
         self.place.run(&all.into_iter().chain(args.split_whitespace()).collect::<Vec<_>>())
+    }
+
+    /// Waits until `init` waits for a lock of `locker`, executes `sql`, and gives the lock free.
+    #[track_caller]
+    fn change_behind_the_lock(&self, locker: &mut Session, sql: &str) {
+        let waiting = "select count(*) from pg_locks where not granted and database = (select oid from pg_database \
+                       where datname = current_database())";
+        wait_until("a wait for the lock", || self.ask(waiting) == "1");
+        self.execute(sql);
+        locker.execute("commit").unwrap();
     }
 
     /// Fails the test unless `init` refuses and says each of `expected`.
@@ -288,14 +298,11 @@ fn a_load_marks_and_empties_no_table_that_somebody_makes_meanwhile() {
     let mut locker = database.session();
     locker.execute("begin; lock table pgbench_history in share update exclusive mode").unwrap();
     database.execute("create table heir (note text) inherits (pgbench_tellers); insert into heir values (1, 1, 1, '', 'mine')");
-    let waiting = "select count(*) from pg_locks where not granted and database = (select oid from pg_database \
-                   where datname = current_database())";
-    wait_until("a wait for the lock", || database.ask(waiting) == "1");
-    database.execute(
+    database.change_behind_the_lock(
+        &mut locker,
         "begin; alter table pgbench_branches rename to former; create table pgbench_branches (note text); \
          insert into pgbench_branches values ('mine'); commit",
     );
-    locker.execute("commit").unwrap();
     let ended = running.wait().expect(1);
     assert!(
         ended.stderr.contains("somebody replaced, renamed or dropped `public.pgbench_branches`"),
@@ -339,14 +346,11 @@ fn a_table_that_is_swapped_while_its_lock_is_waited_for_stays() {
     locker.execute("begin; select count(*) from pgbench_branches").unwrap();
     let server = database.server("public");
     let running = database.place.start(database.place.command(&["init", "-s", "1", "--server", &server]));
-    let waiting = "select count(*) from pg_locks where not granted and database = (select oid from pg_database \
-                   where datname = current_database())";
-    wait_until("a wait for the lock", || database.ask(waiting) == "1");
-    database.execute(
+    database.change_behind_the_lock(
+        &mut locker,
         "begin; alter table pgbench_history rename to kept_history; create table pgbench_history (note text); \
          insert into pgbench_history values ('mine'); commit",
     );
-    locker.execute("commit").unwrap();
     let refused = running.wait().expect(1);
     assert!(refused.stderr.contains("`public.pgbench_history`"), "{}", refused.stderr);
     assert_eq!(database.ask("select note from pgbench_history"), "mine");

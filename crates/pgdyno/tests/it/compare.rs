@@ -1,8 +1,8 @@
 //! `compare` of results that are there, and of servers that it measures itself.
 
 use serde_json::Value;
+use testbed::Pg;
 
-use crate::pg::Pg;
 use crate::tool::{Ended, Place};
 
 /// The shortest run.

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use testbed::Pg;
 
-use crate::pg::Pg;
 use crate::tool::{Place, expect_sound, wait_until};
 
 const RUN: &str = "run -c 1 --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false";

@@ -1,8 +1,8 @@
 //! Windows whose ends are found while the load runs: a ramp-up until the load is steady, a measure that grows.
 
 use model::load::course::{Course, RampUpEnd};
+use testbed::bin_dir;
 
-use crate::pg::bin_dir;
 use crate::tool::Place;
 
 /// Seconds that count in a run of `statement`, as its record tells them, with those that were measured.

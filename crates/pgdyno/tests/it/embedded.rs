@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
-use crate::pg::bin_dir;
+use testbed::bin_dir;
+
 use crate::tool::{Place, expect_sound, history_growth};
 
 /// The shortest run that can be measured.

@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use model::telemetry::reading::TickSource;
+use testbed::Pg;
 
-use crate::pg::Pg;
 use crate::tool::Place;
 
 /// Answers each request with a text in the shape of node_exporter's, until dropped.

@@ -6,8 +6,8 @@ use model::experiment::plan::RunState;
 use model::telemetry::event::EventKind;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use testbed::Pg;
 
-use crate::pg::Pg;
 use crate::tool::{Ended, Place, Running, expect_identity, history_growth};
 
 /// A run of `measure_s` seconds on a server of the test's own.

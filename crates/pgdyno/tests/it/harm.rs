@@ -13,8 +13,8 @@ use model::experiment::plan::RunState;
 use model::telemetry::reading::TickSource;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
+use testbed::run;
 
-use crate::pg::run;
 use crate::tool::{Ended, Place, Running, expect_identity, expect_sound, tell, wait_until};
 
 /// Short runs on a server of our own.

@@ -3,8 +3,8 @@
 use std::process::Command;
 
 use nix::sys::signal::Signal;
+use testbed::Pg;
 
-use crate::pg::Pg;
 use crate::tool::{Place, Running, wait_until};
 
 /// Three runs on a database that is replaced by copies.

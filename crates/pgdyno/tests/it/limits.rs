@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use testbed::Pg;
 
-use crate::pg::Pg;
 use crate::tool::{Ended, Place};
 
 /// Longer than any limit given here, shorter than for ever.

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use testbed::{Pg, run};
 
-use crate::pg::{Pg, run};
 use crate::tool::{Place, Running, wait_until};
 
 /// Where each row lies, what the catalogs say of each relation, and how large its files are. What differs between

@@ -27,7 +27,6 @@ mod named_files;
 mod neighbours;
 mod os;
 mod pace;
-mod pg;
 mod phases;
 mod repeats;
 mod restore;

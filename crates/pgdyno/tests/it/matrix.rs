@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use model::experiment::plan::RunState;
+use testbed::{Pg, bin_dir};
 
-use crate::pg::{Pg, bin_dir};
 use crate::tool::{Place, expect_sound};
 
 /// `[server]` with the binaries of the machine: nothing is fetched.
@@ -59,7 +59,7 @@ fn a_user_who_may_not_make_tables_is_told_so_by_the_plan() {
         .unwrap();
     let target = format!("host=127.0.0.1 port={} user=bench dbname={database}", pg.port);
     let mut command = place.command(&["plan", "--server", &target, "-s", "1"]);
-    command.env("PGPASSWORD", crate::pg::PASSWORD);
+    command.env("PGPASSWORD", testbed::PASSWORD);
     let ended = place.start(command).wait().expect(1);
     assert!(ended.stdout.contains("`bench` may not make tables in schema `public`"), "{}", ended.stdout);
     let crowd =

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
+use testbed::{PASSWORD, Pg};
 
-use crate::pg::{PASSWORD, Pg};
 use crate::tool::{Place, wait_until};
 
 const WITH_DATA: &str = "\

@@ -10,8 +10,8 @@ use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use nix::unistd::{geteuid, mkfifo};
+use testbed::{Pg, bin_dir};
 
-use crate::pg::{Pg, bin_dir};
 use crate::tool::{Place, Running};
 
 /// A user that is neither root nor the server's.

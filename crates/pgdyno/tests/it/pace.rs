@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use testbed::Pg;
 
-use crate::pg::Pg;
 use crate::tool::{Place, expect_sound};
 
 /// A run of 6 s whose backends do not run for one second of it; p99 of its latency in seconds, and its rate. It only reads:

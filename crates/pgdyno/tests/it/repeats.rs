@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::pg::bin_dir;
+use testbed::bin_dir;
+
 use crate::tool::Place;
 
 #[test]

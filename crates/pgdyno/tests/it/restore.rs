@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use model::run::phase::Phase;
 use nix::sys::signal::Signal;
+use testbed::{PASSWORD, Pg};
 
-use crate::pg::{PASSWORD, Pg};
 use crate::tool::{Ended, Place, wait_until};
 
 /// Names of templates and copies.

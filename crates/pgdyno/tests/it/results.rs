@@ -3,8 +3,8 @@
 use std::fs;
 
 use nix::sys::signal::Signal;
+use testbed::Pg;
 
-use crate::pg::Pg;
 use crate::tool::{Ended, Place};
 
 /// The shortest experiment with a script of the user's own.

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::pg::{Pg, bin_dir};
+use testbed::{Pg, bin_dir};
+
 use crate::tool::{Ended, Place, expect_sound};
 
 /// A name that has to be quoted.

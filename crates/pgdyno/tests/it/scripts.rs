@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use model::experiment::script::CaseData;
+use testbed::{Pg, bin_dir};
 
-use crate::pg::{Pg, bin_dir};
 use crate::tool::{Place, expect_sound};
 
 const SCHEMA: &str = "\

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use model::experiment::plan::RunState;
 use nix::sys::signal::Signal;
 use nix::unistd::{User, chown, geteuid};
+use testbed::Pg;
 
-use crate::pg::Pg;
 use crate::tool::{Ended, Place, Running};
 
 const CANARY: &str = "S3cretPw-canary";

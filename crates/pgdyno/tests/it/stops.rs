@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use model::experiment::plan::RunState;
 use nix::sys::signal::Signal;
+use testbed::Pg;
 
-use crate::pg::Pg;
 use crate::tool::{Place, expect_identity, history_growth, wait_until};
 
 #[test]

@@ -5,7 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::pg::{PASSWORD, Pg};
+use testbed::{PASSWORD, Pg};
+
 use crate::tool::{Ended, Place, all_pids, expect_sound};
 
 const RUN: &str = "run -c 2 --scale 1 --measure 2s --ramp-up 0s --repeats 1 \

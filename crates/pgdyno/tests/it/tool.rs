@@ -17,8 +17,7 @@ use model::run::{ExperimentData, RunData};
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use server::{Account, Cache};
-
-use crate::pg::children_of;
+use testbed::children_of;
 
 /// No pgdyno of a test takes longer.
 const DEADLINE: Duration = Duration::from_secs(90);

@@ -1,6 +1,7 @@
 //! TPC-C from the command line: load, run in its own words, check, and what is refused.
 
-use crate::pg::Pg;
+use testbed::Pg;
+
 use crate::tool::Place;
 
 const RUN: &str = "run -w tpcc -s 1 -c 2 --measure 3s --ramp-up 0s --repeats 1 --json --set prepare.restore=false \

@@ -77,7 +77,7 @@ pub(crate) fn failures_have_the_same_words(cluster: &Cluster) {
     cluster.write("data/pg_hba.conf", "local all asked scram-sha-256\nlocal all all trust\n");
     cluster.sql("postgres", "select pg_reload_conf(), pg_sleep(0.5)");
     cluster.write("passwords", "*:*:*:*:wrong\n");
-    let passwords = cluster.dir.join("passwords");
+    let passwords = cluster.dir().join("passwords");
     for mode in [0o644, 0o600] {
         std::fs::set_permissions(&passwords, PermissionsExt::from_mode(mode)).expect("a file of ours");
         check(&[("PGPASSFILE", &passwords.display().to_string())], "-n -t 1 -U asked -p 1");
@@ -85,7 +85,7 @@ pub(crate) fn failures_have_the_same_words(cluster: &Cluster) {
     check(&[("PGPASSFILE", &passwords.display().to_string())], "-n -t 1 -U asked");
     cluster.write("one", "SELECT 1;\n");
     // Options beside a text with a password say where the server is.
-    let by_options = format!("-n -t 1 -f one -U asked -h {} postgres:///postgres", cluster.dir.display());
+    let by_options = format!("-n -t 1 -f one -U asked -h {} postgres:///postgres", cluster.dir().display());
     for password in ["secret", "wrong"] {
         check(&[("PGHOST", "/nowhere")], &format!("{by_options}?password={password}"));
     }
@@ -103,14 +103,14 @@ pub(crate) fn failures_have_the_same_words(cluster: &Cluster) {
 pub(crate) fn newer_keywords_are_taken(cluster: &Cluster) {
     cluster.write("one", "SELECT 1;\n");
     cluster.write("services", "[md5]\nrequire_auth=md5\n[typo]\nreqire_auth=md5\n");
-    let services = cluster.dir.join("services").display().to_string();
+    let services = cluster.dir().join("services").display().to_string();
     let check = |environment: &[(&str, &str)], settings: &str, expected: &str| {
         let said = cluster.run_in(environment, Who::Ours, &format!("-n -C -t 5 -f one {settings}"));
         if expected.is_empty() {
             assert_eq!((said.code, &*said.stderr), (Some(0), ""), "{environment:?} {settings}");
             return;
         }
-        let socket = format!("{}/.s.PGSQL.5432", cluster.dir.display());
+        let socket = format!("{}/.s.PGSQL.5432", cluster.dir().display());
         let expected =
             expected.replace("SERVER", &format!("connection to server on socket \"{socket}\" failed"));
         let stderr =
@@ -136,7 +136,7 @@ pub(crate) fn newer_keywords_are_taken(cluster: &Cluster) {
     check(&[("PGMINPROTOCOLVERSION", "latest")], "", too_old);
     check(&[("PGMAXPROTOCOLVERSION", "latest")], "", "");
     check(&[("PGMAXPROTOCOLVERSION", "4")], "", "invalid max_protocol_version value: \"4\"");
-    let hosts = format!("postgresql:///?host={dir},{dir}&load_balance_hosts", dir = cluster.dir.display());
+    let hosts = format!("postgresql:///?host={dir},{dir}&load_balance_hosts", dir = cluster.dir().display());
     check(&[("PGPORT", "5432")], &format!("{hosts}=random"), "");
     check(&[("PGLOADBALANCEHOSTS", "any")], "", "invalid load_balance_hosts value: \"any\"");
 }

@@ -216,11 +216,11 @@ pub(crate) fn logs_have_the_same_form(cluster: &Cluster) {
         cluster.run(who, "-i -q");
     }
     let logged = |who: Who, arguments: &str| -> Vec<String> {
-        let prefix = cluster.dir.join(format!("log{who:?}"));
+        let prefix = cluster.dir().join(format!("log{who:?}"));
         let said = cluster.run(who, &format!("{arguments} -l --log-prefix={}", prefix.display()));
         assert_eq!(said.code, Some(0), "{arguments}: {said:?}");
         let mut logs = Vec::new();
-        for entry in std::fs::read_dir(&cluster.dir).expect("the directory exists").flatten() {
+        for entry in std::fs::read_dir(cluster.dir()).expect("the directory exists").flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             if let Some(rest) = name.strip_prefix(&format!("log{who:?}.")) {
                 let text = std::fs::read_to_string(entry.path()).expect("a log is text");

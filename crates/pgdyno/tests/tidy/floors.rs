@@ -62,6 +62,9 @@ fn edges(manifests: &[SourceFile]) -> BTreeMap<String, BTreeSet<String>> {
     all.into_iter().map(|(name, used)| (name, used.intersection(&ours).cloned().collect())).collect()
 }
 
+/// Crates that only tests use.
+const FOR_TESTS: &[&str] = &["testbed"];
+
 /// Lower floors only, so that the graph has no cycle, and only what the table lists.
 fn problems(table: &Table, edges: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
     let mut problems = Vec::new();
@@ -75,6 +78,9 @@ fn problems(table: &Table, edges: &BTreeMap<String, BTreeSet<String>>) -> Vec<St
         };
         let uses_all = row.may_use.contains("all");
         for lower in used {
+            if FOR_TESTS.contains(&lower.as_str()) {
+                problems.push(format!("`{name}` uses `{lower}` outside its tests"));
+            }
             if !uses_all && !row.may_use.contains(lower) {
                 problems.push(format!("`{name}` uses `{lower}`, which its row does not list"));
             }
@@ -174,6 +180,18 @@ fn a_table_is_read_and_wrong_edges_are_found() {
     let upward = with(&[("low", &["mid"]), ("mid", &["low"]), ("top", &[])]);
     assert_eq!(upward.len(), 2, "{upward:?}");
     assert!(upward[1].contains("on no lower floor"), "{upward:?}");
+}
+
+#[test]
+fn what_only_tests_use_is_not_in_the_program() {
+    let text = "| floor | crate | one duty | may use | outside world |\n|---|---|---|---|---|\n\
+                | 0 | `testbed` | a | - | files |\n| 1 | `top` | b | all | files |\n";
+    let edges = |used: &[&str]| {
+        let used = used.iter().map(|name| name.to_string()).collect();
+        BTreeMap::from([("testbed".to_string(), BTreeSet::new()), ("top".to_string(), used)])
+    };
+    assert_none(&problems(&table(text), &edges(&[])));
+    assert_one(&problems(&table(text), &edges(&["testbed"])), "`top` uses `testbed` outside its tests");
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! A place for clusters that is gone afterwards, binaries fetched once, and a look at what is left over.
 
 use std::collections::BTreeMap;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::path::Path;
 
 use server::fetch;
@@ -10,12 +9,7 @@ use server::{Binaries, Cache, Cluster, InitOptions};
 use tempfile::TempDir;
 use wire::{Conninfo, Session};
 
-/// A temporary directory that the server's user can enter.
-pub(crate) fn place() -> TempDir {
-    let dir = tempfile::Builder::new().prefix("pgdyno-test-").tempdir().unwrap();
-    fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
-    dir
-}
+pub(crate) use testbed::place;
 
 /// A release series from a cache in the build directory, fetched over the network when it is not there yet.
 pub(crate) fn fetched(series: &str) -> Binaries {

@@ -163,7 +163,7 @@ fn a_password_is_not_sent_to_a_server_that_must_not_ask_for_it() {
 #[test]
 fn every_way_of_giving_a_keyword_is_taken() {
     let cluster = Cluster::shared();
-    let socket_dir = cluster.path("").display().to_string();
+    let socket_dir = cluster.dir().display().to_string();
     let service_file = cluster.path("keyword_services").display().to_string();
     std::fs::write(&service_file, "[s]\nrequire_auth=md5\n[bad]\nreqire_auth=md5\n").unwrap();
     let place = format!("host={socket_dir} port={} dbname=postgres user=trusty", cluster.port);
@@ -197,7 +197,7 @@ fn hosts_are_taken_by_chance_if_that_is_asked_for() {
     let cluster = Cluster::shared();
     let place = format!(
         "host=127.0.0.1,{} port={port},{port} user=trusty dbname=postgres",
-        cluster.path("").display(),
+        cluster.dir().display(),
         port = cluster.port
     );
     let reached = |extra: &str| {

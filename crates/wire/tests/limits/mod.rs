@@ -73,8 +73,7 @@ fn behind_a_pooler_no_setting_is_touched_and_this_end_gives_up() {
 
 /// A server that tells another process id than that of the session's server process, as poolers do.
 fn pooled(port: u16) -> Conninfo {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let place = Conninfo::new("127.0.0.1", listener.local_addr().unwrap().port(), "trusty", "postgres");
+    let (listener, place) = testbed::hostile::listen("trusty", "postgres");
     std::thread::spawn(move || {
         for client in listener.incoming() {
             let (mut client, mut server) =
@@ -96,7 +95,7 @@ fn pooled(port: u16) -> Conninfo {
             });
         }
     });
-    Conninfo { sslmode: wire::conninfo::SslMode::Disable, ..place }
+    place
 }
 
 #[test]
@@ -155,7 +154,7 @@ fn a_server_that_is_stopped_is_given_up() {
     let cluster = Cluster::start(Certificate::Signed);
     let mut admin = Session::connect(&cluster.socket("postgres")).unwrap();
     let mut waiting = session(&cluster.socket("postgres"), Duration::from_millis(500));
-    let postmaster = cluster.postmaster_pid();
+    let postmaster = cluster.pid();
     let pids = [postmaster, waiting.backend_pid()];
     let signal = |signal| pids.iter().for_each(|pid| kill(Pid::from_raw(*pid), signal).unwrap());
     signal(Signal::SIGSTOP);

@@ -34,14 +34,14 @@ fn authority(dir: &Path, line: &str) {
 #[test]
 fn a_revoked_certificate_is_refused_by_the_list_that_libpq_reads() {
     let cluster = Cluster::start(Certificate::Signed);
-    let dir = cluster.path("");
+    let dir = cluster.dir();
     fs::write(dir.join("authority.cnf"), AUTHORITY).unwrap();
     fs::write(dir.join("index.txt"), "").unwrap();
     fs::write(dir.join("crlnumber"), "01\n").unwrap();
-    authority(&dir, "-gencrl -out none.crl");
-    authority(&dir, "-gencrl -crlsec 1 -out old.crl");
-    authority(&dir, "-revoke server.crt");
-    authority(&dir, "-gencrl -out revoked.crl");
+    authority(dir, "-gencrl -out none.crl");
+    authority(dir, "-gencrl -crlsec 1 -out old.crl");
+    authority(dir, "-revoke server.crt");
+    authority(dir, "-gencrl -out revoked.crl");
     std::thread::sleep(Duration::from_secs(2));
 
     let path = |name: &str| dir.join(name).display().to_string();

@@ -12,7 +12,7 @@ fn sessions_have_the_encoding_that_libpq_would_give_them() {
         let create = format!("create database {encoding} encoding '{encoding}' template template0");
         admin.execute(&create).unwrap();
     }
-    let socket_dir = cluster.path("").display().to_string();
+    let socket_dir = cluster.dir().display().to_string();
     let text_of = |text: &str, environment: &[(&str, &str)]| {
         let around = Surroundings {
             environment: environment

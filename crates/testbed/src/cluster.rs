@@ -1,0 +1,82 @@
+//! A cluster in a temporary directory, which goes with it.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::binaries::program;
+use crate::certificates::{self, Certificate};
+use crate::process::run;
+use crate::user::{as_server_user, give_to_server_user, place};
+
+/// The number in the name of the socket of a server that does not listen on TCP.
+const SOCKET_ONLY_PORT: u16 = 5432;
+
+/// How a test wants its server. By default it listens on its unix socket only and trusts everybody.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options<'a> {
+    /// Settings as `name=value`.
+    pub settings: &'a [&'a str],
+    /// The whole of `pg_hba.conf`.
+    pub hba: Option<&'a str>,
+    /// Whether it also listens on a free port of 127.0.0.1.
+    pub has_tcp: bool,
+    /// Turns TLS on.
+    pub certificate: Option<Certificate>,
+}
+
+/// Initialized and never started: `data`, the socket and the log are in one directory.
+#[derive(Debug)]
+pub(crate) struct Cluster {
+    dir: TempDir,
+    pub(crate) port: u16,
+    /// What the server is started with.
+    pub(crate) settings: Vec<String>,
+}
+
+impl Cluster {
+    pub(crate) fn create(options: &Options) -> Cluster {
+        let dir = place();
+        give_to_server_user(dir.path());
+        let mut settings = vec!["fsync=off".to_string()];
+        settings.extend(options.settings.iter().map(|setting| (*setting).to_string()));
+        if let Some(certificate) = options.certificate {
+            certificates::make(dir.path(), certificate);
+            give_to_server_user(&dir.path().join("server.key"));
+            settings.extend(certificates::settings(dir.path()));
+        }
+        let port = if options.has_tcp { unused_port() } else { SOCKET_ONLY_PORT };
+        let addresses = if options.has_tcp { "127.0.0.1" } else { "" };
+        settings.push(format!("listen_addresses={addresses}"));
+        let cluster = Cluster { dir, port, settings };
+        cluster.initialize(options.hba);
+        cluster
+    }
+
+    fn initialize(&self, hba: Option<&str>) {
+        let mut initdb = program("initdb");
+        initdb.args(["--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-D"]);
+        run(as_server_user(initdb.arg(self.data())));
+        if let Some(hba) = hba {
+            fs::write(self.data().join("pg_hba.conf"), hba).unwrap();
+        }
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn data(&self) -> PathBuf {
+        self.dir().join("data")
+    }
+
+    pub(crate) fn log(&self) -> PathBuf {
+        self.dir().join("log")
+    }
+}
+
+fn unused_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}

@@ -1,0 +1,26 @@
+//! A throw-away PostgreSQL for the tests of the other crates: found where it is installed, initialized in a temporary
+//! directory, started on a unix socket as an unprivileged user, and ended with the test however that ends.
+//!
+//! Only tests use this crate. What it cannot do it reports by panic, which fails the test.
+
+#![allow(clippy::unwrap_used, reason = "whatever fails here has to fail the test")]
+
+mod access;
+mod bench;
+mod binaries;
+mod certificates;
+mod cluster;
+pub mod hostile;
+mod process;
+mod server;
+mod shared;
+mod user;
+
+pub use bench::{PASSWORD, Pg};
+pub use binaries::bin_dir;
+pub use certificates::Certificate;
+pub use cluster::Options;
+pub use process::{children_of, run};
+pub use server::Server;
+pub use shared::Shared;
+pub use user::{as_server_user, place};

@@ -1,0 +1,48 @@
+//! The user that PostgreSQL runs as. PostgreSQL refuses to run as root, so root's tests switch to another user.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use nix::unistd::{User, chown, geteuid};
+
+/// Users that may run the server for root; the first one that exists does.
+const USERS: [&str; 2] = ["postgres", "nobody"];
+
+/// A temporary directory that the server's user can enter.
+///
+/// # Panics
+/// If it cannot be made.
+#[must_use]
+pub fn place() -> tempfile::TempDir {
+    // Not in TMPDIR: the name of a unix socket may have only 107 bytes.
+    let dir = tempfile::Builder::new().prefix("pgdyno-test-").tempdir_in("/tmp").unwrap();
+    fs::set_permissions(dir.path(), Permissions::from_mode(0o755)).unwrap();
+    dir
+}
+
+/// Lets `command` run as the server's user if we are root.
+pub fn as_server_user(command: &mut Command) -> &mut Command {
+    if let Some(user) = server_user() {
+        command.uid(user.uid.as_raw()).gid(user.gid.as_raw());
+    }
+    command
+}
+
+/// Makes the server's user the owner of `path` if we are root.
+pub(crate) fn give_to_server_user(path: &Path) {
+    if let Some(user) = server_user() {
+        chown(path, Some(user.uid), Some(user.gid)).unwrap();
+    }
+}
+
+/// The other user, if we are root.
+fn server_user() -> Option<User> {
+    if !geteuid().is_root() {
+        return None;
+    }
+    let user = USERS.iter().find_map(|name| User::from_name(name).unwrap());
+    Some(user.expect("no user `postgres`; `./check` installs PostgreSQL"))
+}
