@@ -4,12 +4,13 @@ pub(crate) mod fetch;
 pub(crate) mod notices;
 pub(crate) mod parsed;
 pub(crate) mod pipeline;
+mod reply;
 pub(crate) mod script;
 
 use std::io;
 
 use wire::{CancelHandle, Connection, Dialing, Link, ProtocolError, ServerError, Units};
-use wire::{Flow, Reply, Scanner, TransactionStatus};
+use wire::{Reply, Scanner, TransactionStatus};
 use workload::Emulator;
 
 use crate::client::fetch::Fetched;
@@ -415,116 +416,6 @@ impl Client {
         Ok(if self.is_copying { Received::Copy } else { received })
     }
 
-    /// Takes in input up to the end of the reply, and says how much that was.
-    fn receive_reply(&mut self, input: &[u8], now: Nanos) -> Result<(Received, usize), ProtocolError> {
-        let Client {
-            scanner,
-            status,
-            error,
-            n_results,
-            pipeline,
-            refused,
-            parsed,
-            is_copying,
-            may_copy,
-            fetched,
-            awaits_parse,
-            parse_error,
-            farewell,
-            notices,
-            n_awaited,
-            n_results_max,
-            has_copied,
-            waits_to_write,
-            ..
-        } = self;
-        let (mut received, mut fault) = (Received::Partial, None);
-        let n_taken = scanner.feed(input, |reply| {
-            let is_as_asked = match reply {
-                Reply::ReadyForQuery(word) => {
-                    *status = word;
-                    if let Some(parsed) = parsed {
-                        parsed.settle();
-                    }
-                    if *awaits_parse {
-                        *awaits_parse = false;
-                        *n_awaited = n_awaited.saturating_sub(1);
-                        *parse_error = error.take();
-                        true
-                    } else if pipeline.is_on {
-                        let synced = pipeline.synced();
-                        if synced == Some(true) {
-                            received = Received::Complete;
-                        }
-                        synced.is_some()
-                    } else {
-                        *n_awaited = 0;
-                        received = Received::Complete;
-                        let has_answered = *n_results > 0 || error.is_some() || *is_copying;
-                        // A COPY that fails does so before its rows are all read. Any other answer is made up.
-                        has_answered && (!*waits_to_write || *has_copied)
-                    }
-                }
-                Reply::CommandComplete { .. } | Reply::EmptyQuery => {
-                    *n_results = n_results.saturating_add(1);
-                    let has_room = fetched.as_mut().is_none_or(|fetched| fetched.end_result());
-                    has_room
-                        && match pipeline.is_on {
-                            true => pipeline.acknowledged(now),
-                            false => *n_results <= *n_results_max,
-                        }
-                }
-                Reply::Notice(body) => {
-                    take_notice(body, *awaits_parse, farewell, notices);
-                    true
-                }
-                Reply::Error(body) => {
-                    match pipeline.parsing() {
-                        // The statement will be missing: if it is run, that is the error of the pipeline.
-                        Some(statement) => {
-                            if refused.last().is_none_or(|refused| refused.statement != statement) {
-                                let error = Box::new(wire::parse_error(body));
-                                refused.push(Refused { statement, error, is_told: false });
-                            }
-                        }
-                        None => {
-                            error.get_or_insert_with(|| Box::new(wire::parse_error(body)));
-                            pipeline.failed();
-                        }
-                    }
-                    true
-                }
-                Reply::ParseComplete => {
-                    if let Some(parsed) = parsed {
-                        parsed.n_answered = parsed.n_answered.saturating_add(1);
-                    }
-                    true
-                }
-                Reply::RowDescription(body) => fetched.as_mut().is_none_or(|fetched| fetched.columns(body)),
-                Reply::DataRow(body) => fetched.as_mut().is_none_or(|fetched| fetched.row(body)),
-                // The rows are received and dropped, as those of a SELECT are.
-                Reply::CopyOut if *may_copy => true,
-                // It has not got all of the last ones yet.
-                Reply::CopyIn if *waits_to_write => false,
-                Reply::CopyIn | Reply::CopyOut | Reply::Other(b'W') => {
-                    *is_copying = true;
-                    true
-                }
-                Reply::CloseComplete | Reply::PortalSuspended | Reply::Other(_) => false,
-                _ => true,
-            };
-            match is_as_asked {
-                true if received == Received::Complete => Flow::Stop,
-                true => Flow::Continue,
-                false => {
-                    fault = Some(fault_of(&reply, fetched.as_deref()));
-                    Flow::Stop
-                }
-            }
-        })?;
-        fault.map_or(Ok((received, n_taken)), Err)
-    }
-
     /// The error that the last reply carried, if it did.
     #[inline]
     pub(crate) fn take_error(&mut self) -> Option<Box<ServerError>> {
@@ -544,20 +435,6 @@ impl Client {
             }
         }
         self.error.take().or_else(|| self.farewell.take())
-    }
-}
-
-/// What is wrong with a reply that is not as asked.
-#[cold]
-fn fault_of(reply: &Reply, fetched: Option<&Fetched>) -> ProtocolError {
-    match reply {
-        Reply::ReadyForQuery(_) => ProtocolError::Unanswered(reply.tag()),
-        Reply::DataRow(_) | Reply::RowDescription(_) | Reply::CommandComplete { .. }
-            if fetched.is_some_and(Fetched::is_full) =>
-        {
-            ProtocolError::TooMuch { what: "rows for one statement", limit: "`max_message_mib`" }
-        }
-        _ => ProtocolError::Unasked(reply.tag()),
     }
 }
 

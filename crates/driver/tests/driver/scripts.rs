@@ -92,15 +92,106 @@ fn pipelines_run_and_count_each_statement() {
     assert_eq!((done.counts.committed, driven.statements()[1999]), (2, 2), "{:?}", done.messages);
 }
 
+const SIMPLE: &[Protocol] = &[Protocol::Simple];
+const WITH_PIPELINES: &[Protocol] = &[Protocol::Extended, Protocol::Prepared];
+
+/// A script that ends its client, the protocols in which it does, and the words.
+const ENDS: &[(&str, &[Protocol], &str)] = &[
+    (
+        "SELECT 1;\nSELECT 1/0;",
+        &ALL,
+        "client 0 script 0 aborted in command 1 query 0: ERROR:  division by zero",
+    ),
+    (
+        "SELECT 1 \\; SELECT * FROM no_such_table;",
+        SIMPLE,
+        "client 0 script 0 aborted in command 0 query 1: ERROR:  relation \"no_such_table\" does not exist\n\
+         LINE 1: SELECT 1 ; SELECT * FROM no_such_table;\n                                 ^",
+    ),
+    (
+        "SELECT 1 \\; SELECT 1/:x;",
+        SIMPLE,
+        "client 0 script 0 aborted in command 0 query 0: ERROR:  syntax error at or near \":\"\n\
+         LINE 1: SELECT 1 ; SELECT 1/:x;\n                            ^",
+    ),
+    (
+        "SELECT 1 \\; SELECT 1/(:client_id);",
+        SIMPLE,
+        "client 0 script 0 aborted in command 0 query 1: ERROR:  division by zero",
+    ),
+    ("SELECT 1 WHERE false \\gset", &ALL, "client 0 script 0 command 0 query 0: expected one row, got 0"),
+    (
+        "SELECT generate_series(1,2) AS i \\gset",
+        &ALL,
+        "client 0 script 0 command 0 query 0: expected one row, got 2",
+    ),
+    ("BEGIN \\gset", &ALL, "client 0 script 0 command 0 query 0: expected one row, got 0"),
+    (
+        "SELECT 1 \\gset",
+        &ALL,
+        "gset: invalid variable name: \"?column?\" | \
+         client 0 script 0 command 0 query 0: error storing into variable ?column?",
+    ),
+    (
+        "SELECT 1;\n\\set x 1/0",
+        &ALL,
+        "division by zero | client 0 aborted in command 1 (set) of script 0; evaluation of meta-command failed",
+    ),
+    (
+        "\\shell false",
+        &ALL,
+        "false: could not launch shell command | \
+         client 0 aborted in command 0 (shell) of script 0; execution of meta-command failed",
+    ),
+    (
+        "\\startpipeline\nSELECT 1;\n\\endpipeline",
+        SIMPLE,
+        "client 0 aborted in command 0 (startpipeline) of script 0; \
+         cannot use pipeline mode with the simple query protocol",
+    ),
+    (
+        "\\startpipeline\nSELECT 1;\n",
+        WITH_PIPELINES,
+        "client 0 aborted: end of script reached with pipeline open",
+    ),
+    (
+        "\\startpipeline\n\\startpipeline\n",
+        WITH_PIPELINES,
+        "client 0 aborted in command 1 (startpipeline) of script 0; already in pipeline mode",
+    ),
+    (
+        "SELECT 1;\n\\endpipeline\n",
+        WITH_PIPELINES,
+        "client 0 aborted in command 1 (endpipeline) of script 0; not in pipeline mode",
+    ),
+    (
+        "\\startpipeline\nSELECT 1 AS a \\gset\n\\endpipeline",
+        WITH_PIPELINES,
+        "client 0 aborted in command 1 (gset) of script 0; \\gset is not allowed in pipeline mode",
+    ),
+    (
+        "\\startpipeline\nSELECT 1;\nSELECT 1/0;\nSELECT 2;\n\\endpipeline",
+        WITH_PIPELINES,
+        "client 0 script 0 aborted in command 4 query 0: ERROR:  division by zero",
+    ),
+    (
+        "BEGIN;\nSELECT 1;",
+        &ALL,
+        "client 0 aborted: end of script reached without completing the last transaction",
+    ),
+    ("COPY (SELECT 1) TO STDOUT;", &ALL, "COPY is not supported in pgbench, aborting"),
+    ("CREATE TEMP TABLE t();\nCOPY t FROM STDIN;", &ALL, "COPY is not supported in pgbench, aborting"),
+];
+
 #[test]
 fn clients_end_with_pgbench_s_words() {
     let cluster = Cluster::shared();
-    let check = |source: &str, protocols: &[Protocol], wanted: &str| {
-        for &protocol in protocols {
+    for (source, protocols, wanted) in ENDS {
+        for &protocol in *protocols {
             let mut load = load(&cluster.conninfo(), &[source], 2);
             (load.protocol, load.n_clients, load.time_commands) = (protocol, 1, true);
             let driven = drive(load);
-            assert_eq!(driven.told(EventKind::ClientAborted), [wanted], "{protocol:?} {source}");
+            assert_eq!(driven.told(EventKind::ClientAborted), [*wanted], "{protocol:?} {source}");
             assert_eq!(driven.done.clients_lost, 1);
             assert!(
                 driven.done.counts.failed + driven.done.counts.committed == 1,
@@ -108,95 +199,7 @@ fn clients_end_with_pgbench_s_words() {
                 driven.done.counts
             );
         }
-    };
-    check(
-        "SELECT 1;\nSELECT 1/0;",
-        &ALL,
-        "client 0 script 0 aborted in command 1 query 0: ERROR:  division by zero",
-    );
-    check(
-        "SELECT 1 \\; SELECT * FROM no_such_table;",
-        &ALL[..1],
-        "client 0 script 0 aborted in command 0 query 1: ERROR:  relation \"no_such_table\" does not exist\n\
-         LINE 1: SELECT 1 ; SELECT * FROM no_such_table;\n                                 ^",
-    );
-    check(
-        "SELECT 1 \\; SELECT 1/:x;",
-        &ALL[..1],
-        "client 0 script 0 aborted in command 0 query 0: ERROR:  syntax error at or near \":\"\n\
-         LINE 1: SELECT 1 ; SELECT 1/:x;\n                            ^",
-    );
-    check(
-        "SELECT 1 \\; SELECT 1/(:client_id);",
-        &ALL[..1],
-        "client 0 script 0 aborted in command 0 query 1: ERROR:  division by zero",
-    );
-    check(
-        "SELECT 1 WHERE false \\gset",
-        &ALL,
-        "client 0 script 0 command 0 query 0: expected one row, got 0",
-    );
-    check(
-        "SELECT generate_series(1,2) AS i \\gset",
-        &ALL,
-        "client 0 script 0 command 0 query 0: expected one row, got 2",
-    );
-    check("BEGIN \\gset", &ALL, "client 0 script 0 command 0 query 0: expected one row, got 0");
-    check(
-        "SELECT 1 \\gset",
-        &ALL,
-        "gset: invalid variable name: \"?column?\" | \
-         client 0 script 0 command 0 query 0: error storing into variable ?column?",
-    );
-    check(
-        "SELECT 1;\n\\set x 1/0",
-        &ALL,
-        "division by zero | client 0 aborted in command 1 (set) of script 0; evaluation of meta-command failed",
-    );
-    check(
-        "\\shell false",
-        &ALL,
-        "false: could not launch shell command | \
-         client 0 aborted in command 0 (shell) of script 0; execution of meta-command failed",
-    );
-    check(
-        "\\startpipeline\nSELECT 1;\n\\endpipeline",
-        &ALL[..1],
-        "client 0 aborted in command 0 (startpipeline) of script 0; \
-         cannot use pipeline mode with the simple query protocol",
-    );
-    check(
-        "\\startpipeline\nSELECT 1;\n",
-        &ALL[1..],
-        "client 0 aborted: end of script reached with pipeline open",
-    );
-    check(
-        "\\startpipeline\n\\startpipeline\n",
-        &ALL[1..],
-        "client 0 aborted in command 1 (startpipeline) of script 0; already in pipeline mode",
-    );
-    check(
-        "SELECT 1;\n\\endpipeline\n",
-        &ALL[1..],
-        "client 0 aborted in command 1 (endpipeline) of script 0; not in pipeline mode",
-    );
-    check(
-        "\\startpipeline\nSELECT 1 AS a \\gset\n\\endpipeline",
-        &ALL[1..],
-        "client 0 aborted in command 1 (gset) of script 0; \\gset is not allowed in pipeline mode",
-    );
-    check(
-        "\\startpipeline\nSELECT 1;\nSELECT 1/0;\nSELECT 2;\n\\endpipeline",
-        &ALL[1..],
-        "client 0 script 0 aborted in command 4 query 0: ERROR:  division by zero",
-    );
-    check(
-        "BEGIN;\nSELECT 1;",
-        &ALL,
-        "client 0 aborted: end of script reached without completing the last transaction",
-    );
-    check("COPY (SELECT 1) TO STDOUT;", &ALL, "COPY is not supported in pgbench, aborting");
-    check("CREATE TEMP TABLE t();\nCOPY t FROM STDIN;", &ALL, "COPY is not supported in pgbench, aborting");
+    }
 }
 
 #[test]

@@ -45,10 +45,28 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
     let partition_method =
         args.partition_method.parse().map_err(anyhow::Error::msg).context("--partition-method")?;
     let layout = Layout { partitions: args.partitions, partition_method };
-    let stop = signals::stop_flag();
-    let now = || jiff::Timestamp::now().to_string();
-    let mut screen = Screen::of_one();
-    if let Some(target) = &args.server.server {
+    let order = Order { args, dataset, scale, layout, stop: signals::stop_flag() };
+    match &args.server.server {
+        Some(target) => order.load_into(target),
+        None => order.load_into_embedded(),
+    }
+}
+
+/// The tables that are wanted.
+#[derive(Clone, Copy)]
+struct Order<'a> {
+    args: &'a InitArgs,
+    dataset: Dataset,
+    scale: u32,
+    layout: Layout,
+    stop: &'static AtomicBool,
+}
+
+impl Order<'_> {
+    /// Loads them into a server by URL.
+    fn load_into(self, target: &str) -> Result<Exit> {
+        let Order { args, dataset, scale, layout, stop } = self;
+        let mut screen = Screen::of_one();
         let conninfo = setup::resolve(target)?;
         let (mut session, schema) = limit::within("look at the server", limit::QUESTIONS, || {
             if args.create_database {
@@ -80,49 +98,66 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         screen.close();
         let report = report?;
         print(&format!("loaded scale {scale}: {} rows in {:.2} s\n", report.n_rows, report.seconds))?;
-        return Ok(Exit::Done);
+        Ok(Exit::Done)
     }
-    let cache = Cache::default_location()?;
-    let budget = Budget::of(&cache)?;
-    ensure!(!budget.keeps_nothing(), "{} keeps no cluster, so loading one would be in vain", budget.origin);
-    let site = Site {
-        cache: &cache,
-        memory_bytes: server::settings::defaults::memory_bytes(),
-        most_clients: 1,
-        servers: &[],
-        runs_by_data: BTreeMap::new(),
-        os: None,
-        replace: args.replace,
-        replace_databases: &[],
-        stop,
-        now: &now,
-        is_enough: None,
-        referee: None,
-    };
-    if let Some(name) = &args.schema {
-        schema::expect_name(name).map_err(anyhow::Error::msg).context("--schema")?;
+
+    /// Loads them into an embedded server.
+    fn load_into_embedded(self) -> Result<Exit> {
+        let Order { args, dataset, scale, layout, stop } = self;
+        let mut screen = Screen::of_one();
+        let cache = Cache::default_location()?;
+        let budget = Budget::of(&cache)?;
+        ensure!(
+            !budget.keeps_nothing(),
+            "{} keeps no cluster, so loading one would be in vain",
+            budget.origin
+        );
+        let site = Site {
+            cache: &cache,
+            memory_bytes: server::settings::defaults::memory_bytes(),
+            most_clients: 1,
+            servers: &[],
+            runs_by_data: BTreeMap::new(),
+            os: None,
+            replace: args.replace,
+            replace_databases: &[],
+            stop,
+            now: &now,
+            is_enough: None,
+            referee: None,
+        };
+        if let Some(name) = &args.schema {
+            schema::expect_name(name).map_err(anyhow::Error::msg).context("--schema")?;
+        }
+        let mut case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
+        case.workload.schema = args.schema.clone();
+        let mut watch = |progress| screen.show(progress);
+        let stage = Found::of(&case, &site, &mut watch)
+            .and_then(|found| Stage::set_up(found, &case, &site, &mut watch));
+        screen.close();
+        let mut stage = stage?;
+        stage.stand_down()?;
+        if let Some(report) = stage.put_back()? {
+            let (megabytes, method) = (report.bytes as f64 / 1e6, report.method.as_str());
+            say(&format!(
+                "put back from its snapshot: {megabytes:.0} MB by {method} in {:.2} s",
+                report.seconds
+            ));
+        }
+        if let Some(cluster) = stage.cluster() {
+            let data = dataset::layout::describe(&case.workload);
+            print(&format!("{data} is loaded in {}\n", cluster.root.display()))?;
+        }
+        drop(stage);
+        let mut screen = Screen::of_one();
+        experiment::stage::disk::keep_to_budget(&cache, &mut |progress| screen.show(progress));
+        screen.close();
+        Ok(Exit::Done)
     }
-    let mut case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
-    case.workload.schema = args.schema.clone();
-    let mut watch = |progress| screen.show(progress);
-    let stage =
-        Found::of(&case, &site, &mut watch).and_then(|found| Stage::set_up(found, &case, &site, &mut watch));
-    screen.close();
-    let mut stage = stage?;
-    stage.stand_down()?;
-    if let Some(report) = stage.put_back()? {
-        let (megabytes, method) = (report.bytes as f64 / 1e6, report.method.as_str());
-        say(&format!("put back from its snapshot: {megabytes:.0} MB by {method} in {:.2} s", report.seconds));
-    }
-    if let Some(cluster) = stage.cluster() {
-        let data = dataset::layout::describe(&case.workload);
-        print(&format!("{data} is loaded in {}\n", cluster.root.display()))?;
-    }
-    drop(stage);
-    let mut screen = Screen::of_one();
-    experiment::stage::disk::keep_to_budget(&cache, &mut |progress| screen.show(progress));
-    screen.close();
-    Ok(Exit::Done)
+}
+
+fn now() -> String {
+    jiff::Timestamp::now().to_string()
 }
 
 /// NAMEDATALEN - 1 of every common build: the server cuts what is longer, and another database would be made.

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use anyhow::Result;
+use experiment::forecast::outlook::Outlook;
 use experiment::site::keys::data_words;
 use experiment::stage::disk::Peak;
 use model::experiment::case::{Case, WorkloadSpec};
@@ -89,7 +90,30 @@ fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
 /// Time, disk and memory.
 fn needs(out: &mut String, plan: &Plan, peak: Option<&Peak>) -> Result<()> {
     let outlook = outlook(plan);
-    let size = |n: u64| bytes(n as f64);
+    time(out, plan, &outlook)?;
+    disk(out, peak, &outlook)?;
+    if plan.servers_at_a_time.is_some() {
+        writeln!(
+            out,
+            "note    run.servers_at_a_time = 1: runs of each server lie together in time, so that what drifts meanwhile looks like \
+             a difference between servers"
+        )?;
+    }
+    if let Some(needed) = outlook.memory_bytes {
+        let here = size_text(server::settings::defaults::memory_bytes());
+        writeln!(
+            out,
+            "memory  about {}, where {here} are here: shared buffers and connections of the largest case",
+            size_text(needed)
+        )?;
+    }
+    if let Some(why) = outlook.asks_consent(plan.runs.len()) {
+        writeln!(out, "note    {why}: `pgdyno run` wants --yes")?;
+    }
+    Ok(())
+}
+
+fn time(out: &mut String, plan: &Plan, outlook: &Outlook) -> Result<()> {
     writeln!(
         out,
         "time    about {}, and {} to load what is not there yet",
@@ -129,6 +153,10 @@ fn needs(out: &mut String, plan: &Plan, peak: Option<&Peak>) -> Result<()> {
             duration(outlook.starts_s())
         )?;
     }
+    Ok(())
+}
+
+fn disk(out: &mut String, peak: Option<&Peak>, outlook: &Outlook) -> Result<()> {
     for demand in peak.iter().flat_map(|peak| &peak.demands) {
         writeln!(out, "disk    {}", demand.words())?;
     }
@@ -136,31 +164,17 @@ fn needs(out: &mut String, plan: &Plan, peak: Option<&Peak>) -> Result<()> {
         writeln!(
             out,
             "disk    about {} on servers by URL: data, and the copy that it is put back from",
-            size(outlook.url_bytes)
+            size_text(outlook.url_bytes)
         )?;
     }
     if outlook.wal_bytes > 0 {
-        writeln!(out, "wal     up to {} for each server, where there is room", size(outlook.wal_bytes))?;
-    }
-    if plan.servers_at_a_time.is_some() {
-        writeln!(
-            out,
-            "note    run.servers_at_a_time = 1: runs of each server lie together in time, so that what drifts meanwhile looks like \
-             a difference between servers"
-        )?;
-    }
-    if let Some(needed) = outlook.memory_bytes {
-        let here = size(server::settings::defaults::memory_bytes());
-        writeln!(
-            out,
-            "memory  about {}, where {here} are here: shared buffers and connections of the largest case",
-            size(needed)
-        )?;
-    }
-    if let Some(why) = outlook.asks_consent(plan.runs.len()) {
-        writeln!(out, "note    {why}: `pgdyno run` wants --yes")?;
+        writeln!(out, "wal     up to {} for each server, where there is room", size_text(outlook.wal_bytes))?;
     }
     Ok(())
+}
+
+fn size_text(n: u64) -> String {
+    bytes(n as f64)
 }
 
 /// Whether its limit depends on what the database holds, which only its server knows.

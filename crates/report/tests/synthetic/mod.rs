@@ -166,26 +166,7 @@ fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSu
     let checkpoint = f64::from(shape.window.0) + random.next() * f64::from(shape.window.1) * 0.6;
     let length_s = shape.window.0 + shape.window.1 + 1;
     let service_ns = clients / base * 1e9;
-    let mut seconds = Vec::new();
-    for t in 0..length_s {
-        let at = f64::from(t);
-        let warm = 1.0 - 0.45 * (-at / 3.0).exp();
-        let busy = if (checkpoint..checkpoint + 6.0).contains(&at) { 0.84 } else { 1.0 };
-        let tail = if busy < 1.0 { 2.6 } else { 1.0 };
-        let tps = base * warm * busy * random.around(1.0, 0.022);
-        let p50 = service_ns / warm / busy * random.around(0.88, 0.02);
-        let last = t + 1 == length_s;
-        seconds.push(Second {
-            t,
-            measured: (shape.window.0..shape.window.0 + shape.window.1).contains(&t),
-            tps: if last { base * 0.01 } else { tps },
-            errors: 0,
-            p50_ns: Some(p50 as u64),
-            p95_ns: Some((p50 * 1.9 * tail * random.around(1.0, 0.06)) as u64),
-            p99_ns: Some((p50 * 3.1 * tail * random.around(1.0, 0.12)) as u64),
-            max_ns: Some((p50 * 7.0 * tail * (1.0 + random.next())) as u64),
-        });
-    }
+    let seconds = seconds(shape, length_s, (base, service_ns), checkpoint, random);
     let measured: Vec<&Second> = seconds.iter().filter(|second| second.measured).collect();
     let tps = measured.iter().map(|second| second.tps).sum::<f64>() / measured.len() as f64;
     let n = (tps * f64::from(shape.window.1)) as u64;
@@ -233,6 +214,37 @@ fn run(shape: &Shape, spec: &RunSpec, case: &Case, random: &mut Random) -> RunSu
         grade: Grade::of(&findings),
         findings,
     }
+}
+
+/// The seconds of a run whose throughput is `base` and whose service time is `service_ns`, but for noise.
+fn seconds(
+    shape: &Shape,
+    length_s: u32,
+    (base, service_ns): (f64, f64),
+    checkpoint: f64,
+    random: &mut Random,
+) -> Vec<Second> {
+    let mut seconds = Vec::new();
+    for t in 0..length_s {
+        let at = f64::from(t);
+        let warm = 1.0 - 0.45 * (-at / 3.0).exp();
+        let busy = if (checkpoint..checkpoint + 6.0).contains(&at) { 0.84 } else { 1.0 };
+        let tail = if busy < 1.0 { 2.6 } else { 1.0 };
+        let tps = base * warm * busy * random.around(1.0, 0.022);
+        let p50 = service_ns / warm / busy * random.around(0.88, 0.02);
+        let last = t + 1 == length_s;
+        seconds.push(Second {
+            t,
+            measured: (shape.window.0..shape.window.0 + shape.window.1).contains(&t),
+            tps: if last { base * 0.01 } else { tps },
+            errors: 0,
+            p50_ns: Some(p50 as u64),
+            p95_ns: Some((p50 * 1.9 * tail * random.around(1.0, 0.06)) as u64),
+            p99_ns: Some((p50 * 3.1 * tail * random.around(1.0, 0.12)) as u64),
+            max_ns: Some((p50 * 7.0 * tail * (1.0 + random.next())) as u64),
+        });
+    }
+    seconds
 }
 
 fn latency(service_ns: f64, n: u64, random: &mut Random) -> LatencySummary {

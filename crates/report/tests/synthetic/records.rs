@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use analysis::summary::RunSummary;
+use model::experiment::case::Case;
 use model::experiment::plan::Plan;
 use model::load::LoadSpec;
 use model::load::drive::Ready;
@@ -31,30 +32,12 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
     let spec =
         plan.runs.iter().find(|spec| spec.run == run.run).expect("runs are made from the plan").clone();
     let version = case.levels.get("server.version").map_or("18", String::as_str).to_string();
-    let target = [
-        ("host", "/tmp/pgdyno-socket"),
-        ("dbname", "bench"),
-        ("user", "bench"),
-        ("passfile", "/secret/pgpass"),
-    ];
     let record = RunRecord {
         format: model::FORMAT,
         tool_version: "0.1.0".to_string(),
         state: run.state,
         reason: run.reason.clone(),
-        load: Some(LoadSpec {
-            format: model::FORMAT,
-            target: target.map(|(k, v)| (k.to_string(), v.to_string())).into(),
-            scripts: Vec::new(),
-            defines: BTreeMap::new(),
-            protocol: case.workload.protocol,
-            n_clients: case.workload.n_clients,
-            n_threads: case.workload.n_threads,
-            pace: case.workload.pace,
-            window: case.window,
-            seed: spec.seed,
-            ..LoadSpec::default()
-        }),
+        load: Some(load(&case, spec.seed)),
         server: Some(server(shape, &version)),
         host: Some(host(shape)),
         server_is_local: true,
@@ -100,6 +83,28 @@ fn run_data(shape: &Shape, plan: &Plan, run: &RunSummary) -> RunData {
         ticks: Vec::new(),
         events: Vec::new(),
         damage: Vec::new(),
+    }
+}
+
+fn load(case: &Case, seed: u64) -> LoadSpec {
+    let target = [
+        ("host", "/tmp/pgdyno-socket"),
+        ("dbname", "bench"),
+        ("user", "bench"),
+        ("passfile", "/secret/pgpass"),
+    ];
+    LoadSpec {
+        format: model::FORMAT,
+        target: target.map(|(k, v)| (k.to_string(), v.to_string())).into(),
+        scripts: Vec::new(),
+        defines: BTreeMap::new(),
+        protocol: case.workload.protocol,
+        n_clients: case.workload.n_clients,
+        n_threads: case.workload.n_threads,
+        pace: case.workload.pace,
+        window: case.window,
+        seed,
+        ..LoadSpec::default()
     }
 }
 

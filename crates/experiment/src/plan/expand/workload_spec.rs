@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use model::experiment::Experiment;
 use model::experiment::case::{Calls, Layout, Think, TpccSpec, WorkloadKind, WorkloadSpec};
 use model::experiment::script::CaseData;
+use model::experiment::{Experiment, WorkloadSection};
 use model::load::Pace;
 use model::text::units::Scale;
 
@@ -39,18 +39,7 @@ pub(super) fn workload_spec(
     if busy_poll_us > BUSY_POLL_US_MAX {
         return Err(format!("workload.busy_poll_us: not in 0..={BUSY_POLL_US_MAX} microseconds"));
     }
-    if experiment.workload.transactions.as_ref().is_some_and(|levels| levels.all().contains(&0)) {
-        return Err("workload.transactions: 0 is not in 1..".to_string());
-    }
-    if experiment.workload.load_streams.is_some_and(|n| !(1..=LOAD_STREAMS_MAX).contains(&n)) {
-        return Err(format!("workload.load_streams: not in 1..{LOAD_STREAMS_MAX}"));
-    }
-    if let Some(name) = &experiment.workload.schema {
-        schema::expect_name(name).map_err(|message| format!("workload.schema: {message}"))?;
-    }
-    if experiment.workload.max_message_mib.is_some_and(|n| !(1..=MAX_MESSAGE_MIB_MAX).contains(&n)) {
-        return Err(format!("workload.max_message_mib: not in 1..{MAX_MESSAGE_MIB_MAX}"));
-    }
+    expect_in_range(&experiment.workload)?;
     let is_own = kind == WorkloadKind::Scripts;
     let section = &experiment.workload;
     let data = match kind {
@@ -97,6 +86,23 @@ pub(super) fn workload_spec(
             && values.get("workload.calls") == Some(&Calls::Procedures.as_str()),
         all_warehouses: values.get("workload.all_warehouses") == Some(&"true"),
     })
+}
+
+/// The values that are no factors.
+fn expect_in_range(section: &WorkloadSection) -> Result<(), String> {
+    if section.transactions.as_ref().is_some_and(|levels| levels.all().contains(&0)) {
+        return Err("workload.transactions: 0 is not in 1..".to_string());
+    }
+    if section.load_streams.is_some_and(|n| !(1..=LOAD_STREAMS_MAX).contains(&n)) {
+        return Err(format!("workload.load_streams: not in 1..{LOAD_STREAMS_MAX}"));
+    }
+    if let Some(name) = &section.schema {
+        schema::expect_name(name).map_err(|message| format!("workload.schema: {message}"))?;
+    }
+    if section.max_message_mib.is_some_and(|n| !(1..=MAX_MESSAGE_MIB_MAX).contains(&n)) {
+        return Err(format!("workload.max_message_mib: not in 1..{MAX_MESSAGE_MIB_MAX}"));
+    }
+    Ok(())
 }
 
 /// The number that a key has, if it was given.

@@ -13,6 +13,14 @@ pub(crate) fn usage(progname: &str, compat: Compat) -> String {
     } else {
         ("  -d, --debug                 tell what is being done\n", "", "")
     };
+    let mut text = what_to_run(progname, compat);
+    text.push_str(&how_to_run(exit_on_abort));
+    text.push_str(&common(dbname, debug));
+    text.push_str(&beyond_pgbench());
+    text
+}
+
+fn what_to_run(progname: &str, compat: Compat) -> String {
     format!(
         "{progname} is a benchmarking tool for PostgreSQL (pgdyno in the place of pgbench {release}).
 
@@ -41,7 +49,14 @@ Options for what to run:
   -N, --skip-some-updates     the same as -b simple-update
   -S, --select-only           the same as -b select-only
 
-Benchmarking options:
+",
+        release = compat.version(),
+    )
+}
+
+fn how_to_run(exit_on_abort: &str) -> String {
+    format!(
+        "Benchmarking options:
   -c, --client=NUM            clients (default: 1)
   -C, --connect               connect anew for each transaction
   -D, --define=VAR=VALUE      define a variable for scripts
@@ -68,14 +83,26 @@ Benchmarking options:
       --show-script=NAME      show a built-in script and end
       --verbose-errors        tell every error
 
-Common options:
+"
+    )
+}
+
+fn common(dbname: &str, debug: &str) -> String {
+    format!(
+        "Common options:
 {dbname}{debug}  -h, --host=HOST             server, or directory of its socket
   -p, --port=PORT             its port
   -U, --username=USER         role
   -V, --version               show the version and end
   -?, --help                  show this and end
 
-Options that pgbench does not have:
+"
+    )
+}
+
+fn beyond_pgbench() -> String {
+    format!(
+        "Options that pgbench does not have:
       --compat=15|17|18       release to be like (default: {variable}, or 18)
       --percentiles           percentiles of latency, by script and by statement
       --json=FILE             results as JSON; \"-\" is standard output, instead of the text
@@ -97,7 +124,6 @@ Ctrl-C ends the load, prints the results so far and exits with code 130, SIGTERM
 
 Report bugs to <https://www.postgresql.org/> of pgbench only; what is wrong here is pgdyno's.
 ",
-        release = compat.version(),
         variable = Compat::ENVIRONMENT,
     )
 }
