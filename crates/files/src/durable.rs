@@ -1,4 +1,4 @@
-//! Files that a power cut leaves whole: every record that something is decided by is written here.
+//! Files that survive a power failure whole. Every record that a later decision depends on is written here.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use crate::regular;
 
-/// Who may read what holds results: the user alone.
+/// Mode of files with results: readable by their owner only.
 pub const PRIVATE: u32 = 0o600;
 
-/// Puts `bytes` in the place of `path`. A reader sees the former content or the new one, never a part of it, also after a
-/// power cut.
+/// Replaces the contents of `path` by `bytes`. A reader sees the old contents or the new ones, never a part of them,
+/// even after a power failure.
 ///
 /// # Errors
-/// As the system says; then the former content is there.
+/// I/O errors; the old contents are then still there.
 pub fn replace(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
     replace_by(path, mode, |mut file| {
         file.write_all(bytes)?;
@@ -22,8 +22,8 @@ pub fn replace(path: &Path, mode: u32, bytes: &[u8]) -> io::Result<()> {
     })
 }
 
-/// As [`replace`], with what `write` writes into the file. What could not be written to its end is removed: on a full
-/// device it would be in the way of everything else.
+/// As [`replace`], with the contents that `write` writes. A file that could not be written completely is removed: on a
+/// full device it would block everything else.
 ///
 /// # Errors
 /// As [`replace`].
@@ -38,26 +38,20 @@ pub fn replace_by(path: &Path, mode: u32, write: impl FnOnce(File) -> io::Result
     sync_parent(path)
 }
 
-/// Where a file is written before it takes its name.
+/// Temporary name under which a file is written before it is renamed.
 pub fn temporary_name(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".tmp");
     PathBuf::from(name)
 }
 
-/// Makes a new, renamed or removed name in the directory of `path` survive a power cut.
-///
-/// # Errors
-/// As the system says.
+/// Makes a created, renamed or removed name in the directory of `path` survive a power failure.
 pub fn sync_parent(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(parent)?.sync_all()
 }
 
-/// Makes a directory that only this user may enter, and those above it. One that exists stays as it is.
-///
-/// # Errors
-/// As the system says.
+/// Creates a directory that only this user may enter, and its parents. An existing one stays as it is.
 pub fn create_private_dir_all(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }

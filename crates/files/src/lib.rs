@@ -1,6 +1,7 @@
-//! Files and directories that another user may have prepared: nothing here follows a link in the last part of a path,
-//! waits for a pipe, or reads more than was asked for. What the user named may be a link or a pipe. Records are written so that a power cut leaves them whole. What the
-//! bytes mean is not its business.
+//! Files and directories that another user may have prepared. Nothing here follows a symbolic link in the last
+//! component of a path, blocks on a pipe, or reads more than was asked for, except where the user named the file: that may be a
+//! link or a pipe. Records are written so that they survive a power failure whole. What the bytes mean is not this
+//! crate's business.
 
 mod durable;
 mod named;

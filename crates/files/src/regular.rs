@@ -1,7 +1,7 @@
-//! Regular files, in a directory where somebody may have put a link, a pipe or a device in their place: as root, we would
-//! read or overwrite what only root may.
+//! Regular files in a directory where somebody may have put a link, a pipe or a device in their place: running as root,
+//! we would read or overwrite files that only root may access.
 //!
-//! Only the last part of a path is guarded here; the directory itself must lie where nobody else can replace it.
+//! Only the last component of a path is guarded here; the directory itself has to be where nobody else can replace it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -11,20 +11,20 @@ use std::path::Path;
 use nix::fcntl::OFlag;
 use nix::unistd::geteuid;
 
-/// Opens a regular file to read.
+/// Opens a regular file for reading.
 ///
 /// # Errors
-/// As the system says, also for a link, and when it is anything but a regular file.
+/// I/O errors, and when it is a symbolic link or not a regular file.
 pub fn open(path: &Path) -> io::Result<File> {
     open_with(path, OpenOptions::new().read(true))
 }
 
-/// Opens a regular file as `options` say; other flags of theirs are lost.
+/// Opens a regular file with `options`; flags set earlier by `custom_flags` are lost.
 ///
 /// # Errors
 /// As [`open`].
 pub fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    // O_NONBLOCK: opening a pipe that nobody writes would wait for ever. A regular file does not care.
+    // O_NONBLOCK: opening a pipe without a writer would block forever. It has no effect on regular files.
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     let file = options.custom_flags(flags.bits()).open(path).map_err(|error| explained(path, error))?;
     match file.metadata()?.is_file() {
@@ -33,10 +33,10 @@ pub fn open_with(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     }
 }
 
-/// The whole of a regular file of at most `bytes_max` bytes.
+/// Reads a regular file of at most `bytes_max` bytes.
 ///
 /// # Errors
-/// As [`open`], and when it is longer.
+/// As [`open`], and when the file is longer.
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     read_bounded(open(path)?, bytes_max)
 }
@@ -54,46 +54,41 @@ pub(crate) fn too_long(bytes_max: u64) -> io::Error {
     io::Error::new(ErrorKind::FileTooLarge, format!("it is longer than {bytes_max} bytes"))
 }
 
-/// A new file where none is, not even a link to nowhere.
-///
-/// # Errors
-/// As the system says.
+/// Creates a file where there is nothing, not even a dangling link.
 pub fn create_new(path: &Path, mode: u32) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(mode).open(path)
 }
 
-/// A new file in the place of what was there; what a link there named stays as it is.
-///
-/// # Errors
-/// As the system says.
+/// Creates a file in place of an existing one; the target of a link stays as it is.
 pub fn create(path: &Path, mode: u32) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-        // Fails when something was put there meanwhile.
+        // Fails if somebody has put something there in the meantime.
         _ => create_new(path, mode),
     }
 }
 
-/// Opens a file to lock and to write into, and makes it if there is none. What it holds stays. Others cannot open it,
-/// and so cannot hold its lock.
+/// Opens a file for locking and writing, and creates it if it does not exist. Its contents stay. Other users cannot
+/// open it, and so cannot hold its lock.
 ///
 /// # Errors
-/// As [`open`], and when the file belongs to another user or has a second name: writing would change what is not ours.
+/// As [`open`], and when the file belongs to another user or has a second hard link: writing would change a foreign
+/// file.
 pub fn lock_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let file = open_with(path, options.read(true).write(true).create(true).truncate(false).mode(0o600))?;
     let facts = file.metadata()?;
     if ![geteuid().as_raw(), 0].contains(&facts.uid()) {
-        let words = format!("it belongs to user id {}, who may be misleading you; remove it", facts.uid());
-        return Err(io::Error::new(ErrorKind::PermissionDenied, words));
+        let reason = format!("it belongs to user id {}, who may have planted it; remove it", facts.uid());
+        return Err(io::Error::new(ErrorKind::PermissionDenied, reason));
     }
     if facts.nlink() > 1 {
-        return Err(io::Error::new(ErrorKind::InvalidInput, "it is a hard link to another file; remove it"));
+        return Err(io::Error::new(ErrorKind::InvalidInput, "it is a hard link of another file; remove it"));
     }
     Ok(file)
 }
 
-/// The system calls a link "too many levels of symbolic links", and a pipe without a reader "no such device".
+/// The system reports a link as "too many levels of symbolic links", and a pipe without a reader as "no such device".
 fn explained(path: &Path, error: io::Error) -> io::Error {
     match fs::symlink_metadata(path).map(|facts| facts.file_type()) {
         Ok(kind) if kind.is_symlink() => {

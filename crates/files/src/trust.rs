@@ -1,8 +1,8 @@
-//! Whom a file or a directory can be trusted to come from: root and the caller, and nobody else who could replace it.
+//! Which files and directories can be trusted: those of root and the caller that nobody else can replace.
 //!
-//! Root runs and removes what our records name. A record that another user can write, or replace because the user
-//! can write a directory above it, would make root act for that user. Files of the server's user are not trusted; they
-//! are touched with that user's rights.
+//! Root runs and removes what our records name. A record that another user can write, or replace because the user can
+//! write to a parent directory, would make root act for that user. Files of the server's user are not trusted; they are
+//! accessed with that user's privileges.
 
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io;
@@ -16,13 +16,13 @@ use crate::regular;
 
 const WRITABLE_BY_GROUP: u32 = 0o020;
 const WRITABLE_BY_OTHERS: u32 = 0o002;
-/// In a directory with this bit, entries are renamed and removed only by their owner and by that of the directory.
+/// In a directory with this bit, only the owner of an entry or of the directory can rename or remove the entry.
 const STICKY: u32 = 0o1000;
-/// As many links as the system follows in one path.
+/// The system follows as many links in one path.
 const LINKS_MAX: u32 = 40;
 
-/// Checks that nobody but root and the caller can put something into the directory or replace it or one above it.
-/// Returns its path without links, which is the one to use from then on.
+/// Checks that nobody but root and the caller can change or replace the directory or one of its parents. Returns its
+/// path without links, which is the one to use from then on.
 ///
 /// # Errors
 /// Names the directory, who could replace it, and what to do.
@@ -30,8 +30,8 @@ pub fn check_directory(path: &Path) -> Result<PathBuf> {
     check(path, Content::Trusted, None)
 }
 
-/// Checks a directory in which we are to make our own: others may make theirs beside it, as in `/tmp`, but cannot
-/// replace ours. What is there already is not trusted. Returns its path without links.
+/// Checks a directory in which we are to create our own: other users may create theirs there too, as in `/tmp`, but
+/// cannot replace ours. Existing entries are not trusted. Returns its path without links.
 ///
 /// # Errors
 /// As [`check_directory`].
@@ -39,8 +39,8 @@ pub fn check_place(path: &Path) -> Result<PathBuf> {
     check(path, Content::Shared, None)
 }
 
-/// Checks a directory that we are to fill, or that is to be made: as [`check_directory`], but those above it may belong to
-/// the user who called us by sudo, who is one to say where root writes. What is in those is not trusted.
+/// Checks a directory that we are to create or fill: as [`check_directory`], but its parents may belong to the user who
+/// called us by sudo, because that user may decide where root writes. The contents of those parents are not trusted.
 ///
 /// # Errors
 /// As [`check_directory`].
@@ -51,8 +51,8 @@ pub fn check_output(path: &Path) -> Result<()> {
     check(place, content, sudo_uid()).map(drop)
 }
 
-/// Checks the directory of a file that we are to put there in the place of what has its name: as [`check_output`] checks
-/// those above a directory.
+/// Checks the directory of a file that we are to create or replace, as [`check_output`] checks the parents of a
+/// directory.
 ///
 /// # Errors
 /// As [`check_directory`].
@@ -65,8 +65,8 @@ fn sudo_uid() -> Option<u32> {
     geteuid().is_root().then(|| std::env::var("SUDO_UID").ok()?.parse().ok()).flatten()
 }
 
-/// Checks a program that will run with the rights of user `uid`: only root, the caller and that user can change it, so
-/// that nobody gets that user's rights by it.
+/// Checks a program that will run with the privileges of user `uid`: only root, the caller and that user can change it,
+/// so that nobody else gains that user's privileges through it.
 ///
 /// # Errors
 /// As [`check_directory`].
@@ -75,33 +75,32 @@ pub fn check_program(path: &Path, uid: u32) -> Result<()> {
     let path = path.canonicalize().with_context(|| format!("cannot find `{}`", path.display()))?;
     let facts = fs::symlink_metadata(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
     let fault = fault(&facts).filter(|_| facts.uid() != uid || writer(&facts).is_some());
-    ensure!(fault.is_none(), "`{}` would be run, and {}", path.display(), fault.unwrap_or_default());
+    ensure!(fault.is_none(), "`{}` would be executed, but {}", path.display(), fault.unwrap_or_default());
     check(path.parent().unwrap_or(&path), Content::Programs, Some(uid)).map(drop)
 }
 
-/// Makes a directory that is trusted, with those above it that are missing; one that is there is checked. Returns its
-/// path without links.
+/// Creates a trusted directory and its missing parents; an existing one is checked. Returns its path without links.
 ///
 /// # Errors
-/// As [`check_directory`], and when a directory cannot be made.
+/// As [`check_directory`], and when a directory cannot be created.
 pub fn make_directory(path: &Path) -> Result<PathBuf> {
     make(path, Content::Trusted)
 }
 
-/// Makes a directory in which we are to make our own, with those above it that are missing; one that is there is
-/// checked by [`check_place`]. Returns its path without links.
+/// Creates a directory in which we are to create our own, and its missing parents; an existing one is checked by
+/// [`check_place`]. Returns its path without links.
 ///
 /// # Errors
-/// As [`check_place`], and when a directory cannot be made.
+/// As [`check_place`], and when a directory cannot be created.
 pub fn make_place(path: &Path) -> Result<PathBuf> {
     make(path, Content::Shared)
 }
 
-/// Opens a regular file that is root's or the caller's and that nobody else can write. Links are not followed, and a
-/// pipe is refused in place of being waited for.
+/// Opens a regular file that belongs to root or the caller and that nobody else can write. Does not follow links, and
+/// refuses a pipe instead of waiting for its writer.
 ///
 /// # Errors
-/// As the system says, and when the file is not such a one.
+/// I/O errors, and when the file is not of that kind.
 pub fn open(path: &Path) -> io::Result<File> {
     let file = regular::open(path)?;
     let facts = file.metadata()?;
@@ -111,17 +110,17 @@ pub fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Why what has these facts cannot be trusted; `None` if it can, as far as its directory can.
+/// Why a file or directory with this metadata cannot be trusted; `None` if it can, as far as its directory can.
 pub fn fault(facts: &Metadata) -> Option<String> {
     if !is_trusted(facts.uid()) {
         return Some(format!("it belongs to {}, who may have changed it", user_name(facts.uid())));
     }
-    // By its mode everybody may write a link, and nobody can.
+    // The mode of a link lets everybody write, but nobody can.
     let writer = writer(facts).filter(|_| !facts.is_symlink());
     writer.map(|who| format!("{who} can write it"))
 }
 
-/// The whole of such a file of at most `bytes_max` bytes; see [`open`].
+/// Reads a whole file of at most `bytes_max` bytes; see [`open`].
 ///
 /// # Errors
 /// As [`open`], and when it is longer.
@@ -129,22 +128,22 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     regular::read_bounded(open(path)?, bytes_max)
 }
 
-/// What the last directory of a path is for.
+/// Purpose of the last directory of a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Content {
-    /// All that is in it counts as ours.
+    /// Everything in it is trusted.
     Trusted,
-    /// A new directory of ours.
+    /// We create a directory in it.
     Shared,
-    /// What is run with the rights of another user.
+    /// Programs in it run with another user's privileges.
     Programs,
 }
 
 fn make(path: &Path, content: Content) -> Result<PathBuf> {
-    // An empty path is the parent of a name alone.
+    // A bare name has an empty parent.
     let path = std::path::absolute(Path::new(".").join(path))
         .with_context(|| format!("`{}` is not a path", path.display()))?;
-    // Before anything is made: a link of another user would have us make it in a place of that user's choice.
+    // Checked before anything is created: through another user's link we would create it where that user wants.
     if let Some(place) = path.ancestors().skip(1).find(|dir| dir.exists()).filter(|_| !path.exists()) {
         check_place(place)?;
     }
@@ -156,14 +155,14 @@ fn make(path: &Path, content: Content) -> Result<PathBuf> {
     check(&path, content, None)
 }
 
-/// Directories above, and those with programs, may belong to the user `other` too.
+/// Parent directories, and those with programs, may also belong to user `other`.
 fn check(path: &Path, content: Content, other: Option<u32>) -> Result<PathBuf> {
     check_way(path, other, LINKS_MAX)?;
     check_real(path, content, other)
 }
 
-/// Checks that nobody else can turn the path elsewhere after it was checked, by a link on the way or by a directory that
-/// is left again through `..`.
+/// Checks that nobody else can redirect the path after it was checked, by a link on the way or by a directory that the
+/// path leaves again through `..`.
 fn check_way(path: &Path, other: Option<u32>, links_left: u32) -> Result<()> {
     let path = std::path::absolute(path).with_context(|| format!("`{}` is not a path", path.display()))?;
     let mut way = PathBuf::new();
@@ -176,7 +175,7 @@ fn check_way(path: &Path, other: Option<u32>, links_left: u32) -> Result<()> {
         check_real(dir, Content::Shared, other)?;
         ensure!(
             is_trusted(facts.uid()) || other == Some(facts.uid()),
-            "`{}` is on the way to `{}` and belongs to {}, who could have it lead elsewhere; use another path",
+            "`{}` is on the way to `{}` and belongs to {}, who could redirect it; use another path",
             way.display(),
             path.display(),
             user_name(facts.uid())
@@ -195,8 +194,8 @@ fn check_real(path: &Path, content: Content, other: Option<u32>) -> Result<PathB
     for dir in path.ancestors() {
         let facts = fs::symlink_metadata(dir).with_context(|| format!("cannot read `{}`", dir.display()))?;
         ensure!(facts.is_dir(), "`{}` is not a directory", dir.display());
-        let advice = "give it to root or to yourself, close it to others, or use another directory";
-        // Where something new is to be made, `path` is itself above that.
+        let advice = "make it yours or root's, forbid others to write to it, or use another directory";
+        // Where we create something new, `path` is itself one of the parents.
         let is_above = dir != path || content == Content::Shared;
         ensure!(
             is_trusted(facts.uid())
@@ -205,7 +204,7 @@ fn check_real(path: &Path, content: Content, other: Option<u32>) -> Result<PathB
             dir.display(),
             user_name(facts.uid())
         );
-        // Whatever comes below has been found to be ours or root's.
+        // Everything below it was found to be ours or root's.
         let is_guarded = facts.mode() & STICKY != 0 && is_above;
         if let Some(who) = writer(&facts).filter(|_| !is_guarded) {
             anyhow::bail!("directory `{}` can be written by {who}; {advice}", dir.display());
@@ -214,14 +213,14 @@ fn check_real(path: &Path, content: Content, other: Option<u32>) -> Result<PathB
     Ok(path)
 }
 
-/// Whether files of this user are as good as our own. Who owns `/` could replace everything; it is not root in a user
-/// namespace to which the machine's root does not belong.
+/// Whether files of this user are as trustworthy as our own. The owner of `/` could replace everything; that is not
+/// root in a user namespace to which the machine's root does not belong.
 fn is_trusted(uid: u32) -> bool {
     uid == 0 || uid == geteuid().as_raw() || fs::metadata("/").is_ok_and(|root| root.uid() == uid)
 }
 
-/// Who can write a file or directory besides its owner. An access list that lets somebody write shows in the bits of
-/// the group (acl(5)).
+/// Who can write to a file or directory besides its owner. An access control list that lets somebody write shows in the
+/// bits of the group (acl(5)).
 fn writer(facts: &Metadata) -> Option<String> {
     if facts.mode() & WRITABLE_BY_OTHERS != 0 {
         return Some("every user".to_string());
@@ -234,8 +233,8 @@ fn writer(facts: &Metadata) -> Option<String> {
     Some(format!("group `{}`", group.map_or(facts.gid().to_string(), |group| group.name)))
 }
 
-/// Whether nobody but the user is in the group: distributions whose files are writable by the group give every user a
-/// group of the same name.
+/// Whether the user is the group's only member: distributions that make files group-writable give every user a group of
+/// the same name.
 fn is_private_group(gid: u32, uid: u32) -> bool {
     let user = User::from_uid(Uid::from_raw(uid)).ok().flatten();
     let group = Group::from_gid(Gid::from_raw(gid)).ok().flatten();
@@ -255,7 +254,7 @@ mod tests {
 
     use super::*;
 
-    /// A user that is neither root nor, as far as anybody knows, the caller.
+    /// A user that is neither root nor, presumably, the caller.
     const STRANGER: u32 = 54_321;
 
     fn set(path: &Path, mode: u32) {
@@ -321,7 +320,7 @@ mod tests {
 
     #[test]
     fn what_belongs_to_another_user_is_refused_by_name() {
-        // Only root can give a file away.
+        // Only root can change the owner of a file.
         if !geteuid().is_root() {
             return;
         }
@@ -372,7 +371,7 @@ mod tests {
         for name in ["link", "theirs/link", "shared/link", "shared/their_link"] {
             symlink(path("ours"), path(name)).unwrap();
         }
-        // Through another link, which is ours.
+        // Through another link, which belongs to us.
         symlink("theirs/link", path("chain")).unwrap();
         for name in ["theirs", "theirs/link", "shared/their_link"] {
             std::os::unix::fs::lchown(path(name), Some(STRANGER), Some(STRANGER)).unwrap();

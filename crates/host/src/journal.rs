@@ -1,7 +1,7 @@
-//! What was set and what was there before: one line of JSON for each, on disk before the kernel is told, and kept until
-//! the value is back.
+//! Journal of the kernel values that we set and of their previous values: one line of JSON each, on disk before the
+//! kernel's file is written, and kept until the value is restored.
 //!
-//! A restart of the machine puts everything back by itself: lines of another boot are of no use.
+//! A reboot restores everything by itself, so lines of another boot are ignored.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -12,12 +12,12 @@ use anyhow::{Context, Result, ensure};
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
-use crate::machine::Machine;
+use crate::kernel_files::Machine;
 
-/// Far more than the values of one case take.
+/// Far more than the values of one case need.
 const BYTES_MAX: u64 = 1 << 20;
 
-/// A line: first what is about to be set, and when that is done what the kernel made of it.
+/// First the value that is about to be set, then the value that the kernel made of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
@@ -25,7 +25,7 @@ enum Line {
         path: String,
         before: String,
         wanted: String,
-        /// The kernel's name for the time since the machine was started.
+        /// Kernel's `boot_id` when the line was written.
         #[serde(default)]
         boot_id: String,
     },
@@ -35,29 +35,28 @@ enum Line {
     },
 }
 
-/// What became of one value.
+/// Result of restoring one value.
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undone {
-    /// The kernel's file.
     pub path: String,
-    /// What it has now.
+    /// Current value.
     pub now: String,
-    /// Why that is not what it had before, if it is not.
+    /// Why the previous value was not restored, if it was not.
     pub problem: Option<String>,
 }
 
-/// The file.
 #[derive(Debug)]
 pub(crate) struct Journal {
     path: PathBuf,
 }
 
-/// What became of a value, and whether the journal is done with it.
+/// Result of restoring a value, and whether the journal still needs its lines.
 enum Fate {
     Back,
-    /// There is nothing that we could put back.
+    /// There is no value that we could restore.
     GivenUp(String),
-    /// It may be put back later, when it has become what is given here.
+    /// The value can be restored later, if it is then still `now`.
     Kept {
         now: String,
         problem: String,
@@ -90,7 +89,7 @@ impl Journal {
                 files::open_with(&self.path, options.append(true).create(true).mode(files::PRIVATE))?;
             let facts = file.metadata()?;
             if facts.uid() != geteuid().as_raw() || facts.nlink() > 1 {
-                return Err(io::Error::other("it is not a file of our own; remove it"));
+                return Err(io::Error::other("it was not written by pgdyno; remove it"));
             }
             file.write_all(format!("{}\n", serde_json::to_string(line)?).as_bytes())?;
             file.sync_all()?;
@@ -99,7 +98,8 @@ impl Journal {
         write().with_context(|| format!("write `{}`", self.path.display()))
     }
 
-    /// Puts everything back, the last first. What is not back stays in the journal, which ends when nothing is left.
+    /// Restores all values, the last one first. Values that could not be restored stay in the journal; an empty journal
+    /// is removed.
     pub(crate) fn undo(&self, machine: &Machine) -> Result<Vec<Undone>> {
         if !self.exists() {
             return Ok(Vec::new());
@@ -120,7 +120,6 @@ impl Journal {
                 Fate::Back => None,
                 Fate::GivenUp(problem) => Some(problem),
                 Fate::Kept { now, problem } => {
-                    // In the order in which they were set.
                     let of_path = lines.iter().find(|line| line.is_setting_of(path)).cloned();
                     kept.splice(
                         0..0,
@@ -142,16 +141,19 @@ impl Journal {
         let context = || format!("read `{}`", self.path.display());
         let bytes = files::trust::read(&self.path, BYTES_MAX).with_context(context)?;
         let text = String::from_utf8(bytes).with_context(context)?;
-        // The last line may be torn: then nothing was set after it.
+        // The last line may be torn; nothing was set after it then.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let lines: serde_json::Result<Vec<Line>> = whole.lines().map(serde_json::from_str).collect();
         let lines = lines.with_context(|| {
-            format!("`{}` is damaged; put back by hand what it names, and remove it", self.path.display())
+            format!(
+                "`{}` is damaged; restore by hand the values that it names, then remove it",
+                self.path.display()
+            )
         })?;
         for line in &lines {
             ensure!(
                 is_of_kernel(line.path()),
-                "`{}` names `{}`, which is no value of the kernel",
+                "`{}` names `{}`, which is not a kernel setting",
                 self.path.display(),
                 line.path()
             );
@@ -211,10 +213,10 @@ fn put_back(machine: &Machine, path: &str, lines: &[Line]) -> Fate {
         _ => None,
     });
     let Some(before) = first else {
-        return Fate::GivenUp("nobody knows what it was".to_string());
+        return Fate::GivenUp("its previous value is unknown".to_string());
     };
     if !machine.exists(path) {
-        return Fate::GivenUp(format!("it is gone, as a device that was taken out is; it was {before}"));
+        return Fate::GivenUp(format!("it no longer exists (device removed?); it was {before}"));
     }
     let kept = |now: String, why: &str| Fate::Kept { now, problem: format!("{why}; it was {before}") };
     let now = match machine.read(path) {
@@ -228,13 +230,13 @@ fn put_back(machine: &Machine, path: &str, lines: &[Line]) -> Fate {
         && is != now
     {
         return Fate::GivenUp(format!(
-            "somebody changed it from {is} meanwhile, so it is left alone; it was {before}"
+            "it was changed from {is} in the meantime and is left alone; it was {before}"
         ));
     }
     let written = machine.write(path, before);
     match (written, machine.read(path)) {
         (Ok(()), Ok(now)) if now == before => Fate::Back,
         (Err(error), is) => kept(is.unwrap_or(now), &format!("{error:#}")),
-        (_, is) => kept(is.unwrap_or(now), "the kernel does not take it back"),
+        (_, is) => kept(is.unwrap_or(now), "the kernel does not accept its previous value"),
     }
 }

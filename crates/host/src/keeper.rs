@@ -1,8 +1,8 @@
-//! Sets values of the kernel for one pgdyno at a time and puts them back when it is done with them.
+//! Sets kernel values for one pgdyno at a time and restores them when it is done.
 //!
 //! ```text
-//! /run/pgdyno/os.lock        held by the pgdyno that sets values; the kernel lets go of it when that process ends
-//! /run/pgdyno/os-undo.jsonl  what there was before
+//! /run/pgdyno/os.lock        locked by the pgdyno that sets values; the kernel releases it when that process ends
+//! /run/pgdyno/os-undo.jsonl  previous values
 //! ```
 
 use std::fs::{File, TryLockError};
@@ -11,15 +11,14 @@ use std::io::{ErrorKind, Read, Seek, Write};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::journal::{Journal, Undone};
-use crate::machine::Machine;
+use crate::kernel_files::Machine;
 
 const DIR: &str = "/run/pgdyno";
 const LOCK: &str = "/run/pgdyno/os.lock";
 const JOURNAL: &str = "/run/pgdyno/os-undo.jsonl";
-/// A lock file names one process.
 const HOLDER_BYTES_MAX: u64 = 4096;
 
-/// The right to set values, and the duty to put them back. What cannot be put back stays in the journal.
+/// The right to set values, and the duty to restore them. Values that cannot be restored stay in the journal.
 #[derive(Debug)]
 pub struct Keeper {
     machine: Machine,
@@ -28,22 +27,21 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Takes the right; values that a pgdyno left behind which is gone are put back first, and told.
+    /// Acquires the right. Values that a dead pgdyno left behind are restored first, and returned.
     ///
     /// # Errors
-    /// When another pgdyno has it, or the directory cannot be written.
+    /// When another pgdyno has it, or the directory is not writable.
     pub fn take(machine: &Machine) -> Result<(Keeper, Vec<Undone>)> {
-        // What lies there decides what root writes into the kernel's files.
+        // The contents of this directory decide what root writes into the kernel's files.
         files::trust::make_directory(&machine.path(DIR))?;
         let mut lock = files::lock_file(&machine.path(LOCK)).with_context(|| format!("open `{LOCK}`"))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
-                // Only for the message.
                 lock.take(100).read_to_string(&mut holder).ok();
                 bail!(
-                    "another pgdyno (process {}) sets values of the operating system; wait for its end",
+                    "another pgdyno (process {}) is using the [os] settings; wait until it ends",
                     holder.trim()
                 );
             }
@@ -57,21 +55,24 @@ impl Keeper {
         Ok((Keeper { machine: machine.clone(), journal, _lock: lock }, undone))
     }
 
-    /// Sets one value and makes sure that the kernel has it. Returns what it had before.
+    /// Sets one value and checks that it is in force. Returns the previous value.
     ///
     /// # Errors
-    /// When the kernel does not take it.
+    /// When the kernel does not accept it.
     pub fn set(&mut self, path: &str, value: &str) -> Result<String> {
         let before = self.machine.read(path)?;
         if before == value {
             return Ok(before);
         }
         let is = self.try_set(path, value)?;
-        ensure!(is == value, "`{path}` is {is} after {value} was written to it: the kernel does not take it");
+        ensure!(
+            is == value,
+            "`{path}` is {is} after {value} was written to it: the kernel does not accept {value}"
+        );
         Ok(before)
     }
 
-    /// Sets one value as far as the kernel takes it; returns what it has then.
+    /// Sets one value as far as the kernel accepts it; returns the resulting value.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -83,10 +84,10 @@ impl Keeper {
         Ok(is)
     }
 
-    /// Puts everything back.
+    /// Restores all values.
     ///
     /// # Errors
-    /// When the journal cannot be read or ended; single values that do not come back are in the answer.
+    /// When the journal cannot be read or removed. The result lists single values that could not be restored.
     pub fn undo(&mut self) -> Result<Vec<Undone>> {
         self.journal.undo(&self.machine)
     }
@@ -94,16 +95,16 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        // An error has no one to go to; the journal is still there for the next start.
+        // Nobody can receive the error here; the journal is still there for the next start.
         self.undo().ok();
     }
 }
 
-/// Puts back what a pgdyno left behind that is gone, and what could not be put back before. Nothing happens while one
-/// lives that sets values. Without the right to put them back they are reported.
+/// Restores what a dead pgdyno left behind, and what could not be restored before. Does nothing while a live pgdyno
+/// sets values. Without the privileges to restore them, reports them.
 ///
 /// # Errors
-/// When there is something to put back and it cannot be read.
+/// When there are values to restore and the journal cannot be read.
 pub fn undo_left(machine: &Machine) -> Result<Vec<Undone>> {
     let journal = Journal::at(machine.path(JOURNAL));
     if !journal.exists() {
@@ -116,18 +117,18 @@ pub fn undo_left(machine: &Machine) -> Result<Vec<Undone>> {
     };
     match lock.try_lock() {
         Ok(()) => journal.undo(machine),
-        // Whoever holds it puts them back.
+        // The pgdyno that holds the lock restores them.
         Err(_) => Ok(Vec::new()),
     }
 }
 
 fn not_ours() -> Undone {
-    let problem = "a pgdyno of root has set values of the operating system; if it has ended, `pgdyno clean` as root puts \
-                   them back";
+    let problem = "a pgdyno run by root has changed settings of the operating system; if it has ended, `pgdyno clean` run by \
+                   root restores them";
     Undone { path: JOURNAL.to_string(), now: "there".to_string(), problem: Some(problem.to_string()) }
 }
 
-/// Puts back what this very process has set, which is about to end without further ado.
+/// Restores what this process has set, just before it exits.
 ///
 /// # Errors
 /// As [`Keeper::undo`].
@@ -196,7 +197,7 @@ mod tests {
         keeper.set(THP, "never").unwrap();
         let journal = fs::read(machine.path(JOURNAL)).unwrap();
         drop(keeper);
-        // As if it had been killed, and a user had set one of both since.
+        // As if pgdyno had been killed, and a user had set one of the two values since.
         machine.write(SWAPPINESS, "10").unwrap();
         machine.write(THP, "always").unwrap();
         fs::write(machine.path(JOURNAL), &journal).unwrap();
@@ -204,7 +205,7 @@ mod tests {
         assert_eq!(values(&machine), ("60".to_string(), "always".to_string()));
         let problems: Vec<_> = undone.iter().filter_map(|value| value.problem.as_deref()).collect();
         assert!(problems.len() == 1 && problems[0].contains("it was madvise"), "{undone:?}");
-        // Killed between the line and the kernel, or after it: only the intention is known.
+        // Killed between journal line and kernel write, or after both: only the intention is known.
         let first = journal.split(|&byte| byte == b'\n').next().unwrap();
         fs::write(machine.path(JOURNAL), [first, b"\n{\"set\":{\"pa"].concat()).unwrap();
         machine.write(SWAPPINESS, "11").unwrap();
@@ -216,7 +217,7 @@ mod tests {
 
     const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-    /// What a pgdyno leaves that is killed after it has set swappiness to 10.
+    /// State left by a pgdyno that is killed after it has set swappiness to 10.
     fn left(machine: &Machine) -> Vec<u8> {
         let (mut keeper, _) = Keeper::take(machine).unwrap();
         keeper.set(SWAPPINESS, "10").unwrap();
@@ -250,7 +251,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let machine = machine(root.path());
         left(&machine);
-        // A kernel's file that cannot be read, as a directory cannot.
+        // A kernel file that cannot be read: a directory in its place.
         let path = machine.path(SWAPPINESS);
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
@@ -288,7 +289,7 @@ mod tests {
             [text.replace(SWAPPINESS, "/etc/passwd"), text.replace(SWAPPINESS, "/proc/sys/../../etc/x")]
         {
             fs::write(&path, planted).unwrap();
-            assert!(undo_left(&machine).unwrap_err().to_string().contains("is no value of the kernel"));
+            assert!(undo_left(&machine).unwrap_err().to_string().contains("is not a kernel setting"));
         }
         fs::write(&path, format!("{{}}\n{text}")).unwrap();
         assert!(undo_left(&machine).unwrap_err().to_string().contains("is damaged"));

@@ -1,24 +1,24 @@
-//! Which kernel files hold which key of `[os]`, and why a value is refused on a machine.
+//! Which kernel files each key of `[os]` sets, and why a machine cannot have a value.
 
-use crate::machine::Machine;
+use crate::kernel_files::Machine;
 use crate::pages::NR_HUGE_PAGES;
 
-/// Block devices below a directory that matters.
+/// Block devices below a directory that matters to the server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Disk {
-    /// What the directory is for: `data`, `wal`.
+    /// Role of the directory: `data`, `wal`.
     pub role: String,
-    /// The topmost device, whose read-ahead counts; empty if there is none.
+    /// Topmost device, whose read-ahead is in force; empty if there is none.
     pub device: String,
-    /// The devices that it is made of; none if it is a disk itself.
+    /// Devices that make up the topmost one; empty if that is a disk itself.
     pub below: Vec<String>,
 }
 
 const TRANSPARENT: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const CPUS: &str = "/sys/devices/system/cpu";
 
-/// Kernel files and the value that each is to have for `key = value`. Huge pages and NUMA placement are not values of a
-/// file: what they need is known only when a server is about to start.
+/// Kernel files and their values for `key = value`. Huge pages and NUMA placement are not file values: what they need
+/// is known only when a server is about to start.
 pub fn settings(machine: &Machine, key: &str, value: &str, disks: &[Disk]) -> Vec<(String, String)> {
     let one = |path: &str| vec![path.to_string()];
     let of_disks = |file: &str, at_the_top: bool| {
@@ -54,7 +54,7 @@ fn governors(machine: &Machine) -> Vec<String> {
     paths.filter(|path| machine.path(path).exists()).collect()
 }
 
-/// Why `key = value` cannot be had on this machine; `None` if nothing is in the way.
+/// Why this machine cannot have `key = value`; `None` if it can.
 pub fn refusal(machine: &Machine, key: &str, value: &str, disks: &[Disk]) -> Option<String> {
     if let Some(reason) = out_of_range(key, value) {
         return Some(reason);
@@ -67,10 +67,8 @@ pub fn refusal(machine: &Machine, key: &str, value: &str, disks: &[Disk]) -> Opt
     };
     if files.is_empty() {
         return Some(match key {
-            "cpu_governor" => {
-                "this machine has no control of its processors' frequency (cpufreq)".to_string()
-            }
-            _ => "no block device is below the directories of data and WAL".to_string(),
+            "cpu_governor" => "this machine has no CPU frequency scaling (cpufreq)".to_string(),
+            _ => "the data and WAL directories are not on a block device".to_string(),
         });
     }
     files.iter().find_map(|path| not_offered(machine, key, value, path).or_else(|| machine.locked(path)))
@@ -87,7 +85,7 @@ fn out_of_range(key: &str, value: &str) -> Option<String> {
     (!fits).then(|| format!("{value} is not in 0..{most}"))
 }
 
-/// A file that lists what it can be set to does not list the value.
+/// Why a file that lists its possible values does not allow this one.
 fn not_offered(machine: &Machine, key: &str, value: &str, path: &str) -> Option<String> {
     let offers = match key {
         "transparent_huge_pages" | "io_scheduler" => machine.words(path),
@@ -141,10 +139,10 @@ mod tests {
         check("io_scheduler", "none", None);
         check("io_scheduler", "mq-deadline", Some("`/sys/block/vdb/queue/scheduler` offers none"));
         check("read_ahead_kb", "4096", None);
-        check("cpu_governor", "performance", Some("no control of its processors' frequency"));
+        check("cpu_governor", "performance", Some("no CPU frequency scaling"));
         check("huge_pages", "on", None);
         check("huge_pages", "off", None);
-        assert!(refusal(&machine, "io_scheduler", "none", &[]).unwrap().contains("no block device"));
+        assert!(refusal(&machine, "io_scheduler", "none", &[]).unwrap().contains("not on a block device"));
         let paths =
             |key: &str| settings(&machine, key, "x", &disks).into_iter().map(|(p, _)| p).collect::<Vec<_>>();
         assert_eq!(paths("read_ahead_kb"), ["/sys/block/dm-0/queue/read_ahead_kb"]);

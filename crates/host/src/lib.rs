@@ -1,13 +1,13 @@
-//! Values of the operating system that an experiment asks for: what this machine allows, setting them, and putting back
-//! what was there, also after a crash. What a value means for a server is not known here.
+//! Operating system settings that an experiment asks for: whether this machine allows them, setting them, and restoring
+//! the previous values, even after a crash. What a setting does to a server is not this crate's business.
 
 mod journal;
 mod keeper;
+mod kernel_files;
 mod knob;
-mod machine;
 pub mod pages;
 
 pub use journal::Undone;
 pub use keeper::{Keeper, undo_left, undo_own};
+pub use kernel_files::Machine;
 pub use knob::{Disk, refusal, settings};
-pub use machine::Machine;

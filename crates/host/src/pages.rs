@@ -1,30 +1,30 @@
-//! Huge pages: how many there are, and having more reserved.
+//! Huge pages: how many there are, and how to reserve more.
 
 use anyhow::{Result, bail};
 
 use crate::keeper::Keeper;
-use crate::machine::Machine;
+use crate::kernel_files::Machine;
 
 pub(crate) const NR_HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
 const COMPACT: &str = "/proc/sys/vm/compact_memory";
-/// The kernel gives what it finds in one go; after compaction it may find more.
+/// The kernel reserves what it finds in one go; after compaction it may find more.
 const N_ATTEMPTS: u32 = 5;
 
-/// The kernel's huge pages.
+/// Numbers of huge pages and their size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HugePages {
-    /// Reserved.
+    /// Reserved pages.
     pub total: u64,
-    /// Reserved and not in use.
+    /// Reserved pages that are not in use.
     pub free: u64,
-    /// Bytes of one.
+    /// Size of one page.
     pub page_bytes: u64,
 }
 
-/// The huge pages that there are now.
+/// Reads the current numbers.
 ///
 /// # Errors
-/// When the kernel has none of any size.
+/// When the kernel has no huge pages.
 pub fn look(machine: &Machine) -> Result<HugePages> {
     let text = std::fs::read_to_string(machine.path("/proc/meminfo"))?;
     let number = |name: &str| {
@@ -37,10 +37,10 @@ pub fn look(machine: &Machine) -> Result<HugePages> {
     }
 }
 
-/// Has `n_pages` reserved beyond those that others use.
+/// Reserves `n_pages` on top of those that others use.
 ///
 /// # Errors
-/// When the kernel does not find so many; what was reserved is put back with the rest.
+/// When the kernel does not find that many; the keeper restores what was reserved.
 pub fn reserve(machine: &Machine, keeper: &mut Keeper, n_pages: u64) -> Result<()> {
     let present = look(machine)?;
     let wanted = present.total - present.free + n_pages;
@@ -52,13 +52,13 @@ pub fn reserve(machine: &Machine, keeper: &mut Keeper, n_pages: u64) -> Result<(
         if look(machine)?.free >= n_pages {
             return Ok(());
         }
-        // It may not be there, or not help.
+        // The file may be missing, and compaction may not help.
         machine.write(COMPACT, "1").ok();
     }
     let found = look(machine)?;
     bail!(
-        "the server needs {n_pages} huge pages of {} kB, but the kernel found only {}: memory is in use or in pieces; \
-         lower shared_buffers, free memory, or reserve them when the machine starts (vm.nr_hugepages)",
+        "the server needs {n_pages} huge pages of {} kB, but the kernel found only {}: memory is in use or fragmented; \
+         lower shared_buffers, free memory, or reserve them at boot (vm.nr_hugepages)",
         found.page_bytes / 1024,
         found.free
     )

@@ -1,42 +1,41 @@
-//! From absolute readings to the values of a tick: increases of counters, levels of gauges, keys with instances.
-//! Knows nothing of where readings come from.
+//! Turns absolute readings into the values of a tick: increments of counters, levels of gauges, keys with instances.
+//! Does not know where readings come from.
 
 use std::collections::{BTreeMap, HashMap};
 
 use model::telemetry::metric::{self, MetricKind};
 use model::telemetry::reading::key;
 
-/// What a counter's going backwards means to the source that reads it.
+/// Meaning of a counter that decreases, for the source that reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Backwards {
-    /// A race of the reading or the kernel's rounding: the tick gets 0, and nothing more until the counter has
-    /// passed its highest value, so that sums over ticks stay right.
+    /// A race in the reading, or rounding by the kernel: the tick gets 0, and nothing more until the counter exceeds
+    /// its highest value, so that sums over ticks stay right.
     Jitter,
-    /// The counter was set to zero: the tick gets no value and later ticks count from here.
+    /// The counter was reset: the tick gets no value, and later ticks count from the new value.
     Reset,
 }
 
-/// Most keys of a source that says what it likes. PostgreSQL 18 has some 100 rows of `pg_stat_io` and 300 kinds of waits.
+/// Limit for the keys of an untrusted source. PostgreSQL 18 has some 100 rows of `pg_stat_io` and 300 wait events.
 const KEYS_MAX: usize = 10_000;
-/// The longest name of an instance: those of databases, devices and waits have at most 63 bytes, and a few more words.
+/// Longest name of an instance: names of databases, devices and wait events have at most 63 bytes, plus a few words.
 const INSTANCE_BYTES_MAX: usize = 1000;
 
-/// The highest readings so far, and the values of the tick that is being gathered.
+/// Highest readings so far, and the values of the tick in progress.
 #[derive(Debug)]
 pub(crate) struct Gather {
     backwards: Backwards,
-    /// Whether a counter never seen before counts from zero. True only after a whole first reading of a source
-    /// that leaves out its zeros.
+    /// Whether a counter that was never read before counts from zero. True only after a complete first reading of a
+    /// source that omits zeros.
     new_from_zero: bool,
     highest: HashMap<String, f64>,
-    /// Last raw reading, and what wrapping counters have lost so far.
+    /// Last raw reading, and the amount that a wrapping counter has lost so far.
     wrapped: HashMap<String, (f64, f64)>,
     values: BTreeMap<String, f64>,
     n_resets: u32,
 }
 
 impl Gather {
-    /// Nothing read yet.
     pub(crate) fn new(backwards: Backwards) -> Gather {
         Gather {
             backwards,
@@ -48,8 +47,8 @@ impl Gather {
         }
     }
 
-    /// Takes the absolute reading `value` of a row of the table of metrics; `instance` is empty where it has none.
-    /// A name that is no row is left out.
+    /// Adds the absolute reading `value` of a metric; `instance` is empty if the metric has none. Ignores a name that
+    /// is not in the table of metrics.
     pub(crate) fn put(&mut self, name: &str, instance: &str, value: f64) {
         let Some(metric) = metric::find(name) else {
             debug_assert!(false, "`{name}` is not a row of METRICS");
@@ -59,7 +58,7 @@ impl Gather {
         let key = if instance.is_empty() { name.to_string() } else { key(name, &clean(instance)) };
         let value = match metric.kind {
             MetricKind::Gauge => Some(value),
-            // Sources count in nanoseconds at the finest; what lies below is noise of the subtraction.
+            // No source is finer than nanoseconds; anything below is noise of the subtraction.
             MetricKind::Counter if metric.unit == "s" => {
                 self.increase(&key, value).map(|s| (s * 1e9).round() / 1e9)
             }
@@ -70,8 +69,8 @@ impl Gather {
         }
     }
 
-    /// [`Gather::put`] for what a server or another machine says, which may be anything: names that are no rows, values that
-    /// are no numbers, and instances without end are left out.
+    /// [`Gather::put`] for the answers of a server or another machine, which may be anything: ignores unknown names,
+    /// values that are not finite, and an unbounded number of instances.
     pub(crate) fn put_said(&mut self, name: &str, instance: &str, value: f64) {
         let is_row =
             metric::find(name).is_some_and(|metric| metric.instance.is_empty() == instance.is_empty());
@@ -84,7 +83,7 @@ impl Gather {
         }
     }
 
-    /// [`Gather::put`] for a counter that wraps at `modulus`.
+    /// [`Gather::put`] for a counter that wraps around at `modulus`.
     pub(crate) fn put_wrapping(&mut self, name: &str, instance: &str, raw: f64, modulus: f64) {
         let (last, lost) = self.wrapped.entry(key(name, instance)).or_insert((raw, 0.0));
         if raw < *last - modulus / 2.0 {
@@ -95,7 +94,7 @@ impl Gather {
         self.put(name, instance, value);
     }
 
-    /// The increase of the counter `key` now that it stands at `value`; `None` where there is nothing to compare.
+    /// Increment of the counter `key`, which is now `value`; `None` if there is no earlier reading.
     fn increase(&mut self, key: &str, value: f64) -> Option<f64> {
         let Some(highest) = self.highest.get_mut(key) else {
             self.highest.insert(key.to_string(), value);
@@ -116,17 +115,17 @@ impl Gather {
         }
     }
 
-    /// Ends the tick: its values, and how many counters had been set to zero since the last.
+    /// Ends the tick and returns its values, and the number of counters that were reset during it.
     pub(crate) fn take(&mut self) -> (BTreeMap<String, f64>, u32) {
         (std::mem::take(&mut self.values), std::mem::take(&mut self.n_resets))
     }
 
-    /// The counter `key` starts again with its next reading.
+    /// Lets the counter `key` start over with its next reading.
     pub(crate) fn forget(&mut self, key: &str) {
         self.highest.remove(key);
     }
 
-    /// From now on a counter never seen before counts from zero.
+    /// From now on, a counter that was never read before counts from zero.
     pub(crate) fn count_new_from_zero(&mut self) {
         self.new_from_zero = true;
     }

@@ -1,4 +1,4 @@
-//! A GET over plain HTTP, for what runs beside a database: exporters of telemetry, notices of clouds.
+//! GET over plain HTTP, for services next to a database: telemetry exporters, maintenance notices of clouds.
 
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
@@ -7,47 +7,45 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-/// How long one request may take, from connecting to the end of the answer. A host name is resolved before.
+/// Limit for one request, from connecting to the end of the answer. Name resolution comes before that.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Bytes read at once.
 const PART_BYTES: usize = 64 << 10;
 
-/// An address of plain HTTP, without user and password.
+/// An address for plain HTTP, without user and password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// With the port.
+    /// Host and port.
     pub host: String,
-    /// From the slash on.
+    /// From the first slash on.
     pub path: String,
 }
 
-/// What came back.
+/// An HTTP response.
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The status: 200 when all is well.
     pub status: u16,
-    /// What follows the header.
     pub body: String,
 }
 
 impl Address {
-    /// Reads `http://host:port/path`.
+    /// Parses `http://host:port/path`.
     ///
     /// # Errors
-    /// When it is something else, or has a user or a password: the message does not repeat those.
+    /// When it is something else, or has a user or a password; the message does not repeat those.
     pub fn parse(url: &str) -> Result<Address> {
-        // Before anything that would show the text.
+        // Before any message that would show the text.
         let before_query = url.split(['?', '#']).next().unwrap_or(url);
-        // Also behind a slash: where a password ends is not known, and a path seldom has the sign.
+        // Also after a slash: where a password ends is unknown, and paths rarely contain the sign.
         ensure!(
             !before_query.contains('@'),
             "the address has a user or a password, which would be recorded; leave them out"
         );
         let rest = url.strip_prefix("http://");
         let rest =
-            rest.with_context(|| format!("`{url}` must begin with http://; TLS is not spoken here"))?;
+            rest.with_context(|| format!("`{url}` does not begin with http://; TLS is not supported"))?;
         let (host, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-        ensure!(!host.is_empty(), "`{url}` names no host");
+        ensure!(!host.is_empty(), "`{url}` has no host name");
         ensure!(
             !url.contains(char::is_whitespace),
             "`{url}` is not an address; example: http://127.0.0.1:9100/metrics"
@@ -59,19 +57,20 @@ impl Address {
         })
     }
 
-    /// Asks for `path` by `method`; `header` is whole lines.
+    /// Sends a request for `path`; `header` consists of complete lines.
     ///
     /// # Errors
-    /// When nobody is there, the answer does not come in time, is longer than `bytes_max`, or is not HTTP.
+    /// When nobody listens, the answer is late, is longer than `bytes_max`, or is not HTTP.
     pub fn request(&self, method: &str, path: &str, header: &str, bytes_max: u64) -> Result<Answer> {
         let host = &self.host;
-        let places = host.to_socket_addrs().with_context(|| format!("the host of `{host}` is not known"))?;
+        let places =
+            host.to_socket_addrs().with_context(|| format!("cannot resolve the host name of `{host}`"))?;
         let end = Instant::now() + TIMEOUT;
-        // A name may have several addresses, of which not all are listened on.
+        // A name may have several addresses, and the server may not listen on all of them.
         let mut streams = places.filter_map(|place| TcpStream::connect_timeout(&place, left(end).ok()?).ok());
         let mut stream = streams.next().with_context(|| format!("cannot connect to `{host}`"))?;
         stream.set_write_timeout(Some(TIMEOUT))?;
-        // Version 1.0: the answer ends with the connection, and comes in one piece.
+        // Version 1.0: the answer is not chunked and ends when the connection closes.
         let head = format!("{method} {path} HTTP/1.0\r\nHost: {host}\r\n{header}\r\n");
         let text = stream
             .write_all(head.as_bytes())
@@ -79,12 +78,12 @@ impl Address {
             .with_context(|| format!("`{host}` does not answer"))?;
         ensure!(text.len() as u64 <= bytes_max, "the answer of `{host}` is longer than {bytes_max} bytes");
         Answer::read(&String::from_utf8_lossy(&text))
-            .with_context(|| format!("`{host}` does not answer in HTTP"))
+            .with_context(|| format!("`{host}` does not answer with HTTP"))
     }
 }
 
-/// What comes until the other side closes, or until there are `bytes_max` bytes. A limit for each read would let one that
-/// sends a byte a second keep us for ever.
+/// Reads until the other side closes, or until `bytes_max` bytes have come. A limit per read would let a server that
+/// sends one byte a second block us forever.
 fn read_until(stream: &mut TcpStream, end: Instant, bytes_max: u64) -> io::Result<Vec<u8>> {
     let (mut text, mut part) = (Vec::new(), vec![0; PART_BYTES]);
     while (text.len() as u64) < bytes_max {
@@ -99,7 +98,7 @@ fn read_until(stream: &mut TcpStream, end: Instant, bytes_max: u64) -> io::Resul
     Ok(text)
 }
 
-/// Time up to `end`; an error if there is none.
+/// Time left until `end`; an error if none is left.
 fn left(end: Instant) -> io::Result<Duration> {
     let left = end.saturating_duration_since(Instant::now());
     let late = || io::Error::new(ErrorKind::TimedOut, format!("not within {} s", TIMEOUT.as_secs()));
@@ -155,11 +154,11 @@ mod tests {
         let address = Address::parse(&format!("http://{}/metrics", listener.local_addr().unwrap())).unwrap();
         std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            // A connection that is closed before all was read ends with an error of its own.
+            // Closing a connection before everything was read ends with an error on the other side.
             stream.read_exact(&mut [0; 20]).unwrap();
             stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
             stream.read_to_end(&mut Vec::new()).ok();
-            // Each byte comes in time; the whole would take 12 s.
+            // Each byte is in time; all of them would take 12 s.
             for byte in b"HTTP/1.0 200 OK\r\n\r\nabc" {
                 std::thread::sleep(Duration::from_millis(500));
                 if stream.write_all(&[*byte]).is_err() {

@@ -1,8 +1,9 @@
 //! Gauges, counters and events of host and server in each tick, while a load runs.
 //!
-//! Four threads at most: one reads `/proc`, one asks the server over a connection of its own, one follows the
-//! server's log, one asks an exporter on the machine of a server far away. They send [`Sample`]s to a sink and write nothing themselves. What cannot be observed is said once
-//! ([`Sample::Unavailable`]); what is lost on the way is an event. Nothing here judges what was seen.
+//! At most four threads: one reads `/proc`, one queries the server over its own connection, one follows the server's
+//! log, and one scrapes an exporter on the machine of a remote server. They send [`Sample`]s to a sink and write
+//! nothing themselves. A metric that cannot be observed is reported once ([`Sample::Unavailable`]); lost samples are
+//! events. Nothing here judges the observations.
 
 mod gather;
 pub mod host;
@@ -31,35 +32,35 @@ use crate::server::tail::Tail;
 use crate::server::watch::ServerWatch;
 use crate::sink::{Out, Sink};
 
-/// Something that was observed.
+/// One observation.
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, PartialEq)]
 pub enum Sample {
-    /// Readings of one source, usually once a second.
+    /// Readings of one source, usually once per second.
     Tick(Tick),
     /// Something happened.
     Event(Event),
-    /// What an exporter on another machine told, word for word.
+    /// Output of an exporter on another machine, verbatim.
     Scrape {
-        /// When it had answered, nanoseconds since the Unix epoch.
+        /// Time of the answer, nanoseconds since the Unix epoch.
         end_unix_ns: u64,
-        /// Its text.
         text: String,
     },
-    /// Something cannot be observed here; said once for each `what`.
+    /// A metric that cannot be observed here; reported once per `what`.
     Unavailable {
-        /// A metric, the start of some metrics' names, or a source.
+        /// A metric, a prefix of metric names, or a source.
         what: String,
-        /// Why, for people.
+        /// Reason for people.
         reason: String,
     },
 }
 
-/// What to observe.
+/// Specification of what to observe.
 #[derive(Clone)]
 pub struct ObserveSpec {
-    /// The server to ask; `None` leaves its statistics out.
+    /// The server to query; `None` leaves its statistics out.
     pub server: Option<Conninfo>,
-    /// The database under load: its statistics are read, from whichever database the connection is to.
+    /// The database under load: its statistics are read, whichever database the connection uses.
     pub database: String,
     /// Process id of the postmaster, if the server runs on this machine.
     pub server_pid: Option<i32>,
@@ -67,25 +68,25 @@ pub struct ObserveSpec {
     pub driver_pid: Option<i32>,
     /// Directories by role (`data`, `wal`, `results`): their devices and free space are observed.
     pub dirs: BTreeMap<String, PathBuf>,
-    /// An exporter on the database's machine, in Prometheus' text format.
+    /// Address of an exporter on the database's machine, in Prometheus' text format.
     pub telemetry: Option<http::Address>,
-    /// The server's log, if it can be read here.
+    /// The server's log, if it is readable here.
     pub log_path: Option<PathBuf>,
-    /// Bytes of the log that are older than the run.
+    /// Length of the log before the run: its older lines are skipped.
     pub log_offset: u64,
-    /// Length of a tick in nanoseconds; [`ObserveSpec::TICK_NS`] unless there is a reason.
+    /// Length of a tick in nanoseconds; normally [`ObserveSpec::TICK_NS`].
     pub tick_ns: u64,
-    /// Ticks end at this time, nanoseconds since the Unix epoch, plus or minus whole ticks.
+    /// Ticks end at this time (nanoseconds since the Unix epoch) plus or minus whole ticks.
     pub align_unix_ns: u64,
 }
 
 impl ObserveSpec {
     /// One second.
     pub const TICK_NS: u64 = 1_000_000_000;
-    /// Shortest tick allowed: below it, what is observed would be the observer.
+    /// Shortest tick allowed: with a shorter one, we would observe the observer.
     pub const TICK_MIN_NS: u64 = 100_000_000;
 
-    /// Only the machine, every second.
+    /// Observes only the machine, every second.
     pub fn of_host() -> ObserveSpec {
         ObserveSpec {
             server: None,
@@ -102,7 +103,7 @@ impl ObserveSpec {
     }
 }
 
-/// Threads that observe until they are stopped. Dropping it stops them too.
+/// Threads that observe until they are stopped. Dropping the value stops them too.
 #[derive(Debug)]
 pub struct Observer {
     control: Arc<Control>,
@@ -110,16 +111,16 @@ pub struct Observer {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// How long a stop waits. A server that does not answer may not delay the end of a run.
+/// Limit for a stop. A server that does not answer may not delay the end of a run.
 const STOP_LIMIT: Duration = Duration::from_millis(1500);
 
 impl Observer {
-    /// Starts to observe. The sink is called from the observer's threads, one call at a time, and should return
-    /// at once: while it runs, nothing is observed.
+    /// Starts observing. The sink is called from the observer's threads, one call at a time, and should return
+    /// immediately: nothing is observed while it runs.
     ///
     /// # Errors
-    /// The spec makes no sense, or no thread can be started. A server that is down is no error: it is reported as
-    /// an event, and asked again.
+    /// When the spec is invalid, or a thread cannot be started. A server that is down is not an error: it is reported
+    /// as an event, and queried again.
     pub fn start(spec: ObserveSpec, sink: Sink) -> Result<Observer> {
         ensure!(
             spec.tick_ns >= ObserveSpec::TICK_MIN_NS,
@@ -158,33 +159,33 @@ impl Observer {
     fn spawn(&mut self, name: &str, run: impl FnOnce(&Control, &Out) + Send + 'static) -> Result<()> {
         let (control, out) = (Arc::clone(&self.control), self.out.clone());
         let body = move || {
-            // Counted as ended also when `run` panics, so that a stop does not wait in vain.
+            // Also counted as ended if `run` panics, so that a stop does not wait in vain.
             let ended = Ended(Arc::clone(&control));
             run(&control, &out);
             drop(ended);
         };
         let thread = Builder::new().name(name.to_string()).spawn(body);
-        self.threads.push(thread.with_context(|| format!("thread `{name}` cannot be started"))?);
+        self.threads.push(thread.with_context(|| format!("cannot start thread `{name}`"))?);
         Ok(())
     }
 
-    /// Names the load driver, whose wait for a processor is then observed.
+    /// Sets the load driver's pid, whose scheduling delay is then observed.
     pub fn set_driver_pid(&self, pid: Option<i32>) {
         self.control.change(|wishes| wishes.driver_pid = pid);
     }
 
-    /// Names the postmaster, after it was started or restarted.
+    /// Sets the postmaster's pid, after a start or restart.
     pub fn set_server_pid(&self, pid: Option<i32>) {
         self.control.change(|wishes| wishes.server_pid = pid);
     }
 
-    /// Lets ticks end at this time plus or minus whole ticks: at the start of the load, once that is known.
+    /// Aligns the ends of ticks with this time: the start of the load, once it is known.
     pub fn set_align_unix_ns(&self, align_unix_ns: u64) {
         self.control.change(|wishes| wishes.align_unix_ns = align_unix_ns);
     }
 
-    /// Ends the observation with a last, shorter tick of each source. Returns within two seconds; nothing reaches
-    /// the sink afterwards.
+    /// Ends the observation with a last, shorter tick per source. Returns within two seconds; nothing reaches the sink
+    /// afterwards.
     pub fn stop(mut self) {
         self.end();
     }
@@ -196,11 +197,11 @@ impl Observer {
         self.out.close();
         if all_ended {
             for thread in threads {
-                // A thread that panicked has nothing more to give.
+                // A thread that panicked has nothing more to report.
                 let _ = thread.join();
             }
         }
-        // Otherwise a thread waits for a server that does not answer; it ends with its time limit, unheard.
+        // Otherwise a thread is waiting for a server that does not answer; it ends with its own time limit, unheard.
     }
 }
 

@@ -1,4 +1,4 @@
-//! A database's machine that is not ours: its exporter.
+//! The machine of a remote database, observed through its exporter.
 
 pub(crate) mod exposition;
 pub(crate) mod watch;

@@ -1,22 +1,22 @@
-//! When ticks end, and the word between the observer and its threads: stop, driver's pid, alignment.
+//! Ends of ticks, and the messages from the observer to its threads: stop, driver's pid, alignment.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// A tick that ends later than this is reported as an event: the machine did not let the observer run, or the server
+/// A tick that ends later than this is reported as an event: the machine did not schedule the observer, or the server
 /// did not answer.
 pub(crate) const LATE_NS: u64 = 100_000_000;
 
-/// A moment on both clocks.
+/// The same moment on both clocks.
 static ANCHOR: Mutex<Option<(Instant, u64)>> = Mutex::new(None);
 
-/// Reads both clocks: until it is called again, a step of the wall clock does not bend the time line of what is observed.
-/// That of the driver, which reads them once for each run, would lie elsewhere.
+/// Reads both clocks. Until the next call, a step of the wall clock does not distort the time line of the observations;
+/// it would otherwise deviate from that of the driver, which reads both clocks once per run.
 pub(crate) fn anchor() {
     *ANCHOR.lock().unwrap_or_else(PoisonError::into_inner) = Some(both_clocks());
 }
 
-/// Now, nanoseconds since the Unix epoch.
+/// Current time, nanoseconds since the Unix epoch.
 pub(crate) fn unix_ns() -> u64 {
     let mut anchor = ANCHOR.lock().unwrap_or_else(PoisonError::into_inner);
     let (at, wall_ns) = *anchor.get_or_insert_with(both_clocks);
@@ -28,37 +28,36 @@ fn both_clocks() -> (Instant, u64) {
     (Instant::now(), u64::try_from(since.as_nanos()).unwrap_or_default())
 }
 
-/// The end of the tick after `now_ns`: the next multiple of `tick_ns` from `align_ns`. One closer than a tenth of a
-/// tick is passed over, because rates over such a short time are noise.
+/// End of the tick after `now_ns`: the next multiple of `tick_ns` from `align_ns`. Skips one that is closer than a
+/// tenth of a tick, because rates over such a short time are noise.
 pub(crate) fn next_end_ns(now_ns: u64, align_ns: u64, tick_ns: u64) -> u64 {
     let tick_ns = tick_ns.max(1);
     let from = now_ns + tick_ns / 10;
     let phase = align_ns % tick_ns;
-    // `from` lies far above one tick after the epoch, so the subtraction cannot fall below zero in practice.
+    // `from` is far more than one tick after the epoch, so the subtraction never saturates in practice.
     let whole = from.saturating_sub(phase) / tick_ns;
     phase + (whole + 1) * tick_ns
 }
 
-/// The end of this tick, as the wall clock tells it now, and on the clock by which it is waited for: a wall clock that
-/// is set back meanwhile must not stretch the wait.
+/// End of this tick on the wall clock and on the clock that we wait by, so that setting the wall clock back does not
+/// prolong the wait.
 fn next_end(align_ns: u64, tick_ns: u64) -> (u64, Instant) {
     let (now_ns, now) = (unix_ns(), Instant::now());
     let end_ns = next_end_ns(now_ns, align_ns, tick_ns);
     (end_ns, now + Duration::from_nanos(end_ns.saturating_sub(now_ns)))
 }
 
-/// What may change while the threads run.
+/// Values that may change while the threads run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Wishes {
     pub(crate) stop: bool,
     pub(crate) align_unix_ns: u64,
     pub(crate) driver_pid: Option<i32>,
     pub(crate) server_pid: Option<i32>,
-    /// Threads that have ended.
     pub(crate) n_ended: usize,
 }
 
-/// [`Wishes`] shared by all threads, with a bell.
+/// [`Wishes`] shared by all threads, with a condition variable.
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     wishes: Mutex<Wishes>,
@@ -66,22 +65,20 @@ pub(crate) struct Control {
 }
 
 impl Control {
-    /// Shared wishes that begin as `wishes`.
     pub(crate) fn new(wishes: Wishes) -> Control {
         Control { wishes: Mutex::new(wishes), bell: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Wishes> {
-        // The lock is only held for plain assignments, which leave nothing half done.
+        // The lock is only held for plain assignments, which cannot be left half done.
         self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The wishes now.
     pub(crate) fn get(&self) -> Wishes {
         *self.lock()
     }
 
-    /// Changes the wishes and wakes every thread.
+    /// Changes the wishes and wakes all threads.
     pub(crate) fn change(&self, change: impl FnOnce(&mut Wishes)) {
         change(&mut self.lock());
         self.bell.notify_all();
@@ -94,8 +91,8 @@ impl Control {
         waited.map_or(true, |(wishes, _)| wishes.stop)
     }
 
-    /// Waits until the end of the next tick, however the alignment changes meanwhile, or until stop.
-    /// Returns the end that was meant, and whether to stop.
+    /// Waits until the end of the next tick, even if the alignment changes meanwhile, or until stop. Returns the
+    /// intended end, and whether to stop.
     pub(crate) fn sleep_tick(&self, tick_ns: u64) -> (u64, bool) {
         let mut wishes = self.lock();
         let mut align_ns = wishes.align_unix_ns;
@@ -133,7 +130,7 @@ mod tests {
             (100 * S + 1, 0, 101 * S),
             (100 * S + S / 2, S / 4, 101 * S + S / 4),
             (100 * S + S / 4, 7000 * S + S / 4, 101 * S + S / 4),
-            // Too close to the end of a tick: the one after.
+            // Too close to the end of a tick: the next one.
             (101 * S - S / 20, 0, 102 * S),
         ] {
             assert_eq!(next_end_ns(now, align, S), expected, "{now} {align}");

@@ -1,4 +1,4 @@
-//! Where samples go: one sink for all threads, and each missing source named once.
+//! The sink for samples of all threads, which reports each missing source once.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,10 +9,9 @@ use model::telemetry::reading::Tick;
 
 use crate::Sample;
 
-/// What takes the samples.
 pub(crate) type Sink = Box<dyn FnMut(Sample) + Send>;
 
-/// The sink, shared by the observer's threads.
+/// A sink shared by the observer's threads.
 #[derive(Clone)]
 pub(crate) struct Out {
     shared: Arc<Mutex<Shared>>,
@@ -31,17 +30,15 @@ impl fmt::Debug for Out {
 }
 
 impl Out {
-    /// Sends to `sink`.
     pub(crate) fn new(sink: Sink) -> Out {
         Out { shared: Arc::new(Mutex::new(Shared { sink: Some(sink), told: BTreeSet::new() })) }
     }
 
     fn with(&self, act: impl FnOnce(&mut Shared)) {
-        // A sink that panicked has lost its thread's samples; the other threads go on.
+        // A sink that panicked has lost its thread's samples; the other threads continue.
         act(&mut self.shared.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Any sample.
     pub(crate) fn send(&self, sample: Sample) {
         self.with(|shared| {
             if let Some(sink) = &mut shared.sink {
@@ -50,19 +47,18 @@ impl Out {
         });
     }
 
-    /// A tick; one without values is left out.
+    /// Sends a tick; drops one without values.
     pub(crate) fn tick(&self, tick: Tick) {
         if !tick.values.is_empty() {
             self.send(Sample::Tick(tick));
         }
     }
 
-    /// An event.
     pub(crate) fn event(&self, event: Event) {
         self.send(Sample::Event(event));
     }
 
-    /// Something cannot be observed; told once for each `what`.
+    /// Reports that something cannot be observed, once per `what`.
     pub(crate) fn unavailable(&self, what: &str, reason: String) {
         self.with(|shared| {
             if shared.told.insert(what.to_string())
@@ -73,7 +69,7 @@ impl Out {
         });
     }
 
-    /// Nothing is sent any more, whoever still tries.
+    /// Drops all later samples, whoever sends them.
     pub(crate) fn close(&self) {
         self.with(|shared| shared.sink = None);
     }

@@ -86,7 +86,7 @@ impl Seen {
         all.collect()
     }
 
-    /// The first tick of the server's statistics: what happens from now on is counted.
+    /// Waits for the first tick of the server's statistics: everything that happens from then on is counted.
     fn wait_for_tick(&self) {
         let begin = Instant::now();
         while self.ticks(TickSource::Server).is_empty() {
@@ -113,7 +113,7 @@ impl Seen {
     }
 }
 
-/// Sum over ticks and instances of a counter.
+/// Sum of a counter over ticks and instances.
 fn sum(ticks: &[Tick], metric: &str) -> f64 {
     let values = ticks.iter().flat_map(|tick| &tick.values);
     values.filter(|(key, _)| split_key(key).0 == metric).map(|(_, value)| value).sum()
@@ -241,7 +241,7 @@ fn a_server_that_goes_and_comes_back_is_told() {
     observer.set_server_pid(Some(server.pid()));
     let restarted = seen.wait_for(EventKind::ServerRestarted);
     assert!(restarted.text.contains("postmaster start"), "{restarted:?}");
-    // The log says that it was not shut down properly.
+    // The log says that the server was not shut down properly.
     let trouble = seen.wait_for(EventKind::ServerTrouble);
     assert!(trouble.text.contains("interrupted"), "{trouble:?}");
     let n_ticks = seen.ticks(TickSource::Server).len();

@@ -1,4 +1,4 @@
-//! Making the directory of an experiment, and opening it again to go on with the experiment.
+//! Creates the directory of an experiment, and opens it again to continue the experiment.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,19 +17,19 @@ use crate::names;
 use crate::records::{LineFile, write_record, write_whole};
 use crate::run_writer::RunWriter;
 
-/// The directory of an experiment, held for writing by this process alone.
+/// The directory of an experiment, locked for writing by this process alone.
 #[derive(Debug)]
 pub struct ExperimentDir {
     path: PathBuf,
-    /// Directories that were made for it, the outermost first.
+    /// Directories that were created for it, the outermost first.
     made: Vec<PathBuf>,
     state: Mutex<LineFile>,
     _lock: Lock,
 }
 
-/// The directory that an experiment gets when the user names none: `results/2026-11-20-versions-a1b2`.
+/// Default directory of an experiment: `results/2026-11-20-versions-a1b2`.
 ///
-/// `date` is today as `YYYY-MM-DD`; `random` keeps two experiments of one name and day apart.
+/// `date` is today as `YYYY-MM-DD`; `random` distinguishes experiments of the same name and day.
 pub fn default_path(results_root: &Path, name: &str, date: &str, random: u16) -> PathBuf {
     let kept = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
     let name: String = name.chars().take(60).map(kept).collect();
@@ -37,29 +37,29 @@ pub fn default_path(results_root: &Path, name: &str, date: &str, random: u16) ->
 }
 
 impl ExperimentDir {
-    /// Makes the directory and writes the experiment file and the plan.
+    /// Creates the directory and writes the experiment file and the plan.
     ///
     /// # Errors
-    /// When the directory has files already, belongs to another process, or cannot be written.
+    /// When the directory already contains files, another process is using it, or it is not writable.
     pub fn create(path: &Path, plan: &Plan, experiment_toml: &str) -> Result<ExperimentDir> {
         expect_ours(path)?;
         let missing = path.ancestors().take_while(|dir| !dir.as_os_str().is_empty() && !dir.exists());
         let mut made: Vec<PathBuf> = missing.map(Path::to_path_buf).collect();
         made.reverse();
         files::create_private_dir_all(path)
-            .with_context(|| format!("cannot make the directory `{}`", path.display()))?;
+            .with_context(|| format!("cannot create directory `{}`", path.display()))?;
         refuse_if_used(path)?;
         let lock = Lock::take(path)?;
-        // Again, now that no other process can be about to fill it.
+        // Check again, now that the lock keeps other processes from filling it.
         refuse_if_used(path)?;
         let state = fill(path, plan, experiment_toml).inspect_err(|_| clear(path))?;
         Ok(ExperimentDir { path: path.to_path_buf(), made, state: Mutex::new(state), _lock: lock })
     }
 
-    /// Opens the directory of an experiment that was begun before, to go on with it.
+    /// Opens the directory of an experiment to continue the experiment.
     ///
     /// # Errors
-    /// When there is no plan that this build can read, or another process writes to it.
+    /// When there is no plan that this build can read, or another process is writing to it.
     pub fn open(path: &Path) -> Result<ExperimentDir> {
         expect_ours(path)?;
         read_plan(path)?;
@@ -75,12 +75,12 @@ impl ExperimentDir {
         })
     }
 
-    /// The directory.
+    /// Path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether any run has measured anything: this directory is not to be taken back.
+    /// Whether any run has measured anything; the directory may then not be discarded.
     pub fn has_measurements(&self) -> bool {
         let runs = fs::read_dir(self.path.join(names::RUNS));
         let has_intervals =
@@ -88,8 +88,8 @@ impl ExperimentDir {
         runs.into_iter().flatten().flatten().any(has_intervals)
     }
 
-    /// Takes the directory back, as far as it was made for an experiment that has no results: what others wrote
-    /// into it stays, and so does what cannot be removed.
+    /// Removes what was created for an experiment that has no results. Files that others wrote into the directory stay,
+    /// and so does what cannot be removed.
     pub fn discard(self) {
         let ExperimentDir { path, made, state, _lock: lock } = self;
         drop(state);
@@ -101,40 +101,40 @@ impl ExperimentDir {
         }
     }
 
-    /// Appends a line to `state.jsonl`; on disk when this returns.
+    /// Appends a line to `state.jsonl`; it is on disk when this returns.
     pub fn append_state(&self, line: &StateLine) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.append_json(line)?;
         state.sync()
     }
 
-    /// Writes the record of a run that was begun by a process that is gone, in place of the one it left.
+    /// Replaces the record of a run that a dead process began.
     ///
     /// # Errors
-    /// When the run's directory is not there or cannot be written.
+    /// When the run's directory does not exist or is not writable.
     pub fn amend_record(&self, record: &RunRecord) -> Result<()> {
         let dir = self.path.join(names::RUNS).join(names::run_dir(record.spec.run));
         write_record(&dir.join(names::RUN), record)
     }
 
-    /// Writes what the two sides of a duet committed.
+    /// Writes the commits of both sides of a duet.
     ///
     /// # Errors
-    /// When the directory cannot be written.
+    /// When the directory is not writable.
     pub fn write_duet(&self, duet: &Duet) -> Result<()> {
         write_record(&self.path.join(names::DUET), duet)
     }
 
-    /// Writes how a comparison was asked for.
+    /// Writes the request that a comparison answers.
     ///
     /// # Errors
-    /// When the directory cannot be written.
+    /// When the directory is not writable.
     pub fn write_comparison(&self, request: &ComparisonRequest) -> Result<()> {
         write_record(&self.path.join(names::COMPARISON), request)
     }
 
-    /// Makes the directory of a run and its files. What an earlier attempt at the same run left is
-    /// kept beside it, as `0007.cut-1`, and no longer read.
+    /// Creates the directory of a run and its files. The files of an earlier attempt at the same run are kept as
+    /// `0007.cut-1` and no longer read.
     pub fn begin_run(&self, run: u32) -> Result<RunWriter> {
         let dir = self.path.join(names::RUNS).join(names::run_dir(run));
         let make = || -> std::io::Result<()> {
@@ -145,15 +145,15 @@ impl ExperimentDir {
             files::create_private_dir_all(&dir)?;
             files::sync_parent(&dir)
         };
-        make().with_context(|| format!("cannot make the directory `{}`", dir.display()))?;
+        make().with_context(|| format!("cannot create directory `{}`", dir.display()))?;
         RunWriter::in_dir(&dir)
     }
 }
 
-/// As root, results are written only where nobody else can put something else in their place.
+/// Root writes results only where nobody else can replace them.
 ///
 /// # Errors
-/// Names the directory, and as whom to run pgdyno.
+/// Names the directory, and the user to run pgdyno as.
 pub fn expect_ours(path: &Path) -> Result<()> {
     if !nix::unistd::geteuid().is_root() {
         return Ok(());
@@ -161,7 +161,7 @@ pub fn expect_ours(path: &Path) -> Result<()> {
     let place = path.ancestors().find(|place| place.exists()).unwrap_or(path);
     ensure!(
         place.is_dir() || !place.exists(),
-        "cannot make the directory `{}`: `{}` is not a directory",
+        "cannot create directory `{}`: `{}` is not a directory",
         path.display(),
         place.display()
     );
@@ -169,14 +169,13 @@ pub fn expect_ours(path: &Path) -> Result<()> {
 }
 
 fn not_ours(path: &Path) -> String {
-    format!("root does not write results to `{}`; run pgdyno as the user that it belongs to", path.display())
+    format!("root does not write results to `{}`; run pgdyno as the user who owns it", path.display())
 }
 
-/// Writes a file of a report, which is as [`write_whole`] writes it. As root only where nobody else can have it written
-/// elsewhere.
+/// Writes a file of a report, as [`write_whole`] does. Root writes it only where nobody else can redirect it.
 ///
 /// # Errors
-/// As [`expect_ours`], and when it cannot be written.
+/// As [`expect_ours`], and when the file is not writable.
 pub fn write_report(path: &Path, bytes: &[u8]) -> Result<()> {
     if nix::unistd::geteuid().is_root() {
         files::trust::check_output_file(path).with_context(|| not_ours(path.parent().unwrap_or(path)))?;
@@ -189,15 +188,15 @@ fn fill(path: &Path, plan: &Plan, experiment_toml: &str) -> Result<LineFile> {
     write_whole(&path.join(names::EXPERIMENT), hide_text(experiment_toml).as_bytes())?;
     let runs = path.join(names::RUNS);
     files::create_private_dir_all(&runs)
-        .with_context(|| format!("cannot make the directory `{}`", runs.display()))?;
+        .with_context(|| format!("cannot create directory `{}`", runs.display()))?;
     let state = LineFile::open(&path.join(names::STATE))?;
-    // Last: it is the mark of a complete directory.
+    // Last, because its presence marks a complete directory.
     write_record(&path.join(names::PLAN), plan)?;
     files::sync_parent(path).with_context(|| format!("cannot write `{}`", path.display()))?;
     Ok(state)
 }
 
-/// Takes back what was written beside the runs, so that the directory may be used again.
+/// Removes everything but the runs, so that the directory may be used again.
 fn clear(path: &Path) {
     for name in [names::EXPERIMENT, names::STATE, names::COMPARISON, names::DUET, names::PLAN] {
         let path = path.join(name);
@@ -207,9 +206,9 @@ fn clear(path: &Path) {
     let _ = fs::remove_dir(path.join(names::RUNS));
 }
 
-/// Refuses a directory with anything in it but a lock file, which a creation cut short may leave.
+/// Refuses a directory that contains anything but a lock file, which an interrupted creation may leave.
 fn refuse_if_used(path: &Path) -> Result<()> {
-    let context = || format!("cannot read the directory `{}`", path.display());
+    let context = || format!("cannot read directory `{}`", path.display());
     let mut found = Vec::new();
     for entry in fs::read_dir(path).with_context(context)? {
         let name = entry.with_context(context)?.file_name().to_string_lossy().into_owned();
@@ -219,12 +218,12 @@ fn refuse_if_used(path: &Path) -> Result<()> {
     }
     found.sort();
     if found.iter().any(|name| name == names::PLAN) {
-        bail!("`{}` holds an experiment already; choose a new or empty directory", path.display());
+        bail!("`{}` already contains an experiment; choose a new or empty directory", path.display());
     }
     if !found.is_empty() {
         let more = if found.len() > 3 { ", ..." } else { "" };
         bail!(
-            "`{}` has files that pgdyno did not write ({}{more}); choose an empty directory",
+            "`{}` contains files that pgdyno did not write ({}{more}); choose an empty directory",
             path.display(),
             found[..found.len().min(3)].join(", ")
         );
@@ -232,7 +231,7 @@ fn refuse_if_used(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Ends or takes away a last line without a line end, so that the next line does not join it.
+/// Terminates or removes an incomplete last line, so that the next line does not join it.
 fn mend_last_line(path: &Path) -> Result<()> {
     let bytes = match read_whole(path) {
         Ok(bytes) => bytes,
@@ -270,7 +269,9 @@ mod tests {
     #[test]
     fn a_directory_with_files_of_others_is_refused_and_not_touched() {
         let error = refused(|dir| fs::write(dir.join("a.txt"), "mine").unwrap());
-        assert!(error.ends_with("has files that pgdyno did not write (a.txt); choose an empty directory"));
+        assert!(
+            error.ends_with("contains files that pgdyno did not write (a.txt); choose an empty directory")
+        );
         let error = refused(|dir| {
             for name in ["a", "b", "c", "d"] {
                 fs::write(dir.join(name), "").unwrap();

@@ -1,9 +1,9 @@
-//! The text of `latency.hlog`: an HdrHistogram interval log with tags, that other tools can read.
-//! Not the histograms themselves: their base64 passes through unseen.
+//! The text of `latency.hlog`: an HdrHistogram interval log with tags, readable by other tools.
+//! The histograms themselves pass through as opaque base64.
 //!
-//! Format: Java `HistogramLogWriter`, log format version 1.3. Times are written with nanoseconds where
-//! that writer has milliseconds, so that nothing is rounded; readers take any number of decimals.
-//! Starts are relative to `StartTime`, which readers recognize by their being small.
+//! Format: Java `HistogramLogWriter`, log format version 1.3. That writer prints times in milliseconds; we print
+//! nanoseconds, so that nothing is rounded, and readers accept any number of decimals. Starts are relative to
+//! `StartTime`, which readers recognize by their small values.
 
 use std::fmt::Write;
 
@@ -11,11 +11,10 @@ use anyhow::{Result, bail};
 use model::load::interval::HistogramLine;
 use model::run::StampedHistogram;
 
-/// Nanoseconds in a second.
 pub(crate) const NS_PER_S: u64 = 1_000_000_000;
 const NS_PER_MS: u64 = 1_000_000;
 
-/// The lines before the first histogram. `base_unix_ns` is the start of interval 0.
+/// Lines before the first histogram. `base_unix_ns` is the start of interval 0.
 pub(crate) fn header(base_unix_ns: u64) -> String {
     format!(
         "#[Histogram log format version 1.3]\n\
@@ -36,7 +35,7 @@ pub(crate) fn write_line(
     let HistogramLine { tag, max_ns, data } = histogram;
     let separates = |c: char| c == ',' || c.is_whitespace();
     if tag.is_empty() || tag.contains(separates) || data.is_empty() || data.contains(separates) {
-        bail!("the histogram with tag `{tag}` cannot be written: an empty field, a comma or a space in it");
+        bail!("cannot write the histogram with tag `{tag}`: it has an empty field, a comma or a space");
     }
     let _infallible = writeln!(
         text,
@@ -51,7 +50,7 @@ pub(crate) fn write_line(
     Ok(())
 }
 
-/// Reads one line; `None` for headers and comments.
+/// Parses one line; `None` for headers and comments.
 pub(crate) fn parse_line(line: &str) -> Result<Option<StampedHistogram>, String> {
     if line.is_empty() || line.starts_with(['#', '"']) {
         return Ok(None);
@@ -72,7 +71,7 @@ pub(crate) fn parse_line(line: &str) -> Result<Option<StampedHistogram>, String>
     }))
 }
 
-/// A decimal number times 10^`digits`, exactly; `None` when it has more decimals or is no number.
+/// A decimal number times 10^`digits`, exactly; `None` if it has more decimals or is not a number.
 fn decimal(text: &str, digits: usize) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_number = |t: &str| t.bytes().all(|b| b.is_ascii_digit());

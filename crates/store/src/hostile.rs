@@ -1,5 +1,4 @@
-//! Tests of directories that another user has prepared: nothing outside of them is read or written, and nothing is
-//! waited for.
+//! Tests with directories that another user has prepared: nothing outside them is read or written, and nothing blocks.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
@@ -12,10 +11,10 @@ use model::run::ExperimentData;
 
 use crate::{ExperimentDir, list, load_experiment, names, read_comparison, read_duet, sample, writer_of};
 
-/// Far more than reading takes on a busy machine.
+/// Far more than reading needs on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The directory of an experiment, in one that has other files too.
+/// The directory of an experiment inside a directory with other files.
 struct Place {
     outer: tempfile::TempDir,
     dir: PathBuf,
@@ -39,7 +38,7 @@ impl Place {
     }
 }
 
-/// Reads all there is, or fails the test if that does not end.
+/// Reads everything, or fails the test if reading blocks.
 fn read_all(dir: &Path) -> Result<ExperimentData, String> {
     let (dir, (answer, answered)) = (dir.to_path_buf(), channel());
     thread::spawn(move || {
@@ -52,7 +51,7 @@ fn read_all(dir: &Path) -> Result<ExperimentData, String> {
     answered.recv_timeout(PATIENCE).expect("reading does not end")
 }
 
-/// What of a file is in the answer: an error, a note of damage, or a text.
+/// Whether the result mentions `word`: in an error, a damage note, or a text.
 fn says(found: &Result<ExperimentData, String>, word: &str) -> bool {
     match found {
         Err(error) => error.contains(word),
@@ -67,7 +66,7 @@ fn a_link_in_the_place_of_a_file_is_not_read() {
         let path = place.files().remove(n);
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let secret = place.outer.path().join("secret");
-        // The very same bytes elsewhere: if the link were followed, nothing would be amiss.
+        // The same bytes elsewhere: if the link were followed, nothing would be wrong.
         fs::rename(&path, &secret).or_else(|_| fs::write(&secret, "{}")).unwrap();
         symlink(&secret, &path).unwrap();
         let found = read_all(&place.dir);
@@ -179,7 +178,7 @@ fn root_writes_no_report_where_others_can_replace_it() {
     let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     set(&place.dir, 0o755);
     crate::write_report(&report, b"page").unwrap();
-    // As in /tmp, where nobody else can replace what is ours.
+    // As in /tmp, where nobody else can replace our entries.
     set(&place.dir, 0o1777);
     crate::write_report(&report, b"page").unwrap();
     fs::remove_file(&report).unwrap();

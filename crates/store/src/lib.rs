@@ -1,7 +1,7 @@
-//! The directory of an experiment: made, appended to while runs are made, read back at any later time.
+//! The directory of an experiment: created, appended to during runs, and read back later.
 //!
-//! Directories are the only truth. This crate moves records between memory and files; what a record
-//! means is not its business. The layout is described in `FORMAT.md`.
+//! Directories are the only source of truth. This crate moves records between memory and files; what a record means is
+//! not its business. `FORMAT.md` describes the layout.
 
 mod create;
 
@@ -26,17 +26,17 @@ pub use load::{
 pub use lock::{Writer, writer_of};
 pub use run_writer::RunWriter;
 
-/// Names within the directory of an experiment and of a run.
+/// File names in the directories of an experiment and of a run.
 pub mod names {
-    /// The experiment file, word for word.
+    /// The experiment file, verbatim.
     pub const EXPERIMENT: &str = "experiment.toml";
     /// The ordered runs. Its presence makes a directory the directory of an experiment.
     pub const PLAN: &str = "plan.json";
-    /// How a comparison was asked for.
+    /// The request that a comparison answers.
     pub const COMPARISON: &str = "comparison.json";
-    /// What the two sides of a duet committed in their slices.
+    /// Commits of both sides of a duet in each slice.
     pub const DUET: &str = "duet.json";
-    /// What became of each run, one line per step.
+    /// Progress of each run, one line per step.
     pub const STATE: &str = "state.jsonl";
     /// Directory of the runs.
     pub const RUNS: &str = "runs";
@@ -46,22 +46,22 @@ pub mod names {
     pub const RUN: &str = "run.json";
     /// Counts per script per second.
     pub const INTERVALS: &str = "intervals.jsonl";
-    /// Histograms per second, an HdrHistogram interval log with tags.
+    /// Histograms per second: an HdrHistogram interval log with tags.
     pub const LATENCY: &str = "latency.hlog";
-    /// Telemetry while the run is being made.
+    /// Telemetry of a run in progress.
     pub const READINGS: &str = "readings.jsonl";
     /// Telemetry of a finished run.
     pub const READINGS_ZST: &str = "readings.jsonl.zst";
-    /// What an exporter on the target's machine told, word for word, while the run is being made.
+    /// Output of an exporter on the target's machine, verbatim, of a run in progress.
     pub const REMOTE: &str = "remote.prom";
-    /// The same of a finished run.
+    /// Output of that exporter in a finished run.
     pub const REMOTE_ZST: &str = "remote.prom.zst";
     /// Events of a run.
     pub const EVENTS: &str = "events.jsonl";
     /// The server's log during a run.
     pub const SERVER_LOG: &str = "server.log";
 
-    /// Name of the directory of a run.
+    /// Directory name of a run.
     pub fn run_dir(run: u32) -> String {
         format!("{run:04}")
     }

@@ -1,4 +1,4 @@
-//! The experiments below one directory, without reading their runs.
+//! Lists the experiments below a directory without reading their runs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,24 +12,22 @@ use serde::de::IgnoredAny;
 use crate::load::{is_experiment_dir, read_state, read_whole};
 use crate::names;
 
-/// One experiment, in brief.
+/// Summary of one experiment.
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, PartialEq)]
 pub struct Listing {
-    /// Its directory.
     pub path: PathBuf,
-    /// Its name.
     pub name: String,
-    /// When its plan was made, nanoseconds since the Unix epoch.
+    /// Creation time of the plan, nanoseconds since the Unix epoch.
     pub made_unix_ns: u64,
-    /// Runs in the plan.
     pub n_runs_planned: usize,
-    /// Runs of the plan that were measured to their end.
+    /// Planned runs that were measured completely.
     pub n_runs_completed: usize,
-    /// How far the whole got: the last line of `state.jsonl` about the experiment, `Started` without one.
+    /// The last line of `state.jsonl` about the experiment; `Started` without one.
     pub state: RunState,
 }
 
-/// What is needed of a plan; read also from plans of newer formats, as far as they have it.
+/// The part of a plan that a listing needs. Plans of newer formats are read too, as far as they have it.
 #[derive(Deserialize)]
 struct PlanHead {
     name: String,
@@ -37,21 +35,21 @@ struct PlanHead {
     runs: Vec<IgnoredAny>,
 }
 
-/// What is in a directory of results.
+/// Contents of a directory of results.
 #[derive(Debug, Default)]
 pub struct Listings {
-    /// The experiments, oldest first.
+    /// Oldest first.
     pub experiments: Vec<Listing>,
-    /// Plans that cannot be read, by path, each with the reason.
+    /// Unreadable plans, sorted by path, each with the reason.
     pub damaged: Vec<anyhow::Error>,
 }
 
-/// The experiments in the directories directly below `results_root`, or the one that it is itself.
+/// Lists the experiments directly below `results_root`, or `results_root` itself if it is an experiment.
 ///
 /// # Errors
-/// When the directory is not there or cannot be read.
+/// When the directory does not exist or is not readable.
 pub fn list(results_root: &Path) -> Result<Listings> {
-    let context = || format!("cannot read the directory `{}`", results_root.display());
+    let context = || format!("cannot read directory `{}`", results_root.display());
     let mut paths = vec![results_root.to_path_buf()];
     if !is_experiment_dir(results_root) {
         let entries = fs::read_dir(results_root).and_then(|entries| {
@@ -67,7 +65,7 @@ pub fn list(results_root: &Path) -> Result<Listings> {
             Err(error) => found.damaged.push(error),
         }
     }
-    // Stable: of one moment, by path.
+    // A stable sort: experiments of the same moment stay sorted by path.
     found.experiments.sort_by_key(|listing| listing.made_unix_ns);
     Ok(found)
 }
@@ -79,7 +77,7 @@ fn listing(path: PathBuf) -> Result<Listing> {
         serde_json::from_slice(&read_whole(&file).with_context(context)?).with_context(context)?;
     let last: BTreeMap<u32, RunState> =
         read_state(&path).into_iter().map(|line| (line.run, line.state)).collect();
-    // Attempts that repeat a disturbed run have numbers after these.
+    // Attempts that repeat a disturbed run have higher numbers.
     let planned = 1..=u32::try_from(plan.runs.len()).unwrap_or(u32::MAX);
     Ok(Listing {
         name: plan.name,

@@ -1,8 +1,8 @@
-//! Reading the directory of an experiment, as far as it can be read.
+//! Reads the directory of an experiment, as far as it is readable.
 //!
-//! A run may have been cut off at any byte: its torn last line is dropped in silence, any other damage is
-//! recorded with the run and skipped. The record of a completed run is written after all its lines: one that is torn was
-//! cut later, which is damage. Only a plan that is missing or unreadable is an error.
+//! A run may have been cut off at any byte. A torn last line is dropped silently; any other damage is recorded with the
+//! run and skipped. The record of a completed run is written after all its lines, so a torn line there was cut off
+//! later and is damage. Only a missing or unreadable plan is an error.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -21,14 +21,14 @@ use serde::de::DeserializeOwned;
 
 use crate::{hlog, names};
 
-/// Largest plan or record accepted; one of 1,000 runs has some megabytes.
+/// Largest plan or record that is accepted; one of 1,000 runs has some megabytes.
 const WHOLE_BYTES_MAX: u64 = 256 << 20;
 /// The longest lines that are written are histograms and ticks of some 10 kB; telemetry of a day is below the whole. A short
 /// line takes many times its length in memory, so lines are counted too: a day of 40 scripts has 3.5 million.
 const LINES: LineBounds =
     LineBounds { line_bytes_max: 16 << 20, file_bytes_max: 2 << 30, n_lines_max: 4_000_000 };
 
-/// What is read of a file of lines, unpacked.
+/// Limits for reading a file of lines, after decompression.
 #[derive(Debug, Clone, Copy)]
 struct LineBounds {
     line_bytes_max: u64,
@@ -37,56 +37,39 @@ struct LineBounds {
 }
 
 /// Why an experiment cannot be loaded.
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// There is no plan.
     #[error("`{}` is not the directory of an experiment: it has no `plan.json`", path.display())]
-    NotAnExperiment {
-        /// The directory.
-        path: PathBuf,
-    },
+    NotAnExperiment { path: PathBuf },
     /// A newer pgdyno wrote it.
     #[error(
         "`{}` has format {found}, and this pgdyno reads formats up to {}; use a newer pgdyno",
         path.display(),
         model::FORMAT
     )]
-    NewerFormat {
-        /// The file.
-        path: PathBuf,
-        /// Its format.
-        found: u32,
-    },
+    NewerFormat { path: PathBuf, found: u32 },
     /// The plan is damaged.
     #[error("`{}` is damaged: {reason}", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The system does not let it be read.
+    Damaged { path: PathBuf, reason: String },
+    /// The operating system does not let us read it.
     #[error("cannot read `{}`: {source}", path.display())]
-    Unreadable {
-        /// The file or directory.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    Unreadable { path: PathBuf, source: io::Error },
 }
 
-/// Whether a directory is the directory of an experiment.
+/// Whether `path` is the directory of an experiment.
 pub fn is_experiment_dir(path: &Path) -> bool {
     path.join(names::PLAN).is_file()
 }
 
-/// Reads all that is stored of an experiment.
+/// Reads everything that is stored about an experiment.
 ///
 /// # Errors
-/// When the plan is missing or damaged, or a file has a newer format. Other damage is in [`RunData::damage`].
+/// When the plan is missing or damaged, or a file has a newer format. Other damage is listed in [`RunData::damage`].
 pub fn load_experiment(path: &Path) -> Result<ExperimentData, LoadError> {
     let plan = read_plan(path)?;
-    // The file is quoted in reports and used for nothing else: a lost one costs no numbers.
+    // Reports only quote this file; losing it costs no numbers.
     let experiment_toml = read_whole(&path.join(names::EXPERIMENT)).unwrap_or_default();
     let mut runs = Vec::new();
     for (run, dir) in run_dirs(path)? {
@@ -100,7 +83,7 @@ pub fn load_experiment(path: &Path) -> Result<ExperimentData, LoadError> {
     })
 }
 
-/// Reads all that is stored of one run of an experiment.
+/// Reads everything that is stored about one run.
 ///
 /// # Errors
 /// As [`load_experiment`], and when there is no such run.
@@ -111,18 +94,18 @@ pub fn load_one(path: &Path, run: u32) -> Result<RunData, LoadError> {
     found.ok_or_else(|| LoadError::Damaged { path: dir, reason: "it has no record".to_string() })
 }
 
-/// Reads `duet.json`; `None` where the experiment is no duet, or did not come to its end.
+/// Reads `duet.json`; `None` if the experiment is not a duet, or did not finish.
 ///
 /// # Errors
-/// When it is damaged, or of a newer format.
+/// When the file is damaged or has a newer format.
 pub fn read_duet(path: &Path) -> Result<Option<Duet>, LoadError> {
     read_optional(path.join(names::DUET))
 }
 
-/// Reads `comparison.json`; `None` where the experiment is no comparison, or one of an earlier version.
+/// Reads `comparison.json`; `None` if the experiment is not a comparison, or an earlier version made it.
 ///
 /// # Errors
-/// When it is damaged, or of a newer format.
+/// When the file is damaged or has a newer format.
 pub fn read_comparison(path: &Path) -> Result<Option<ComparisonRequest>, LoadError> {
     read_optional(path.join(names::COMPARISON))
 }
@@ -142,7 +125,7 @@ fn read_optional<T: DeserializeOwned>(path: PathBuf) -> Result<Option<T>, LoadEr
 /// Reads `plan.json` alone.
 ///
 /// # Errors
-/// When it is missing, damaged, or of a newer format.
+/// When the file is missing, damaged, or has a newer format.
 pub fn read_plan(path: &Path) -> Result<Plan, LoadError> {
     let plan = path.join(names::PLAN);
     let bytes = read_record_text(&plan).map_err(|source| match source.kind() {
@@ -156,21 +139,21 @@ pub fn read_plan(path: &Path) -> Result<Plan, LoadError> {
         .map_err(|error| LoadError::Damaged { path: plan, reason: error.to_string() })
 }
 
-/// Reads the experiment file, which is text as a user wrote it but for what was hidden in it.
+/// Reads the experiment file as the user wrote it, with secrets masked.
 ///
 /// # Errors
-/// When it is missing, no regular file, or no text.
+/// When it is missing, not a regular file, or not text.
 pub fn read_experiment(path: &Path) -> Result<String, LoadError> {
     let path = path.join(names::EXPERIMENT);
     let text = read_whole(&path).and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
     text.map_err(|source| LoadError::Unreadable { path, source })
 }
 
-/// Reads the records of the runs that were begun, without their measurements. Runs whose record was never written, or
-/// cannot be read, are left out.
+/// Reads the records of the runs that were begun, without their measurements. Skips runs whose record is missing or
+/// unreadable.
 ///
 /// # Errors
-/// When the directory cannot be read, or a record has a newer format or is another run's.
+/// When the directory is not readable, or a record has a newer format or belongs to another run.
 pub fn read_records(path: &Path) -> Result<Vec<RunRecord>, LoadError> {
     let mut records = Vec::new();
     for (run, dir) in run_dirs(path)? {
@@ -195,12 +178,12 @@ pub fn read_state(path: &Path) -> Vec<StateLine> {
     read_json_lines(&path.join(names::STATE), &mut Damage::default())
 }
 
-/// A whole file of a directory that another user may have sent or prepared.
+/// Reads a whole file from a directory that another user may have sent or prepared.
 pub(crate) fn read_whole(path: &Path) -> io::Result<Vec<u8>> {
     files::read(path, WHOLE_BYTES_MAX)
 }
 
-/// A whole record. An earlier version may have written it with its secrets, which shall get into no report.
+/// Reads a whole record. An earlier version may have written it with secrets, which may not get into a report.
 fn read_record_text(path: &Path) -> io::Result<Vec<u8>> {
     let bytes = read_whole(path)?;
     Ok(match std::str::from_utf8(&bytes).map(hide_json) {
@@ -209,7 +192,7 @@ fn read_record_text(path: &Path) -> io::Result<Vec<u8>> {
     })
 }
 
-/// Every format of a whole file begins with this.
+/// Every file with a format version begins with this.
 #[derive(Deserialize)]
 struct Format {
     format: u32,
@@ -224,7 +207,7 @@ fn refuse_newer(path: &Path, bytes: &[u8]) -> Result<(), LoadError> {
     }
 }
 
-/// The directories of runs by number, in order. Names that are not all digits (attempts set aside) are not runs.
+/// Run directories by number, in order. Names that are not all digits (attempts set aside) are not runs.
 fn run_dirs(path: &Path) -> Result<Vec<(u32, PathBuf)>, LoadError> {
     let runs = path.join(names::RUNS);
     let unreadable = |source| LoadError::Unreadable { path: runs.clone(), source };
@@ -253,14 +236,14 @@ fn run_dirs(path: &Path) -> Result<Vec<(u32, PathBuf)>, LoadError> {
     Ok(found)
 }
 
-/// Reads one run. `None`: it has no record, and the plan does not know it either.
+/// Reads one run; `None` if it has no record and the plan does not know it either.
 fn load_run(plan: &Plan, run: u32, dir: &Path) -> Result<Option<RunData>, LoadError> {
     let mut damage = Damage::default();
     let Some(record) = read_record(plan, run, dir, &mut damage)? else { return Ok(None) };
     damage.is_whole = record.state == RunState::Completed;
     let intervals = read_intervals(&dir.join(names::INTERVALS), &mut damage);
     let histograms = read_histograms(&dir.join(names::LATENCY), &mut damage);
-    // The plain file is removed only when the packed one is whole, so where it exists it is whole.
+    // The plain file is removed only after the compressed one is complete, so if it exists it is complete.
     let plain = dir.join(names::READINGS);
     let readings = if plain.exists() { plain } else { dir.join(names::READINGS_ZST) };
     let ticks = read_json_lines(&readings, &mut damage);
@@ -268,7 +251,7 @@ fn load_run(plan: &Plan, run: u32, dir: &Path) -> Result<Option<RunData>, LoadEr
     Ok(Some(RunData { record, intervals, histograms, ticks, events, damage: damage.found }))
 }
 
-/// Reads `run.json`, or makes up a record from the plan so that the other files of the run are not lost.
+/// Reads `run.json`, or derives a record from the plan so that the other files of the run are not lost.
 fn read_record(
     plan: &Plan,
     run: u32,
@@ -298,7 +281,8 @@ fn read_record(
     }))
 }
 
-/// A record that was copied into the directory of another run would be counted twice, and amended in the place of that run's own.
+/// Refuses a record that was copied into the directory of another run: it would be counted twice, and amending it would
+/// overwrite that run's own.
 fn expect_of_run(run: u32, record: &RunRecord) -> Result<(), String> {
     match record.spec.run {
         of if of == run => Ok(()),
@@ -330,7 +314,7 @@ fn read_histograms(path: &Path, damage: &mut Damage) -> Vec<StampedHistogram> {
     let mut found = Vec::new();
     read_lines(path, damage, &mut |line, is_whole| {
         if !is_whole {
-            // Base64 does not show where it was cut.
+            // Base64 does not show where it was cut off.
             return Err("torn".to_string());
         }
         let line = std::str::from_utf8(line).map_err(|error| error.to_string())?;
@@ -340,11 +324,11 @@ fn read_histograms(path: &Path, damage: &mut Damage) -> Vec<StampedHistogram> {
     found
 }
 
-/// Reads one line, given without its line end, and whether it had one.
+/// Reads one line, passed without its line end, and whether it had one.
 type ReadLine<'a> = &'a mut dyn FnMut(&[u8], bool) -> Result<(), String>;
 
-/// Gives each line of a file to `read`. A last line without a line end may be unreadable, unless the file was whole; all
-/// else is damage.
+/// Passes each line of a file to `read`. An unterminated last line may be unreadable unless the file was complete; all
+/// other unreadable lines are damage.
 fn read_lines(path: &Path, damage: &mut Damage, read: ReadLine) {
     read_lines_within(LINES, path, damage, read);
 }
@@ -391,17 +375,17 @@ fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     }
 }
 
-/// Notes on what could not be read, few per file.
+/// Notes on unreadable parts, few per file.
 #[derive(Default)]
 struct Damage {
-    /// The files were whole once: nothing in them may be torn.
+    /// The files were complete once: no line may be torn.
     is_whole: bool,
     found: Vec<String>,
     last_file: String,
     n_in_last_file: u32,
 }
 
-/// Notes kept for one file; a file with more is damaged throughout.
+/// Notes per file; a file with more is damaged throughout.
 const NOTES_PER_FILE: u32 = 5;
 
 impl Damage {
@@ -413,7 +397,7 @@ impl Damage {
         self.n_in_last_file += 1;
         match self.n_in_last_file {
             ..=NOTES_PER_FILE => self.found.push(format!("`{}`: {reason}", self.last_file)),
-            n if n == NOTES_PER_FILE + 1 => self.found.push(format!("`{}`: and more", self.last_file)),
+            n if n == NOTES_PER_FILE + 1 => self.found.push(format!("`{}`: and more damage", self.last_file)),
             _ => {}
         }
     }

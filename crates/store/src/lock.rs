@@ -1,4 +1,4 @@
-//! One writer per directory: a lock file held with `flock`, so that a lock ends with its process.
+//! One writer per directory: a lock file with `flock`, so that a lock ends with its process.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Write};
@@ -10,19 +10,19 @@ use anyhow::{Context, Result, bail};
 
 use crate::names;
 
-/// The right to write to a directory. Given back on drop, or by the kernel when the process ends:
-/// a lock file left by a crash is taken over without asking.
+/// The right to write to a directory. Released on drop, or by the kernel when the process ends: a lock file left by a
+/// crash is taken over silently.
 #[derive(Debug)]
 pub(crate) struct Lock {
     path: PathBuf,
     _file: File,
 }
 
-/// Tries in a row at a lock file that its former holder removes at the same moment.
+/// Attempts to lock a file that its previous holder removes at the same moment.
 const TRIES: u32 = 100;
 
 impl Lock {
-    /// Takes the lock of `dir`, or says who has it.
+    /// Acquires the lock of `dir`, or reports who has it.
     pub(crate) fn take(dir: &Path) -> Result<Lock> {
         let path = dir.join(names::LOCK);
         for _ in 0..TRIES {
@@ -30,7 +30,7 @@ impl Lock {
                 files::lock_file(&path).with_context(|| format!("cannot write `{}`", path.display()))?;
             match file.try_lock() {
                 Ok(()) => {}
-                // Some network file systems have no locks; then nothing protects against two writers.
+                // Some network file systems do not support locks; nothing prevents two writers there.
                 Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
                 Err(TryLockError::Error(error)) => {
                     return Err(error).with_context(|| format!("cannot lock `{}`", path.display()));
@@ -46,35 +46,36 @@ impl Lock {
                 return Ok(Lock { path, _file: file });
             }
         }
-        bail!("cannot lock `{}`: it is removed again and again", path.display())
+        bail!("cannot lock `{}`: other processes keep removing it", path.display())
     }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Removed while still locked. Who opened it meanwhile finds that the name is gone, and opens anew.
+        // Removed while still locked. A process that opened it meanwhile finds that the name is gone, and opens it
+        // again.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Who writes to a directory.
+/// The process that writes to a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Writer {
-    /// Its process id, if it can be told.
+    /// Process id, if it is known.
     pub pid: Option<u32>,
 }
 
-/// Who writes to the directory `dir` at the moment, for those who only read it. Where locks cannot be asked, nobody does.
+/// The current writer of `dir`, for readers. Without lock support, there is none.
 pub fn writer_of(dir: &Path) -> Option<Writer> {
     let file = files::open(&dir.join(names::LOCK)).ok()?;
-    // Shared, and given back at once: several may ask.
+    // A shared lock, released at once: several readers may ask.
     match file.try_lock_shared() {
         Err(TryLockError::WouldBlock) => Some(Writer { pid: pid_in(&file) }),
         Ok(()) | Err(TryLockError::Error(_)) => None,
     }
 }
 
-/// Whether the opened file is the one that has the name now.
+/// Whether the open file still has this name.
 fn is_still_named(file: &File, path: &Path) -> bool {
     match (file.metadata(), std::fs::metadata(path)) {
         (Ok(ours), Ok(named)) => (ours.dev(), ours.ino()) == (named.dev(), named.ino()),
@@ -82,7 +83,7 @@ fn is_still_named(file: &File, path: &Path) -> bool {
     }
 }
 
-/// Writes into the lock file who holds it, for people and for the message above.
+/// Writes into the lock file who holds it, for people and for the message of [`Lock::take`].
 fn sign(file: &mut File) -> io::Result<()> {
     let since_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     file.set_len(0)?;
@@ -93,7 +94,7 @@ fn holder(file: &File) -> String {
     pid_in(file).map_or(String::new(), |pid| format!(" (pid {pid})"))
 }
 
-/// The process id that the holder signed with.
+/// The process id that the holder wrote.
 fn pid_in(file: &File) -> Option<u32> {
     let mut text = String::new();
     file.take(200).read_to_string(&mut text).ok()?;

@@ -1,4 +1,4 @@
-//! Writing files so that a crash or a full disk never costs what was already written. Not for reading.
+//! Writes files so that a crash or a full disk never loses what was already written.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -9,33 +9,33 @@ use anyhow::{Context, Result};
 use model::secret::hide_json;
 use serde::Serialize;
 
-/// Writes a whole file, readable by this user only: a reader sees the former content or the new one, never a part of it,
-/// also after a power failure.
+/// Writes a whole file, readable only by this user. A reader sees the old contents or the new ones, never a part of
+/// them, even after a power failure.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     files::replace(path, files::PRIVATE, bytes).with_context(|| format!("cannot write `{}`", path.display()))
 }
 
-/// Writes a record as JSON in place of `path`, without what is secret in it.
+/// Replaces `path` by a record as JSON, with secrets masked.
 pub(crate) fn write_record<T: Serialize>(path: &Path, record: &T) -> Result<()> {
     let text =
         serde_json::to_string_pretty(record).with_context(|| format!("cannot write `{}`", path.display()))?;
     write_whole(path, hide_json(&text).as_bytes())
 }
 
-/// A file to which whole lines are appended, each with one write: nothing waits in memory, and
-/// nothing is forced to disk before `sync`, because that would disturb the device under test.
+/// A file to which complete lines are appended, each with one write. Nothing is buffered in memory, and nothing is
+/// forced to disk before `sync`, because that would disturb the device under test.
 #[derive(Debug)]
 pub(crate) struct LineFile {
     path: PathBuf,
     file: File,
-    /// Length up to the last whole line.
+    /// Length up to the last complete line.
     length: u64,
-    /// A part of a line is in the file and could not be taken back.
+    /// The file ends with a part of a line that could not be removed.
     torn: bool,
 }
 
 impl LineFile {
-    /// Opens a file for appending, and makes it if there is none.
+    /// Opens a file for appending, and creates it if it does not exist.
     pub(crate) fn open(path: &Path) -> Result<LineFile> {
         let open = || -> io::Result<LineFile> {
             let mut options = OpenOptions::new();
@@ -47,22 +47,22 @@ impl LineFile {
         open().with_context(|| format!("cannot write `{}`", path.display()))
     }
 
-    /// Appends a value as one line of JSON, without what is secret in it.
+    /// Appends a value as one line of JSON, with secrets masked.
     pub(crate) fn append_json<T: Serialize>(&mut self, value: &T) -> Result<()> {
         let line = serde_json::to_string(value)
             .with_context(|| format!("cannot write a line of `{}`", self.path.display()))?;
         self.append(format!("{}\n", hide_json(&line)).as_bytes())
     }
 
-    /// Appends whole lines, given with their line ends. After an error (disk full) the file ends with
-    /// the last whole line again, so that a later success leaves no damage.
+    /// Appends complete lines, passed with their line ends. After an error (disk full) the file again ends with the
+    /// last complete line, so that a later success leaves no damage.
     pub(crate) fn append(&mut self, lines: &[u8]) -> Result<()> {
         self.append_io(lines).with_context(|| format!("cannot write `{}`", self.path.display()))
     }
 
     fn append_io(&mut self, lines: &[u8]) -> io::Result<()> {
         if self.torn {
-            // The torn line cannot be taken back; at least it does not swallow the next one.
+            // The torn line cannot be removed; a line end keeps it from joining the next one.
             self.file.write_all(b"\n")?;
             self.torn = false;
             self.length = self.file.metadata()?.len();
@@ -79,7 +79,7 @@ impl LineFile {
         }
     }
 
-    /// A file whose device is full.
+    /// A file on a full device.
     #[cfg(test)]
     pub(crate) fn full() -> LineFile {
         let path = PathBuf::from("/dev/full");
@@ -87,7 +87,7 @@ impl LineFile {
         LineFile { path, file, length: 0, torn: false }
     }
 
-    /// Forces what was appended to the disk.
+    /// Forces the appended lines to disk.
     pub(crate) fn sync(&self) -> Result<()> {
         self.file.sync_all().with_context(|| format!("cannot write `{}` to disk", self.path.display()))
     }

@@ -1,4 +1,4 @@
-//! Writing one run while it is made: each line at once, every error to the caller.
+//! Writes the files of a run in progress: each line immediately, with every error returned to the caller.
 
 use std::fs;
 use std::io::{self, Read};
@@ -15,7 +15,7 @@ use model::telemetry::reading::Tick;
 use crate::records::{self, LineFile};
 use crate::{hlog, names, server_log};
 
-/// The files of one run. Clones write to the same files; any thread may write at any time.
+/// Files of one run. Clones write to the same files; any thread may write at any time.
 #[derive(Debug, Clone)]
 pub struct RunWriter {
     files: Arc<RunFiles>,
@@ -24,18 +24,18 @@ pub struct RunWriter {
 #[derive(Debug)]
 struct RunFiles {
     dir: PathBuf,
-    /// Two writers of `run.json` would share a temporary file.
+    /// Serializes writers of `run.json`, which would share a temporary file.
     record: Mutex<()>,
-    /// `None` in each of these: the run is finished.
+    /// In this and the following: `None` once the run is finished.
     intervals: Mutex<Option<LineFile>>,
     latency: Mutex<Option<LatencyFile>>,
     readings: Mutex<Option<LineFile>>,
     events: Mutex<Option<LineFile>>,
-    /// Made with the first scrape: most runs have none.
+    /// Created by the first scrape: most runs have none.
     remote: Mutex<Remote>,
 }
 
-/// The file of an exporter's texts.
+/// The file with an exporter's output.
 #[derive(Debug)]
 enum Remote {
     Unused,
@@ -46,16 +46,16 @@ enum Remote {
 #[derive(Debug)]
 struct LatencyFile {
     file: LineFile,
-    /// Start of the load as the first histogram has it, nanoseconds since the Unix epoch; the log's
-    /// own time counts from there. `None`: the header is not written.
+    /// Start of the load according to the first histogram, nanoseconds since the Unix epoch; the log's own time counts
+    /// from there. `None` until the header is written.
     base_unix_ns: Option<u64>,
 }
 
-/// Level of zstd: most of the gain at a small part of the CPU time of higher levels.
+/// zstd level: most of the compression at a fraction of the CPU time of higher levels.
 const ZSTD_LEVEL: i32 = 3;
 
 impl RunWriter {
-    /// Opens the files of a run in a directory that exists.
+    /// Opens the files of a run in an existing directory.
     pub(crate) fn in_dir(dir: &Path) -> Result<RunWriter> {
         let open = |name: &str| LineFile::open(&dir.join(name));
         let latency = LatencyFile { file: open(names::LATENCY)?, base_unix_ns: None };
@@ -72,12 +72,12 @@ impl RunWriter {
         })
     }
 
-    /// The directory of the run.
+    /// Directory of the run.
     pub fn dir(&self) -> &Path {
         &self.files.dir
     }
 
-    /// Keeps the server's log with the run, without what is secret in it.
+    /// Stores the server's log with the run, with secrets masked.
     pub fn keep_server_log(&self, log: impl Read) -> Result<()> {
         let path = self.files.dir.join(names::SERVER_LOG);
         let write = |file| server_log::copy(log, file);
@@ -85,7 +85,7 @@ impl RunWriter {
             .with_context(|| format!("cannot write `{}`", path.display()))
     }
 
-    /// Writes `run.json` in place of an earlier one; on disk when this returns. Allowed also after `finish`.
+    /// Replaces `run.json`; it is on disk when this returns. Also allowed after `finish`.
     pub fn write_record(&self, record: &RunRecord) -> Result<()> {
         let _one_at_a_time = locked(&self.files.record);
         records::write_record(&self.files.dir.join(names::RUN), record)
@@ -96,7 +96,7 @@ impl RunWriter {
         self.append(&self.files.intervals, interval)
     }
 
-    /// Appends the histograms of the interval number `t` (whole seconds since `go`) to `latency.hlog`.
+    /// Appends the histograms of interval `t` (whole seconds since `go`) to `latency.hlog`.
     pub fn histograms(
         &self,
         t: u32,
@@ -123,7 +123,7 @@ impl RunWriter {
         Ok(())
     }
 
-    /// Appends to `readings.jsonl`. Values that are not finite are left out: JSON has no word for them.
+    /// Appends to `readings.jsonl`. Leaves out values that are not finite: JSON cannot represent them.
     pub fn tick(&self, tick: &Tick) -> Result<()> {
         if tick.values.values().all(|value| value.is_finite()) {
             return self.append(&self.files.readings, tick);
@@ -138,7 +138,7 @@ impl RunWriter {
         self.append(&self.files.events, event)
     }
 
-    /// Appends what an exporter told to `remote.prom`, below a comment with the time.
+    /// Appends the output of an exporter to `remote.prom`, below a comment with the time.
     pub fn scrape(&self, end_unix_ns: u64, text: &str) -> Result<()> {
         let mut remote = locked(&self.files.remote);
         if matches!(*remote, Remote::Unused) {
@@ -149,8 +149,8 @@ impl RunWriter {
         file.append(format!("# pgdyno {end_unix_ns}\n{}{end}", hide_text(text)).as_bytes())
     }
 
-    /// Ends the run's files: all on disk, readings compressed. Later lines are errors. May be called
-    /// once more without effect. `run.json` that says `completed` belongs after this.
+    /// Finishes the run's files: all are on disk, and the readings are compressed. Later appends fail; a second call
+    /// has no effect. A `run.json` that says `completed` is written after this.
     pub fn finish(&self) -> Result<()> {
         for file in [&self.files.intervals, &self.files.events] {
             if let Some(file) = locked(file).take() {
@@ -183,12 +183,12 @@ impl RunWriter {
     }
 }
 
-/// A writer that panicked left a file at the end of a line or will be rolled back: going on is right.
+/// A writer that panicked left the file at the end of a line, or the next one rolls it back: continuing is safe.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Puts `packed` in place of `plain`. At every moment at least one of them is whole.
+/// Replaces `plain` by `packed`. At least one of them is complete at any time.
 fn compress(plain: &Path, packed: &Path) -> io::Result<()> {
     files::replace_by(packed, files::PRIVATE, |file| {
         let mut encoder = zstd::Encoder::new(file, ZSTD_LEVEL)?;

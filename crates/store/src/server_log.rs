@@ -1,17 +1,17 @@
-//! The server's log as it is kept with a run: with nothing secret in it. The server logs statements word for word.
+//! The copy of the server's log in a run's directory, with secrets masked. The server logs statements verbatim.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 
 use model::secret::hide_text;
 
-/// Lines that continue an entry begin with a tab; an entry that is longer than this is looked at in pieces.
+/// Continuation lines of an entry begin with a tab. A longer entry is examined in pieces.
 const ENTRY_BYTES_MAX: usize = 1 << 20;
 
-/// What is kept of one log: the server can make it of any length, also without using any space.
+/// Limit for the copy of one log: a server can produce a log of any apparent length, even one that uses no space.
 const LOG_BYTES_MAX: u64 = 256 << 20;
 
-/// Copies `log` to `to`, entry by entry, and says at the end if it was too long for all of it.
+/// Copies `log` to `to` entry by entry, and adds a note if it was too long.
 pub(crate) fn copy(log: impl Read, to: File) -> io::Result<File> {
     copy_up_to(LOG_BYTES_MAX, log, to)
 }
@@ -19,7 +19,7 @@ pub(crate) fn copy(log: impl Read, to: File) -> io::Result<File> {
 fn copy_up_to(bytes_max: u64, mut log: impl Read, to: File) -> io::Result<File> {
     let mut to = copy_entries(log.by_ref().take(bytes_max), to)?;
     if log.read(&mut [0])? > 0 {
-        write!(to, "\npgdyno: the log was longer than {bytes_max} bytes; the rest was not kept\n")?;
+        write!(to, "\npgdyno: the log was longer than {bytes_max} bytes; the rest was dropped\n")?;
     }
     Ok(to)
 }
@@ -44,7 +44,7 @@ fn copy_entries(log: impl Read, to: File) -> io::Result<File> {
     }
 }
 
-/// Bytes that are no UTF-8 stay as they are, unless the entry has a secret.
+/// Invalid UTF-8 is copied as it is, unless the entry has a secret.
 fn write_entry(to: &mut impl Write, entry: &[u8]) -> io::Result<()> {
     let text = String::from_utf8_lossy(entry);
     let hidden = hide_text(&text);
@@ -64,7 +64,7 @@ mod tests {
             std::fs::read_to_string(&path).unwrap()
         };
         assert_eq!(kept(20), "LOG:  one\nLOG:  two\n");
-        let said = "pgdyno: the log was longer than 13 bytes; the rest was not kept\n";
+        let said = "pgdyno: the log was longer than 13 bytes; the rest was dropped\n";
         assert_eq!(kept(13), format!("LOG:  one\nLOG\n{said}"));
         copy_up_to(9, io::repeat(b'x'), File::create(&path).unwrap()).unwrap();
         assert!(std::fs::read_to_string(&path).unwrap().starts_with("xxxxxxxxx\npgdyno"));

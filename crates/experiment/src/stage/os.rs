@@ -187,7 +187,7 @@ mod tests {
         check(ServerPlace::Here, "huge_pages", "on", "needs a server that pgdyno runs itself");
         check(ServerPlace::Here, "io_scheduler", "none", "needs a server that pgdyno runs itself");
         check(ServerPlace::Own, "swappiness", "300", "not in 0..200");
-        check(ServerPlace::Own, "io_scheduler", "none", "no block device");
+        check(ServerPlace::Own, "io_scheduler", "none", "not on a block device");
         assert_eq!(refusal(ServerPlace::Own, "huge_pages", "off", &[]), None);
     }
 }

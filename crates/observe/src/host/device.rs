@@ -1,7 +1,7 @@
-//! Which file system a directory is on, and which block devices carry it.
+//! Finds the file system of a directory and its block devices.
 //!
-//! Busy time and flushes are kept per whole disk, so a partition stands for its disk. A device made of others
-//! (LVM, encryption, RAID) is named first, then what it is made of: sums over both would count twice.
+//! The kernel counts busy time and flushes per whole disk, so a partition is represented by its disk. A device built
+//! from others (LVM, encryption, RAID) comes first, then its components: sums over both would count twice.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -13,24 +13,24 @@ use nix::sys::statvfs::statvfs;
 use procfs::FromBufRead;
 use procfs::process::{MountInfo, MountInfos};
 
-/// Layers below a device that are followed: a volume on encryption on RAID on partitions is 4.
+/// Device layers that are followed: a volume on encryption on RAID on partitions has 4.
 const LAYERS_MAX: u32 = 8;
 
-/// Where a directory lies.
+/// Location of a directory.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Place {
-    /// Number of the file system's device (`st_dev`): equal for directories that share their space.
+    /// Device number of the file system (`st_dev`): equal for directories that share their space.
     pub(crate) dev: u64,
     pub(crate) mount_point: String,
     pub(crate) fs_type: String,
     pub(crate) options: String,
-    /// What is mounted: `/dev/sda2`, `overlay`.
+    /// The mounted device or file system: `/dev/sda2`, `overlay`.
     pub(crate) source: String,
-    /// Names as in `/proc/diskstats`, the topmost first; empty when there is none.
+    /// Device names as in `/proc/diskstats`, the topmost first; empty if there are none.
     pub(crate) devices: Vec<String>,
 }
 
-/// Free and total bytes of a file system, as an unprivileged user may use them.
+/// Free and total bytes of a file system for an unprivileged user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Space {
     pub(crate) free_bytes: u64,
@@ -38,43 +38,42 @@ pub(crate) struct Space {
 }
 
 impl Space {
-    /// Of the file system below `path`.
+    /// The space of the file system that contains `path`.
     pub(crate) fn of(path: &Path) -> Result<Space> {
-        let stat =
-            statvfs(path).with_context(|| format!("free space of `{}` is not known", path.display()))?;
+        let stat = statvfs(path)
+            .with_context(|| format!("cannot determine the free space of `{}`", path.display()))?;
         let block = stat.fragment_size();
         Ok(Space { free_bytes: stat.blocks_available() * block, total_bytes: stat.blocks() * block })
     }
 
-    /// The larger of 5 % and 1 GiB: WAL between two checkpoints takes a gibibyte with the default `max_wal_size`,
-    /// and file systems slow down when nearly full.
+    /// The larger of 5 % and 1 GiB: with the default `max_wal_size`, WAL between two checkpoints takes 1 GiB, and file
+    /// systems slow down when nearly full.
     pub(crate) fn limit_bytes(self) -> u64 {
         (self.total_bytes / 20).max(1 << 30)
     }
 
-    /// Whether less is free than the limit.
+    /// Whether the free space is below the limit.
     pub(crate) fn is_nearly_full(self) -> bool {
         self.free_bytes < self.limit_bytes()
     }
 }
 
-/// Finds where `directory` lies.
+/// Finds the location of `directory`.
 ///
 /// # Errors
-/// It does not exist, or `/proc/self/mountinfo` cannot be read.
+/// When it does not exist, or `/proc/self/mountinfo` cannot be read.
 pub(crate) fn place(directory: &Path) -> Result<Place> {
     let path = fs::canonicalize(directory)
-        .with_context(|| format!("directory `{}` cannot be found", directory.display()))?;
-    let meta = fs::metadata(&path).with_context(|| format!("`{}` cannot be read", path.display()))?;
-    let text = fs::read_to_string("/proc/self/mountinfo").context("`/proc/self/mountinfo` cannot be read")?;
-    let mounts =
-        MountInfos::from_buf_read(text.as_bytes()).context("`/proc/self/mountinfo` is not understood")?;
+        .with_context(|| format!("cannot find directory `{}`", directory.display()))?;
+    let meta = fs::metadata(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
+    let text = fs::read_to_string("/proc/self/mountinfo").context("cannot read `/proc/self/mountinfo`")?;
+    let mounts = MountInfos::from_buf_read(text.as_bytes()).context("cannot parse `/proc/self/mountinfo`")?;
     let dev = meta.dev();
     let Some(mount) = mount_of(&mounts.0, &path, dev) else {
-        anyhow::bail!("no mount of `/proc/self/mountinfo` holds `{}`", path.display());
+        anyhow::bail!("no mount in `/proc/self/mountinfo` contains `{}`", path.display());
     };
     let source = mount.mount_source.clone().unwrap_or_default();
-    // File systems with several devices or subvolumes (btrfs) have a made-up number; their source is a real one.
+    // File systems with several devices or subvolumes (btrfs) have a synthetic number; their source is a real device.
     let block = if major(dev) == 0 { block_number(Path::new(&source)) } else { Some(dev) };
     let devices = block.map_or_else(Vec::new, |dev| devices(Path::new("/sys"), major(dev), minor(dev)));
     Ok(Place {
@@ -92,8 +91,8 @@ fn block_number(path: &Path) -> Option<u64> {
     Some(meta.rdev())
 }
 
-/// The mount that holds `path`: of those with its device number, else of all, the deepest; of equals the last, which
-/// hides the others.
+/// The mount that contains `path`: the deepest one with its device number, or else the deepest of all; the last of
+/// equals, which hides the others.
 fn mount_of<'a>(mounts: &'a [MountInfo], path: &Path, dev: u64) -> Option<&'a MountInfo> {
     let number = format!("{}:{}", major(dev), minor(dev));
     let deepest = |same_device: bool| {
@@ -115,7 +114,7 @@ fn options(mount: &MountInfo) -> String {
     words.join(",")
 }
 
-/// Names of a block device and of those below it, by `sys/dev/block`.
+/// Names of a block device and its components, from `sys/dev/block`.
 fn devices(sys: &Path, major: u64, minor: u64) -> Vec<String> {
     let mut names = Vec::new();
     if let Ok(path) = fs::canonicalize(sys.join(format!("dev/block/{major}:{minor}"))) {
@@ -152,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    /// Builds a piece of `/sys`: partition `sda1`, and `dm-0` on `nvme0n1p2` and `sdb`.
+    /// Creates a part of `/sys`: partition `sda1`, and `dm-0` on `nvme0n1p2` and `sdb`.
     fn sys() -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         let block = root.path().join("block");
@@ -215,7 +214,7 @@ mod tests {
         assert!(Space::of(directory.path()).unwrap().total_bytes > 0);
         assert_eq!(place(Path::new("/proc")).unwrap().devices, [""; 0]);
         let error = place(Path::new("/no/such")).unwrap_err().to_string();
-        assert_eq!(error, "directory `/no/such` cannot be found");
+        assert_eq!(error, "cannot find directory `/no/such`");
     }
 
     #[test]

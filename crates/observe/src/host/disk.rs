@@ -1,4 +1,4 @@
-//! Counters of block devices: one tick's part of `/proc/diskstats`.
+//! Block device counters: the part of a tick that comes from `/proc/diskstats`.
 
 use std::fs;
 
@@ -7,24 +7,24 @@ use procfs::{DiskStat, DiskStats, FromBufRead};
 
 use crate::gather::Gather;
 
-/// `/proc/diskstats` counts in sectors of this size whatever the device's own.
+/// `/proc/diskstats` counts sectors of this size, whatever the device's own.
 const SECTOR_BYTES: f64 = 512.0;
 
-/// Times are printed as 32 bits of milliseconds; those of a busy disk wrap within days, since they are summed over
-/// all requests.
+/// Times are printed as 32 bits of milliseconds. Those of a busy disk wrap around within days, because they are summed
+/// over all requests.
 const TIME_MODULUS_S: f64 = 4_294_967.296;
 
-/// Puts the counters of the devices with these names.
+/// Adds the counters of the named devices.
 ///
 /// # Errors
-/// The file cannot be read.
+/// When `/proc/diskstats` cannot be read.
 pub(crate) fn read(gather: &mut Gather, devices: &[String]) -> Result<()> {
-    let text = fs::read_to_string("/proc/diskstats").context("`/proc/diskstats` cannot be read")?;
+    let text = fs::read_to_string("/proc/diskstats").context("cannot read `/proc/diskstats`")?;
     put(gather, &text, devices)
 }
 
 fn put(gather: &mut Gather, text: &str, devices: &[String]) -> Result<()> {
-    let stats = DiskStats::from_buf_read(text.as_bytes()).context("`/proc/diskstats` is not understood")?;
+    let stats = DiskStats::from_buf_read(text.as_bytes()).context("cannot parse `/proc/diskstats`")?;
     for stat in stats.0.iter().filter(|stat| devices.contains(&stat.name)) {
         put_device(gather, stat);
     }
@@ -98,7 +98,7 @@ mod tests {
         ] {
             assert!((values[key] - expected).abs() < 1e-9, "{key}: {values:?}");
         }
-        // Kernels before 5.5 do not count flushes; nothing is invented.
+        // Kernels before 5.5 do not count flushes, so there is no value.
         assert!(!values.contains_key("disk.flushes[sda]"));
         assert!(values.keys().all(|key| !key.contains("zram0") && !key.contains("vda1")));
     }

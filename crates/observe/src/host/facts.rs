@@ -1,4 +1,4 @@
-//! What the machine is: the record that goes with each run. Read once; what cannot be read is left out.
+//! Description of the machine, which is recorded with each run. Read once; unreadable facts are left out.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use procfs::{CpuInfo, FromBufRead, Meminfo};
 use crate::host::device::{self, Space};
 use crate::host::stack;
 
-/// The machine, and the file systems of these directories by their role.
+/// Describes the machine and the file systems of these directories, keyed by role.
 pub fn record(dirs: &BTreeMap<String, PathBuf>) -> HostRecord {
     let cpuinfo = line("/proc/cpuinfo", false).unwrap_or_default();
     let (cpu_model, is_virtual) = processor(&cpuinfo);
@@ -99,7 +99,7 @@ fn facts() -> BTreeMap<String, String> {
     facts
 }
 
-/// Starts of kernel options that change speed. The others are the owner's business and may hold secrets.
+/// Prefixes of kernel options that affect performance. All others are private and may contain secrets.
 const KERNEL_OPTIONS: [&str; 26] = [
     "mitigations",
     "nosmt",
@@ -130,25 +130,25 @@ const KERNEL_OPTIONS: [&str; 26] = [
 ];
 
 fn kernel_options(command_line: &str) -> String {
-    // What follows ` -- ` is for init.
+    // Options after ` -- ` are for init.
     let (kernel, _) = command_line.split_once(" -- ").unwrap_or((command_line, ""));
     let options =
         kernel.split_whitespace().filter(|word| KERNEL_OPTIONS.iter().any(|start| word.starts_with(start)));
     options.collect::<Vec<_>>().join(" ")
 }
 
-/// The chosen word of `always [madvise] never`, or the whole text.
+/// The selected word of `always [madvise] never`, or the whole text.
 fn chosen(text: &str) -> &str {
     let chosen = text.split_once('[').and_then(|(_, rest)| Some(rest.split_once(']')?.0));
     chosen.unwrap_or(text)
 }
 
-/// Model of the first processor, and whether it says that it is a virtual one.
+/// Model of the first processor, and whether it reports a hypervisor.
 fn processor(cpuinfo: &str) -> (String, bool) {
     let Ok(info) = CpuInfo::from_buf_read(cpuinfo.as_bytes()) else { return (String::new(), false) };
     let first =
         |name: &str| info.get_info(0).and_then(|fields| fields.get(name).map(|text| (*text).to_string()));
-    // Other architectures name the chip differently or not at all.
+    // Other architectures use other names, or none.
     let model = first("model name").or_else(|| first("cpu model")).or_else(|| first("CPU part"));
     let is_virtual = first("flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
     (model.unwrap_or_default(), is_virtual)
@@ -161,7 +161,7 @@ fn os_name() -> String {
     name.unwrap_or("Linux").trim_matches('"').to_string()
 }
 
-/// Members of a list such as `0-3,8,10-11`.
+/// Number of members in a list such as `0-3,8,10-11`.
 fn list_length(list: &str) -> u32 {
     let lengths = list.split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -181,14 +181,14 @@ fn container() -> Option<String> {
     std::env::var("KUBERNETES_SERVICE_HOST").ok().map(|_| "kubernetes".to_string())
 }
 
-/// Path of this process's group below the unified hierarchy.
+/// Path of this process's cgroup in the unified hierarchy.
 fn own_cgroup() -> String {
     let text = line("/proc/self/cgroup", false).unwrap_or_default();
     let path = text.lines().find_map(|line| line.strip_prefix("0::"));
     path.unwrap_or_default().trim().trim_start_matches('/').to_string()
 }
 
-/// The tightest limits on processors and memory of a group and the groups above it.
+/// The tightest processor and memory limits of a cgroup and its ancestors.
 fn cgroup_facts(root: &Path, group: &str, facts: &mut BTreeMap<String, String>) {
     let mut memory: Option<u64> = None;
     let mut cpus: Option<f64> = None;
@@ -208,7 +208,7 @@ fn cgroup_facts(root: &Path, group: &str, facts: &mut BTreeMap<String, String>) 
     }
 }
 
-/// Processors' worth of `cpu.max`: quota and period in microseconds, or `max`.
+/// Number of processors that `cpu.max` allows: quota and period in microseconds, or `max`.
 fn quota_cpus(text: &str) -> Option<f64> {
     let (quota, period) = text.split_once(' ')?;
     let (quota, period): (f64, f64) = (quota.parse().ok()?, period.parse().ok()?);

@@ -1,9 +1,10 @@
-//! What a tree of processes used: the server's, from its postmaster downwards; and the delays of the driver's threads.
+//! Resource usage of a process tree, the server's from its postmaster downwards, and scheduling delays of the driver's
+//! threads.
 //!
-//! A process's own time plus that of the children it has waited for, plus the same of each living child. A child that
-//! ends moves its time from its own line to its parent's, so the sum never falls, except in the moment between two
-//! reads; [`crate::gather::Backwards::Jitter`] absorbs that. Times come in clock ticks (10 ms) of each process: a tick
-//! may be wrong by 10 ms for each living process, sums over ticks are not.
+//! The sum covers each living process's own time and that of the children it has waited for. A child that ends moves
+//! its time from its own line to its parent's, so the sum never falls, except between two reads;
+//! [`crate::gather::Backwards::Jitter`] absorbs that. Times come in clock ticks (10 ms) per process: a tick may be
+//! wrong by 10 ms for each living process, but sums over ticks are right.
 
 use std::fs;
 use std::path::Path;
@@ -12,20 +13,20 @@ use anyhow::{Context, Result, bail, ensure};
 use procfs::FromRead;
 use procfs::process::Stat;
 
-/// Depth of the tree that is followed: postmaster, backend, and what a backend or the archiver may start.
+/// Depth of the tree: postmaster, backend, and processes that a backend or the archiver may start.
 const DEPTH_MAX: u32 = 4;
-/// Processes that are followed. A server has one per connection.
+/// Limit for the processes of a tree. A server has one per connection.
 const PROCESSES_MAX: usize = 20_000;
 
 /// A process and its descendants.
 #[derive(Debug, Clone)]
 pub(crate) struct Tree {
     pid: i32,
-    /// Start of the process in ticks since boot: tells it from a later one of the same number.
+    /// Start time of the process in ticks since boot; distinguishes it from a later one with the same pid.
     starttime: u64,
 }
 
-/// What a tree has used since its root began.
+/// Resource usage of a tree since its root process started.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Used {
     pub(crate) user_s: f64,
@@ -34,29 +35,25 @@ pub(crate) struct Used {
 }
 
 impl Tree {
-    /// The tree below a process that runs now.
+    /// The tree below a running process.
     pub(crate) fn of(pid: i32) -> Result<Tree> {
-        let stat = stat(pid).with_context(|| format!("process {pid} does not run"))?;
+        let stat = stat(pid).with_context(|| format!("process {pid} is not running"))?;
         Ok(Tree { pid, starttime: stat.starttime })
     }
 
-    /// The number of the root process.
+    /// Process id of the root.
     pub(crate) fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// What the tree has used, and its processes.
+    /// Resource usage of the tree, and its processes.
     ///
     /// # Errors
-    /// The root process has ended.
+    /// When the root process has ended.
     pub(crate) fn used(&self) -> Result<(Used, Vec<i32>)> {
-        // The root first: a child that ends meanwhile is then missing for one tick instead of being counted twice.
+        // The root first: a child that ends in the meantime is then missing in one tick instead of being counted twice.
         let root = stat(self.pid).with_context(|| format!("process {} has ended", self.pid))?;
-        ensure!(
-            root.starttime == self.starttime,
-            "process {} has ended, its number was given away",
-            self.pid
-        );
+        ensure!(root.starttime == self.starttime, "process {} has ended, and its pid was reused", self.pid);
         if root.state == 'Z' {
             bail!("process {} has ended", self.pid);
         }
@@ -93,8 +90,8 @@ fn stat(pid: i32) -> Option<Stat> {
     Stat::from_read(text.as_slice()).ok()
 }
 
-/// Children of a process's main thread: PostgreSQL has only that one. Where the kernel keeps no such list
-/// (`CONFIG_PROC_CHILDREN`), all processes are asked for their parent.
+/// Children of a process's main thread: PostgreSQL has only that one. Without the kernel's list of children
+/// (`CONFIG_PROC_CHILDREN`), looks at the parent of every process.
 fn children(pid: i32) -> Vec<i32> {
     match fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")) {
         Ok(text) => text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect(),
@@ -110,11 +107,11 @@ fn pids_in(directory: &str) -> impl Iterator<Item = i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Bytes read from and sent to storage by these processes and the children they waited for (the kernel adds a
-/// child's to its parent's when it is waited for).
+/// Bytes that these processes and the children they waited for read from and wrote to storage (the kernel adds a
+/// child's bytes to its parent's when the parent waits for it).
 ///
 /// # Errors
-/// The first process is not ours to look into: its user differs, and we are not root.
+/// When we may not read the first process's counters: it runs as another user, and we are not root.
 pub(crate) fn io_bytes(pids: &[i32]) -> Result<(f64, f64)> {
     let mut sum = (0.0, 0.0);
     for (i, pid) in pids.iter().enumerate() {
@@ -124,8 +121,8 @@ pub(crate) fn io_bytes(pids: &[i32]) -> Result<(f64, f64)> {
                 let (read, write) = parse_io(&text);
                 sum = (sum.0 + read, sum.1 + write);
             }
-            Err(error) if i == 0 => return Err(error).with_context(|| format!("`{path}` cannot be read")),
-            // Ended meanwhile.
+            Err(error) if i == 0 => return Err(error).with_context(|| format!("cannot read `{path}`")),
+            // Ended in the meantime.
             Err(_) => {}
         }
     }
@@ -137,17 +134,17 @@ fn parse_io(text: &str) -> (f64, f64) {
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
         line.trim().parse::<f64>().ok()
     };
-    // `cancelled_write_bytes` is not taken off: it is booked to whoever drops a dirty page, not to who wrote it.
+    // `cancelled_write_bytes` is not subtracted: it is charged to whoever drops a dirty page, not to the writer.
     (field("read_bytes:").unwrap_or_default(), field("write_bytes:").unwrap_or_default())
 }
 
-/// Seconds that the threads of a process were ready to run but not running, summed over the threads it has now.
+/// Seconds that the current threads of a process were runnable but not running, summed.
 pub(crate) fn run_delay_s(pid: i32) -> Option<f64> {
     let directory = format!("/proc/{pid}/task");
     let mut sum_ns: Option<f64> = None;
     for thread in pids_in(&directory) {
         let Ok(text) = fs::read_to_string(format!("{directory}/{thread}/schedstat")) else { continue };
-        // Time on a processor, time waiting for one (ns), turns.
+        // Fields: time on a processor, time waiting for one (ns), number of time slices.
         let delay_ns = text.split_ascii_whitespace().nth(1).and_then(|word| word.parse::<f64>().ok());
         sum_ns = delay_ns.map_or(sum_ns, |delay_ns| Some(sum_ns.unwrap_or_default() + delay_ns));
     }
@@ -182,7 +179,7 @@ mod tests {
     #[test]
     fn time_of_children_counts_while_they_live_and_after() {
         let busy = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
-        // The second command keeps the outer shell from replacing itself.
+        // The second command keeps the outer shell from replacing itself with the first.
         let script = format!("sh -c '{busy}'; sleep 60; true");
         let mut shell = Command::new("sh").args(["-c", &script]).spawn().unwrap();
         let tree = Tree::of(i32::try_from(shell.id()).unwrap()).unwrap();

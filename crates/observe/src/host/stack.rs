@@ -1,10 +1,11 @@
-//! What block devices are made of (RAID, encryption, volumes, how a disk is attached), and the NUMA nodes, in words.
+//! Describes in words what block devices are built from (RAID, encryption, volumes, disk attachment), and the NUMA
+//! nodes.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// The topmost device and those below it: `dm-0 (LUKS) on md0 (raid1) on nvme0n1 (NVMe over pcie), nvme1n1 (...)`.
+/// The topmost device and its components: `dm-0 (LUKS) on md0 (raid1) on nvme0n1 (NVMe over pcie), nvme1n1 (...)`.
 pub(crate) fn words(sys: &Path, device: &str, below: &[String]) -> String {
     let (layers, disks): (Vec<&String>, Vec<&String>) = below.iter().partition(|name| is_layer(name));
     let mut parts = vec![one(sys, device)];
@@ -39,7 +40,7 @@ fn one(sys: &Path, name: &str) -> String {
     } else if name.starts_with("loop") {
         of("loop/backing_file").map(|file| format!("file {file}"))
     } else if name.starts_with("nvme") {
-        // Below the namespace: pcie, or tcp, rdma and fc for volumes on a network.
+        // Below the namespace: pcie, or tcp, rdma and fc for network volumes.
         Some(format!(
             "NVMe over {}",
             of("device/transport").unwrap_or_else(|| "an unknown transport".to_string())
@@ -54,7 +55,7 @@ fn one(sys: &Path, name: &str) -> String {
     if said.is_empty() { name.to_string() } else { format!("{name} ({})", said.join(", ")) }
 }
 
-/// Each NUMA node of several: its processors, its memory, and the distances to all nodes.
+/// Processors, memory and distances of each NUMA node, if there are several.
 pub(crate) fn numa_nodes(sys: &Path) -> BTreeMap<String, String> {
     let nodes = sys.join("devices/system/node");
     let mut facts = BTreeMap::new();
@@ -72,7 +73,7 @@ pub(crate) fn numa_nodes(sys: &Path) -> BTreeMap<String, String> {
         let text = format!("processors {}, {} MB, distances {}", of("cpulist"), kb / 1024, of("distance"));
         facts.insert(format!("numa_{name}"), text);
     }
-    // Of one node the rest of the record tells all.
+    // For a single node, the rest of the record says everything.
     if facts.len() < 2 { BTreeMap::new() } else { facts }
 }
 

@@ -1,4 +1,4 @@
-//! The thread that watches the machine and the server's processes on it: a tick of source `Host` each second.
+//! The thread that observes the machine and the server's processes on it: one tick of source `Host` per second.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -12,20 +12,19 @@ use nix::sys::time::TimeValLike;
 use crate::gather::{Backwards, Gather};
 use crate::host::device::{self, Space};
 use crate::host::process::{self, Tree};
-use crate::host::{disk, machine};
+use crate::host::{disk, system};
 use crate::schedule::{Control, LATE_NS, unix_ns};
 use crate::sink::Out;
 
-/// Watches the machine.
 pub(crate) struct HostWatch {
     gather: Gather,
     out: Out,
     roles: Vec<Role>,
     devices: Vec<String>,
-    /// Numbers of file systems that were said to be nearly full.
+    /// Device numbers of the file systems that were reported as nearly full.
     nearly_full: BTreeSet<u64>,
     tree: Option<Tree>,
-    /// The server's pid that the caller named last, whether it runs or not.
+    /// The pid that the caller set last, whether that process runs or not.
     server_pid: Option<i32>,
     may_read_io: bool,
     driver_pid: Option<i32>,
@@ -38,7 +37,7 @@ struct Role {
 }
 
 impl HostWatch {
-    /// Watches the devices below `dirs` (by role), and the processes that `control` will name.
+    /// Will observe the devices below `dirs` (by role), and the processes that `control` will name.
     pub(crate) fn new(dirs: &BTreeMap<String, PathBuf>, out: Out) -> HostWatch {
         let mut roles = Vec::new();
         let mut devices: Vec<String> = Vec::new();
@@ -46,8 +45,11 @@ impl HostWatch {
             match device::place(path) {
                 Ok(place) => {
                     if place.devices.is_empty() {
-                        let reason =
-                            format!("`{}` is on {}, which has no device", path.display(), place.fs_type);
+                        let reason = format!(
+                            "`{}` is on {}, which has no block device",
+                            path.display(),
+                            place.fs_type
+                        );
                         out.unavailable(&format!("disk ({name})"), reason);
                     }
                     devices.extend(place.devices);
@@ -71,7 +73,7 @@ impl HostWatch {
         }
     }
 
-    /// Watches until stop, and then once more.
+    /// Observes until it is stopped, and then once more.
     pub(crate) fn run(mut self, control: &Control, tick_ns: u64) {
         self.read(control);
         self.gather.take();
@@ -106,7 +108,7 @@ impl HostWatch {
             self.gather.forget("driver.run_delay");
         }
         let out = self.out.clone();
-        machine::read(&mut self.gather, |what, reason| out.unavailable(what, reason));
+        system::read(&mut self.gather, |what, reason| out.unavailable(what, reason));
         if let Err(error) = disk::read(&mut self.gather, &self.devices) {
             self.out.unavailable("disk", format!("{error:#}"));
         }
@@ -169,13 +171,17 @@ impl HostWatch {
         for role in &self.roles {
             let Ok(space) = Space::of(&role.path) else { continue };
             self.gather.put("disk.free_bytes", &role.name, space.free_bytes as f64);
-            // Said again only after the space had been well above the limit, not for each byte around it.
+            // Reported again only after the space had been well above the limit, so that it does not repeat around the
+            // limit.
             let is_well = space.free_bytes / 10 * 9 > space.limit_bytes();
             if is_well {
                 self.nearly_full.remove(&role.dev);
             } else if space.is_nearly_full() && self.nearly_full.insert(role.dev) {
-                let text =
-                    format!("only {} MiB are free for `{}`", space.free_bytes >> 20, role.path.display());
+                let text = format!(
+                    "only {} MiB of disk space are free for `{}`",
+                    space.free_bytes >> 20,
+                    role.path.display()
+                );
                 let event = Event::new(unix_ns(), EventKind::DiskNearlyFull, text)
                     .with("free_bytes", space.free_bytes)
                     .with("total_bytes", space.total_bytes)
@@ -187,9 +193,9 @@ impl HostWatch {
     }
 }
 
-/// The event of a tick that ended late: no counter is lost, but second by second the time line is.
+/// The event for a tick that ended late: no counter is lost, but the resolution of a second is.
 pub(crate) fn late(end_unix_ns: u64, source: &str, late_ns: u64) -> Event {
     let late_s = late_ns as f64 / 1e9;
-    let text = format!("a reading of the {source} came {late_s:.3} s late");
+    let text = format!("the {source} reading was {late_s:.3} s late");
     Event::new(end_unix_ns, EventKind::TelemetryLost, text).with("source", source).with("late_s", late_s)
 }

@@ -1,6 +1,7 @@
-//! The text format of Prometheus, and what node_exporter's counters are in our table of metrics. Pure.
+//! Parses Prometheus' text format and maps node_exporter's counters to our table of metrics. Pure.
 //!
-//! Source: Prometheus, exposition formats (text format 0.0.4); node_exporter's collectors `cpu`, `diskstats`, `netdev`, `meminfo`.
+//! Source: Prometheus, exposition formats (text format 0.0.4); node_exporter's collectors `cpu`, `diskstats`, `netdev`,
+//! `meminfo`.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ struct Line<'a> {
     value: f64,
 }
 
-/// A reading for our table: a metric, its instance, and the value, absolute for counters.
+/// A reading for our table: metric, instance, and value, which is absolute for counters.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reading {
     pub(crate) metric: &'static str,
@@ -20,7 +21,7 @@ pub(crate) struct Reading {
     pub(crate) value: f64,
 }
 
-/// Counters of node_exporter that are one row here: its name, the row, and the label that names the instance.
+/// Counters of node_exporter that correspond to one metric: its name, our metric, and the label with the instance.
 const ROWS: [(&str, &str, &str); 11] = [
     ("node_disk_reads_completed_total", "remote.disk.reads", "device"),
     ("node_disk_writes_completed_total", "remote.disk.writes", "device"),
@@ -34,12 +35,12 @@ const ROWS: [(&str, &str, &str); 11] = [
     ("node_network_transmit_bytes_total", "remote.net.sent_bytes", "device"),
     ("node_memory_MemAvailable_bytes", "remote.memory.available", ""),
 ];
-/// The counter of processor time, by processor and mode.
+/// Counter of processor time by processor and mode.
 const CPU: &str = "node_cpu_seconds_total";
-/// Devices that are none, by how their names begin.
+/// Name prefixes of pseudo devices.
 const NO_DEVICE: [&str; 4] = ["loop", "ram", "sr", "lo"];
 
-/// What a scrape says of the machine. Empty where it is not node_exporter's.
+/// The readings in a scrape; empty if it is not node_exporter's.
 pub(crate) fn readings(text: &str) -> Vec<Reading> {
     let mut found = Vec::new();
     let mut cpus: BTreeMap<(&'static str, String), f64> = BTreeMap::new();
@@ -63,7 +64,7 @@ pub(crate) fn readings(text: &str) -> Vec<Reading> {
     found
 }
 
-/// The row of a mode, as of `/proc/stat` on this machine. Time of guests is part of user's there.
+/// Our metric for a mode, as for `/proc/stat` on this machine. `user` includes guest time.
 fn cpu_row(mode: &str) -> Option<&'static str> {
     Some(match mode {
         "user" | "nice" => "remote.cpu.user",
@@ -75,7 +76,7 @@ fn cpu_row(mode: &str) -> Option<&'static str> {
     })
 }
 
-/// `name{label="value",...} 1.5 timestamp`; `None` for comments, what is torn, and values that are not finite.
+/// Parses `name{label="value",...} 1.5 timestamp`; `None` for comments, torn lines, and values that are not finite.
 fn parse(line: &str) -> Option<Line<'_>> {
     let line = line.trim();
     if line.starts_with('#') {
@@ -91,7 +92,7 @@ fn parse(line: &str) -> Option<Line<'_>> {
     value.is_finite().then_some(Line { name, labels, value })
 }
 
-/// The labels up to the closing brace, and what follows it. In values `\\`, `\"` and `\n` are escaped.
+/// The labels up to the closing brace, and the rest. Values escape `\\`, `\"` and `\n`.
 fn label_set(mut rest: &str) -> Option<(BTreeMap<&str, String>, &str)> {
     let mut labels = BTreeMap::new();
     loop {

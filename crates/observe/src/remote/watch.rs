@@ -1,4 +1,4 @@
-//! The thread that asks an exporter on the database's machine: the text as it came, and a tick of source `Remote`.
+//! The thread that scrapes an exporter on the database's machine: the verbatim text, and a tick of source `Remote`.
 
 use std::time::Instant;
 
@@ -12,12 +12,11 @@ use crate::remote::exposition;
 use crate::schedule::{Control, unix_ns};
 use crate::sink::Out;
 
-/// What is reported as missing if the exporter does not answer.
+/// Reported as missing if the exporter does not answer.
 const SOURCE: &str = "remote";
-/// More than node_exporter and postgres_exporter tell of a large machine.
+/// More than node_exporter and postgres_exporter return for a large machine.
 const SCRAPE_BYTES_MAX: u64 = 8 << 20;
 
-/// Asks an exporter.
 pub(crate) struct RemoteWatch {
     address: Address,
     gather: Gather,
@@ -25,14 +24,13 @@ pub(crate) struct RemoteWatch {
 }
 
 impl RemoteWatch {
-    /// Asks nothing yet.
     pub(crate) fn new(address: Address, out: Out) -> RemoteWatch {
         RemoteWatch { address, gather: Gather::new(Backwards::Reset), out }
     }
 
-    /// Asks in each tick until stop, and then once more.
+    /// Scrapes in each tick until it is stopped, and then once more.
     pub(crate) fn run(mut self, control: &Control, tick_ns: u64) {
-        // When the counters were read that the next increases count from.
+        // When the counters were last read: the next increments count from there.
         let mut last = self.read().then(Instant::now);
         self.gather.take();
         loop {
@@ -57,7 +55,7 @@ impl RemoteWatch {
         }
     }
 
-    /// Asks once. What is missing is reported once; a later tick is longer.
+    /// Scrapes once. A missing source is reported once; the next tick is longer.
     fn read(&mut self) -> bool {
         match self.scrape() {
             Ok(()) => true,
@@ -71,8 +69,8 @@ impl RemoteWatch {
     fn scrape(&mut self) -> Result<()> {
         let answer =
             self.address.request("GET", &self.address.path, "Accept: text/plain\r\n", SCRAPE_BYTES_MAX)?;
-        ensure!(answer.status == 200, "the answer has the status {}", answer.status);
-        // A line that the connection's end cut off would be a number that never was.
+        ensure!(answer.status == 200, "the answer has status {}", answer.status);
+        // A line cut off by the end of the connection would yield a wrong number.
         ensure!(answer.body.ends_with('\n'), "the answer ended within a line");
         for reading in exposition::readings(&answer.body) {
             self.gather.put_said(reading.metric, &reading.instance, reading.value);

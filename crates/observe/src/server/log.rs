@@ -1,12 +1,12 @@
-//! Lines of the server's log, put together to entries: time, process, severity, message, details.
+//! Assembles lines of the server's log into entries: time, process, severity, message, details.
 //!
-//! Pure. The line prefix of our own servers is `%n [%p] ` (`1795165034.123 [4711] LOG:  …`); Debian's
-//! `%m [%p] %q%u@%d ` and an empty prefix are understood too. What an entry means is decided in [`crate::server::log_events`].
+//! Pure. Our own servers use the line prefix `%n [%p] ` (`1795165034.123 [4711] LOG:  …`); Debian's `%m [%p] %q%u@%d `
+//! and an empty prefix are understood too. [`crate::server::log_events`] decides what an entry means.
 
-/// Severity of a log entry, in rising order.
+/// Severity of a log entry, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Severity {
-    /// A line that PostgreSQL did not write in its own form, such as one of `archive_command`.
+    /// A line that PostgreSQL did not write itself, such as one of `archive_command`.
     Foreign,
     Debug,
     Info,
@@ -18,20 +18,20 @@ pub(crate) enum Severity {
     Panic,
 }
 
-/// One entry of the log.
+/// One log entry.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
     /// Nanoseconds since the Unix epoch, if the prefix has a time.
     pub(crate) t_unix_ns: Option<u64>,
     pub(crate) pid: Option<u32>,
     pub(crate) severity: Severity,
-    /// The message with its further lines, joined by line breaks.
+    /// The message and its continuation lines, joined by line breaks.
     pub(crate) message: String,
     /// `detail`, `hint`, `context`, `statement`, ….
     pub(crate) parts: Vec<(String, String)>,
 }
 
-/// Text of one entry that is kept; the rest of a longer one is dropped.
+/// Limit for the text of an entry; the rest is dropped.
 const TEXT_MAX_BYTES: usize = 4000;
 
 const SEVERITIES: [(&str, Severity); 12] = [
@@ -49,18 +49,17 @@ const SEVERITIES: [(&str, Severity); 12] = [
     ("DEBUG1", Severity::Debug),
 ];
 
-/// Words that begin a line which belongs to the entry before.
+/// Keywords of lines that belong to the preceding entry.
 const PARTS: [&str; 7] = ["DETAIL", "HINT", "CONTEXT", "STATEMENT", "QUERY", "LOCATION", "BACKTRACE"];
 
-/// Puts lines together.
 #[derive(Debug, Default)]
 pub(crate) struct Assembler {
     open: Option<Entry>,
 }
 
 impl Assembler {
-    /// Takes the next line, without its end; `now_ns` tells the zone of a time that is written without one.
-    /// Returns the entry that this line shows to be complete.
+    /// Takes the next line, without its line end. `now_ns` resolves the zone of a time that is written without one.
+    /// Returns the entry that this line completes.
     pub(crate) fn push(&mut self, line: &str, now_ns: u64) -> Option<Entry> {
         if line.trim().is_empty() {
             return None;
@@ -72,7 +71,8 @@ impl Assembler {
         }
         match (split(line), self.open.as_mut()) {
             (Some((prefix, word, text)), Some(open)) if PARTS.contains(&word) => {
-                // PostgreSQL writes an entry and its parts at once; another process's part belongs to nothing here.
+                // PostgreSQL writes an entry and its parts with one write; a part from another process belongs to no
+                // entry here.
                 if pid(prefix) == open.pid {
                     open.parts.push((word.to_ascii_lowercase(), clip(text)));
                 }
@@ -99,7 +99,7 @@ impl Assembler {
         }
     }
 
-    /// Ends the entry that may still have been going on.
+    /// Ends an open entry.
     pub(crate) fn flush(&mut self) -> Option<Entry> {
         self.open.take()
     }
@@ -118,7 +118,7 @@ fn clip(text: &str) -> String {
     text[..end].to_string()
 }
 
-/// Prefix, severity or part, and text: the word is the first of those followed by a colon and two spaces.
+/// Prefix, keyword (severity or part) and text: the keyword is the first one followed by a colon and two spaces.
 fn split(line: &str) -> Option<(&str, &str, &str)> {
     let mut from = 0;
     while let Some(found) = line[from..].find(":  ") {
@@ -154,8 +154,8 @@ fn time(prefix: &str, now_ns: u64) -> Option<u64> {
     let now_ms = i64::try_from(now_ns / 1_000_000).ok()?;
     let offset_ms = match zone {
         "UTC" | "GMT" | "Z" => 0,
-        // An abbreviation or number is not looked up: the log is read while it is written, so the zone is what
-        // differs from now in quarters of an hour.
+        // An abbreviation or number is not looked up: the log is read while it is written, so the zone is the
+        // difference from now in quarters of an hour.
         _ => ((local_ms - now_ms) as f64 / 900_000.0).round() as i64 * 900_000,
     };
     u64::try_from(local_ms - offset_ms).ok().and_then(|ms| ms.checked_mul(1_000_000))
@@ -170,7 +170,7 @@ fn local_ms(date: &str, clock: &str) -> Option<u64> {
     if !(1970..10_000).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
     }
-    // Days of the Gregorian calendar, years taken to begin in March so that the leap day comes last.
+    // Days of the Gregorian calendar, with years that begin in March so that the leap day comes last.
     let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1;
     const DAYS_TO_1970: u64 = 719_468;

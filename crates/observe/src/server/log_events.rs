@@ -1,12 +1,13 @@
-//! What a log entry means to a benchmark: the event it becomes, or nothing.
+//! What a log entry means to a benchmark: the event that it becomes, or nothing.
 //!
-//! Pure. Texts are those of PostgreSQL 9.6 to 18 in English; another `lc_messages` leaves only [`EventKind::ServerLog`].
+//! Pure. Texts are those of PostgreSQL 9.6 to 18 in English; another `lc_messages` yields only
+//! [`EventKind::ServerLog`].
 
 use model::telemetry::event::{Event, EventKind};
 
 use crate::server::log::{Entry, Severity};
 
-/// Starts of LOG messages that say nothing about the load.
+/// Prefixes of LOG messages that are irrelevant to the load.
 const NOISE: [&str; 33] = [
     "connection received",
     "connection authenticated",
@@ -43,7 +44,7 @@ const NOISE: [&str; 33] = [
     "received SIGHUP",
 ];
 
-/// Parts of messages that tell of a crash, a restart after one, or a full device, at any severity.
+/// Parts of messages about a crash, a restart after one, or a full device, at any severity.
 const TROUBLE: [&str; 8] = [
     "was terminated by",
     "exited with exit code",
@@ -55,7 +56,7 @@ const TROUBLE: [&str; 8] = [
     "out of memory",
 ];
 
-/// FATAL messages of a server that is being started or stopped, not of one in trouble.
+/// FATAL messages that are normal while a server is starting or stopping.
 const FATAL_IN_ORDER: [&str; 7] = [
     "the database system is starting up",
     "the database system is shutting down",
@@ -66,10 +67,9 @@ const FATAL_IN_ORDER: [&str; 7] = [
     "terminating logical replication worker",
 ];
 
-/// Text of an event.
 const TEXT_MAX_CHARS: usize = 1000;
 
-/// The event of an entry; `now_ns` is its time where the log has none.
+/// The event for an entry; `now_ns` is its time if the log has none.
 pub(crate) fn event(entry: &Entry, now_ns: u64) -> Option<Event> {
     let t_unix_ns = entry.t_unix_ns.unwrap_or(now_ns);
     let message = entry.message.as_str();
@@ -89,7 +89,7 @@ pub(crate) fn event(entry: &Entry, now_ns: u64) -> Option<Event> {
         event = event.with("pid", pid);
     }
     for (name, text) in &entry.parts {
-        // A statement may set a password, and passwords are never written.
+        // A statement may set a password, and passwords are never recorded.
         if !text.to_ascii_lowercase().contains("password") {
             event = event.with(name, clip(text));
         }
@@ -104,7 +104,7 @@ fn kind(entry: &Entry) -> Option<EventKind> {
         Severity::Panic => Some(EventKind::ServerTrouble),
         Severity::Fatal if any(&FATAL_IN_ORDER) => Some(EventKind::ServerLog),
         Severity::Fatal => Some(EventKind::ServerTrouble),
-        // The logical replication launcher ends with exit code 1 whenever a server is stopped.
+        // The logical replication launcher exits with code 1 whenever a server is stopped.
         Severity::Log if message.starts_with("background worker") && message.ends_with("exit code 1") => None,
         _ if any(&TROUBLE) => Some(EventKind::ServerTrouble),
         Severity::Warning | Severity::Error | Severity::Foreign => Some(EventKind::ServerLog),
@@ -138,7 +138,7 @@ fn checkpoint_start(message: &str) -> Option<(EventKind, Facts)> {
     let cause = message
         .strip_prefix("checkpoint starting:")
         .or_else(|| message.strip_prefix("restartpoint starting:"))?;
-    // `xlog` is what 9.6 calls `wal`; 19 calls `immediate` `fast`.
+    // 9.6 says `xlog` for `wal`; 19 says `fast` for `immediate`.
     let cause: Vec<&str> =
         cause.split_whitespace().map(|word| if word == "xlog" { "wal" } else { word }).collect();
     Some((EventKind::CheckpointStart, vec![("cause", cause.join(" "))]))

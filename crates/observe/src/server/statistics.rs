@@ -1,36 +1,36 @@
-//! The texts of what the server is asked each tick, for versions 9.4 to 18; those before 9.6 are written
-//! from its documentation and untried.
+//! SQL for the statistics of each tick, for versions 9.4 to 18. The SQL for versions before 9.6 follows the
+//! documentation and is untested.
 //!
 //! Pure. One statement per tick: a union of parts with the columns metric, instance, value. Statistics are never reset.
-//! Within a transaction they are a snapshot; each tick is a transaction of its own. Sessions report theirs when a
-//! transaction ends and at most once a second (before 15: twice, over a collector that adds up to half a second), so
-//! counters of databases and I/O lag by about that; the WAL position and the activity of sessions do not.
+//! Within a transaction they are a snapshot, so each tick is a transaction of its own. Sessions report their statistics
+//! when a transaction ends and at most once per second (before 15: twice, over a collector that adds up to half a
+//! second), so counters of databases and I/O lag by about that; the WAL position and the activity of sessions do not.
 
 use wire::quote_literal;
 
-/// Name in the column of metrics for a running autovacuum: instance is the pid, value what it does.
+/// Name of a running autovacuum in the metric column: instance is the pid, value is its activity.
 pub(crate) const AUTOVACUUM: &str = "event.autovacuum";
 
-/// One part of the statement. A part that the server refuses is left out of the whole.
+/// One part of the statement. A part that the server rejects is left out.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Part {
-    /// The metrics that it yields, for messages.
+    /// The metrics that this part yields, for messages.
     pub(crate) what: &'static str,
     pub(crate) sql: String,
-    /// Whether it is asked once a minute and not each tick.
+    /// Whether it runs once per minute instead of each tick.
     pub(crate) is_rare: bool,
 }
 
-/// Asks who this server is: changes tell of a restart or a failover.
+/// Identifies the server: a change indicates a restart or a failover.
 pub(crate) const IDENTITY: &str = "select extract(epoch from pg_postmaster_start_time())::numeric::text as start, \
     pg_is_in_recovery()::text as in_recovery, pg_backend_pid()::text as backend_pid, \
     current_setting('log_checkpoints') as log_checkpoints, \
     current_setting('log_autovacuum_min_duration') as log_autovacuum";
 
-/// Asks for the cluster's system identifier; some managed services refuse.
+/// Reads the cluster's system identifier; some managed services refuse.
 pub(crate) const SYSTEM_IDENTIFIER: &str = "select system_identifier::text from pg_control_system()";
 
-/// Settings of the observer's session: it ends by itself and costs no more than its reading.
+/// Settings of the observer's session: it ends by itself and adds no cost beyond its queries.
 pub(crate) fn session_settings(version_num: u32, timeout_ms: u128) -> String {
     let mut sql = format!("set statement_timeout = {timeout_ms}; set lock_timeout = {timeout_ms}; ");
     if version_num >= 90_600 {
@@ -42,7 +42,7 @@ pub(crate) fn session_settings(version_num: u32, timeout_ms: u128) -> String {
     sql
 }
 
-/// Asks for the timeline, which a promotion changes.
+/// Reads the timeline, which changes with a promotion.
 pub(crate) fn timeline(version_num: u32, in_recovery: bool) -> &'static str {
     match (in_recovery, version_num >= 100_000) {
         (true, _) => "select timeline_id::text from pg_control_checkpoint()",
@@ -51,7 +51,7 @@ pub(crate) fn timeline(version_num: u32, in_recovery: bool) -> &'static str {
     }
 }
 
-/// Asks whether this role sees the sessions of others.
+/// Reads whether this role sees the sessions of others.
 pub(crate) fn sees_all(version_num: u32) -> &'static str {
     if version_num >= 100_000 {
         "select (pg_has_role(current_user, 'pg_read_all_stats', 'usage') or rolsuper)::text, rolname \
@@ -61,7 +61,7 @@ pub(crate) fn sees_all(version_num: u32) -> &'static str {
     }
 }
 
-/// The statement made of these parts.
+/// The statement that consists of these parts.
 pub(crate) fn statement<'a>(version_num: u32, parts: impl Iterator<Item = &'a Part>) -> String {
     let parts: Vec<&str> = parts.map(|part| part.sql.as_str()).collect();
     format!("with a as ({}) {}", activity(version_num), parts.join(" union all "))
@@ -106,8 +106,8 @@ fn part(what: &'static str, sql: String) -> Part {
     Part { what, sql, is_rare: false }
 }
 
-/// Sessions other than this one. 9.6 does not tell kinds: its autovacuum workers are known by what they say they do,
-/// its parallel workers pass for clients. Before 9.6 there is only whether a session waits for a lock.
+/// Sessions other than this one. 9.6 has no backend types: autovacuum workers are recognized by their query text, and
+/// parallel workers count as clients. Before 9.6 the only wait information is whether a session waits for a lock.
 fn activity(version_num: u32) -> String {
     let kind = if version_num >= 100_000 {
         "case when backend_type is null and datname is not null then 'client backend' else backend_type end"
@@ -139,7 +139,7 @@ fn wal_position(version_num: u32) -> String {
 }
 
 fn connections() -> String {
-    // The states of a load are reported even if no session is in them; `hidden` is what this role may not see.
+    // States of a load are reported even if no session is in them; `hidden` is a state that this role may not see.
     "select 'server.connections', s.state, count(a.kind)::text \
      from (values ('active'), ('idle'), ('idle in transaction'), ('idle in transaction (aborted)'), \
      ('fastpath function call'), ('disabled'), ('hidden')) s(state) \
@@ -196,8 +196,8 @@ fn checkpoints(version_num: u32) -> String {
             ],
         );
     }
-    // 17 moved checkpoints to a view of their own and backends' writes to pg_stat_io; 18 counts bytes there because
-    // one write may be of many blocks.
+    // 17 moved checkpoints to their own view and backends' writes to pg_stat_io; 18 counts bytes there because one
+    // write may cover many blocks.
     let blocks = if version_num >= 180_000 {
         "write_bytes / current_setting('block_size')::numeric"
     } else {
@@ -261,7 +261,7 @@ fn wal(version_num: u32) -> String {
         ("server.wal_full_page_images", "", "w.wal_fpi"),
         ("server.wal_buffers_full", "", "w.wal_buffers_full"),
     ];
-    // From 18 on these are rows of pg_stat_io with the object `wal`.
+    // Since 18 these are rows of pg_stat_io with the object `wal`.
     let until_17 = [
         ("server.wal_writes", "", "w.wal_write"),
         ("server.wal_syncs", "", "w.wal_sync"),

@@ -1,4 +1,4 @@
-//! Follows the server's log file and yields events. One thread, a few reads a second.
+//! Follows the server's log file and yields events. One thread, a few reads per second.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -15,16 +15,15 @@ use crate::server::log::Assembler;
 use crate::server::log_events;
 use crate::sink::Out;
 
-/// Time between two looks at the file.
+/// Time between two checks of the file.
 const POLL: Duration = Duration::from_millis(200);
-/// Longest line that is kept together.
+/// Longest line that is kept in one piece.
 const LINE_MAX_BYTES: usize = 64 * 1024;
-/// Bytes read in one look; the rest waits for the next one.
+/// Bytes read per check; the rest waits for the next one.
 const LOOK_MAX_BYTES: u64 = 8 * 1024 * 1024;
-/// Events of log lines in one second. A load whose every transaction fails would write a line for each.
+/// Limit for events from log lines in one second. If every transaction of a load fails, each writes a line.
 const EVENTS_PER_S_MAX: u32 = 50;
 
-/// A log file that is being followed.
 #[derive(Debug)]
 pub(crate) struct Tail {
     path: PathBuf,
@@ -37,7 +36,7 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// Follows `path` from `offset` bytes on. The file may not exist yet.
+    /// Will follow `path` from byte `offset` on. The file may not exist yet.
     pub(crate) fn new(path: PathBuf, offset: u64) -> Tail {
         let partial = Vec::new();
         Tail {
@@ -51,7 +50,7 @@ impl Tail {
         }
     }
 
-    /// Follows until stop.
+    /// Follows the log until it is stopped.
     pub(crate) fn run(mut self, control: &Control, out: &Out) {
         loop {
             let stop = control.sleep(POLL);
@@ -65,8 +64,8 @@ impl Tail {
         }
     }
 
-    /// Reads what is new. Entries end with the next one or, as PostgreSQL writes each at once, when a look finds
-    /// nothing more; `last` ends them in any case.
+    /// Reads new lines. An entry is complete when the next one begins or, because PostgreSQL writes each with one
+    /// write, when a check finds nothing new; `last` completes it in any case.
     fn look(&mut self, now_ns: u64, last: bool) -> Result<Vec<Event>> {
         let mut events = Vec::new();
         let bytes = self.read()?;
@@ -81,10 +80,10 @@ impl Tail {
     }
 
     fn read(&mut self) -> Result<Vec<u8>> {
-        let unreadable = || format!("server log `{}` cannot be read", self.path.display());
+        let unreadable = || format!("cannot read server log `{}`", self.path.display());
         let meta = match std::fs::symlink_metadata(&self.path) {
             Ok(meta) => meta,
-            // Not written yet, or just moved away by a rotation.
+            // Not written yet, or just renamed by a rotation.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(error).with_context(unreadable),
         };
@@ -127,14 +126,15 @@ impl Tail {
     }
 }
 
-/// Opens the log without following a link: its directory is the server's user's, who could plant one for root to read.
+/// Opens the log without following a link: the server's user owns its directory and could plant a link for root to
+/// follow.
 fn open(path: &Path) -> io::Result<File> {
-    // Nor does opening a pipe wait for a writer.
+    // Opening a pipe would wait for a writer.
     let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;
     OpenOptions::new().read(true).custom_flags(flags.bits()).open(path)
 }
 
-/// Lets [`EVENTS_PER_S_MAX`] events of ordinary lines pass in each second and counts the others.
+/// Passes [`EVENTS_PER_S_MAX`] events of ordinary lines per second and counts the others.
 #[derive(Debug, Default)]
 struct Limit {
     second: u64,
@@ -148,7 +148,7 @@ impl Limit {
         let second = now_ns / 1_000_000_000;
         if second != self.second || last {
             if self.n_dropped > 0 {
-                let text = format!("{} further lines of the server log were not kept", self.n_dropped);
+                let text = format!("{} further lines of the server log were dropped", self.n_dropped);
                 let event = Event::new(now_ns, EventKind::ServerLog, text);
                 passed.push(event.with("n_dropped", self.n_dropped));
             }

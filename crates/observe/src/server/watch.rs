@@ -1,7 +1,8 @@
-//! The thread that asks the server: one connection, one statement each tick, a tick of source `Server` for the answer.
+//! The thread that queries the server: one connection, one statement per tick, a tick of source `Server` for the
+//! answer.
 //!
-//! A server that is gone, or does not answer in time, is reported as an event and asked again in each tick. The first tick
-//! after a gap covers the gap, if it is still the same server.
+//! A server that is gone, or does not answer in time, is reported as an event and queried again in each tick. The first
+//! tick after a gap covers the gap, if it is still the same server.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -16,22 +17,21 @@ use crate::schedule::{Control, LATE_NS, unix_ns};
 use crate::server::statistics::{self, Part};
 use crate::sink::Out;
 
-/// Name of the observer's session in `pg_stat_activity`.
+/// `application_name` of the observer's session.
 pub(crate) const APPLICATION_NAME: &str = "pgdyno observer";
-/// Time the server gives one reading, by `statement_timeout`.
+/// `statement_timeout` of one reading.
 const STATEMENT_LIMIT: Duration = Duration::from_secs(5);
-/// Time after which the connection is given up: a server that is alive would have answered with an error before.
+/// The connection is closed after this time: a live server would have returned an error before.
 const ANSWER_LIMIT: Duration = Duration::from_secs(6);
-/// Time for one attempt to connect.
+/// Limit for one connection attempt.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// Time between attempts after the server has refused this role: each would be a line in its log.
+/// Time between attempts after the server has rejected this role: each attempt adds a line to its log.
 const REFUSED_PAUSE: Duration = Duration::from_secs(30);
-/// Ticks between two readings of what changes slowly and costs more.
+/// Ticks between two readings of slowly changing, more expensive statistics.
 const RARE_TICKS: u64 = 60;
-/// Most autovacuum processes that are believed; a server may say anything.
+/// Limit for autovacuum processes: a server may report anything.
 const AUTOVACUUMS_MAX: usize = 1000;
 
-/// Watches the server.
 pub(crate) struct ServerWatch {
     conninfo: Conninfo,
     database: String,
@@ -40,18 +40,18 @@ pub(crate) struct ServerWatch {
     gather: Gather,
     session: Option<Asking>,
     identity: Option<Identity>,
-    /// When the last answer was read; `None` before the first one of a server.
+    /// When the last answer was read; `None` before a server's first answer.
     last_read: Option<Instant>,
     n_ticks: u64,
-    /// Not before this is another attempt to connect made.
+    /// Earliest time of the next connection attempt.
     next_attempt: Option<Instant>,
-    /// Whether the present failure was reported.
+    /// Whether the current failure was reported.
     is_lost: bool,
-    /// Autovacuums at work in the last tick: pid and what they do.
+    /// Autovacuums running in the last tick: pid and activity.
     autovacuums: BTreeSet<(String, String)>,
 }
 
-/// A session and what is asked through it.
+/// A session and the statements that it runs.
 struct Asking {
     session: Session,
     often: String,
@@ -59,7 +59,7 @@ struct Asking {
     log_tells_checkpoints: bool,
 }
 
-/// What makes a server the same one. What could not be read is `None` and proves nothing.
+/// Identity of a server. An unreadable part is `None` and proves nothing.
 #[derive(Debug, Clone, PartialEq)]
 struct Identity {
     start: Option<String>,
@@ -69,7 +69,7 @@ struct Identity {
 }
 
 impl Identity {
-    /// What differs, in words; empty if nothing is known to.
+    /// Differences in words; empty if none are known.
     fn differences(&self, before: &Identity) -> Vec<String> {
         let fields = [
             ("postmaster start", &before.start, &self.start),
@@ -86,7 +86,7 @@ impl Identity {
 }
 
 impl ServerWatch {
-    /// Will watch the server at `conninfo`; `has_log` says that its log is followed too.
+    /// Will observe the server at `conninfo`; `has_log` says that its log is followed too.
     pub(crate) fn new(conninfo: Conninfo, database: String, has_log: bool, out: Out) -> ServerWatch {
         let connect_timeout = match conninfo.connect_timeout {
             Duration::ZERO => CONNECT_LIMIT,
@@ -110,7 +110,7 @@ impl ServerWatch {
         }
     }
 
-    /// Watches until stop, and then once more.
+    /// Observes until it is stopped, and then once more.
     pub(crate) fn run(mut self, control: &Control, tick_ns: u64) {
         self.turn(None);
         loop {
@@ -125,7 +125,7 @@ impl ServerWatch {
         }
     }
 
-    /// Connects if need be, and reads. `meant_ns` is when that should have begun.
+    /// Connects if necessary, and reads. `meant_ns` is when that should have begun.
     fn turn(&mut self, meant_ns: Option<u64>) {
         let mut meant_ns = meant_ns;
         if self.session.is_none() {
@@ -136,7 +136,7 @@ impl ServerWatch {
                 Ok(asking) => self.session = Some(asking),
                 Err(reason) => return self.lost(&reason),
             }
-            // Connecting takes its time; that is no late reading.
+            // Connecting takes time; that is not a late reading.
             meant_ns = None;
         }
         let Some(asking) = self.session.as_mut() else { return };
@@ -146,7 +146,7 @@ impl ServerWatch {
         match asking.session.query(sql) {
             Ok(rows) => {
                 let took = begin.elapsed();
-                // The server took its readings somewhere between question and answer.
+                // The server took its readings somewhere between query and answer.
                 let end_unix_ns = begin_ns + u64::try_from(took.as_nanos() / 2).unwrap_or_default();
                 self.answered(&rows.rows, begin + took / 2, end_unix_ns);
                 let late_ns = meant_ns.map_or(0, |meant_ns| unix_ns().saturating_sub(meant_ns));
@@ -163,7 +163,7 @@ impl ServerWatch {
         }
     }
 
-    /// Tells once that the server cannot be read.
+    /// Reports once that the server cannot be read.
     fn lost(&mut self, reason: &str) {
         if !std::mem::replace(&mut self.is_lost, true) {
             let event =
@@ -195,17 +195,17 @@ impl ServerWatch {
             return;
         };
         if n_resets > 0 {
-            let text = format!("server statistics: {n_resets} counters went back to zero");
+            let text = format!("server statistics: {n_resets} counters were reset");
             self.out.event(Event::new(end_unix_ns, EventKind::TelemetryLost, text).with("source", "server"));
         }
-        // Metrics with an instance for each kind of I/O: absent is 0.
+        // Metrics with an instance per kind of I/O: an absent value means 0.
         values.retain(|key, value| *value != 0.0 || !key.starts_with("server.io."));
         self.count_checkpoints(&values, end_unix_ns);
         let length_ns = u64::try_from(at.saturating_duration_since(last_read).as_nanos()).unwrap_or(u64::MAX);
         self.out.tick(Tick { source: TickSource::Server, end_unix_ns, length_ns, values });
     }
 
-    /// Checkpoints as events, where the log does not tell them.
+    /// Reports checkpoints as events if the log does not show them.
     fn count_checkpoints(&self, values: &std::collections::BTreeMap<String, f64>, t_unix_ns: u64) {
         if self.session.as_ref().is_some_and(|asking| asking.log_tells_checkpoints) {
             return;
@@ -236,7 +236,7 @@ impl ServerWatch {
         let words = |error: SessionError| error.to_string();
         let who = session.query(statistics::IDENTITY).map_err(words)?;
         let field = |name: &str| who.get(0, name).map(str::to_string);
-        // Behind a pooler the session is lent to others: settings would go with it.
+        // A pooler shares the session with others, who would inherit our settings.
         let is_direct = field("backend_pid") == Some(session.backend_pid().to_string());
         if is_direct {
             let settings = statistics::session_settings(version_num, STATEMENT_LIMIT.as_millis());
@@ -256,19 +256,19 @@ impl ServerWatch {
         let mut parts = statistics::parts(version_num, &self.database, !log_tells_autovacuum);
         self.leave_out_refused(&mut session, version_num, &mut parts).map_err(words)?;
         if parts.iter().all(|part| part.is_rare) {
-            return Err("it refuses every question".to_string());
+            return Err("it rejects every query".to_string());
         }
         let often = statistics::statement(version_num, parts.iter().filter(|part| !part.is_rare));
         let rarely = statistics::statement(version_num, parts.iter());
         Ok(Asking { session, often, rarely, log_tells_checkpoints })
     }
 
-    /// Compares the server with the one that was known.
+    /// Compares the server with the known one.
     fn met(&mut self, identity: Identity) {
         let differences =
             self.identity.as_ref().map(|before| identity.differences(before)).unwrap_or_default();
         if !differences.is_empty() {
-            let text = format!("the server is not the process it was: {}", differences.join(", "));
+            let text = format!("the server has been restarted or replaced: {}", differences.join(", "));
             self.out.event(Event::new(unix_ns(), EventKind::ServerRestarted, text));
             self.gather = Gather::new(Backwards::Reset);
             self.last_read = None;
@@ -276,7 +276,7 @@ impl ServerWatch {
         self.identity = Some(identity);
     }
 
-    /// Tries each part alone and drops those that this server or this role refuses.
+    /// Runs each part alone and drops those that this server rejects for this role.
     fn leave_out_refused(
         &self,
         session: &mut Session,
@@ -295,7 +295,8 @@ impl ServerWatch {
         let rows = session.query(statistics::sees_all(version_num))?;
         if rows.scalar() != Some("true") {
             let role = rows.get(0, "rolname").unwrap_or_default();
-            let reason = format!("role `{role}` does not see sessions of others; grant it pg_read_all_stats");
+            let reason =
+                format!("role `{role}` does not see other roles' sessions; grant it pg_read_all_stats");
             self.out.unavailable("server.waiting of other roles", reason);
         }
         Ok(())
@@ -330,7 +331,7 @@ fn is_fatal(error: &SessionError) -> bool {
     }
 }
 
-/// `work` is a database and what `pg_stat_activity.query` says: `db autovacuum: VACUUM ANALYZE public.t`.
+/// `work` is a database and the text of `pg_stat_activity.query`: `db autovacuum: VACUUM ANALYZE public.t`.
 fn autovacuum_seen(t_unix_ns: u64, pid: &str, work: &str) -> Event {
     let (database, what) = work.split_once(" autovacuum: ").unwrap_or(("", work));
     let event = Event::new(t_unix_ns, EventKind::AutovacuumSeen, what.to_string()).with("pid", pid);

@@ -71,7 +71,7 @@ fn what_is_typed_wrong_is_told_with_a_hint() {
     );
     check(
         "run -o photos",
-        &["`photos` has files that pgdyno did not write (a.txt); choose an empty directory"],
+        &["`photos` contains files that pgdyno did not write (a.txt); choose an empty directory"],
     );
     check("report photos", &["`photos` is not the directory of an experiment"]);
     check("report nowhere", &["`nowhere` is not the directory of an experiment"]);
@@ -219,9 +219,9 @@ fn results_that_cannot_be_written_are_a_failure() {
     drop(reader);
     assert_eq!(plan(writer.into()).status.code(), Some(0));
     if !nix::unistd::geteuid().is_root() {
-        check(&place, "run -o /proc/nothing", &["cannot make the directory"]);
+        check(&place, "run -o /proc/nothing", &["cannot create directory"]);
     }
-    check(&place, "run -o /dev/null/out", &["cannot make the directory `/dev/null/out`"]);
+    check(&place, "run -o /dev/null/out", &["cannot create directory `/dev/null/out`"]);
 }
 
 fn unused_port() -> u16 {

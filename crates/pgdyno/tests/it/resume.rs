@@ -1,5 +1,5 @@
-//! What was cut off goes on: after SIGKILL at any moment, after Ctrl-C, and after a notice that the machine will be taken
-//! away. Finished runs are never made again, and the order and seeds stay.
+//! What was cut off goes on: after SIGKILL at any moment, after Ctrl-C, and after a notice that the machine will be
+//! taken away. Finished runs are never made again, and the order and seeds stay.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -181,5 +181,5 @@ fn only_an_experiment_can_be_resumed_and_only_as_it_is() {
     check(&["run", "--resume", "out", "-c", "4"], "cannot be used with");
     check(&["run", "--resume", "out", "--version", "18"], "cannot be used with");
     check(&["run", "quick", "--resume", "out"], "is not the directory of an experiment");
-    check(&["run", "--spot-notice", "https://h/"], "must begin with http://");
+    check(&["run", "--spot-notice", "https://h/"], "does not begin with http://");
 }

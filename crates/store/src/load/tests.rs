@@ -1,4 +1,4 @@
-//! Tests of reading back: what is whole comes back equal, what is damaged never stops the rest.
+//! Tests of reading back: what is intact comes back equal, and damage never stops reading the rest.
 
 use super::*;
 use crate::sample;
@@ -138,7 +138,7 @@ fn a_file_that_is_damaged_throughout_gets_few_notes() {
     fs::write(run_file(&dir, 1, names::EVENTS), "x\n").unwrap();
     let damage = &load_experiment(dir.path()).unwrap().runs[0].damage;
     assert_eq!(damage.len(), 7, "{damage:?}");
-    assert_eq!(damage[5], "`latency.hlog`: and more");
+    assert_eq!(damage[5], "`latency.hlog`: and more damage");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn a_readings_file_cut_in_its_middle_gives_what_was_before() {
     writer.write_record(&sample::record(1)).unwrap();
     let mut tick = sample::tick(0);
     for t in 0..20_000_u64 {
-        // Hardly compressible, so that the file has many blocks.
+        // Poorly compressible, so that the file has many blocks.
         tick.end_unix_ns = t.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         tick.values.insert("x".into(), (tick.end_unix_ns as f64).sqrt());
         writer.tick(&tick).unwrap();

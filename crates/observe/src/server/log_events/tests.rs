@@ -10,7 +10,7 @@ fn events(text: &str) -> Vec<Event> {
     entries.iter().filter_map(|entry| event(entry, 7)).collect()
 }
 
-/// Kind and facts of the only event of `text`.
+/// Checks kind and facts of the only event of `text`.
 fn check(text: &str, kind: EventKind, facts: &[(&str, &str)]) {
     let events = events(text);
     let [event] = events.as_slice() else { panic!("{text}: {events:?}") };

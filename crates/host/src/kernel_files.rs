@@ -1,4 +1,4 @@
-//! The kernel's files below `/proc` and `/sys`, or below another root in tests.
+//! Kernel files below `/proc` and `/sys`, or below another root in tests.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -6,43 +6,39 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// A machine, by the root of its file system.
+/// A machine, identified by the root of its file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
     root: PathBuf,
 }
 
 impl Machine {
-    /// This machine.
+    /// The machine that we run on.
     pub fn this() -> Machine {
         Machine { root: PathBuf::from("/") }
     }
 
-    /// What looks like one below `root`.
+    /// A directory tree that stands for a machine.
     pub fn at(root: &Path) -> Machine {
         Machine { root: root.to_path_buf() }
     }
 
-    /// A path of the machine, as one that can be opened.
+    /// The path to open for the machine's `path`.
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.root.join(path.trim_start_matches('/'))
     }
 
-    /// The value of a kernel file: of `a [b] c` the chosen `b`.
-    ///
-    /// # Errors
-    /// When it cannot be read.
+    /// Value of a kernel file: the selected `b` of `a [b] c`.
     pub fn read(&self, path: &str) -> Result<String> {
         let text = fs::read_to_string(self.path(path)).with_context(|| format!("read `{path}`"))?;
         Ok(chosen(text.trim()).to_string())
     }
 
-    /// Whether there is such a kernel file.
     pub(crate) fn exists(&self, path: &str) -> bool {
         self.path(path).exists()
     }
 
-    /// What tells this start of the machine from others; empty if the kernel does not say.
+    /// Identifies this boot; empty if the kernel does not report it.
     pub(crate) fn boot_id(&self) -> String {
         self.read("/proc/sys/kernel/random/boot_id").unwrap_or_default()
     }
@@ -53,27 +49,27 @@ impl Machine {
         text.split_whitespace().map(|word| word.trim_matches(['[', ']']).to_string()).collect()
     }
 
-    /// Why a kernel file cannot be written, if it cannot; nothing is written.
+    /// Why a kernel file cannot be written, if it cannot. Writes nothing.
     pub(crate) fn locked(&self, path: &str) -> Option<String> {
         let opened = OpenOptions::new().write(true).open(self.path(path));
         opened.err().map(|error| match error.kind() {
             std::io::ErrorKind::NotFound => format!("this kernel has no `{path}`"),
-            std::io::ErrorKind::PermissionDenied => format!("`{path}` can be written by root alone"),
+            std::io::ErrorKind::PermissionDenied => format!("`{path}` can be written only by root"),
             _ => format!("`{path}` cannot be written: {error}"),
         })
     }
 
-    /// Writes a kernel file. What the kernel made of the value is told by [`Machine::read`].
+    /// Writes a kernel file. [`Machine::read`] returns what the kernel made of the value.
     pub(crate) fn write(&self, path: &str, value: &str) -> Result<()> {
         let written = OpenOptions::new().write(true).open(self.path(path)).and_then(|mut file| {
-            // Files that stand for the kernel's in tests are longer than one write.
+            // In tests, a regular file stands for the kernel's, and may be longer than one write.
             file.set_len(0).ok();
             file.write_all(value.as_bytes())
         });
         written.with_context(|| format!("write `{value}` to `{path}`"))
     }
 
-    /// Names in a directory, sorted; none if there is no such directory.
+    /// Names in a directory, sorted; empty if there is no such directory.
     pub(crate) fn names(&self, path: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(path)).into_iter().flatten().flatten();
         let mut names: Vec<String> =

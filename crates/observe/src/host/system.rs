@@ -1,4 +1,4 @@
-//! The machine's own counters: processors, pressure, memory. Parsers are pure; [`read`] opens the files.
+//! System-wide counters: processors, pressure, memory. Parsers are pure; [`read`] opens the files.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use procfs::{FromBufRead, Meminfo};
 
 use crate::gather::Gather;
 
-/// Files of `/proc` that a tick needs, with the reason why one of them could not be read.
+/// Reads the files of `/proc` that a tick needs, and reports to `missing` why one of them cannot be read.
 pub(crate) fn read(gather: &mut Gather, mut missing: impl FnMut(&str, String)) {
     let stat = text("/proc/stat").map(|text| put_stat(gather, &text, procfs::ticks_per_second() as f64));
     if let Err(error) = stat {
@@ -27,10 +27,10 @@ pub(crate) fn read(gather: &mut Gather, mut missing: impl FnMut(&str, String)) {
 }
 
 fn text(path: &str) -> Result<String> {
-    fs::read_to_string(Path::new(path)).with_context(|| format!("`{path}` cannot be read"))
+    fs::read_to_string(Path::new(path)).with_context(|| format!("cannot read `{path}`"))
 }
 
-/// `/proc/stat`. Read here and not by the library, which loses the numbers of processors when some are offline.
+/// Parses `/proc/stat`. The library is not used for this: it mixes up processor numbers when some are offline.
 fn put_stat(gather: &mut Gather, text: &str, ticks_per_s: f64) {
     for line in text.lines() {
         let mut words = line.split_ascii_whitespace();
@@ -60,7 +60,7 @@ fn put_stat(gather: &mut Gather, text: &str, ticks_per_s: f64) {
 }
 
 fn put_memory(gather: &mut Gather, text: &str) -> Result<()> {
-    let memory = Meminfo::from_buf_read(text.as_bytes()).context("`/proc/meminfo` is not understood")?;
+    let memory = Meminfo::from_buf_read(text.as_bytes()).context("cannot parse `/proc/meminfo`")?;
     let mut put = |metric: &str, value: Option<u64>| {
         if let Some(value) = value {
             gather.put(metric, "", value as f64);
@@ -74,7 +74,7 @@ fn put_memory(gather: &mut Gather, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// One file of `/proc/pressure`: lines `some` and `full` with the total in microseconds.
+/// Parses a file of `/proc/pressure`: lines `some` and `full` with the total in microseconds.
 fn put_pressure(gather: &mut Gather, resource: &str, text: &str) {
     for line in text.lines() {
         let Some(total) = line.rsplit_once("total=").and_then(|(_, total)| total.trim().parse::<f64>().ok())
@@ -82,7 +82,7 @@ fn put_pressure(gather: &mut Gather, resource: &str, text: &str) {
             continue;
         };
         let kind = line.split(' ').next().unwrap_or_default();
-        // `full` of the processor is zero by definition at this level and is no row.
+        // System-wide, `full` of the processor is always zero, so it is not in the table.
         let metric = format!("host.psi.{resource}.{kind}");
         if model::telemetry::metric::find(&metric).is_some() {
             gather.put(&metric, "", total / 1e6);
