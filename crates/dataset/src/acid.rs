@@ -1,7 +1,7 @@
 //! The tests of clause 3 of TPC-C 5.11 on the tables of a database: atomicity, consistency, isolation, durability.
 //!
-//! Transactions are those of the workload, sent statement by statement and stopped where the clause says. The tests change
-//! the tables as transactions do, and leave them consistent.
+//! The transactions are those of the workload, sent statement by statement and stopped where the clause says. The tests
+//! change the tables as transactions do, and leave them consistent.
 
 mod actor;
 mod aside;
@@ -32,26 +32,26 @@ use crate::{clearance, schema};
 pub use durability::CLAUSE as DURABILITY;
 pub use ledger::{Entry, find_faults, read as read_ledger};
 
-/// A statement that waits longer has been forgotten by whom it waits for.
+/// A statement that waits longer has been forgotten by the session that it waits for.
 const STATEMENT_SECONDS_MAX: u64 = 30;
-/// A session that has no answer then is lost: the server itself gives up earlier.
+/// A session without an answer after this time is lost: the server itself gives up earlier.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(STATEMENT_SECONDS_MAX + 10);
 
-/// How a test ended.
+/// Outcome of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// What the clause asks for was seen.
+    /// The clause's requirement was met.
     Held,
-    /// It was not, and the isolation level does not promise it.
+    /// The requirement was not met, but the isolation level does not promise it.
     Allowed,
-    /// It was not.
+    /// The requirement was not met.
     Violated,
-    /// It was not tested.
+    /// The test was not run.
     Skipped,
 }
 
 impl Verdict {
-    /// The word for people and files.
+    /// The word in messages and files.
     pub fn as_str(self) -> &'static str {
         match self {
             Verdict::Held => "held",
@@ -62,33 +62,32 @@ impl Verdict {
     }
 }
 
-/// One test and what was seen.
+/// One test and its outcome.
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcidResult {
-    /// Number of the clause.
     pub clause: &'static str,
-    /// What it tests.
+    /// What the test checks.
     pub title: &'static str,
-    /// The isolation level of its transactions, where that matters.
+    /// Isolation level of its transactions, if it matters.
     pub isolation: Option<&'static str>,
-    /// How it ended.
     pub verdict: Verdict,
-    /// What was seen.
+    /// Observations, in words.
     pub seen: String,
-    /// Each broken condition and each lost order.
+    /// Every broken condition and every lost order.
     pub faults: Vec<String>,
 }
 
-/// What a test saw.
+/// Observations of a test.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     text: String,
-    /// What is against the clause.
+    /// Observations that contradict the clause.
     faults: Vec<String>,
 }
 
 impl Seen {
-    /// Takes down a fault unless `holds`.
+    /// Records a fault unless `holds`.
     fn expect(&mut self, holds: bool, fault: impl FnOnce() -> String) {
         if !holds {
             self.faults.push(fault());
@@ -96,57 +95,56 @@ impl Seen {
     }
 }
 
-/// Kills the server and starts it again; returns where it is to be reached now, and what happened.
+/// Kills the server and starts it again; returns its new address, and a description.
 pub type Crash<'a> = &'a mut dyn FnMut() -> Result<(Conninfo, String)>;
 
-/// What to test and how.
+/// What to test, and how.
+#[allow(missing_docs, reason = "the names say it")]
 pub struct AcidRequest<'a> {
-    /// The schema of the tables; without one, the first of the search path.
+    /// The schema of the tables; by default the first of the search path.
     pub schema: Option<String>,
-    /// Where to connect.
     pub conninfo: Conninfo,
-    /// The server may be killed by this; `None` if it is not ours.
+    /// Kills and restarts the server; `None` if the server is not ours.
     pub crash: Option<Crash<'a>>,
-    /// How long New-Orders are sent before the server is killed.
+    /// How long to send New-Orders before the server is killed.
     pub load: Duration,
-    /// File for the ledger of acknowledged orders; must not be there yet.
+    /// File for the ledger of acknowledged orders; may not exist yet.
     pub ledger: PathBuf,
-    /// Raised when the user wants to stop.
+    /// Set when the user wants to stop.
     pub stop: &'static AtomicBool,
 }
 
-/// What all tests found.
+/// Outcome of all tests.
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcidReport {
-    /// Warehouses.
     pub scale: u32,
-    /// Every test, in the order of clauses.
+    /// All tests, in the order of clauses.
     pub results: Vec<AcidResult>,
 }
 
 impl AcidReport {
-    /// Whether nothing is violated.
+    /// Whether no test was violated.
     pub fn is_sound(&self) -> bool {
         self.results.iter().all(|result| result.verdict != Verdict::Violated)
     }
 }
 
-/// The isolation levels of PostgreSQL, and whether they promise that there are no phantoms (its documentation,
-/// Transaction Isolation).
+/// The isolation levels of PostgreSQL, and whether they rule out phantoms (documentation, Transaction Isolation).
 const LEVELS: [(&str, bool); 3] =
     [("read committed", false), ("repeatable read", true), ("serializable", true)];
 
 /// Runs all tests.
 ///
 /// # Errors
-/// When there are no whole tables, the server is lost, or `stop` is raised. A test that fails is a result.
+/// When the tables are missing or not whole, the server is lost, or `stop` is set. A failed test is a result.
 pub fn run(mut request: AcidRequest<'_>, progress: &mut dyn FnMut(&str)) -> Result<AcidReport> {
     let (schema, scale) = limit::within("look at the server", limit::QUESTIONS, || {
         let mut session = session::open(&request.conninfo, request.stop)?;
         let schema = schema::find(&mut session, request.schema.as_deref())?;
         let scale = warehouses(&mut session, &schema)?;
         drop(session);
-        // What tests that were cut off have left out.
+        // Repair what interrupted tests have left behind.
         aside::put_back(&mut aside::keeper(&request.conninfo)?, &schema)?;
         Ok((schema, scale))
     })?;
@@ -165,7 +163,7 @@ pub fn run(mut request: AcidRequest<'_>, progress: &mut dyn FnMut(&str)) -> Resu
         }
     }
     progress("durability (clause 3.5.3)");
-    // Transactions, and a recovery of what they wrote.
+    // Time for transactions, and for the recovery of what they wrote.
     let longest = request.load + limit::for_bytes(0);
     results.push(limit::within("durability", longest, || durability::test(&mut request, &schema, scale))?);
     progress("consistency after the tests (clause 3.3.3.2)");
@@ -174,15 +172,15 @@ pub fn run(mut request: AcidRequest<'_>, progress: &mut dyn FnMut(&str)) -> Resu
     Ok(AcidReport { scale, results })
 }
 
-/// Warehouses of the tables that are there.
+/// Number of warehouses.
 fn warehouses(session: &mut Session, schema: &Schema) -> Result<u32> {
     match inspect(session, Dataset::Tpcc, schema)? {
         DataState::Whole(marker) => {
-            // Tests write into all of them.
+            // The tests write to all tables.
             let unmarked = clearance::unmarked(session, Dataset::Tpcc, schema)?;
             ensure!(
                 unmarked.is_empty(),
-                "`{}` has no mark of pgdyno: it is another's, or an older version loaded it; load the tables again with \
+                "`{}` has no load marker of pgdyno: somebody else created it, or an older version; load the tables again with \
                  pgdyno init -w tpcc --replace",
                 unmarked.join("`, `")
             );
@@ -190,7 +188,7 @@ fn warehouses(session: &mut Session, schema: &Schema) -> Result<u32> {
         }
         DataState::Absent => bail!(state::absent(session, Dataset::Tpcc, schema)?),
         DataState::Half(_) | DataState::Foreign { .. } => bail!(
-            "the tests of clause 3 change the tables, and run only on whole ones that pgdyno init -w tpcc has loaded"
+            "the tests of clause 3 change the tables, and need complete tables loaded by pgdyno init -w tpcc"
         ),
     }
 }
@@ -219,16 +217,14 @@ fn consistency(
     Ok(AcidResult { clause, title, isolation: None, verdict, seen, faults })
 }
 
-/// A test of one clause.
 pub(crate) struct Test {
     clause: &'static str,
     title: &'static str,
-    /// It looks for phantoms, which not every isolation level forbids.
+    /// The test looks for phantoms, which not every isolation level rules out.
     is_of_phantoms: bool,
     run: fn(&mut Scene) -> Result<Seen>,
 }
 
-/// Where tests run.
 struct Site {
     conninfo: Conninfo,
     schema: Schema,
@@ -242,7 +238,7 @@ impl Site {
         let outcome = (test.run)(&mut scene);
         ensure!(!self.stop.load(Ordering::Relaxed), STOPPED);
         let seen = outcome.unwrap_or_else(|error| Seen {
-            text: "it could not be done".to_string(),
+            text: "the test could not be completed".to_string(),
             faults: vec![format!("{error:#}")],
         });
         let promises = !test.is_of_phantoms || level.is_none_or(|(_, has_no_phantoms)| has_no_phantoms);
@@ -257,15 +253,14 @@ impl Site {
     }
 }
 
-/// What a test works with: a session for each transaction of the clause, one that looks on, and a customer.
+/// The setting of a test: a session per transaction of the clause, one that observes, and a customer.
 pub(crate) struct Scene {
-    /// Looks on, outside all transactions.
+    /// Observes from outside all transactions.
     observer: Session,
-    /// Takes rows aside and puts them back, also when the user wants to stop.
+    /// Sets rows aside and restores them, even when the user wants to stop.
     keeper: Session,
-    /// For the transactions T1, T2 and T3.
+    /// Sessions for the transactions T1, T2 and T3.
     sessions: Vec<Session>,
-    /// Where the tables are.
     schema: Schema,
     prng: Prng,
     scale: u32,
@@ -296,7 +291,7 @@ impl Scene {
         Ok(Scene { observer, keeper, sessions, schema, prng, scale: site.scale, w_id, d_id, c_id })
     }
 
-    /// An order of the customer, which is not rolled back.
+    /// An order of the customer that is not rolled back.
     fn order(&mut self) -> Order {
         loop {
             let order = Order::draw(&mut self.prng, self.scale, self.w_id, Constants::for_load(1));

@@ -3,27 +3,26 @@
 use anyhow::{Context, Result};
 use wire::session::Session;
 
-/// One invariant and what violates it.
+/// One invariant and its violations.
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckResult {
-    /// Short name.
     pub id: String,
-    /// What must hold.
+    /// What has to hold.
     pub title: String,
     /// Violating rows as `column=value` text; the query returns no more than 100.
     pub violations: Vec<String>,
 }
 
-/// What a check found.
+/// Result of a check.
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckReport {
-    /// Scale of the data.
     pub scale: u32,
     /// Transactions recorded in the history.
     pub history_rows: u64,
-    /// Every invariant.
     pub results: Vec<CheckResult>,
-    /// What else may explain the violations.
+    /// Another possible explanation of the violations.
     pub hint: Option<&'static str>,
 }
 
@@ -34,7 +33,7 @@ impl CheckReport {
     }
 }
 
-/// Runs checks in the transaction that is open.
+/// Runs checks in the open transaction.
 pub(crate) fn run_checks(session: &mut Session, checks: &[workload::Check]) -> Result<Vec<CheckResult>> {
     let run = |check: &workload::Check| {
         let rows = session.query(&check.sql).with_context(|| format!("check `{}`", check.id))?;

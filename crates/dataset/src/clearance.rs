@@ -1,7 +1,8 @@
-//! What a load drops: tables, partitions and routines of its workload in one schema, each only with its own mark.
+//! What loading data drops: tables, partitions and routines of its workload in one schema, each only with its own mark.
 //!
-//! Nothing is dropped by a name alone. The tables are locked first, so that nobody can put another one in their place; then
-//! each mark is read; and what was dropped must be what was looked at, or all of it is undone. Never CASCADE.
+//! Nothing is dropped because of its name alone. The tables are locked first, so that nobody can replace them; then
+//! each mark is read; and if the dropped objects are not the ones that were examined, everything is rolled back. Never
+//! CASCADE.
 
 mod attached;
 mod hung;
@@ -20,17 +21,17 @@ use crate::kind::Dataset;
 /// "dependent objects still exist".
 const DEPENDENT_OBJECTS: &str = "2BP01";
 
-/// What a load makes, and what it may replace.
+/// Objects that loading creates, and what it may replace.
 pub(crate) struct Clearance<'a> {
     pub(crate) dataset: Dataset,
     pub(crate) schema: &'a Schema,
-    /// Names of all tables and partitions that are about to be made.
+    /// Names of all tables and partitions that loading will create.
     pub(crate) tables: &'a [String],
-    /// What others made may go too, as long as it is in the schema.
+    /// Objects in the schema that others created may be dropped too.
     pub(crate) replace: bool,
 }
 
-/// A relation that has a name of the load, or that would go with one that has.
+/// A relation with one of these names, or one that would be dropped with such a relation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Relation {
     oid: u32,
@@ -38,49 +39,49 @@ pub(crate) struct Relation {
     name: String,
     /// As in `pg_class.relkind`.
     kind: char,
-    /// The table that it is a partition of, for people.
+    /// The partitioned table that it belongs to, for messages.
     parent: Option<String>,
     comment: Option<String>,
 }
 
-/// A function or procedure that has a signature of the load.
+/// A function or procedure with a signature of the workload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Routine {
     oid: u32,
     signature: Signature,
-    /// The server has an aggregate where the load has a function.
+    /// The server has an aggregate where the workload has a function.
     is_aggregate: bool,
-    /// The workload whose mark it has.
+    /// The workload that its mark names.
     marked_by: Option<Dataset>,
 }
 
 impl Clearance<'_> {
-    /// Fails, before anything is changed, when something would be dropped that may not be.
+    /// Fails, before anything is changed, if something would be dropped that may not be dropped.
     ///
     /// # Errors
-    /// Names all of it and says what to do.
+    /// Names all of these objects and says what to do.
     pub(crate) fn check(&self, session: &mut Session) -> Result<()> {
         let relations = self.relations(session)?;
         self.judge(&relations, &self.routines(session)?)?;
         self.expect_nothing_else(session, &relations)
     }
 
-    /// Fails when what is not the load's own would go with these tables.
+    /// Fails if objects that others created would be dropped with these tables.
     fn expect_nothing_else(&self, session: &mut Session, relations: &[Relation]) -> Result<()> {
         let oids = oids(relations);
         attached::expect_none(session, self.schema, &oids)?;
         if self.replace { Ok(()) } else { hung::expect_none(session, self.schema, &oids) }
     }
 
-    /// Drops what is in the way, and runs `statements`: all of it or nothing.
+    /// Drops the objects that are in the way, and runs `statements`: everything or nothing.
     ///
     /// # Errors
-    /// As [`Clearance::check`]; when something else depends on the tables; when the server fails.
+    /// As [`Clearance::check`]; when other objects depend on the tables; when the server fails.
     pub(crate) fn replace_by(&self, session: &mut Session, statements: &[String]) -> Result<()> {
         session.execute("begin")?;
         let done = self.replace_in_transaction(session, statements);
         let ended = session.execute(if done.is_ok() { "commit" } else { "rollback" });
-        // Why it was rolled back comes first.
+        // The reason for the rollback comes first.
         done.and_then(|()| Ok(ended?))
     }
 
@@ -96,7 +97,7 @@ impl Clearance<'_> {
         statements.iter().try_for_each(|statement| Ok(session.execute(statement)?))
     }
 
-    /// Locks the tables for the rest of the transaction, so that nobody can put others in their place, and then judges them.
+    /// Locks the tables until the end of the transaction, so that nobody can replace them, and then judges them.
     ///
     /// # Errors
     /// As [`Clearance::check`].
@@ -112,18 +113,18 @@ impl Clearance<'_> {
         self.judge(&found, &[])?;
         ensure!(
             oids(&found) == oids(&seen),
-            "the tables in schema `{}` changed while their locks were waited for; nothing was dropped: try again",
+            "the tables in schema `{}` changed while pgdyno waited for their locks; nothing was dropped: try again",
             self.schema.name()
         );
         self.expect_nothing_else(session, &found)?;
         Ok(found)
     }
 
-    /// Fails unless each table has its own mark, that of the marked one being `loading`: then a load may call them whole. No
-    /// other can take the place of the marked one before the transaction ends.
+    /// Fails unless each table has its own mark, and the marked table's says `loading`: only then may they be marked as
+    /// complete. Nobody can replace the marked table before the transaction ends.
     ///
     /// # Errors
-    /// Names those that somebody else put there, or when the server fails.
+    /// Names the tables that somebody else put there, or when the server fails.
     pub(crate) fn expect_own(&self, session: &mut Session, loading: &Marker) -> Result<()> {
         session.execute(LIMIT_LOCK_WAITS)?;
         let marked = self.dataset.marked_table();
@@ -144,17 +145,17 @@ impl Clearance<'_> {
             replaced.map(|table| format!("`{}`", self.schema.plain_name(table))).collect();
         ensure!(
             replaced.is_empty(),
-            "somebody replaced, renamed or dropped {} while it was loaded; what is there now is left as it is, and the data \
-             is not whole",
+            "somebody replaced, renamed or dropped {} during loading; what is there now is left as it is, and the data \
+             is not complete",
             replaced.join(", ")
         );
         Ok(())
     }
 
-    /// Drops what [`Clearance::hold`] gave.
+    /// Drops the relations that [`Clearance::hold`] returned.
     ///
     /// # Errors
-    /// When something else depends on it, or the server fails: the transaction must then be rolled back.
+    /// When other objects depend on them, or the server fails; the transaction then has to be rolled back.
     pub(crate) fn drop_held(&self, session: &mut Session, held: &[Relation]) -> Result<()> {
         if held.is_empty() {
             return Ok(());
@@ -163,16 +164,17 @@ impl Clearance<'_> {
         self.expect_gone(session, "pg_class", &oids(held))
     }
 
-    /// Those that are dropped by name; partitions go with their tables.
+    /// Names of the relations to drop; partitions are dropped with their tables.
     fn sql_names(&self, relations: &[Relation]) -> String {
         let named = relations.iter().filter(|relation| relation.parent.is_none());
         named.map(|relation| self.schema.sql_name(&relation.name)).collect::<Vec<_>>().join(", ")
     }
 
-    /// Relations by the names of the load, and the partitions that would be dropped with them.
+    /// Relations with the names of the workload, and the partitions that would be dropped with them.
     fn relations(&self, session: &mut Session) -> Result<Vec<Relation>> {
         let names: Vec<String> = self.tables.iter().map(|name| quote_literal(name)).collect();
-        // Before 10 there are no partitions, nor the column that tells them from other children, which DROP refuses.
+        // Before 10 there are no partitions, nor the column that distinguishes them from other children, which DROP
+        // refuses.
         let sql = format!(
             "with recursive found(oid, parent) as ( \
                select c.oid, null::oid from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
@@ -203,12 +205,12 @@ impl Clearance<'_> {
             })
         };
         let mut found: Vec<Relation> = (0..rows.len()).filter_map(relation).collect();
-        // A partition whose name is the load's own is found both ways.
+        // A partition with a name of the workload is found twice.
         found.dedup_by_key(|relation| relation.oid);
         Ok(found)
     }
 
-    /// Routines of the schema that have a signature of this load, or one of another load and its mark.
+    /// Routines of the schema that have a signature of this workload, or that of another workload and its mark.
     fn routines(&self, session: &mut Session) -> Result<Vec<Routine>> {
         let signatures = |dataset: Dataset| {
             dataset
@@ -254,7 +256,7 @@ impl Clearance<'_> {
         })
     }
 
-    /// Fails for what may not be dropped.
+    /// Fails for objects that may not be dropped.
     fn judge(&self, relations: &[Relation], routines: &[Routine]) -> Result<()> {
         let mut foreign = Vec::new();
         for relation in relations {
@@ -268,10 +270,10 @@ impl Clearance<'_> {
             }
             match &relation.parent {
                 Some(_) if is_ours && relation.schema == self.schema.name() => {}
-                // As pgbench names them, of a table of its own.
+                // Partitions as pgbench names them, of one of its tables.
                 Some(parent) if self.replace && self.is_partition_name(relation, parent) => {}
                 Some(parent) => bail!(
-                    "`{name}` is a partition of `{}` that pgdyno did not make, and would be dropped with it; detach it first",
+                    "`{name}` is a partition of `{}` that pgdyno did not create, and would be dropped with it; detach it first",
                     self.schema.plain_name(parent)
                 ),
                 None if is_ours || self.replace => {}
@@ -285,8 +287,8 @@ impl Clearance<'_> {
         }));
         ensure!(
             foreign.is_empty(),
-            "the database has what pgdyno did not make under the names of the workload: {}; name another schema with \
-             --schema, use another database, or pass --replace to drop that",
+            "the database has objects with the workload's names that pgdyno did not create: {}; name another schema with \
+             --schema, use another database, or pass --replace to drop them",
             foreign.join(", ")
         );
         Ok(())
@@ -303,7 +305,7 @@ impl Clearance<'_> {
             SessionError::Server(error) if error.sqlstate == DEPENDENT_OBJECTS => {
                 let detail = error.detail.as_deref().unwrap_or(&error.message).replace('\n', "; ");
                 anyhow::anyhow!(
-                    "nothing was dropped, since other objects depend on what is in schema `{}`: {detail}; drop these \
+                    "nothing was dropped, because other objects depend on those in schema `{}`: {detail}; drop these \
                      yourself, or name another schema with --schema",
                     self.schema.name()
                 )
@@ -312,7 +314,7 @@ impl Clearance<'_> {
         })
     }
 
-    /// A name may have come to mean something else between the look and the drop: the transaction then ends.
+    /// A name may refer to another object by the time of the drop: the transaction then ends.
     fn expect_gone(&self, session: &mut Session, catalog: &str, oids: &BTreeSet<u32>) -> Result<()> {
         if oids.is_empty() {
             return Ok(());
@@ -350,7 +352,7 @@ impl Relation {
             'S' => "a sequence",
             'i' | 'I' => "an index",
             'c' => "a composite type",
-            _ => "no table",
+            _ => "not a table",
         }
     }
 }
@@ -368,7 +370,7 @@ fn oids(relations: &[Relation]) -> BTreeSet<u32> {
     relations.iter().map(|relation| relation.oid).collect()
 }
 
-/// Tables of the workload without their own mark: pgdyno cannot prove that it made them.
+/// Tables of the workload without their own mark: there is no proof that pgdyno created them.
 ///
 /// # Errors
 /// When the server fails.

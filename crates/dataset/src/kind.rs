@@ -1,4 +1,4 @@
-//! Which tables a workload runs on: several workloads may share a set.
+//! Which tables a workload uses: several workloads may share a dataset.
 
 use model::experiment::case::{WorkloadKind, WorkloadSpec};
 use model::experiment::script::CaseData;
@@ -11,15 +11,15 @@ pub enum Dataset {
     Tpcb,
     /// The nine tables of TPC-C.
     Tpcc,
-    /// The same by HammerDB's types, names and functions.
+    /// The same with HammerDB's types, names and functions.
     TprocC,
 }
 
 impl Dataset {
-    /// All sets.
+    /// All datasets.
     pub const ALL: [Dataset; 3] = [Dataset::Tpcb, Dataset::Tpcc, Dataset::TprocC];
 
-    /// The set that a case runs on, if it is one of these.
+    /// The dataset of a case, if it is one of these.
     pub fn of(data: &CaseData) -> Option<Dataset> {
         match data {
             CaseData::Tpcb => Some(Dataset::Tpcb),
@@ -29,17 +29,17 @@ impl Dataset {
         }
     }
 
-    /// The set that a workload of this kind runs on, unless an experiment file says otherwise.
+    /// The dataset of workloads of this kind, unless an experiment file says otherwise.
     pub fn of_kind(kind: WorkloadKind) -> Option<Dataset> {
         Dataset::of(&WorkloadSpec::of(kind, 1).data)
     }
 
-    /// The set of that name.
+    /// The dataset with that name.
     pub fn named(name: &str) -> Option<Dataset> {
         Dataset::ALL.into_iter().find(|dataset| dataset.name() == name)
     }
 
-    /// The name in load markers and on the command line.
+    /// Name in load markers and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Dataset::Tpcb => "tpcb",
@@ -48,7 +48,7 @@ impl Dataset {
         }
     }
 
-    /// For people.
+    /// Name in messages.
     pub fn title(self) -> &'static str {
         match self {
             Dataset::Tpcb => "TPC-B-like",
@@ -57,7 +57,7 @@ impl Dataset {
         }
     }
 
-    /// The workload that loads it, where only the tables are asked for.
+    /// The workload that loads it, if only the tables are asked for.
     pub fn workload(self) -> WorkloadKind {
         match self {
             Dataset::Tpcb => WorkloadKind::Tpcb,
@@ -66,7 +66,7 @@ impl Dataset {
         }
     }
 
-    /// The table whose comment is the load marker: one row for each scale unit.
+    /// The table whose comment is the load marker; it has one row per scale unit.
     pub fn marked_table(self) -> &'static str {
         match self {
             Dataset::Tpcb => tpcb::Table::Branches.name(),
@@ -74,7 +74,7 @@ impl Dataset {
         }
     }
 
-    /// The table that gains a row with each payment, or each transaction.
+    /// The table that gains a row with each payment or transaction.
     pub fn history_table(self) -> &'static str {
         match self {
             Dataset::Tpcb => tpcb::Table::History.name(),
@@ -95,7 +95,7 @@ impl Dataset {
         self.tables().into_iter().map(|table| schema.plain_name(table)).collect()
     }
 
-    /// Functions and procedures with the statements that make them.
+    /// Functions and procedures with the statements that create them.
     pub(crate) fn routines(self, schema: &Schema, version_num: u32) -> Vec<(Signature, String)> {
         match self {
             Dataset::Tpcb => Vec::new(),
@@ -104,7 +104,7 @@ impl Dataset {
         }
     }
 
-    /// Disk that freshly loaded data takes with its indexes, bytes, about.
+    /// Approximate disk space of freshly loaded data with its indexes, bytes.
     pub fn estimated_bytes(self, scale: u32) -> u64 {
         match self {
             Dataset::Tpcb => tpcb::estimated_bytes(scale),
@@ -113,13 +113,14 @@ impl Dataset {
     }
 }
 
-/// Disk that the data takes, about.
+/// Approximate disk space of the data.
 pub fn data_bytes(workload: &WorkloadSpec) -> u64 {
     match &workload.data {
         CaseData::Tpcb => workload::tpcb::estimated_bytes(workload.scale),
         CaseData::Tpcc | CaseData::TprocC => workload::tpcc::estimated_bytes(workload.scale),
         CaseData::None => 0,
-        // What a statement makes cannot be told from its length; rows of COPY double with their headers and indexes.
+        // The output of a statement cannot be derived from its length; rows of COPY double with their headers and
+        // indexes.
         CaseData::Files(files) => 2 * files.iter().map(|file| file.bytes).sum::<u64>(),
     }
 }

@@ -1,4 +1,4 @@
-//! How the rows of a workload lie in tables: whole, or cut into partitions.
+//! Layout of the TPC-B-like tables: plain or partitioned.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::kind::Dataset;
 /// Since this version a partitioned table can have a primary key.
 pub const PARTITIONS_VERSION_NUM: u32 = 110_000;
 
-/// The tables and the partitions that a load makes.
+/// Tables and partitions that loading creates.
 pub fn all_tables(dataset: Dataset, scale: u32, layout: Layout) -> Vec<String> {
     let partitions = match (dataset, partitioning(layout)) {
         (Dataset::Tpcb, Some(partitioning)) => tpcb::partitions(scale, partitioning),
@@ -21,7 +21,7 @@ pub fn all_tables(dataset: Dataset, scale: u32, layout: Layout) -> Vec<String> {
     tables.chain(partitions.into_iter().map(|partition| partition.name)).collect()
 }
 
-/// How accounts are cut in a layout.
+/// Partitioning of accounts in a layout.
 pub fn partitioning(layout: Layout) -> Option<Partitioning> {
     let n = layout.partitions;
     (n > 0).then_some(match layout.partition_method {
@@ -30,7 +30,7 @@ pub fn partitioning(layout: Layout) -> Option<Partitioning> {
     })
 }
 
-/// A layout as in a load marker and a cluster's key; nothing for pgbench's plain one.
+/// A layout as in a load marker and a cluster's key; empty for pgbench's plain one.
 pub fn layout_facts(layout: Layout) -> BTreeMap<String, String> {
     if layout.is_plain() {
         return BTreeMap::new();
@@ -42,7 +42,7 @@ pub fn layout_facts(layout: Layout) -> BTreeMap<String, String> {
     pairs.map(|(key, value)| (key.to_string(), value)).into()
 }
 
-/// How a marker's data lies. What a newer version wrote and this one does not know is pgbench's plain layout.
+/// Layout of a marker's data. A layout that only a newer version knows counts as pgbench's plain one.
 pub fn layout_of(marker: &Marker) -> Layout {
     let fact = |key: &str| marker.extra.get(key);
     Layout {
@@ -51,7 +51,7 @@ pub fn layout_of(marker: &Marker) -> Layout {
     }
 }
 
-/// Whether a marker's data lies as the layout says; only TPC-B-like tables have several.
+/// Whether a marker's data has this layout; only TPC-B-like tables have several.
 pub fn has_layout(marker: &Marker, dataset: Dataset, layout: Layout) -> bool {
     dataset != Dataset::Tpcb || marker.extra == layout_facts(layout)
 }
@@ -62,7 +62,7 @@ pub fn describe(workload: &WorkloadSpec) -> String {
     if layout.is_plain() { format!("scale {scale}") } else { format!("scale {scale} in {layout}") }
 }
 
-/// What a server of this version lacks for data in partitions, and what to do.
+/// Why a server of this version cannot have partitioned data, and what to do.
 pub fn lacks_partitions(version_num: u32) -> Option<String> {
     (version_num < PARTITIONS_VERSION_NUM).then(|| {
         format!(
@@ -72,7 +72,7 @@ pub fn lacks_partitions(version_num: u32) -> Option<String> {
     })
 }
 
-/// A release by its number: `9.6`, `10.23`.
+/// A version by its number: `9.6`, `10.23`.
 pub fn release_name(version_num: u32) -> String {
     match (version_num / 10_000, version_num % 10_000) {
         (9, minor) => format!("9.{}", minor / 100),

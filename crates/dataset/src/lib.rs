@@ -1,7 +1,7 @@
-//! What data a workload needs: loads it over several sessions side by side, knows its state by its marks, verifies and
-//! counts it, and tests the promises of a transaction on it.
+//! The data that a workload needs: loads it over several concurrent sessions, determines its state by its marks,
+//! verifies and counts it, and tests the ACID properties on it.
 //!
-//! Not here: the statements and rows themselves (`workload`), and when in a run data is put back (`experiment`).
+//! Not here: the statements and rows themselves (`workload`), and when a run restores the data (`experiment`).
 
 pub mod acid;
 pub mod check;

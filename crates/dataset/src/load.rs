@@ -1,4 +1,4 @@
-//! What every load of a workload's tables has in common: what is asked, what came of it, and marks that say how far it is.
+//! Common parts of loading data: the request, the result, and marks that say how far it got.
 
 use std::sync::atomic::AtomicBool;
 
@@ -14,56 +14,55 @@ use crate::clearance::Clearance;
 use crate::kind::Dataset;
 use crate::layout::all_tables;
 
-/// What is told of a load that the user stopped. It may have had no time to touch anything.
+/// Message after the user stopped loading. Loading may not have changed anything by then.
 pub(crate) const STOPPED_LOADING: &str =
-    "stopped while loading; `pgdyno check` tells whether the data is whole";
+    "stopped while loading; `pgdyno check` says whether the data is complete";
 
-/// How far a load is.
+/// Progress of loading.
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadProgress {
-    /// What is being done: `rows`, `primary keys`.
+    /// Current step: `rows`, `primary keys`.
     pub step: &'static str,
-    /// Rows sent, by all streams together.
+    /// Rows sent so far by all streams.
     pub rows_done: u64,
-    /// Rows in all.
     pub rows_total: u64,
 }
 
-/// What a load did.
+/// Result of loading.
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadReport {
-    /// Rows loaded.
     pub n_rows: u64,
-    /// Bytes of COPY data sent.
+    /// Bytes of COPY data that were sent.
     pub data_bytes: u64,
-    /// Sessions that loaded side by side.
+    /// Number of concurrent sessions.
     pub n_streams: usize,
-    /// Seconds in all.
     pub seconds: f64,
 }
 
-/// What to load and what may be lost by it.
+/// What to load, and what loading may drop.
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy)]
 pub struct LoadRequest<'a> {
-    /// Where the tables go.
+    /// Schema of the tables.
     pub schema: &'a Schema,
-    /// Scale units.
     pub scale: u32,
-    /// How accounts are cut.
+    /// Partitioning of accounts.
     pub layout: Layout,
-    /// Sessions that load side by side; by default one for each partition, at most one for each processor.
+    /// Number of concurrent sessions; by default one per partition, at most one per processor.
     pub n_streams: Option<u32>,
-    /// Makes another session to the same database.
+    /// Opens another session on the same database.
     pub connect: &'a dyn Fn() -> Result<Session>,
-    /// Drop tables and routines of the same names in the schema that pgdyno did not make.
+    /// Drop tables and routines with the same names in the schema that pgdyno did not create.
     pub replace: bool,
-    /// When the load is finished, as written in the marker.
+    /// Returns the current time, as written in the marker when loading is finished.
     pub now: &'a dyn Fn() -> String,
-    /// Raised when the user wants to stop.
+    /// Set when the user wants to stop.
     pub stop: &'a AtomicBool,
 }
 
-/// Fails when loading a workload's data would drop what it may not; changes nothing.
+/// Fails if loading a workload's data would drop objects that it may not drop; changes nothing.
 ///
 /// # Errors
 /// As [`Clearance::check`].
@@ -78,12 +77,12 @@ pub fn expect_clear(
     Clearance { dataset, schema, tables: &tables, replace }.check(session)
 }
 
-/// The statement that says on the marked table what was loaded.
+/// The statement that describes the loaded data on the marked table.
 pub(crate) fn marker_sql(dataset: Dataset, schema: &Schema, marker: &Marker) -> String {
     marker.comment_sql_on(&schema.sql_name(dataset.marked_table()))
 }
 
-/// Says on the marked table that all tables are whole: those that this load made, and no other's.
+/// Marks all tables as complete: those that this load created, and nobody else's.
 pub(crate) fn finish(
     session: &mut Session,
     clearance: &Clearance,
@@ -96,7 +95,7 @@ pub(crate) fn finish(
         .expect_own(session, &marker(MarkerState::Loading))
         .and_then(|()| Ok(session.execute(&sql)?));
     let ended = session.execute(if done.is_ok() { "commit" } else { "rollback" });
-    // Why it was rolled back comes first.
+    // The reason for the rollback comes first.
     done.and_then(|()| Ok(ended?))
 }
 
@@ -116,7 +115,7 @@ pub(crate) fn mark_parts(
     tables.chain(routines).collect()
 }
 
-/// Drops what may be dropped and runs `statements`, all or none.
+/// Drops what may be dropped and runs `statements`: everything or nothing.
 pub(crate) fn replace_by(session: &mut Session, clearance: &Clearance, statements: &[String]) -> Result<()> {
     clearance.replace_by(session, statements).map_err(|error| match error.downcast::<SessionError>() {
         Ok(error) => locked_out(session, clearance, error),
@@ -124,9 +123,9 @@ pub(crate) fn replace_by(session: &mut Session, clearance: &Clearance, statement
     })
 }
 
-/// The error with what can be said about it.
+/// Adds an explanation to the error.
 pub(crate) fn explained(session: &mut Session, clearance: &Clearance, error: LoadError) -> anyhow::Error {
-    const HALF: &str = "the data is not whole, and marked so; load it again";
+    const HALF: &str = "the data is not complete, and marked as such; load it again";
     match error {
         LoadError::Statement { job, error, .. } => {
             locked_out(session, clearance, *error).context(format!("loading `{job}`")).context(HALF)
@@ -135,7 +134,7 @@ pub(crate) fn explained(session: &mut Session, clearance: &Clearance, error: Loa
     }
 }
 
-/// The error with the names of those who hold the locks, if that is what it is about.
+/// Adds the names of the sessions that hold the locks, if the error is about locks.
 fn locked_out(session: &mut Session, clearance: &Clearance, error: SessionError) -> anyhow::Error {
     const LOCK_NOT_AVAILABLE: &str = "55P03";
     if !matches!(&error, SessionError::Server(error) if error.sqlstate == LOCK_NOT_AVAILABLE)
@@ -144,8 +143,7 @@ fn locked_out(session: &mut Session, clearance: &Clearance, error: SessionError)
         return error.into();
     }
     let names: Vec<String> = clearance.tables.iter().map(|table| quote_literal(table)).collect();
-    // All that is held conflicts with the lock of DROP and TRUNCATE. `pg_blocking_pids` would have to be asked
-    // while waiting.
+    // All locks conflict with that of DROP and TRUNCATE. `pg_blocking_pids` would have to be called during the wait.
     let sql = format!(
         "select distinct l.pid, coalesce(a.application_name, ''), coalesce(a.state, '') from pg_catalog.pg_locks l \
          left join pg_catalog.pg_stat_activity a on a.pid = l.pid \
@@ -163,5 +161,6 @@ fn locked_out(session: &mut Session, clearance: &Clearance, error: SessionError)
     });
     let holders: Vec<String> = holders.collect();
     let who = if holders.is_empty() { "others".to_string() } else { holders.join(", ") };
-    anyhow::Error::new(error).context(format!("the tables are locked by {who}; end that, or wait for it"))
+    anyhow::Error::new(error)
+        .context(format!("the tables are locked by {who}; terminate that, or wait until it ends"))
 }

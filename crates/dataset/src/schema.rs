@@ -1,30 +1,30 @@
 //! Which schema of a database has a workload's tables: one that the user names, or the first of the search path.
 //!
-//! It is found once for each session that needs it; from then on every statement names it.
+//! Each session that needs it looks it up once; from then on, every statement qualifies its tables with it.
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use wire::quote_literal;
 use wire::session::{Session, quote_ident};
 use workload::Schema;
 
-/// Longest name in PostgreSQL: NAMEDATALEN less its end.
+/// Longest name in PostgreSQL: NAMEDATALEN minus the terminating zero.
 const NAME_BYTES_MAX: usize = 63;
 
-/// Fails for what cannot be the name of a user's schema.
+/// Fails for a name that a user's schema cannot have.
 ///
 /// # Errors
-/// In words.
+/// The reason, in words.
 pub fn expect_name(name: &str) -> Result<(), String> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains('\0') {
-        return Err(format!("`{name}` cannot be a schema: its name has 1 to {NAME_BYTES_MAX} bytes"));
+        return Err(format!("`{name}` cannot be a schema name: names have 1 to {NAME_BYTES_MAX} bytes"));
     }
     if name == "information_schema" || name.starts_with("pg_") {
-        return Err(format!("`{name}` is a schema of the server itself; name one of your own"));
+        return Err(format!("`{name}` is a system schema; name your own"));
     }
     Ok(())
 }
 
-/// The schema `asked` for, or else the first of the search path that exists and that the user may look into.
+/// The schema `asked` for, or else the first of the search path that exists and that the user may use.
 ///
 /// # Errors
 /// When there is none, or the server fails.
@@ -51,14 +51,14 @@ fn named(session: &mut Session, name: &str) -> Result<Schema> {
             "`{user}` may not use schema `{name}` of database `{database}`; grant usage on it, or name another"
         ),
         None => bail!(
-            "database `{database}` has no schema `{name}`; make it first: create schema {}",
+            "database `{database}` has no schema `{name}`; create it first: create schema {}",
             quote_ident(name)
         ),
     }
 }
 
 fn first_searched(session: &mut Session) -> Result<Schema> {
-    // Schemas that are not there, or that the user may not use, are left out by the server.
+    // The server omits schemas that do not exist or that the user may not use.
     let sql = "select s from pg_catalog.unnest(pg_catalog.current_schemas(false)) s \
                where s::text !~ '^pg_' and s::text <> 'information_schema' limit 1";
     match session.query(sql)?.scalar() {
@@ -72,14 +72,14 @@ fn none_searched(session: &mut Session) -> Result<anyhow::Error> {
     let text =
         |column: usize| rows.rows.first().and_then(|row| row.get(column)?.as_deref()).unwrap_or_default();
     Ok(anyhow!(
-        "database `{}` has no schema of the search path of `{}`; make one, set search_path, or name a schema with \
+        "database `{}` has none of the schemas in the search path of `{}`; create one, set search_path, or name a schema with \
          --schema (workload.schema)",
         text(0),
         text(1)
     ))
 }
 
-/// Makes the schema that is asked for in a database of pgdyno's own.
+/// Creates the schema that is asked for in a database that belongs to pgdyno.
 ///
 /// # Errors
 /// When the server fails.
@@ -89,7 +89,7 @@ pub fn make(session: &mut Session, asked: Option<&str>) -> Result<()> {
     Ok(session.execute(&format!("create schema if not exists {}", quote_ident(name)))?)
 }
 
-/// Fails unless the user may make tables in the schema.
+/// Fails unless the user may create tables in the schema.
 pub fn expect_creatable(session: &mut Session, schema: &Schema, place: &str) -> Result<()> {
     let sql = format!(
         "select current_user, current_database(), pg_catalog.has_schema_privilege(n.oid, 'create') \
@@ -101,8 +101,8 @@ pub fn expect_creatable(session: &mut Session, schema: &Schema, place: &str) -> 
     let text = |column: usize| row.get(column).and_then(Option::as_deref).unwrap_or_default();
     ensure!(
         text(2) == "t",
-        "`{}` may not make tables in schema `{}` of database `{}` at `{place}`; grant create on it, name another schema \
-         with --schema, use a database of the user's own, or turn prepare.restore off",
+        "`{}` may not create tables in schema `{}` of database `{}` at `{place}`; grant create on it, name another schema \
+         with --schema, use a database that the user owns, or turn prepare.restore off",
         text(0),
         schema.name(),
         text(1)

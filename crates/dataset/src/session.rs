@@ -1,4 +1,4 @@
-//! Sessions that prepare and look, never load: they end when the user wants to stop.
+//! Sessions for preparing and inspecting, not for load: they end when the user wants to stop.
 
 pub mod limit;
 pub mod lock;
@@ -9,19 +9,19 @@ use anyhow::{Context, Result, anyhow};
 use wire::session::Session;
 use wire::{ConnectError, Conninfo};
 
-/// The reason of what was stopped: by Ctrl-C, a signal, or a notice that the machine will be taken away.
+/// Reason of whatever was stopped: by Ctrl-C, a signal, or a notice that the machine will be taken away.
 pub const STOPPED: &str = "stopped on request";
 
-/// For the rest of the transaction: a lock that others do not give up is waited for at most half a minute, or as
-/// long as the user set.
+/// For the rest of the transaction, waits at most half a minute for a lock that others hold, or as long as the user has
+/// set.
 pub const LIMIT_LOCK_WAITS: &str = "select pg_catalog.set_config('lock_timeout', '30s', true) \
      where pg_catalog.current_setting('lock_timeout') = '0'";
 
-/// Connects. What the session waits for ends soon after `stop` is raised, at the end of the phase's time, or when a lock
-/// or a silent server makes waiting vain ([`Session::administer`]).
+/// Connects. Whatever the session waits for ends soon after `stop` is set, at the end of the phase's time, or when a
+/// lock or a silent server makes waiting pointless ([`Session::administer`]).
 ///
 /// # Errors
-/// As [`wire::connect`], or when `stop` is raised. A database that does not exist is told with those that do.
+/// As [`wire::connect`], or when `stop` is set. For a database that does not exist, the error lists those that do.
 pub fn open(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<Session> {
     match Session::connect_unless(conninfo, stop) {
         Ok(session) => {
@@ -34,14 +34,14 @@ pub fn open(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<Session> {
             Err(if names.is_empty() {
                 error.into()
             } else {
-                anyhow!("{error}; there are: {}", names.join(", "))
+                anyhow!("{error}; existing databases: {}", names.join(", "))
             })
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// The databases of a server that can be connected to, seen from the one that every server has.
+/// The databases of a server that accept connections, seen from the one that every server has.
 fn databases(conninfo: &Conninfo, stop: &'static AtomicBool) -> Option<Vec<String>> {
     let maintenance = Conninfo { dbname: "postgres".to_string(), ..conninfo.clone() };
     let mut session = Session::connect_unless(&maintenance, stop).ok()??;

@@ -1,4 +1,4 @@
-//! A file of SQL that makes a user's own data: run once, statement by statement.
+//! Runs a file of SQL that creates a user's own data, statement by statement.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,7 +14,7 @@ const PIECE_BYTES: usize = 64 * 1024;
 /// Runs the statements of a file; returns how many there were.
 ///
 /// # Errors
-/// With file, line and column of the statement that failed; those before it are done.
+/// With file, line and column of the failed statement; those before it have been executed.
 pub fn run(session: &mut Session, name: &str, text: &str, stop: &AtomicBool) -> Result<u64> {
     let mut n_statements = 0;
     for step in sqlfile::steps(text) {
@@ -34,7 +34,7 @@ pub fn run(session: &mut Session, name: &str, text: &str, stop: &AtomicBool) -> 
     Ok(n_statements)
 }
 
-/// Where in the statement the server found the error, in bytes.
+/// Position of the error in the statement according to the server, in bytes.
 fn offset(step: &SqlStep, error: &SessionError) -> usize {
     let SessionError::Server(error) = error else { return 0 };
     let n_chars = error.position.map_or(0, |position| position as usize - 1);

@@ -1,4 +1,4 @@
-//! What a database holds of a workload's tables.
+//! State of a workload's tables in a database.
 
 use anyhow::{Result, anyhow};
 use model::experiment::case::WorkloadSpec;
@@ -11,16 +11,15 @@ use crate::kind::Dataset;
 use crate::schema;
 
 /// A workload's tables, and the schema that has them.
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
-    /// Which tables.
     pub dataset: Dataset,
-    /// Where.
     pub schema: Schema,
 }
 
 impl Home {
-    /// The tables that a case runs on, if they are pgdyno's, in the schema that it names or that is the first searched.
+    /// The tables of a case, if they are pgdyno's, in the schema that it names or the first of the search path.
     ///
     /// # Errors
     /// As [`schema::find`].
@@ -29,40 +28,40 @@ impl Home {
         Ok(Some(Home { dataset, schema: schema::find(session, workload.schema.as_deref())? }))
     }
 
-    /// A table's name in records: those of the workload go without the schema, so that runs in two schemas compare.
+    /// A table's name in records: those of the workload omit the schema, so that runs in two schemas are comparable.
     pub fn recorded<'a>(&self, table: &'a str) -> &'a str {
         let plain = table.strip_prefix(self.schema.name()).and_then(|rest| rest.strip_prefix('.'));
         plain.unwrap_or(table)
     }
 
-    /// As `schema.table`.
+    /// All tables as `schema.table`.
     pub fn tables(&self) -> Vec<String> {
         self.dataset.tables_in(&self.schema)
     }
 }
 
-/// What a database holds of a workload's tables.
+/// State of a workload's tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DataState {
     /// None of the tables.
     Absent,
-    /// Whole, loaded by pgdyno.
+    /// Complete, loaded by pgdyno.
     Whole(Marker),
-    /// Begun by pgdyno and not finished.
+    /// pgdyno began to load them and did not finish.
     Half(Marker),
-    /// Tables of these names that pgdyno did not make; with their scale, if it can be told.
+    /// Tables of these names that pgdyno did not create, with their scale if it is known.
     Foreign {
-        /// Rows of the table that has one for each scale unit.
+        /// Rows of the table that has one per scale unit.
         scale: Option<u32>,
         /// The tables found.
         tables: Vec<String>,
     },
 }
 
-/// Looks at what is there in a schema.
+/// Determines the state of the tables in a schema.
 ///
 /// # Errors
-/// When the server fails, or a marker is not understood.
+/// When the server fails, or a marker cannot be parsed.
 pub fn inspect(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<DataState> {
     let names: Vec<String> = dataset.tables().into_iter().map(quote_literal).collect();
     let sql = format!(
@@ -94,14 +93,14 @@ pub fn inspect(session: &mut Session, dataset: Dataset, schema: &Schema) -> Resu
             Err(SessionError::Server(error)) if error.sqlstate == INSUFFICIENT_PRIVILEGE => {
                 return Err(unreadable(session, &tables, &error));
             }
-            // A table of that name may be missing among the others, or be something else.
+            // A table of that name may be missing, or be something else.
             Err(SessionError::Server(_)) => None,
             Err(error) => return Err(error.into()),
         };
     Ok(DataState::Foreign { scale, tables })
 }
 
-/// Says that a schema has no tables of the workload, and where else there are some.
+/// The message that a schema has no tables of the workload, and which other schema has some.
 ///
 /// # Errors
 /// When the server fails.
@@ -112,21 +111,20 @@ pub fn absent(session: &mut Session, dataset: Dataset, schema: &Schema) -> Resul
         quote_literal(dataset.marked_table())
     );
     let elsewhere = match session.query(&sql)?.scalar() {
-        Some(other) => format!(", but schema `{other}` has: give --schema"),
+        Some(other) => format!(", but schema `{other}` has: pass --schema"),
         None if dataset == Dataset::Tpcb => "; load them with pgdyno init".to_string(),
         None => format!("; load them with pgdyno init -w {}", dataset.name()),
     };
     Ok(format!("schema `{}` has no {} tables{elsewhere}", schema.name(), dataset.title()))
 }
 
-/// PostgreSQL's code of a permission that is lacking.
 const INSUFFICIENT_PRIVILEGE: &str = "42501";
 
-/// Tables that are there and must not be read are neither whole nor half loaded: nobody can tell.
+/// Tables that exist but are not readable are neither complete nor half loaded: we cannot know.
 fn unreadable(session: &Session, tables: &[String], error: &ServerError) -> anyhow::Error {
     let user = session.parameter("session_authorization").unwrap_or("the user");
     anyhow!(
-        "`{user}` may not read what the database has ({}): {}; grant select on it, connect as its owner, or use another \
+        "`{user}` may not read the tables of the database ({}): {}; grant select on them, connect as its owner, or use another \
          database",
         tables.join(", "),
         error.message

@@ -1,8 +1,8 @@
-//! Work for several sessions side by side: each takes the next job of a list, until all are done or one has failed.
+//! Work for several concurrent sessions: each takes the next job of a list, until all are done or one has failed.
 //!
-//! A table, a range of its rows and what makes them are one [`Copy`]. To fill a table that is cut into parts, make a
-//! [`Job`] for each part and give them all to one [`Streams::run`]; which session does which part does not matter,
-//! because rows depend on their numbers only:
+//! A table, a range of its rows and their source are one [`Copy`]. To fill a table in parts, create a [`Job`] for each
+//! part and pass them all to one [`Streams::run`]. It does not matter which session does which part, because rows
+//! depend only on their numbers:
 //!
 //! ```text
 //! let rows = move |out: &mut Vec<u8>, max_bytes: usize| rows_of_part.fill(out, max_bytes);
@@ -26,30 +26,28 @@ use wire::session::{Session, SessionError};
 use wire::{CancelHandle, Limit};
 
 /// Size of one piece of COPY data: large enough that messages cost nothing, small enough to stay in the processor's
-/// cache from where it is made to where it is sent.
+/// cache between generating and sending it.
 pub const PIECE_BYTES: usize = 64 * 1024;
-/// Pause between two looks at how far the streams are.
+/// Pause between two progress reports.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Appends whole rows as COPY text, at most as many bytes as it is told, but always a row if any is left; returns how
-/// many rows; none is the end.
+/// Appends complete rows as COPY text, at most the given number of bytes, but always a row if any is left; returns the
+/// number of rows, 0 at the end.
 pub type Rows = Box<dyn FnMut(&mut Vec<u8>, usize) -> usize + Send>;
 
 /// A COPY FROM STDIN and its rows.
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Copy {
-    /// The table, for messages.
     pub table: String,
-    /// The statement.
     pub sql: String,
-    /// The rows.
     pub rows: Rows,
 }
 
 impl Copy {
-    /// Sends the rows over one session. `go_on` is told of each piece, and says whether to send another.
+    /// Sends the rows over one session. `go_on` gets the counts of each piece, and decides whether to send another.
     ///
     /// # Errors
-    /// As [`Streams::run`]; the transaction must then be rolled back, or the session dropped.
+    /// As [`Streams::run`]; the transaction then has to be rolled back, or the session dropped.
     pub fn run(
         self,
         session: &mut Session,
@@ -71,7 +69,7 @@ impl Copy {
                 return Err(LoadError::Statement { job: job.to_string(), sql, error: Box::new(error) });
             }
         };
-        // Cut short, it must not pass for whole.
+        // Incomplete rows may not be committed.
         if !is_whole {
             return Err(LoadError::Stopped);
         }
@@ -82,101 +80,95 @@ impl Copy {
     }
 }
 
-/// What a session does in one transaction.
+/// Part of a transaction in a session.
 pub enum Part {
     /// Runs a statement.
     Execute(String),
-    /// Undoes the transaction unless the table, which an earlier part has locked, is the one that was made for the rows.
+    /// Aborts the transaction unless the table, which an earlier part has locked, is the one that was created for the
+    /// rows.
     Expect {
         /// The table, for messages.
         table: String,
-        /// Yields `t`, or something else.
+        /// Yields `t` if it is.
         sql: String,
     },
-    /// Sends rows. With FREEZE, the table is made or truncated by an earlier part of the same transaction.
+    /// Sends rows. For FREEZE, an earlier part of the same transaction creates or truncates the table.
     Copy(Copy),
 }
 
-/// What a session does before it goes on.
+/// Step of a job.
 pub enum Step {
-    /// All parts or none.
+    /// All parts or none, in a transaction.
     Transaction(Vec<Part>),
-    /// A statement that must not be in a transaction, such as VACUUM, or that needs none.
+    /// A statement that cannot run in a transaction, such as VACUUM, or that needs none.
     Alone(String),
 }
 
-/// What one session does in one go, step by step.
+/// Work that one session does in one go, step by step.
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Job {
-    /// For messages: mostly a table.
+    /// Name in messages: usually a table.
     pub name: String,
-    /// In this order.
     pub steps: Vec<Step>,
 }
 
 impl Job {
-    /// A job.
+    /// Creates a job.
     pub fn of(name: impl Into<String>, steps: Vec<Step>) -> Job {
         Job { name: name.into(), steps }
     }
 }
 
-/// What all streams have sent together.
+/// Total of what all streams have sent.
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// Rows.
     pub n_rows: u64,
     /// Bytes of COPY data, without the protocol's headers.
     pub data_bytes: u64,
 }
 
-/// Why a load ended before its end. What was not committed is gone.
+/// Why loading ended early. Whatever was not committed is gone.
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// A statement failed, or its session was lost.
     #[error("loading `{job}`")]
     Statement {
-        /// The job.
         job: String,
-        /// The statement.
         sql: String,
-        /// What was wrong with it.
         #[source]
         error: Box<SessionError>,
     },
-    /// Rows were lost on the way: a trigger or a rule of somebody's on the table.
+    /// Rows were lost on the way: somebody added a trigger or a rule to the table.
     #[error("the server took {n_taken} rows of `{table}` instead of {n_sent}")]
     RowsMissing {
-        /// The table.
         table: String,
-        /// Rows as the server counted them.
+        /// Rows according to the server.
         n_taken: u64,
-        /// Rows sent.
         n_sent: u64,
     },
-    /// Somebody put a table of another origin in its place.
-    #[error("somebody replaced table `{table}` while it was loaded; the new one is left as it was")]
-    Replaced {
-        /// The table.
-        table: String,
-    },
-    /// The flag to stop was raised.
+    /// Somebody replaced the table.
+    #[error("somebody replaced table `{table}` during loading; the new one is left as it is")]
+    Replaced { table: String },
+    /// The flag to stop was set.
     #[error("stopped while loading")]
     Stopped,
 }
 
-/// The sessions that share the work. After an error they may be lost, or in a transaction that failed.
+/// Concurrent sessions. After an error they may be lost, or in a failed transaction.
 pub struct Streams<'a> {
-    /// One for each stream; all to the same database.
+    /// One per stream, all on the same database.
     pub sessions: Vec<&'a mut Session>,
-    /// Raised when the user wants to stop. The sessions should obey it too: [`Session::set_stop`].
+    /// Set when the user wants to stop. The sessions should obey it too: [`Session::set_stop`].
     pub stop: &'a AtomicBool,
 }
 
 impl Streams<'_> {
-    /// Does all jobs, begun in their order. `watch` is told several times a second what was sent so far.
+    /// Runs all jobs, started in their order. `watch` gets the total several times per second.
     ///
     /// # Errors
-    /// The first that any stream meets; the others are cancelled then, so that nothing runs any more.
+    /// The first error of any stream; the others are cancelled then, so that nothing runs any more.
     pub fn run(self, jobs: Vec<Job>, watch: &mut dyn FnMut(Sent)) -> Result<Sent, LoadError> {
         let handles: Vec<CancelHandle> =
             self.sessions.iter().map(|session| session.cancel_handle()).collect();
@@ -194,7 +186,7 @@ impl Streams<'_> {
                 let (tell, work, limit) = (tell.clone(), &work, Limit::current());
                 scope.spawn(move || {
                     let _entered = limit.enter();
-                    // Nobody listens only if this function panicked.
+                    // The receiver is gone only if this function panicked.
                     tell.send((n, work.take_jobs(session))).ok()
                 });
             }
@@ -205,7 +197,7 @@ impl Streams<'_> {
                         if failure.is_none() {
                             cancel_others(&handles, n);
                         }
-                        // One that stopped because another has failed may be heard before that one.
+                        // A stream that stopped because another one failed may report before that one.
                         if matches!(failure, None | Some(LoadError::Stopped)) {
                             failure = Some(error);
                         }
@@ -224,15 +216,15 @@ impl Streams<'_> {
     }
 }
 
-/// What a stream waits for that is of no use any more: an index that is built, rows that nobody reads.
+/// Cancels statements that have become useless: building an index, or sending rows that nobody reads.
 fn cancel_others(handles: &[CancelHandle], failed: usize) {
     for (_, handle) in handles.iter().enumerate().filter(|(n, _)| *n != failed) {
-        // Whether it was taken shows on the session itself.
+        // The session itself shows whether the cancel took effect.
         handle.cancel().ok();
     }
 }
 
-/// What the streams share.
+/// State shared by the streams.
 struct Work<'a> {
     jobs: Mutex<VecDeque<Job>>,
     stop: &'a AtomicBool,

@@ -14,23 +14,23 @@ use crate::schema;
 use crate::state::Home;
 use crate::{tpcb, tpcc};
 
-/// Whether there is anything to verify for a workload.
+/// Checks that a workload has invariants to verify.
 ///
 /// # Errors
-/// Says what to do instead when there is not.
+/// If it has none, says what to do instead.
 pub fn require_invariants(kind: WorkloadKind) -> Result<()> {
     ensure!(
         kind != WorkloadKind::Scripts,
-        "what scripts of your own leave behind, only you know: pgdyno has no invariants to check; to check TPC-B-like \
-         tables nevertheless, name what ran on them with --workload tpcb, tpcb-simple or tpcb-select"
+        "pgdyno has no invariants to check for your own scripts; to check TPC-B-like \
+         tables nevertheless, name the workload that ran on them with --workload tpcb, tpcb-simple or tpcb-select"
     );
     Ok(())
 }
 
-/// Verifies the tables of a workload that ran on them, in the schema `asked` for or the first of the search path.
+/// Verifies the tables of a workload, in the schema `asked` for or the first of the search path.
 ///
 /// # Errors
-/// When there are no such tables, they are unfinished, there is nothing to verify, or the server fails.
+/// When the tables do not exist or are unfinished, there is nothing to verify, or the server fails.
 pub fn check(session: &mut Session, kind: WorkloadKind, asked: Option<&str>) -> Result<CheckReport> {
     require_invariants(kind)?;
     let schema = &schema::find(session, asked)?;
@@ -44,7 +44,7 @@ pub fn check(session: &mut Session, kind: WorkloadKind, asked: Option<&str>) -> 
     }
 }
 
-/// Consistency conditions that are cheap to verify and broken, with an example of each.
+/// Cheap consistency conditions that are violated, each with an example.
 ///
 /// # Errors
 /// When the server fails.

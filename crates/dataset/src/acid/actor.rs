@@ -1,38 +1,36 @@
-//! One transaction of a test in a session of its own: it goes on statement by statement, and stops where it is told.
+//! One transaction of a test in its own session: it proceeds statement by statement, and stops where it is asked to.
 
 use anyhow::{Context, Result, anyhow, ensure};
 use wire::session::{Rows, Session, SessionError};
 use workload::tpcc::{Sent, Trial};
 
-/// Most statements of a transaction, with room: a Delivery has up to six for each district.
+/// Limit for the statements of a transaction, with margin: a Delivery has up to six per district.
 const STATEMENTS_MAX: usize = 200;
-/// Tries of a transaction that others undo, as the driver makes them.
+/// Attempts of a transaction that conflicts with others, as in the driver.
 const TRIES_MAX: usize = 10;
 
-/// A transaction that is under way.
 pub(crate) struct Actor<'a> {
     session: &'a mut Session,
     trial: Trial,
-    /// Handed out by the transaction and not sent yet.
+    /// Produced by the transaction but not sent yet.
     next: Option<Sent>,
-    /// What was sent, and what came back.
+    /// Statements sent, and their results.
     log: Vec<(Sent, Rows)>,
 }
 
 impl<'a> Actor<'a> {
-    /// Has not sent anything yet.
     pub(crate) fn new(session: &'a mut Session, trial: Trial) -> Actor<'a> {
         let mut actor = Actor { session, trial, next: None, log: Vec::new() };
         actor.trial.rewind();
         actor
     }
 
-    /// The backend that serves it.
+    /// Process id of its backend.
     pub(crate) fn backend_pid(&self) -> i32 {
         self.session.backend_pid()
     }
 
-    /// Goes on until the statement is sent, and answered, that `is_it` says yes to.
+    /// Proceeds until a statement for which `is_it` returns true has been sent and answered.
     pub(crate) fn go_through(&mut self, is_it: impl Fn(&Sent) -> bool) -> Result<()> {
         loop {
             let sent = self.send_next()?;
@@ -43,7 +41,7 @@ impl<'a> Actor<'a> {
         }
     }
 
-    /// Goes on until only COMMIT or ROLLBACK is left.
+    /// Proceeds until only COMMIT or ROLLBACK is left.
     pub(crate) fn go_to_end(&mut self) -> Result<()> {
         loop {
             self.fetch_next()?;
@@ -55,13 +53,13 @@ impl<'a> Actor<'a> {
         }
     }
 
-    /// Goes on to the end, which the transaction chooses.
+    /// Proceeds to the end that the transaction chooses.
     pub(crate) fn finish(&mut self) -> Result<()> {
         while self.send_next()?.is_some() {}
         Ok(())
     }
 
-    /// As [`Actor::finish`]; begins again when the server undoes it for the sake of others, as the driver does.
+    /// As [`Actor::finish`]; starts over after a serialization failure or deadlock, as the driver does.
     pub(crate) fn finish_with_retries(&mut self) -> Result<usize> {
         for n_retries in 0..TRIES_MAX {
             match self.finish() {
@@ -74,36 +72,36 @@ impl<'a> Actor<'a> {
                 result => return result.map(|()| n_retries),
             }
         }
-        Err(anyhow!("undone {TRIES_MAX} times for the sake of others"))
+        Err(anyhow!("the transaction failed {TRIES_MAX} times because of concurrent ones"))
     }
 
-    /// Ends with ROLLBACK in place of what the transaction would choose.
+    /// Ends with ROLLBACK, whatever the transaction would choose.
     pub(crate) fn roll_back(&mut self) -> Result<()> {
         self.next = None;
         Ok(self.session.execute("rollback")?)
     }
 
-    /// Sends the last statement once more; whether the same rows come.
+    /// Sends the last statement again; returns whether the rows are the same.
     pub(crate) fn repeats(&mut self) -> Result<bool> {
         let (sent, before) = self.log.last().context("nothing was sent")?;
         let again = send(self.session, sent)?;
         Ok(again.rows == before.rows)
     }
 
-    /// The rows of the first statement that begins so, with `@.` for the schema.
+    /// Rows of the first statement with this beginning, with `@.` for the schema.
     pub(crate) fn rows(&self, beginning: &str) -> Result<&Rows> {
         let filled = self.trial.schema().fill(beginning);
         let found = self.log.iter().find(|(sent, _)| sent.sql.starts_with(&filled));
         found
             .map(|(_, rows)| rows)
-            .with_context(|| format!("no statement was sent that begins `{beginning}`"))
+            .with_context(|| format!("no statement that begins with `{beginning}` was sent"))
     }
 
-    /// A number of the first row of the first statement that begins so.
+    /// A number in the first row of the first statement with this beginning.
     pub(crate) fn number(&self, beginning: &str, column: usize) -> Result<i64> {
         let value = self.rows(beginning)?.rows.first().and_then(|row| row.get(column)?.as_deref());
         let value = value.with_context(|| format!("`{beginning}` has no such value"))?;
-        value.parse().with_context(|| format!("`{beginning}` returned `{value}`, which is no number"))
+        value.parse().with_context(|| format!("`{beginning}` returned `{value}`, which is not a number"))
     }
 
     fn fetch_next(&mut self) -> Result<()> {
@@ -114,7 +112,7 @@ impl<'a> Actor<'a> {
         Ok(())
     }
 
-    /// `None` when there was nothing left to send.
+    /// `None` if there was nothing left to send.
     fn send_next(&mut self) -> Result<Option<()>> {
         self.fetch_next()?;
         let Some(sent) = self.next.take() else { return Ok(None) };

@@ -1,5 +1,5 @@
-//! What a test must have out of the way: kept in tables of its own meanwhile, so that it comes back whatever becomes of
-//! this process. A test that was cut off is repaired when the tests are begun the next time.
+//! Rows that a test needs out of the way: stored in tables of their own in the meantime, so that they can be restored
+//! whatever happens to this process. The next tests repair what an interrupted test has left behind.
 
 use std::sync::atomic::AtomicBool;
 
@@ -14,22 +14,22 @@ use crate::clearance::Clearance;
 use crate::kind::Dataset;
 use crate::session;
 
-/// Orders to be delivered, of one district.
+/// Undelivered orders of one district.
 const ORDERS: &str = "pgdyno_acid_new_order";
 /// Prices of items.
 const PRICES: &str = "pgdyno_acid_item";
 
-/// Never raised: a wish to stop must not keep rows from coming back.
+/// Never set: a request to stop may not keep rows from being restored.
 static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// A session that takes aside and puts back.
+/// A session that sets rows aside and restores them.
 pub(super) fn keeper(conninfo: &Conninfo) -> Result<Session> {
     let mut session = session::open(conninfo, &NEVER)?;
     session.set_timeout(Some(ANSWER_TIMEOUT));
     Ok(session)
 }
 
-/// Takes the orders of a district out of NEW-ORDER.
+/// Moves the orders of a district out of NEW-ORDER.
 pub(super) fn take_orders(keeper: &mut Session, schema: &Schema, w_id: u32, d_id: u32) -> Result<()> {
     let of_district = format!("no_w_id = {w_id} and no_d_id = {d_id}");
     let sql = format!(
@@ -40,7 +40,7 @@ pub(super) fn take_orders(keeper: &mut Session, schema: &Schema, w_id: u32, d_id
     Ok(keeper.execute(&schema.fill(&sql))?)
 }
 
-/// Notes the prices of the items that meet a condition.
+/// Saves the prices of the items that meet a condition.
 pub(super) fn note_prices(keeper: &mut Session, schema: &Schema, condition: &str) -> Result<()> {
     let sql = format!(
         "begin; create table @.{PRICES} as select i_id, i_price from @.item where {condition}; {}; commit",
@@ -55,7 +55,7 @@ fn mark(table: &str) -> String {
     format!("comment on table @.{table} is {}", comment_literal(&mark))
 }
 
-/// Puts back what a test has taken or changed, this one or one that was cut off.
+/// Restores the rows that a test has moved or changed, this test or an interrupted one.
 pub(super) fn put_back(keeper: &mut Session, schema: &Schema) -> Result<()> {
     let statements = [
         (ORDERS, format!("insert into @.new_order select * from @.{ORDERS}")),
@@ -67,17 +67,17 @@ pub(super) fn put_back(keeper: &mut Session, schema: &Schema) -> Result<()> {
         ),
     ];
     for (table, sql) in statements {
-        // After an error a transaction may be open.
+        // After an error, a transaction may still be open.
         keeper.execute("rollback").ok();
         keeper.execute("begin")?;
         put_back_one(keeper, schema, table, &schema.fill(&sql))
-            .with_context(|| format!("put back what is in the table `{}`", schema.plain_name(table)))?;
+            .with_context(|| format!("restore the rows in table `{}`", schema.plain_name(table)))?;
         keeper.execute("commit")?;
     }
     Ok(())
 }
 
-/// Only from a table with pgdyno's mark, which it drops.
+/// Restores rows only from a table with pgdyno's mark, and drops that table.
 fn put_back_one(keeper: &mut Session, schema: &Schema, table: &str, sql: &str) -> Result<()> {
     let tables = [table.to_string()];
     let clearance = Clearance { dataset: Dataset::Tpcc, schema, tables: &tables, replace: false };

@@ -1,4 +1,4 @@
-//! Atomicity tests (clause 3.2.2): a Payment that commits changes all of its rows, one that rolls back none.
+//! Atomicity tests (clause 3.2.2): a Payment that commits changes all of its rows; one that rolls back changes none.
 
 use anyhow::{Context, Result};
 use workload::tpcc::Trial;
@@ -6,7 +6,6 @@ use workload::tpcc::Trial;
 use super::actor::Actor;
 use super::{Scene, Seen, Test};
 
-/// Both tests.
 pub(super) const TESTS: [Test; 2] = [
     Test {
         clause: "3.2.2.1",
@@ -22,7 +21,7 @@ pub(super) const TESTS: [Test; 2] = [
     },
 ];
 
-/// What a Payment changes, money in cents.
+/// The values that a Payment changes, money in cents.
 #[derive(Debug, PartialEq, Eq)]
 struct Books {
     w_ytd: i64,
@@ -48,7 +47,7 @@ fn commits(scene: &mut Scene) -> Result<Seen> {
         c_payment_cnt: before.c_payment_cnt + 1,
         n_history: before.n_history + 1,
     };
-    compare(scene, expected, "all rows have changed by the payment")
+    compare(scene, expected, "all rows have changed by the amount of the payment")
 }
 
 fn rolls_back(scene: &mut Scene) -> Result<Seen> {
@@ -67,7 +66,7 @@ fn payment(scene: &Scene) -> Trial {
 fn compare(scene: &mut Scene, expected: Books, what: &str) -> Result<Seen> {
     let found = books(scene)?;
     let customer = format!("customer {} of district {} of warehouse {}", scene.c_id, scene.d_id, scene.w_id);
-    let what = if found == expected { what } else { "the rows are not as they should be" };
+    let what = if found == expected { what } else { "the rows differ from the expected ones" };
     let mut seen = Seen { text: format!("{customer}: {what}"), faults: Vec::new() };
     seen.expect(found == expected, || format!("expected {expected:?}, found {found:?}"));
     Ok(seen)

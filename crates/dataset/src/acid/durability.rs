@@ -1,8 +1,8 @@
-//! The durability test (clauses 3.5.3 and 3.5.4): New-Orders are sent and those acknowledged written down; the server is
-//! killed in the middle and started again; every acknowledged order must be there.
+//! The durability test (clauses 3.5.3 and 3.5.4): sends New-Orders and records those that are acknowledged; kills the
+//! server in the middle and starts it again; every acknowledged order has to be there.
 //!
-//! Killed are processes, not the machine: what the operating system holds for the files survives, so that `fsync` and
-//! the devices are not judged.
+//! The test kills processes, not the machine: the operating system's cache survives, so that the test does not judge
+//! `fsync` and the devices.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -24,10 +24,10 @@ pub const CLAUSE: &str = "3.5.3";
 const TITLE: &str = "every acknowledged order is there after the server was killed";
 /// Sessions that send New-Orders.
 const N_SESSIONS: usize = 8;
-/// Pause between two looks at the time.
+/// Pause between two checks of the time.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
-/// The test.
+/// Runs the test.
 ///
 /// # Errors
 /// When the server fails before it is killed, cannot be started again, or the user wants to stop.
@@ -41,7 +41,7 @@ pub(super) fn test(request: &mut AcidRequest<'_>, schema: &Schema, scale: u32) -
         faults,
     };
     let Some(crash) = request.crash.as_mut() else {
-        let text = "the server is not ours and is not killed; test one of pgdyno's own: leave --server out, or give \
+        let text = "pgdyno did not start this server and does not kill it; test one that pgdyno starts: omit --server, or give \
                     --bin-dir with the same binaries";
         return Ok(result(Verdict::Skipped, Seen { text: text.to_string(), faults: Vec::new() }));
     };
@@ -75,13 +75,13 @@ pub(super) fn test(request: &mut AcidRequest<'_>, schema: &Schema, scale: u32) -
         let when = beside_kill(entry.acknowledged_unix_us, crashed.1);
         seen.faults.push(format!("{} {fault} (acknowledged {when})", entry.name()));
     }
-    // Clause 3.5.4: orders beyond those acknowledged are at most one for each session, whose outcome it never heard.
+    // Clause 3.5.4: beyond the acknowledged orders, each session may have one whose outcome it never learned.
     if lost.is_empty() {
         seen.expect((n..=n + N_SESSIONS as i64).contains(&grown), || {
             format!("districts count {grown} orders more than before, for {n} acknowledged by {N_SESSIONS} sessions")
         });
     }
-    seen.expect(n > 0, || "not one order was acknowledged".to_string());
+    seen.expect(n > 0, || "no order was acknowledged".to_string());
     let found =
         if lost.is_empty() { "all are there".to_string() } else { format!("{} are lost", lost.len()) };
     seen.text = format!(
@@ -94,7 +94,7 @@ pub(super) fn test(request: &mut AcidRequest<'_>, schema: &Schema, scale: u32) -
     Ok(result(verdict, seen))
 }
 
-/// When an order was acknowledged. The server's processes are killed one after the other: some answer until theirs is.
+/// When an order was acknowledged. The server's processes are killed one after the other; some still answer until then.
 fn beside_kill(acknowledged_unix_us: u64, killed_unix_us: u64) -> String {
     let ms = acknowledged_unix_us.abs_diff(killed_unix_us) as f64 / 1000.0;
     match acknowledged_unix_us <= killed_unix_us {
@@ -103,7 +103,7 @@ fn beside_kill(acknowledged_unix_us: u64, killed_unix_us: u64) -> String {
     }
 }
 
-/// Sends New-Orders over all sessions while `meanwhile` runs, which ends the server.
+/// Sends New-Orders over all sessions while `meanwhile` runs and ends the server.
 fn send_orders<T>(
     sessions: Vec<Session>,
     ledger: &Ledger,
@@ -130,7 +130,7 @@ fn send_orders<T>(
     })
 }
 
-/// Sends New-Orders, one after the other, until the server is gone.
+/// Sends New-Orders one after the other until the server is gone.
 fn send_orders_over(
     mut session: Session,
     id: usize,
@@ -153,7 +153,7 @@ fn send_orders_over(
         ledger.add(&Entry {
             w_id,
             d_id: order.d_id,
-            o_id: u32::try_from(o_id).context("an order has a number")?,
+            o_id: u32::try_from(o_id).context("an order has a valid number")?,
             c_id: order.c_id,
             ol_cnt: order.lines.len() as u32,
             acknowledged_unix_us: unix_us(),
@@ -162,7 +162,7 @@ fn send_orders_over(
     Ok(())
 }
 
-/// Whether the server has ended, or ends (class 57P: operator intervention).
+/// Whether the server has shut down or is shutting down (class 57P: operator intervention).
 fn is_gone(error: &anyhow::Error) -> bool {
     match error.downcast_ref::<SessionError>() {
         Some(SessionError::Lost(_) | SessionError::Stopped) => true,
@@ -171,7 +171,7 @@ fn is_gone(error: &anyhow::Error) -> bool {
     }
 }
 
-/// The settings that say what an acknowledged commit is worth.
+/// The settings that determine what an acknowledged commit guarantees.
 fn settings(session: &mut Session) -> Result<String> {
     let mut all = Vec::new();
     for name in ["synchronous_commit", "fsync", "full_page_writes"] {
@@ -181,7 +181,7 @@ fn settings(session: &mut Session) -> Result<String> {
     Ok(all.join(", "))
 }
 
-/// Orders that all districts have counted (clause 3.5.4, steps 1 and 7).
+/// Number of orders that all districts have counted (clause 3.5.4, steps 1 and 7).
 fn sum_of_next(session: &mut Session, schema: &Schema) -> Result<i64> {
     let rows = session.query(&schema.fill("select sum(d_next_o_id)::bigint from @.district"))?;
     rows.scalar().and_then(|n| n.parse().ok()).context("districts count their orders")

@@ -1,5 +1,5 @@
-//! Isolation tests 1 to 7 (clauses 3.4.2.1 to 3.4.2.7). The clauses describe what a scheme of locks does: where a reader
-//! waits there, PostgreSQL's reader sees the state before, which clause 3.4.2 leaves to other schemes.
+//! Isolation tests 1 to 7 (clauses 3.4.2.1 to 3.4.2.7). The clauses describe the behaviour of locking: where a reader
+//! waits there, PostgreSQL's reader sees the previous state, which clause 3.4.2 allows for schemes other than locking.
 
 use anyhow::{Context, Result, ensure};
 use wire::session::Session;
@@ -16,7 +16,6 @@ macro_rules! test {
     };
 }
 
-/// All seven.
 pub(super) const TESTS: [Test; 7] = [
     test!("3.4.2.1", "test 1: Order-Status during a New-Order that commits", status_and_commit),
     test!("3.4.2.2", "test 2: Order-Status during a New-Order that rolls back", status_and_rollback),
@@ -30,7 +29,7 @@ pub(super) const TESTS: [Test; 7] = [
 /// The statement of an Order-Status that finds the last order.
 pub(super) const LAST_ORDER: &str = "select o_id, o_entry_d";
 const ORDER_LINES: &str = "select ol_i_id";
-/// The statement of a New-Order that takes its number.
+/// The statement of a New-Order that assigns its number.
 const TAKE_NUMBER: &str = "update @.district";
 const READ_PRICES: &str = "select i_id, i_price";
 
@@ -41,14 +40,14 @@ pub(super) fn sessions(scene: &mut Scene) -> Result<(&Schema, &mut Session, &mut
     Ok((schema, observer, first, second))
 }
 
-/// An Order-Status beside a New-Order that has not ended: T0 has shown the customer's last order before, T1 has entered
-/// another one up to its last statement, and T2 looks while T1 is ended.
+/// An Order-Status during an open New-Order: T0 has returned the customer's last order before, T1 has executed a
+/// New-Order up to its last statement, and T2 runs while T1 is ended.
 struct StatusBeside {
-    /// What T0 has shown: order and lines.
+    /// Result of T0: order and lines.
     before: (i64, Vec<[u32; 3]>),
-    /// The number of T1's order.
+    /// Number of T1's order.
     taken: i64,
-    /// What T2 has shown.
+    /// Result of T2.
     found: (i64, Vec<[u32; 3]>),
     meeting: Meeting,
 }
@@ -70,7 +69,7 @@ fn status_of(schema: &Schema, order: &Order) -> Trial {
     Trial::order_status(schema, order.w_id, order.d_id, order.c_id)
 }
 
-/// What an Order-Status by itself shows: the customer's last order and its lines.
+/// Result of an Order-Status that runs alone: the customer's last order and its lines.
 fn shown(schema: &Schema, session: &mut Session, order: &Order) -> Result<(i64, Vec<[u32; 3]>)> {
     let mut status = Actor::new(session, status_of(schema, order));
     status.finish()?;
@@ -81,16 +80,18 @@ fn status_and_commit(scene: &mut Scene) -> Result<Seen> {
     let order = scene.order();
     let StatusBeside { before: (last, _), taken, found: (found, _), meeting } = status_beside(scene, &order)?;
     let mut seen = Seen::default();
-    // A T2 that waited for the commit shows the new order; one that did not, the last committed one.
+    // A T2 that waited for the commit returns the new order; one that did not wait returns the last committed one.
     let expected = if meeting.waited { taken } else { last };
     seen.expect(found == expected, || format!("T2 found order {found}, not {expected}"));
 
     let (schema, _, _, second) = sessions(scene)?;
     let (after, lines) = shown(schema, second, &order)?;
     seen.expect(after == taken, || format!("after T1 the last order is {after}, not {taken}"));
-    seen.expect(lines == asked(&order), || format!("T1 entered {:?}, shown are {lines:?}", asked(&order)));
+    seen.expect(lines == asked(&order), || {
+        format!("T1 entered {:?}, but the order has {lines:?}", asked(&order))
+    });
     seen.text = format!(
-        "{} and saw order {found}; after T1's commit its order {taken} is shown as entered",
+        "{} and saw order {found}; after T1's commit, its order {taken} is there as entered",
         meeting.text()
     );
     Ok(seen)
@@ -101,9 +102,12 @@ fn status_and_rollback(scene: &mut Scene) -> Result<Seen> {
     let StatusBeside { before: (last, lines), taken, found, meeting } = status_beside(scene, &order)?;
     let mut seen = Seen::default();
     seen.expect(found.0 == last, || format!("T2 found order {}, not {last}", found.0));
-    seen.expect(found.1 == lines, || "T2 found other lines than T0".to_string());
-    seen.text =
-        format!("{}; order {taken} of T1 was never seen, T2 saw order {} as T0", meeting.text(), found.0);
+    seen.expect(found.1 == lines, || "T2 and T0 found different lines".to_string());
+    seen.text = format!(
+        "{}; order {taken} of T1 was never visible, T2 saw order {} as T0 did",
+        meeting.text(),
+        found.0
+    );
     Ok(seen)
 }
 
@@ -152,7 +156,7 @@ fn payment_and_undone_delivery(scene: &mut Scene) -> Result<Seen> {
     pay_during_delivery(scene, false)
 }
 
-/// T1 delivers an order, T2 is a payment of its customer while T1 is open.
+/// T1 delivers an order; T2 is a payment of its customer while T1 is open.
 fn pay_during_delivery(scene: &mut Scene, commits: bool) -> Result<Seen> {
     const CENTS: i64 = 32_109;
     let sql = "select no_w_id, no_d_id, o_c_id, (select (sum(ol_amount) * 100)::bigint from @.order_line \
@@ -160,7 +164,7 @@ fn pay_during_delivery(scene: &mut Scene, commits: bool) -> Result<Seen> {
                from (select no_w_id, no_d_id, min(no_o_id) as no_o_id from @.new_order group by 1, 2) n \
                join @.orders on o_w_id = no_w_id and o_d_id = no_d_id and o_id = no_o_id order by random() limit 1";
     let oldest = scene.observer.query(&scene.schema.fill(sql))?;
-    ensure!(!oldest.is_empty(), "no order is left to be delivered; load the tables again with pgdyno init");
+    ensure!(!oldest.is_empty(), "no undelivered order is left; load the tables again with pgdyno init");
     let value = |column: &str| oldest.parse::<i64>(0, column).with_context(|| format!("no {column}"));
     let (w_id, d_id, c_id) = (value("no_w_id")? as u32, value("no_d_id")? as u32, value("o_c_id")? as u32);
     let delivered = if commits { value("cents")? } else { 0 };
@@ -184,11 +188,11 @@ fn pay_during_delivery(scene: &mut Scene, commits: bool) -> Result<Seen> {
     Ok(seen)
 }
 
-/// T2 orders item x twice and item y. It reads the prices of all its items by one statement, and is stopped after it;
-/// then T3 raises both prices (case D of the clause: nobody waits and nobody is undone).
+/// T2 orders item x twice and item y. It reads the prices of all its items with one statement, and is stopped after it;
+/// then T3 raises both prices (case D of the clause: nobody waits and nobody fails).
 fn repeatable_prices(scene: &mut Scene) -> Result<Seen> {
     let seen = charge_while_prices_rise(scene);
-    // Whatever has happened: amounts of orders are quantities times prices.
+    // Whatever has happened: the consistency conditions require amounts of quantity times price.
     aside::put_back(&mut scene.keeper, &scene.schema)?;
     seen
 }
@@ -230,11 +234,11 @@ fn charge_while_prices_rise(scene: &mut Scene) -> Result<Seen> {
     let expected = if n_retries == 0 { &before } else { &raised };
     seen.expect(sorted(&charged) == sorted(expected), || format!("T2 charged {charged}, T1 read {before}"));
     seen.text =
-        format!("T1 read {before}; T3 did not wait and made it {raised}; T2 charged {charged} (case D)");
+        format!("T1 read {before}; T3 did not wait and raised it to {raised}; T2 charged {charged} (case D)");
     Ok(seen)
 }
 
-/// The same with an unused item in the last line.
+/// The same order with an unused item in the last line.
 fn undone(mut order: Order) -> Order {
     if let Some(last) = order.lines.last_mut() {
         last.i_id = UNUSED_ITEM;
@@ -242,7 +246,7 @@ fn undone(mut order: Order) -> Order {
     order
 }
 
-/// What an order asks for, sorted.
+/// Lines that an order asks for, sorted.
 fn asked(order: &Order) -> Vec<[u32; 3]> {
     let mut lines: Vec<[u32; 3]> = order
         .lines
@@ -253,7 +257,7 @@ fn asked(order: &Order) -> Vec<[u32; 3]> {
     lines
 }
 
-/// What an Order-Status has shown of the order's lines, sorted.
+/// Lines of the order that an Order-Status returned, sorted.
 fn lines_of(status: &Actor<'_>) -> Result<Vec<[u32; 3]>> {
     let line = |row: &Vec<Option<String>>| -> Option<[u32; 3]> {
         let value = |at: usize| row.get(at)?.as_deref()?.parse().ok();

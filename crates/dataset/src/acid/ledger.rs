@@ -1,7 +1,7 @@
-//! The ledger of acknowledged orders: what the server has said is committed, written down where it survives the server.
+//! The ledger of acknowledged orders: what the server has reported as committed, recorded where it survives the server.
 //!
-//! One line for each order, appended and forced to the disk before the next order is sent. Afterwards each order is looked
-//! for in the database.
+//! One line per order, appended and forced to disk before the next order is sent. Afterwards, each order is looked up
+//! in the database.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -15,28 +15,24 @@ use workload::Schema;
 
 /// First line of a ledger.
 const HEADER: &str = "w_id,d_id,o_id,c_id,ol_cnt,acknowledged_unix_us";
-/// Orders that are looked for by one query.
+/// Orders looked up per query.
 const ORDERS_PER_QUERY: usize = 10_000;
 
-/// An order that was acknowledged.
+/// An acknowledged order.
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
-    /// O_W_ID.
     pub w_id: u32,
-    /// O_D_ID.
     pub d_id: u32,
-    /// O_ID.
     pub o_id: u32,
-    /// O_C_ID.
     pub c_id: u32,
-    /// O_OL_CNT.
     pub ol_cnt: u32,
     /// When the answer to COMMIT was read, microseconds since 1970.
     pub acknowledged_unix_us: u64,
 }
 
 impl Entry {
-    /// For people.
+    /// Name for messages.
     pub fn name(&self) -> String {
         format!("order {} of district {} of warehouse {}", self.o_id, self.d_id, self.w_id)
     }
@@ -56,28 +52,25 @@ impl Entry {
     }
 }
 
-/// A ledger that is being written, by several threads.
+/// A ledger that several threads write to.
 pub(crate) struct Ledger {
     file: Mutex<File>,
 }
 
 impl Ledger {
-    /// A new one.
+    /// Creates the file.
     ///
     /// # Errors
-    /// When the file is there already or cannot be made.
+    /// When the file already exists or cannot be created.
     pub(crate) fn create(path: &Path) -> Result<Ledger> {
         let mut file = OpenOptions::new().append(true).create_new(true).open(path).with_context(|| {
-            format!(
-                "ledger `{}` cannot be made; give the name of a file that is not there yet",
-                path.display()
-            )
+            format!("cannot create ledger `{}`; name a file that does not exist yet", path.display())
         })?;
         writeln!(file, "{HEADER}").with_context(|| format!("write `{}`", path.display()))?;
         Ok(Ledger { file: Mutex::new(file) })
     }
 
-    /// Writes an order down for good.
+    /// Records an order durably.
     pub(crate) fn add(&self, entry: &Entry) -> Result<()> {
         let Entry { w_id, d_id, o_id, c_id, ol_cnt, acknowledged_unix_us } = entry;
         let line = format!("{w_id},{d_id},{o_id},{c_id},{ol_cnt},{acknowledged_unix_us}\n");
@@ -86,28 +79,28 @@ impl Ledger {
     }
 }
 
-/// The orders of a ledger. A last line that is torn was never acknowledged to anybody.
+/// Reads the orders of a ledger. A torn last line was never acknowledged to anybody.
 ///
 /// # Errors
-/// When the file cannot be read, or another line is no order.
+/// When the file is not readable, or another line is not an order.
 pub fn read(path: &Path) -> Result<Vec<Entry>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("read ledger `{}`", path.display()))?;
     let mut lines: Vec<&str> = text.split('\n').collect();
-    // What follows the last end of line is empty or torn.
+    // The text after the last line end is empty or torn.
     lines.pop();
     ensure!(
         lines.first() == Some(&HEADER),
-        "`{}` is no ledger: its first line is not {HEADER}",
+        "`{}` is not a ledger: its first line is not {HEADER}",
         path.display()
     );
     let entry = |(at, line): (usize, &&str)| {
-        let place = || format!("line {} of ledger `{}` is no order: `{line}`", at + 1, path.display());
+        let place = || format!("line {} of ledger `{}` is not an order: `{line}`", at + 1, path.display());
         Entry::parse(line).with_context(place)
     };
     lines.iter().enumerate().skip(1).map(entry).collect()
 }
 
-/// Looks for each order in the database, and says of each that is not there as it was acknowledged what is wrong.
+/// Looks up each order in the database, and returns those that differ from what was acknowledged, with the difference.
 ///
 /// # Errors
 /// When the server fails.
@@ -142,16 +135,16 @@ pub fn find_faults(
             let is_delivered = rows.get(*row, "is_delivered") == Some("t");
             let (n_lines, n_new) = (number("n_lines").unwrap_or(0), number("n_new").unwrap_or(0));
             let fault = match (number("o_c_id"), number("o_ol_cnt")) {
-                (None, _) => "is not there".to_string(),
+                (None, _) => "is missing".to_string(),
                 (Some(c_id), _) if c_id != entry.c_id => {
-                    format!("is of customer {c_id}, and was acknowledged for customer {}", entry.c_id)
+                    format!("belongs to customer {c_id}, but was acknowledged for customer {}", entry.c_id)
                 }
                 (_, ol_cnt) if ol_cnt != Some(entry.ol_cnt) || n_lines != entry.ol_cnt => format!(
-                    "has {n_lines} lines and O_OL_CNT {}, and was acknowledged with {}",
+                    "has {n_lines} lines and O_OL_CNT {}, but was acknowledged with {}",
                     ol_cnt.unwrap_or(0),
                     entry.ol_cnt
                 ),
-                _ if n_new != u32::from(!is_delivered) => "has lost its row of NEW-ORDER".to_string(),
+                _ if n_new != u32::from(!is_delivered) => "has lost its row in NEW-ORDER".to_string(),
                 _ => continue,
             };
             faults.insert(*entry, fault);
@@ -193,7 +186,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ledger");
         for (text, expected) in [
-            ("", "is no ledger"),
+            ("", "is not a ledger"),
             ("w_id,d_id,o_id,c_id,ol_cnt,acknowledged_unix_us\n1,2,3,4,5\n", "line 2"),
             ("w_id,d_id,o_id,c_id,ol_cnt,acknowledged_unix_us\n1,2,3,4,5,6\n1,2,3,4,5,6,7\n", "line 3"),
         ] {

@@ -1,4 +1,4 @@
-//! Two transactions that meet: one goes on by itself while the other is open, and waits for it or does not.
+//! Two concurrent transactions: one runs by itself while the other is open, and waits for it or does not.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,17 +9,17 @@ use wire::session::{Limit, Session};
 use super::STATEMENT_SECONDS_MAX;
 use super::actor::Actor;
 
-/// Pause between two looks at who waits for whom.
+/// Pause between two checks of who waits for whom.
 const LOOK_PAUSE: Duration = Duration::from_millis(2);
-/// The one must end or wait within this time.
+/// Limit for the second transaction to end or wait.
 const LOOK_MAX: Duration = Duration::from_secs(STATEMENT_SECONDS_MAX);
 
-/// How two transactions met.
+/// How two transactions interacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Meeting {
-    /// The second waited for a lock of the first until that ended.
+    /// The second waited for a lock of the first until the first ended.
     pub(crate) waited: bool,
-    /// How often the second began again.
+    /// How often the second started over.
     pub(crate) n_retries: usize,
 }
 
@@ -27,15 +27,15 @@ impl Meeting {
     pub(crate) fn text(&self) -> &'static str {
         match (self.waited, self.n_retries) {
             (true, 0) => "T2 waited for T1",
-            (true, _) => "T2 waited for T1, was undone and began again",
+            (true, _) => "T2 waited for T1, failed and was retried",
             (false, 0) => "T2 did not wait",
-            (false, _) => "T2 did not wait, was undone and began again",
+            (false, _) => "T2 did not wait, failed and was retried",
         }
     }
 }
 
-/// Runs `second` to its end while `first` is open. As soon as it has ended, or waits for `first`, `meanwhile` takes
-/// `first` on; it must end it if the second waits.
+/// Runs `second` to its end while `first` is open. As soon as it has ended, or waits for `first`, `meanwhile` continues
+/// `first`, and has to end it if the second waits.
 pub(crate) fn meet<'a>(
     observer: &mut Session,
     first: &mut Actor<'a>,
@@ -62,7 +62,7 @@ pub(crate) fn meet<'a>(
     })
 }
 
-/// Whether the backend `waiter` waits for a lock of `blocker`, by the server's own account.
+/// Whether the backend `waiter` waits for a lock of `blocker`, according to the server.
 fn is_blocked(observer: &mut Session, waiter: i32, blocker: i32) -> Result<bool> {
     let sql = format!("select {blocker} = any (pg_catalog.pg_blocking_pids({waiter}))");
     Ok(observer.query(&sql)?.scalar() == Some("t"))

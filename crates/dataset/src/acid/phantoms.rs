@@ -1,5 +1,5 @@
-//! Isolation tests 8 and 9 (clauses 3.4.2.8 and 3.4.2.9): a row that another transaction adds must not come into sight.
-//! At read committed it does, since each statement takes a snapshot of its own.
+//! Isolation tests 8 and 9 (clauses 3.4.2.8 and 3.4.2.9): a row that another transaction adds may not become visible.
+//! At read committed it does, because each statement takes its own snapshot.
 
 use anyhow::Result;
 use workload::tpcc::{Sent, Trial};
@@ -9,7 +9,6 @@ use super::isolation::{LAST_ORDER, sessions};
 use super::meeting::meet;
 use super::{Scene, Seen, Test, aside};
 
-/// Both.
 pub(super) const TESTS: [Test; 2] = [
     Test {
         clause: "3.4.2.8",
@@ -25,7 +24,7 @@ pub(super) const TESTS: [Test; 2] = [
     },
 ];
 
-/// The district has no row in NEW-ORDER while the test runs; what was there is put back.
+/// The district has no rows in NEW-ORDER during the test; they are restored afterwards.
 fn order_during_delivery(scene: &mut Scene) -> Result<Seen> {
     let taken = aside::take_orders(&mut scene.keeper, &scene.schema, scene.w_id, scene.d_id);
     let seen = taken.and_then(|()| deliver_nothing(scene));
@@ -56,7 +55,7 @@ fn order_during_status(scene: &mut Scene) -> Result<Seen> {
     look_again(observer, t1, &mut t2, &what)
 }
 
-/// T1 has looked; T2 commits, unless it waits for T1; T1 looks again.
+/// T1 has read; T2 commits, unless it waits for T1; T1 reads again.
 fn look_again<'a>(
     observer: &mut wire::session::Session,
     mut t1: Actor<'a>,
@@ -73,7 +72,7 @@ fn look_again<'a>(
     seen.expect(same, || format!("T1 found {what}, and order {taken} of T2 when it looked again (P3)"));
     seen.text = format!("T1 found {what}; {} for its order {taken}", meeting.text());
     if same {
-        seen.text.push_str("; T1 found the same again");
+        seen.text.push_str("; T1 then found the same");
     }
     Ok(seen)
 }

@@ -1,5 +1,5 @@
-//! What DROP TABLE takes along without a word although it is somebody else's: a sequence that belongs to a column and is not
-//! its default, and rows that another table shows as its own.
+//! What DROP TABLE silently drops or changes although it belongs to others: a sequence that is owned by a column but is
+//! not its default, and rows that another table shows as its own.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use wire::session::Session;
 use workload::Schema;
 
-/// Fails when something of that kind is attached to one of the tables.
+/// Fails if something of that kind is attached to one of the tables.
 ///
 /// # Errors
 /// Names all of it and says what to do, or when the server fails.
@@ -15,11 +15,11 @@ pub(super) fn expect_none(session: &mut Session, schema: &Schema, tables: &BTree
     if tables.is_empty() {
         return Ok(());
     }
-    let rows = session.query(&attached_sql(tables)).context("look for what is attached to the tables")?;
+    let rows = session.query(&attached_sql(tables)).context("look for objects attached to the tables")?;
     let found: Vec<String> = rows.rows.into_iter().filter_map(|row| row.into_iter().next()?).collect();
     ensure!(
         found.is_empty(),
-        "nothing was dropped, since it would take along what pgdyno did not make: {}; detach that yourself, or name another \
+        "nothing was dropped, because that would also drop what pgdyno did not create: {}; detach that yourself, or name another \
          schema than `{}` with --schema",
         found.join(", "),
         schema.name()

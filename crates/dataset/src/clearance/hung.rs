@@ -1,7 +1,7 @@
-//! What somebody hung on a table, and DROP TABLE takes along as a part of it: triggers, rules, policies, statistics, places in
-//! publications, privileges and the like. A load makes none of these, so none can be made again by it.
+//! Additions to a table that DROP TABLE drops as a part of it: triggers, rules, policies, statistics, publication
+//! memberships, privileges and the like. Loading creates none of these, so it cannot create them again.
 //!
-//! Not here: columns, constraints, indexes and storage parameters. They are how a table is made, and a load has its own.
+//! Not here: columns, constraints, indexes and storage parameters. They define the table, and loading defines its own.
 
 use std::collections::BTreeSet;
 
@@ -9,30 +9,30 @@ use anyhow::{Context, Result, ensure};
 use wire::session::Session;
 use workload::Schema;
 
-/// What is named of each kind; the message has one line.
+/// Limit per kind, because the message has one line.
 const NAMED_MAX: usize = 20;
 /// Policies and row-level security came with 9.5; publications, subscriptions and extended statistics with 10.
 const POLICIES_VERSION_NUM: u32 = 90_500;
 const PUBLICATIONS_VERSION_NUM: u32 = 100_000;
 
-/// Fails when something of that kind hangs on one of the tables.
+/// Fails if one of the tables has such additions.
 ///
 /// # Errors
-/// Names it and says what to do, or when the server fails.
+/// Names them and says what to do, or when the server fails.
 pub(super) fn expect_none(session: &mut Session, schema: &Schema, tables: &BTreeSet<u32>) -> Result<()> {
     if tables.is_empty() {
         return Ok(());
     }
     let sql = hung_sql(tables, session.server_version_num());
-    let rows = session.query(&sql).context("look for what hangs on the tables")?;
+    let rows = session.query(&sql).context("look for additions to the tables")?;
     let mut found: Vec<String> = rows.rows.into_iter().filter_map(|row| row.into_iter().next()?).collect();
     let n_more = found.len().saturating_sub(NAMED_MAX);
     found.truncate(NAMED_MAX);
     let more = if n_more == 0 { String::new() } else { format!(" and {n_more} more") };
     ensure!(
         found.is_empty(),
-        "nothing was dropped, since it would take along what somebody added to the tables: {}{more}; remove that yourself, \
-         name another schema than `{}` with --schema, or pass --replace to lose it",
+        "nothing was dropped, because that would also drop what somebody added to the tables: {}{more}; remove that yourself, \
+         name another schema than `{}` with --schema, or pass --replace to drop it",
         found.join(", "),
         schema.name()
     );
@@ -84,7 +84,7 @@ const LABELLED: &str = "pg_catalog.pg_seclabel s where s.classoid = 'pg_catalog.
 const SECURED: &str = "(select r.oid, pg_catalog.to_jsonb(r) j from pg_catalog.pg_class r where r.oid in (oids)) r \
      where j ->> 'relrowsecurity' = 'true' or j ->> 'relforcerowsecurity' = 'true'";
 const PUBLISHED: &str = "(select m.prrelid, p.pubname from pg_catalog.pg_publication_rel m join pg_catalog.pg_publication p on p.oid = m.prpubid) m";
-/// What default privileges give, the next table has again.
+/// Privileges other than those that default privileges grant to the new table anyway.
 const GRANTED: &str = "(select r.oid, coalesce(pg_catalog.pg_get_userbyid(nullif(a.grantee, 0)), 'everybody') as who \
        from pg_catalog.pg_class r, pg_catalog.aclexplode(r.relacl) a \
       where r.oid in (oids) and a.grantee <> r.relowner and not exists ( \

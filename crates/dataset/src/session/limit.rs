@@ -1,5 +1,5 @@
-//! Every phase ends. What it waits for in sessions obeys the thread's [`Limit`]; what no limit reaches (a device or a
-//! name server that hangs) is ended with this process.
+//! Time limits of phases. Waiting in sessions obeys the thread's [`Limit`]; if something hangs that no limit reaches (a
+//! device or a name server), this process is ended.
 
 use std::sync::OnceLock;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -10,23 +10,23 @@ use anyhow::{Context, Result};
 use wire::Limit;
 use wire::session::Session;
 
-/// What a phase may take at least: recovery, index builds and full vacuums of what is too large for memory took less.
+/// Minimum limit of a phase: recovery, index builds and full vacuums of data larger than memory took less.
 const BASE: Duration = Duration::from_secs(3600);
-/// And for each GiB of data: 17 MB/s, where slow network disks give 30.
+/// Addition per GiB of data: 17 MB/s, where slow network disks deliver 30.
 const PER_GIB: Duration = Duration::from_secs(60);
-/// How long the questions may take that come before a plan or a run.
+/// Limit for the queries before a plan or a run.
 pub const QUESTIONS: Duration = Duration::from_secs(300);
-/// How much later than its limit a phase may still end in order.
+/// A phase may end this much later than its limit.
 const SLACK: Duration = Duration::from_secs(30);
 
 static ON_STUCK: OnceLock<fn(&str)> = OnceLock::new();
 
-/// How long a phase may take that works on this much data.
+/// Limit of a phase that works on this much data.
 pub fn for_bytes(data_bytes: u64) -> Duration {
     BASE + PER_GIB * u32::try_from(data_bytes >> 30).unwrap_or(u32::MAX >> 6)
 }
 
-/// Size of the database of `session`; 0 where the server does not say.
+/// Size of the database of `session`; 0 if the server does not say.
 ///
 /// # Errors
 /// When the server is lost.
@@ -38,7 +38,7 @@ pub fn database_bytes(session: &mut Session) -> Result<u64> {
     }
 }
 
-/// Takes a step that may last so long, and says so when it did.
+/// Runs a step within this limit, and reports if it took longer.
 ///
 /// # Errors
 /// Those of the step.
@@ -55,13 +55,13 @@ pub fn within<T>(what: &str, longest: Duration, step: impl FnOnce() -> Result<T>
     }
 }
 
-/// Sets what ends this process when a step has not ended long after its limit; it is called with the step's name.
+/// Sets the function that ends this process when a step has not ended long after its limit; it gets the step's name.
 pub fn on_stuck(end: fn(&str)) {
-    // The first one stays; there is only one.
+    // Keeps the first function; there is only one.
     ON_STUCK.set(end).ok();
 }
 
-/// Ends the process after this time, unless what is returned is dropped before.
+/// Ends the process after this time, unless the returned value is dropped first.
 fn watch(what: &str, patience: Duration) -> Sender<()> {
     let (alive, watched) = mpsc::channel();
     if let Some(end) = ON_STUCK.get() {
@@ -90,7 +90,7 @@ mod tests {
         on_stuck(|what| ENDED.store(what == "restore", Ordering::Relaxed));
         drop(watch("restore", Duration::from_millis(20)));
         thread::sleep(Duration::from_millis(100));
-        assert!(!ENDED.load(Ordering::Relaxed), "a step that has ended is not watched any more");
+        assert!(!ENDED.load(Ordering::Relaxed), "a step that has ended is no longer watched");
         let _stuck = watch("restore", Duration::from_millis(20));
         let began = Instant::now();
         while !ENDED.load(Ordering::Relaxed) {

@@ -1,22 +1,23 @@
-//! One pgdyno at a time on a database that somebody else runs: an advisory lock, held as long as a session lives.
+//! One pgdyno at a time on a database that somebody else runs: an advisory lock of a session.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use wire::session::Session;
 
-/// Key of the advisory lock: `pgdy` in ASCII, and what is locked (1: the workload's tables).
+/// Key of the advisory lock: `pgdy` in ASCII, and what it protects (1: the workload's tables).
 const KEY: &str = "1885824121, 1";
 
-/// How long a pgdyno that ended just now may keep its lock: its server process must notice that it is gone.
+/// How long a pgdyno that has just ended may keep its lock: its server process has to notice that it is gone.
 const PATIENCE: Duration = Duration::from_secs(3);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Takes the lock for `session`, which has it until it ends. A pgdyno that puts the database back by copies has let go of the
-/// lock only for as long as nobody may be in the database; `keeper` looks for it and gives its server process.
+/// Takes the lock for `session`, which has it until it ends. A pgdyno that restores the database by copies has released
+/// the lock only for as long as nobody may be connected to the database; `keeper` finds such a pgdyno and returns its
+/// server process.
 ///
 /// # Errors
-/// When another session has it, or will take it again: its process is named.
+/// When another session has it, or will take it again; the error names its process.
 pub fn take(session: &mut Session, keeper: impl Fn(&mut Session) -> Result<Option<String>>) -> Result<()> {
     let begun = Instant::now();
     loop {
@@ -25,7 +26,7 @@ pub fn take(session: &mut Session, keeper: impl Fn(&mut Session) -> Result<Optio
         session.query(&format!("select pg_catalog.pg_advisory_unlock({KEY})"))?;
         if begun.elapsed() >= PATIENCE {
             bail!(
-                "another pgdyno puts this database back by copies: server process {keeper}; wait for its end, or use another \
+                "another pgdyno restores this database by copies: server process {keeper}; wait until it ends, or use another \
                  database"
             );
         }
@@ -33,24 +34,24 @@ pub fn take(session: &mut Session, keeper: impl Fn(&mut Session) -> Result<Optio
     }
 }
 
-/// Takes the lock again, after this pgdyno let go of it for a copy.
+/// Takes the lock again, after this pgdyno released it for a copy.
 ///
 /// # Errors
-/// When another session has it: its process is named.
+/// When another session has it; the error names its process.
 pub fn take_again(session: &mut Session) -> Result<()> {
     match try_lock(session, "pg_try_advisory_lock")? {
         true => Ok(()),
-        false => bail!("{}; wait for its end, or use another database", holder(session)),
+        false => bail!("{}; wait until it ends, or use another database", holder(session)),
     }
 }
 
-/// For those who only read: a note when another pgdyno may be changing what they read. Others who read go ahead.
+/// Returns a note for readers if another pgdyno may be changing the data. Other readers do not matter.
 ///
 /// # Errors
 /// When the server fails.
 pub fn note(session: &mut Session) -> Result<Option<String>> {
     let is_free = try_lock(session, "pg_try_advisory_lock_shared")?;
-    Ok((!is_free).then(|| format!("{}: what is read here may change meanwhile", holder(session))))
+    Ok((!is_free).then(|| format!("{}: the data may change while pgdyno reads it", holder(session))))
 }
 
 fn try_lock(session: &mut Session, function: &str) -> Result<bool> {

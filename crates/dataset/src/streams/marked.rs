@@ -1,4 +1,4 @@
-//! Emptying and indexing a table that was made for the rows, and no other that somebody gave its name meanwhile.
+//! Truncates and alters a table that was created for the rows, but not another one that got its name meanwhile.
 
 use wire::quote_literal;
 use workload::Schema;
@@ -6,17 +6,17 @@ use workload::objects::marker::mark_begins;
 
 use crate::streams::Part;
 
-/// Which rows go.
+/// Which rows to remove.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rows {
-    /// The table's own, not those of tables that somebody else let inherit from it.
+    /// The table's own, not those of tables that somebody else made inherit from it.
     Own,
-    /// Those of its partitions: a partitioned table has no others.
+    /// Those of its partitions: a partitioned table has no other rows.
     OfPartitions,
 }
 
-/// Empties a table, which the transaction then has to itself; where the schema is known, only if the table has the mark of
-/// the workload. Tables of the search path are pgbench's, which marks none and empties the children too.
+/// Truncates a table, which the transaction then has to itself; if the schema is known, only if the table has the mark
+/// of the workload. Tables of the search path are pgbench's, which marks none and truncates the children too.
 pub(crate) fn truncate(schema: &Schema, workload: &str, table: &str, rows: Rows) -> Vec<Part> {
     let expected = expected(schema, workload, table);
     let only = if expected.is_some() && rows == Rows::Own { "only " } else { "" };
@@ -24,17 +24,17 @@ pub(crate) fn truncate(schema: &Schema, workload: &str, table: &str, rows: Rows)
     std::iter::once(truncate).chain(expected).collect()
 }
 
-/// Alters a table or makes an index of it in a transaction; where the schema is known, only if the table has the mark of the
-/// workload.
+/// Alters a table or creates an index on it in a transaction; if the schema is known, only if the table has the mark of
+/// the workload.
 pub(crate) fn alter(schema: &Schema, workload: &str, table: &str, statement: String) -> Vec<Part> {
     let expected = expected(schema, workload, table);
-    // From here on nobody can give the name to another table. Before the statement, which may read all of it.
+    // From here on, nobody can give the name to another table. Locked before the statement, which may read all of it.
     let lock = format!("lock table only {} in share update exclusive mode", schema.sql_name(table));
     let lock = expected.is_some().then_some(Part::Execute(lock));
     lock.into_iter().chain(expected).chain([Part::Execute(statement)]).collect()
 }
 
-/// Whether the table, which is locked, has the mark. Tables of the search path have none.
+/// Checks that the locked table has the mark. Tables of the search path have none.
 fn expected(schema: &Schema, workload: &str, table: &str) -> Option<Part> {
     if schema.name().is_empty() {
         return None;

@@ -11,16 +11,16 @@ use crate::state::{self, DataState, inspect};
 /// Verifies the TPC-B-like tables for a workload that ran on them.
 ///
 /// # Errors
-/// When there are no such tables, they are unfinished, or the server fails.
+/// When the tables do not exist or are unfinished, or the server fails.
 pub fn check(session: &mut Session, builtin: Builtin, schema: &Schema) -> Result<CheckReport> {
     let scale = match inspect(session, Dataset::Tpcb, schema)? {
         DataState::Whole(marker) => marker.scale,
         DataState::Foreign { scale: Some(scale), .. } if scale > 0 => scale,
         DataState::Foreign { tables, .. } => {
-            bail!("the tables {} are not a whole TPC-B-like set", tables.join(", "))
+            bail!("the tables {} are not a complete TPC-B-like set", tables.join(", "))
         }
         DataState::Half(marker) => bail!(
-            "loading scale {} was begun by pgdyno {} and not finished; load again with pgdyno init",
+            "pgdyno {1} began to load scale {0} and did not finish; load again with pgdyno init",
             marker.scale,
             marker.tool_version
         ),
@@ -37,5 +37,5 @@ pub fn check(session: &mut Session, builtin: Builtin, schema: &Schema) -> Result
     Ok(CheckReport { scale, history_rows, results, hint: is_hinted.then_some(SIMPLE) })
 }
 
-const SIMPLE: &str = "no teller and no branch was ever changed, which is how tpcb-simple leaves them: if that ran here, check \
+const SIMPLE: &str = "no teller and no branch was ever changed, as is normal for tpcb-simple: if that ran here, check \
                       with --workload tpcb-simple";

@@ -1,7 +1,7 @@
-//! Which work the TPC-B-like tables are: a job for each table, and for each partition of accounts.
+//! The jobs that load the TPC-B-like tables: one per table, and one per partition of accounts.
 //!
-//! Whatever the number of streams, each part has the same rows in the same order, and what is left behind is what
-//! `pgbench -i` leaves: names, constraints, pages. One thing differs: pgbench cannot load partitions frozen.
+//! Whatever the number of streams, each part has the same rows in the same order, and the result is what `pgbench -i`
+//! produces: names, constraints, pages. One thing differs: pgbench cannot load partitions frozen.
 
 use workload::Schema;
 use workload::tpcb::{self, Partition, Partitioning, TABLES, Table, TpcbOptions, partitions, primary_key_of};
@@ -10,31 +10,31 @@ use crate::session::LIMIT_LOCK_WAITS;
 use crate::streams::marked;
 use crate::streams::{Copy, Job, Part, Step};
 
-/// The workload that marks of these tables name.
+/// The workload named in the marks of these tables.
 pub const WORKLOAD: &str = "tpcb";
 
-/// Since this version a partitioned table can be analyzed without its partitions.
+/// Since this version, ANALYZE ONLY skips the partitions of a partitioned table.
 const ANALYZE_ONLY_VERSION_NUM: u32 = 180_000;
-/// By hash, the rows of all partitions are looked through for each: 4 ns a row, where a server needs 300 to take it.
-/// Beyond this number one stream fills the partitioned table as a whole, as pgbench does.
+/// Hash partitioning requires a scan over all rows for each partition: 4 ns per row, where a server needs 300 to store
+/// it. Beyond this number, one stream fills the partitioned table as a whole, as pgbench does.
 const HASH_PARTITIONS_MAX: u32 = 32;
 
-/// Which tables are loaded, and where.
+/// Which tables to load, and where.
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TpcbLoad {
-    /// Scale units.
     pub scale: u32,
-    /// How the tables were made.
+    /// How the tables were created.
     pub options: TpcbOptions,
-    /// Where indexes go.
+    /// Tablespace of indexes.
     pub index_tablespace: Option<String>,
-    /// Of the server, such as 150004.
+    /// Version of the server, such as 150004.
     pub version_num: u32,
 }
 
 impl TpcbLoad {
-    /// Fills, vacuums and keys every table and partition, each as soon as its rows are there; then come the jobs of
-    /// [`TpcbLoad::finish`].
+    /// Fills and vacuums every table and partition and adds its primary key, each as soon as its rows are there; then
+    /// follow the jobs of [`TpcbLoad::finish`].
     pub fn whole(&self) -> Vec<Job> {
         let whole = |unit: Unit| {
             let mut steps: Vec<Step> = self.filled(&unit, Maker::This).into_iter().collect();
@@ -51,14 +51,14 @@ impl TpcbLoad {
         units.filter_map(|unit| Some(Job::of(&unit.name, vec![self.filled(&unit, Maker::Anyone)?]))).collect()
     }
 
-    /// Only gives every table and partition its primary key; for a partitioned table that of [`TpcbLoad::finish`] is
-    /// needed too.
+    /// Only adds the primary key of every table and partition; a partitioned table also needs that of
+    /// [`TpcbLoad::finish`].
     pub fn key(&self) -> Vec<Job> {
         let units = self.units().into_iter();
         units.filter_map(|unit| Some(Job::of(&unit.name, vec![self.keyed(&unit)?]))).collect()
     }
 
-    /// What one session does when all parts are there.
+    /// The job of one session when all parts are there.
     pub fn finish(&self) -> Vec<Job> {
         if self.parts().is_empty() {
             return Vec::new();
@@ -77,7 +77,7 @@ impl TpcbLoad {
         )]
     }
 
-    /// The partitions that are filled one by one.
+    /// Partitions that are filled one by one.
     pub fn parts(&self) -> Vec<Partition> {
         match self.options.partitioning {
             None => Vec::new(),
@@ -86,7 +86,7 @@ impl TpcbLoad {
         }
     }
 
-    /// What can be done side by side. Largest first, so that no stream is left with one at the end.
+    /// Units for concurrent work. The largest come first, so that no stream is left with one at the end.
     fn units(&self) -> Vec<Unit> {
         let part = |partition: Partition| Unit {
             table: Table::Accounts,
@@ -101,7 +101,7 @@ impl TpcbLoad {
         units
     }
 
-    /// Only a table that the same transaction emptied takes frozen rows, and only an ordinary one.
+    /// Only an ordinary table that the same transaction truncated accepts frozen rows.
     fn filled(&self, unit: &Unit, maker: Maker) -> Option<Step> {
         if unit.table == Table::History {
             return None;
@@ -128,7 +128,7 @@ impl TpcbLoad {
     }
 
     fn vacuumed(&self, unit: &Unit) -> Step {
-        // Before 18, to analyze the partitioned table is to analyze its partitions too.
+        // Before 18, ANALYZE on the partitioned table includes its partitions.
         let is_analyzed_later = unit.partition.is_some() && self.version_num < ANALYZE_ONLY_VERSION_NUM;
         let vacuum = if is_analyzed_later { "vacuum" } else { "vacuum analyze" };
         Step::Alone(format!("{vacuum} {}", self.options.schema.sql_name(&unit.name)))
@@ -157,12 +157,12 @@ impl Unit {
     }
 }
 
-/// Who made the tables, and when.
+/// Who created the tables.
 #[derive(Clone, Copy)]
 enum Maker {
-    /// This load, just now: nobody has altered them, and they are ours to alter.
+    /// This load, just now: nobody else has altered them, and we may.
     This,
-    /// Whoever, whenever.
+    /// Anyone, at any time.
     Anyone,
 }
 
@@ -185,12 +185,12 @@ fn whole_table(table: Table, scale: u32) -> tpcb::Rows {
     tpcb::Rows::new(table, scale, 0..tpcb::row_count(table, scale))
 }
 
-/// Rows of all tables.
+/// Number of rows in all tables.
 pub fn rows_total(scale: u32) -> u64 {
     TABLES.iter().map(|&table| tpcb::row_count(table, scale)).sum()
 }
 
-/// How many streams are of use: one for each part that can be filled, and one for each processor.
+/// Useful number of streams: one per part that can be filled separately, at most one per processor.
 pub fn default_streams(partitioning: Option<Partitioning>, n_cpus: usize) -> usize {
     let n_parts = partitioning.map_or(1, |partitioning| partitioning.n_partitions() as usize);
     n_parts.min(n_cpus).max(1)

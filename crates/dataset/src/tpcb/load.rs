@@ -1,4 +1,4 @@
-//! Loads the TPC-B-like tables as pgbench makes them.
+//! Loads the TPC-B-like tables as pgbench does.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -18,11 +18,10 @@ use crate::load::{
     replace_by,
 };
 
-/// Loads the TPC-B-like tables as pgbench makes them.
+/// Loads the TPC-B-like tables as pgbench does.
 ///
 /// # Errors
-/// When tables are there that must not be dropped, when the server or one of the streams fails, or when `stop` is
-/// raised.
+/// When there are tables that may not be dropped, when the server or one of the streams fails, or when `stop` is set.
 pub fn load(
     session: &mut Session,
     request: &LoadRequest<'_>,
@@ -30,7 +29,7 @@ pub fn load(
 ) -> Result<LoadReport> {
     let result = load_all(session, request, progress);
     if result.is_err() && request.stop.load(Ordering::Relaxed) {
-        // Whatever the statement that was cancelled says of it.
+        // Whatever the cancelled statement reports.
         bail!(STOPPED_LOADING);
     }
     result
@@ -65,10 +64,10 @@ fn load_all(
         replace: request.replace,
     };
     clearance.check(session)?;
-    // Before anything is dropped: the server may have no room for them.
+    // Before anything is dropped: the server may not have enough connection slots.
     let mut others = connect_others(request)?;
     let n_streams = others.len() + 1;
-    // At once: there are the old tables, or new ones that are marked as unfinished.
+    // In one transaction: the tables are the old ones, or new ones that are marked as unfinished.
     let mut statements = tpcb::create_tables(load.scale, &load.options);
     statements.extend(mark_parts(Dataset::Tpcb, request.schema, &tables, &[]));
     statements.push(marker_sql(Dataset::Tpcb, request.schema, &marker(request, MarkerState::Loading)));
@@ -76,7 +75,7 @@ fn load_all(
 
     let rows_total = rows_total(load.scale);
     let mut told = |sent: Sent| {
-        // What comes after a table's rows is done side by side with the rows of others.
+        // The steps after a table's rows run concurrently with the rows of other tables.
         let step = if sent.n_rows < rows_total { "rows" } else { "primary keys" };
         progress(LoadProgress { step, rows_done: sent.n_rows, rows_total });
     };
@@ -106,7 +105,7 @@ fn connect_others(request: &LoadRequest) -> Result<Vec<Session>> {
         .collect()
 }
 
-/// What the comment on the tables says.
+/// Contents of the tables' comments.
 fn marker(request: &LoadRequest, state: MarkerState) -> Marker {
     Marker {
         workload: Dataset::Tpcb.name().to_string(),

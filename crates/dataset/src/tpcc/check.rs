@@ -11,7 +11,8 @@ use crate::check::{CheckReport, run_checks};
 use crate::kind::Dataset;
 use crate::state::{self, DataState};
 
-/// The conditions that are cheap, with an example of each that is broken; none where even these would take long.
+/// The cheap conditions that are violated, each with an example; none for tables so large that even these would take
+/// long.
 ///
 /// # Errors
 /// When the server fails.
@@ -42,16 +43,16 @@ pub(crate) fn quick_check(session: &mut Session, schema: &Schema) -> Result<BTre
 /// Verifies the consistency conditions, and before the first transaction the population too.
 ///
 /// # Errors
-/// When there are no such tables, they are unfinished, or the server fails.
+/// When the tables do not exist or are unfinished, or the server fails.
 pub fn check(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<CheckReport> {
     let scale = match state::inspect(session, dataset, schema)? {
         DataState::Whole(marker) => marker.scale,
         DataState::Foreign { scale: Some(scale), .. } if scale > 0 => scale,
         DataState::Foreign { tables, .. } => {
-            bail!("the tables {} are not a whole {} set", tables.join(", "), dataset.title())
+            bail!("the tables {} are not a complete {} set", tables.join(", "), dataset.title())
         }
         DataState::Half(marker) => bail!(
-            "loading scale {} was begun by pgdyno {} and not finished; load again with pgdyno init",
+            "pgdyno {1} began to load scale {0} and did not finish; load again with pgdyno init",
             marker.scale,
             marker.tool_version
         ),
@@ -73,7 +74,7 @@ pub fn check(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result
     Ok(CheckReport { scale, history_rows, results, hint: None })
 }
 
-/// The checks that HammerDB's transactions do not break.
+/// Conditions that HammerDB's transactions preserve.
 const KEPT_BY_HAMMERDB: [&str; 12] = [
     "row-counts",
     "3.3.2.1",
@@ -89,5 +90,5 @@ const KEPT_BY_HAMMERDB: [&str; 12] = [
     "lines",
 ];
 
-/// Larger tables are not read around each run: about 100 warehouses, and some seconds.
+/// Larger tables are not checked after each run: about 100 warehouses, and some seconds.
 const QUICK_BYTES_MAX: u64 = 512 << 20;

@@ -1,7 +1,7 @@
-//! Which work the TPC-C tables are: a job for each table, the largest first.
+//! The jobs that load the TPC-C tables: one per table, the largest first.
 //!
-//! One stream fills a table, so that its rows are written frozen; the three large tables (stock, order lines,
-//! customers) have about the same size, so three streams are busy to the end and more find nothing to do.
+//! One stream fills a table, so that its rows are written frozen. The three large tables (stock, order lines,
+//! customers) have about the same size, so three streams are busy to the end and more would be idle.
 
 use workload::Schema;
 use workload::tpcc::{self, Population, Style, Table};
@@ -11,7 +11,7 @@ use crate::streams::marked;
 use crate::streams::{Copy, Job, Part, Step};
 use crate::tpcb::copy::locking;
 
-/// Tables by the time that loading them takes.
+/// Tables in descending order of loading time.
 const ORDER: [Table; 9] = [
     Table::OrderLine,
     Table::Stock,
@@ -24,7 +24,7 @@ const ORDER: [Table; 9] = [
     Table::Warehouse,
 ];
 
-/// Fills, vacuums and indexes every table; they must exist.
+/// Fills, vacuums and indexes every table; they have to exist.
 pub fn fill(schema: &Schema, population: &Population) -> Vec<Job> {
     ORDER.into_iter().map(|table| job(table, schema, population)).collect()
 }
@@ -64,9 +64,9 @@ mod tests {
     #[test]
     fn every_index_is_made_by_the_job_of_its_table() {
         let population = Population { warehouses: 1, seed: 1, style: Style::Spec, at: String::new() };
-        // But for the rows and VACUUM.
+        // Without the rows and VACUUM.
         let indexes = |job: &Job| job.steps.len() - 2;
-        // A name in which a table could be found.
+        // A name that contains that of a table.
         let schema = Schema::named("a stock b");
         let jobs = fill(&schema, &population);
         assert_eq!(jobs.len(), tpcc::TABLES.len());

@@ -1,4 +1,4 @@
-//! Loading and checking the tables of TPC-C.
+//! Loads the tables of TPC-C.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -15,19 +15,19 @@ use crate::kind::Dataset;
 use crate::layout;
 use crate::load::{self, LoadProgress, LoadReport, LoadRequest, STOPPED_LOADING};
 
-/// Seed of the rows: the same everywhere, so that every database of a scale is the same.
+/// Seed of the rows: a constant, so that all databases of a scale are equal.
 const POPULATION_SEED: u64 = 1;
-/// Pair of the load marker that holds C-Load for last names (clause 2.1.6.1).
+/// Key in the load marker for C-Load of last names (clause 2.1.6.1).
 pub const C_LOAD: &str = "c_load";
 /// Streams that find work at the same time: there are three large tables.
 const STREAMS_MAX: usize = 3;
-/// Rows of an order's lines, in the mean.
+/// Mean number of lines per order.
 const LINES_PER_ORDER: u64 = 10;
 
-/// Loads the tables, marked as unfinished until they are whole.
+/// Loads the tables, which are marked as unfinished until they are complete.
 ///
 /// # Errors
-/// When tables are there that must not be dropped, when the server fails, or when `stop` is raised.
+/// When there are tables that may not be dropped, when the server fails, or when `stop` is set.
 pub fn load(
     session: &mut Session,
     dataset: Dataset,
@@ -67,7 +67,7 @@ fn load_all(
         }
     };
     let comment = |state| load::marker_sql(dataset, schema, &marker(state));
-    // Before anything is dropped: the server may have no room for them.
+    // Before anything is dropped: the server may not have enough connection slots.
     let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let n_streams = request.n_streams.map_or(n_cpus.clamp(1, STREAMS_MAX), |n| n as usize);
     let mut others: Vec<Session> = (1..n_streams).map(|_| (request.connect)()).collect::<Result<_>>()?;
@@ -86,7 +86,7 @@ fn load_all(
     let streams =
         Streams { sessions: std::iter::once(&mut *session).chain(&mut others).collect(), stop: request.stop };
     let filled = streams.run(crate::tpcc::copy::fill(schema, &population), &mut |sent| {
-        // How many lines orders have is only known when they are made.
+        // The number of order lines is known only after they have been generated.
         let rows_done = sent.n_rows.min(rows_total);
         let step = if rows_done == rows_total { "indexes" } else { "rows" };
         progress(LoadProgress { step, rows_done, rows_total });

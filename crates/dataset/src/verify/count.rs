@@ -1,4 +1,4 @@
-//! Rows of the tables after a load: the other side of the sum that the driver counted.
+//! Row counts of the tables after a run, to compare with the driver's counts.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,19 +14,18 @@ use crate::session::limit;
 use crate::state::Home;
 use crate::verify::quick_check;
 
-/// How long a server may take to be reachable again after a load that ended well or in a crash.
+/// Limit for a server to be reachable again after a load that ended normally or in a crash.
 const AGAIN_DEADLINE: Duration = Duration::from_secs(10);
 
-/// Pause between two attempts to reach it.
 const AGAIN_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long a count may take: somebody may hold a lock on a table.
+/// Limit for a count: somebody may hold a lock on a table.
 const COUNT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The same for a run that was stopped: less than the time in which a stopped pgdyno ends.
+/// Limit in a run that was stopped: shorter than the time in which a stopped pgdyno ends.
 const STOPPED_COUNT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Rows of each table after a load, and what is wrong with them, waiting a moment for a server that recovers from a crash.
+/// Rows of each table after a load, and violations; waits a moment for a server that recovers from a crash.
 ///
 /// # Errors
 /// When the server cannot be reached, fails, or takes too long.
@@ -37,7 +36,7 @@ pub fn count_rows_after(
     stop: &'static AtomicBool,
 ) -> Result<After> {
     let count = || count_when_reachable(conninfo, home, tables, stop);
-    // Whoever stops a run wants its end soon, and still wants to know that the rows add up.
+    // A user who stops a run wants it to end soon, and still wants to know that the rows add up.
     let most = if stop.load(Ordering::Relaxed) { STOPPED_COUNT_TIMEOUT } else { COUNT_TIMEOUT };
     limit::within("count rows", most, count)
 }
@@ -54,7 +53,7 @@ fn count_when_reachable(
             Ok(session) => break session,
             Err(error) => {
                 let is_late = begun.elapsed() >= AGAIN_DEADLINE || stop.load(Ordering::Relaxed);
-                // A server that recovers answers, and says so; one that is gone does not answer.
+                // A server in recovery answers, and says so; one that is gone does not answer.
                 if is_late || error.server_error().is_none() || !error.is_temporary() {
                     return Err(error.into());
                 }
@@ -67,20 +66,20 @@ fn count_when_reachable(
     Ok(After { rows, violations: quick_check(&mut session, home)? })
 }
 
-/// The state of the data after a load.
+/// State of the data after a load.
 pub struct After {
-    /// As [`count_rows`] gives them.
+    /// From [`count_rows`].
     pub rows: BTreeMap<String, u64>,
-    /// As [`quick_check`] gives them.
+    /// From [`quick_check`].
     pub violations: BTreeMap<String, String>,
 }
 
-/// A larger table is not counted: that would read it all, for longer than a run lasts, and push out of memory what
-/// was put there before the load. The history, which proves the load, always is: it was written just now.
+/// Larger tables are not counted: reading them could take longer than a run, and would evict from memory what was
+/// cached before the load. The history, which proves the load, is always counted: it was written just now.
 const COUNTED_BYTES_MAX: u64 = 1 << 30;
 
-/// Rows of each table (`table` or `schema.table`), without the tables that are too large to be counted. Those of the
-/// workload's own go by their names without the schema.
+/// Rows of each table (`table` or `schema.table`), without those too large to be counted. The workload's own tables are
+/// named without the schema.
 ///
 /// # Errors
 /// When a table is missing or the server fails.
@@ -97,7 +96,7 @@ pub fn count_rows(
             of_schema => format!("{}.{}", quote_ident(of_schema), quote_ident(plain)),
         };
         let key = home.map_or(table.as_str(), |home| home.recorded(table));
-        // With its partitions, if it has any.
+        // Including its partitions, if it has any.
         let sql = format!(
             "with recursive t(oid) as (select {}::pg_catalog.regclass::oid union all \
              select i.inhrelid from pg_catalog.pg_inherits i join t on i.inhparent = t.oid) \

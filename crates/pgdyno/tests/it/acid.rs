@@ -101,7 +101,7 @@ fn acknowledged_orders_survive_a_kill_unless_commits_do_not_wait_for_the_wal() {
     let orders = read_ledger(&place.path("durable.csv")).unwrap();
     assert!(orders.len() > 50, "{}", orders.len());
     let again = place.run(&["check", "--acid", "--ledger", "durable.csv"]).expect(1);
-    assert!(again.stderr.contains("give the name of a file that is not there yet"), "{}", again.stderr);
+    assert!(again.stderr.contains("name a file that does not exist yet"), "{}", again.stderr);
 
     // The writer of the WAL comes too late for everything.
     let late = ["--setting", "synchronous_commit=off", "--setting", "wal_writer_delay=10s"];
@@ -116,7 +116,7 @@ fn acknowledged_orders_survive_a_kill_unless_commits_do_not_wait_for_the_wal() {
     assert!(seen.contains("are lost") && seen.contains("synchronous_commit = off"), "{seen}");
     let faults: BTreeSet<&str> =
         result["faults"].as_array().unwrap().iter().map(|fault| fault.as_str().unwrap()).collect();
-    assert!(faults.iter().any(|fault| fault.contains("of warehouse 1 is not there")), "{faults:?}");
+    assert!(faults.iter().any(|fault| fault.contains("of warehouse 1 is missing")), "{faults:?}");
     // The ledger says which they were, and is kept.
     let ledger = std::path::PathBuf::from(lossy["ledger"].as_str().unwrap());
     assert!(read_ledger(&ledger).unwrap().len() >= faults.len());

@@ -133,7 +133,7 @@ fn tables_that_the_user_must_not_read_are_not_taken_for_damaged() {
     for args in [&measure[..], &["check"]] {
         let refused = place.run(&[args, &["--server", &server]].concat()).expect(1).stderr;
         for expected in [
-            "`bench` may not read what the database has (public.pgbench_accounts, ",
+            "`bench` may not read the tables of the database (public.pgbench_accounts, ",
             "permission denied",
             "grant select",
         ] {
@@ -141,7 +141,7 @@ fn tables_that_the_user_must_not_read_are_not_taken_for_damaged() {
         }
     }
     let init = place.run(&["init", "--scale", "1", "--server", &server]).expect(1).stderr;
-    assert!(init.contains("what pgdyno did not make"), "{init}");
+    assert!(init.contains("that pgdyno did not create"), "{init}");
     assert!(!place.path("out").exists(), "nothing was measured, nothing is left");
     place.expect_clean();
 }

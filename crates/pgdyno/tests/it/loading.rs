@@ -95,7 +95,7 @@ fn expect_half(place: &Place, pg: &Pg, database: &str) {
     wait_until("the end of all sessions", || pg.ask(database, sessions) == "0");
     let target = pg.admin_target(database);
     let checked = place.run(&["check", "--server", &target]).expect(1);
-    assert!(checked.stderr.contains("loading scale 40 was begun"), "{}", checked.stderr);
+    assert!(checked.stderr.contains("began to load scale 40"), "{}", checked.stderr);
     let args = "run --scale 40 --measure 2s --repeats 1 --set prepare.restore=false -o out --server";
     let args: Vec<&str> = args.split_whitespace().chain([target.as_str()]).collect();
     let refused = place.run(&args);
@@ -112,9 +112,11 @@ fn a_stream_that_is_lost_ends_the_load_and_leaves_it_marked() {
                and datname = current_database() limit 1";
     assert_eq!(pg.ask(&database, sql), "t");
     let ended = running.wait_for_end(Duration::from_secs(10)).expect(1);
-    for part in
-        ["the data is not whole, and marked so; load it again", "loading `pgbench_accounts_", "terminating"]
-    {
+    for part in [
+        "the data is not complete, and marked as such; load it again",
+        "loading `pgbench_accounts_",
+        "terminating",
+    ] {
         assert!(ended.stderr.contains(part), "{}", ended.stderr);
     }
     expect_half(&place, &pg, &database);

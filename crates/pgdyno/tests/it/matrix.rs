@@ -61,7 +61,7 @@ fn a_user_who_may_not_make_tables_is_told_so_by_the_plan() {
     let mut command = place.command(&["plan", "--server", &target, "-s", "1"]);
     command.env("PGPASSWORD", testbed::PASSWORD);
     let ended = place.start(command).wait().expect(1);
-    assert!(ended.stdout.contains("`bench` may not make tables in schema `public`"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("`bench` may not create tables in schema `public`"), "{}", ended.stdout);
     let crowd =
         place.run(&["plan", "--server", &pg.admin_target(&database), "-s", "1", "-c", "500"]).expect(1);
     assert!(crowd.stdout.contains("500 clients need 501 connections"), "{}", crowd.stdout);

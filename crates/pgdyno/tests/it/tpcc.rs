@@ -64,8 +64,9 @@ fn tables_of_others_and_keys_of_other_workloads_are_refused() {
     pg.admin(&database).execute("create table customer (name text)").unwrap();
     let init = place.run(&["init", "-w", "tpcc", "-s", "1", "--server", &server]).expect(1);
     assert!(
-        init.stderr
-            .contains("what pgdyno did not make under the names of the workload: table `public.customer`"),
+        init.stderr.contains(
+            "objects with the workload's names that pgdyno did not create: table `public.customer`"
+        ),
         "{}",
         init.stderr
     );
