@@ -1,6 +1,6 @@
 //! Files and directories that another user may have prepared. Nothing here follows a symbolic link in the last
-//! component of a path, blocks on a pipe, or reads more than was asked for, except where the user named the file: that may be a
-//! link or a pipe. Records are written so that they survive a power failure whole. What the bytes mean is not this
+//! component of a path, blocks on a pipe, or reads more than was asked for, except that a file named by the user may be
+//! a link or a pipe. Records are written so that they survive a power failure whole. What the bytes mean is not this
 //! crate's business.
 
 mod durable;

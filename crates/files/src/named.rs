@@ -1,5 +1,5 @@
-//! Files that the user names: scripts, data, experiments. Links are followed and pipes are read, `<(...)` of a shell being
-//! one; but no wait outlasts a request to stop, and nothing is read beyond a bound, be it `/dev/zero`.
+//! Files that the user names: scripts, data, experiments. Links are followed and pipes are read, such as `<(...)` of a
+//! shell; but no wait outlasts a request to stop, and nothing is read beyond a limit, not even from `/dev/zero`.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -14,21 +14,22 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::regular::too_long;
 
-/// How soon a request to stop is seen.
+/// Limit for noticing a request to stop.
 const LOOK_MS: u16 = 100;
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// The whole of what the user named, at most `bytes_max` bytes. A pipe is read to its end; nobody need have opened it yet.
+/// Reads the whole file that the user named, at most `bytes_max` bytes. A pipe is read to its end; its writer may open
+/// it later.
 ///
 /// # Errors
-/// As the system says; when it is longer; `Interrupted` when `stop` is raised before its end.
+/// I/O errors; when the file is longer; `Interrupted` when `stop` is set before its end.
 pub fn read_named(path: &Path, bytes_max: u64, stop: &AtomicBool) -> io::Result<Vec<u8>> {
-    // O_NONBLOCK: opening a pipe that nobody writes would wait for ever. O_NOCTTY: a terminal stays somebody else's.
+    // O_NONBLOCK: opening a pipe without a writer would block forever. O_NOCTTY: a terminal does not become ours.
     let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
     read_to_end(OpenOptions::new().read(true).custom_flags(flags.bits()).open(path)?, bytes_max, stop)
 }
 
-/// The whole of standard input, as [`read_named`].
+/// Reads all of standard input, as [`read_named`] does.
 ///
 /// # Errors
 /// As [`read_named`].
@@ -53,7 +54,8 @@ fn read_to_end(mut file: File, bytes_max: u64, stop: &AtomicBool) -> io::Result<
     }
 }
 
-/// Until there is something to read, the end included. A pipe that had no writer yet is not at its end (poll(2)).
+/// Waits until there is something to read, including the end. A pipe that had no writer yet is not at its end
+/// (poll(2)).
 fn wait(file: &File, stop: &AtomicBool) -> io::Result<()> {
     loop {
         if stop.load(Ordering::Relaxed) {
@@ -94,7 +96,7 @@ mod tests {
 
         nix::unistd::mkfifo(&path("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         let pipe = path("pipe");
-        // Comes late, and pauses: neither is the end.
+        // Late data and pauses: neither is the end.
         let writer = thread::spawn(move || {
             thread::sleep(Duration::from_millis(300));
             let mut writer = OpenOptions::new().write(true).open(pipe).unwrap();
