@@ -1,4 +1,4 @@
-//! What a plan takes on this machine, what would make it fail, and how it is made to fit.
+//! What a plan takes on this machine, what would make it fail, and how to make it fit.
 
 pub mod fit;
 pub mod intent;

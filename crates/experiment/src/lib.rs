@@ -1,4 +1,4 @@
-//! Conducts experiments: from a file to a plan, from a plan to runs, each through its phases, written as it goes.
+//! Conducts experiments: from a file to a plan, from a plan to runs, each through its phases, recorded as it proceeds.
 
 pub mod forecast;
 pub mod plan;

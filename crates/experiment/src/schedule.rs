@@ -1,4 +1,4 @@
-//! Every run of a plan in its order: what comes next, what is repeated, what goes on after a break.
+//! Runs a plan in its order: what comes next, what is repeated, and how an interrupted experiment continues.
 
 pub mod agenda;
 pub mod conduct;

@@ -1,4 +1,4 @@
-//! What every stage needs: caches, servers, and what the user allows.
+//! The environment of every stage: caches, servers, and permissions given by the user.
 
 pub(crate) mod clock;
 pub(crate) mod estimates;
@@ -28,31 +28,31 @@ use wire::session::Session;
 use crate::site::progress::{Progress, Watch};
 use crate::site::referee::Referee;
 
-/// What every stage needs.
+/// The environment of every stage.
 pub struct Site<'a> {
-    /// Binaries and clusters.
+    /// Cache for binaries and clusters.
     pub cache: &'a Cache,
     /// Memory of this machine, for settings given as a share.
     pub memory_bytes: u64,
-    /// Most clients of any case, so that all cases of a server have the same `max_connections`.
+    /// Maximum number of clients of any case, so that all cases of a server have the same `max_connections`.
     pub most_clients: u32,
-    /// The servers given by URL, with their passwords.
+    /// Servers given by URL, with passwords.
     pub servers: &'a [Conninfo],
-    /// Tables that pgdyno did not make may be dropped.
+    /// Tables that pgdyno did not create may be dropped.
     pub replace: bool,
-    /// Databases of servers by URL that may be replaced by copies of themselves though pgdyno did not make them.
+    /// Databases of servers by URL that may be replaced by copies of themselves although pgdyno did not create them.
     pub replace_databases: &'a [String],
-    /// How many runs begin with the same data, by `data_name` of `stage::copies`.
+    /// Number of runs that begin with the same data, by `data_name` of `stage::copies`.
     pub runs_by_data: BTreeMap<String, u32>,
-    /// Sets values of the operating system, where a case asks for them.
+    /// Sets operating system settings, if a case asks for them.
     pub os: Option<Mutex<Keeper>>,
-    /// Raised when the user wants to stop.
+    /// Set when the user wants to stop.
     pub stop: &'static AtomicBool,
-    /// Now as text, for the load marker.
+    /// Current time as text, for the load marker.
     pub now: &'a (dyn Fn() -> String + Sync),
-    /// Asked after each run: whether the runs so far suffice, so that the experiment is complete before its last one.
+    /// Called after each run: whether the runs so far suffice, so that the experiment may end before its last one.
     pub is_enough: Option<&'a (dyn Fn(&RunRecord) -> bool + Sync)>,
-    /// Tells what a run that has ended was like; without it none is repeated.
+    /// Judges runs that have ended; without it none is repeated.
     pub referee: Option<&'a (dyn Referee + Sync)>,
 }
 
@@ -65,12 +65,12 @@ impl Site<'_> {
         Ok(())
     }
 
-    /// A server by URL with its password: the same host, port, user and database.
+    /// The server by URL with its password: the one with the same host, port, user and database.
     pub(crate) fn conninfo(&self, keywords: &BTreeMap<String, String>) -> Result<Conninfo> {
         conninfo(self.servers, keywords)
     }
 
-    /// Loads a case's data over `session` and as many more as are asked for.
+    /// Loads a case's data over `session` and additional sessions.
     pub(crate) fn load(
         &self,
         session: &mut Session,
@@ -108,7 +108,7 @@ impl Site<'_> {
     }
 }
 
-/// The server with these keywords, with its password from `servers`: the same host, port, user and database.
+/// The server with these keywords and its password from `servers`: the one with the same host, port, user and database.
 pub(crate) fn conninfo(servers: &[Conninfo], keywords: &BTreeMap<String, String>) -> Result<Conninfo> {
     let place = |of: &BTreeMap<String, String>| {
         ["host", "port", "user", "dbname"].map(|key| of.get(key).cloned().unwrap_or_default())

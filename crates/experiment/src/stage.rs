@@ -1,6 +1,6 @@
-//! Where runs take place: an embedded cluster with its snapshot, or a server that was there before.
+//! Where runs take place: an embedded cluster with its snapshot, or an existing server.
 //!
-//! A stage is made once per (server, data) and gives each run the same first state.
+//! A stage is set up once per (server, data) and gives each run the same initial state.
 
 pub mod adopted;
 pub(crate) mod connections;
@@ -28,24 +28,24 @@ use crate::stage::adopted::Adopted;
 use dataset::layout;
 use dataset::session::limit;
 
-/// The workspace that the case's cluster is kept in.
+/// The workspace with the case's cluster.
 pub(crate) fn workspace_of(case: &Case, site: &Site) -> Result<Workspace> {
     Workspace::open(&clusters_dir(case, site.cache))
 }
 
-/// The server of a case, found: `18` and `18.6` may be the same.
+/// The resolved server of a case: `18` and `18.6` may be the same.
 pub enum Found {
-    /// Binaries of ours, and the cluster that they need.
+    /// Our binaries, and the cluster that they need.
     Embedded(Binaries, ClusterKey),
-    /// A server that was there before.
+    /// An existing server.
     Adopted(Conninfo),
 }
 
 impl Found {
-    /// Finds it, fetching binaries if there are none.
+    /// Resolves the server, and fetches its binaries if necessary.
     ///
     /// # Errors
-    /// When binaries cannot be had.
+    /// When binaries are not available.
     pub fn of(case: &Case, site: &Site, watch: &mut Watch) -> Result<Found> {
         let binaries = match &case.server.source {
             ServerSource::Version(version) => {
@@ -67,29 +67,28 @@ impl Found {
     }
 }
 
-/// Where runs take place.
 pub enum Stage {
-    /// A cluster of our own.
+    /// Our own cluster.
     Embedded(Box<Embedded>),
-    /// A server that was there before.
+    /// An existing server.
     Adopted(Box<Adopted>),
 }
 
-/// The name of the snapshot of freshly loaded data.
+/// Name of the snapshot of freshly loaded data.
 const LOADED: &str = "loaded";
 
 impl Stage {
-    /// Has the server and the data ready to be restored.
+    /// Prepares the server and the data, ready to be restored.
     ///
     /// # Errors
-    /// When binaries, cluster or data cannot be had.
+    /// When binaries, cluster or data are not available.
     pub fn set_up(found: Found, case: &Case, site: &Site, watch: &mut Watch) -> Result<Stage> {
         limit::within("set-up", crate::site::phase_limit::of(case), || {
             Ok(match found {
                 Found::Embedded(binaries, key) => {
                     Stage::Embedded(Box::new(Embedded::set_up(binaries, key, case, site, watch)?))
                 }
-                // What is wrong with the target is reported before anything begins.
+                // Problems with the target are reported before anything begins.
                 Found::Adopted(conninfo) => {
                     Stage::Adopted(Box::new(Adopted::set_up(conninfo, case, site, watch)?))
                 }
@@ -97,7 +96,7 @@ impl Stage {
         })
     }
 
-    /// Whether this is the stage of what was found.
+    /// Whether this is the stage of the resolved server.
     pub fn is_of(&self, found: &Found) -> bool {
         match (self, found) {
             (Stage::Embedded(stage), Found::Embedded(_, key)) => stage.key == *key,
@@ -109,10 +108,11 @@ impl Stage {
         }
     }
 
-    /// Puts the data to its first state and has the server running with the case's settings. Returns how.
+    /// Restores the data to its initial state, and starts the server with the case's settings if necessary. Returns
+    /// how.
     ///
     /// # Errors
-    /// When that fails, or the data must not be touched.
+    /// When that fails, or the data may not be changed.
     pub fn restore(
         &mut self,
         case: &Case,
@@ -125,8 +125,7 @@ impl Stage {
         }
     }
 
-    /// Puts data that was loaded before to its first state, by copying its snapshot; `None` if it was loaded just
-    /// now. The server must not run.
+    /// Restores data from its snapshot; `None` if it was loaded just now. The server may not be running.
     ///
     /// # Errors
     /// When the snapshot is damaged, or files cannot be written.
@@ -137,8 +136,8 @@ impl Stage {
         }
     }
 
-    /// Lets the WAL of a server of our own grow to another size between checkpoints; what was changed, in words.
-    /// A server of others keeps its settings.
+    /// Changes the `max_wal_size` of our own server; returns the change in words. An existing server keeps its
+    /// settings.
     ///
     /// # Errors
     /// When the WAL's device has no room for it.
@@ -149,10 +148,10 @@ impl Stage {
         }
     }
 
-    /// Where the load goes.
+    /// Where the load connects.
     ///
     /// # Errors
-    /// When no server runs.
+    /// When no server is running.
     pub fn conninfo(&self) -> Result<Conninfo> {
         match self {
             Stage::Embedded(stage) => Ok(stage.conninfo()?),
@@ -160,7 +159,7 @@ impl Stage {
         }
     }
 
-    /// The running server of our own.
+    /// Our own running server.
     pub fn server(&self) -> Option<&Server> {
         match self {
             Stage::Embedded(stage) => stage.server.as_ref(),
@@ -168,7 +167,7 @@ impl Stage {
         }
     }
 
-    /// The cluster of our own.
+    /// Our own cluster.
     pub fn cluster(&self) -> Option<&Cluster> {
         match self {
             Stage::Embedded(stage) => Some(&stage.cluster),
@@ -176,7 +175,7 @@ impl Stage {
         }
     }
 
-    /// Ends the server of our own, so that the next run's start finds nothing running.
+    /// Stops our own server, so that the next run's start finds nothing running.
     ///
     /// # Errors
     /// When it does not stop.
@@ -184,7 +183,7 @@ impl Stage {
         self.end(StopMode::Fast)
     }
 
-    /// The same for a server that may hang: it is not asked to write anything.
+    /// Stops our own server, which may hang: it is not asked to write anything.
     ///
     /// # Errors
     /// When it does not stop.
@@ -192,7 +191,7 @@ impl Stage {
         self.end(StopMode::Immediate)
     }
 
-    /// Ends the server of our own for good, and removes its cluster if this experiment made it.
+    /// Stops our own server for good, and removes its cluster if this experiment created it.
     ///
     /// # Errors
     /// When it does not stop, or its files cannot be removed.
@@ -211,7 +210,7 @@ impl Stage {
     }
 }
 
-/// What a cluster was used for last, so that `pgdyno check` finds it.
+/// What a cluster was last used for, so that `pgdyno check` finds it.
 fn labels(case: &Case, binaries: &Binaries) -> BTreeMap<String, String> {
     let used = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
     let source = match &case.server.source {

@@ -1,8 +1,8 @@
-//! Scales an experiment to a machine and a time budget: data, clients and memory first, then lengths and levels, one small
-//! step after the other until it fits. Everything that was changed is told.
+//! Scales an experiment to a machine and a time budget: data, clients and memory first, then durations and levels, one
+//! small step after the other until it fits. Every change is reported.
 //!
-//! Pure but for one question: which values of the operating system this machine refuses. The limits are conventions of
-//! ours, so that a large study gives a recognisable small one.
+//! Pure except for one question: which operating system settings this machine refuses. The limits are our conventions,
+//! so that a large study yields a recognisable small one.
 
 mod changes;
 mod estimate;
@@ -25,45 +25,41 @@ use crate::forecast::fit::changes::Snapshot;
 use crate::stage::os::Refusal;
 use dataset::kind::Dataset;
 
-/// The machine, and how long the whole may take.
+/// The machine, and the time budget.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limits {
     /// Processors.
     pub n_cpus: u32,
     /// Memory, bytes.
     pub memory_bytes: u64,
-    /// Free bytes where clusters are kept.
+    /// Free bytes where clusters are stored.
     pub free_bytes: u64,
     /// The budget, seconds.
     pub budget_s: f64,
     /// How fast the machine is.
     pub speed: Speed,
-    /// Series of releases (`9.6`, `18`) whose binaries are here; others must be fetched.
+    /// Version series (`9.6`, `18`) whose binaries are here; others have to be fetched.
     pub fetched: Vec<String>,
 }
 
-/// One thing that was changed: `workload.scale: 3x RAM -> 93`, and why.
+/// One change: `workload.scale: 3x RAM -> 93`, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The key.
     pub key: String,
-    /// What it was.
     pub from: String,
-    /// What it is.
     pub to: String,
-    /// Why.
     pub why: String,
 }
 
-/// Clients beyond this many for each processor only queue.
+/// More clients than this per processor only queue.
 const CLIENTS_PER_CPU: u32 = 32;
-/// A number of clients that is not varied is a point to work at, chosen for a larger machine: here so many keep the processors
-/// as busy. More of them hold snapshots so long that rows which change often pile up dead versions; with that, TPROC-C at 32
-/// clients for each processor fell to a tenth of its throughput (see METHODOLOGY).
+/// A number of clients that does not vary is an operating point chosen for a larger machine: here, this many keep the
+/// processors as busy. More of them hold snapshots so long that frequently updated rows pile up dead versions; because
+/// of that, TPROC-C at 32 clients per processor fell to a tenth of its throughput (see METHODOLOGY).
 const CLIENTS_PER_CPU_FIXED: u32 = 4;
-/// Share of the budget that loading may take, over all sets of data.
+/// Share of the budget that loading data may take, over all datasets.
 const LOADING_SHARE: f64 = 0.15;
-/// Part of the budget that is planned with: machines are not always as fast.
+/// Share of the budget to plan with: machines are not always as fast.
 const PLANNED_SHARE: f64 = 0.9;
 
 /// Changes `experiment` until it fits.
@@ -72,7 +68,7 @@ pub fn fit(experiment: &mut Experiment, limits: &Limits) -> Vec<Change> {
     fit_without(experiment, limits, &refused)
 }
 
-/// The same where these values of the operating system cannot be had.
+/// As [`fit`], without the operating system settings that are refused.
 fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[Refusal]) -> Vec<Change> {
     let mut changes = system::drop_refused(experiment, refused);
     let before = Snapshot::of(experiment);
@@ -84,7 +80,7 @@ fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[Refusal]
             break;
         }
         *experiment = whole.clone();
-        // The strongest first: levels are thinned once, from what they were, and so stay evenly spaced.
+        // The strongest first: levels are thinned once, from the original ones, and so stay evenly spaced.
         STEPS[..n_steps].iter().rev().for_each(|step| step.take(experiment));
     }
     lengthen(experiment, limits, measured);
@@ -93,12 +89,12 @@ fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[Refusal]
     changes
 }
 
-/// What the machine cannot hold, whatever the time.
+/// Removes what exceeds the machine, whatever the time.
 fn fit_machine(experiment: &mut Experiment, limits: &Limits) {
     let per_cpu = if has_fixed_clients(experiment) { CLIENTS_PER_CPU_FIXED } else { CLIENTS_PER_CPU };
     let clients_max = (per_cpu * limits.n_cpus).max(1);
     keep(&mut experiment.workload.clients, |n| *n <= clients_max, clients_max);
-    // A share is of this machine already.
+    // A share already refers to this machine.
     for name in ["shared_buffers", "effective_cache_size"] {
         if let Some(levels) = experiment.server.settings.get_mut(name) {
             let fits = |value: &SettingValue| {
@@ -118,7 +114,8 @@ fn fit_machine(experiment: &mut Experiment, limits: &Limits) {
     fit_scale(experiment, limits);
 }
 
-/// Whether one number of clients is always busy: where they wait between transactions, their number means something else.
+/// Whether the number of clients is constant and all are always busy: if they wait between transactions, the number has
+/// another meaning.
 fn has_fixed_clients(experiment: &Experiment) -> bool {
     let workload = &experiment.workload;
     let thinks = workload.think.as_ref().is_some_and(|think| think.all().contains(&Think::Spec));
@@ -127,7 +124,7 @@ fn has_fixed_clients(experiment: &Experiment) -> bool {
         && workload.pace.all().iter().all(|pace| *pace == Pace::Closed)
 }
 
-/// Less data, each scale by the same factor, so that two sizes stay two sizes.
+/// Reduces the data, every scale by the same factor, so that two sizes stay two sizes.
 fn fit_scale(experiment: &mut Experiment, limits: &Limits) {
     let unit = dataset_of(experiment).estimated_bytes(1).max(1) as f64;
     let most_clients = most_clients(experiment);
@@ -154,7 +151,7 @@ fn fit_scale(experiment: &mut Experiment, limits: &Limits) {
     replace(&mut experiment.workload.scale, distinct);
 }
 
-/// The data that the first workload needs.
+/// The dataset of the first workload.
 fn dataset_of(experiment: &Experiment) -> Dataset {
     match experiment.workload.kind.all()[0] {
         model::experiment::case::WorkloadKind::Tpcc => Dataset::Tpcc,
@@ -163,7 +160,7 @@ fn dataset_of(experiment: &Experiment) -> Dataset {
     }
 }
 
-/// Scale units for a rule, roughly; `unit` is the size of one, bytes.
+/// Approximate scale units for a rule; `unit` is the size of one, bytes.
 fn scale_units(scale: Scale, unit: f64, most_clients: u32, limits: &Limits) -> f64 {
     match scale {
         Scale::Units(units) => f64::from(units),
@@ -172,11 +169,11 @@ fn scale_units(scale: Scale, unit: f64, most_clients: u32, limits: &Limits) -> f
     }
 }
 
-/// What is left of the budget goes to the measure, which was shortened in large steps.
+/// Spends the rest of the budget on the measurement, which was shortened in large steps.
 fn lengthen(experiment: &mut Experiment, limits: &Limits, measured: Option<Span>) {
     let (Some(measured), None) = (measured, &experiment.workload.transactions) else { return };
     loop {
-        // Of several lengths none is the measure.
+        // With several durations, no single one is the measurement.
         let &[length] = experiment.run.measure.all() else { return };
         let longer = Span { ms: length.ms + 1000 };
         let mut tried = experiment.clone();
@@ -189,7 +186,7 @@ fn lengthen(experiment: &mut Experiment, limits: &Limits, measured: Option<Span>
     }
 }
 
-/// Keeps the levels that `fits` lets through, or `else_one` when there is none.
+/// Keeps the levels for which `fits` returns true, or `else_one` if there is none.
 fn keep<T: Clone>(levels: &mut Levels<T>, fits: impl Fn(&T) -> bool, else_one: T) {
     let kept: Vec<T> = levels.all().iter().filter(|level| fits(level)).cloned().collect();
     replace(levels, if kept.is_empty() { vec![else_one] } else { kept });

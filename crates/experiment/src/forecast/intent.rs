@@ -1,4 +1,4 @@
-//! What a plan will do to a server by URL, in one line, and what else is there: looked at before anything is done.
+//! What a plan will do to a server by URL, in one line, and what else is there; determined before anything is done.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
@@ -21,16 +21,16 @@ use dataset::kind::Dataset;
 use dataset::session::{self, limit};
 use dataset::state::Home;
 
-/// What is intended with one database.
+/// Intention for one database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Intent {
     /// `loads 4 tables into schema public of database bench on host, replaced before each run`.
     pub line: String,
-    /// What the database holds besides, where anything in it is dropped or replaced.
+    /// What else the database contains, if anything in it is dropped or replaced.
     pub others: Others,
 }
 
-/// What is intended with each database of a server by URL. `servers` have the passwords.
+/// Intentions for each database of a server by URL. `servers` have the passwords.
 ///
 /// # Errors
 /// When a server cannot be reached or fails.
@@ -81,7 +81,7 @@ impl Intent {
             .copied()
             .collect();
         if loading.is_empty() {
-            let line = format!("uses {place} as it is: nothing is loaded or put back");
+            let line = format!("uses {place} as it is: nothing is loaded or restored");
             return Ok(Intent { line, others: Others::default() });
         }
         let mut homes: Vec<Home> = Vec::new();
@@ -91,7 +91,7 @@ impl Intent {
         let tables: BTreeSet<String> = homes.iter().flat_map(Home::tables).collect();
         let tables: Vec<&str> = tables.iter().map(String::as_str).collect();
         let may_copy = loading.iter().any(|case| case.prepare.restore_by != RestoreBy::Load);
-        // A pooler is found out about later; what is said here is the most that is done.
+        // A pooler is detected later; this line reports the most that is done.
         let is_refused =
             |session: &mut Session| !matches!(copies::refusal(session, false, may_replace), Ok(None));
         let copies = n_runs > 1 && may_copy && !is_refused(session);
@@ -107,12 +107,12 @@ impl Intent {
             }
             false => loads(&tables, homes.iter().map(|home| &home.schema), &place),
         };
-        // What cannot be asked is no PostgreSQL, and refused when it is taken over.
+        // A server that cannot be queried is not PostgreSQL, and is refused later.
         let others = template::others(session, &tables).unwrap_or_default();
         Ok(Intent { line: format!("{what}{again}"), others })
     }
 
-    /// What `init` will do.
+    /// Intention of `init`.
     pub fn to_load(conninfo: &Conninfo, dataset: Dataset, schema: &Schema) -> String {
         loads(&dataset.tables(), std::iter::once(schema), &place(conninfo))
     }

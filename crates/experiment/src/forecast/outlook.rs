@@ -1,6 +1,6 @@
-//! What a plan will take before anything is begun: time, disk, memory, and how often servers are started.
+//! What a plan will take: time, disk, memory, and how often servers are started.
 //!
-//! Pure: what would make a run fail is asked of servers and binaries by `obstacles.rs`.
+//! Pure: `preflight.rs` asks servers and binaries what would make a run fail.
 
 use model::experiment::case::Case;
 use model::experiment::plan::{Plan, RunSpec};
@@ -10,47 +10,47 @@ use crate::site::estimates::{load_s, version_num};
 use crate::site::keys::{StageKey, is_same_server, needs_restart};
 use dataset::kind::data_bytes;
 
-/// Seconds of a run besides its load and a server's start: vacuum, prewarm, checkpoint, settle, count.
-/// Seen on two cores with half a gigabyte of data; progress corrects it with what runs really took.
+/// Seconds of a run in addition to its load and a server's start: vacuum, prewarm, checkpoint, settle, count. Observed
+/// on two cores with half a gigabyte of data; during an experiment, the real durations of its runs correct it.
 pub const AROUND_LOAD_S: f64 = 4.0;
-/// Seconds to stop a server, to put half a gigabyte of data back and to start it again, seen on the same machine.
+/// Seconds to stop a server, restore half a gigabyte of data and start it again, observed on the same machine.
 pub(crate) const START_S: f64 = 2.0;
-/// The data of which both were seen, bytes. What is written, put back and read again grows with it: studies with 1.9 and 2.9 GB
-/// took 21 and 39 s around each run.
+/// Size of the data for both observations, bytes. The time to write, restore and read data grows with it: studies with
+/// 1.9 and 2.9 GB took 21 and 39 s around each run.
 const SEEN_BYTES: f64 = 0.5e9;
-/// Bytes of data that are loaded, indexed and kept as a snapshot in a second, seen on the same machine.
+/// Bytes of data per second for loading, indexing and taking a snapshot, observed on the same machine.
 const LOADED_BYTES_PER_S: f64 = 50e6;
 
-/// Memory of a connection beside shared buffers: work memory, catalogs, page tables. Our convention.
+/// Memory of a connection in addition to shared buffers: work memory, catalogs, page tables. Our convention.
 const CLIENT_BYTES: u64 = 5 << 20;
-/// What a connection needs at the least: a plan is refused for what is sure, not for what is usual. Our convention.
+/// Minimum memory of a connection: a plan is refused only for what is certain, not for what is usual. Our convention.
 const CLIENT_BYTES_LEAST: u64 = 2 << 20;
 
-/// Plans with more need a word of consent: they are more often a mistake than meant.
+/// Plans with more runs need consent: they are usually a mistake.
 pub const RUNS_MAX: usize = 100;
-/// The same for time, seconds.
+/// Plans that take longer need consent, seconds.
 pub const LENGTH_S_MAX: f64 = 86_400.0;
 
 /// What a plan will take.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outlook {
-    /// Seconds of all runs.
+    /// Seconds for all runs.
     pub runs_s: f64,
-    /// Seconds that repeats of disturbed runs may add, at most.
+    /// Maximum of seconds that repeats of disturbed runs may add.
     pub repeats_s: f64,
-    /// Seconds of loading, where data is not there from earlier.
+    /// Seconds for loading data that does not exist yet.
     pub loading_s: f64,
-    /// How often a server of ours is started for a run.
+    /// Number of starts of our own servers for runs.
     pub n_starts: usize,
-    /// Starts because data is put back, while server and settings stay.
+    /// Starts that are only needed to restore data, with the same server and settings.
     pub n_starts_for_data: usize,
-    /// Different (server, data): each is loaded once.
+    /// Different (server, data) pairs: each is loaded once.
     pub n_stages: usize,
-    /// Data that is loaded on servers by URL, bytes, on their disks.
+    /// Data loaded on servers by URL, bytes on their disks.
     pub url_bytes: u64,
-    /// What the WAL of our server grows to at most, bytes, where there is room.
+    /// Maximum size of our server's WAL, bytes, if there is room for it.
     pub wal_bytes: u64,
-    /// Memory of the case that needs most, bytes, if a server of ours has it.
+    /// Memory of the case that needs the most, bytes, if we run its server.
     pub memory_bytes: Option<u64>,
 }
 
@@ -69,7 +69,7 @@ impl Outlook {
             n_starts: starts.n_all,
             n_starts_for_data: starts.n_for_data,
             n_stages: stages.len(),
-            // Beside a template there is a copy of it.
+            // A template exists together with its copy.
             url_bytes: 2 * stages
                 .iter()
                 .filter(|case| !case.server.source.is_embedded())
@@ -80,7 +80,7 @@ impl Outlook {
         }
     }
 
-    /// Seconds that the servers' starts take.
+    /// Seconds for starting servers.
     pub fn starts_s(&self) -> f64 {
         self.n_starts as f64 * START_S
     }
@@ -95,18 +95,18 @@ impl Outlook {
     }
 }
 
-/// Seconds of a run besides a server's start.
+/// Seconds of a run without a server's start.
 fn run_s(case: &Case) -> f64 {
     load_s(case) + around_load_s(data_bytes(&case.workload) as f64)
 }
 
-/// Seconds of a run besides its load and a server's start, with so many bytes of data.
+/// Seconds of a run without its load and a server's start, for this many bytes of data.
 pub(crate) fn around_load_s(bytes: f64) -> f64 {
     let more = (bytes / SEEN_BYTES - 1.0).max(0.0);
     AROUND_LOAD_S + more * (AROUND_LOAD_S + START_S)
 }
 
-/// Every repeat that there may be, of the longest turns.
+/// Seconds of every possible repeat, assuming the longest turns.
 fn repeats_s(plan: &Plan) -> f64 {
     let of_run = |case: &Case| run_s(case) + START_S;
     let of_turn = |turn: &Vec<RunSpec>| -> f64 {
@@ -149,7 +149,7 @@ fn stages(plan: &Plan) -> Vec<&Case> {
     found.into_iter().map(|(_, case)| case).collect()
 }
 
-/// Space that the WAL of a server of our own may take, at most. Our default is lowered where there is no room for it.
+/// Maximum WAL space of a server of our own. Our default is lowered if there is no room for it.
 fn wal_bytes(case: &Case) -> Option<u64> {
     if !case.server.source.is_embedded() {
         return None;
@@ -164,7 +164,7 @@ fn wal_bytes(case: &Case) -> Option<u64> {
     ))
 }
 
-/// Memory of the server of a case, beside what the kernel keeps of its files.
+/// Memory of a case's server, without the kernel's page cache.
 fn memory_of(case: &Case, memory_bytes: u64) -> u64 {
     shared_buffers_of(case, memory_bytes) + clients_bytes(case)
 }
@@ -174,8 +174,8 @@ fn clients_bytes(case: &Case) -> u64 {
     u64::from(case.workload.n_clients) * CLIENT_BYTES
 }
 
-/// Why the server of a case, if it is ours, does not fit into memory. Shared buffers that do not fit by themselves are
-/// told where settings are looked at.
+/// Why the server of a case, if it is ours, does not fit into memory. Shared buffers that are too large by themselves
+/// are reported with the settings.
 pub(crate) fn beyond_memory(case: &Case, memory_bytes: u64) -> Option<String> {
     let shared = shared_buffers_of(case, memory_bytes);
     let needed = shared + u64::from(case.workload.n_clients) * CLIENT_BYTES_LEAST;
@@ -183,7 +183,7 @@ pub(crate) fn beyond_memory(case: &Case, memory_bytes: u64) -> Option<String> {
         return None;
     }
     Some(format!(
-        "{} clients, of which each takes {} at the least, and shared buffers of {} need {} of memory, where {} are here; \
+        "{} clients with at least {} each, and shared buffers of {}, need {} of memory, but the machine has {}; \
          lower workload.clients or server.settings.shared_buffers",
         case.workload.n_clients,
         bytes(CLIENT_BYTES_LEAST as f64),
@@ -234,7 +234,7 @@ mod tests {
         );
     }
 
-    /// By the random order of the blocks.
+    /// Starts for data; they depend on the random order of the blocks.
     fn starts_for_data() -> usize {
         let plan = sample::plan("[server]\nsettings.jit = [\"on\", \"off\"]\n[workload]\nscale = [1, 2]\n");
         plan.runs.windows(2).filter(|pair| pair[0].case == pair[1].case).count()
@@ -267,15 +267,15 @@ mod tests {
         let told = |text: &str| beyond_memory(&sample::case(text), MEMORY);
         assert_eq!(
             told("[workload]\nclients = 100000\n").unwrap(),
-            "100000 clients, of which each takes 2.00 MiB at the least, and shared buffers of 6.00 GiB need 201 GiB of memory, \
-             where 24.0 GiB are here; lower workload.clients or server.settings.shared_buffers"
+            "100000 clients with at least 2.00 MiB each, and shared buffers of 6.00 GiB, need 201 GiB of memory, \
+             but the machine has 24.0 GiB; lower workload.clients or server.settings.shared_buffers"
         );
-        // Of 24 GB, 18 are left by shared buffers.
+        // Shared buffers leave 18 of 24 GB.
         let most = (18 << 30) / CLIENT_BYTES_LEAST;
         assert_eq!(told(&format!("[workload]\nclients = {most}\n")), None);
         assert!(told(&format!("[workload]\nclients = {}\n", most + 1)).is_some());
         let huge = "[server]\nsettings.shared_buffers = \"900TB\"\n[workload]\nclients = 1\n";
-        assert_eq!(told(huge), None, "the settings tell that");
+        assert_eq!(told(huge), None, "reported with the settings");
         let mut elsewhere = sample::case("[workload]\nclients = 100000\n");
         elsewhere.server.source = model::experiment::case::ServerSource::Url(Default::default());
         assert_eq!(beyond_memory(&elsewhere, MEMORY), None);

@@ -1,4 +1,4 @@
-//! What would make a run of a plan fail, found before anything is begun.
+//! Finds what would make a run of a plan fail, before anything is begun.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,23 +19,23 @@ use dataset::session::limit;
 /// One reason why runs would fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
-    /// Numbers of the cases that it meets.
+    /// Numbers of the cases that it affects.
     pub cases: Vec<u32>,
-    /// What is wrong and what to do.
+    /// What is wrong, and what to do.
     pub reason: String,
 }
 
-/// What a look at a plan's servers and disks has shown.
+/// Result of examining a plan's servers and disks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Look {
-    /// One for each reason.
+    /// One per reason.
     pub obstacles: Vec<Obstacle>,
-    /// What the plan takes on disk, of servers that pgdyno runs.
+    /// Disk space that the plan needs for servers that pgdyno runs.
     pub peak: Option<Peak>,
 }
 
-/// Looks for obstacles to a plan whose results go to `results`. Binaries are fetched where they must be asked; servers by URL
-/// are looked at and not changed.
+/// Looks for obstacles to a plan whose results go to `results`. Fetches binaries if they have to be queried; examines
+/// servers by URL without changing them.
 pub fn find(plan: &Plan, site: &Site, results: &Path, watch: &mut Watch) -> Look {
     let mut found = Found::default();
     let mut by_source: Vec<(&ServerSource, Vec<&Case>)> = Vec::new();
@@ -85,7 +85,7 @@ struct Found {
 }
 
 impl Found {
-    /// Adds problems of `cases`, or the one that kept us from looking.
+    /// Adds the problems of `cases`, or the error that kept us from looking.
     fn take(&mut self, cases: &[&Case], problems: Result<Vec<String>>) {
         let reasons = problems.unwrap_or_else(|error| vec![format!("{error:#}")]);
         for reason in reasons {
@@ -98,7 +98,7 @@ impl Found {
     }
 }
 
-/// A server that pgdyno runs: its binaries, and the settings of each case, those that differ once each.
+/// Checks a server that pgdyno runs: its binaries, and each different set of settings.
 fn own_server(source: &ServerSource, cases: &[&Case], site: &Site, watch: &mut Watch, found: &mut Found) {
     let mut by_settings: Vec<(&BTreeMap<String, String>, Vec<&Case>)> = Vec::new();
     for case in cases {
@@ -124,7 +124,7 @@ fn own_server(source: &ServerSource, cases: &[&Case], site: &Site, watch: &mut W
     }
 }
 
-/// What is wrong with settings: what does not fit this machine or the clients, and what the binaries refuse.
+/// Problems with settings: those that do not suit this machine or the clients, and those that the binaries reject.
 fn refused(binaries: &Binaries, settings: &BTreeMap<String, String>, site: &Site) -> Result<Vec<String>> {
     let whole = server::settings::defaults::embedded_settings(
         binaries.version_num,
@@ -133,7 +133,7 @@ fn refused(binaries: &Binaries, settings: &BTreeMap<String, String>, site: &Site
         settings,
     );
     let mut problems: Vec<String> = whole.err().map(|error| format!("{error:#}")).into_iter().collect();
-    // A share that means nothing is told by the line above.
+    // A meaningless share is already reported by the line above.
     let resolved = settings.iter().filter_map(|(name, value)| {
         let value = server::settings::resolve_setting(name, value, site.memory_bytes).ok()?;
         Some((name.clone(), value))
@@ -143,7 +143,7 @@ fn refused(binaries: &Binaries, settings: &BTreeMap<String, String>, site: &Site
     Ok(problems)
 }
 
-/// The binaries to be asked; `None`: they are not here, and there is nothing to ask.
+/// The binaries to query; `None` if they are not here and there is nothing to query.
 fn binaries(
     source: &ServerSource,
     must_ask: bool,
@@ -160,7 +160,7 @@ fn binaries(
             let fetched = server::fetch(site.cache, version, &mut |p| watch(Progress::Fetch(p)));
             fetched.map(Some).with_context(|| format!("PostgreSQL {version}"))
         }
-        // What is built takes minutes, and is built when it is needed.
+        // A build takes minutes, and is made when it is needed.
         ServerSource::Source { .. } | ServerSource::Url(_) => Ok(None),
     }
 }

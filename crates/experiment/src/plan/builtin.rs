@@ -1,15 +1,15 @@
-//! The experiments that pgdyno knows by name.
+//! Built-in experiments.
 
 /// A built-in experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Builtin {
-    /// What follows `pgdyno run`.
+    /// The name for `pgdyno run`.
     pub name: &'static str,
-    /// What it asks, in one line.
+    /// Its question, in one line.
     pub about: &'static str,
 }
 
-/// All of them; the first is run when none is named.
+/// All of them; `pgdyno run` without a name runs the first.
 pub const BUILTINS: &[Builtin] = &[
     Builtin {
         name: "quick",
@@ -32,7 +32,7 @@ pub const BUILTINS: &[Builtin] = &[
     Builtin { name: "numa-hugepages", about: "study: TPROC-C with huge pages and without" },
 ];
 
-/// The studies: files that may be copied and changed.
+/// Studies: files that may be copied and changed.
 const STUDIES: [(&str, &str); 5] = [
     ("versions", include_str!("../../../../experiments/versions.toml")),
     ("iops", include_str!("../../../../experiments/iops.toml")),
@@ -41,10 +41,10 @@ const STUDIES: [(&str, &str); 5] = [
     ("numa-hugepages", include_str!("../../../../experiments/numa-hugepages.toml")),
 ];
 
-/// The one that is run when scripts are given and no experiment is named.
+/// The experiment for scripts that are given without an experiment.
 pub const SCRIPTS: &str = "scripts";
 
-/// The experiment file of a built-in, fit for a machine with `n_cpus` processors.
+/// The experiment file of a built-in, adapted to a machine with `n_cpus` processors.
 pub fn text(name: &str, n_cpus: u32) -> Option<String> {
     match name {
         "quick" => Some(quick(n_cpus)),

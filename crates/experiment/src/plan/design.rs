@@ -1,4 +1,4 @@
-//! Which combinations of levels become cases, and in which order their runs are made.
+//! Which combinations of levels become cases, and the order of their runs.
 
 use model::experiment::plan::{Design, RunOrder, RunSpec};
 use model::experiment::selector::{Selector, names};
@@ -11,7 +11,7 @@ pub(crate) struct Dimension {
     pub(crate) levels: Vec<String>,
 }
 
-/// One combination: for each dimension the number of its level.
+/// One combination: the level number for each dimension.
 pub(crate) type Combination = Vec<usize>;
 
 impl Dimension {
@@ -19,7 +19,8 @@ impl Dimension {
         self.levels.len() > 1
     }
 
-    /// A level given twice would make two cases that nothing tells apart; in a zip that is the other factors' work.
+    /// Refuses a level given twice, which would make two indistinguishable cases; in a zip the other factors
+    /// distinguish them.
     fn check_distinct(&self) -> Result<(), String> {
         let repeated = self.levels.iter().enumerate().find(|(n, level)| self.levels[..*n].contains(level));
         match repeated {
@@ -37,10 +38,10 @@ pub(crate) struct Combine<'a> {
 }
 
 impl Combine<'_> {
-    /// The combinations in the order of the grid: the last key varies fastest.
+    /// The combinations in grid order: the last key varies fastest.
     ///
     /// # Errors
-    /// When a key is no factor, factors that are zipped differ in length, or nothing is left.
+    /// When a key is not a factor, zipped factors differ in length, or no combination is left.
     pub(crate) fn combinations(&self, dimensions: &[Dimension]) -> Result<Vec<Combination>, String> {
         let bundles = bundles(dimensions, self.zip)?;
         for dimension in dimensions.iter().filter(|dimension| !self.is_zipped(dimension)) {
@@ -75,7 +76,7 @@ impl Combine<'_> {
     }
 }
 
-/// The levels of a combination by key.
+/// Levels of a combination by key.
 pub(crate) fn levels_of(
     dimensions: &[Dimension],
     combination: &Combination,
@@ -84,7 +85,7 @@ pub(crate) fn levels_of(
     dimensions.iter().zip(combination).map(level).collect()
 }
 
-/// A key that names nothing would select nothing, and look as if it did.
+/// Refuses a key that names no factor: it would select nothing without notice.
 pub(crate) fn check_keys(place: &str, selector: &Selector, dimensions: &[Dimension]) -> Result<(), String> {
     for key in selector.levels.keys() {
         dimension_named(place, key, dimensions)?;
@@ -107,7 +108,7 @@ fn dimension_named(place: &str, key: &str, dimensions: &[Dimension]) -> Result<u
             let factors: Vec<&str> =
                 dimensions.iter().filter(|d| d.is_factor()).map(|d| d.key.as_str()).collect();
             Err(format!(
-                "{place}: `{key}` is no factor of this experiment; its factors: {}",
+                "{place}: `{key}` is not a factor of this experiment; its factors: {}",
                 factors.join(", ")
             ))
         }
@@ -115,7 +116,7 @@ fn dimension_named(place: &str, key: &str, dimensions: &[Dimension]) -> Result<u
     }
 }
 
-/// The dimensions that vary together, each bundle by its first one's place; most are alone.
+/// Dimensions that vary together, each bundle at the place of its first member; most are alone.
 fn bundles(dimensions: &[Dimension], zip: &[Vec<String>]) -> Result<Vec<Vec<usize>>, String> {
     let mut bundle_of: Vec<usize> = (0..dimensions.len()).collect();
     for keys in zip {
@@ -127,7 +128,7 @@ fn bundles(dimensions: &[Dimension], zip: &[Vec<String>]) -> Result<Vec<Vec<usiz
             let (a, b) = (&dimensions[first], &dimensions[member]);
             if a.levels.len() != b.levels.len() {
                 return Err(format!(
-                    "experiment.zip: {} has {} levels and {} has {}; zipped factors need as many as each other",
+                    "experiment.zip: {} has {} levels and {} has {}; zipped factors need equal numbers of levels",
                     a.key,
                     a.levels.len(),
                     b.key,
@@ -162,7 +163,7 @@ fn grid(n_levels: &[usize]) -> Vec<Vec<usize>> {
     combinations
 }
 
-/// The first level of everything, then each other level of one factor with the first ones of the rest.
+/// The first level of everything, then each other level of one factor with the first level of the others.
 fn one_factor(n_levels: &[usize]) -> Vec<Vec<usize>> {
     let first = vec![0; n_levels.len()];
     let mut combinations = vec![first.clone()];
@@ -176,7 +177,7 @@ fn one_factor(n_levels: &[usize]) -> Vec<Vec<usize>> {
     combinations
 }
 
-/// The levels of bundles as levels of all dimensions.
+/// Expands the levels of bundles to levels of all dimensions.
 fn spread(bundles: &[Vec<usize>], levels: &[usize], n_dimensions: usize) -> Combination {
     let mut combination = vec![0; n_dimensions];
     for (bundle, &level) in bundles.iter().zip(levels) {
@@ -185,17 +186,17 @@ fn spread(bundles: &[Vec<usize>], levels: &[usize], n_dimensions: usize) -> Comb
     combination
 }
 
-/// The factors that a baseline's selector names.
+/// Factors that a baseline's selector names.
 pub(crate) fn factors_of(selector: Option<&Selector>, dimensions: &[Dimension]) -> Vec<String> {
     let Some(selector) = selector else { return Vec::new() };
     let is_named = |d: &&Dimension| d.is_factor() && selector.levels.keys().any(|key| names(key, &d.key));
     dimensions.iter().filter(is_named).map(|d| d.key.clone()).collect()
 }
 
-/// Number of the first case that a baseline's selector selects, from 1; 0 without a selector.
+/// Number of the first case that a baseline's selector matches, from 1; 0 without a selector.
 ///
 /// # Errors
-/// When it names no factor, or selects nothing.
+/// When it names no factor, or matches nothing.
 pub(crate) fn baseline(
     selector: Option<&Selector>,
     dimensions: &[Dimension],
@@ -210,8 +211,8 @@ pub(crate) fn baseline(
         .ok_or_else(|| "experiment.baseline: no case has these levels".to_string())
 }
 
-/// The runs of `n_cases` cases in their order. Their seeds are those of the block order, so that a case's random streams
-/// do not depend on when it is run.
+/// The runs of `n_cases` cases in their order. Seeds follow the block order, so that a case's random streams do not
+/// depend on when it is run.
 pub(crate) fn runs(n_cases: u32, repeats: u32, seed: u64, order: RunOrder) -> Vec<RunSpec> {
     let mut runs = blocks(n_cases, repeats, seed);
     if order == RunOrder::Sequential {
@@ -223,8 +224,7 @@ pub(crate) fn runs(n_cases: u32, repeats: u32, seed: u64, order: RunOrder) -> Ve
     runs
 }
 
-/// The same runs with those of one group together, in the order in which the groups came first; within a group the order
-/// stays.
+/// Groups runs, with the groups in order of their first run; the order within a group stays.
 pub(crate) fn grouped(mut runs: Vec<RunSpec>, group_of: impl Fn(u32) -> usize) -> Vec<RunSpec> {
     let mut order: Vec<usize> = Vec::new();
     for group in runs.iter().map(|run| group_of(run.case)) {
@@ -239,7 +239,7 @@ pub(crate) fn grouped(mut runs: Vec<RunSpec>, group_of: impl Fn(u32) -> usize) -
     runs
 }
 
-/// Every case once per block, in a random order of its own (Fisher and Yates).
+/// Every case once per block, each block in its own random order (Fisher and Yates).
 fn blocks(n_cases: u32, repeats: u32, seed: u64) -> Vec<RunSpec> {
     let mut prng = Prng::seed(seed);
     let mut runs = Vec::new();
@@ -298,10 +298,10 @@ mod tests {
         check(
             &[&["v", "w"]],
             &[],
-            "experiment.zip: `w` is no factor of this experiment; its factors: a.v, a.x, b.c",
+            "experiment.zip: `w` is not a factor of this experiment; its factors: a.v, a.x, b.c",
         );
         check(&[&["v", "x"], &["x", "one"]], &[], "a.x is zipped twice");
-        check(&[], &["clients = 8"], "experiment.exclude: `clients` is no factor");
+        check(&[], &["clients = 8"], "experiment.exclude: `clients` is not a factor");
         check(&[], &["c = 70"], "no case has c 70");
         check(&[], &["one = 'u'"], "leaves no case");
     }

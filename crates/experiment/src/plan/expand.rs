@@ -1,4 +1,4 @@
-//! From an experiment to its plan: every combination of levels, in randomized blocks.
+//! Expands an experiment to its plan: every combination of levels, in randomized blocks.
 
 mod grid;
 #[cfg(test)]
@@ -25,34 +25,34 @@ use crate::site::keys::StageKey;
 use crate::site::wal;
 use dataset::kind::Dataset;
 
-/// What the plan is made for.
+/// Environment that a plan is made for.
 #[derive(Debug, Clone, Default)]
 pub struct Site {
-    /// The same for each target, by name, where the experiment has targets.
+    /// The environment of each target by name, if the experiment has targets.
     pub targets: BTreeMap<String, Site>,
-    /// Memory of the machine that has the data, bytes; `None` if that machine is out of sight.
+    /// Memory of the machine with the data, bytes; `None` if we cannot see that machine.
     pub memory_bytes: Option<u64>,
-    /// Scales of the whole data that pgdyno loaded before on the server by URL.
+    /// Scales of complete data that pgdyno loaded earlier on the server by URL.
     pub data_scale: BTreeMap<Dataset, u32>,
     /// Scale of TPC-B-like tables there that pgdyno did not load.
     pub foreign_scale: Option<u32>,
-    /// Processors of the machine that has the driver.
+    /// Processors of the driver's machine.
     pub n_cpus: u32,
-    /// The server by URL as libpq keywords without the password, when the experiment names one.
+    /// The server by URL as libpq keywords without the password, if the experiment names one.
     pub url_keywords: Option<BTreeMap<String, String>>,
-    /// Now, nanoseconds since the Unix epoch.
+    /// Current time, nanoseconds since the Unix epoch.
     pub now_unix_ns: u64,
-    /// Used when the experiment gives no seed.
+    /// Seed for an experiment that gives none.
     pub fresh_seed: u64,
 }
 
-/// The version run when an experiment names no server.
+/// Version for an experiment that names no server.
 pub const DEFAULT_VERSION: &str = "18";
 
 /// Makes the plan.
 ///
 /// # Errors
-/// In words, when the experiment contradicts itself or asks what cannot be.
+/// In words, when the experiment contradicts itself or asks for something impossible.
 pub fn plan(experiment: &Experiment, site: &Site) -> Result<Plan, String> {
     let header = &experiment.experiment;
     if !(1..=1000).contains(&header.repeats) {
@@ -98,7 +98,7 @@ pub fn plan(experiment: &Experiment, site: &Site) -> Result<Plan, String> {
     })
 }
 
-/// The runs in their order; those of one server together where only one may have its data on disk.
+/// The runs in their order; grouped by server if only one may have its data on disk.
 fn ordered_runs(experiment: &Experiment, cases: &[Case], seed: u64) -> Result<Vec<RunSpec>, String> {
     let header = &experiment.experiment;
     let runs = design::runs(cases.len() as u32, header.repeats, seed, header.order);
@@ -106,7 +106,9 @@ fn ordered_runs(experiment: &Experiment, cases: &[Case], seed: u64) -> Result<Ve
         None => return Ok(runs),
         Some(1) => {}
         Some(n) => {
-            return Err(format!("run.servers_at_a_time: {n} cannot be had; give 1, or leave it out for all"));
+            return Err(format!(
+                "run.servers_at_a_time: {n} is not supported; give 1, or leave it out for all"
+            ));
         }
     }
     if cases.iter().any(|case| !case.server.source.is_embedded()) {
@@ -119,7 +121,7 @@ fn ordered_runs(experiment: &Experiment, cases: &[Case], seed: u64) -> Result<Ve
     Ok(design::grouped(runs, stage_of))
 }
 
-/// What contradicts itself whatever the servers are, before any of them is asked.
+/// Checks for contradictions that do not depend on the servers, before any of them is contacted.
 ///
 /// # Errors
 /// As [`plan`].
@@ -128,12 +130,12 @@ pub fn check(experiment: &Experiment) -> Result<(), String> {
     Grid::of(experiment, &Site { url_keywords: is_given, ..Site::default() }).map(drop)
 }
 
-/// The keys of an experiment with their levels; none where it contradicts itself, as its plan will tell.
+/// Keys of an experiment with their levels; empty if it contradicts itself, which planning will report.
 pub(crate) fn dimensions(experiment: &Experiment) -> Vec<Dimension> {
     Grid::of(experiment, &Site::default()).map_or_else(|_| Vec::new(), |grid| grid.dimensions)
 }
 
-/// More runs than this are a mistake: at two seconds each they would take a month.
+/// More runs than this are a mistake: at two seconds each they would take almost a month.
 const RUNS_MAX: usize = 1_000_000;
 
 fn check_name(name: &str) -> Result<(), String> {
@@ -214,7 +216,7 @@ fn case(
             data_checksums: values.get("server.data_checksums").map(|value| *value == "true"),
             target: target.map(TargetSection::spec),
         },
-        // A load that ends by its number of transactions is measured from the first of them.
+        // A load that ends by its number of transactions is measured from the first transaction on.
         window: if workload.transactions.is_some() { Window { ramp_up_s: 0, ..window } } else { window },
         workload,
         prepare: prepare(&values)?,
@@ -226,7 +228,7 @@ fn case(
     })
 }
 
-/// What is done before the run.
+/// Steps before the run.
 fn prepare(values: &BTreeMap<&str, &str>) -> Result<Prepare, String> {
     let is_on = |key: &str| values[format!("{PREPARE}{key}").as_str()] == "true";
     Ok(Prepare {
@@ -241,12 +243,12 @@ fn prepare(values: &BTreeMap<&str, &str>) -> Result<Prepare, String> {
     })
 }
 
-/// Where the first state is kept.
+/// Where the snapshot is stored.
 fn space_spec(prepare: &PrepareSection, is_by_url: bool) -> Result<SpaceSpec, String> {
     let wal_headroom_bytes = match &prepare.wal_headroom {
         None => None,
         Some(text) => Some(
-            // A bare number would be read as bytes by one and as megabytes by another.
+            // A bare number is ambiguous: bytes or megabytes.
             server::settings::defaults::size_bytes(text, 0)
                 .filter(|bytes| *bytes > 0)
                 .ok_or_else(|| format!("prepare.wal_headroom: `{text}` is not a size; example: \"10GB\""))?,
@@ -259,12 +261,12 @@ fn space_spec(prepare: &PrepareSection, is_by_url: bool) -> Result<SpaceSpec, St
     };
     if is_by_url && !spec.is_default() {
         return Err("prepare.snapshot, prepare.snapshot_directory and prepare.wal_headroom need a server that pgdyno runs \
-                    itself; a server given by URL is put back by prepare.restore_by"
+                    itself; a server given by URL is restored by prepare.restore_by"
             .to_string());
     }
     if !spec.snapshot && spec.snapshot_directory.is_some() {
         return Err(
-            "prepare.snapshot is off, so prepare.snapshot_directory has nothing to hold; remove one of both"
+            "prepare.snapshot is off, so prepare.snapshot_directory has no effect; remove one of the two"
                 .to_string(),
         );
     }

@@ -1,4 +1,4 @@
-//! Reads an experiment file and the options that change it, with errors that say where.
+//! Reads an experiment file and the options that change it, with errors that name the position.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub struct Override {
 }
 
 impl Override {
-    /// From the text of `--set key=value`. The value is TOML; what is not TOML is taken as text.
+    /// Parses `--set key=value`. The value is TOML; anything that is not TOML is taken as text.
     ///
     /// # Errors
     /// When there is no `=`, or the key is not a dotted name.
@@ -25,7 +25,7 @@ impl Override {
         Override::parse_of("--set", text)
     }
 
-    /// The same of another option that takes a key and its value.
+    /// As [`Override::parse`], for another option with key and value.
     ///
     /// # Errors
     /// As [`Override::parse`].
@@ -42,12 +42,12 @@ impl Override {
                 "{option}: `{key}` is not a key of the experiment file; example: workload.scale"
             ));
         }
-        // A server's address may have a password: it is not repeated in messages.
+        // A server's address may contain a password, so messages do not repeat it.
         let origin = format!("{option} {}", if key == "server.url" { key } else { text });
         Ok(Override { key: key.to_string(), value: parse_value(value.trim()), origin })
     }
 
-    /// A value made from text levels: one level is a value, several are a list.
+    /// Makes a value from text levels: a single level is a value, several are a list.
     pub fn levels(key: &str, levels: &[String], origin: String) -> Override {
         let value = match levels {
             [single] => Value::String(single.clone()),
@@ -78,12 +78,12 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
-/// The experiment that `text` (of the file `name`) describes, changed by `overrides`.
+/// Parses `text` (of the file `name`) with changes by `overrides`.
 ///
 /// # Errors
 /// Names file, line and column, or the option at fault.
 pub fn parse(name: &str, text: &str, overrides: &[Override]) -> Result<Experiment, FileError> {
-    // The file is judged by itself first, so that its mistakes are told with their place.
+    // The file is checked by itself first, so that its mistakes are reported with their position.
     let unchanged: Experiment = toml::from_str(text).map_err(|e| located(name, text, &e))?;
     if overrides.is_empty() {
         return Ok(unchanged);
@@ -91,7 +91,7 @@ pub fn parse(name: &str, text: &str, overrides: &[Override]) -> Result<Experimen
     let mut table: Table = text.parse().map_err(|e| located(name, text, &e))?;
     for change in overrides {
         set(&mut table, change)?;
-        // Judged one by one, so that a message can name the option.
+        // Checked one by one, so that a message can name the option.
         let changed: Result<Experiment, _> = Value::Table(table.clone()).try_into();
         changed
             .map_err(|e| FileError { message: format!("{}: {}", change.origin, one_line(e.message())) })?;
@@ -111,21 +111,21 @@ fn located(name: &str, text: &str, error: &toml::de::Error) -> FileError {
     let source = text.lines().nth(line - 1).unwrap_or_default();
     let caret = format!("{}^", " ".repeat(column - 1));
     if source.contains("://") || source.contains("password") {
-        // The line may have a password.
+        // The line may contain a password.
         return FileError { message: format!("{name}:{line}:{column}: {message}") };
     }
     FileError { message: format!("{name}:{line}:{column}: {message}\n  {source}\n  {caret}") }
 }
 
 fn one_line(message: &str) -> String {
-    // serde speaks of Rust's types.
+    // serde uses Rust's type names.
     let message = message
         .replace("expected u32", "expected a whole number")
         .replace("expected u64", "expected a whole number");
     message.split('\n').map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
-/// The ways to name a server exclude each other: the one given last wins.
+/// Keys that name a server exclude each other: the last one given wins.
 const SERVER_KEYS: [&str; 4] = ["server.version", "server.bin_dir", "server.source", "server.url"];
 
 fn set(table: &mut Table, change: &Override) -> Result<(), FileError> {

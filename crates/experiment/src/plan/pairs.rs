@@ -4,23 +4,23 @@ use model::experiment::case::Case;
 use model::experiment::plan::{Plan, RunSpec};
 use workload::Prng;
 
-/// How many pairs.
+/// Number of pairs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pairs {
-    /// Pairs at most.
+    /// Maximum number of pairs.
     pub n_max: u32,
-    /// Half width of the ratio's interval, as a share, at which fewer suffice; without it all are made.
+    /// Half width of the ratio's interval, as a share, at which fewer pairs suffice; without it, all are run.
     pub precision: Option<f64>,
 }
 
-/// What one side changes, by key of the experiment file: what its case is called by.
+/// Changes of one side, by key of the experiment file; they name its case.
 pub type Changes = Vec<(String, String)>;
 
-/// The plan that runs the one case of `a` and the one case of `b` in pairs. The order within each pair is drawn by lot;
-/// the two runs of a pair have the same seed, so that they offer the same load.
+/// The plan that runs the one case of `a` and the one case of `b` in pairs. The order within each pair is random; the
+/// two runs of a pair have the same seed, so that they offer the same load.
 ///
 /// # Errors
-/// In words, when a side has several cases, or what was to be different is the same on both.
+/// In words, when a side has several cases, or both sides are equal although they should differ.
 pub fn plan(a: (Plan, Changes), b: (Plan, Changes), pairs: Pairs) -> Result<Plan, String> {
     let case = |(plan, changes): &(Plan, Changes), id: u32, name: &str| -> Result<Case, String> {
         let [case] = plan.cases.as_slice() else {
@@ -64,7 +64,7 @@ pub fn plan(a: (Plan, Changes), b: (Plan, Changes), pairs: Pairs) -> Result<Plan
     })
 }
 
-/// Changes that change nothing would be measured for long, and tell of the noise alone.
+/// Refuses changes without effect: a long measurement would only show noise.
 fn expect_difference(cases: &[Case], changes: [&Changes; 2]) -> Result<(), String> {
     let plain = |case: &Case| Case { id: 0, levels: Default::default(), ..case.clone() };
     let mut asked: Vec<String> =

@@ -1,4 +1,4 @@
-//! Plans of small experiments, for tests.
+//! Plans of small experiments for tests.
 
 use model::experiment::case::Case;
 use model::experiment::plan::Plan;
@@ -12,7 +12,7 @@ pub(crate) fn plan(text: &str) -> Plan {
     expand::plan(&crate::plan::file::parse("x.toml", &text, &[]).unwrap(), &site).unwrap()
 }
 
-/// Its first case.
+/// The first case of that plan.
 pub(crate) fn case(text: &str) -> Case {
     plan(text).cases.remove(0)
 }

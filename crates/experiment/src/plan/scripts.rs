@@ -20,30 +20,29 @@ use workload::{Builtin, Bundle, Program, Schema, ScriptError};
 
 use dataset::kind::builtin;
 
-/// A data file no larger than this is kept in the plan with its text; of a larger one, the plan has place and hash.
+/// A data file up to this size is stored in the plan with its text; for a larger one, the plan has path and hash.
 const KEPT_BYTES_MAX: u64 = 64 * 1024;
-/// Data files are read whole: what is larger is loaded better by other means.
+/// Limit for data files, which are read as a whole: larger ones are better loaded by other means.
 const DATA_BYTES_MAX: u64 = 1 << 30;
-/// Longest script. Each driver and each run's record has the text of all.
+/// Limit for a script. Each driver and each run's record has the text of all scripts.
 pub const SCRIPT_BYTES_MAX: u64 = 64 << 20;
 
-/// Where an experiment came from.
+/// Where an experiment comes from.
 pub struct Origin<'a> {
-    /// Its name for messages: the file's, or that of the built-in.
+    /// Name in messages: the file's, or that of the built-in.
     pub name: &'a str,
-    /// The text; empty where scripts and data come from options.
+    /// The text; empty if scripts and data come from options.
     pub text: &'a str,
-    /// What names of files are relative to.
+    /// Directory for relative file names.
     pub dir: &'a Path,
-    /// Raised when the wait for a pipe shall end.
+    /// Set to end the wait for a pipe.
     pub stop: &'a AtomicBool,
 }
 
-/// Reads scripts and data files, so that the experiment stands for itself: no name of a script's file is left in it.
+/// Reads scripts and data files, so that the experiment is self-contained: no names of script files are left in it.
 ///
 /// # Errors
-/// In words, with file, line and column: a file that cannot be read, a script that does not compile, a hash that
-/// does not fit.
+/// In words, with file, line and column: an unreadable file, a script that does not compile, a wrong hash.
 pub fn read(experiment: &mut Experiment, origin: &Origin) -> Result<(), String> {
     let workload = &mut experiment.workload;
     check_kind(workload).map_err(|message| format!("{}: {message}", origin.name))?;
@@ -69,7 +68,7 @@ pub fn read(experiment: &mut Experiment, origin: &Origin) -> Result<(), String> 
     Ok(())
 }
 
-/// Keys that belong to the workload `scripts`, and to no other.
+/// Refuses keys that belong to the workload `scripts` in other workloads.
 fn check_kind(workload: &WorkloadSection) -> Result<(), String> {
     if workload.kind.all().contains(&WorkloadKind::Scripts) {
         return match workload.scripts.is_empty() {
@@ -109,11 +108,11 @@ fn read_script(entry: &mut ScriptEntry, origin: &Origin) -> Result<(), String> {
 fn find_builtin(name: &str) -> Result<Builtin, String> {
     Builtin::parse(name).map_err(|_| {
         let known: Vec<&str> = Builtin::ALL.into_iter().map(Builtin::pgbench_name).collect();
-        format!("no built-in script is named `{name}`; there are: {}", known.join(", "))
+        format!("no built-in script is named `{name}`; available: {}", known.join(", "))
     })
 }
 
-/// The text of a file that the user named; `hint` is for what is too long.
+/// Reads a file that the user named; `hint` is for a file that is too long.
 fn read_text(path: &Path, bytes_max: u64, hint: &str, stop: &AtomicBool) -> Result<String, String> {
     let bytes = files::read_named(path, bytes_max, stop).map_err(|error| {
         let hint = if error.kind() == ErrorKind::FileTooLarge { hint } else { "" };
@@ -146,7 +145,7 @@ fn compile(workload: &WorkloadSection, entry: &ScriptEntry) -> Result<(), String
     Ok(())
 }
 
-/// The message with the column beside file and line, where it is known.
+/// The message with the column in addition to file and line, if it is known.
 fn with_column(error: &ScriptError, source: &str) -> String {
     let text = error.to_string();
     let (Some(column), Some(shown)) = (error.column, &error.source_line) else { return text };
@@ -158,7 +157,7 @@ fn with_column(error: &ScriptError, source: &str) -> String {
     text.replacen(&place, &format!("{place}{}:", 1 + line[..before].chars().count()), 1)
 }
 
-/// What no script has wrong alone: names of variables, weights, their number.
+/// Checks the scripts together: names of variables, weights, their number.
 fn check_together(workload: &WorkloadSection) -> Result<(), String> {
     if workload.scripts.is_empty() {
         return Ok(());
@@ -170,7 +169,7 @@ fn check_together(workload: &WorkloadSection) -> Result<(), String> {
         .map(|entry| (entry.name.as_deref().unwrap_or_default(), source_of(entry), entry.weight))
         .collect();
     let bundle = Bundle::compile(&scripts, &names).map_err(|error| error.to_string())?;
-    // In the simple protocol the name itself is sent, and refused by the server.
+    // In the simple protocol the name itself is sent, and the server rejects it.
     if workload.protocol.all().iter().all(|protocol| *protocol == Protocol::Simple) {
         return Ok(());
     }
@@ -192,7 +191,7 @@ fn read_data(entry: &mut SqlEntry, origin: &Origin) -> Result<(), String> {
         (entry.file, entry.text) = (None, Some(text));
     } else if !path.is_file() {
         return Err(format!(
-            "`{}` is no regular file and has more than {KEPT_BYTES_MAX} bytes, which are read again when the data is made; \
+            "`{}` is not a regular file and has more than {KEPT_BYTES_MAX} bytes, which are read again when the data is created; \
              write them into a file",
             path.display()
         ));
@@ -206,7 +205,7 @@ fn expect_hash(expected: Option<&str>, text: &str, path: &Path) -> Result<(), St
     let found = sha256(text);
     match expected {
         Some(expected) if expected != found => Err(format!(
-            "`{}` is not the file that was planned with: its SHA-256 is {found}, not {expected}",
+            "`{}` has changed since the plan was made: its SHA-256 is {found}, not {expected}",
             path.display()
         )),
         _ => Ok(()),
@@ -218,9 +217,9 @@ fn sha256(text: &str) -> String {
     format!("{:x}", Sha256::digest(text))
 }
 
-/// The scripts of a case, their texts read.
+/// Scripts of a case, after their texts were read.
 pub(crate) fn of_case(workload: &WorkloadSection) -> Vec<CaseScript> {
-    // Beside the user's own scripts, which the search path serves, a built-in one names a schema only if the user does.
+    // User scripts rely on the search path; a built-in script next to them names a schema only if the user does.
     let schema = workload.schema.as_deref().map_or_else(Schema::searched, Schema::named);
     let script = |entry: &ScriptEntry| {
         let source = match &entry.source {
@@ -239,8 +238,8 @@ pub(crate) fn of_case(workload: &WorkloadSection) -> Vec<CaseScript> {
     workload.scripts.iter().map(script).collect()
 }
 
-/// What the scripts run on. Without a word of the user: on a server that pgdyno runs the TPC-B-like tables, since it
-/// has nothing else; on one that was there before nothing is made.
+/// Data of the scripts. By default, TPC-B-like tables on a server that pgdyno runs, because it has nothing else; on an
+/// existing server, none are created.
 pub(crate) fn data_of(workload: &WorkloadSection, is_adopted: bool) -> CaseData {
     let file = |entry: &SqlEntry| {
         let sha256 = entry.sha256.clone().or_else(|| entry.text.as_deref().map(sha256)).unwrap_or_default();
@@ -264,7 +263,7 @@ pub(crate) fn data_of(workload: &WorkloadSection, is_adopted: bool) -> CaseData 
     }
 }
 
-/// The text of a data file: from the plan, or from its place if it is still the same.
+/// Text of a data file: from the plan, or from its path if it is unchanged.
 ///
 /// # Errors
 /// When it cannot be read or has changed.
@@ -279,7 +278,7 @@ pub(crate) fn text_of(file: &SqlFile, stop: &AtomicBool) -> Result<String, Strin
     Ok(text)
 }
 
-/// What a driver is given of a case's scripts, the built-in workloads included.
+/// Scripts of a case as the driver gets them, including built-in workloads.
 pub(crate) fn for_driver(workload: &WorkloadSpec, schema: &Schema) -> Vec<ScriptSpec> {
     if let Some(builtin) = builtin(workload.kind) {
         let (name, tag) = (workload.kind.to_string(), workload.kind.to_string());
@@ -294,20 +293,20 @@ pub(crate) fn for_driver(workload: &WorkloadSpec, schema: &Schema) -> Vec<Script
     workload.scripts.iter().enumerate().map(script).collect()
 }
 
-/// The variables of every client.
+/// Variables of every client.
 pub(crate) fn variables(workload: &WorkloadSpec) -> BTreeMap<String, String> {
     let mut variables = workload.defines.clone();
     variables.entry("scale".to_string()).or_insert_with(|| workload.scale.to_string());
     variables
 }
 
-/// A name for histograms: unique, and close to the script's.
+/// A unique name for histograms, similar to the script's.
 fn tag(n: usize, name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     format!("{}-{}", n + 1, name.chars().map(plain).take(40).collect::<String>())
 }
 
-/// Where the entries of an experiment file stand.
+/// Positions of entries in an experiment file.
 struct Places<'a> {
     origin: &'a Origin<'a>,
     scripts: Vec<usize>,
@@ -317,7 +316,7 @@ struct Places<'a> {
 impl<'a> Places<'a> {
     fn of(origin: &'a Origin<'a>) -> Places<'a> {
         let mut places = Places { origin, scripts: Vec::new(), data: Vec::new() };
-        // A text that does not parse has been refused before.
+        // A text that does not parse has been refused earlier.
         let Ok(table) = toml::de::DeTable::parse(origin.text) else { return places };
         let Some(workload) = table.get_ref().get("workload").and_then(|value| value.get_ref().as_table())
         else {
@@ -333,7 +332,7 @@ impl<'a> Places<'a> {
         places
     }
 
-    /// A message with the place of script number `n`, from 0.
+    /// A message with the position of script number `n`, from 0.
     fn script(&self, n: usize, message: &str) -> String {
         self.located(&self.scripts, n, "workload.scripts", message)
     }
@@ -349,7 +348,7 @@ impl<'a> Places<'a> {
                 let (line, column) = line_and_column(self.origin.text, *start);
                 format!("{name}:{line}:{column}: {message}")
             }
-            // From an option.
+            // Given by an option.
             None => format!("{key}: {message}"),
         }
     }
@@ -391,7 +390,7 @@ mod tests {
         assert_eq!((files[0].name.as_str(), files[0].bytes), ("load.sql", 18));
         assert_eq!(text_of(&files[0], &AtomicBool::new(false)).unwrap(), "create table t ();");
 
-        // What is written with the results needs no file any more.
+        // The experiment written with the results needs no files any more.
         let written = toml::to_string_pretty(&experiment).unwrap();
         let again = crate::plan::file::parse("y.toml", &written, &[]).unwrap();
         assert_eq!(again, experiment, "{written}");
@@ -454,6 +453,6 @@ mod tests {
         read_data(&mut entry, &origin).unwrap();
         assert_eq!(entry.file.as_deref(), Some(path.as_path()));
         std::fs::write(&path, "select 2;").unwrap();
-        assert!(read_data(&mut entry, &origin).unwrap_err().contains("not the file that was planned with"));
+        assert!(read_data(&mut entry, &origin).unwrap_err().contains("has changed since the plan was made"));
     }
 }

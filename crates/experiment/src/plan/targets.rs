@@ -1,4 +1,4 @@
-//! What the targets of an experiment must agree in.
+//! Checks that the targets of an experiment agree.
 
 use model::experiment::Experiment;
 
@@ -27,7 +27,7 @@ pub(crate) fn check(experiment: &Experiment) -> Result<bool, String> {
         }
         if let Some(address) = &target.telemetry {
             if address.contains('?') {
-                // Without the text: a query may hold a token.
+                // Without the text: a query may contain a token.
                 return Err(format!(
                     "target `{name}`: telemetry: the address has a query, which would be recorded; leave it out"
                 ));

@@ -1,4 +1,4 @@
-//! How long the parts of a load are, and which of them are found while it runs.
+//! Durations of the parts of a load, and which of them are determined while it runs.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use model::load::Window;
 use model::load::course::{Adapt, RampUp};
 use model::text::units::Span;
 
-/// The window of a case; a ramp-up that is found while the load runs has its longest.
+/// Window of a case, with the maximum of an automatic ramp-up.
 pub(crate) fn window(values: &BTreeMap<&str, &str>, run: &RunSection) -> Result<Window, String> {
     let span = |key: &str| values[key].parse::<Span>().map_err(|error| format!("{key}: {error}"));
     let whole = |key: &str, span: Span| {
@@ -31,10 +31,10 @@ fn ramp_up(values: &BTreeMap<&str, &str>) -> Result<RampUp, String> {
     values["run.ramp_up"].parse().map_err(|error| format!("run.ramp_up: {error}"))
 }
 
-/// Fewest seconds in which [`stats::is_warm`] can tell that a load is steady.
+/// Fewest seconds in which [`stats::is_warm`] can detect a steady load.
 pub(crate) const RAMP_UP_AUTO_S_MIN: u32 = 20;
 
-/// How long each phase but the load may take, if that is asked for.
+/// Limit for each phase except the load, if one is given.
 pub(crate) fn phase_timeout_s(run: &RunSection) -> Result<Option<u32>, String> {
     let Some(span) = run.phase_timeout else { return Ok(None) };
     match span.whole_s() {
@@ -43,10 +43,10 @@ pub(crate) fn phase_timeout_s(run: &RunSection) -> Result<Option<u32>, String> {
     }
 }
 
-/// More repeats of one run than this tell that the machine is not fit, and no more.
+/// More repeats of one run only prove that the machine is unsuitable.
 const REPEAT_DISTURBED_MAX: u32 = 10;
 
-/// How often a run that was disturbed is made again.
+/// How often a disturbed run is repeated.
 pub(crate) fn repeat_disturbed(run: &RunSection) -> Result<u32, String> {
     match run.repeat_disturbed {
         n if n <= REPEAT_DISTURBED_MAX => Ok(n),
@@ -54,7 +54,7 @@ pub(crate) fn repeat_disturbed(run: &RunSection) -> Result<u32, String> {
     }
 }
 
-/// What of the window is found while the load runs.
+/// Which parts of the window are determined while the load runs.
 pub(crate) fn adapt(
     values: &BTreeMap<&str, &str>,
     run: &RunSection,
@@ -68,7 +68,7 @@ pub(crate) fn adapt(
     let adapt = Adapt { ramp_up: ramp_up(values)? == RampUp::Auto, extend_s };
     let refused = match adapt {
         _ if run.ramp_up_max.is_some() && !run.ramp_up.all().contains(&RampUp::Auto) => {
-            Some("run.ramp_up_max is for run.ramp_up = \"auto\"; remove one of both".to_string())
+            Some("run.ramp_up_max is for run.ramp_up = \"auto\"; remove one of the two".to_string())
         }
         _ if adapt.is_none() => None,
         _ if workload.transactions.is_some() => Some(
@@ -77,7 +77,7 @@ pub(crate) fn adapt(
                 .to_string(),
         ),
         _ if workload.pace.target().is_some() => Some(format!(
-            "workload.pace = \"{}\" divides the measure into probes before it begins: give run.ramp_up a length, and leave \
+            "workload.pace = \"{}\" divides the measurement into probes before it begins: give run.ramp_up a duration, and leave \
              run.extend out",
             workload.pace
         )),

@@ -1,21 +1,21 @@
-//! Where the ramp-up ends and how long the measure is, decided second by second while a load runs.
+//! Decides second by second, while a load runs, where the ramp-up ends and how long the measurement is.
 //!
-//! Pure: what the driver counted comes in, the window that it should have goes out. Only the driver says which window it
-//! has; one that it could not take any more is asked for again a second later.
+//! Pure: the driver's counts come in, the desired window goes out. Only the driver reports which window is in force;
+//! one that came too late for it is requested again a second later.
 
 use model::load::Window;
 use model::load::course::{Adapt, Course, RampUpEnd};
 use model::load::interval::{Interval, Moments};
 use stats::WarmUpRule;
 
-/// Whole seconds between the last one that was judged and the first one that counts: what is asked must reach every
-/// thread of the driver before.
+/// Whole seconds between the last judged one and the first measured one: by then, the request has to have reached every
+/// thread of the driver.
 const LEAD_S: u32 = 1;
-/// Parts of the measure by which it grows.
+/// Fraction of the measurement by which it grows.
 const STEPS: u32 = 4;
-/// Least growth, seconds: fewer would change no verdict.
+/// Minimum growth, seconds: less would not change a verdict.
 const STEP_S_MIN: u32 = 5;
-/// In an open loop throughput is what was offered. There the mean latency is judged, which varies more.
+/// In an open loop, throughput equals the offered rate. There the mean latency is judged, which varies more.
 const LATENCY_FLOOR: f64 = 0.1;
 
 /// Judges a load while it runs.
@@ -23,19 +23,19 @@ const LATENCY_FLOOR: f64 = 0.1;
 pub(crate) struct Judge {
     adapt: Adapt,
     planned: Window,
-    /// As the driver has it.
+    /// The window that the driver reports.
     window: Window,
     is_open: bool,
-    /// The second that is still being added up.
+    /// Counts of the second in progress.
     current: Second,
-    /// Committed transactions per second.
+    /// Committed transactions per second, one value per second.
     tps: Vec<f64>,
-    /// Mean latencies.
+    /// Mean latency of each second.
     latency_ns: Vec<f64>,
     is_warm: bool,
 }
 
-/// One second of all scripts.
+/// One second of all scripts together.
 #[derive(Debug, Default)]
 struct Second {
     committed: u64,
@@ -57,24 +57,24 @@ impl Judge {
         }
     }
 
-    /// The window as far as it is known.
+    /// The window in force.
     pub(crate) fn window(&self) -> Window {
         self.window
     }
 
-    /// Takes in one script of the second that is under way.
+    /// Adds the counts of one script to the second in progress.
     pub(crate) fn interval(&mut self, interval: &Interval) {
         self.current.committed += interval.counts.committed;
         self.current.length_ns = self.current.length_ns.max(interval.length_ns);
         self.current.latency += interval.latency;
     }
 
-    /// The driver has this window now.
+    /// The driver has accepted this window.
     pub(crate) fn has(&mut self, window: Window) {
         self.window = window;
     }
 
-    /// Second `t` is over. Returns the window that the driver should have from now on, if it is another one.
+    /// Second `t` is over. Returns the window that the driver should have from now on, if it changes.
     pub(crate) fn second(&mut self, t: u32) -> Option<Window> {
         let second = std::mem::take(&mut self.current);
         let per_s = |n: f64| if second.length_ns > 0 { n * 1e9 / second.length_ns as f64 } else { 0.0 };
@@ -87,7 +87,7 @@ impl Judge {
         if !self.adapt.ramp_up || !(self.is_warm || self.is_settled()) {
             return None;
         }
-        // Once is enough, also when the driver was asked too late.
+        // Decided only once, even if the driver got the request too late.
         self.is_warm = true;
         let begin_s = t + 1 + LEAD_S;
         (begin_s < self.window.ramp_up_s).then_some(Window { ramp_up_s: begin_s, ..self.window })
@@ -117,7 +117,7 @@ impl Judge {
         self.window.measure_s - self.planned.measure_s
     }
 
-    /// What became of the window, for the record.
+    /// The window's history, for the record.
     pub(crate) fn course(&self) -> Option<Course> {
         if self.adapt.is_none() {
             return None;
@@ -140,13 +140,13 @@ mod tests {
     const WINDOW: Window = Window { ramp_up_s: 60, measure_s: 20, grace_s: 1 };
     const AUTO: Adapt = Adapt { ramp_up: true, extend_s: 0 };
 
-    /// Lets second after second of `tps` pass; the driver takes each window that it is asked for, after `delay` seconds.
+    /// Simulates second after second of `tps`; the driver accepts each requested window after `delay` seconds.
     fn played(judge: &mut Judge, tps: impl Fn(u32) -> u64, delay: u32) -> Vec<(u32, Window)> {
         let mut asked = Vec::new();
         let mut t = 0;
         while t < judge.window().load_s() {
             let counts = Counts { committed: tps(t), ..Counts::default() };
-            // Two scripts, whose transactions belong together.
+            // Two scripts, whose transactions are added up.
             for part in [Counts { committed: counts.committed / 4, ..counts }, counts] {
                 judge.interval(&Interval {
                     t,
@@ -170,7 +170,7 @@ mod tests {
     fn a_steady_load_is_measured_from_the_second_after_next() {
         let mut judge = Judge::new(AUTO, WINDOW, false);
         let asked = played(&mut judge, |t| 1000 + u64::from(t % 3), 0);
-        // Fourteen seconds are the least, one is left for the driver to hear of it.
+        // Fourteen seconds are the minimum, and one is left for the driver to get the request.
         assert_eq!(asked, [(13, Window { ramp_up_s: 15, ..WINDOW })]);
         let course = judge.course().unwrap();
         assert_eq!((course.window.ramp_up_s, course.ramp_up_end), (15, Some(RampUpEnd::Steady)));
@@ -182,7 +182,7 @@ mod tests {
         let mut judge = Judge::new(AUTO, WINDOW, false);
         let asked = played(&mut judge, |_| 1000, 100);
         assert_eq!(asked[..2].iter().map(|(_, window)| window.ramp_up_s).collect::<Vec<_>>(), [15, 16]);
-        // It never took one: the bound is what it has.
+        // The driver never accepted one: it has the maximum.
         let course = judge.course().unwrap();
         assert_eq!((course.window, course.ramp_up_end), (WINDOW, Some(RampUpEnd::Steady)));
     }

@@ -1,4 +1,4 @@
-//! What goes on beside a load while it runs: its records are written, its WAL and its window are seen to.
+//! Follows a running load: writes its records, and adjusts its WAL size and its window.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -19,7 +19,7 @@ use crate::site::progress::{Progress, Watch};
 use crate::site::wal::{Meter, Sizing};
 use crate::stage::Stage;
 
-/// Sees to the checkpoints that the case asks for, when the ramp-up has shown how much WAL the load writes.
+/// Sizes the WAL for the checkpoints that the case asks for, once the ramp-up has shown how much WAL the load writes.
 pub(crate) struct KeepWal<'a> {
     case: &'a Case,
     stage: &'a mut Stage,
@@ -27,7 +27,7 @@ pub(crate) struct KeepWal<'a> {
     go: u64,
     sizing: Option<Sizing>,
     is_seen_to: bool,
-    /// For the record.
+    /// Facts for the record.
     pub(crate) detail: BTreeMap<String, String>,
 }
 
@@ -43,17 +43,17 @@ impl<'a> KeepWal<'a> {
         KeepWal { case, stage, meter, go, sizing, is_seen_to: false, detail: BTreeMap::new() }
     }
 
-    /// Second `t` of the load has ended, whose window is as far as it is known.
+    /// Second `t` of the load has ended; `window` is the one in force.
     pub(crate) fn second(&mut self, t: u32, window: Window) -> Result<()> {
         let KeepWal { case, sizing, .. } = *self;
         let ramp_up_s = window.ramp_up_s;
-        // One that was found late may have passed.
+        // The end of an automatic ramp-up may have passed already.
         if self.is_seen_to || t + 1 < ramp_up_s {
             return Ok(());
         }
         self.is_seen_to = true;
         let now = unix_now();
-        // The beginning has more full-page images than the rest; where too little counts, it does.
+        // The beginning writes more full-page images than the rest; it is used only if too little else is measured.
         let late = self.go + u64::from(ramp_up_s) * 2 / 3 * 1_000_000_000;
         let from = if case.wal == WalPolicy::TwoCheckpoints { late } else { self.go };
         let (Some(sizing), Some(rate)) = (sizing, lock(self.meter).rate(from, now)) else { return Ok(()) };
@@ -67,7 +67,7 @@ impl<'a> KeepWal<'a> {
     }
 }
 
-/// Writes the driver's lines, tells of each second, and has the window moved where the case leaves that open.
+/// Writes the driver's lines, reports each second, and has the window moved if the case allows it.
 pub(crate) struct Follow<'a, 'w> {
     writer: &'a RunWriter,
     watch: &'a mut Watch<'w>,
@@ -87,7 +87,7 @@ impl<'a, 'w> Follow<'a, 'w> {
         Follow { writer, watch, judge, orders, t: 0, committed: 0 }
     }
 
-    /// Returns the second that has ended with this line.
+    /// Returns the second that ends with this line.
     pub(crate) fn line(&mut self, line: &DriverLine) -> Result<Option<u32>> {
         match line {
             DriverLine::Interval { interval, histograms } => {

@@ -10,16 +10,16 @@ use crate::site::clock::{GO_DELAY, unix_now};
 use dataset::session::STOPPED;
 use model::load::Turns;
 
-/// What makes a run one side of a duet.
+/// One side of a duet.
 pub(crate) struct Side<'a> {
     pub(crate) meeting: &'a Meeting,
     pub(crate) turns: Turns,
 }
 
-/// How long a wish to stop may stay unseen.
+/// Interval between checks for a request to stop.
 const STOP_GRAIN: Duration = Duration::from_millis(100);
 
-/// The place where both agree on the moment to begin.
+/// Where both sides agree on the moment to begin.
 #[derive(Debug, Default)]
 pub(crate) struct Meeting {
     state: Mutex<State>,
@@ -57,7 +57,7 @@ impl Meeting {
         }
     }
 
-    /// Tells the other side, which may be waiting, that nobody will come.
+    /// Notifies the other side, which may be waiting, that this one will not come.
     pub(crate) fn call_off(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).is_off = true;
         self.changed.notify_all();

@@ -1,4 +1,4 @@
-//! How a run ended, in words, judged by what the driver said of it.
+//! Derives the outcome of a run, in words, from the driver's report.
 
 use model::experiment::case::Case;
 use model::experiment::plan::RunState;
@@ -6,7 +6,7 @@ use model::load::drive::{Done, Ending};
 
 use dataset::session::STOPPED;
 
-/// The state of a run whose driver told the whole story, and the reason where it is not complete.
+/// State of a run whose driver reported everything, and the reason if it is not complete.
 pub(crate) fn of(done: &Done, case: &Case) -> (RunState, String) {
     let asked = case.workload.transactions.map(|n| n * u64::from(case.workload.n_clients));
     match done.ending {
@@ -34,8 +34,8 @@ fn no_reply(done: &Done) -> String {
     format!("the server gave {clients} no reply for up to {waited_s:.1} s, nor to the cancel that followed")
 }
 
-/// The most frequent error with its example, which tells what happened to the server. A lost connection without
-/// a word only counts when there is nothing better.
+/// The most frequent error with its example, which shows what happened to the server. A lost connection without a
+/// message counts only if there is nothing better.
 fn cause(done: &Done) -> String {
     let frequent = done.errors.iter().max_by_key(|(state, n)| (state.as_str() != "lost", **n));
     let state = frequent.map(|(state, _)| state.as_str());

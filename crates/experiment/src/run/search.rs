@@ -1,5 +1,5 @@
-//! The search for the highest rate that holds a latency target: which rate is offered next, from what each second of the
-//! load counted. What the search found is not decided here but where records are explained.
+//! The search for the highest rate that meets a latency target: chooses the next rate from the counts of each second.
+//! It does not judge the result; that happens where records are explained.
 
 use anyhow::{Result, anyhow};
 use model::experiment::case::Case;
@@ -8,9 +8,10 @@ use model::load::drive::DriverLine;
 use model::load::interval::Counts;
 use stats::{ProbeSecond, Threshold};
 
-/// Of the second in which an order is given so much must be left for what waits to go; else the next second goes to that.
+/// The second in which a rate is ordered needs at least this much time left for the backlog to clear; else the next
+/// second is used for that.
 const SETTLE_LEFT_S: f64 = 0.6;
-/// Level of the probes' intervals.
+/// Confidence level of the probes' intervals.
 const LEVEL: f64 = 0.95;
 
 /// A search within one run.
@@ -19,22 +20,22 @@ pub(crate) struct Search {
     ramp_up_s: u32,
     go_unix_ns: u64,
     record: SearchRecord,
-    /// Counts of the second that is not over.
+    /// Counts of the second in progress.
     second: Counts,
     t: u32,
-    /// From the first probe on.
+    /// Known from the first probe on.
     known: Option<Threshold>,
     current: Option<Current>,
 }
 
-/// The probe that runs.
+/// The current probe.
 struct Current {
     probe: Probe,
     seconds: Vec<ProbeSecond>,
 }
 
 impl Search {
-    /// The search of a case whose load begins at `go_unix_ns`; `None` if its pace is another.
+    /// The search of a case whose load begins at `go_unix_ns`; `None` if the case does not search.
     pub(crate) fn of(case: &Case, go_unix_ns: u64) -> Result<Option<Search>> {
         let Some(target) = case.workload.pace.target() else { return Ok(None) };
         let probing = Probing::of(target, case.window).map_err(|reason| anyhow!(reason))?;
@@ -51,10 +52,10 @@ impl Search {
         }))
     }
 
-    /// Takes a line of the driver in; returns the rate to be offered from now on, where it changes.
+    /// Processes a line of the driver; returns the new rate if it changes.
     ///
     /// # Errors
-    /// When the closed loop committed nothing: there is nothing to search below.
+    /// When the closed loop committed nothing, so that there is no rate to start from.
     pub(crate) fn line(&mut self, line: &DriverLine, now_unix_ns: u64) -> Result<Option<f64>> {
         match line {
             DriverLine::Interval { interval, .. } => {
@@ -71,7 +72,7 @@ impl Search {
         }
     }
 
-    /// What the search did, also when it was cut short.
+    /// Record of the search, even if it was cut short.
     pub(crate) fn into_record(mut self) -> SearchRecord {
         self.close_probe();
         self.record
@@ -83,7 +84,7 @@ impl Search {
             self.record.ceiling_per_s = self.record.ceiling_per_s.max(counts.committed as f64);
             return if t + 1 < self.ramp_up_s { Ok(None) } else { self.begin_probe(now_unix_ns).map(Some) };
         };
-        // The seconds after the load are none of the last probe.
+        // Seconds after the load do not belong to the last probe.
         if t >= current.probe.from_t && t < current.probe.to_t {
             current.seconds.push(ProbeSecond { ended: counts.ended(), late: counts.not_in_time() });
         }
@@ -103,7 +104,7 @@ impl Search {
         }
         let Some(known) = &self.known else {
             return Err(anyhow!(
-                "the closed loop of the ramp-up committed nothing in any second, so there is no rate to search below"
+                "the closed loop of the ramp-up committed nothing in any second, so there is no rate to start the search from"
             ));
         };
         let elapsed_s = now_unix_ns.saturating_sub(self.go_unix_ns) as f64 / 1e9;
@@ -117,7 +118,7 @@ impl Search {
         Ok(rate_per_s)
     }
 
-    /// Learns from the probe that runs, and keeps it, if it has a second.
+    /// Evaluates the current probe, and keeps it if it has a full second.
     fn close_probe(&mut self) {
         let Some(Current { mut probe, seconds }) = self.current.take() else { return };
         probe.to_t = probe.from_t + seconds.len() as u32;
@@ -149,7 +150,7 @@ mod tests {
         Counts { due: n, started: n, committed: n, late, ..Counts::default() }
     }
 
-    /// Drives a search to its end; what was ordered, by the second at whose end it was, and what is kept.
+    /// Runs a search to its end; returns each order with the second at whose end it was given.
     fn searched(search: &mut Search, late_s: f64) -> Vec<(u32, f64)> {
         let (mut rate, mut orders) = (None, Vec::new());
         for t in 0..search.probing.end_t + 1 {

@@ -1,8 +1,8 @@
-//! Asks the server about scripts before the load: whether it can parse their statements, and which tables they name.
+//! Asks the server about scripts before the load: whether it can parse their statements, and which tables they use.
 //!
-//! Each statement is parsed in a transaction that is rolled back. Parsing locks the tables that a statement names as
-//! running it would, and the locks last until the end of the transaction: the server itself says what is read and what
-//! is written. Nothing is executed but COPY, of which the server looks at nothing before that: it is given no rows.
+//! Each statement is parsed in a transaction that is rolled back. Parsing takes the same locks on a statement's tables
+//! as running it, and the locks last until the end of the transaction: so the server itself reports what is read and
+//! what is written. Nothing is executed except COPY, which the server analyzes only on execution; it gets no rows.
 
 use anyhow::{Result, bail};
 use model::experiment::case::WorkloadSpec;
@@ -14,8 +14,8 @@ use workload::{Bundle, Piece, Program, Statement};
 
 use crate::plan::scripts;
 
-/// First words of statements after which others may be parsed in another way: what they need may be made, or found
-/// elsewhere.
+/// First keywords of statements that may change how others are parsed: they may create or redirect the objects that
+/// those use.
 const CHANGES_PARSING: [&str; 10] =
     ["alter", "call", "create", "declare", "do", "drop", "import", "prepare", "set", "reset"];
 /// "relation does not exist".
@@ -24,7 +24,7 @@ const UNDEFINED_TABLE: &str = "42P01";
 /// Class of errors about syntax, names and rights.
 const SYNTAX_OR_ACCESS: &str = "42";
 
-/// The relations that this transaction has locked, those behind views included.
+/// The relations that this transaction has locked, including those behind views.
 const LOCKED_SQL: &str = "
 with recursive found(oid, is_written) as (
     select l.relation, l.mode not in ('AccessShareLock') from pg_catalog.pg_locks l
@@ -43,7 +43,7 @@ select case when pg_catalog.pg_table_is_visible(c.oid) then c.relname::text
    and n.nspname not in ('pg_catalog', 'information_schema') and n.nspname !~ '^pg_(toast|temp)'
  group by 1 order by 1";
 
-/// Has the server parse every statement of the user's own scripts.
+/// Has the server parse every statement of the user's scripts.
 ///
 /// # Errors
 /// With script, line and column, when a statement cannot be parsed and no statement before it could change that.
@@ -57,12 +57,12 @@ pub(crate) fn survey(session: &mut Session, workload: &WorkloadSpec) -> Result<S
         for statement in &program.statements {
             let Err(error) = ask(session, statement, &mut survey) else { continue };
             let told = located(program, statement, &script.source, &error);
-            // Values become part of the text of a simple query, and more than one statement may be in it.
+            // In the simple protocol, values become part of the text, and a query may contain several statements.
             let may_do = workload.protocol == Protocol::Simple
                 && (!statement.parameters.is_empty() || statement.text.trim_end_matches(';').contains(';'));
             match &error {
                 SessionError::Server(_) if may_do || is_making => survey.unchecked.push(told),
-                // What else a COPY needs may come from what was done before it in its transaction (FREEZE).
+                // COPY may depend on earlier statements of its transaction (FREEZE).
                 SessionError::Server(error)
                     if statement.copy_data.is_some() && !error.sqlstate.starts_with(SYNTAX_OR_ACCESS) =>
                 {
@@ -82,12 +82,12 @@ pub(crate) fn survey(session: &mut Session, workload: &WorkloadSpec) -> Result<S
 fn changes_parsing(statement: &Statement) -> bool {
     let text = statement.text.to_ascii_lowercase();
     let mut words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
-    // A function may do anything, but that one does is not likely enough to give up checking.
+    // A function may do anything, but that is not likely enough to give up checking.
     words.next().is_some_and(|word| CHANGES_PARSING.contains(&word))
         || words.any(|word| word == "into") && text.trim_start().starts_with("select")
 }
 
-/// Parses one statement and notes the tables that it locks.
+/// Parses one statement and records the tables that it locks.
 fn ask(
     session: &mut Session,
     statement: &Statement,
@@ -141,7 +141,7 @@ fn start_of(program: &Program, statement: &Statement, source: &str) -> usize {
     line_start + source[line_start..].find(&original).unwrap_or(0)
 }
 
-/// From characters of the text with `$1` for variables to bytes of the original.
+/// Converts a character position in the text with `$1` for variables to a byte offset in the original.
 fn in_original(program: &Program, statement: &Statement, position: usize) -> usize {
     let (mut n_chars, mut n_bytes, mut n_parameters) = (0, 0, 0);
     for piece in &statement.pieces {
@@ -166,18 +166,18 @@ fn in_original(program: &Program, statement: &Statement, position: usize) -> usi
     n_bytes
 }
 
-/// What to do about a table that is not there.
+/// Advice about a missing table.
 fn about_data(data: &CaseData) -> &'static str {
     match data {
         CaseData::None => {
-            "  the database is taken as it is; have tables made with workload.data = \"tpcb\" or \
+            "  the database is used as it is; have tables created with workload.data = \"tpcb\" or \
              {files = [\"schema.sql\"]}, or name another database"
         }
         CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC => {
-            "  there are the TPC-B-like tables (pgbench_accounts and so on); have others made with \
+            "  the database has the TPC-B-like tables (pgbench_accounts and so on); have others created with \
              workload.data = {files = [\"schema.sql\"]}"
         }
-        CaseData::Files(_) => "  the files of workload.data have made no such table",
+        CaseData::Files(_) => "  the files of workload.data did not create such a table",
     }
 }
 

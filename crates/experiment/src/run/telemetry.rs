@@ -1,4 +1,4 @@
-//! Samples of the observer on their way to the files of a run.
+//! Passes samples of the observer to the files of a run.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use store::RunWriter;
 
 use crate::site::wal::Meter;
 
-/// What the observer's threads leave behind.
+/// Data left behind by the observer's threads.
 #[derive(Default, Clone)]
 pub(crate) struct Telemetry {
     unavailable: Arc<Mutex<BTreeMap<String, String>>>,
@@ -19,7 +19,7 @@ pub(crate) struct Telemetry {
 }
 
 impl Telemetry {
-    /// Takes the samples, to the run's files.
+    /// A sink that writes the samples to the run's files.
     pub(crate) fn sink(&self, writer: RunWriter) -> Box<dyn FnMut(Sample) + Send> {
         let Telemetry { unavailable, failure, wal } = self.clone();
         Box::new(move |sample| {
@@ -41,17 +41,17 @@ impl Telemetry {
         })
     }
 
-    /// Telemetry that could not be written makes the run fail: its record would look whole and not be.
+    /// Missing telemetry makes the run fail: otherwise its record would look complete without being so.
     pub(crate) fn into_record(self, record: &mut RunRecord) -> Result<()> {
         record.telemetry_unavailable.append(&mut lock(&self.unavailable));
         match lock(&self.failure).take() {
-            Some(failure) => anyhow::bail!("telemetry could not be written: {failure}"),
+            Some(failure) => anyhow::bail!("cannot write telemetry: {failure}"),
             None => Ok(()),
         }
     }
 }
 
-/// A thread that panicked left nothing half done here.
+/// A thread that panicked cannot leave these values half changed.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

@@ -1,6 +1,6 @@
-//! What is run next: the turns of the plan, and those that are repeated because they were disturbed.
+//! Determines the next run: turns of the plan, and repeats of disturbed ones.
 //!
-//! Pure: whether a run was disturbed is told from outside. See [`model::experiment::repeat`] for the rule.
+//! Pure: the caller decides whether a run was disturbed. See [`model::experiment::repeat`] for the rule.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -17,27 +17,27 @@ pub(crate) struct Next {
     pub(crate) repeat: Option<Repeat>,
 }
 
-/// What follows from a run that has ended.
+/// Consequence of a run that has ended.
 #[derive(Debug, PartialEq)]
 pub(crate) enum After {
     /// Its turn has more runs.
     Within,
-    /// The turn was disturbed, by this, and is made again.
+    /// The turn was disturbed, for this reason, and is repeated.
     Again(String),
     /// The turn is over, and these of its runs count.
     Over(Vec<RunRecord>),
 }
 
-/// The runs that are to be made, in order.
+/// The remaining runs, in order.
 pub(crate) struct Agenda {
     repeat_disturbed: u32,
-    /// Repeats of turns that may still be made.
+    /// Repeats of turns that are still allowed.
     repeats_left: usize,
     number_next: u32,
     turns: VecDeque<Vec<RunSpec>>,
-    /// The turn that is being made, as planned.
+    /// The current turn, as planned.
     turn: Vec<RunSpec>,
-    /// Runs left of the attempt at it.
+    /// Remaining runs of the current attempt.
     left: VecDeque<Next>,
     attempts: Vec<Attempt>,
 }
@@ -50,7 +50,7 @@ struct Attempt {
 }
 
 impl Agenda {
-    /// The runs of a plan without those that are `done`; `made` are the records of all that were made before.
+    /// The runs of a plan except those in `done`; `made` are the records of all earlier runs.
     pub(crate) fn new(plan: &Plan, done: &BTreeSet<u32>, made: &[RunRecord]) -> Agenda {
         let left = |mut turn: Vec<RunSpec>| {
             turn.retain(|spec| !done.contains(&spec.run));
@@ -73,7 +73,6 @@ impl Agenda {
         }
     }
 
-    /// Takes the next run.
     pub(crate) fn take(&mut self) -> Option<Next> {
         if self.left.is_empty() {
             self.turn = self.turns.pop_front()?;
@@ -86,17 +85,17 @@ impl Agenda {
         self.left.pop_front()
     }
 
-    /// The run after this one, as far as it is known.
+    /// The run after the current one, as far as it is known.
     pub(crate) fn peek(&self) -> Option<&RunSpec> {
         self.left.front().map(|next| &next.spec).or_else(|| self.turns.front()?.first())
     }
 
-    /// Runs left of the turn.
+    /// Remaining runs of the turn.
     pub(crate) fn n_left(&self) -> u32 {
         self.left.len() as u32
     }
 
-    /// The run that was taken last has ended. `may_repeat` is asked when there is something to repeat.
+    /// Records the end of the run taken last. Calls `may_repeat` if there is something to repeat.
     pub(crate) fn made(
         &mut self,
         record: &RunRecord,
@@ -123,7 +122,7 @@ impl Agenda {
         }
     }
 
-    /// The same runs once more, in the same order and with the same seeds, under numbers of their own.
+    /// Repeats the same runs in the same order with the same seeds, under new numbers.
     fn begin_again(&mut self) {
         let attempt = self.attempts.len() as u32;
         self.repeats_left -= 1;
@@ -155,7 +154,7 @@ mod tests {
         plan
     }
 
-    /// Takes all runs; run `n` is disturbed as `score` says. Returns their numbers, and those that count.
+    /// Takes all runs, with run `n` disturbed according to `score`. Returns their numbers, and those that count.
     fn conducted(agenda: &mut Agenda, plan: &Plan, score: impl Fn(u32) -> f64) -> (Vec<u32>, Vec<u32>) {
         let (mut made, mut counting) = (Vec::new(), Vec::new());
         while let Some(next) = agenda.take() {

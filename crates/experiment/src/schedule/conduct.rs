@@ -1,4 +1,4 @@
-//! The whole experiment: every run of the plan in its order, on the stage that its case needs.
+//! Conducts the whole experiment: every run of the plan in its order, on the stage that its case needs.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,46 +22,46 @@ use crate::stage::{Found, Stage};
 use crate::stage::{disk, os};
 use dataset::session::STOPPED;
 
-/// How an experiment ended.
+/// Outcome of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
-    /// Runs that completed.
+    /// Number of completed runs.
     pub completed: u32,
-    /// Runs that were cut short or failed.
+    /// Number of runs that were cut short or failed.
     pub incomplete: u32,
-    /// Runs that were never begun.
+    /// Number of runs that were never begun.
     pub missing: u32,
     /// The user stopped it.
     pub stopped: bool,
-    /// The runs that were made suffice; none of the others will be missed.
+    /// The runs so far suffice; the others are not needed.
     pub is_enough: bool,
 }
 
-/// Failed runs in a row after which going on is pointless.
+/// Consecutive failures after which continuing is pointless.
 const FAILURES_MAX: u32 = 2;
 
-/// What is to be done.
+/// The task.
 #[derive(Clone, Copy)]
 pub struct Order<'a> {
     /// The runs in their order.
     pub plan: &'a Plan,
-    /// Where they are written.
+    /// Directory for the records.
     pub dir: &'a ExperimentDir,
-    /// Where they take place.
+    /// Environment of the stages.
     pub site: &'a Site<'a>,
-    /// The program that `drive` is given to: pgdyno itself.
+    /// The program whose `drive` command is the driver: pgdyno itself.
     pub program: &'a Path,
-    /// Runs that were completed before and are not made again.
+    /// Runs that were completed before and are not repeated.
     pub done: &'a BTreeSet<u32>,
-    /// Version of this pgdyno: another one may have made the plan.
+    /// Version of this pgdyno; the plan may be from another one.
     pub tool_version: &'a str,
 }
 
-/// Makes every run of the plan that is not done yet. A run that fails is recorded, and the next one begins; but when
-/// the first one fails before its load, the experiment cannot take place as it was asked, and ends with that error.
+/// Makes every run of the plan that is not done yet. A failed run is recorded, and the next one begins; but if the
+/// first one fails before its load, the experiment is impossible as requested, and ends with that error.
 ///
-/// The result is an error when going on makes no sense: the server or its data cannot be had, results cannot be
-/// written. The outcome beside it says what was measured before.
+/// The result is an error when continuing is pointless: the server or its data is not available, or results cannot be
+/// written. The outcome next to it describes the runs made before.
 pub fn conduct(order: &Order, watch: &mut Watch) -> (Outcome, Result<()>) {
     let Order { plan, dir, site, done, .. } = *order;
     let mut stages = Stages::new(plan);
@@ -75,9 +75,9 @@ pub fn conduct(order: &Order, watch: &mut Watch) -> (Outcome, Result<()>) {
         is_enough: false,
     };
     let result = conduct_all(order, &mut stages, &mut outcome, watch);
-    // Also after an error: no server of ours is left behind.
+    // Also after an error, so that no server of ours is left running.
     let result = result.and(stages.stand_down());
-    // Their clusters are free to be removed.
+    // Releases their clusters, so that they may be removed.
     drop(stages);
     if plan.cases.iter().any(|case| case.server.source.is_embedded()) {
         disk::keep_to_budget(site.cache, watch);
@@ -119,7 +119,7 @@ fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch:
         let is_stopped = site.stop.load(Ordering::Relaxed);
         let has_time = || !is_stopped && site.referee.is_some_and(Referee::has_time);
         let after = agenda.made(&record, judged, has_time);
-        // Told below: a server that does not stop takes nothing from the run that it has served.
+        // Reported below: a server that does not stop does not invalidate its run.
         let next = agenda.peek().and_then(|spec| plan.case(spec.case));
         let runs_on = is_well && next.is_some_and(|next| !needs_restart(case, next));
         let stopped = match (runs_on, is_well) {
@@ -127,7 +127,8 @@ fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch:
             (false, true) => stage.stand_down(),
             (false, false) => stage.abandon(),
         };
-        // A server that is not ours runs on in any case: values stay only for a case that asks for the same.
+        // A server that is not ours keeps running: operating system settings stay only if the next case asks for the
+        // same.
         let keeps_values = runs_on && next.is_some_and(|next| next.os == case.os);
         let put_back = if keeps_values { Ok(()) } else { os::put_back(site.os.as_ref()) };
         if n_made == 0 && record.state == RunState::Failed && record.go_unix_ns.is_none() {
@@ -135,7 +136,7 @@ fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch:
         }
         spent_s += begun.elapsed().as_secs_f64();
         n_made += 1;
-        // A repeat that fails takes nothing from the planned run that it was to replace.
+        // A failed repeat does not invalidate the planned run that it was to replace.
         let counted = u32::from(repeat.is_none());
         outcome.missing -= counted;
         let left_s = spent_s / f64::from(n_made) * f64::from(outcome.missing);
@@ -172,7 +173,7 @@ fn conduct_all(order: &Order, stages: &mut Stages, outcome: &mut Outcome, watch:
     Ok(())
 }
 
-/// What a run was like, if it is to be known: that nobody can tell costs a repeat, not the experiment.
+/// Judges a run, if that is requested. A failure costs a repeat, not the experiment.
 fn judge(site: &Site, dir: &ExperimentDir, record: &RunRecord, watch: &mut Watch) -> Judged {
     let Some(referee) = site.referee.filter(|_| record.state == RunState::Completed) else {
         return Judged::default();
@@ -183,7 +184,7 @@ fn judge(site: &Site, dir: &ExperimentDir, record: &RunRecord, watch: &mut Watch
     })
 }
 
-/// One run, its state written before and after. Its record is whole before anything else can fail.
+/// Makes one run, and journals its state before and after. Its record is complete before anything else can fail.
 pub(crate) fn make_run(
     run: u32,
     dir: &ExperimentDir,
@@ -201,8 +202,8 @@ pub(crate) fn make_run(
     Ok(record)
 }
 
-/// Committed transactions per second of the measure, for progress and for when to stop; reports compute theirs from the
-/// intervals.
+/// Committed transactions per second of the measurement, for progress and for the decision to stop; reports compute
+/// theirs from the intervals.
 pub fn measured_tps(record: &RunRecord) -> Option<f64> {
     let done = record.done.as_ref()?;
     let measured_s = record.phase(model::run::phase::Phase::Measure)?.length_s();
@@ -210,11 +211,11 @@ pub fn measured_tps(record: &RunRecord) -> Option<f64> {
     (measured_s > 0.0).then(|| committed as f64 / measured_s)
 }
 
-/// The stages made so far; each is kept, so that its data is loaded once, unless one at a time is to be on disk.
+/// Stages set up so far; each is kept, so that its data is loaded once, unless only one may be on disk.
 struct Stages {
     is_one_at_a_time: bool,
     open: Vec<Stage>,
-    /// Which of them serves what was asked for.
+    /// Index of the stage for each key.
     asked: Vec<(StageKey, usize)>,
 }
 
@@ -246,7 +247,7 @@ impl Stages {
         Ok(&mut self.open[index])
     }
 
-    /// Makes room for the next.
+    /// Frees the space for the next stage.
     fn retire(&mut self) -> Result<()> {
         self.asked.clear();
         self.open.drain(..).try_for_each(Stage::retire)

@@ -1,9 +1,9 @@
-//! A duet: two servers on one machine, both warm, whose loads take turns in short slices. What disturbs the machine for
-//! longer than a slice disturbs both, and cancels in their ratio.
+//! A duet: two servers on one machine, both warm, whose loads alternate in short slices. A disturbance that lasts
+//! longer than a slice affects both, and cancels in their ratio.
 //!
-//! Each side is a run like any other, with a driver, telemetry and a directory of its own; only its transactions begin
-//! in its own slices. Case 1 is A, case 2 is B. There are several rounds: how processes happened to be placed on
-//! processors and in memory lasts as long as they do, so that only starting them anew shows how much it matters.
+//! Each side is an ordinary run with its own driver, telemetry and directory, except that its transactions begin only
+//! in its own slices. Case 1 is A, case 2 is B. There are several rounds: the placement of processes on processors and
+//! in memory lasts as long as the processes, so only a restart shows how much it matters.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Sender};
@@ -32,7 +32,7 @@ use dataset::session::STOPPED;
 /// Checks that a plan can be a duet.
 ///
 /// # Errors
-/// What is in the way, and what to do.
+/// What prevents it, and what to do.
 pub fn check(plan: &Plan, slicing: Slicing) -> Result<()> {
     let [a, b] = &plan.cases[..] else {
         bail!("a duet has two cases, A and B; this plan has {}", plan.cases.len())
@@ -46,7 +46,7 @@ pub fn check(plan: &Plan, slicing: Slicing) -> Result<()> {
         );
         ensure!(
             case.adapt.is_none(),
-            "the slices of a duet are drawn before it begins: give run.ramp_up a length, and leave run.extend out"
+            "the slices of a duet are drawn before it begins: give run.ramp_up a duration, and leave run.extend out"
         );
         ensure!(
             case.workload.pace == Pace::Closed,
@@ -59,12 +59,12 @@ pub fn check(plan: &Plan, slicing: Slicing) -> Result<()> {
     let Slicing { slice_ms, guard_ms } = slicing;
     ensure!(
         slice_ms >= 20 && guard_ms < slice_ms,
-        "a slice of {slice_ms} ms with a guard of {guard_ms} ms: slices have 20 ms at least, and more than their guard"
+        "a slice of {slice_ms} ms with a guard of {guard_ms} ms: a slice has at least 20 ms, and is longer than its guard"
     );
     expect_enough_pairs(a.window, slicing)
 }
 
-/// There must be pairs enough for a verdict in each round.
+/// Requires enough pairs for a verdict in each round.
 fn expect_enough_pairs(window: Window, slicing: Slicing) -> Result<()> {
     let n_ramp_up = slicing.n_pairs_of_ramp_up(window);
     let n_pairs = slicing.n_pairs(window).saturating_sub(n_ramp_up);
@@ -74,7 +74,7 @@ fn expect_enough_pairs(window: Window, slicing: Slicing) -> Result<()> {
     let load_ms = (stats::PAIRS_MIN + n_ramp_up) as u64 * 2 * u64::from(slicing.slice_ms);
     let least_s = load_ms.div_ceil(1000).saturating_sub(u64::from(window.ramp_up_s));
     bail!(
-        "{} of slices fit into the measure of a round ({} s), and the least for a verdict are {}: measure at least \
+        "{} of slices fit into the measurement of a round ({} s), but a verdict needs at least {}: measure at least \
          {least_s}s, or give a shorter --slice",
         plural(n_pairs, "pair"),
         window.measure_s,
@@ -82,10 +82,10 @@ fn expect_enough_pairs(window: Window, slicing: Slicing) -> Result<()> {
     )
 }
 
-/// Conducts a duet as `order` plans it, whose site has half of the memory: two servers share it.
+/// Conducts a duet as planned by `order`, whose site has half of the memory: two servers share it.
 ///
 /// # Errors
-/// When a side cannot be measured to its end. What there is, is on disk.
+/// When a side cannot be measured completely. Everything measured so far is on disk.
 pub fn conduct(order: &Order, slicing: Slicing, watch: &mut Watch) -> Result<Duet> {
     check(order.plan, slicing)?;
     let result = play(order, slicing, watch);
@@ -111,13 +111,13 @@ fn play(order: &Order, slicing: Slicing, watch: &mut Watch) -> Result<Duet> {
         let stages = if is_swapped { [other, one] } else { [one, other] };
         duet.pairs.extend(play_round(order, slicing, (round, stages), watch)?);
         duet.rounds.push(Round { round, is_swapped });
-        // What there is stays comparable if a later round fails.
+        // Earlier rounds stay comparable if a later one fails.
         order.dir.write_duet(&duet)?;
     }
     Ok(duet)
 }
 
-/// One round: both servers are started, and stopped after it. The stages are those of A and B.
+/// One round: starts both servers, and stops them afterwards. The stages are those of A and B.
 fn play_round(
     order: &Order,
     slicing: Slicing,
@@ -155,7 +155,8 @@ fn play_round(
     Ok(pairs.skip(slicing.n_pairs_of_ramp_up(window)).collect())
 }
 
-/// Both servers with their data, and whether the two clusters are alike: two of one key, told apart by their side.
+/// Sets up both servers with their data; also returns whether the two clusters are alike: equal keys except for the
+/// side.
 fn set_up(cases: [&Case; 2], site: &Site, watch: &mut Watch) -> Result<([Stage; 2], bool)> {
     let (of_a, mut of_b) = (Found::of(cases[0], site, watch)?, Found::of(cases[1], site, watch)?);
     let mut is_alike = false;
@@ -169,8 +170,8 @@ fn set_up(cases: [&Case; 2], site: &Site, watch: &mut Watch) -> Result<([Stage; 
     Ok(([a, Stage::set_up(of_b, cases[1], site, watch)?], is_alike))
 }
 
-/// In which rounds A has the cluster that was B's: half of them, by lot, so that what belongs to a place on the disk
-/// weighs on both sides alike. Clusters that are not alike stay where they are.
+/// Rounds in which A gets the cluster that was B's: a random half of them, so that a location on disk affects both
+/// sides equally. Clusters that are not alike are not swapped.
 fn draw_swaps(seed: u64, n_rounds: usize, is_alike: bool) -> Vec<bool> {
     let mut prng = Prng::seed(seed);
     let mut swaps: Vec<bool> = (0..n_rounds).map(|n| is_alike && n % 2 == 1).collect();
@@ -180,7 +181,7 @@ fn draw_swaps(seed: u64, n_rounds: usize, is_alike: bool) -> Vec<bool> {
     swaps
 }
 
-/// Whose slice comes first in each pair, drawn by lot.
+/// Whose slice comes first in each pair; random.
 fn draw_order(seed: u64, n_pairs: usize) -> Vec<bool> {
     let mut prng = Prng::seed(seed);
     (0..n_pairs).map(|_| prng.uint64_range(0, 1) == 0).collect()
@@ -214,7 +215,7 @@ fn run_side(
         }
     };
     let record = make_run(spec.run, dir, |writer| run.conduct(stage, writer, &mut watch));
-    // The other side must not wait for one that has failed.
+    // The other side may not wait for one that has failed.
     meeting.call_off();
     let is_well = record.as_ref().is_ok_and(|record| record.state == RunState::Completed);
     let stopped = if is_well { stage.stand_down() } else { stage.abandon() };
@@ -223,7 +224,7 @@ fn run_side(
     Ok(record)
 }
 
-/// What a side committed, by slice.
+/// Commits of a side, by slice.
 fn committed(record: RunRecord, side: &str) -> Result<Vec<u64>> {
     ensure!(record.state == RunState::Completed, "{side} was not measured to its end: {}", record.reason);
     let done = record.done.context("a completed run has its driver's last word")?;

@@ -1,4 +1,4 @@
-//! Going on with an experiment that was cut off: which runs are done, and what is left of the one that was not.
+//! Continues an interrupted experiment: determines which runs are done, and what is left of the one that is not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,22 +9,22 @@ use store::ExperimentDir;
 
 use crate::site::clock::unix_now;
 
-/// The reason of a run that was under way when pgdyno was killed or the machine lost its power.
+/// Reason for a run that was in progress when pgdyno was killed or the machine lost power.
 const CUT_OFF: &str = "cut off: pgdyno was killed, or its machine went down";
 
 /// How far an experiment got.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
-    /// Runs that completed: never made again.
+    /// Completed runs, which are never repeated.
     pub done: BTreeSet<u32>,
-    /// Runs that were begun and did not complete; what there is of them is kept aside, and they are made again.
+    /// Runs that were begun but not completed; their files are set aside, and they are repeated.
     pub again: BTreeSet<u32>,
 }
 
-/// Finds how far the experiment in `dir` got, and has its records say so: a run that was cut off becomes a partial one.
+/// Determines how far the experiment in `dir` got, and updates its records: an interrupted run becomes a partial one.
 ///
 /// # Errors
-/// When a run is not of this plan, or the directory cannot be read or written.
+/// When a run is not from this plan, or the directory is not readable and writable.
 pub fn take_up(dir: &ExperimentDir, plan: &Plan) -> Result<Standing> {
     let records = store::read_records(dir.path())?;
     check_same(plan, &records)?;
@@ -42,22 +42,22 @@ pub fn take_up(dir: &ExperimentDir, plan: &Plan) -> Result<Standing> {
             dir.amend_record(&partial)?;
             note(run, RunState::Partial, CUT_OFF)?;
         } else if told.get(&run) == Some(&RunState::Started) {
-            // The record is written first, the journal after it: this line was still to come.
+            // The record is written before the journal: this line was still missing.
             note(run, record.state, &record.reason)?;
         }
     }
-    // Begun, and cut off before there was a record.
+    // Begun, and interrupted before it had a record.
     let recorded: BTreeSet<u32> = records.iter().map(|record| record.spec.run).collect();
     for (&run, _) in told.iter().filter(|(run, state)| **run != 0 && **state == RunState::Started) {
         if !recorded.contains(&run) {
             note(run, RunState::Partial, CUT_OFF)?;
-            // A repeat is decided on anew.
+            // Repeats are decided again.
             if is_planned(plan, run) {
                 standing.again.insert(run);
             }
         }
     }
-    // The experiment goes on: one line for each time that it does. One that was finished does not.
+    // The experiment continues: one line each time. A finished one does not continue.
     let end = journal.iter().rev().find(|line| line.run == 0);
     if !(end.is_some_and(|line| line.state == RunState::Completed) && standing.again.is_empty()) {
         note(0, RunState::Started, "")?;
@@ -81,7 +81,7 @@ fn is_planned(plan: &Plan, run: u32) -> bool {
     plan.runs.iter().any(|spec| spec.run == run)
 }
 
-/// A directory to which runs of another experiment were copied would give numbers of no plan.
+/// Refuses a directory with runs copied from another experiment: its numbers would not belong to the plan.
 fn check_same(plan: &Plan, records: &[RunRecord]) -> Result<()> {
     for record in records {
         let run = record.spec.run;
@@ -93,7 +93,7 @@ fn check_same(plan: &Plan, records: &[RunRecord]) -> Result<()> {
     Ok(())
 }
 
-/// What the plan has of a run; a repeat has a number of its own, and all else of the run that it repeats.
+/// The planned run for a record; a repeat has its own number, and is otherwise equal to the run that it repeats.
 fn planned(record: &RunRecord) -> RunSpec {
     RunSpec { run: record.repeat.map_or(record.spec.run, |repeat| repeat.of), ..record.spec.clone() }
 }
@@ -169,7 +169,7 @@ mod tests {
             let journal = store::read_state(dir.path());
             journal.iter().filter(|line| (line.run, line.state) == (0, RunState::Started)).count()
         };
-        assert_eq!(n_begins(), 1, "the end was not told");
+        assert_eq!(n_begins(), 1, "the end was not written");
         dir.append_state(&line(0, RunState::Completed)).unwrap();
         assert_eq!((n_begins(), n_begins()), (1, 1));
     }

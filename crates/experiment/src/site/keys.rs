@@ -1,4 +1,4 @@
-//! What distinguishes the servers and the data of cases, and where their clusters are.
+//! Keys that distinguish the servers and the data of cases, and the location of their clusters.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use server::{Binaries, Cache};
 
 use crate::site::wal;
 
-/// The part of a case that decides which stage it needs, as it was asked for.
+/// The part of a case that determines its stage, as requested.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StageKey {
     source: ServerSource,
@@ -24,7 +24,7 @@ pub struct StageKey {
 }
 
 impl StageKey {
-    /// The stage that a case needs.
+    /// The stage key of a case.
     pub fn of(case: &Case) -> StageKey {
         StageKey {
             source: case.server.source.clone(),
@@ -36,15 +36,15 @@ impl StageKey {
     }
 }
 
-/// Whether a server of our own must be started anew for `next` after `case`: for files that are put back, and for
-/// another server.
+/// Whether a server of our own has to be restarted for `next` after `case`: to restore files, or because it is another
+/// server.
 pub fn needs_restart(case: &Case, next: &Case) -> bool {
     next.server.source.is_embedded() && (next.prepare.restore || !is_same_server(case, next))
 }
 
-/// Whether both cases can have one server without a restart: one data, and one set of settings.
+/// Whether both cases can share a server without a restart: same data, same settings.
 pub(crate) fn is_same_server(case: &Case, next: &Case) -> bool {
-    // Values of the operating system are set before the server starts; a policy for the WAL changes its settings.
+    // Operating system settings are set before the server starts; a WAL policy changes its settings.
     let wal = |case: &Case| (case.wal, wal::settings(case.wal, case.window));
     StageKey::of(case) == StageKey::of(next)
         && case.server.settings == next.server.settings
@@ -52,17 +52,17 @@ pub(crate) fn is_same_server(case: &Case, next: &Case) -> bool {
         && wal(case) == wal(next)
 }
 
-/// The directory of that workspace, which need not exist yet.
+/// Directory of that workspace, which need not exist yet.
 pub(crate) fn clusters_dir(case: &Case, cache: &Cache) -> PathBuf {
     directory(case).map_or_else(|| cache.clusters_dir(), |directory| directory.join("clusters"))
 }
 
-/// Where the case's cluster is kept, if not in the cache.
+/// Location of the case's cluster, if it is not the cache.
 pub(crate) fn directory(case: &Case) -> Option<&Path> {
     case.server.target.as_ref()?.directory.as_deref()
 }
 
-/// The same question finds the same cluster again.
+/// Key of a cluster; the same request finds the same cluster again.
 pub(crate) fn cluster_key(binaries: &Binaries, case: &Case) -> Result<ClusterKey> {
     let mut parts = data_key(&case.workload);
     if let Some(wal) = &case.server.wal_directory {
@@ -80,7 +80,7 @@ pub(crate) fn cluster_key(binaries: &Binaries, case: &Case) -> Result<ClusterKey
     ClusterKey::new(binaries, parts)
 }
 
-/// What tells the data of one workload from that of another.
+/// Key that distinguishes the data of one workload from that of another.
 pub(crate) fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
     let scale = ("scale", format!("s{}", workload.scale));
     let parts = match &workload.data {
@@ -90,14 +90,14 @@ pub(crate) fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
         CaseData::None => vec![("workload", "none".to_string())],
         CaseData::Files(files) => {
             let hashes: Vec<&str> = files.iter().map(|file| file.sha256.as_str()).collect();
-            // The whole key is hashed for the directory's name; the first letters are for people.
+            // The directory's name hashes the whole key; the first letters are for people.
             vec![("workload", format!("sql-{}", &hashes.concat())), scale]
         }
     };
     let mut key: BTreeMap<String, String> =
         parts.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
     if workload.data == CaseData::Tpcb {
-        // The plain layout has no part of its own: clusters made before there was another are found again.
+        // The plain layout adds nothing to the key, so that clusters from before there were layouts are found again.
         key.extend(layout::layout_facts(workload.layout));
     }
     if let (Some(schema), true) = (&workload.schema, Dataset::of(&workload.data).is_some()) {
@@ -106,7 +106,7 @@ pub(crate) fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
     key
 }
 
-/// The data in words.
+/// Description of the data.
 pub fn data_words(workload: &WorkloadSpec) -> String {
     match &workload.data {
         CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC => layout::describe(workload),

@@ -1,4 +1,4 @@
-//! How long the phases of a case may take: as asked for, else as its data is large.
+//! Time limits for the phases of a case: as requested, or else by the size of its data.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use wire::session::Session;
 use dataset::kind::data_bytes;
 use dataset::session::limit::{QUESTIONS, database_bytes, for_bytes};
 
-/// How long a phase of a case may take: as asked for, else as its data is large.
+/// Limit for a phase of a case: as requested, or else by the size of its data.
 pub fn of(case: &Case) -> Duration {
     match case.phase_timeout_s {
         Some(seconds) => Duration::from_secs(seconds.into()),
@@ -17,12 +17,12 @@ pub fn of(case: &Case) -> Duration {
     }
 }
 
-/// How long the questions may take that come before the runs of a case.
+/// Limit for the queries before the runs of a case.
 pub(crate) fn of_questions(case: &Case) -> Duration {
     of(case).min(QUESTIONS)
 }
 
-/// How long a phase of a case may take in the database of `session`, which may hold more than the case says.
+/// Limit for a phase of a case in the database of `session`, which may contain more data than the case says.
 ///
 /// # Errors
 /// When the server fails.

@@ -1,4 +1,4 @@
-//! What is told while an experiment goes on: values, never text for a screen.
+//! Progress of an experiment: values, never text for a screen.
 
 use model::experiment::plan::RunState;
 use model::run::phase::Phase;
@@ -6,64 +6,56 @@ use server::FetchProgress;
 
 use dataset::load::LoadProgress;
 
-/// Something that a person who waits may want to see.
+/// An event that may interest a waiting person.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
-    /// Binaries are being fetched.
     Fetch(FetchProgress),
     /// Work outside of runs, in words: `loading scale 32`, `snapshot: 480 MB in 1.2 s`.
     Step(String),
-    /// Data is being loaded.
     Load(LoadProgress),
-    /// Something to know that is no error.
+    /// A note that is not an error.
     Note(String),
-    /// A run begins.
     RunBegins {
-        /// Its number, from 1.
+        /// Number of the run, from 1.
         run: u32,
-        /// Runs in all.
         n_runs: u32,
-        /// Its case's label.
+        /// Label of its case.
         label: String,
     },
-    /// A phase of the current run begins.
     PhaseBegins(Phase),
     /// A second of load is over.
     Second {
         /// Seconds since the load began.
         t: u32,
-        /// Seconds of load in all.
+        /// Seconds of load in total.
         n: u32,
-        /// Transactions committed in it.
+        /// Transactions committed in this second.
         committed: u64,
-        /// Whether it counts.
+        /// Whether the second is part of the measurement.
         is_measured: bool,
     },
-    /// The run that has ended was disturbed, and is made again, with those of its pair.
+    /// The run that has ended was disturbed, and is repeated with the others of its pair.
     RunRepeats {
-        /// Its number.
+        /// Number of the run.
         run: u32,
-        /// Runs that this adds.
+        /// Additional runs.
         n: u32,
         /// What disturbed it.
         reason: String,
     },
-    /// A run ended.
     RunEnds {
-        /// Its number.
+        /// Number of the run.
         run: u32,
-        /// Runs in all.
         n_runs: u32,
-        /// How it ended.
         state: RunState,
-        /// Committed transactions per second of the measure.
+        /// Committed transactions per second of the measurement.
         tps: Option<f64>,
-        /// Why it did not complete, if so.
+        /// Why it did not complete, if it did not.
         reason: String,
-        /// Seconds that the remaining runs will take, judged by those that were made.
+        /// Seconds that the remaining runs will take, estimated from those made so far.
         left_s: f64,
     },
 }
 
-/// Who is told.
+/// Receives progress.
 pub type Watch<'a> = dyn FnMut(Progress) + 'a;

@@ -1,11 +1,11 @@
-//! What a case needs that older releases of PostgreSQL do not have.
+//! Requirements of a case that older PostgreSQL versions do not meet.
 
 use model::experiment::case::{Calls, Case, ServerSource, WorkloadSpec};
 use workload::tpcc::PROCEDURES_VERSION_NUM;
 
 use dataset::layout::{lacks_partitions, release_name};
 
-/// `server_version_num` of a server that is known by its version alone: of a series its first release.
+/// `server_version_num` of a server that is known only by its version; for a series, its first version.
 pub(crate) fn version_num(source: &ServerSource) -> Option<u32> {
     match source {
         ServerSource::Version(version) => server::binaries::version_num(version.as_str()),

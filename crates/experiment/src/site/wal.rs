@@ -1,5 +1,5 @@
-//! Which checkpoints a run is to have: settings before the start, `max_wal_size` by the WAL that the ramp-up wrote, and
-//! an end of the run before the WAL's device is full.
+//! Checkpoints of a run: settings before the start, `max_wal_size` according to the WAL written during the ramp-up, and
+//! an early end of the run before the WAL's device is full.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,27 @@ use model::telemetry::reading::Tick;
 use model::text::units::Span;
 use server::settings::defaults::{CHECKPOINT_COMPLETION_TARGET, max_wal_bytes};
 
-/// Least ramp-up from which a rate of WAL can be told: telemetry comes once a second.
+/// Minimum ramp-up for measuring a WAL rate: telemetry comes once per second.
 pub(crate) const RAMP_UP_S_MIN: u32 = 5;
-/// Least `checkpoint_timeout` (PostgreSQL's guc tables).
+/// Minimum of `checkpoint_timeout` (PostgreSQL's guc tables).
 const TIMEOUT_S_MIN: u32 = 30;
-/// Greatest one, a day (since 9.6).
+/// Maximum, one day (since 9.6).
 const TIMEOUT_S_MAX: u32 = 86_400;
 /// PostgreSQL's default.
 const TIMEOUT_S_DEFAULT: u32 = 300;
-/// More WAL than the ramp-up's rate leads to is provided for: the load may get faster when caches are warm.
+/// Allows for more WAL than at the ramp-up's rate: the load may get faster when caches are warm.
 const MARGIN: f64 = 1.3;
-/// Two segments, the least that `max_wal_size` may be.
+/// Two segments, the minimum of `max_wal_size`.
 const MAX_WAL_BYTES_MIN: u64 = 32 << 20;
-/// Free space below which a run is ended: what a load writes while it is being stopped, and at least this much.
+/// A run is ended when less space is free than the load may write until it stops, and at least this much.
 const FREE_BYTES_MIN: f64 = server::cluster::space::RESERVE_BYTES as f64;
-/// How long a stop may take.
+/// Maximum duration of a stop.
 const STOP_S: f64 = 10.0;
 
-/// Settings that decide when checkpoints are: an experiment that has a policy leaves them to it.
+/// Settings that determine when checkpoints occur: an experiment with a policy leaves them to the policy.
 const DECIDED: [&str; 3] = ["max_wal_size", "checkpoint_timeout", "checkpoint_segments"];
 
-/// Why a case cannot follow its policy, before anything starts.
+/// Why a case cannot follow its policy, determined before anything starts.
 pub(crate) fn contradiction(
     policy: WalPolicy,
     window: Window,
@@ -43,7 +43,7 @@ pub(crate) fn contradiction(
     }
     let is_decided = |name: &&String| DECIDED.iter().any(|decided| decided.eq_ignore_ascii_case(name));
     if let Some(name) = settings.keys().find(is_decided) {
-        return Some(format!("run.wal = \"{policy}\" decides server.settings.{name}; remove one of both"));
+        return Some(format!("run.wal = \"{policy}\" decides server.settings.{name}; remove one of the two"));
     }
     if window.ramp_up_s < RAMP_UP_S_MIN {
         return Some(format!(
@@ -59,11 +59,11 @@ pub(crate) fn contradiction(
 }
 
 fn no_checkpoint_timeout_s(window: Window) -> u32 {
-    // Clients connect, and the load ends, within a minute.
+    // Connecting clients and ending the load take less than a minute.
     (window.load_s() + window.grace_s + 60).max(TIMEOUT_S_DEFAULT)
 }
 
-/// Seconds between timed checkpoints of a policy; `None` where size decides, or the settings as they are.
+/// Seconds between timed checkpoints of a policy; `None` if size or the user's settings decide.
 fn timeout_s(policy: WalPolicy, window: Window) -> Option<u32> {
     match policy {
         WalPolicy::AsIs => None,
@@ -75,18 +75,18 @@ fn timeout_s(policy: WalPolicy, window: Window) -> Option<u32> {
     }
 }
 
-/// Settings that a policy needs from the start of the server on.
+/// Settings that a policy needs from the start of the server.
 pub(crate) fn settings(policy: WalPolicy, window: Window) -> Vec<(String, String)> {
     let timeout = timeout_s(policy, window).map(|s| ("checkpoint_timeout".to_string(), format!("{s}s")));
     timeout.into_iter().collect()
 }
 
-/// What is known of the WAL while a load runs.
+/// WAL measurements while a load runs.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
-    /// Ends of ticks, nanoseconds since the Unix epoch, their lengths in seconds, and WAL bytes.
+    /// Ends of ticks (nanoseconds since the Unix epoch), their durations in seconds, and WAL bytes.
     ticks: Vec<(u64, f64, f64)>,
-    /// Why the load must end.
+    /// Why the load has to end.
     pub(crate) full: Option<String>,
 }
 
@@ -95,7 +95,7 @@ impl Meter {
         if let Some(bytes) = tick.values.get("server.wal_bytes") {
             self.ticks.push((tick.end_unix_ns, tick.length_ns as f64 / 1e9, *bytes));
         }
-        // Without a device of its own the WAL is with the data.
+        // Without its own device, the WAL is with the data.
         let of =
             |role: &str| tick.values.get(&model::telemetry::reading::key("disk.free_bytes", role)).copied();
         let Some(free_bytes) = of("wal").or_else(|| of("data")) else { return };
@@ -121,7 +121,7 @@ impl Meter {
     }
 }
 
-/// The figures of a run's server that checkpoints depend on.
+/// Figures of a run's server that determine checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Sizing {
     version_num: u32,
@@ -131,7 +131,7 @@ pub(crate) struct Sizing {
 }
 
 impl Sizing {
-    /// As the server told them; `None` if it did not.
+    /// As the server reported them; `None` if it did not.
     pub(crate) fn of(server: &ServerRecord) -> Option<Sizing> {
         let settings: BTreeMap<String, String> =
             server.settings.iter().map(|(name, setting)| (name.clone(), setting.value.clone())).collect();
@@ -149,17 +149,17 @@ impl Sizing {
         max_wal_size_for(wal_bytes, self.version_num, self.completion_target)
     }
 
-    /// The `max_wal_size` for a policy at a rate of WAL; `None` where the present one serves.
+    /// The `max_wal_size` for a policy at a rate of WAL; `None` if the current one suffices.
     pub(crate) fn wanted_bytes(&self, policy: WalPolicy, window: Window, rate: f64) -> Option<u64> {
         let load_s = f64::from(window.load_s() + window.grace_s);
         let span_s = timeout_s(policy, window).map(f64::from);
         match (policy, span_s) {
             (WalPolicy::AsIs, _) => None,
             (WalPolicy::NoCheckpoint, _) => Some(self.size_for(rate * load_s * MARGIN)),
-            // None is requested before the one that is due.
+            // No requested checkpoint before the timed one.
             (WalPolicy::TwoCheckpoints, Some(span_s)) => Some(self.size_for(rate * span_s * MARGIN)),
             (WalPolicy::TwoCheckpoints, None) => {
-                // The margin of a segment that keeps checkpoints away is not wanted here.
+                // The extra segment that keeps checkpoints away is not wanted here.
                 let span_bytes = rate * f64::from(window.measure_s) / SPANS_FOR_TWO;
                 let size = self.size_for(span_bytes) - self.size_for(0.0);
                 return Some(size.max(MAX_WAL_BYTES_MIN));
@@ -168,8 +168,8 @@ impl Sizing {
         .filter(|wanted| *wanted > self.max_wal_bytes)
     }
 
-    /// What the rate means, for the record: how large `max_wal_size` must be for no requested checkpoint within the
-    /// load, and how long a measure must be to hold two.
+    /// Consequences of the rate, for the record: the `max_wal_size` for no requested checkpoint within the load, and
+    /// the duration of a measurement with two checkpoints.
     pub(crate) fn told(&self, window: Window, rate: f64) -> BTreeMap<String, String> {
         let load_bytes = rate * f64::from(window.load_s() + window.grace_s);
         let between_bytes =
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(wanted(no, WINDOW, 1.0, 1024), None, "it serves");
         assert_eq!(wanted(WalPolicy::AsIs, WINDOW, 100.0, 64), None);
         let two = WalPolicy::TwoCheckpoints;
-        // 20 s of the measure: less than a timed checkpoint can be.
+        // 20 s of the measurement: shorter than the minimum of a timed checkpoint.
         assert_eq!(wanted(two, WINDOW, 10.0, 1024), Some(380));
         assert_eq!(wanted(two, WINDOW, 0.0, 1024), Some(32));
         let long = Window { measure_s: 120, ..WINDOW };

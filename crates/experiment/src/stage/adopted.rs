@@ -1,5 +1,5 @@
-//! A server that was there before: whether it can take the load, and its data, which is put to the first state by a
-//! copy of a template or by loading it again.
+//! An existing server: whether it can take the load, and its data, which is restored by copying a template or by
+//! loading it again.
 
 mod restore;
 
@@ -31,24 +31,24 @@ use dataset::{layout, load, schema};
 /// Facts of a phase by name.
 type Detail = BTreeMap<String, String>;
 
-/// What a plan must know of a server by URL.
+/// Facts that a plan needs about a server by URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glance {
-    /// Whether it runs on this machine, whose memory is then its memory.
+    /// Whether it runs on this machine; then this machine's memory is the server's.
     pub is_local: bool,
-    /// Scales of the data that pgdyno loaded and that is whole.
+    /// Scales of complete data that pgdyno loaded.
     pub data_scale: BTreeMap<Dataset, u32>,
     /// Scale of TPC-B-like tables that pgdyno did not load.
     pub foreign_scale: Option<u32>,
 }
 
-/// Looks at a server by URL, in the schema `asked` for or the first of the search path, and changes nothing.
+/// Examines a server by URL, in the schema `asked` for or the first of the search path, and changes nothing.
 ///
 /// # Errors
 /// When it cannot be reached.
 pub fn glance(conninfo: &Conninfo, asked: Option<&str>, stop: &'static AtomicBool) -> Result<Glance> {
     let mut session = session::open(conninfo, stop)?;
-    // Where there is no schema, there is no data yet; that this is wrong is reported when it matters.
+    // Without a schema there is no data yet; that this is wrong is reported when it matters.
     let schema = schema::find(&mut session, asked).ok();
     let found = |session: &mut Session, dataset| match &schema {
         Some(schema) => state::inspect(session, dataset, schema).ok(),
@@ -67,28 +67,28 @@ pub fn glance(conninfo: &Conninfo, asked: Option<&str>, stop: &'static AtomicBoo
     Ok(Glance { is_local: locate(&mut session).is_some(), data_scale, foreign_scale })
 }
 
-/// A server that was there before, kept for us alone among pgdynos.
+/// An existing server, which no other pgdyno uses at the same time.
 pub struct Adopted {
     pub(crate) conninfo: Conninfo,
     facts: Facts,
-    /// The whole data that was in each schema at first: it is not replaced by another without consent.
+    /// Complete data found in each schema at first: it is not replaced by other data without consent.
     found_data: BTreeMap<(Dataset, Schema), Option<Marker>>,
-    /// Has the advisory lock; gone while the database is replaced.
+    /// Holds the advisory lock; `None` while the database is replaced.
     holder: Option<Session>,
     copies: Copies,
 }
 
-/// What decides whether a case can run there.
+/// Facts that determine whether a case can run there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Facts {
     place: String,
     flavor: Flavor,
     in_recovery: bool,
-    /// A pooler stands between.
+    /// Connections go through a pooler.
     is_pooled: bool,
-    /// It gives out server connections for one transaction at a time.
+    /// The pooler assigns server connections per transaction.
     pools_transactions: bool,
-    /// A pooler keeps statements apart that different clients prepared.
+    /// The pooler renames prepared statements, so that those of different clients do not collide.
     rewrites_statement_names: bool,
 }
 
@@ -108,7 +108,7 @@ impl Facts {
 }
 
 impl Adopted {
-    /// Looks at the server before anything is changed there.
+    /// Examines the server before anything is changed there.
     ///
     /// # Errors
     /// When it cannot be reached, cannot take the case's load, or another pgdyno uses the database.
@@ -119,12 +119,12 @@ impl Adopted {
         judge(&facts, case)?;
         match &facts.flavor {
             Flavor::Postgres if facts.pools_transactions => watch(Progress::Note(
-                "a pooler gives out server connections by the transaction: nothing keeps another pgdyno away"
+                "a pooler assigns server connections per transaction: nothing keeps another pgdyno away"
                     .to_string(),
             )),
             Flavor::Postgres => lock::take(&mut holder, template::keeper)?,
             Flavor::Other(name) => watch(Progress::Note(format!(
-                "the server is {name}, not PostgreSQL: only what it shares with PostgreSQL is measured"
+                "the server is {name}, not PostgreSQL: only the features that it shares with PostgreSQL are measured"
             ))),
         }
         connections::check(&mut other, site.most_clients)?;
@@ -137,7 +137,7 @@ impl Adopted {
         Ok(adopted)
     }
 
-    /// The whole data that was in a schema when it was first looked at. What cannot be looked at counts as absent.
+    /// Complete data that was in a schema when it was first examined; absent if it could not be examined.
     fn found(&mut self, session: &mut Session, home: &Home) -> Option<&Marker> {
         let look = || match state::inspect(session, home.dataset, &home.schema) {
             Ok(DataState::Whole(marker)) => Some(marker),
@@ -146,7 +146,7 @@ impl Adopted {
         self.found_data.entry((home.dataset, home.schema.clone())).or_insert_with(look).as_ref()
     }
 
-    /// Puts the data to its first state. Returns how.
+    /// Restores the data to its initial state. Returns how.
     pub(crate) fn restore(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<Detail> {
         judge(&self.facts, case)?;
         let set = os::apply(case, site.os.as_ref(), None)?.detail;
@@ -159,7 +159,7 @@ impl Adopted {
         let mut session = session::open(&self.conninfo, site.stop)?;
         let detail = |text: String| Ok(BTreeMap::from([("method".to_string(), text)]));
         match &case.workload.data {
-            CaseData::None => return detail("none: the database is taken as it is".to_string()),
+            CaseData::None => return detail("none: the database is used as it is".to_string()),
             CaseData::Files(_) if !case.prepare.restore => {
                 return detail("none: prepare.restore is off".to_string());
             }
@@ -167,7 +167,7 @@ impl Adopted {
             CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC => {}
         }
         let Some(home) = Home::of(&mut session, &case.workload)? else {
-            bail!("the workload has no tables of pgdyno's");
+            bail!("the workload does not use pgdyno's tables");
         };
         if !case.prepare.restore {
             let state = state::inspect(&mut session, home.dataset, &home.schema)?;
@@ -184,7 +184,7 @@ impl Adopted {
     }
 }
 
-/// What would make runs of `cases` fail on a server, which is looked at and not changed.
+/// What would make runs of `cases` fail on a server, which is examined and not changed.
 pub(crate) fn problems(conninfo: &Conninfo, cases: &[&Case], site: &Site) -> Vec<String> {
     let mut found = Vec::new();
     let mut look = || -> Result<()> {
@@ -226,7 +226,7 @@ pub(crate) fn problems(conninfo: &Conninfo, cases: &[&Case], site: &Site) -> Vec
     found
 }
 
-/// Data that was loaded before is replaced by its like only: it may have taken hours to load.
+/// Existing data is replaced only by equal data: it may have taken hours to load.
 fn expect_same(found: &Marker, dataset: Dataset, workload: &WorkloadSpec) -> Result<()> {
     ensure!(
         found.scale == workload.scale,
@@ -246,7 +246,7 @@ fn expect_same(found: &Marker, dataset: Dataset, workload: &WorkloadSpec) -> Res
     Ok(())
 }
 
-/// Options that ask for a layout.
+/// Options that request a layout.
 fn layout_options(layout: Layout) -> String {
     let Layout { partitions, partition_method } = layout;
     match layout.is_plain() {
@@ -264,7 +264,7 @@ fn as_it_is(state: &DataState, workload: &WorkloadSpec) -> Result<&'static str> 
         DataState::Whole(marker) => marker.scale,
         DataState::Foreign { scale: Some(found), .. } => *found,
         DataState::Foreign { .. } | DataState::Half(_) => {
-            bail!("the data is not whole; load it with pgdyno init, or leave prepare.restore on")
+            bail!("the data is not complete; load it with pgdyno init, or leave prepare.restore on")
         }
         DataState::Absent => {
             bail!("the database has no such tables; load them with pgdyno init, or leave prepare.restore on")
@@ -278,7 +278,7 @@ fn as_it_is(state: &DataState, workload: &WorkloadSpec) -> Result<&'static str> 
     if let DataState::Whole(marker) = state {
         ensure!(
             layout::has_layout(marker, Dataset::of(&workload.data).unwrap_or(Dataset::Tpcb), workload.layout),
-            "the experiment asks for data of {}, but the data that is there is {}; give {}, or leave prepare.restore on",
+            "the experiment asks for data of {}, but the existing data is {}; give {}, or leave prepare.restore on",
             layout::describe(workload),
             layout::layout_of(marker),
             layout_options(layout::layout_of(marker))
@@ -286,16 +286,16 @@ fn as_it_is(state: &DataState, workload: &WorkloadSpec) -> Result<&'static str> 
     }
     Ok(match state {
         DataState::Whole(_) => "none: prepare.restore is off",
-        _ => "none: prepare.restore is off, tables not made by pgdyno",
+        _ => "none: prepare.restore is off, tables not created by pgdyno",
     })
 }
 
-/// What a server in recovery is, for messages.
+/// Message for a server in recovery.
 fn is_standby(place: &str) -> String {
     format!("`{place}` is a standby, which takes no writes")
 }
 
-/// Fails when the server is a standby: for those who write whatever the case.
+/// Fails if the server is a standby: for commands that always write.
 ///
 /// # Errors
 /// With what to do, or when the server fails.
@@ -303,16 +303,16 @@ pub fn expect_primary(conninfo: &Conninfo, session: &mut Session) -> Result<()> 
     let target = Target::at(session, conninfo.clone())?;
     ensure!(
         !target.in_recovery,
-        "{}; use the primary, from which it gets what is loaded",
+        "{}; use the primary, from which it receives the data",
         is_standby(&conninfo.to_string())
     );
     Ok(())
 }
 
-/// Fails when the server cannot take the case as it is.
+/// Fails if the server cannot take the case as it is.
 fn judge(facts: &Facts, case: &Case) -> Result<()> {
     let place = &facts.place;
-    // The user knows what scripts do; what they must not, the server refuses.
+    // The user knows what the scripts do; the server rejects what they may not do.
     let is_as_it_is = case.workload.data == CaseData::None;
     let only_reads = case.workload.kind == WorkloadKind::TpcbSelect || is_as_it_is;
     let prepare = &case.prepare;
@@ -336,8 +336,8 @@ fn judge(facts: &Facts, case: &Case) -> Result<()> {
         !facts.pools_transactions
             || facts.rewrites_statement_names
             || case.workload.protocol != Protocol::Prepared,
-        "a pooler at `{place}` gives out server connections by the transaction, and prepared statements are lost \
-         between them; use --protocol simple or extended, pool by the session, or connect to the server itself"
+        "a pooler at `{place}` assigns server connections per transaction, and prepared statements are lost \
+         between them; use --protocol simple or extended, use session pooling, or connect to the server itself"
     );
     Ok(())
 }

@@ -1,19 +1,18 @@
-//! Whether a server has room for the connections of a load: told before the first client comes, not by the one
-//! that finds the door closed.
+//! Checks that a server has enough connections for a load before the first client connects.
 
 use anyhow::{Result, ensure};
 use wire::session::Session;
 
-/// The connections of a server.
+/// Connections of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Room {
     max: i64,
-    /// For the superuser, which our user is not.
+    /// Reserved for superusers, which our user is not.
     reserved: i64,
     in_use: i64,
 }
 
-/// One connection watches the server during the load.
+/// One connection observes the server during the load.
 const WATCHERS: i64 = 1;
 
 const SQL: &str = "select current_setting('max_connections')::bigint, \
@@ -23,7 +22,7 @@ const SQL: &str = "select current_setting('max_connections')::bigint, \
      (select count(*) from pg_catalog.pg_stat_activity \
        where datid is not null and pid <> pg_catalog.pg_backend_pid())";
 
-/// Fails when `n_clients` do not fit. A server that does not say, or that is behind a pooler, is taken as it is.
+/// Fails if `n_clients` do not fit. A server that does not say, or that is behind a pooler, is not checked.
 ///
 /// # Errors
 /// With the figures.

@@ -1,4 +1,4 @@
-//! Whether and how the data of a server by URL is put back by copying a template, in place of loading it again.
+//! Whether the data of a server by URL is restored by copying a template instead of loading it again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,34 +15,33 @@ use crate::site::keys::data_key;
 use crate::site::progress::{Progress, Watch};
 use dataset::state::Home;
 
-/// The fact of a restore that says what somebody else changed in the database since it was loaded.
+/// The fact of a restore that says what somebody else changed in the database since loading.
 pub const DATABASE_CHANGED: &str = "database_changed";
 
-/// Templates of the database that was named, or why there are none.
+/// Templates of the database, or why there are none.
 pub(crate) enum Copies {
-    /// Nobody has asked yet.
+    /// Not examined yet.
     Unknown,
-    /// The server, our user, or what else is in the database does not allow it.
+    /// The server, our user, or other contents of the database do not allow it.
     Impossible(String),
-    /// It is allowed.
     Possible(Box<Templates>),
 }
 
-/// What the decision depends on, besides the server.
+/// Inputs of the decision, besides the server.
 pub(crate) struct Wish {
     pub(crate) by: RestoreBy,
-    /// How many runs of the experiment begin with this data.
+    /// Number of runs in the experiment that begin with this data.
     pub(crate) n_runs: u32,
     pub(crate) is_pooled: bool,
-    /// The user names the database as one that may be replaced by a copy.
+    /// The user named the database as one that may be replaced by a copy.
     pub(crate) may_replace: bool,
 }
 
 impl Copies {
-    /// Finds out, once, whether templates can be kept. `session` is in the database.
+    /// Determines once whether templates are possible. `session` is in the database.
     ///
     /// # Errors
-    /// When a template is wished for and cannot be.
+    /// When a template is required and impossible.
     pub(crate) fn look(
         &mut self,
         wish: &Wish,
@@ -70,17 +69,17 @@ impl Copies {
         }
     }
 
-    /// The templates, if this case's data is to be put back by them.
+    /// The templates, if they are to restore this case's data.
     pub(crate) fn wanted(&mut self, wish: &Wish) -> Option<&mut Templates> {
         match (self, wish.by) {
             (Copies::Possible(templates), RestoreBy::Template) => Some(templates),
-            // One run needs no copy of what was loaded for it.
+            // A single run needs no copy of the data loaded for it.
             (Copies::Possible(templates), RestoreBy::Auto) if wish.n_runs > 1 => Some(templates),
             _ => None,
         }
     }
 
-    /// The templates that there may be, also of other data than this case's.
+    /// Existing templates, including those of other data than this case's.
     pub(crate) fn kept(&mut self) -> Option<&mut Templates> {
         match self {
             Copies::Possible(templates) => Some(templates),
@@ -88,16 +87,16 @@ impl Copies {
         }
     }
 
-    /// After templates could not be made or copied: data is loaded again from now on. Facts for the record.
+    /// Templates could not be made or copied: data is loaded again from now on. Returns facts for the record.
     ///
     /// # Errors
-    /// When a template is wished for, or the database has another name: `error`.
+    /// When a template is required, or the database has another name: `error`.
     pub(crate) fn give_up(&mut self, wish: &Wish, error: Error) -> Result<BTreeMap<String, String>> {
         if error.downcast_ref::<Displaced>().is_some() {
             return Err(error);
         }
         if wish.by == RestoreBy::Template {
-            return Err(error.context("prepare.restore_by = \"template\" cannot be"));
+            return Err(error.context("prepare.restore_by = \"template\" is impossible"));
         }
         *self = Copies::Impossible(format!("{error:#}"));
         let changed = error.downcast_ref::<Changed>();
@@ -110,7 +109,7 @@ impl Copies {
         match self {
             _ if wish.by == RestoreBy::Load => Some("prepare.restore_by is load".to_string()),
             Copies::Impossible(reason) => Some(reason.clone()),
-            Copies::Possible(_) => Some("one run begins with this data".to_string()),
+            Copies::Possible(_) => Some("only one run begins with this data".to_string()),
             Copies::Unknown => None,
         }
     }
@@ -128,18 +127,18 @@ fn open(
     Templates::open(Doors::new(conninfo, site.stop), session)
 }
 
-/// What is reported where a template is wished for and cannot be.
+/// Message for a required template that is impossible.
 pub(crate) fn no_template(reason: &str) -> String {
-    format!("prepare.restore_by = \"template\" cannot be: {reason}")
+    format!("prepare.restore_by = \"template\" is impossible: {reason}")
 }
 
-/// Why the database that `session` is in is not to be replaced by a copy; `None` if nothing is in the way.
+/// Why the database of `session` may not be replaced by a copy; `None` if it may.
 ///
 /// # Errors
 /// When the server fails.
 pub(crate) fn refusal(session: &mut Session, is_pooled: bool, may_replace: bool) -> Result<Option<String>> {
     if is_pooled {
-        return Ok(Some("a pooler stands between, whose connections would be in the way".to_string()));
+        return Ok(Some("connections of the pooler would be in the way".to_string()));
     }
     if let Some(obstacle) = template::obstacle(session)? {
         return Ok(Some(obstacle));
@@ -150,13 +149,13 @@ pub(crate) fn refusal(session: &mut Session, is_pooled: bool, may_replace: bool)
     let rows = session.query("select current_database()")?;
     let name = rows.scalar().unwrap_or_default();
     Ok(Some(format!(
-        "pgdyno did not make database `{name}`; --replace-database {name} lets it be replaced by a copy of itself before each \
-         run, and `pgdyno init --create-database` makes one for that"
+        "pgdyno did not create database `{name}`; --replace-database {name} lets it be replaced by a copy of itself before each \
+         run, and `pgdyno init --create-database` creates one for that"
     )))
 }
 
-/// Fails when the database holds what was not loaded just now: replacing the database would replace that too. `before` is
-/// what there was before the load, where only that tells what is the load's.
+/// Fails if the database contains objects that were not loaded just now: they would be replaced too. `before` is the
+/// contents before loading, if only that shows what belongs to the load.
 pub(crate) fn expect_alone(
     session: &mut Session,
     workload: &WorkloadSpec,
@@ -171,13 +170,13 @@ pub(crate) fn expect_alone(
     }
 }
 
-/// What tells the data of one workload from that of another, as a line of text.
+/// A line of text that distinguishes the data of one workload from that of another.
 pub fn data_name(workload: &WorkloadSpec) -> String {
     let parts = data_key(workload).into_iter().map(|(name, value)| format!("{name}={value}"));
     parts.collect::<Vec<_>>().join(" ")
 }
 
-/// How many runs of a plan begin with the same data, by [`data_name`].
+/// Number of runs of a plan that begin with the same data, by [`data_name`].
 pub fn runs_by_data(plan: &Plan) -> BTreeMap<String, u32> {
     let mut counts = BTreeMap::new();
     for case in plan.runs.iter().filter_map(|run| plan.case(run.case)) {
@@ -197,7 +196,7 @@ mod tests {
         let mut copies = Copies::Unknown;
         let wish = |by| Wish { by, n_runs: 3, is_pooled: false, may_replace: true };
         let refused = copies.give_up(&wish(RestoreBy::Template), anyhow!("no space")).unwrap_err();
-        assert!(format!("{refused:#}").ends_with("cannot be: no space"), "{refused:#}");
+        assert!(format!("{refused:#}").ends_with("is impossible: no space"), "{refused:#}");
         assert!(matches!(copies, Copies::Unknown));
         copies.give_up(&wish(RestoreBy::Auto), anyhow!("no space").context("copy")).unwrap();
         assert!(copies.wanted(&wish(RestoreBy::Auto)).is_none());

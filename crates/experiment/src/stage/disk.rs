@@ -1,5 +1,5 @@
-//! What clusters take on disk at their peak, by file system: one rule for `plan`, for `run` before it begins, and for the
-//! making of each cluster, which also makes room in the cache.
+//! Peak disk usage of clusters by file system: one rule for `plan`, for `run` before it begins, and for creating each
+//! cluster, which also frees space in the cache.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,27 +23,27 @@ use crate::site::keys::{StageKey, cluster_key, clusters_dir};
 use crate::site::progress::{Progress, Watch};
 use dataset::kind::data_bytes;
 
-/// A cluster before anything is loaded into it, without its WAL: 40 MB by initdb of PostgreSQL 18, and our database.
+/// A cluster before data is loaded, without its WAL: 40 MB by initdb of PostgreSQL 18, and our database.
 const EMPTY_BYTES: u64 = 64 << 20;
-/// What comes to the data beside the rows and indexes that are loaded, as a part of them: sorts while indexes are built
-/// (a tenth of TPC-B's data), rows and dead versions that a run adds. Our convention.
+/// Growth beyond the loaded rows and indexes, as a fraction of them: sorts during index builds (a tenth of TPC-B's
+/// data), rows and dead versions that a run adds. Our convention.
 const GROWTH_PART: u64 = 4;
-/// WAL that stays after a checkpoint whatever was written before: `min_wal_size` of 80 MB, and the segment in use.
+/// WAL that remains after any checkpoint: `min_wal_size` of 80 MB, and the segment in use.
 const IDLE_WAL_BYTES: u64 = 96 << 20;
-/// Records of a run: of each second of load (seen: 5 to 20 kB), and of the run as a whole.
+/// Records per second of load (observed: 5 to 20 kB), and of the run as a whole.
 const RESULTS_BYTES_PER_S: f64 = 32e3;
 const RESULTS_BYTES_PER_RUN: u64 = 1 << 20;
-/// Binaries of a release with the archive that they come in (seen: 60 MB).
+/// Binaries of a version with their archive (observed: 60 MB).
 const RELEASE_BYTES: u64 = 100 << 20;
-/// A build from source while it is made: repository, tree, objects and what is installed (seen: 900 MB).
+/// A build from source in progress: repository, tree, objects and installation (observed: 900 MB).
 const BUILD_BYTES: u64 = 1 << 30;
 
-/// Whether a snapshot of the case's data is kept.
+/// Whether the case's data has a snapshot.
 pub(crate) fn has_snapshot(case: &Case) -> bool {
     case.prepare.restore && case.space.snapshot
 }
 
-/// What a cluster takes at its peak.
+/// Peak disk usage of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sizes {
     loaded_bytes: u64,
@@ -52,7 +52,7 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// Of one cluster, on which these cases run.
+    /// Sizes of a cluster on which these cases run.
     fn of(cases: &[&Case]) -> Sizes {
         Sizes {
             loaded_bytes: cases.iter().map(|case| data_bytes(&case.workload)).max().unwrap_or(0),
@@ -69,9 +69,9 @@ impl Sizes {
         EMPTY_BYTES.saturating_add(self.loaded_bytes).saturating_add(self.growth_bytes())
     }
 
-    /// The snapshot has the segments too that a checkpoint after loading keeps for later: up to the WAL of the last two
-    /// spans between checkpoints (PostgreSQL's xlog.c, `XLOGfileslop`), where loading writes about as much as it loads.
-    /// It counts in full also where the file system shares blocks, because runs write to what is shared.
+    /// A snapshot includes the segments that a checkpoint after loading recycles: up to the WAL of the last two spans
+    /// between checkpoints (PostgreSQL's xlog.c, `XLOGfileslop`), and loading writes about as much WAL as data. It
+    /// counts in full even if the file system shares blocks, because runs write to shared blocks.
     fn snapshot_bytes(self, wal_bytes: u64) -> u64 {
         if !self.has_snapshot {
             return 0;
@@ -81,13 +81,13 @@ impl Sizes {
     }
 }
 
-/// Space for the WAL of a server of our own: what the user vouches for, else what its settings lead to.
+/// Space for the WAL of our own server: the user's guarantee, or else what its settings require.
 fn wal_bytes(case: &Case) -> u64 {
     let of_settings = || wal_needed_bytes(version_num(&case.server.source), &case.server.settings);
     case.space.wal_headroom_bytes.unwrap_or_else(of_settings)
 }
 
-/// The parts of one cluster, on which these cases run.
+/// Parts of a cluster on which these cases run.
 fn parts_of(cases: &[&Case], cache: &Cache) -> Vec<Part> {
     let Some(first) = cases.first() else { return Vec::new() };
     let sizes = Sizes::of(cases);
@@ -105,22 +105,22 @@ fn parts_of(cases: &[&Case], cache: &Cache) -> Vec<Part> {
     ]
 }
 
-/// What is still to be put into a cluster while its server runs.
+/// What will still be written to a cluster while its server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Adding {
-    /// All of its data, and their snapshot.
+    /// All of its data, and its snapshot.
     Everything,
-    /// What a run adds.
+    /// The growth during a run.
     Growth,
 }
 
-/// What the WAL of a cluster shares its device with.
+/// What shares the device with the WAL of a cluster.
 #[derive(Debug, Default)]
 pub(crate) struct WalNeeds {
     headroom_bytes: Option<u64>,
-    /// Bytes of data that are to come to the same device.
+    /// Bytes of data that will be written to the same device.
     data_bytes: u64,
-    /// The snapshot that is to come to the same device.
+    /// The snapshot that will be written to the same device.
     snapshot: Option<Sizes>,
 }
 
@@ -141,7 +141,7 @@ impl WalNeeds {
         })
     }
 
-    /// Calls `with` on the room that is left for the WAL.
+    /// Calls `with` with the space left for the WAL.
     pub(crate) fn within<T>(&self, with: impl FnOnce(&WalRoom) -> T) -> T {
         let reserved_bytes = |wal_bytes: u64| {
             let snapshot = self.snapshot.map_or(0, |sizes| sizes.snapshot_bytes(wal_bytes));
@@ -151,22 +151,21 @@ impl WalNeeds {
     }
 }
 
-/// What a plan takes of each file system at its peak.
+/// Peak disk usage of a plan by file system.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Peak {
-    /// The needs of each file system.
+    /// Demands on each file system.
     pub demands: Vec<Demand>,
-    /// The same with one server's data on disk at a time, where several were to be there side by side.
+    /// Demands with only one server's data on disk at a time, if there are several servers.
     pub one_at_a_time: Option<Vec<Demand>>,
-    /// How many clusters there are.
     pub n_clusters: usize,
 }
 
 impl Peak {
-    /// The peak of `plan`, whose results go to `results`.
+    /// Peak usage of `plan`, whose results go to `results`.
     ///
     /// # Errors
-    /// When a file system or the cache cannot be looked at.
+    /// When a file system or the cache cannot be examined.
     pub fn of(plan: &Plan, site: &Site, results: &Path) -> Result<Peak> {
         let clusters = clusters(plan);
         let common = common_parts(plan, site, results);
@@ -194,7 +193,7 @@ impl Peak {
         })
     }
 
-    /// Why the plan does not fit on disk, one reason for each file system.
+    /// Why the plan does not fit on disk, one reason per file system.
     pub fn refusals(&self) -> Vec<String> {
         let mut refusals: Vec<String> = self.demands.iter().filter_map(Demand::refusal).collect();
         let would_fit = |alone: &&Vec<Demand>| alone.iter().all(|demand| demand.refusal().is_none());
@@ -202,8 +201,8 @@ impl Peak {
             let most = alone.iter().map(Demand::needed_bytes).max().unwrap_or(0);
             for refusal in &mut refusals {
                 refusal.push_str(&format!(
-                    "; or set run.servers_at_a_time = 1: of {} one at a time needs {}, but the runs of each server then lie \
-                     together in time, and what drifts meanwhile looks like a difference between servers",
+                    "; or set run.servers_at_a_time = 1: one at a time of {} needs {}, but the runs of each server are then \
+                     made in a row, and a drift in the meantime looks like a difference between servers",
                     plural(self.n_clusters, "cluster"),
                     bytes(most as f64)
                 ));
@@ -217,7 +216,7 @@ fn add_up(parts: &[Part], reusable: &[(PathBuf, u64)]) -> Result<Vec<Demand>> {
     demands(parts, reusable, &FileSystem::of)
 }
 
-/// The clusters that a plan needs, each by the cases that run on it.
+/// Clusters that a plan needs, each as the cases that run on it.
 fn clusters(plan: &Plan) -> Vec<Vec<&Case>> {
     let mut found: Vec<(StageKey, Vec<&Case>)> = Vec::new();
     for case in plan.cases.iter().filter(|case| case.server.source.is_embedded()) {
@@ -230,7 +229,7 @@ fn clusters(plan: &Plan) -> Vec<Vec<&Case>> {
     found.into_iter().map(|(_, cases)| cases).collect()
 }
 
-/// What is needed beside clusters: binaries that are not here yet, and the results.
+/// Demands besides clusters: missing binaries, and the results.
 fn common_parts(plan: &Plan, site: &Site, results: &Path) -> Vec<Part> {
     let runs = plan.runs.iter().filter_map(|run| plan.case(run.case));
     let results_bytes =
@@ -243,7 +242,7 @@ fn common_parts(plan: &Plan, site: &Site, results: &Path) -> Vec<Part> {
     }
     let is_built = |source: &&&ServerSource| matches!(source, ServerSource::Source { .. });
     let n_built = missing.iter().filter(is_built).count() as u64;
-    // One build is made at a time.
+    // Builds are made one at a time.
     let binaries_bytes = RELEASE_BYTES * missing.len() as u64 + BUILD_BYTES * n_built.min(1);
     vec![
         Part { what: Use::Results, place: results.to_path_buf(), bytes: results_bytes },
@@ -251,7 +250,7 @@ fn common_parts(plan: &Plan, site: &Site, results: &Path) -> Vec<Part> {
     ]
 }
 
-/// The binaries of a case, if they can be had without the network and without work.
+/// Binaries of a case, if they are available without network and build.
 fn binaries_here(case: &Case, cache: &Cache) -> Option<Binaries> {
     let version = match &case.server.source {
         ServerSource::BinDir(dir) => return Binaries::from_bin_dir(dir).ok(),
@@ -281,7 +280,7 @@ fn names(clusters: &[Vec<&Case>], site: &Site) -> BTreeSet<String> {
     clusters.iter().filter_map(name).collect()
 }
 
-/// What of the clusters that are there is used again by these, or may be removed for them.
+/// Existing clusters that these reuse, or that may be removed for them.
 fn reusable(clusters: &[Vec<&Case>], site: &Site) -> Result<Vec<(PathBuf, u64)>> {
     let names = names(clusters, site);
     let in_cache = site.cache.clusters_dir();
@@ -302,14 +301,14 @@ fn reusable(clusters: &[Vec<&Case>], site: &Site) -> Result<Vec<(PathBuf, u64)>>
     Ok(found)
 }
 
-/// Sees to it that there is room for the case's cluster, whose place is claimed: in the cache what was used least recently
-/// goes, within the budget and as long as disks are too full.
+/// Frees space for the case's cluster, whose place is claimed: removes the least recently used items from the cache,
+/// within the budget and as long as disks are too full.
 ///
 /// # Errors
-/// When there is no room; then nothing was removed.
+/// When there is not enough space; then nothing was removed.
 pub(crate) fn make_room(case: &Case, claim: &Claim, site: &Site, watch: &mut Watch) -> Result<()> {
     let parts = parts_of(&[case], site.cache);
-    // What is there of it is used again, or cleared away before.
+    // Its existing part is reused, or was removed before.
     let present = claim.places();
     let lacks = |reusable: &[(PathBuf, u64)]| -> Result<Vec<String>> {
         Ok(add_up(&parts, reusable)?.iter().filter_map(Demand::refusal).collect())
@@ -338,7 +337,7 @@ fn refuse(refusals: Vec<String>) -> Result<()> {
     if refusals.is_empty() { Ok(()) } else { bail!(refusals.join("; ")) }
 }
 
-/// Says what was removed from the cache.
+/// Reports what was removed from the cache.
 fn tell(removed: &[Item], budget: &Budget, watch: &mut Watch) {
     for item in removed {
         let limit = budget.bytes.unwrap_or(0) as f64;
@@ -351,29 +350,29 @@ fn tell(removed: &[Item], budget: &Budget, watch: &mut Watch) {
     }
 }
 
-/// Marks the clusters of `plan` that are there as used now, so that others are removed before them.
+/// Marks the existing clusters of `plan` as used now, so that others are removed first.
 pub fn touch(plan: &Plan, site: &Site) {
     let clusters = clusters(plan);
     let names = names(&clusters, site);
     let Ok(workspace) = Workspace::in_cache(site.cache) else { return };
     for name in names.iter().filter(|name| workspace.dir.join(name).is_dir()) {
-        // Letting go of a claim notes the time; one in use by others is not removed anyway.
+        // Releasing a claim records the time; a cluster in use by others is not removed anyway.
         workspace.claim_name(name).ok();
     }
 }
 
-/// Removes from the cache what is beyond its budget, after an experiment; the cluster that was used last stays.
+/// Removes items beyond the budget from the cache after an experiment; the cluster used last stays.
 pub fn keep_to_budget(cache: &Cache, watch: &mut Watch) {
     let trimmed = Budget::of(cache).and_then(|budget| Ok((budget::trim(cache, &budget)?, budget)));
     let ((removed, over_bytes), budget) = match trimmed {
         Ok(trimmed) => trimmed,
-        Err(error) => return watch(Progress::Note(format!("the cache cannot be looked at: {error:#}"))),
+        Err(error) => return watch(Progress::Note(format!("cannot examine the cache: {error:#}"))),
     };
     tell(&removed, &budget, watch);
     if over_bytes > 0 {
         watch(Progress::Note(format!(
             "the cache has {} more than its budget of {} ({}): what is in use and the cluster used last stay; \
-             `pgdyno server remove NAME` removes that too",
+             `pgdyno server remove NAME` removes those too",
             bytes(over_bytes as f64),
             bytes(budget.bytes.unwrap_or(0) as f64),
             budget.origin

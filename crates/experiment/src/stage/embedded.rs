@@ -1,4 +1,4 @@
-//! A cluster of our own: made, filled once, and put back before each run.
+//! Our own cluster: created, filled once, and restored before each run.
 
 use std::collections::BTreeMap;
 
@@ -18,20 +18,20 @@ use crate::stage::{os, own_data};
 use dataset::state::{self, DataState, Home};
 use dataset::{layout, schema, session};
 
-/// Label of a cluster whose data were loaded to the end.
+/// Label of a cluster whose data was loaded completely.
 const IS_LOADED: &str = "loaded";
 
-/// A cluster of our own, with a snapshot of the freshly loaded data.
+/// Our own cluster, with a snapshot of the freshly loaded data.
 pub struct Embedded {
-    // Declared first: the server ends before the claim on its cluster does.
+    // Declared first, so that the server ends before the claim on its cluster.
     pub(super) server: Option<Server>,
     pub(super) cluster: Cluster,
     pub(super) key: ClusterKey,
-    /// Those that the server was started with.
+    /// Settings that the server was started with.
     settings: BTreeMap<String, String>,
-    /// The cluster was there before this process came, and its data may be as a run left it.
+    /// The cluster existed before this process, and its data may be as a run left it.
     pub(super) was_loaded_before: bool,
-    /// The data were loaded just now, and no run has touched them.
+    /// The data was loaded just now, and no run has changed it.
     is_fresh: bool,
     wal_needs: WalNeeds,
     claim: Claim,
@@ -60,16 +60,16 @@ impl Embedded {
         site: &Site,
         watch: &mut Watch,
     ) -> Result<Embedded> {
-        // What a pgdyno that was killed could not remove itself.
+        // A killed pgdyno could not remove these itself.
         server::process::socket::sweep_sockets();
         let workspace = workspace_of(case, site)?;
-        // One that cannot be swept is not in the way of this one.
+        // A leftover that cannot be swept does not affect this cluster.
         workspace.sweep().ok();
         let claim = workspace.claim(&key)?;
         disk::make_room(case, &claim, site, watch)?;
         let cluster = claim.cluster(&binaries, &options(case))?;
         let is_loaded = cluster.facts.labels.contains_key(IS_LOADED);
-        // A run may have left its traces in what has no snapshot.
+        // Without a snapshot, runs may have changed the data.
         if cluster.has_snapshot(LOADED) || (is_loaded && !case.prepare.restore) {
             watch(Progress::Step(format!("using the data of {} loaded before", data_words(&case.workload))));
             return Ok(Embedded::of(cluster, key, claim, true));
@@ -78,22 +78,22 @@ impl Embedded {
             && cluster.facts.labels.is_empty();
         let mut stage = Embedded::of(cluster, key, claim, false);
         if !is_new {
-            // Loading was cut off, or there is no way back to what was loaded.
+            // Loading was interrupted, or the loaded state cannot be restored.
             stage.make_again(case)?;
         }
-        watch(Progress::Step(format!("made a cluster of PostgreSQL {}", binaries.version)));
+        watch(Progress::Step(format!("created a cluster of PostgreSQL {}", binaries.version)));
         stage.fill(case, site, watch)?;
         Ok(stage)
     }
 
-    /// An empty cluster in the place of the present one.
+    /// Replaces the cluster by an empty one.
     fn make_again(&mut self, case: &Case) -> Result<()> {
         self.claim.clear()?;
         self.cluster = self.claim.cluster(&self.cluster.binaries, &options(case))?;
         Ok(())
     }
 
-    /// Loads the data, and keeps a snapshot of it where runs are put back to one.
+    /// Loads the data, and takes a snapshot of it if runs are restored to one.
     fn fill(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<()> {
         self.cluster.set_labels(labels(case, &self.cluster.binaries))?;
         let settings = self.settings_of(case, site, Adding::Everything)?;
@@ -133,7 +133,7 @@ impl Embedded {
         Ok(())
     }
 
-    /// Says in the cluster's marker that its data is whole, and who used it last.
+    /// Records in the cluster's marker that its data is complete, and who used it last.
     fn label(&mut self, case: &Case) -> Result<()> {
         let mut labels = labels(case, &self.cluster.binaries);
         labels.insert(IS_LOADED.to_string(), "yes".to_string());
@@ -165,7 +165,7 @@ impl Embedded {
         Ok(detail)
     }
 
-    /// The first state of the data as the case asks for it: from the snapshot, or loaded again where there is none.
+    /// Restores the data as the case asks: from the snapshot, or by loading it again if there is none.
     fn put_data_back(
         &mut self,
         case: &Case,
@@ -180,24 +180,24 @@ impl Embedded {
             return Ok(self.cluster.restore(LOADED)?.detail());
         }
         if self.is_fresh {
-            return Ok(method("none: the data were loaded just now"));
+            return Ok(method("none: the data was loaded just now"));
         }
         self.make_again(case)?;
         self.fill(case, site, watch)?;
         Ok(method("loaded again: there is no snapshot"))
     }
 
-    /// Ends the server, and removes the cluster if this process made it; one that was there before stays.
+    /// Stops the server, and removes the cluster if this process created it; an existing one stays.
     pub(super) fn retire(mut self) -> Result<()> {
         self.stop(StopMode::Fast)?;
         if self.was_loaded_before { Ok(()) } else { self.claim.clear() }
     }
 
-    /// What was copied must be what its name says.
+    /// Checks that the restored data matches its key.
     fn expect_whole(&self, case: &Case, site: &Site) -> Result<()> {
         let mut session = session::open(&self.conninfo()?, site.stop)?;
         let workload = &case.workload;
-        // What the user's own files make has no marker.
+        // Data of the user's own files has no marker.
         let Some(Home { dataset, schema }) = Home::of(&mut session, workload)? else { return Ok(()) };
         match state::inspect(&mut session, dataset, &schema)? {
             DataState::Whole(marker)
@@ -207,7 +207,7 @@ impl Embedded {
                 Ok(())
             }
             found => bail!(
-                "the snapshot of cluster `{}` does not hold whole data of {}, but {found:?}; remove the cluster with \
+                "the snapshot of cluster `{}` does not contain complete data of {}, but {found:?}; remove the cluster with \
                  pgdyno server remove and load it again",
                 self.cluster.root.display(),
                 layout::describe(workload)
@@ -241,7 +241,7 @@ impl Embedded {
         Ok(())
     }
 
-    /// Lets the WAL grow to another size between checkpoints, if its device has room for it.
+    /// Changes `max_wal_size`, if the device has enough space.
     pub(super) fn resize_wal(&mut self, max_wal_bytes: u64) -> Result<String> {
         let version_num = self.cluster.binaries.version_num;
         let (name, value) = server::settings::defaults::wal_setting(version_num, max_wal_bytes);
@@ -271,7 +271,7 @@ impl Embedded {
     }
 }
 
-/// How the case's cluster is made.
+/// Options for creating the case's cluster.
 fn options(case: &Case) -> InitOptions {
     InitOptions {
         wal_directory: case.server.wal_directory.clone(),

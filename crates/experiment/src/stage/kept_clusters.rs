@@ -1,4 +1,4 @@
-//! A cluster of ours after its last run, for those who look at what the run left.
+//! Our own clusters after their last run, for commands that examine what the run left.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,30 +12,28 @@ use server::{Binaries, Cache, Cluster, Server};
 
 use dataset::kind::Dataset;
 
-/// Label of a cluster with the name of its set of tables. Clusters that were used before there was one have none.
+/// Label with the name of a cluster's dataset. Clusters from before this label was introduced have none.
 const DATA: &str = "data";
-/// Label of a cluster with the schema of its tables, where one was named.
+/// Label with the schema of a cluster's tables, if one was named.
 pub(crate) const SCHEMA: &str = "schema";
 
-/// A cluster that earlier runs left as it was after the last one.
+/// A cluster in the state that its last run left.
 pub struct Kept {
-    /// The cluster.
     pub cluster: Cluster,
     /// The workload that ran on it last.
     pub workload: Option<WorkloadKind>,
-    /// The schema of its tables, where one was named.
+    /// Schema of its tables, if one was named.
     pub schema: Option<String>,
     _claim: Claim,
 }
 
-/// Which cluster is meant: what is not given, any may have.
+/// Selects a cluster; omitted criteria match any.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Wanted<'a> {
-    /// Whose binaries run it.
+    /// Source of its binaries.
     pub source: Option<&'a ServerSource>,
-    /// What tables are in it.
     pub dataset: Option<Dataset>,
-    /// The scale of its data.
+    /// Scale of its data.
     pub scale: Option<u32>,
 }
 
@@ -53,7 +51,7 @@ impl Wanted<'_> {
             && self.scale.is_none_or(|scale| has("scale", scale.to_string()))
     }
 
-    /// The data in words: ` (tpcc, scale 2)`, or nothing where any will do.
+    /// The criteria in words: ` (tpcc, scale 2)`; empty if any cluster matches.
     fn words(&self) -> String {
         let dataset = self.dataset.map(|dataset| dataset.name().to_string());
         let scale = self.scale.map(|scale| format!("scale {scale}"));
@@ -62,13 +60,13 @@ impl Wanted<'_> {
     }
 }
 
-/// The label that [`Wanted::dataset`] is found by.
+/// The label for [`Wanted::dataset`].
 pub(crate) fn data_label(data: &CaseData) -> (String, String) {
     let name = Dataset::of(data).map_or("own", Dataset::name);
     (DATA.to_string(), name.to_string())
 }
 
-/// The tables in a cluster, if they are one of pgdyno's sets.
+/// Dataset of a cluster, if it is one of pgdyno's.
 fn data_of(labels: &BTreeMap<String, String>) -> Option<Dataset> {
     match labels.get(DATA) {
         Some(name) => Dataset::named(name),
@@ -77,7 +75,7 @@ fn data_of(labels: &BTreeMap<String, String>) -> Option<Dataset> {
 }
 
 impl Kept {
-    /// The cluster used last, among those that are wanted.
+    /// The cluster used last that matches.
     ///
     /// # Errors
     /// When there is none, or another process uses it.
@@ -112,7 +110,7 @@ impl Kept {
         })
     }
 
-    /// Starts its server with default settings, changed by `changes`.
+    /// Starts its server with default settings and these changes.
     ///
     /// # Errors
     /// When it does not start.
@@ -158,7 +156,7 @@ mod tests {
         check(tproc_c, "scale=2 workload=tpcc data=tpcc", false);
         check(tpcb, "scale=2 workload=scripts data=tpcb", true);
         check(tpcb, "scale=2 workload=scripts data=own", false);
-        // Used last before there was a label of its own.
+        // Last used before there was a data label.
         check(tpcb, "scale=2 workload=tpcb-select", true);
         check(tproc_c, "scale=2 workload=tproc-c", true);
         check(tpcb, "scale=2 workload=tpcc", false);

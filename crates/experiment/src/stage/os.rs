@@ -1,5 +1,5 @@
-//! Values of the operating system for a case: refused before anything starts, set before its server does, put back
-//! when its server has stopped.
+//! Operating system settings of a case: refused before anything starts, set before its server starts, restored after
+//! its server has stopped.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,29 +15,27 @@ use server::running::numa::{self, Binding};
 
 type Detail = BTreeMap<String, String>;
 
-/// A level of an `[os]` key that cannot be had here.
+/// A level of an `[os]` key that is impossible here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The key: `os.numa`.
     pub key: String,
-    /// The level.
     pub level: String,
-    /// Why not.
     pub reason: String,
 }
 
-/// Where the server of the cases is.
+/// Location of the cases' server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerPlace {
     /// pgdyno runs it.
     Own,
     /// Somebody else runs it on this machine.
     Here,
-    /// It is on another machine, or nobody knows.
+    /// It is on another machine, or its location is unknown.
     Away,
 }
 
-/// Every level that cannot be had, once. `clusters` is where clusters are kept.
+/// Every impossible level, once. `clusters` is where clusters are stored.
 pub fn refusals(cases: &[Case], place: ServerPlace, clusters: &Path) -> Vec<Refusal> {
     let mut refused: Vec<Refusal> = Vec::new();
     for case in cases.iter().filter(|case| !case.os.is_empty()) {
@@ -59,7 +57,7 @@ fn refusal(place: ServerPlace, key: &str, level: &str, disks: &[Disk]) -> Option
     let needs_start = ["huge_pages", "numa"].contains(&key);
     let needs_disks = ["read_ahead_kb", "io_scheduler"].contains(&key);
     match (place, key) {
-        (ServerPlace::Away, _) => Some("the server's machine is not this one".to_string()),
+        (ServerPlace::Away, _) => Some("the server is on another machine".to_string()),
         (ServerPlace::Here, _) if needs_start || needs_disks => {
             Some("it needs a server that pgdyno runs itself".to_string())
         }
@@ -71,7 +69,7 @@ fn refusal(place: ServerPlace, key: &str, level: &str, disks: &[Disk]) -> Option
     }
 }
 
-/// The block devices below directories; a directory that does not exist yet lies where its parent does.
+/// Block devices below directories; a directory that does not exist yet will be where its parent is.
 fn disks(dirs: &[(&str, Option<&Path>)]) -> Vec<Disk> {
     let existing = |dir: &Path| dir.ancestors().find(|dir| dir.exists()).map(Path::to_path_buf);
     let dirs: BTreeMap<String, PathBuf> =
@@ -89,16 +87,16 @@ fn disks(dirs: &[(&str, Option<&Path>)]) -> Vec<Disk> {
     mounts.into_iter().map(disk).collect()
 }
 
-/// What was set for a run and belongs to the start of its server.
+/// Settings for a run that take effect when its server starts.
 #[derive(Debug, Default)]
 pub(crate) struct Applied {
-    /// Each value with what it had before, for the record.
+    /// Each value with the previous one, for the record.
     pub(crate) detail: Detail,
     pub(crate) binding: Option<Binding>,
 }
 
-/// Sets a case's values for the server of `cluster`, which is stopped; its `settings` are changed where a value needs
-/// it. For a server that somebody else runs there is no cluster.
+/// Sets a case's values for the server of `cluster`, which is stopped; changes its `settings` if a value requires it.
+/// There is no cluster for a server that somebody else runs.
 pub(crate) fn apply(
     case: &Case,
     keeper: Option<&Mutex<Keeper>>,
@@ -108,7 +106,7 @@ pub(crate) fn apply(
     if case.os.is_empty() {
         return Ok(applied);
     }
-    let keeper = keeper.context("values of the operating system need root")?;
+    let keeper = keeper.context("changing operating system settings needs root")?;
     let mut keeper = keeper.lock().unwrap_or_else(PoisonError::into_inner);
     let machine = Machine::this();
     let (cluster, mut settings) = match own {
@@ -123,7 +121,7 @@ pub(crate) fn apply(
             applied.detail.insert(path, format!("{value} (was {before})"));
         }
     }
-    // After all others, which decide how memory is found.
+    // After all others, which affect where memory is found.
     if let (Some(wanted), Some(cluster), Some(settings)) =
         (case.os.get("huge_pages"), cluster, settings.as_mut())
     {
@@ -139,7 +137,7 @@ pub(crate) fn apply(
     Ok(applied)
 }
 
-/// Reserves what the server needs and makes it insist on that, or keeps it from using any.
+/// Reserves the huge pages that the server needs and makes it require them, or keeps it from using any.
 fn use_huge_pages(
     wanted: HugePages,
     machine: &Machine,
@@ -157,18 +155,18 @@ fn use_huge_pages(
     Ok(format!("on: {n_pages} of {} kB", page_bytes / 1024))
 }
 
-/// Puts everything back; what does not come back is told.
+/// Restores all values; reports those that could not be restored.
 pub(crate) fn put_back(keeper: Option<&Mutex<Keeper>>) -> Result<()> {
     let Some(keeper) = keeper else { return Ok(()) };
     let undone = keeper.lock().unwrap_or_else(PoisonError::into_inner).undo()?;
     let problems: Vec<String> = undone.iter().filter_map(problem).collect();
     if !problems.is_empty() {
-        bail!("values of the operating system were not put back: {}", problems.join("; "));
+        bail!("operating system settings were not restored: {}", problems.join("; "));
     }
     Ok(())
 }
 
-/// What became of a value that is not what it was.
+/// Description of a value that was not restored.
 pub fn problem(undone: &Undone) -> Option<String> {
     undone.problem.as_ref().map(|problem| format!("`{}` is {}: {problem}", undone.path, undone.now))
 }
@@ -183,7 +181,7 @@ mod tests {
             let reason = refusal(place, key, level, &[]).unwrap_or_default();
             assert!(reason.contains(expected), "{key} = {level}: {reason}");
         };
-        check(ServerPlace::Away, "swappiness", "1", "not this one");
+        check(ServerPlace::Away, "swappiness", "1", "another machine");
         check(ServerPlace::Here, "huge_pages", "on", "needs a server that pgdyno runs itself");
         check(ServerPlace::Here, "io_scheduler", "none", "needs a server that pgdyno runs itself");
         check(ServerPlace::Own, "swappiness", "300", "not in 0..200");

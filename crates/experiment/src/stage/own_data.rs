@@ -1,4 +1,4 @@
-//! Data that the user's own SQL files make: run once, statement by statement.
+//! Data from the user's own SQL files, which run once, statement by statement.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -11,10 +11,10 @@ use crate::plan::scripts;
 use crate::site::progress::{Progress, Watch};
 use dataset::sql_files;
 
-/// Runs the files in their order in one session. The scale is there as the setting `pgdyno.scale`.
+/// Runs the files in their order in one session. The setting `pgdyno.scale` has the scale.
 ///
 /// # Errors
-/// With file, line and column of the statement that failed; those before it are done.
+/// With file, line and column of the failed statement; those before it have been executed.
 pub(crate) fn run_files(
     session: &mut Session,
     files: &[SqlFile],
@@ -30,7 +30,7 @@ pub(crate) fn run_files(
         let text = scripts::text_of(file, stop).map_err(|message| anyhow!(message))?;
         n_statements += sql_files::run(session, &file.name, &text, stop)?;
     }
-    // What the files set is theirs, and must not stay on: `pg_dump` empties the search path.
+    // The files' settings are theirs and may not persist: `pg_dump` empties the search path.
     session.execute("reset all")?;
     let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
     Ok(format!("{}: {n_statements} statements in {:.3} s", names.join(", "), begun.elapsed().as_secs_f64()))

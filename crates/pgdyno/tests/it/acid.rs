@@ -150,7 +150,7 @@ fn each_kind_of_damage_to_an_acknowledged_order_is_found_and_named() {
             2993,
             "is of customer",
         ),
-        ("delete from new_order where no_d_id = 4 and no_o_id = 2994", 2994, "has lost its row of NEW-ORDER"),
+        ("delete from new_order where no_d_id = 4 and no_o_id = 2994", 2994, "has lost its row in NEW-ORDER"),
         ("update orders set o_carrier_id = 1 where o_d_id = 4 and o_id = 2995", 2995, "has lost its row"),
         ("update orders set o_ol_cnt = 3 where o_d_id = 4 and o_id = 2996", 2996, "O_OL_CNT 3"),
     ] {

@@ -80,7 +80,7 @@ fn data_that_is_half_loaded_is_refused() {
     let mut args: Vec<&str> = AS_IS.split_whitespace().collect();
     args.extend(["--server", &server, "-o", "out", "--scale", "30"]);
     let refused = place.run(&args).expect(1);
-    assert!(refused.stderr.contains("the data is not whole"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("the data is not complete"), "{}", refused.stderr);
     assert!(!place.path("out").exists(), "nothing was measured, nothing is left");
     place.run(&["init", "--server", &server, "--scale", "1"]).expect(0);
     place.run(&["check", "--server", &server]).expect(0);

@@ -83,7 +83,7 @@ fn what_changes_nothing_says_so_and_asks_nothing() {
     let (code, shown) = on_terminal(&place, &args.collect::<Vec<_>>(), "");
     assert_eq!(code, Some(0), "{shown}");
     assert!(
-        shown.contains("as it is: nothing is loaded or put back") && !shown.contains("go on?"),
+        shown.contains("as it is: nothing is loaded or restored") && !shown.contains("go on?"),
         "{shown}"
     );
     place.expect_clean();

@@ -110,11 +110,11 @@ fn versions_and_settings_that_cannot_be_are_told() {
     );
     let planned = place.run(&["plan", "-c", "1", "--version", "18,19"]).expect(1);
     assert!(planned.stdout.contains("problem case 2: no server binaries for `19`"), "{}", planned.stdout);
-    let many = ["100000 clients, of which each takes 2.00 MiB", "GiB are here; lower workload.clients"];
+    let many = ["100000 clients with at least 2.00 MiB each", "GiB; lower workload.clients"];
     check("run -o out --scale 1 -c 100000", &many);
     let planned = place.run(&["plan", "--scale", "1", "-c", "1,100000"]).expect(1);
     assert!(
-        planned.stdout.contains("problem case 2: 100000 clients, of which each takes"),
+        planned.stdout.contains("problem case 2: 100000 clients with at least"),
         "{}",
         planned.stdout
     );

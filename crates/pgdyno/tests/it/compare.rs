@@ -50,7 +50,7 @@ fn sides_that_cannot_be_measured_are_refused_and_leave_nothing() {
     refused("compare --a workload.clinets=1 -o out", "--a workload.clinets=1: unknown field `clinets`");
     refused("compare --b foo -o out", "--b `foo` has no `=`; example: --b workload.scale=100");
     let short = "--b server.settings.jit=off --measure 3s --rounds 3 -s 1 -o out";
-    let least = "3 pairs of slices fit into the measure of a round (3 s), and the least for a verdict are 6: measure at \
+    let least = "3 pairs of slices fit into the measurement of a round (3 s), but a verdict needs at least 6: measure at \
                  least 6s";
     refused(&format!("compare --duet {short}"), least);
 }

@@ -99,7 +99,7 @@ fn expect_half(place: &Place, pg: &Pg, database: &str) {
     let args = "run --scale 40 --measure 2s --repeats 1 --set prepare.restore=false -o out --server";
     let args: Vec<&str> = args.split_whitespace().chain([target.as_str()]).collect();
     let refused = place.run(&args);
-    assert!(refused.stderr.contains("the data is not whole"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("the data is not complete"), "{}", refused.stderr);
     place.expect_clean();
 }
 

@@ -96,7 +96,7 @@ fn plan_and_run_refuse_by_the_same_figures() {
     for (key, value, words) in [
         ("prepare.wal_headroom", "10GiB", "is not a size"),
         ("run.servers_at_a_time", "2", "give 1, or leave it out"),
-        ("prepare.snapshot_directory", "/tmp", "remove one of both"),
+        ("prepare.snapshot_directory", "/tmp", "has no effect; remove one of the two"),
     ] {
         let set = format!("{key}={value}");
         let args = short("plan", &["--scale", "1", "--set", &set, "--set", "prepare.snapshot=false"]);

@@ -1,4 +1,4 @@
-//! What was changed, and why: levels before and after, by key.
+//! Changes and their reasons: levels before and after, by key.
 
 use model::experiment::Experiment;
 use model::experiment::selector::{Selector, names};
@@ -7,13 +7,13 @@ use super::Change;
 use crate::plan::design::Dimension;
 use crate::plan::expand;
 
-/// The levels of each key, as texts.
+/// Levels of each key, as texts.
 pub(super) struct Snapshot {
     dimensions: Vec<Dimension>,
 }
 
 impl Snapshot {
-    /// Of an experiment that contradicts itself there is none; its plan will say so.
+    /// Empty for an experiment that contradicts itself; planning will report that.
     pub(super) fn of(experiment: &Experiment) -> Snapshot {
         let mut dimensions = expand::dimensions(experiment);
         let mut add = |key: &str, value: String| {
@@ -27,13 +27,13 @@ impl Snapshot {
         Snapshot { dimensions }
     }
 
-    /// The levels of the key that is named whole or by its end.
+    /// Levels of a key that is given in full or by its last part.
     fn levels(&self, key: &str) -> Option<&[String]> {
         let known = self.dimensions.iter().find(|dimension| names(key, &dimension.key))?;
         Some(&known.levels)
     }
 
-    /// What is different in `experiment`.
+    /// Differences from `experiment`.
     pub(super) fn changes(&self, experiment: &Experiment) -> Vec<Change> {
         let after = Snapshot::of(experiment);
         let changed = self.dimensions.iter().filter_map(|before| {
@@ -52,7 +52,7 @@ impl Snapshot {
 fn why(key: &str) -> &'static str {
     match key {
         "workload.clients" => {
-            "time, and at most 32 clients for each processor, or 4 where their number is not varied"
+            "time, and at most 32 clients per processor, or 4 if their number does not vary"
         }
         "workload.scale" => {
             "time to load it, disk and memory; data that was to exceed memory may fit into it now"
@@ -63,15 +63,15 @@ fn why(key: &str) -> &'static str {
     }
 }
 
-/// That selectors were taken out.
+/// The change that selectors were removed.
 pub(super) fn dropped(key: &str, why: &str) -> Change {
     Change { key: key.to_string(), from: "given".to_string(), to: "none".to_string(), why: why.to_string() }
 }
 
-/// What is told of selectors whose levels are gone.
+/// Reason for removing selectors whose levels are gone.
 pub(super) const LEVELS_LEFT_OUT: &str = "its levels were left out";
 
-/// Takes out what selects a level that is gone: it would be refused as a mistake.
+/// Removes selectors of levels that are gone, which would be refused as mistakes.
 pub(super) fn drop_selectors(experiment: &mut Experiment) -> Vec<Change> {
     let snapshot = Snapshot::of(experiment);
     let is_gone = |selector: &Selector| {
@@ -80,7 +80,7 @@ pub(super) fn drop_selectors(experiment: &mut Experiment) -> Vec<Change> {
             snapshot.levels(key).is_some_and(|there| !is_there(there))
         })
     };
-    // Factors of different lengths cannot vary together; a key that is gone is no factor.
+    // Factors with different numbers of levels cannot vary together; a key that is gone is not a factor.
     let is_unlike = |keys: &Vec<String>| {
         let n_levels = |key: &String| snapshot.levels(key).map_or(0, <[String]>::len);
         keys.iter().any(|key| n_levels(key) == 0 || n_levels(key) != n_levels(&keys[0]))
@@ -99,7 +99,7 @@ pub(super) fn drop_selectors(experiment: &mut Experiment) -> Vec<Change> {
     let n_before = header.zip.len();
     header.zip.retain(|keys| !is_unlike(keys));
     if header.zip.len() < n_before {
-        changes.push(dropped("experiment.zip", "its factors have unlike numbers of levels now"));
+        changes.push(dropped("experiment.zip", "its factors no longer have equal numbers of levels"));
     }
     changes
 }

@@ -1,4 +1,4 @@
-//! How long an experiment takes on a machine: its combinations of levels, with the seconds of each.
+//! Estimates how long an experiment takes on a machine: its combinations of levels, with the seconds of each.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,21 +12,22 @@ use crate::forecast::outlook::{START_S, around_load_s};
 use crate::plan::design::{self, Combine};
 use crate::plan::expand;
 
-/// Bytes loaded, indexed and kept as a snapshot in a second, on the machine of [`super::Speed`].
+/// Bytes per second for loading, indexing and taking a snapshot, on the machine of [`super::Speed`].
 const LOADED_BYTES_PER_S: f64 = 40e6;
-/// Seconds to initialize a cluster and start it for the first time, there.
+/// Seconds to initialize a cluster there and start it for the first time.
 const FIRST_S: f64 = 6.0;
-/// Seconds to fetch the binaries of a release, 10 to 20 MB, over a line of 10 Mbit/s, and to unpack them.
+/// Seconds to fetch the binaries of a version, 10 to 20 MB, at 10 Mbit/s, and to unpack them.
 const FETCH_S: f64 = 20.0;
-/// Committed transactions per second and processor, low: how long fixed numbers of transactions take at most.
+/// Committed transactions per second and processor, a low estimate: upper limit for the time of a fixed number of
+/// transactions.
 const TPS_PER_CPU: f64 = 500.0;
 
-/// Bytes of data that the machine loads in a second.
+/// Bytes of data that the machine loads per second.
 pub(super) fn loaded_bytes_per_s(limits: &Limits) -> f64 {
     LOADED_BYTES_PER_S * limits.speed.whole()
 }
 
-/// Seconds that the experiment takes, fetching and loading included.
+/// Seconds for the whole experiment, including fetching binaries and loading data.
 pub(super) fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
     let cases = cases(experiment);
     let distinct = |keys: &[&str]| -> BTreeSet<Vec<String>> {
@@ -48,7 +49,7 @@ pub(super) fn estimated_s(experiment: &Experiment, limits: &Limits) -> f64 {
         .sum();
     let n_servers = distinct(&SERVER).len() as f64;
     let is_missing = |server: &&Vec<String>| {
-        // A release of a series that is there need not be the one that is asked for; most are.
+        // A version of a series that is present need not be the requested one, but usually is.
         let series = |version: &str| version.parse().map(|v: model::text::units::PgVersion| v.series());
         matches!(series(&server[1]), Ok(series) if !limits.fetched.contains(&series))
     };
@@ -65,7 +66,7 @@ pub(super) fn most_clients(experiment: &Experiment) -> u32 {
     experiment.workload.clients.all().iter().copied().max().unwrap_or(1)
 }
 
-/// How many servers with data of their own there are: each is loaded.
+/// Number of servers with data of their own: each is loaded.
 pub(super) fn n_servers(experiment: &Experiment) -> usize {
     let server = &experiment.server;
     let versions = server.version.as_ref().map_or(1, |levels| levels.all().len());
@@ -74,7 +75,7 @@ pub(super) fn n_servers(experiment: &Experiment) -> usize {
     versions * dirs * checksums * experiment.target.len().max(1)
 }
 
-/// What tells servers with data of their own apart.
+/// Keys that distinguish servers with data of their own.
 const SERVER: [&str; 6] = [
     "target",
     "server.version",
@@ -83,13 +84,13 @@ const SERVER: [&str; 6] = [
     "server.wal_directory",
     "server.data_checksums",
 ];
-/// What tells data that is loaded on one of them apart; the scale is last.
+/// Keys that distinguish data on one server; the scale comes last.
 const DATA: [&str; 3] = ["workload.kind", "workload.partitions", "workload.scale"];
 
 /// The level of each key of one combination.
 struct Sketch(BTreeMap<String, String>);
 
-/// The combinations; those that `zip` and `exclude` would make are left aside where they name what is gone.
+/// The combinations, including those that `zip` and `exclude` would remove if they named existing levels.
 fn cases(experiment: &Experiment) -> Vec<Sketch> {
     let header = &experiment.experiment;
     let dimensions = expand::dimensions(experiment);
@@ -100,12 +101,12 @@ fn cases(experiment: &Experiment) -> Vec<Sketch> {
 }
 
 impl Sketch {
-    /// The level of a key, empty without one.
+    /// The level of a key; empty if it has none.
     fn text(&self, key: &str) -> &str {
         self.0.get(key).map_or("", String::as_str)
     }
 
-    /// Seconds of load, at most.
+    /// Upper limit for the seconds of load.
     fn load_s(&self, run: &RunSection, limits: &Limits) -> f64 {
         let seconds = |key: &str| self.text(key).parse().map_or(0.0, |span: Span| span.ms as f64 / 1000.0);
         let number = |key: &str| self.text(key).parse::<f64>().ok();

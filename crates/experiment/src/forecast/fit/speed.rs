@@ -1,4 +1,4 @@
-//! How fast a machine is, by a measure of a moment: seconds seen on one machine are no estimate for another.
+//! Measures briefly how fast a machine is: durations observed on one machine are no estimate for another.
 
 use std::fs::{self, File};
 use std::hint::black_box;
@@ -6,25 +6,26 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How fast a machine is, as a share of the one on which the seconds of the estimates were seen: 2 virtual processors.
+/// Speed of a machine relative to the one on which the durations of the estimates were observed: 2 virtual processors.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Speed {
-    /// A processor.
+    /// Speed of one processor.
     pub processor: f64,
-    /// Writing where clusters are kept, to the device.
+    /// Speed of writing to the device where clusters are stored.
     pub device: f64,
 }
 
-/// Steps of [`chain`] in a second on that machine, at rest.
+/// Steps of [`chain`] per second on that machine when idle.
 const REFERENCE_STEPS_PER_S: f64 = 700e6;
-/// Bytes that it writes to its device in a second.
+/// Bytes per second that it writes to its device.
 const REFERENCE_BYTES_PER_S: f64 = 400e6;
-/// How far a measure of a moment is believed. With two processors shared by a dozen builds and a device at a fifth of its
-/// speed, what surrounds a run took less than twice as long: much of it is waiting, and no stall lasts for all runs.
+/// Lower limit for a short measurement. With two processors shared by a dozen builds and a device at a fifth of its
+/// speed, the steps around a run took less than twice as long: much of that time is waiting, and no stall lasts for all
+/// runs.
 const SLOWEST: f64 = 0.4;
 const TRIALS: usize = 5;
 const TRIAL: Duration = Duration::from_millis(10);
-/// Written in each trial of the device.
+/// Bytes written in each trial of the device.
 const PROBE_BYTES: usize = 8 << 20;
 
 impl Default for Speed {
@@ -34,19 +35,20 @@ impl Default for Speed {
 }
 
 impl Speed {
-    /// Measures this machine, for less than a second; where nothing can be written in `dir` the device counts as usual.
+    /// Measures this machine for less than a second; if `dir` is not writable, assumes the usual speed of the device.
     pub fn measure(dir: &Path) -> Speed {
         let device = bytes_per_s(dir).map_or(1.0, |speed| speed / REFERENCE_BYTES_PER_S);
         Speed { processor: steps_per_s() / REFERENCE_STEPS_PER_S, device }
     }
 
-    /// The slower of the two: loads, restores and starts need both. Never above 1, for a moment may have been lucky.
+    /// The slower of the two: loading, restoring and starting need both. At most 1, because a short measurement may be
+    /// lucky.
     pub(super) fn whole(self) -> f64 {
         self.processor.min(self.device).clamp(SLOWEST, 1.0)
     }
 }
 
-/// One of a few short trials may have been interrupted.
+/// Best of a few short trials, because one may have been interrupted.
 fn steps_per_s() -> f64 {
     let trials: Vec<f64> = (0..TRIALS).map(|_| trial()).collect();
     stats::median(&trials).unwrap_or(REFERENCE_STEPS_PER_S)
@@ -63,7 +65,7 @@ fn trial() -> f64 {
     n_steps as f64 / began.elapsed().as_secs_f64()
 }
 
-/// Multiplications that wait for each other, so that compilers and vector units change little.
+/// Multiplications that depend on each other, so that compilers and vector units change little.
 fn chain(mut x: u64, n_steps: u64) -> u64 {
     for _ in 0..n_steps {
         x = (x ^ (x >> 31)).wrapping_mul(0x9E37_79B9_7F4A_7C15);

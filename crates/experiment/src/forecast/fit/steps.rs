@@ -1,4 +1,4 @@
-//! The steps that make an experiment shorter, in the order in which least is lost.
+//! Steps that make an experiment shorter, in ascending order of what is lost.
 
 use model::experiment::levels::Levels;
 use model::experiment::{Experiment, RunSection, WorkloadSection};
@@ -10,33 +10,33 @@ use super::{keep, replace, system, thin};
 use crate::plan::windows::RAMP_UP_AUTO_S_MIN;
 use crate::site::wal;
 
-/// Seconds of load of a run of fixed length that are never gone below.
+/// Minimum for the seconds of load of a run with fixed duration.
 const MEASURE_S_MIN: u32 = 5;
-/// The same of the shorter ones of several lengths: the least that a plan takes.
+/// Minimum for the shorter ones of several durations: the shortest that a plan accepts.
 const MEASURE_LEVEL_S_MIN: u64 = 2;
 
 /// One way to make an experiment shorter.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
-    /// No repeats of runs that were disturbed.
+    /// Do not repeat disturbed runs.
     DisturbedOnce,
-    /// No longer than this many seconds of ramp-up and measure.
+    /// At most this many seconds of ramp-up and measurement.
     Length(u32, u32),
-    /// No more levels of versions than this.
+    /// At most this many versions.
     Versions(usize),
-    /// No more levels of clients than this.
+    /// At most this many levels of clients.
     Clients(usize),
-    /// No more levels of a setting than this.
+    /// At most this many levels of a setting.
     Settings(usize),
-    /// No more levels of any other factor than this.
+    /// At most this many levels of any other factor.
     Others(usize),
-    /// No more transactions for each client than this.
+    /// At most this many transactions per client.
     Transactions(u64),
-    /// No more repeats than this.
+    /// At most this many repeats.
     Repeats(u32),
 }
 
-/// In the order in which least is lost.
+/// In ascending order of what is lost.
 pub(super) const STEPS: [Step; 23] = [
     Step::DisturbedOnce,
     Step::Length(30, 120),
@@ -64,7 +64,7 @@ pub(super) const STEPS: [Step; 23] = [
 ];
 
 impl Step {
-    /// Takes it; what is short enough stays as it is.
+    /// Applies the step; anything short enough stays as it is.
     pub(super) fn take(self, experiment: &mut Experiment) {
         let workload = &mut experiment.workload;
         match self {
@@ -113,7 +113,7 @@ impl Step {
     }
 }
 
-/// Seconds of ramp-up and measure that a search for the highest rate needs, and a policy for the WAL, if there are some.
+/// Seconds of ramp-up and measurement that a rate search or a WAL policy needs, if there is one.
 fn least_s(workload: &WorkloadSection, run: &RunSection) -> (u32, u32) {
     let targets = workload.pace.all().iter().filter_map(|pace| pace.target());
     let has_policy = run.wal.all().iter().any(|policy| !policy.is_as_is());
@@ -121,7 +121,7 @@ fn least_s(workload: &WorkloadSection, run: &RunSection) -> (u32, u32) {
     targets.map(Probing::shortest).fold((of_wal, 0), |least, each| (least.0.max(each.0), least.1.max(each.1)))
 }
 
-/// A ramp-up of a given length has at most `longest_s`; one that is found is waited for less long.
+/// Limits a fixed ramp-up to `longest_s`, and an automatic one to that maximum.
 fn shorten_ramp_up(run: &mut RunSection, longest_s: u32) {
     if run.ramp_up.all().contains(&RampUp::Auto) {
         let measure = run.measure.all().iter().max().copied().unwrap_or(Span::from_s(0));
@@ -145,7 +145,8 @@ fn shorten(levels: &mut Levels<Span>, longest_s: u32, least_s: u64) {
     }
 }
 
-/// No span longer than `longest_s`: all by the same factor, so that two lengths stay two; whole seconds. `None` if none is.
+/// Shortens spans to at most `longest_s`, all by the same factor, so that two durations stay two; whole seconds. `None`
+/// if all are short enough.
 fn shortened(spans: &[Span], longest_s: u32, least_s: u64) -> Option<Vec<Span>> {
     let longest = spans.iter().max().copied()?;
     let limit = Span::from_s(longest_s.into());

@@ -1,4 +1,4 @@
-//! Fitting the values of the operating system: what a machine refuses is left out, with what selects it.
+//! Fits the operating system settings: removes those that a machine refuses, and the selectors that name them.
 
 use std::path::PathBuf;
 
@@ -13,8 +13,8 @@ use super::Change;
 use crate::forecast::fit::changes::{LEVELS_LEFT_OUT, dropped};
 use crate::stage::os::{self, Refusal, ServerPlace};
 
-/// Values of the operating system that cannot be had here, as before a plan is run. A server by URL may be on this
-/// machine or on another one, which refuses more: then the plan is refused with the reason.
+/// Operating system settings that this machine refuses, as before a plan is run. A server by URL may be on this machine
+/// or on another one, which refuses more: then the plan is refused with the reason.
 pub(super) fn refused_here(experiment: &Experiment) -> Vec<Refusal> {
     let Ok(cache) = server::Cache::default_location() else { return Vec::new() };
     let by_url =
@@ -23,7 +23,7 @@ pub(super) fn refused_here(experiment: &Experiment) -> Vec<Refusal> {
     os::refusals(&cases_with_each_value(experiment), place, &cache.clusters_dir())
 }
 
-/// A case for each level of `[os]` and directory of the WAL, alike in all else: the rest of a plan may not be possible yet.
+/// One case per level of `[os]` and WAL directory, otherwise equal: the rest of a plan may not be possible yet.
 fn cases_with_each_value(experiment: &Experiment) -> Vec<Case> {
     let dirs: Vec<Option<PathBuf>> = match &experiment.server.wal_directory {
         Some(levels) => levels.all().iter().cloned().map(Some).collect(),
@@ -53,7 +53,7 @@ fn cases_with_each_value(experiment: &Experiment) -> Vec<Case> {
     cases
 }
 
-/// Takes out values of the operating system that cannot be had; a key without any other is left as it is.
+/// Removes settings that are refused; a key without any other level is left at the system's value.
 pub(super) fn drop_refused(experiment: &mut Experiment, refused: &[Refusal]) -> Vec<Change> {
     let before = experiment.os.levels();
     keep_os(&mut experiment.os, &|key, level| {
@@ -87,7 +87,7 @@ fn is_of(refusal: &Refusal, key: &str) -> bool {
     refusal.key.strip_prefix("os.") == Some(key)
 }
 
-/// A key that is gone is no part of the baseline any more, varies with nothing, and excludes nothing.
+/// Removes a key that is gone from the baseline, from `zip` and from `exclude`.
 fn forget_key(experiment: &mut Experiment, whole: &str) -> Vec<Change> {
     let header = &mut experiment.experiment;
     let n_before = header.exclude.len();
@@ -111,7 +111,7 @@ fn forget_key(experiment: &mut Experiment, whole: &str) -> Vec<Change> {
     changes
 }
 
-/// Keeps of each key of `[os]` the levels that `is_kept` lets through, by key and text; a key without any is gone.
+/// Keeps the levels of each `[os]` key for which `is_kept` returns true, by key and text; removes keys without any.
 fn keep_os(os: &mut OsSection, is_kept: &dyn Fn(&str, &str) -> bool) {
     fn keep<T: Clone + ToString>(
         key: &str,
@@ -146,7 +146,7 @@ fn keep_os(os: &mut OsSection, is_kept: &dyn Fn(&str, &str) -> bool) {
     keep("numa", numa, is_kept);
 }
 
-/// At most `n` levels of each key of `[os]`.
+/// Keeps at most `n` levels of each `[os]` key.
 pub(super) fn thin(os: &mut OsSection, n: usize) {
     let thinned: Vec<(&str, Levels<String>)> = os
         .levels()
@@ -162,7 +162,7 @@ pub(super) fn thin(os: &mut OsSection, n: usize) {
     });
 }
 
-/// What a machine with one NUMA node refuses.
+/// The refusal of a machine with one NUMA node.
 #[cfg(test)]
 pub(super) fn one_node() -> Vec<Refusal> {
     let refusal = |level: &str| Refusal {
@@ -233,7 +233,7 @@ mod tests {
             cases.iter().map(|case| format!("{:?} {:?}", case.os, case.server.wal_directory)).collect();
         assert_eq!(asked.len(), 6);
         assert_eq!(asked[1], "{\"huge_pages\": \"off\"} Some(\"/b\")");
-        // No machine takes this value.
+        // No machine accepts this value.
         let text = "[experiment]\nname = \"x\"\n[os]\nswappiness = [1000]\n";
         let refused = refused_here(&crate::plan::file::parse("x", text, &[]).unwrap());
         assert_eq!(refused[0].reason, "1000 is not in 0..200");

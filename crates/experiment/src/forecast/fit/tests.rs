@@ -1,9 +1,9 @@
-//! Which steps are taken, and what is told of them.
+//! Which steps are taken, and which changes are reported.
 
 use super::*;
 use crate::plan::file::Override;
 
-/// Two processors, all binaries at hand.
+/// Two processors, with all binaries present.
 pub(super) fn here() -> Limits {
     Limits {
         n_cpus: 2,
@@ -33,7 +33,7 @@ fn every_study_fits_a_quarter_of_an_hour_on_a_small_machine_and_stays_itself() {
         let changes = fit_without(&mut experiment, &here(), &[]);
         assert!(!changes.is_empty(), "{name}");
         assert!(estimated_s(&experiment, &here()) <= 900.0, "{name}: {changes:#?}");
-        // Each factor stays one, but for the setting in the study of versions, which has most of them.
+        // Each factor remains, except for the setting in the study of versions, which has the most.
         let kept: Vec<String> = asked.into_iter().filter(|key| !key.ends_with("wal_compression")).collect();
         assert_eq!(factors(&experiment), kept, "{name}: {changes:#?}");
         assert!(experiment.experiment.repeats >= 3, "{name}");
@@ -79,7 +79,7 @@ fn clients_that_are_not_varied_do_not_queue_for_the_processors() {
     };
     assert_eq!(clients("low-variation", &[]), [8]);
     assert_eq!(clients("numa-hugepages", &[]), [8]);
-    // Those that wait to be due, or think, keep no processor busy.
+    // Clients that wait for their due time, or think, do not keep a processor busy.
     assert_eq!(clients("low-variation", &["workload.pace=500/s"]), [64]);
     assert_eq!(clients("low-variation", &["workload.kind=tpcc", "workload.think=spec"]), [64]);
     assert_eq!(clients("clouds", &[]), [16, 64]);
@@ -109,7 +109,7 @@ fn levels_are_thinned_evenly_with_both_ends() {
 
 #[test]
 fn a_slow_machine_gets_a_smaller_experiment_that_takes_as_long() {
-    // A second of the measure takes 48 s over all runs, so that one budget would show its rounding: the mean of several.
+    // One second of measurement takes 48 s over all runs, so a single budget would show rounding: the mean of several.
     let budgets_s = [800.0, 850.0, 900.0, 950.0, 1000.0];
     let fitted = |speed: Speed, fetched: Vec<String>| {
         let of_budget = |budget_s: f64| {

@@ -1,4 +1,4 @@
-//! Which keys of an experiment may vary, each with its levels as text.
+//! Keys of an experiment that may vary, each with its levels as text.
 
 use model::experiment::case::{Calls, WorkloadKind};
 use model::experiment::levels::Levels;
@@ -8,23 +8,23 @@ use super::{DEFAULT_VERSION, Site};
 use crate::plan::design::Dimension;
 use crate::plan::targets;
 
-/// What the keys of the operating system begin with.
+/// Prefix of operating system keys.
 pub(super) const OS: &str = "os.";
-/// What the keys of the scripts' variables begin with.
+/// Prefix of script variables.
 pub(super) const DEFINES: &str = "workload.defines.";
 
-/// What the keys of the steps before a run begin with.
+/// Prefix of steps before a run.
 pub(super) const PREPARE: &str = "prepare.";
-/// The one of them that is not yes or no.
+/// The one step that is not boolean.
 pub(super) const RESTORE_BY: &str = "prepare.restore_by";
 
-/// The keys of an experiment that may vary, each with its levels as text.
+/// Keys of an experiment that may vary, each with its levels as text.
 pub(super) struct Grid {
     pub(super) dimensions: Vec<Dimension>,
 }
 
 impl Grid {
-    /// The keys of `experiment`, those included that do not vary.
+    /// All keys of `experiment`, including those with one level.
     pub(super) fn of(experiment: &Experiment, site: &Site) -> Result<Grid, String> {
         let mut grid = Grid { dimensions: Vec::new() };
         let server = &experiment.server;
@@ -95,7 +95,7 @@ impl Grid {
         Ok(grid)
     }
 
-    /// Where servers come from.
+    /// Adds the server's source.
     fn add_server(&mut self, experiment: &Experiment, runs_servers: bool) -> Result<(), String> {
         let server = &experiment.server;
         if server.source.is_none() && server.revision.is_some() {
@@ -122,7 +122,7 @@ impl Grid {
         Ok(())
     }
 
-    /// The keys that only TPC-C and TPROC-C have.
+    /// Adds the keys that only TPC-C and TPROC-C have.
     fn add_tpcc(&mut self, workload: &WorkloadSection) -> Result<(), String> {
         let texts =
             |levels: &[&dyn ToString]| levels.iter().map(|level| level.to_string()).collect::<Vec<_>>();
@@ -157,7 +157,7 @@ impl Grid {
     }
 }
 
-/// Whether all workloads can be called so.
+/// Checks that all workloads support these calls.
 fn check_calls(kinds: &Levels<WorkloadKind>, calls: &Levels<Calls>) -> Result<(), String> {
     if !kinds.all().iter().all(|kind| matches!(kind, WorkloadKind::Tpcc | WorkloadKind::TprocC)) {
         return Err("workload.calls is for workload.kind = \"tpcc\" or \"tproc-c\" alone".to_string());

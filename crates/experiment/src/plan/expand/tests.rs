@@ -1,4 +1,4 @@
-//! What becomes of experiments, and which are refused.
+//! Which plans result from experiments, and which experiments are refused.
 
 use std::collections::BTreeSet;
 
@@ -149,5 +149,5 @@ fn one_server_at_a_time_puts_the_runs_of_each_together_in_blocks() {
     let seeds = |plan: &Plan| plan.runs.iter().map(|run| (run.seed, run.case)).collect::<BTreeSet<_>>();
     assert_eq!(seeds(&usual), seeds(&plan), "the runs are the same");
     let message = plan_of("[run]\nservers_at_a_time = 2").unwrap_err();
-    assert!(message.contains("run.servers_at_a_time: 2 cannot be had"), "{message}");
+    assert!(message.contains("run.servers_at_a_time: 2 is not supported"), "{message}");
 }

@@ -1,4 +1,4 @@
-//! The workload of a case: texts of levels to values that are checked, and scales that are resolved.
+//! The workload of a case: parses levels, checks values, and resolves scales.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -113,8 +113,8 @@ fn number<T: FromStr<Err = std::num::ParseIntError>>(
     values.get(key).map(|text| text.parse().map_err(|error| format!("{key}: {error}"))).transpose()
 }
 
-/// What `:scale` is in scripts whose data is their own. `fit`: the scale of TPC-B-like tables that are there, else 1,
-/// as in pgbench.
+/// The value of `:scale` in scripts with their own data. `fit`: the scale of existing TPC-B-like tables, else 1, as in
+/// pgbench.
 fn own_scale(scale: Scale, data: &CaseData, site: &Site) -> Result<u32, String> {
     match scale {
         Scale::Units(units) => Ok(units),
@@ -123,18 +123,18 @@ fn own_scale(scale: Scale, data: &CaseData, site: &Site) -> Result<u32, String> 
         }
         Scale::Fit => Ok(1),
         Scale::TimesRam(_) => Err(format!(
-            "workload.scale: `{scale}` needs tables whose size is known; give a number: it is what scripts see as :scale"
+            "workload.scale: `{scale}` needs tables of known size; give a number, which scripts see as :scale"
         )),
     }
 }
 
-/// Most sessions that may load side by side: a load is limited by the server's processors, not by sessions.
+/// Limit for concurrent loading sessions: the server's processors limit loading, not the number of sessions.
 pub const LOAD_STREAMS_MAX: u32 = 256;
-/// A second: the driver tells each second what it did.
+/// One second: the driver reports every second.
 const BUSY_POLL_US_MAX: u32 = 1_000_000;
-/// PostgreSQL's own limit on a field.
+/// PostgreSQL's own limit for a field.
 const MAX_MESSAGE_MIB_MAX: u32 = 1024;
-/// Most partitions: more are beyond what PostgreSQL's documentation advises (a few thousand at most).
+/// Limit for partitions: PostgreSQL's documentation advises a few thousand at most.
 pub const PARTITIONS_MAX: u32 = 10_000;
 
 fn layout(values: &BTreeMap<&str, &str>) -> Result<Layout, String> {
@@ -146,7 +146,7 @@ fn layout(values: &BTreeMap<&str, &str>) -> Result<Layout, String> {
     Ok(Layout { partitions, partition_method: values["workload.partition_method"].parse()? })
 }
 
-/// The words of the keys that only TPC-C has.
+/// Values of the keys that only TPC-C has.
 fn tpcc_spec(values: &BTreeMap<&str, &str>, pace: Pace) -> Result<TpccSpec, String> {
     fn read<T: FromStr<Err = String> + Default>(
         values: &BTreeMap<&str, &str>,
@@ -168,12 +168,12 @@ fn tpcc_spec(values: &BTreeMap<&str, &str>, pace: Pace) -> Result<TpccSpec, Stri
     Ok(spec)
 }
 
-/// Scale units for a rule. `fit`: the data that is there already, if pgdyno loaded it; else two branches for each
-/// client, so that row locks on branches do not decide (pgbench's documentation asks for at least one), at least 20,
-/// at most an eighth of memory.
+/// Scale units for a rule. `fit`: the existing data, if pgdyno loaded it; else two branches per client, so that row
+/// locks on branches do not dominate (pgbench's documentation asks for at least one), at least 20, at most an eighth of
+/// memory.
 fn resolve_scale(scale: Scale, dataset: Dataset, most_clients: u32, site: &Site) -> Result<u32, String> {
     let unit_bytes = dataset.estimated_bytes(1).max(1);
-    // Each client of TPC-C has a warehouse to itself.
+    // Each client of TPC-C has its own warehouse.
     let (per_client, least) = match dataset {
         Dataset::Tpcb => (2, 20),
         Dataset::Tpcc | Dataset::TprocC => (1, 10),

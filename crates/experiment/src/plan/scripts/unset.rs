@@ -1,14 +1,14 @@
-//! Variables that a script sends and that nothing sets. As parameters they are NULL, without an error: a mistyped name
-//! would be measured at full speed.
+//! Finds variables that a script uses but nothing sets. As parameters they would be NULL, without an error: a mistyped
+//! name would be measured at full speed.
 
 use std::collections::BTreeSet;
 
 use workload::{Bundle, Command, Fetch, Piece, Program, Statement};
 
-/// What every client has without being told.
+/// Variables that every client has anyway.
 const AUTOMATIC: [&str; 4] = ["client_id", "default_seed", "random_seed", "scale"];
 
-/// Says where a statement sends a variable that no script sets and that is none of `defines`.
+/// Reports where a statement uses a variable that no script and no entry of `defines` sets.
 ///
 /// # Errors
 /// The first one, with script, line and column.
@@ -30,10 +30,10 @@ pub(super) fn check<'a>(
     Ok(())
 }
 
-/// The names that have a value at some time. Scripts of a client see each other's.
+/// Names that get a value at some time. The scripts of a client share variables.
 struct Set<'a> {
     names: BTreeSet<&'a str>,
-    /// Of `\gset` and `\aset`, whose columns only the server knows.
+    /// Prefixes of `\gset` and `\aset`, whose columns only the server knows.
     prefixes: Vec<&'a str>,
 }
 
@@ -64,19 +64,19 @@ fn message(program: &Program, statement: &Statement, source: &str, name: &str, s
     let known: Vec<&str> = set.names.iter().copied().collect();
     format!(
         "script `{0}`: {0}:{line}:{column}: nothing sets the variable `{name}`, so that NULL would be sent; set are {1} \
-         (where NULL is meant, write it; `-M simple` leaves the text as it is)",
+         (if you mean NULL, write it; `-M simple` leaves the text as it is)",
         program.name,
         known.join(", ")
     )
 }
 
-/// Line and column of the variable, from 1: the statement's pieces are its text as the script has it.
+/// Line and column of the variable, from 1: the statement's pieces are its text as in the script.
 fn place(statement: &Statement, program: &Program, source: &str, name: &str) -> (usize, usize) {
     let is_it = |piece: &Piece| matches!(piece, Piece::Variable(id) if program.variables.name(*id) == name);
     let n_before = statement.pieces.iter().take_while(|piece| !is_it(piece)).count();
     let before = Piece::original(&statement.pieces[..n_before], &program.variables);
     let line = statement.line + before.matches('\n').count();
-    // Blanks in front of a statement's first line are not part of it.
+    // Blanks before a statement's first line are not part of it.
     let text = source.lines().nth(line - 1).unwrap_or_default();
     let wanted = format!(":{name}");
     let at = text.find(before.rsplit('\n').next().unwrap_or_default()).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! How the data of a server that was there before is put to its first state: by a copy of a template, or by loading it again.
+//! Restores the data of an existing server: by copying a template, or by loading it again.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use dataset::kind::Dataset;
 use dataset::session::{self, lock};
 
 impl Adopted {
-    /// By a copy of a template where there can be one and it serves more than one run, else by loading.
+    /// Restores by copying a template if one is possible and serves more than one run, else by loading.
     pub(super) fn restore_tables(
         &mut self,
         case: &Case,
@@ -56,7 +56,7 @@ impl Adopted {
                     session = session::open(&self.conninfo, site.stop)?;
                     detail.extend(self.load(case, &mut session, site, watch)?);
                 }
-                // The database is as it was: what was loaded just now is there.
+                // The database is as it was: just loaded.
                 None => {}
             }
         }
@@ -66,8 +66,8 @@ impl Adopted {
         Ok(detail)
     }
 
-    /// Before data is loaded beside templates of other data: what somebody made in the database meanwhile would later be
-    /// replaced by one of them.
+    /// Before data is loaded while there are templates of other data: objects that somebody created in the database in
+    /// the meantime would later be replaced by one of the templates.
     fn expect_unchanged(&mut self, wish: &Wish, site: &Site) -> Result<Detail> {
         let Some(templates) = self.copies.kept() else { return Ok(Detail::new()) };
         match templates.expect_unchanged() {
@@ -79,7 +79,7 @@ impl Adopted {
         }
     }
 
-    /// What holds data before files are run that may make more of that.
+    /// Relations that contain data before files run that may create more.
     fn holders(&mut self, case: &Case, wish: &Wish, session: &mut Session) -> Result<BTreeSet<u32>> {
         match Dataset::of(&case.workload.data) {
             None if self.copies.wanted(wish).is_some() => template::holders(session),
@@ -87,8 +87,8 @@ impl Adopted {
         }
     }
 
-    /// Replaces the database by its template; `session` is the last one in it and ends. No facts of a copy where that
-    /// failed and data is to be loaded again; where only the next template failed, the next run loads.
+    /// Replaces the database by its template; `session` is the last one in it and ends. Returns no facts of a copy if
+    /// that failed and data has to be loaded again; if only the next template failed, the next run loads.
     fn put_back(
         &mut self,
         wish: &Wish,
@@ -97,7 +97,7 @@ impl Adopted {
         site: &Site,
     ) -> Result<(Option<Detail>, Detail)> {
         let Some(templates) = self.copies.wanted(wish) else { return Ok((None, Detail::new())) };
-        // Nobody may be connected to the database while it is replaced.
+        // No sessions may be connected to the database while it is replaced.
         drop(session);
         self.holder = None;
         let done = templates.restore(key);
@@ -127,8 +127,8 @@ impl Adopted {
         ]))
     }
 
-    /// Keeps what was loaded just now as a template, if one is wanted; where that cannot be, data is loaded again
-    /// before each run. Returns a session in the database, and facts for the record.
+    /// Makes a template of the data that was loaded just now, if one is wanted; if that is impossible, data is loaded
+    /// again before each run. Returns a session in the database, and facts for the record.
     fn keep(
         &mut self,
         wish: &Wish,
@@ -139,15 +139,15 @@ impl Adopted {
         site: &Site,
     ) -> Result<(Session, Detail)> {
         let Some(templates) = self.copies.wanted(wish) else {
-            // Other data may have templates, whose next restore is to know this load.
+            // Other data may have templates, whose next restore has to take this load into account.
             let taken = self.copies.kept().map_or(Ok(()), template::Templates::take_stock);
             let facts = taken.or_else(|error| self.copies.give_up(wish, error).map(drop));
             return facts.map(|()| (session, Detail::new()));
         };
-        // In this order: whatever somebody makes is either seen by the second look or a difference from the first.
+        // In this order: the second examination sees what somebody creates, or it differs from the first.
         let alone =
             templates.take_stock().and_then(|()| copies::expect_alone(&mut session, workload, before));
-        // Nobody may be connected to the database while it is copied.
+        // No sessions may be connected to the database while it is copied.
         drop(session);
         self.holder = None;
         let made = alone.and_then(|()| templates.make(key));
@@ -155,12 +155,12 @@ impl Adopted {
         let mut facts = Detail::new();
         if let Err(error) = made {
             site.go_on()?;
-            facts = self.copies.give_up(wish, error.context("no template of the data can be kept"))?;
+            facts = self.copies.give_up(wish, error.context("cannot make a template of the data"))?;
         }
         Ok((session::open(&self.conninfo, site.stop)?, facts))
     }
 
-    /// Takes the database for us alone again, after it was let go of for a copy.
+    /// Takes the lock on the database again, after it was released for a copy.
     fn hold_again(&mut self, site: &Site) -> Result<()> {
         if self.facts.flavor != Flavor::Postgres || self.facts.pools_transactions || self.holder.is_some() {
             return Ok(());
