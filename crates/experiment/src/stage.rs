@@ -67,6 +67,7 @@ impl Found {
     }
 }
 
+/// Where runs take place.
 pub enum Stage {
     /// Our own cluster.
     Embedded(Box<Embedded>),

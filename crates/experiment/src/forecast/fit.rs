@@ -43,6 +43,7 @@ pub struct Limits {
 }
 
 /// One change: `workload.scale: 3x RAM -> 93`, and why.
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     pub key: String,

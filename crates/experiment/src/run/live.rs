@@ -1,4 +1,4 @@
-//! The phases of a run on real ground: its server, its driver, and its directory.
+//! The phases of a real run, with its server, its driver, and its directory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -29,26 +29,26 @@ use crate::site::progress::Watch;
 use crate::site::{Site, phase_limit};
 use crate::stage::{Stage, connections};
 
-/// How long the server may take to become quiet.
+/// Limit for the server to become quiet.
 const SETTLE_MAX: Duration = Duration::from_secs(10);
 
-/// What a run is made of.
+/// A run and its environment.
 pub(crate) struct OneRun<'a> {
     pub(crate) spec: &'a RunSpec,
-    /// Which planned run it repeats.
+    /// The planned run that it repeats.
     pub(crate) repeat: Option<Repeat>,
     pub(crate) case: &'a Case,
     pub(crate) site: &'a Site<'a>,
-    /// The program that `drive` is given to: pgdyno itself.
+    /// The program whose `drive` command is the driver: pgdyno itself.
     pub(crate) program: &'a Path,
     pub(crate) results_dir: PathBuf,
     pub(crate) tool_version: &'a str,
-    /// What it has of a duet.
+    /// Its side of a duet.
     pub(crate) side: Option<Side<'a>>,
 }
 
 impl OneRun<'_> {
-    /// Takes the run through all phases. What there is, is on disk also when it fails.
+    /// Takes the run through all phases. What was measured is on disk even if it fails.
     pub(crate) fn conduct(&self, stage: &mut Stage, writer: &RunWriter, watch: &mut Watch) -> RunRecord {
         let mut record = RunRecord::new(self.spec.clone(), self.case.clone(), self.tool_version);
         record.repeat = self.repeat;
@@ -56,7 +56,7 @@ impl OneRun<'_> {
         phases::conduct(&mut ground, self.case, record, self.site.stop, watch)
     }
 
-    /// Directories whose devices matter, as far as they are on this machine.
+    /// Directories whose devices matter, if they are on this machine.
     pub(crate) fn dirs(&self, place: &Place) -> BTreeMap<String, PathBuf> {
         let mut dirs = place.dirs.clone();
         dirs.insert("results".to_string(), self.results_dir.clone());
@@ -69,12 +69,12 @@ pub(crate) struct Live<'a> {
     run: &'a OneRun<'a>,
     pub(crate) stage: &'a mut Stage,
     pub(crate) writer: &'a RunWriter,
-    /// From connecting to the load, which has the server to itself.
+    /// Open from connecting until the load, which has the server to itself.
     session: Option<Session>,
     pub(crate) found: Option<Found>,
 }
 
-/// The server as it was found before the load.
+/// The server before the load.
 pub(crate) struct Found {
     pub(crate) conninfo: Conninfo,
     pub(crate) place: Place,
@@ -82,14 +82,14 @@ pub(crate) struct Found {
 
 impl Live<'_> {
     fn session(&mut self) -> Result<&mut Session> {
-        self.session.as_mut().context("there is no session before the server is connected to")
+        self.session.as_mut().context("no session is open before the connect phase")
     }
 
     fn home(&self) -> Option<&Home> {
         self.found.as_ref()?.place.home.as_ref()
     }
 
-    /// The tables that are tended and counted.
+    /// Tables that are vacuumed, prewarmed and counted.
     fn tables(&self, record: &RunRecord) -> Vec<String> {
         tables(self.home(), record)
     }
@@ -109,9 +109,8 @@ impl Ground for Live<'_> {
 
     fn describe(&mut self, record: &mut RunRecord) -> Result<()> {
         let conninfo = self.stage.conninfo()?;
-        let session =
-            self.session.as_mut().context("there is no session before the server is connected to")?;
-        // Of all cases, so that this is known before the first one.
+        let session = self.session.as_mut().context("no session is open before the connect phase")?;
+        // For all cases, so that a lack is known before the first one.
         connections::check(session, self.run.site.most_clients)?;
         let local = self.stage.cluster().map(|cluster| LocalFacts::of(&cluster.binaries));
         record.server = Some(facts::record(session, local.as_ref())?);
@@ -181,7 +180,7 @@ impl Ground for Live<'_> {
         count::count_rows_after(conninfo, self.home(), &self.tables(record), self.run.site.stop)
     }
 
-    /// Of a server of pgdyno's own: the log of another one is not ours to keep.
+    /// Only for a server of our own: the log of another server is not ours to store.
     fn keep_log(&mut self) -> Result<()> {
         if let Some(cluster) = self.stage.cluster() {
             let log = server::user::untrusted::open(&cluster.log_path()).context("open the server's log")?;

@@ -1,4 +1,4 @@
-//! Ramp-up, measure and drain of a run, with telemetry from before to after.
+//! Ramp-up, measurement and drain of a run, with telemetry from before to after.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,11 +26,11 @@ use crate::site::clock::{GO_DELAY, unix_now};
 use crate::site::progress::{Progress, Watch};
 use crate::site::wal::Sizing;
 
-/// How long clients may take to connect and have their statements parsed.
+/// Limit for clients to connect and have their statements parsed.
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
 
 impl OneRun<'_> {
-    /// Ramp-up, measure and drain, with telemetry from before to after.
+    /// Ramp-up, measurement and drain, with telemetry from before to after.
     pub(crate) fn load(&self, ground: &mut Live, record: &mut RunRecord, watch: &mut Watch) -> Result<()> {
         let Live { stage, writer, .. } = ground;
         let Found { conninfo, place, .. } = ground.found.as_ref().context("the server is not described")?;
@@ -122,7 +122,7 @@ impl OneRun<'_> {
         }
     }
 
-    /// The exporter on the target's machine; the plan was refused if its address makes no sense.
+    /// The exporter on the target's machine; planning has refused invalid addresses.
     fn exporter(&self) -> Option<Address> {
         let address = self.case.server.target.as_ref()?.telemetry.as_ref()?;
         Address::parse(address).ok()

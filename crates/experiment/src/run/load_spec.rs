@@ -1,4 +1,4 @@
-//! What a driver is asked to do in a run.
+//! The driver's orders for a run.
 
 use model::experiment::case::{WorkloadKind, WorkloadSpec};
 use model::load::{LoadSpec, MESSAGE_BYTES_MAX, Profiles, ScriptSpec};
@@ -26,7 +26,7 @@ impl OneRun<'_> {
         }
     }
 
-    /// What the loads of all workloads have.
+    /// The part of the load that all workloads share.
     fn common_load(&self, conninfo: &Conninfo, record: &RunRecord) -> LoadSpec {
         let workload = &self.case.workload;
         LoadSpec {
@@ -43,14 +43,14 @@ impl OneRun<'_> {
             message_bytes_max: workload.max_message_mib.map_or(MESSAGE_BYTES_MAX, |n| n << 20),
             window: self.case.window,
             seed: self.spec.seed,
-            // What the server could not parse before the load may be made by what runs first.
+            // What the server could not parse before the load may be created by statements that run first.
             lazy_parse: record.survey.as_ref().is_some_and(|survey| !survey.unchecked.is_empty()),
             ..LoadSpec::default()
         }
     }
 }
 
-/// The load of TPROC-C. Errors are not tried again: HammerDB goes on with the next transaction.
+/// The load of TPROC-C. Errors are not retried: HammerDB continues with the next transaction.
 fn tproc_c_load(common: LoadSpec, workload: &WorkloadSpec, schema: &Schema) -> LoadSpec {
     let builtins = Builtins::TprocC(workload::tprocc::Config {
         warehouses: workload.scale,
@@ -63,7 +63,7 @@ fn tproc_c_load(common: LoadSpec, workload: &WorkloadSpec, schema: &Schema) -> L
     LoadSpec { scripts: scripts_of(&builtins, schema), profiles: Some(Profiles::TprocC), defines, ..common }
 }
 
-/// The load of TPC-C: its transactions, and the words and numbers that they need.
+/// The load of TPC-C: its transactions and their parameters.
 fn tpcc_load(
     common: LoadSpec,
     workload: &WorkloadSpec,
@@ -101,13 +101,13 @@ fn tpcc_load(
         scripts: scripts_of(&Builtins::Tpcc(config), schema),
         profiles: Some(Profiles::Tpcc),
         defines,
-        // 40001 and 40P01 are for the application to try again.
+        // The application retries 40001 and 40P01.
         max_tries: 0,
         ..common
     }
 }
 
-/// Built-in transactions as the load names them, with their SQL for people.
+/// Built-in transactions as the load names them, with their SQL for readers.
 fn scripts_of(builtins: &Builtins, schema: &Schema) -> Vec<ScriptSpec> {
     let script = |(program, weight): (workload::Program, u32)| ScriptSpec {
         tag: program.name.clone(),

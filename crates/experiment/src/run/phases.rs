@@ -1,4 +1,4 @@
-//! The phases of a run in their order, whoever takes them: what is recorded of each, and what follows when one fails.
+//! The phases of a run in their order: what is recorded about each, and the consequences when one fails.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,15 +20,15 @@ use crate::site::progress::{Progress, Watch};
 /// Facts of a phase by name.
 pub(crate) type Detail = BTreeMap<String, String>;
 
-/// What takes the steps of a run: the servers, driver and files of [`Live`](super::live::Live), or a test's.
+/// Takes the steps of a run: the servers, driver and files of [`Live`](super::live::Live), or a fake in tests.
 pub(crate) trait Ground {
-    /// Puts data to its first state and has the server running with the case's settings.
+    /// Restores the data to its initial state, and starts the server with the case's settings.
     fn restore(&mut self, watch: &mut Watch) -> Result<Detail>;
-    /// Connects; returns how long a phase may take in the database that was found.
+    /// Connects; returns the limit for a phase in the database that was found.
     fn connect(&mut self) -> Result<Duration>;
-    /// Records server, host and data as they are before the load.
+    /// Records server, host and data before the load.
     fn describe(&mut self, record: &mut RunRecord) -> Result<()>;
-    /// Vacuums and analyzes, as far as the case asks for it.
+    /// Vacuums and analyzes as the case asks.
     fn vacuum(&mut self, record: &RunRecord) -> Result<Detail>;
     /// Reads the tables into memory.
     fn prewarm(&mut self, record: &RunRecord) -> Result<Detail>;
@@ -36,17 +36,17 @@ pub(crate) trait Ground {
     fn checkpoint(&mut self) -> Result<Detail>;
     /// Waits until the server is quiet.
     fn settle(&mut self) -> Result<Detail>;
-    /// Offers the load, from connecting its clients to the last answer, and records what became of it.
+    /// Offers the load, from connecting its clients to the last answer, and records the outcome.
     fn load(&mut self, record: &mut RunRecord, watch: &mut Watch) -> Result<()>;
     /// Counts rows after the load.
     fn count(&mut self, record: &RunRecord) -> Result<After>;
-    /// Keeps the server's log with the run.
+    /// Stores the server's log with the run.
     fn keep_log(&mut self) -> Result<()>;
-    /// Writes the record as it is now.
+    /// Writes the current record.
     fn write(&mut self, record: &RunRecord) -> Result<()>;
 }
 
-/// Takes a run through all phases. Whatever was recorded is in the record, also when a phase fails.
+/// Takes a run through all phases. Everything determined is in the record, even if a phase fails.
 pub(crate) fn conduct(
     ground: &mut dyn Ground,
     case: &Case,
@@ -78,7 +78,7 @@ fn take_all(
     let mut phases = Phases { record, watch, stop, longest: phase_limit::of(case) };
     phases.take(Phase::Restore, |watch, _| ground.restore(watch))?;
     phases.longest = limit::within("connect", phases.longest, || ground.connect())?;
-    // Before the server is tended: what is read here may not undo the prewarming, nor the quiet.
+    // Before the server is prepared: these queries may not undo the prewarming, or disturb the quiet.
     limit::within("describe the server", phases.longest, || ground.describe(phases.record))?;
     tend(ground, case, &mut phases)?;
     ground.write(record)?;
@@ -87,7 +87,7 @@ fn take_all(
     Ok(())
 }
 
-/// The steps between restore and load, each only if the case asks for it.
+/// Steps between restore and load, each only if the case asks for it.
 fn tend(ground: &mut dyn Ground, case: &Case, phases: &mut Phases) -> Result<()> {
     let prepare = case.prepare;
     if prepare.vacuum || prepare.analyze {
@@ -105,7 +105,7 @@ fn tend(ground: &mut dyn Ground, case: &Case, phases: &mut Phases) -> Result<()>
     phases.go_on()
 }
 
-/// Counts rows again. A failure takes nothing from what was measured, but the record says so.
+/// Counts rows again. A failure is recorded, but does not invalidate the measurement.
 fn count_after(ground: &mut dyn Ground, record: &mut RunRecord) {
     if record.done.as_ref().is_some_and(|done| done.unanswered > 0) {
         let reason = "the server did not answer at the end of the load".to_string();
@@ -127,17 +127,17 @@ fn count_after(ground: &mut dyn Ground, record: &mut RunRecord) {
     }
 }
 
-/// Takes steps as phases, each recorded with its time and facts.
+/// Runs steps as phases, and records each with its duration and facts.
 struct Phases<'a, 'w> {
     record: &'a mut RunRecord,
     watch: &'a mut Watch<'w>,
     stop: &'a AtomicBool,
-    /// How long each may take.
+    /// Limit for each phase.
     longest: Duration,
 }
 
 impl Phases<'_, '_> {
-    /// Takes a phase, and fails after it if the user wants to stop.
+    /// Runs a phase, and fails after it if the user wants to stop.
     fn take(
         &mut self,
         phase: Phase,

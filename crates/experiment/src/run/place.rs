@@ -1,4 +1,4 @@
-//! What of the server is on this machine, and where in it the tables are.
+//! The parts of the server that are on this machine, and the location of the tables.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,14 +12,14 @@ use wire::session::Session;
 
 use crate::stage::Stage;
 
-/// What of the server is on this machine, and where in it the tables are.
+/// The parts of the server that are on this machine, and the location of the tables.
 pub(crate) struct Place {
     pub(crate) postmaster_pid: Option<i32>,
     pub(crate) dirs: BTreeMap<String, PathBuf>,
     pub(crate) log_path: Option<PathBuf>,
-    /// The tables that pgdyno loads, if the workload runs on these.
+    /// The tables that pgdyno loads, if the workload uses them.
     pub(crate) home: Option<Home>,
-    /// C-Load of TPC-C's tables, if it is known.
+    /// C-Load of TPC-C's tables, if known.
     pub(crate) c_load: Option<u32>,
 }
 
@@ -47,7 +47,7 @@ impl Place {
     }
 }
 
-/// C-Load as the load marker has it; tables that pgdyno did not load do not tell.
+/// C-Load from the load marker; unknown for tables that pgdyno did not load.
 pub(crate) fn c_load(session: &mut Session, home: Option<&Home>) -> Result<Option<u32>> {
     let Some(Home { dataset: Dataset::Tpcc, schema }) = home else { return Ok(None) };
     Ok(match state::inspect(session, Dataset::Tpcc, schema)? {
@@ -56,7 +56,7 @@ pub(crate) fn c_load(session: &mut Session, home: Option<&Home>) -> Result<Optio
     })
 }
 
-/// The workload's tables (`table` or `schema.table`): those of the built-in ones, or those that the user's scripts name.
+/// The workload's tables (`table` or `schema.table`): those of the built-in ones, or those named by the user's scripts.
 pub(crate) fn tables(home: Option<&Home>, record: &RunRecord) -> Vec<String> {
     match (&record.survey, home) {
         (Some(survey), _) => survey.tables.iter().cloned().collect(),

@@ -7,6 +7,7 @@ use server::FetchProgress;
 use dataset::load::LoadProgress;
 
 /// An event that may interest a waiting person.
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
     Fetch(FetchProgress),

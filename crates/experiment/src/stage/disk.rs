@@ -152,6 +152,7 @@ impl WalNeeds {
 }
 
 /// Peak disk usage of a plan by file system.
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, PartialEq)]
 pub struct Peak {
     /// Demands on each file system.

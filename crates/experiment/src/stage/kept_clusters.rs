@@ -18,6 +18,7 @@ const DATA: &str = "data";
 pub(crate) const SCHEMA: &str = "schema";
 
 /// A cluster in the state that its last run left.
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Kept {
     pub cluster: Cluster,
     /// The workload that ran on it last.
@@ -28,6 +29,7 @@ pub struct Kept {
 }
 
 /// Selects a cluster; omitted criteria match any.
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Wanted<'a> {
     /// Source of its binaries.

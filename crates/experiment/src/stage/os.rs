@@ -16,6 +16,7 @@ use server::running::numa::{self, Binding};
 type Detail = BTreeMap<String, String>;
 
 /// A level of an `[os]` key that is impossible here.
+#[allow(missing_docs, reason = "the names say it")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The key: `os.numa`.

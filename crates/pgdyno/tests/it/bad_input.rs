@@ -113,11 +113,7 @@ fn versions_and_settings_that_cannot_be_are_told() {
     let many = ["100000 clients with at least 2.00 MiB each", "GiB; lower workload.clients"];
     check("run -o out --scale 1 -c 100000", &many);
     let planned = place.run(&["plan", "--scale", "1", "-c", "1,100000"]).expect(1);
-    assert!(
-        planned.stdout.contains("problem case 2: 100000 clients with at least"),
-        "{}",
-        planned.stdout
-    );
+    assert!(planned.stdout.contains("problem case 2: 100000 clients with at least"), "{}", planned.stdout);
     check("run -o out --bin-dir /nonexistent", &["`/nonexistent`", "directory that holds `postgres`"]);
     check("run -o out --bin-dir /proc", &["`/proc` has no `postgres`"]);
 

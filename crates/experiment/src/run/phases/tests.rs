@@ -1,4 +1,4 @@
-//! Which steps a run takes in which order, and what becomes of it when one fails, on ground that does nothing.
+//! The order of a run's steps, and the consequences when one of them fails, with a fake that does nothing.
 
 use anyhow::bail;
 use model::experiment::plan::RunSpec;
@@ -7,13 +7,13 @@ use model::load::drive::Done;
 use super::*;
 use crate::plan::sample::case;
 
-/// Every step that a case can ask for, in its order.
+/// Every step that a case can ask for, in order.
 const ALL: [&str; 10] =
     ["write", "restore", "connect", "describe", "vacuum", "prewarm", "checkpoint", "settle", "write", "load"];
-/// What comes after the load.
+/// Steps after the load.
 const AFTER: [&str; 2] = ["count", "keep log"];
 
-/// Notes each step; one of them may fail, or be when the user stops.
+/// Records each step; one of them may fail, or be the moment when the user stops.
 struct Fake<'a> {
     taken: Vec<&'static str>,
     fails_at: &'static str,
@@ -100,7 +100,7 @@ fn run(
     (fake.taken, record)
 }
 
-/// The steps up to the one of that name, and the log, which is always kept.
+/// The steps up to the named one, and the log, which is always stored.
 fn up_to(step: &str) -> Vec<&'static str> {
     let end = ALL.iter().position(|taken| *taken == step).map_or(ALL.len(), |at| at + 1);
     ALL[..end].iter().copied().chain(["keep log"]).collect()
@@ -159,7 +159,7 @@ fn a_user_who_stops_gets_what_there_is_and_no_further_step() {
             "the phase that was taken is recorded"
         );
     }
-    // Whatever the step that was cancelled says of it.
+    // Whatever the cancelled step reports.
     let (_, record) = run("", "load", "load", 0);
     assert_eq!((record.state, record.reason.as_str()), (RunState::Partial, STOPPED));
 }
