@@ -1,4 +1,4 @@
-//! From `go` to the last line: forwards what the driver says, and enforces an end.
+//! Follows a driver from `go` to its last line: forwards its lines and makes sure that it ends.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -9,12 +9,12 @@ use model::load::drive::{Done, DriverLine};
 
 use crate::local::{LocalDriver, TURN};
 
-/// How long a driver is waited for.
+/// How long to wait for a driver.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
-    /// Without a word, while the load runs. A driver says something every second.
+    /// Longest silence while the load runs. A driver writes something every second.
     pub(crate) silence: Duration,
-    /// After the time at which it should have ended.
+    /// Longest time past the moment at which it should have ended.
     pub(crate) overdue: Duration,
 }
 
@@ -22,14 +22,14 @@ impl Patience {
     const USUAL: Patience = Patience { silence: Duration::from_secs(5), overdue: Duration::from_secs(15) };
 }
 
-/// Lets a driver that is ready begin at `go_unix_ns` (nanoseconds since the Unix epoch), gives each of its
-/// lines to `on_line`, and returns its last one, which is not given to `on_line`. The driver has exited by then.
+/// Starts a driver that is ready at `go_unix_ns` (nanoseconds since the Unix epoch), passes each of its lines to
+/// `on_line`, and returns the last line, which `on_line` does not get. The driver has exited by then.
 ///
 /// When `stop` is raised, the driver is asked to end early, and its `Done` says so.
 ///
 /// # Errors
-/// When the driver fails, dies, writes nonsense, is silent for 5 s, or has not ended 15 s after the end of
-/// the grace; and with the error of `on_line`, if it returns one. Then the driver has been killed.
+/// When the driver fails, dies, writes nonsense, is silent for 5 s, or has not ended 15 s after the end of the grace
+/// period; and when `on_line` returns an error. The driver has been killed by then.
 pub fn conduct(
     driver: &mut LocalDriver,
     go_unix_ns: u64,
@@ -40,7 +40,7 @@ pub fn conduct(
     conduct_with(driver, go_unix_ns, window, on_line, stop, Patience::USUAL)
 }
 
-/// [`conduct`] with other patience, for tests.
+/// [`conduct`] with shorter limits, for tests.
 pub(crate) fn conduct_with(
     driver: &mut LocalDriver,
     go_unix_ns: u64,
@@ -58,10 +58,10 @@ pub(crate) fn conduct_with(
     result
 }
 
-/// The times of a load on this process's clock.
+/// The times of a load by this process's clock.
 struct Course {
     go: Instant,
-    /// By when the driver must have ended.
+    /// When the driver must have ended.
     deadline: Instant,
     grace: Duration,
     patience: Patience,
@@ -76,7 +76,7 @@ impl Course {
         Course { go, deadline: go + load + grace + patience.overdue, grace, patience }
     }
 
-    /// The deadline of a load that is asked to stop now.
+    /// Moves the deadline to that of a load that is asked to stop now.
     fn shorten(&mut self) {
         self.deadline = self.deadline.min(Instant::now() + self.grace + self.patience.overdue);
     }
@@ -113,7 +113,7 @@ fn listen(
         }
         if silent >= course.patience.silence {
             let (words, silence_s) = (driver.last_words(), course.patience.silence.as_secs_f64());
-            bail!("no word from the driver for {silence_s} s{words}");
+            bail!("the driver has been silent for {silence_s} s{words}");
         }
         if Instant::now() >= course.deadline {
             let (words, overdue_s) = (driver.last_words(), course.patience.overdue.as_secs_f64());
@@ -122,8 +122,8 @@ fn listen(
     }
 }
 
-/// How much of a turn without a line counts as the driver's silence: nothing before `go`, and little of a turn
-/// that took long, because then this process did not run either (a paused virtual machine).
+/// How much of a turn without a line counts as the driver's silence: nothing before `go`, and little of a turn that
+/// took long, because this process did not run during it either (a paused virtual machine).
 fn silence_of_turn(turn: Instant, go: Instant) -> Duration {
     let now = Instant::now();
     if now < go { Duration::ZERO } else { now.duration_since(turn.max(go)).min(2 * TURN) }
@@ -134,7 +134,7 @@ fn take(line: DriverLine, on_line: &mut dyn FnMut(&DriverLine) -> Result<()>) ->
     match line {
         DriverLine::Done(done) => Ok(Some(*done)),
         DriverLine::Failed { message } => Err(anyhow!(message)),
-        DriverLine::Ready(_) => bail!("the driver was ready twice"),
+        DriverLine::Ready(_) => bail!("the driver reported `ready` twice"),
         line @ (DriverLine::Interval { .. }
         | DriverLine::Tick(_)
         | DriverLine::Event(_)

@@ -1,7 +1,7 @@
-//! Drivers as the parent sees them: start, go, follow, end. Not what a driver does.
+//! Drivers as the parent sees them: start, go, follow, end. What a driver does is in crate `driver`.
 //!
-//! A local run is a fleet of one: [`LocalDriver`] is a child process, [`conduct`] takes it from `go` to
-//! its last line. The lines that go to and fro are described in [`model::load::drive`].
+//! A local run is a fleet of one: [`LocalDriver`] is a child process, [`conduct`] takes it from `go` to its last line.
+//! [`model::load::drive`] describes the lines that parent and driver exchange.
 
 mod conduct;
 mod local;

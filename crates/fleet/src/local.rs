@@ -1,5 +1,4 @@
-//! A driver on this machine: a child process that lives no longer than its [`LocalDriver`], nor than
-//! this process.
+//! A driver on this machine: a child process that outlives neither its [`LocalDriver`] nor this process.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -21,19 +20,19 @@ use nix::unistd::{Pid, getpid, getppid};
 
 use crate::pipes::{Garbage, Stderr, feed, hear};
 
-/// How long a wait lasts before the stop flag is looked at again.
+/// How long to wait before looking at the stop flag again.
 pub(crate) const TURN: Duration = Duration::from_millis(100);
-/// Time given to a driver to exit after its last line, and to the kernel to end a killed one.
+/// How long a driver may take to exit after its last line, and the kernel to end one that was killed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Lines kept that come before `ready`; a driver has little to say then.
+/// Most lines that are kept from before `ready`, when a driver has little to say.
 const EARLY_LINES_MAX: usize = 10_000;
 
 /// Where a driver's stderr goes, and with it that of the commands that `\shell` starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StderrTo {
-    /// Its last lines become part of the message when the driver dies, without secrets.
+    /// The last lines become part of the error message if the driver dies, without secrets.
     Messages,
-    /// To this process's stderr, for people who wait for what their commands say.
+    /// To this process's stderr, for users who want to see the output of their commands.
     Parent,
 }
 
@@ -42,19 +41,19 @@ pub struct LocalDriver {
     child: Child,
     orders: Sender<Vec<u8>>,
     lines: Receiver<Result<DriverLine, Garbage>>,
-    /// Events and ticks that came before `ready`.
+    /// Events and ticks that arrived before `ready`.
     early: VecDeque<DriverLine>,
-    /// `None`: it goes to the parent's.
+    /// `None`: stderr goes to the parent's stderr.
     stderr: Option<Stderr>,
     secrets: Secrets,
 }
 
 impl LocalDriver {
-    /// Starts a driver and gives it its order, without waiting for it.
+    /// Starts a driver and sends it its order, without waiting for it.
     ///
-    /// Call this from a thread that lives as long as the driver is needed: the kernel kills the driver
-    /// when the thread that started it ends (`PR_SET_PDEATHSIG`), so that no load outlives a killed
-    /// parent. The driver has a process group of its own: Ctrl-C in the terminal does not reach it.
+    /// Call this from a thread that lives as long as the driver is needed: the kernel kills the driver when the thread
+    /// that started it ends (`PR_SET_PDEATHSIG`), so that no load outlives a killed parent. The driver is in a process
+    /// group of its own, so Ctrl-C in the terminal does not reach it.
     pub fn spawn<A: AsRef<OsStr>>(
         program: &Path,
         args: impl IntoIterator<Item = A>,
@@ -83,7 +82,7 @@ impl LocalDriver {
         Ok(driver)
     }
 
-    /// Process id of the driver.
+    /// The driver's process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -91,7 +90,7 @@ impl LocalDriver {
     /// Waits until every client is connected. Returns early with an error when `stop` is raised.
     ///
     /// # Errors
-    /// The driver's own message when the load cannot begin; its last words when it died; a timeout.
+    /// The driver's own message if the load cannot begin; the end of its stderr if it died; a timeout.
     pub fn wait_ready(&mut self, timeout: Duration, stop: &AtomicBool) -> Result<Ready> {
         let begun = Instant::now();
         while begun.elapsed() < timeout {
@@ -105,7 +104,7 @@ impl LocalDriver {
                 Some(DriverLine::Failed { message }) => return Err(anyhow!(message)),
                 Some(line @ (DriverLine::Event(_) | DriverLine::Tick(_))) => {
                     if self.early.len() >= EARLY_LINES_MAX {
-                        bail!("the driver said {EARLY_LINES_MAX} things before it was ready");
+                        bail!("the driver wrote {EARLY_LINES_MAX} lines before it was ready");
                     }
                     self.early.push_back(line);
                 }
@@ -118,13 +117,13 @@ impl LocalDriver {
         bail!("the driver was not ready after {} s{words}", timeout.as_secs_f64())
     }
 
-    /// Sends the driver the time to begin, nanoseconds since the Unix epoch. `next` reports a driver that is gone,
-    /// here as in `stop`.
+    /// Sends the driver the time to begin, nanoseconds since the Unix epoch. A driver that is gone is reported by
+    /// `next`, both here and in `stop`.
     pub fn go(&self, unix_ns: u64) -> Result<()> {
         self.say(serde_json::to_vec(&DriveCommand::Go(unix_ns)))
     }
 
-    /// What gives the driver orders while its lines are listened to.
+    /// A handle that sends orders to the driver while another part of the program reads its lines.
     pub fn orders(&self) -> Orders {
         Orders { lines: self.orders.clone() }
     }
@@ -134,10 +133,10 @@ impl LocalDriver {
         self.say(serde_json::to_vec(&DriveCommand::Stop))
     }
 
-    /// The next line, or `None` when none came within `timeout`.
+    /// The next line, or `None` if none came within `timeout`.
     ///
     /// # Errors
-    /// When the driver is gone or its line is not understood.
+    /// When the driver is gone or its line cannot be parsed.
     pub fn next(&mut self, timeout: Duration) -> Result<Option<DriverLine>> {
         match self.early.pop_front() {
             Some(line) => Ok(Some(line)),
@@ -145,14 +144,14 @@ impl LocalDriver {
         }
     }
 
-    /// Ends the driver at once.
+    /// Kills the driver.
     pub fn kill(&mut self) {
         if matches!(self.child.try_wait(), Ok(Some(_))) {
             return;
         }
-        // Not reaped, so its process id is still its own and no other's.
+        // Not reaped yet, so no other process can have its id.
         let _already_gone = killpg(group_of(&self.child), Signal::SIGKILL);
-        // A process in an uninterruptible wait dies later; it is not worth hanging for.
+        // A process in uninterruptible sleep dies later; do not wait for it.
         self.wait_exit(EXIT_TIMEOUT);
     }
 
@@ -173,14 +172,14 @@ impl LocalDriver {
             Ok(Err(Garbage { line, reason })) => {
                 let line: String = self.secrets.hide(&line).chars().take(100).collect();
                 let reason = self.secrets.hide(&reason);
-                bail!("the driver wrote a line that is not understood: `{line}` ({reason})")
+                bail!("cannot parse a line of the driver: `{line}` ({reason})")
             }
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => Err(self.obituary()),
         }
     }
 
-    /// How a driver ended that said neither `done` nor `failed`.
+    /// Why a driver ended that wrote neither `done` nor `failed`.
     fn obituary(&mut self) -> anyhow::Error {
         let status = self.wait_exit(EXIT_TIMEOUT);
         self.kill();
@@ -189,7 +188,7 @@ impl LocalDriver {
         }
         let words = self.last_words();
         match status {
-            None => anyhow!("the driver closed its output and went on; it was killed{words}"),
+            None => anyhow!("the driver closed its output but kept running; it was killed{words}"),
             Some(status) if status.signal() == Some(Signal::SIGKILL as i32) => {
                 anyhow!("the driver was killed ({status}); was memory exhausted?{words}")
             }
@@ -208,7 +207,7 @@ impl LocalDriver {
         }
     }
 
-    /// Waits for the exit and reaps. `None`: still alive after `timeout`.
+    /// Waits for the exit and reaps. `None`: still running after `timeout`.
     fn wait_exit(&mut self, timeout: Duration) -> Option<ExitStatus> {
         let begun = Instant::now();
         let mut pause = Duration::from_micros(100);
@@ -225,7 +224,7 @@ impl LocalDriver {
     }
 }
 
-/// Gives orders to a driver whose load runs. [`LocalDriver::next`] reports a driver that is gone.
+/// Sends orders to a driver whose load runs. [`LocalDriver::next`] reports a driver that is gone.
 #[derive(Debug, Clone)]
 pub struct Orders {
     lines: Sender<Vec<u8>>,
@@ -237,8 +236,8 @@ impl Orders {
         say_to(&self.lines, serde_json::to_vec(&DriveCommand::Rate(rate_per_s)))
     }
 
-    /// Asks for another window. A driver that moves it says so with a line; one that has passed what is to move does
-    /// nothing.
+    /// Asks for another window. A driver that moves it replies with a line; if the time to be moved has already passed,
+    /// it does nothing.
     pub fn window(&self, window: Window) -> Result<()> {
         say_to(&self.lines, serde_json::to_vec(&DriveCommand::Window(window)))
     }
@@ -257,7 +256,7 @@ impl Drop for LocalDriver {
 }
 
 fn say_to(orders: &Sender<Vec<u8>>, json: serde_json::Result<Vec<u8>>) -> Result<()> {
-    let mut line = json.context("cannot write a line for the driver")?;
+    let mut line = json.context("cannot encode an order for the driver")?;
     line.push(b'\n');
     let _gone_driver_is_told_by_next = orders.send(line);
     Ok(())
@@ -269,7 +268,7 @@ fn start<A: AsRef<OsStr>>(
     stderr_to: StderrTo,
 ) -> io::Result<Child> {
     let mut command = Command::new(program);
-    // The password comes with the order; the environment of another process is no place for it.
+    // The password is part of the order: an environment can be read by others.
     command.env_remove("PGPASSWORD");
     command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
     command.stderr(match stderr_to {
@@ -291,11 +290,11 @@ fn group_of(child: &Child) -> Pid {
     Pid::from_raw(i32::try_from(child.id()).expect("the kernel's process ids are positive i32"))
 }
 
-/// What may not appear in a message, even if a driver wrote it.
+/// Texts that may not appear in a message, even if a driver wrote them.
 struct Secrets(Vec<String>);
 
 impl Secrets {
-    /// The password, also in the form that it has within JSON, longest first.
+    /// The password, also as JSON escapes it, longest first.
     fn of(order: &DriveOrder) -> Secrets {
         let Some(password) = order.password.as_deref().filter(|p| !p.is_empty()) else {
             return Secrets(Vec::new());

@@ -1,5 +1,5 @@
-//! The three pipes of a driver process, each with a thread: nothing that a driver does or fails to do
-//! with them can block the parent. The threads end when the process does.
+//! The three pipes of a driver process, each with its own thread, so that nothing a driver does or fails to do with
+//! them can block the parent. The threads end when the process does.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -11,23 +11,22 @@ use std::time::Duration;
 
 use model::load::drive::DriverLine;
 
-/// Lines that wait until the parent takes them; a driver says a handful each second.
+/// Lines that may wait for the parent to take them; a driver writes a handful each second.
 const LINES_WAITING: usize = 1024;
-/// Longest line of a driver. A second of a large script has some hundred kilobytes of histograms.
+/// Longest line of a driver. One second of a large script is some hundred kilobytes of histograms.
 const LINE_BYTES_MAX: u64 = 64 << 20;
-/// How much of a driver's stderr is kept.
+/// How much of a driver's stderr is kept, in bytes.
 const STDERR_BYTES_KEPT: usize = 64 << 10;
 
 /// A line that is not a [`DriverLine`].
 pub(crate) struct Garbage {
-    /// The line.
     pub(crate) line: String,
-    /// What is wrong with it.
+    /// Why it cannot be parsed.
     pub(crate) reason: String,
 }
 
-/// Writes lines to a driver from a thread. Lines for a driver that is gone are lost without error:
-/// that it is gone is told where its lines are read.
+/// Writes lines to a driver from a thread. Lines for a driver that is gone are lost without an error; whoever reads its
+/// lines reports that it is gone.
 pub(crate) fn feed(mut stdin: ChildStdin) -> io::Result<Sender<Vec<u8>>> {
     let (sender, receiver) = mpsc::channel::<Vec<u8>>();
     thread::Builder::new().name("driver-stdin".into()).spawn(move || {
@@ -40,7 +39,7 @@ pub(crate) fn feed(mut stdin: ChildStdin) -> io::Result<Sender<Vec<u8>>> {
     Ok(sender)
 }
 
-/// Reads a driver's lines on a thread. The channel closes at the end of its output, or after garbage.
+/// Reads a driver's lines in a thread. The channel closes at the end of its output, or after garbage.
 pub(crate) fn hear(stdout: ChildStdout) -> io::Result<Receiver<Result<DriverLine, Garbage>>> {
     let (sender, receiver) = mpsc::sync_channel(LINES_WAITING);
     thread::Builder::new()
@@ -54,7 +53,7 @@ fn read_lines(mut stdout: impl BufRead, sender: &SyncSender<Result<DriverLine, G
     loop {
         line.clear();
         match stdout.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
-            // A last line without a line end is one that a dying driver could not finish.
+            // A last line without a newline was cut off when the driver died.
             Ok(_) if line.last() != Some(&b'\n') && (line.len() as u64) < LINE_BYTES_MAX => return,
             Ok(_) => {}
             Err(_) => return,
@@ -64,7 +63,7 @@ fn read_lines(mut stdout: impl BufRead, sender: &SyncSender<Result<DriverLine, G
             reason: error.to_string(),
         });
         let is_garbage = read.is_err();
-        // The receiver is gone when nobody wants to know any more.
+        // The receiver is gone: nobody needs the lines any more.
         if sender.send(read).is_err() || is_garbage {
             return;
         }
@@ -79,7 +78,7 @@ pub(crate) struct Stderr {
 }
 
 impl Stderr {
-    /// Begins to keep what comes.
+    /// Starts a thread that keeps the end of stderr.
     pub(crate) fn keep(mut stderr: ChildStderr) -> io::Result<Stderr> {
         let kept = Arc::new(Mutex::new(VecDeque::new()));
         let (ending, ended) = mpsc::channel();
@@ -97,15 +96,14 @@ impl Stderr {
         Ok(Stderr { kept, ended })
     }
 
-    /// Waits until all is read, but no longer than `timeout`: a process that the driver started may
-    /// hold its stderr open.
+    /// Waits until everything is read, but no longer than `timeout`: a process that the driver started may keep its
+    /// stderr open.
     pub(crate) fn wait(&self, timeout: Duration) {
         match self.ended.recv_timeout(timeout) {
             Ok(()) | Err(RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout) => {}
         }
     }
 
-    /// What is kept.
     pub(crate) fn text(&self) -> String {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let (front, back) = kept.as_slices();

@@ -22,7 +22,7 @@ const WINDOW: Window = Window { ramp_up_s: 0, measure_s: 1, grace_s: 0 };
 const HASTY: Patience =
     Patience { silence: Duration::from_millis(1500), overdue: Duration::from_millis(2500) };
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// A password that JSON writes in another way.
+/// A password that JSON has to escape.
 const PASSWORD: &str = "se\"cr\\et";
 
 fn interval(t: u32) -> String {
@@ -63,7 +63,7 @@ fn driver(script: &str) -> LocalDriver {
     shell(&script, "select 1")
 }
 
-/// A driver that is a shell script, with the script of its load.
+/// A driver that is a shell script, with a script for its load.
 fn shell(script: &str, source: &str) -> LocalDriver {
     LocalDriver::spawn(Path::new("/bin/sh"), ["-c", script], &order(source), StderrTo::Messages).unwrap()
 }
@@ -72,7 +72,7 @@ fn wait_ready(driver: &mut LocalDriver) -> Result<model::load::drive::Ready> {
     driver.wait_ready(TIMEOUT, &AtomicBool::new(false))
 }
 
-/// Conducts a script from `go` on, and returns the names of the lines that were given to `on_line`.
+/// Conducts a script from `go` on, and returns the names of the lines passed to `on_line`.
 fn conducted(script: &str, stop: &AtomicBool) -> (Vec<String>, Result<Done>) {
     let mut driver = driver(&format!("read order; say '{READY}'; read go\n{script}"));
     wait_ready(&mut driver).unwrap();
@@ -145,7 +145,7 @@ fn errors_before_the_load_say_what_happened() {
         ("exit 3".into(), "the driver ended before the load did (exit status: 3)"),
         ("echo oops >&2; echo why >&2; exit 3".into(), "(exit status: 3); it said: oops\nwhy"),
         ("kill -9 $$".into(), "the driver was killed (signal: 9 (SIGKILL)); was memory exhausted?"),
-        ("echo hello".into(), "a line that is not understood: `hello` ("),
+        ("echo hello".into(), "cannot parse a line of the driver: `hello` ("),
         ("printf '{\"ready\":{'".into(), "the driver ended before the load did (exit status: 0)"),
         (format!("say '{}'", interval(0)), "reported a load before it was ready"),
         (format!("say '{}'", done("completed")), "reported a load before it was ready"),
@@ -178,10 +178,10 @@ fn errors_during_the_load_say_what_happened() {
         (format!("say '{FAILED}'"), "cannot connect to `x`: refused"),
         (format!("say '{TICK}'; echo oops >&2; exit 3"), "(exit status: 3); it said: oops"),
         ("kill -9 $$".into(), "signal: 9"),
-        (format!("say '{TICK}'; say '[]'"), "a line that is not understood: `[]` ("),
-        ("echo busy >&2; sleep 100".into(), "no word from the driver for 1.5 s; it said: busy"),
-        ("exec >&-; sleep 100".into(), "closed its output and went on; it was killed"),
-        (format!("say '{READY}'"), "the driver was ready twice"),
+        (format!("say '{TICK}'; say '[]'"), "cannot parse a line of the driver: `[]` ("),
+        ("echo busy >&2; sleep 100".into(), "the driver has been silent for 1.5 s; it said: busy"),
+        ("exec >&-; sleep 100".into(), "closed its output but kept running; it was killed"),
+        (format!("say '{READY}'"), "the driver reported `ready` twice"),
         (
             format!("while :; do say '{TICK}'; sleep 0.1; done"),
             "the driver has not ended 2.5 s after it should have",
@@ -257,7 +257,7 @@ fn long_lines_and_many_lines_come_through() {
     assert_eq!((n_long.into_inner().unwrap(), n_lines.into_inner().unwrap()), (5, 3005));
 }
 
-/// A file with this text; an argument of a process cannot hold as much.
+/// A file with this text, which may be longer than an argument of a process can be.
 fn tempfile_with(text: &str) -> std::path::PathBuf {
     let path = std::env::temp_dir().join(format!("pgdyno-fleet-test-{}.sh", std::process::id()));
     std::fs::write(&path, text).unwrap();
@@ -278,13 +278,13 @@ fn a_dropped_driver_leaves_no_process_behind() {
         let deadline = Instant::now() + Duration::from_secs(5);
         // An orphan is reaped by others, soon.
         while is_alive(pid) {
-            assert!(Instant::now() < deadline, "process {pid} is still there");
+            assert!(Instant::now() < deadline, "process {pid} is still running");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 }
 
-/// Whether a process is there and is not a zombie of somebody else's.
+/// Whether a process is running, that is, exists and is not a zombie of another parent.
 fn is_alive(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))

@@ -7,27 +7,27 @@ use workload::Prng;
 /// How long a statement takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ServiceTime {
-    /// No time.
+    /// Answers leave at once.
     Instant,
-    /// Always this long, nanoseconds.
+    /// Always this long, in nanoseconds.
     Fixed(u64),
-    /// Evenly distributed over the logarithm between the two, nanoseconds.
+    /// Uniformly distributed over the logarithm between the two, in nanoseconds.
     LogUniform(u64, u64),
-    /// Exponential with this mean, nanoseconds.
+    /// Exponentially distributed with this mean, in nanoseconds.
     Exponential(u64),
     /// One of two times.
     Bimodal {
-        /// The usual one, nanoseconds.
+        /// The usual time, in nanoseconds.
         usual: u64,
-        /// The other one, nanoseconds.
+        /// The rare time, in nanoseconds.
         rare: u64,
-        /// How often it is the other one, 0 to 1.
+        /// Share of rare times, 0 to 1.
         share: f64,
     },
 }
 
 impl ServiceTime {
-    /// The next service time, nanoseconds.
+    /// The next service time, in nanoseconds.
     pub fn draw(self, prng: &mut Prng) -> u64 {
         match self {
             ServiceTime::Instant => 0,
@@ -68,7 +68,9 @@ impl FromStr for ServiceTime {
             None => Ok(ServiceTime::Fixed(nanoseconds(text)?)),
             Some((low, high)) => match (nanoseconds(low)?, nanoseconds(high)?) {
                 (low, high) if 0 < low && low < high => Ok(ServiceTime::LogUniform(low, high)),
-                _ => Err(format!("`{text}`: the range must begin above 0 and end above its beginning")),
+                _ => Err(format!(
+                    "`{text}`: the lower bound must be above 0, and the upper bound above the lower"
+                )),
             },
         }
     }

@@ -1,4 +1,4 @@
-//! What truly happened, for comparison with what a driver recorded.
+//! When messages truly arrived and were answered, for comparison with what a driver recorded.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -6,16 +6,16 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// What became of one message with statements; moments in nanoseconds of the monotonic clock.
+/// One message with statements; times in nanoseconds of the monotonic clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Passage {
-    /// Number of the connection, from 1; never used again.
+    /// Number of the connection, from 1; never reused.
     pub(crate) connection: u64,
-    /// The message had been read.
+    /// When the message had been read.
     pub(crate) arrived: u64,
-    /// The answer was about to be written: no client can have it earlier.
+    /// When the answer was about to be written: no client can have it earlier.
     pub(crate) leaving: u64,
-    /// The answer had been written.
+    /// When the answer had been written.
     pub(crate) answered: u64,
 }
 
@@ -29,13 +29,13 @@ pub(crate) struct Record {
 const BUFFER_BYTES: usize = 1 << 20;
 
 impl Record {
-    /// A new file; one that is there already is left alone.
+    /// Creates a new file; fails if it exists.
     pub(crate) fn create(path: &Path) -> Result<Record> {
-        let file = File::create_new(path).with_context(|| format!("cannot make `{}`", path.display()))?;
+        let file = File::create_new(path).with_context(|| format!("cannot create `{}`", path.display()))?;
         Ok(Record { file: BufWriter::with_capacity(BUFFER_BYTES, file), failure: None })
     }
 
-    /// Adds one, as four numbers.
+    /// Appends one passage as four numbers.
     pub(crate) fn take(&mut self, passage: Passage) {
         let Passage { connection, arrived, leaving, answered } = passage;
         let mut bytes = [0; 32];
@@ -47,7 +47,7 @@ impl Record {
         }
     }
 
-    /// Everything is written.
+    /// Flushes the file and reports the first error.
     pub(crate) fn finish(mut self) -> Result<()> {
         match self.failure.take().map_or_else(|| self.file.flush(), Err) {
             Ok(()) => Ok(()),

@@ -24,7 +24,7 @@ use crate::session::Session;
 /// Where to listen.
 #[derive(Debug, Clone)]
 pub struct Listen {
-    /// Directory of the unix socket; it is `.s.PGSQL.PORT` in it, as PostgreSQL has it.
+    /// Directory of the unix socket, which is called `.s.PGSQL.PORT`, as PostgreSQL's is.
     pub directory: PathBuf,
     /// Port in the socket's name.
     pub port: u16,
@@ -32,26 +32,26 @@ pub struct Listen {
 
 const LISTENER: Token = Token(usize::MAX);
 const TIMER: Token = Token(usize::MAX - 1);
-/// Connections at most: a bound, not a goal.
+/// Most connections: a bound, not a goal.
 const CONNECTIONS_MAX: usize = 20_000;
-/// Without sleeping, so many connections are read again and again, and epoll is asked once in so many rounds. More of
-/// them are left to epoll, which finds the one that has input faster.
+/// Up to this many connections are read in a busy loop, and epoll is asked only once in as many rounds. With more,
+/// epoll finds the one with input faster.
 const READ_CONNECTIONS_MAX: usize = 8;
 const READ_ROUNDS: u32 = 64;
-/// A timer wakes a little late; the rest is spent looking at the clock.
+/// A timer fires a little late, so the last part of a wait is spent polling the clock.
 const SPIN_NS: u64 = 60_000;
 
 /// One connection.
 struct Peer {
     stream: UnixStream,
     session: Session,
-    /// Not yet sent, in order.
+    /// Bytes not sent yet, in order.
     outgoing: Vec<u8>,
-    /// Tells answers of this connection from those of an earlier one with the same number.
+    /// Distinguishes answers of this connection from those of an earlier one in the same slot.
     generation: u64,
-    /// When the statement came that is not answered yet.
+    /// When the statement arrived that is not answered yet.
     arrived: Option<u64>,
-    /// The service time is not over.
+    /// Whether the service time is still running.
     awaits_answer: bool,
 }
 
@@ -62,30 +62,30 @@ pub struct Manner {
     pub service: ServiceTime,
     /// Seed of the service times.
     pub seed: u64,
-    /// A new file that takes four numbers for each message with statements, each 8 bytes, least significant first: the
-    /// number of its connection, when it had come, when its answer was about to go and when that had gone, nanoseconds
-    /// of the monotonic clock.
+    /// New file that gets four numbers for each message with statements, 8 bytes each, least significant first: the
+    /// number of its connection, when it had arrived, when its answer was about to be sent and when that had been sent,
+    /// in nanoseconds of the monotonic clock.
     pub record: Option<PathBuf>,
-    /// Never sleep: keep a processor busy looking for input, so that what is recorded has no wake-up in it.
+    /// Never sleep: one processor polls for input, so that recorded times include no wake-up.
     pub spin: bool,
 }
 
 /// Answers clients until `stop` is raised.
 ///
 /// # Errors
-/// When the socket or the file cannot be made or written, or waiting fails.
+/// When the socket or the file cannot be created or written, or waiting fails.
 pub fn serve(listen: &Listen, manner: &Manner, stop: &AtomicBool) -> Result<()> {
     let record = manner.record.as_deref().map(Record::create).transpose()?;
     let path = listen.directory.join(format!(".s.PGSQL.{}", listen.port));
     let listener =
         UnixListener::bind(&path).with_context(|| format!("cannot listen on `{}`", path.display()))?;
     let result = Null::new(listener, manner, record).and_then(|mut null| null.run(stop));
-    // The socket was made above, so it is ours to remove.
+    // This process created the socket, so it may remove it.
     std::fs::remove_file(&path).ok();
     result
 }
 
-/// An answer that waits for its service time; the earliest comes first.
+/// An answer that waits for its service time; ordered by time.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Waiting {
     due: u64,
@@ -137,14 +137,14 @@ impl Null {
             n_rounds = n_rounds.wrapping_add(1);
             let is_few = (1..=READ_CONNECTIONS_MAX).contains(&self.peers.len());
             if self.spin && is_few && !n_rounds.is_multiple_of(READ_ROUNDS) {
-                // The way that input takes stays in the processor's caches, and what is recorded is free of its lack.
+                // Polling keeps the input path in the processor's caches, so recorded times include no cold misses.
                 (0..self.peers.len()).for_each(|peer| self.serve_peer(peer, &mut buffer));
                 continue;
             }
             let timeout = self.arm_timer()?;
             match self.poll.poll(&mut events, Some(timeout)) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                other => other.context("wait for sockets")?,
+                other => other.context("cannot wait for sockets")?,
             }
             for event in &events {
                 match event.token() {
@@ -157,7 +157,7 @@ impl Null {
         self.record.take().map_or(Ok(()), Record::finish)
     }
 
-    /// Sets the timer for the next answer; gives the longest time to wait.
+    /// Sets the timer for the next answer; returns the longest time to wait.
     fn arm_timer(&self) -> Result<Duration> {
         if self.spin {
             return Ok(Duration::ZERO);
@@ -191,7 +191,7 @@ impl Null {
             let mut stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                // One connection that cannot be had is no reason to end the others.
+                // One connection that cannot be accepted is no reason to end the others.
                 Err(_) => return Ok(()),
             };
             let free = self.peers.iter().position(Option::is_none).unwrap_or(self.peers.len());
@@ -242,7 +242,7 @@ impl Null {
         self.flush(index);
     }
 
-    /// Takes in a piece of input that came at `came`; says whether the connection goes on.
+    /// Handles a piece of input that arrived at `came`; returns whether the connection stays open.
     fn hear(&mut self, index: usize, input: &[u8], came: u64) -> bool {
         let Some(Some(peer)) = self.peers.get_mut(index) else { return false };
         let begun = peer.outgoing.len();
@@ -279,7 +279,7 @@ impl Null {
         }
     }
 
-    /// The time, for the record. The clock costs some, which only a record is worth.
+    /// The time, for the record; 0 without one, because reading the clock takes time.
     fn moment(&self) -> u64 {
         if self.record.is_some() { now() } else { 0 }
     }

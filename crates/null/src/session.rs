@@ -1,8 +1,8 @@
-//! What the look-alike says on one connection: messages in, messages out, no sockets.
+//! What the look-alike answers on one connection: messages in, messages out, no sockets.
 
 use std::collections::HashMap;
 
-/// The longest message that is accepted.
+/// The longest message that is accepted, in bytes.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
 const SSL_REQUEST: u32 = 80_877_103;
 const GSS_REQUEST: u32 = 80_877_104;
@@ -21,9 +21,9 @@ enum Effect {
 pub(crate) struct Session {
     is_started: bool,
     in_block: bool,
-    /// What the prepared statements do, by name.
+    /// Effects of the prepared statements, by name.
     statements: HashMap<Vec<u8>, (Effect, &'static [u8])>,
-    /// The statement that the portal runs.
+    /// The statement that is bound to the portal.
     bound: Option<(Effect, &'static [u8])>,
     inbox: Vec<u8>,
 }
@@ -31,16 +31,16 @@ pub(crate) struct Session {
 /// What a piece of input led to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Heard {
-    /// Bytes at the beginning of the answer that go out at once.
+    /// Bytes at the beginning of the answer to be sent at once.
     pub(crate) at_once: usize,
-    /// Statements that ended, each of which takes its service time.
+    /// Statements that ended, each of which takes a service time.
     pub(crate) n_statements: u32,
-    /// The client wants no more, or speaks something else.
+    /// Whether the client has terminated, or speaks another protocol.
     pub(crate) is_over: bool,
 }
 
 impl Session {
-    /// Takes in what the client sent and appends the answer to `out`.
+    /// Handles input of the client and appends the answer to `out`.
     pub(crate) fn hear(&mut self, input: &[u8], out: &mut Vec<u8>) -> Heard {
         let mut heard = Heard { at_once: 0, n_statements: 0, is_over: false };
         self.inbox.extend_from_slice(input);
@@ -117,7 +117,7 @@ impl Session {
             b'C' => message(out, b'3', b""),
             b'S' => self.ready(out),
             b'X' => heard.is_over = true,
-            // Flush and whatever else needs no answer.
+            // Flush and other messages that need no answer.
             _ => {}
         }
     }
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn prepared_statements_are_answered_and_blocks_followed() {
         let input: &[u8] = b"P\0\0\0\x0ds\0BEGIN\0\0B\0\0\0\x06\0sE\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
-        // Bind here is cut short after the statement's name, which a real one is not: the name is what counts.
+        // This Bind ends after the statement's name, unlike a real one: only the name matters here.
         let (mut whole, mut bytewise) = (Vec::new(), Vec::new());
         let heard = started().hear(input, &mut whole);
         assert_eq!((heard.n_statements, heard.is_over), (1, false));
