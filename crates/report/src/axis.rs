@@ -1,43 +1,43 @@
-//! Where each case stands in the charts: on which place of the axis, in which group, in which colour.
+//! Where the charts draw each case: its place on the axis, its group, its colour.
 
 use std::collections::BTreeMap;
 
 use analysis::summary::Study;
 use model::experiment::case::Case;
 
-/// Colours that the page's palette has.
+/// Number of colours in the page's palette.
 pub(crate) const N_COLOURS: usize = 8;
 
 /// The arrangement of all cases.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Axis {
-    /// What varies along the axis, in words: `clients`.
+    /// What varies along the axis: `clients`.
     pub(crate) title: String,
-    /// The places of the axis.
+    /// The places on the axis.
     pub(crate) levels: Vec<String>,
     /// Whether the places are numbers, so that a line between them means something.
     pub(crate) numeric: bool,
-    /// Names of the groups; one without a name when only the axis varies.
+    /// Names of the groups; a single empty name if only the axis varies.
     pub(crate) groups: Vec<String>,
-    /// What tells the groups apart, in words.
+    /// What distinguishes the groups.
     pub(crate) groups_title: String,
-    /// Place of each case, by its number.
+    /// Place of each case, by case number.
     pub(crate) places: BTreeMap<u32, Place>,
 }
 
-/// Where a case stands.
+/// Where a case is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Place {
     /// Index into the levels.
     pub(crate) level: usize,
     /// Index into the groups.
     pub(crate) group: usize,
-    /// Index into the palette, the same wherever the case is drawn.
+    /// Index into the palette, the same in all charts.
     pub(crate) colour: usize,
 }
 
-/// Arranges the cases of a study: the number of clients goes along the axis if it varies, then the first factor with
-/// numbers, then the first factor; all others make groups.
+/// Arranges the cases of a study: the number of clients goes along the axis if it varies, else the first factor with
+/// numbers, else the first factor; all others form groups.
 pub(crate) fn arrange(study: &Study) -> Axis {
     let cases: Vec<&Case> = study.cases.iter().map(|summary| &summary.case).collect();
     let Some(key) = axis_key(study, &cases) else {
@@ -78,7 +78,7 @@ pub(crate) fn arrange(study: &Study) -> Axis {
     }
 }
 
-/// A factor's key in words.
+/// A factor's key as people say it.
 pub(crate) fn factor_words(key: &str) -> String {
     match key {
         "server.version" => "PostgreSQL version".to_string(),

@@ -1,4 +1,4 @@
-//! A comparison in words: a verdict with its interval, the figures, and what else differs.
+//! A comparison as text: the verdict with its interval, the figures, and other differences.
 
 use analysis::comparison::{CaseComparison, Figure, FigureComparison, Pairing, Ratio, Verdict};
 use analysis::finding::Severity;
@@ -7,7 +7,7 @@ use model::text::visible::visible;
 use crate::ComparisonInput;
 use crate::prose::{format, phrases};
 
-/// What an A/A comparison on this host could see.
+/// The smallest difference that an A/A comparison on this host could detect.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct NoiseFloor {
     /// When it was measured, nanoseconds since the Unix epoch.
@@ -16,17 +16,17 @@ pub struct NoiseFloor {
     pub hostname: String,
     /// Workload that was measured.
     pub workload: String,
-    /// Clients.
+    /// Number of clients.
     pub n_clients: u32,
-    /// Pairs.
+    /// Number of pairs.
     pub n_pairs: usize,
     /// Half width of the throughput ratio's interval, as a share.
     pub half_width: f64,
-    /// The smallest difference that it would have seen, as a share.
+    /// The smallest difference that it would have detected, as a share.
     pub detectable: Option<f64>,
 }
 
-/// One comparison as text, ending with a line break.
+/// One comparison as text, ending with a newline.
 pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String {
     let mut lines =
         vec![format!("A: {}", phrases::one_line(&case.a)), format!("B: {}", phrases::one_line(&case.b))];
@@ -39,7 +39,7 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String 
     if let Some(detectable) = case.leading().and_then(|ratio| ratio.detectable) {
         let seen = percent(detectable);
         lines.push(format!(
-            "smallest difference that this comparison would have seen: {seen} (in 4 of 5 cases)"
+            "smallest difference that this comparison would have detected: {seen} (with 80 % power)"
         ));
     }
     if let Some(floor) = floor {
@@ -48,7 +48,7 @@ pub(crate) fn text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String 
     lines.extend(beside(case).into_iter().map(|(what, value)| format!("{what}: {value}")));
     if let Some(ratio) = &case.carry_over {
         lines.push(format!(
-            "second slice of a pair against the first: {} ({}); near 0 unless a turn weighs on the next",
+            "second slice of a pair against the first: {} ({}); near 0 unless a slice affects the next",
             signed(ratio.ratio - 1.0),
             interval(ratio)
         ));
@@ -100,7 +100,7 @@ pub(crate) fn verdict(case: &CaseComparison) -> String {
         }
         Verdict::Unsure if ratio.verdict != Verdict::Unsure => {
             format!(
-                "undecided{of}: {interval} ({n}); by itself it would differ, among so many cases it may be chance"
+                "undecided{of}: {interval} ({n}); it would differ if it were the only case, but among this many it may be chance"
             )
         }
         Verdict::Unsure => match ratio.more_pairs {
@@ -123,7 +123,7 @@ fn row(figure: &FigureComparison, case: &CaseComparison) -> String {
     format!("{name:<12}{a:>14}{b:>14}   {change}")
 }
 
-/// What a change is, where it points the other way than the medians beside it.
+/// An explanation if the change points the other way than the medians shown with it.
 pub(crate) fn why_otherwise(case: &CaseComparison) -> Option<String> {
     let points_otherwise = |figure: &&FigureComparison| {
         let (Some(a), Some(b), Some(ratio)) = (figure.a_median, figure.b_median, figure.result) else {
@@ -139,7 +139,7 @@ pub(crate) fn why_otherwise(case: &CaseComparison) -> Option<String> {
         Pairing::None => "of each run of B to each of A",
     };
     Some(format!(
-        "B to A is the centre of the ratios {of} (Hodges-Lehmann), not the ratio of the medians, which points the other way \
+        "B to A is the centre of the ratios {of} (Hodges-Lehmann), not the ratio of the medians, which point the other way \
          for {}",
         figure.figure.as_str()
     ))
@@ -154,7 +154,7 @@ pub(crate) fn value(figure: Figure, value: Option<f64>) -> String {
     }
 }
 
-/// What stands beside the verdict: its name, and the change with its interval.
+/// Figures printed next to the verdict: name, and change with interval.
 pub(crate) fn beside(case: &CaseComparison) -> Vec<(String, String)> {
     let mut told = Vec::new();
     if let Some(ratio) = &case.beside.per_cpu_s {
@@ -164,7 +164,7 @@ pub(crate) fn beside(case: &CaseComparison) -> Vec<(String, String)> {
     if let Some(adjusted) = &case.beside.without_foreign_cpu {
         let low = signed(adjusted.low - 1.0);
         let change = format!(
-            "{} ({} to {}); not the verdict; foreign CPU explains {:.0} % of what varies between pairs",
+            "{} ({} to {}); not the verdict; foreign CPU explains {:.0} % of the variation between pairs",
             signed(adjusted.ratio - 1.0),
             low.trim_end_matches(" %"),
             signed(adjusted.high - 1.0),
@@ -175,7 +175,7 @@ pub(crate) fn beside(case: &CaseComparison) -> Vec<(String, String)> {
     told
 }
 
-/// The change with its interval, and the verdict in few words.
+/// The change with its interval, and a short verdict.
 pub(crate) fn change(figure: &FigureComparison, margin: f64) -> [String; 2] {
     match &figure.result {
         None => ["-".to_string(), "no verdict".to_string()],
@@ -194,7 +194,7 @@ fn word(verdict: Verdict, margin: f64) -> String {
     }
 }
 
-/// What a comparison is called: `B against A`.
+/// Title of a comparison: `B against A`.
 pub(crate) fn title(input: &ComparisonInput) -> String {
     let title = match (input.experiments, input.cases) {
         ([one], [case]) if one.study.plan.title.is_empty() || !one.study.plan.is_comparison => {
@@ -344,7 +344,7 @@ mod tests {
         let text = text(&case(1.041, 1.029, 1.053, Verdict::Faster, None), Some(&floor));
         for expected in [
             "throughput       1,000 tps     1,041 tps   +4.1 % (+2.9 to +5.3 %)  faster",
-            "would have seen: 1.7 %",
+            "would have detected: 1.7 %",
             "noise floor of bench1, measured 2025-10-09 08:53 UTC: ±1.2 % over 12 A/A pairs (tpcb, 8 clients)",
         ] {
             assert!(text.contains(expected), "{text}");

@@ -1,4 +1,4 @@
-//! One row for each run, unrounded, for spreadsheets and scripts. RFC 4180: comma, CRLF, quotes doubled.
+//! One row per run, unrounded, for spreadsheets and scripts. RFC 4180: comma, CRLF, doubled quotes.
 
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ pub(crate) fn runs(study: &Study) -> String {
     text
 }
 
-/// Name and value of every column of a run; the names are the same for every run.
+/// Name and value of every column of a run; all runs have the same names.
 fn row(study: &Study, run: &RunSummary, phases: &[String]) -> Vec<(String, String)> {
     let summary = study.cases.iter().find(|summary| summary.case.id == run.case);
     let spec = study.plan.runs.iter().find(|spec| spec.run == phrases::planned(run));
@@ -132,7 +132,7 @@ fn resources(row: &mut Vec<(String, String)>, run: &RunSummary) {
     }
 }
 
-/// Names of all phases that any run went through, in the order of their first appearance.
+/// Names of all phases of any run, in the order of their first appearance.
 pub(crate) fn phase_names(study: &Study) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for (name, _) in study.runs.iter().flat_map(|run| &run.phases) {
@@ -143,7 +143,7 @@ pub(crate) fn phase_names(study: &Study) -> Vec<String> {
     names
 }
 
-/// Rust prints the shortest text that reads back as the same number.
+/// The shortest text that reads back as the same number, as Rust prints it.
 fn number(x: Option<f64>) -> String {
     x.filter(|x| x.is_finite()).map(|x| x.to_string()).unwrap_or_default()
 }
@@ -165,8 +165,8 @@ fn line<'a>(text: &mut String, fields: impl Iterator<Item = &'a str>) {
     text.push_str("\r\n");
 }
 
-/// A field as a spreadsheet may take it: one that would be a formula there begins with an apostrophe, as OWASP advises on
-/// CSV injection; numbers stay what they are. Characters that steer a terminal are shown.
+/// A field that is safe in a spreadsheet: one that would be a formula begins with an apostrophe, as OWASP advises on
+/// CSV injection; numbers are unchanged. Control characters are escaped.
 fn cell(field: &str) -> Cow<'_, str> {
     let is_formula =
         field.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']) && field.parse::<f64>().is_err();

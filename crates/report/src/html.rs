@@ -1,7 +1,7 @@
-//! The page: one HTML file with its style, its script, the chart library and its data inside.
+//! The page: one HTML file that contains its style, its script, the chart library and its data.
 //!
-//! Rust writes every word and table, so that the page can be read without its script; the script only draws charts
-//! from the data block. Nothing in the page may load anything: the policy names the hash of each script and style.
+//! Rust writes all text and tables, so that the page can be read without its script; the script only draws charts from
+//! the data block. The page may load nothing: its policy names the hash of each script and style.
 
 mod capacity;
 mod comparison;
@@ -47,7 +47,7 @@ const SCRIPT: &str = concat!(
 );
 const ECHARTS: &str = include_str!("../assets/echarts/echarts.min.js");
 
-/// The whole page of an experiment.
+/// The page of an experiment.
 pub(crate) fn page(input: &Input) -> String {
     let axis = axis::arrange(input.study);
     let document = Document {
@@ -61,7 +61,7 @@ pub(crate) fn page(input: &Input) -> String {
     document.html()
 }
 
-/// The whole page of a comparison: of one experiment with all that belongs to it, of two with what concerns both.
+/// The page of a comparison: for one experiment with all its sections, for two with what concerns both.
 pub(crate) fn comparison_page(input: &ComparisonInput) -> String {
     let mut sections = vec![
         Section { id: "pairs", name: "A and B", body: comparison::pairs(input) },
@@ -71,7 +71,7 @@ pub(crate) fn comparison_page(input: &ComparisonInput) -> String {
     let data = match input.experiments {
         [one] => {
             let axis = axis::arrange(one.study);
-            // The case that is highest, and per cent of a baseline, are not judged by pairs.
+            // The best case, and percentages of a baseline, are not judged by pairs.
             let more = self::sections(&one.input(input.tool_version), &axis);
             sections.extend(more.into_iter().filter(|section| section.id != "factors"));
             data::of(one.study, &axis, ratios)
@@ -93,7 +93,7 @@ pub(crate) fn comparison_page(input: &ComparisonInput) -> String {
     };
     if !input.commands.is_empty() {
         let body = format!("<pre>{}</pre>\n", text(&input.commands.join("\n")));
-        sections.push(Section { id: "again", name: "To compare again", body });
+        sections.push(Section { id: "again", name: "Repeat this comparison", body });
     }
     let document = Document {
         title: crate::comparison::title(input),
@@ -106,13 +106,13 @@ pub(crate) fn comparison_page(input: &ComparisonInput) -> String {
     document.html()
 }
 
-/// What a page is made of.
+/// The parts of a page.
 struct Document<'a> {
     title: String,
     head: String,
     sections: Vec<Section>,
     data: data::Data,
-    /// When what it shows was measured.
+    /// When the data was measured.
     made: String,
     tool_version: &'a str,
 }
@@ -193,14 +193,14 @@ fn sections(input: &Input, axis: &Axis) -> Vec<Section> {
     ]
 }
 
-/// A section of the page; left out when its body is empty.
+/// A section of the page; omitted if its body is empty.
 struct Section {
     id: &'static str,
     name: &'static str,
     body: String,
 }
 
-/// A chart's place, with what it says for those who do not see it, and its table.
+/// A chart's place, with its text alternative and its table.
 struct Figure<'a> {
     id: &'a str,
     title: &'a str,
@@ -229,7 +229,7 @@ impl Figure<'_> {
     }
 }
 
-/// A table with a head; the cells are HTML already.
+/// A table with a header; the cells are already HTML.
 fn table(class: &str, heads: &[&str], rows: &[Vec<String>]) -> String {
     let mut html = format!("<div class=\"scroll\" tabindex=\"0\"><table class=\"{class}\"><thead><tr>");
     for head in heads {

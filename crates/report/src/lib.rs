@@ -1,7 +1,7 @@
-//! Draws what the analysis found: a web page, Markdown, CSV, JSON and a table for the terminal.
+//! Draws the results of the analysis: a web page, Markdown, CSV, JSON and a table for the terminal.
 //!
-//! Everything here takes values and returns text. It reads no file and no clock, decides nothing about numbers, and
-//! leaves out nothing that the analysis doubts.
+//! All functions take values and return text. They read no file and no clock, judge no numbers, and omit nothing that
+//! the analysis doubts.
 
 mod axis;
 mod comparison;
@@ -16,20 +16,20 @@ use analysis::summary::Study;
 pub use comparison::NoiseFloor;
 use model::run::ExperimentData;
 
-/// What the page and the Markdown text are drawn from.
+/// Input of the page and the Markdown text.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
-    /// What the experiment means.
+    /// The explained experiment.
     pub study: &'a Study,
-    /// What was recorded, for the disclosure: host, server, data, prepare steps.
+    /// The records, for the disclosure: host, server, data, prepare steps.
     pub data: &'a ExperimentData,
-    /// The commands that make this experiment again, one per line.
+    /// The commands that repeat this experiment, one per line.
     pub commands: &'a [String],
-    /// Version of pgdyno that draws.
+    /// Version of the pgdyno that draws.
     pub tool_version: &'a str,
 }
 
-/// The whole report as one HTML page that needs nothing else: no network, no file beside it.
+/// The whole report as one self-contained HTML page: it needs no network and no other file.
 pub fn html(input: &Input) -> String {
     html::page(input)
 }
@@ -39,7 +39,7 @@ pub fn markdown(input: &Input) -> String {
     markdown::text(input)
 }
 
-/// One row for each run with raw numbers, as RFC 4180 has it (comma, CRLF, double quotes).
+/// One row per run with raw numbers, in the format of RFC 4180 (comma, CRLF, double quotes).
 pub fn runs_csv(study: &Study) -> String {
     csv::runs(study)
 }
@@ -60,13 +60,13 @@ pub fn json(study: &Study) -> String {
 /// An experiment that is compared.
 #[derive(Debug, Clone, Copy)]
 pub struct Measured<'a> {
-    /// What people call it: its directory.
+    /// Name for people: its directory.
     pub name: &'a str,
-    /// What it means.
+    /// The explained experiment.
     pub study: &'a Study,
-    /// What was recorded.
+    /// The records.
     pub data: &'a ExperimentData,
-    /// The commands that make it again, if that means something by itself.
+    /// The commands that repeat it, if it can be repeated by itself.
     pub commands: &'a [String],
 }
 
@@ -76,22 +76,22 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// What the page of a comparison is drawn from.
+/// Input of the page of a comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct ComparisonInput<'a> {
-    /// The comparisons; several where two experiments have several cases.
+    /// The comparisons; several if two experiments have several cases.
     pub cases: &'a [CaseComparison],
-    /// The noise floor of the host, if it is known.
+    /// The noise floor of the host, if known.
     pub floor: Option<&'a NoiseFloor>,
-    /// The experiment of both sides, or that of A and that of B.
+    /// The experiment of both sides, or those of A and B.
     pub experiments: &'a [Measured<'a>],
-    /// The commands that make the comparison again, one per line.
+    /// The commands that repeat the comparison, one per line.
     pub commands: &'a [String],
-    /// Version of pgdyno that draws.
+    /// Version of the pgdyno that draws.
     pub tool_version: &'a str,
 }
 
-/// A comparison as one HTML page that needs nothing else, as [`html`].
+/// A comparison as one self-contained HTML page, like [`html`].
 pub fn comparison_html(input: &ComparisonInput) -> String {
     html::comparison_page(input)
 }
@@ -101,7 +101,7 @@ pub fn comparison_markdown(input: &ComparisonInput) -> String {
     markdown::comparison::text(input)
 }
 
-/// A comparison as text for the terminal, with the host's noise floor if it is known.
+/// A comparison as text for the terminal, with the host's noise floor if known.
 pub fn comparison_text(case: &CaseComparison, floor: Option<&NoiseFloor>) -> String {
     comparison::text(case, floor)
 }

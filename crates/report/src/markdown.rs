@@ -15,7 +15,6 @@ use crate::prose::factors::{self, Against, Row};
 use crate::prose::{format, headline, phrases, scripts, variation};
 use crate::{Input, terminal};
 
-/// The whole text.
 pub(crate) fn text(input: &Input) -> String {
     let study = input.study;
     let mut text = format!("## {}\n\n", escape(&headline::title(study)));
@@ -78,7 +77,7 @@ fn cases(input: &Input) -> String {
     text
 }
 
-/// Cases in per cent of a baseline, where the experiment names one.
+/// Cases in per cent of a baseline, if the experiment names one.
 fn against_baseline(study: &Study) -> String {
     let is_named = study.plan.baseline != 0;
     let Some(Against { what, of, rows }) = factors::against(study).filter(|_| is_named) else {
@@ -95,7 +94,7 @@ fn money(study: &Study) -> String {
     }
     let [price, transactions, target] = factors::MONEY_HEADS;
     let heads = ["case", price, transactions, target];
-    format!("\n### Transactions for money\n\n{}", table(heads, &rows))
+    format!("\n### Transactions per unit of money\n\n{}", table(heads, &rows))
 }
 
 fn table(heads: [&str; 4], rows: &[Row<3>]) -> String {
@@ -130,7 +129,7 @@ fn finding(group: &FindingGroup, n_runs: usize) -> String {
     )
 }
 
-/// Every host and server that runs had; of settings that differ, every value.
+/// All hosts and servers of the runs; for settings that differ, all values.
 fn setting<'a>(records: impl Iterator<Item = &'a RunRecord> + Clone) -> String {
     let servers: Vec<&ServerRecord> = records.clone().filter_map(|record| record.server.as_ref()).collect();
     let hosts = distinct(records.filter_map(|record| record.host.as_ref()).map(host_words));
@@ -150,7 +149,7 @@ fn setting<'a>(records: impl Iterator<Item = &'a RunRecord> + Clone) -> String {
         servers.iter().flat_map(|server| crate::html::not_default(server)).map(|(name, _)| name).collect();
     let settings: Vec<String> = names
         .into_iter()
-        // Another one with each start.
+        // It differs with each start.
         .filter(|name| *name != "unix_socket_directories")
         .map(|name| {
             let values = servers.iter().filter_map(|server| server.settings.get(name));
@@ -175,7 +174,7 @@ fn host_words(host: &HostRecord) -> String {
     )
 }
 
-/// Each text once, in the order of its first place.
+/// Each distinct text, in the order of first appearance.
 fn distinct(texts: impl Iterator<Item = String>) -> Vec<String> {
     let mut list: Vec<String> = Vec::new();
     texts.for_each(|text| {
@@ -186,7 +185,7 @@ fn distinct(texts: impl Iterator<Item = String>) -> Vec<String> {
     list
 }
 
-/// Characters that Markdown, or the HTML inside it, would take for markup.
+/// Escapes characters that Markdown, or HTML inside it, would treat as markup.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -194,7 +193,7 @@ fn escape(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '&' => escaped.push_str("&amp;"),
-            // Keeps `@name` and `#12` from calling people and issues.
+            // Keeps `@name` and `#12` from linking people and issues.
             '@' | '#' => {
                 escaped.push(c);
                 escaped.push_str("&#8203;");
@@ -204,7 +203,7 @@ fn escape(text: &str) -> String {
                 escaped.push(c);
             }
             '\n' | '\t' => escaped.push(' '),
-            // Shown as the terminal shows it, with the backslash that Markdown wants before one.
+            // Shown as on the terminal, with the backslash escaped for Markdown.
             c if is_hidden(c) => {
                 escaped.push('\\');
                 escaped.extend(c.escape_default());

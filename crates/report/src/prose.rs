@@ -1,4 +1,4 @@
-//! What every form of the report says, in words and rows of text.
+//! Text that all forms of the report share, as sentences and rows.
 
 pub(crate) mod capacity;
 pub(crate) mod condense;

@@ -7,20 +7,20 @@ use crate::prose::condense::{self, FindingGroup};
 use crate::prose::{format, headline, phrases, scripts, variation};
 use model::text::visible::visible;
 
-/// Narrower than this, lines are left to the terminal to wrap.
+/// Below this width the terminal wraps lines itself.
 const MIN_WIDTH: usize = 60;
 /// Widest column of names; longer ones take several lines.
 const MAX_LABEL: usize = 40;
-/// More cases than these have their variation in the page alone.
+/// With more cases than this, only the page shows their variation.
 const MAX_SPREADS: usize = 8;
 /// Space between columns.
 const GAP: &str = "  ";
-/// Before all lines of a name but the first.
+/// Indentation of all lines of a name but the first.
 const NAME_INDENT: &str = "  ";
-/// Column heads; all but the first and the last are set right.
+/// Column heads; all but the first and the last are right-aligned.
 const HEADS: [&str; 8] = ["case", "runs", "median tps", "CV", "p50 ms", "p95 ms", "p99 ms", "verdict"];
 
-/// The whole text, ending with a line break.
+/// The whole text, ending with a newline.
 pub(crate) fn table(study: &Study, width: usize, colour: bool) -> String {
     let width = width.max(MIN_WIDTH);
     let paint = Paint { colour };
@@ -84,7 +84,7 @@ fn cases(text: &mut String, study: &Study, width: usize, paint: &Paint) {
     }
 }
 
-/// What TPC-C adds to each of its cases: throughput in its own words, and response times against their limits.
+/// The results specific to TPC-C: throughput in its own terms, and response times against their limits.
 pub(crate) fn tpcc(study: &Study) -> Vec<String> {
     let of_case = |case: &CaseSummary| {
         let tpcc = case.tpcc.as_ref()?;
@@ -104,14 +104,14 @@ pub(crate) fn tpcc(study: &Study) -> Vec<String> {
     study.cases.iter().filter_map(of_case).collect()
 }
 
-/// The scripts of a case, which is named if there are others.
+/// The scripts of a case; the case is named if there are several.
 fn script_rows(text: &mut String, case: &CaseSummary, is_named: bool, width: usize, paint: &Paint) {
     let about = if is_named { format!(" of {}", phrases::one_line(&case.label)) } else { String::new() };
     push_wrapped(text, paint, Style::Bold, &format!("scripts{about}"), "", width);
     let mut rows = vec![scripts::HEADS.map(str::to_string)];
     rows.extend(case.scripts.iter().map(scripts::cells));
     let mut widths = widths(&rows, MAX_LABEL);
-    // Names give way to numbers.
+    // Numbers have priority over names.
     let numbers: usize = widths[1..].iter().map(|w| w + GAP.len()).sum();
     widths[0] = widths[0].min(width.saturating_sub(numbers)).max(scripts::HEADS[0].len());
     for (n, row) in rows.iter().enumerate() {
@@ -138,7 +138,7 @@ pub(crate) fn cells(case: &CaseSummary) -> [String; 7] {
     ]
 }
 
-/// Width of each column; that of the names, which are first, has a bound.
+/// Width of each column; the first one, of names, has a maximum.
 fn widths<'a, const N: usize>(
     rows: impl IntoIterator<Item = &'a [String; N]>,
     name_width_max: usize,
@@ -153,7 +153,7 @@ fn widths<'a, const N: usize>(
     widths
 }
 
-/// A row whose first cell is a name and whose others are set right. A name that is wider than its column is never cut,
+/// A row whose first cell is a name; the others are right-aligned. A name wider than its column is never truncated,
 /// since names differ at their ends: it takes several lines, and the last one carries the numbers.
 fn aligned(row: &[String], widths: &[usize]) -> String {
     let name = wrap(&row[0], widths[0].saturating_sub(NAME_INDENT.len()));
@@ -161,7 +161,7 @@ fn aligned(row: &[String], widths: &[usize]) -> String {
         true => vec![row[0].clone()],
         false => name.iter().enumerate().map(|(n, line)| indented(n, line)).collect(),
     };
-    // A word that has no space to break at.
+    // A word without a space to break at.
     if lines.last().is_some_and(|line| line.chars().count() > widths[0]) {
         lines.push(String::new());
     }
@@ -202,7 +202,7 @@ fn finding(text: &mut String, group: &FindingGroup, n_runs: usize, width: usize,
     );
 }
 
-/// The evidence of the example, with what it is about when there are several.
+/// The evidence of the example, with its subject if there are several.
 pub(crate) fn evidence(group: &FindingGroup) -> String {
     let example = group.example();
     let evidence = phrases::one_line(&example.finding.evidence);
@@ -227,7 +227,7 @@ fn push_wrapped(text: &mut String, paint: &Paint, style: Style, words: &str, ind
     }
 }
 
-/// Breaks text at spaces; a word longer than a line stays whole.
+/// Wraps text at spaces; a word longer than a line stays whole.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     for word in visible(text).split(' ').filter(|word| !word.is_empty()) {

@@ -1,4 +1,4 @@
-//! The section on the search for the highest rate: what each case holds, and each probe of each run.
+//! The section on the search for the highest rate: the rate of each case, and the probes of each run.
 
 use analysis::summary::capacity::{Capacity, ProbeSummary, ProbeVerdict};
 use analysis::summary::{CaseSummary, RunSummary, Study};
@@ -15,11 +15,11 @@ use crate::prose::{capacity, format, phrases};
 pub(super) struct ProbesData {
     /// Number of the run.
     run: u32,
-    /// Percentile that was judged: `p99`.
+    /// The judged percentile: `p99`.
     percentile: String,
-    /// Its limit, milliseconds.
+    /// Limit of the percentile, milliseconds.
     limit_ms: f64,
-    /// Lower end, point and upper end of the rate that was found.
+    /// Lower end, estimate and upper end of the rate that was found.
     found: Option<[f64; 3]>,
     probes: Vec<ProbeData>,
 }
@@ -28,7 +28,7 @@ pub(super) struct ProbesData {
 struct ProbeData {
     rate: f64,
     ms: f64,
-    /// Interval of the percentile, milliseconds, where there is one.
+    /// Interval of the percentile, milliseconds, if there is one.
     range: Option<[f64; 2]>,
     verdict: &'static str,
     confirms: bool,
@@ -64,7 +64,7 @@ fn searched(study: &Study) -> impl Iterator<Item = (&RunSummary, &Capacity)> {
     study.runs.iter().filter_map(|run| Some((run, run.capacity.as_ref()?)))
 }
 
-/// The section; empty where nothing was searched.
+/// The section; empty if nothing was searched.
 pub(super) fn section(study: &Study, axis: &Axis) -> String {
     if searched(study).next().is_none() {
         return String::new();
@@ -72,8 +72,8 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
     let rows: Vec<Vec<String>> = study.cases.iter().map(|case| case_row(study, axis, case)).collect();
     let heads = ["Case", "Target", "Highest rate", "Interval", "Runs", "Closed loop, at most"];
     let mut html = format!(
-        "<p class=\"quiet\">Transactions per second, at random moments, of which the latency from when each was due keeps the \
-         target. The interval of one run, or of {} and more, is that of 95 %; of fewer it spans the runs' own.</p>{}\n",
+        "<p class=\"quiet\">Transactions per second, at random times, whose latency, counted from when each was due, meets the \
+         target. The interval of one run, or of {} and more, is a 95 % interval; for fewer runs it spans those of the runs.</p>{}\n",
         analysis::case::capacity::CENTRE_MIN,
         table("plain", &heads, &rows)
     );
@@ -110,10 +110,10 @@ fn of_run(run: &RunSummary, capacity: &Capacity) -> String {
             format::tps(rate.high),
             format::tps(capacity.ceiling_per_s)
         ),
-        None => "no rate holds the target".to_string(),
+        None => "no rate meets the target".to_string(),
     };
     let note = format!(
-        "{name} in ms over the rate offered, log scale; ring: confirms; lines: {} and {found}",
+        "{name} in ms by offered rate, log scale; ring: confirming probe; lines: {} and {found}",
         capacity.target
     );
     if capacity.probes.iter().all(|probe| probe.latency_ns.is_none()) {

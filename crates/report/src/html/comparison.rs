@@ -1,4 +1,4 @@
-//! The part of the page that compares: the verdict, the pairs, and what differs between A and B.
+//! The comparison part of the page: the verdict, the pairs, and the differences between A and B.
 
 use analysis::comparison::{CaseComparison, Difference, Figure, FigureComparison, Pairing, Sample, Verdict};
 use analysis::finding::Severity;
@@ -11,10 +11,10 @@ use crate::prose::condense::{About, FindingGroup, Found};
 use crate::prose::{format, phrases};
 use crate::{ComparisonInput, comparison};
 
-/// With more comparisons than these only the figure that decides is drawn.
+/// With more comparisons than this, only the deciding figure is drawn.
 const ALL_FIGURES_MAX: usize = 6;
 
-/// Verdict, both sides by name, and the numbers that say how much it can be trusted.
+/// Verdict, names of both sides, and the figures that say how far to trust it.
 pub(super) fn head(input: &ComparisonInput) -> String {
     let mut html = String::new();
     for case in input.cases {
@@ -80,7 +80,7 @@ fn tiles(input: &ComparisonInput, case: &CaseComparison) -> String {
         (
             ratio.and_then(|ratio| ratio.detectable).map(|share| bare(comparison::percent(share))),
             "%",
-            "smallest difference it would have seen",
+            "smallest detectable difference",
         ),
         (Some(bare(comparison::percent(case.margin))), "%", "difference that does not matter"),
         (
@@ -92,7 +92,7 @@ fn tiles(input: &ComparisonInput, case: &CaseComparison) -> String {
     lead::tiles(tiles.into_iter().filter_map(|(value, unit, name)| Some((value?, unit, name))))
 }
 
-/// The drawn pairs and the table of figures of each comparison.
+/// The chart of pairs and the table of figures of each comparison.
 pub(super) fn pairs(input: &ComparisonInput) -> String {
     let mut html = String::new();
     let is_drawn = |case: &CaseComparison, figure: &FigureComparison| {
@@ -107,7 +107,7 @@ pub(super) fn pairs(input: &ComparisonInput) -> String {
             html.push_str(&format!("<p class=\"quiet\">{}.</p>\n", text(&why)));
         }
         for (what, value) in comparison::beside(case) {
-            let line = format!("Beside the verdict: {what}: {value}.");
+            let line = format!("Besides the verdict: {what}: {value}.");
             html.push_str(&format!("<p class=\"quiet\">{}</p>\n", text(&line)));
         }
         let drawn: Vec<&FigureComparison> =
@@ -178,7 +178,7 @@ fn chart_id(n: usize, figure: Figure) -> String {
     format!("ratio-{n}-{}", figure.as_str())
 }
 
-/// What differs, and what was found about the comparison itself.
+/// The differences, and the findings about the comparison itself.
 pub(super) fn differences(input: &ComparisonInput) -> String {
     let mut html = String::new();
     for case in input.cases {
@@ -218,32 +218,32 @@ fn difference_table(case: &CaseComparison) -> String {
     let mut rows: Vec<Vec<String>> = case.undeclared.iter().map(|d| row(d, false)).collect();
     rows.extend(case.declared.iter().map(|d| row(d, true)));
     if rows.is_empty() {
-        return "<p class=\"quiet\">Nothing that was recorded differs between A and B.</p>\n".to_string();
+        return "<p class=\"quiet\">No recorded fact differs between A and B.</p>\n".to_string();
     }
     table("text", &["What", "A", "B", "Asked for"], &rows)
 }
 
-/// What the script draws of one figure of one comparison.
+/// Data of the chart of one figure of one comparison.
 #[derive(Debug, Serialize)]
 pub(super) struct RatioData {
     id: String,
     title: String,
     unit: &'static str,
-    /// Numbers of the pairs; empty where runs are not paired.
+    /// Numbers of the pairs; empty if runs are not paired.
     pairs: Vec<u32>,
     a: Vec<f64>,
     b: Vec<f64>,
-    /// B against A in per cent for each pair; of runs that are not paired, each of B's against the median of A.
+    /// B against A for each pair, in per cent; without pairs, each run of B against the median of A.
     percent: Vec<f64>,
-    /// A's runs against their median, in per cent, where runs are not paired.
+    /// A's runs against their median, in per cent, if runs are not paired.
     of_a: Vec<f64>,
     /// Low end, estimate and high end in per cent.
     interval: Option<[f64; 3]>,
-    /// What does not matter, in per cent.
+    /// The margin that does not matter, in per cent.
     margin: [f64; 2],
 }
 
-/// The data of all comparisons.
+/// Chart data of all comparisons.
 pub(super) fn data(cases: &[CaseComparison]) -> Vec<RatioData> {
     let of_case = |(n, case): (usize, &CaseComparison)| {
         case.figures.iter().map(move |figure| ratio_data(n, case, figure)).collect::<Vec<_>>()
@@ -274,7 +274,7 @@ fn ratio_data(n: usize, case: &CaseComparison, figure: &FigureComparison) -> Rat
     }
 }
 
-/// When the runs of a comparison were planned, for the head.
+/// When the runs of a comparison were planned, for the header.
 pub(super) fn made(input: &ComparisonInput) -> String {
     let moments = input.experiments.iter().map(|one| format::utc(one.study.plan.made_unix_ns));
     moments.collect::<Vec<_>>().join(" and ")

@@ -1,4 +1,4 @@
-//! The data block of the page: what the script draws, already thinned and rounded for the eye.
+//! The data block of the page: what the script draws, already thinned and rounded for display.
 
 use analysis::summary::{LatencySummary, Mark, RunSummary, Study};
 use serde::Serialize;
@@ -13,9 +13,9 @@ use crate::axis::Axis;
 use crate::html::thinning::{self, Point};
 use crate::prose::phrases;
 
-/// Points of one line at most.
+/// Most points of a line.
 const MAX_POINTS: usize = 2000;
-/// Points of the whole page at most: about ten bytes each.
+/// Most points of the whole page: about ten bytes each.
 const MAX_POINTS_PAGE: usize = 400_000;
 
 /// The data of the page.
@@ -58,7 +58,6 @@ pub(super) fn of_ratios(comparisons: Vec<RatioData>) -> Data {
     }
 }
 
-/// All that the script needs.
 #[derive(Debug, Serialize)]
 pub(super) struct Data {
     axis: AxisData,
@@ -90,7 +89,7 @@ struct CaseData {
     median: Option<f64>,
     /// Lowest and highest run.
     range: Option<[f64; 2]>,
-    /// First and third quartile, from five runs on: below that they would be made up.
+    /// First and third quartile, from five runs on: fewer would not support them.
     quartiles: Option<[f64; 2]>,
     ms: Option<Percentiles>,
 }
@@ -176,7 +175,7 @@ struct RunData {
     title: String,
     colour: usize,
     counts: bool,
-    /// First measured second, the end of the measure, the end of the load.
+    /// First measured second, end of the measurement window, end of the load.
     window: [f64; 3],
     panels: Vec<PanelData>,
     marks: Vec<Mark>,

@@ -1,4 +1,4 @@
-//! Everything that went into the numbers: host, server, data, driver, steps, commands, and what could not be seen.
+//! Everything behind the numbers: host, server, data, driver, steps, commands, and what could not be observed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,15 +15,14 @@ use super::{scripts, table};
 use crate::Input;
 use crate::prose::{format, phrases};
 
-/// Settings that someone set: neither the default, nor computed by the server itself, nor those of the connection
-/// that asked.
+/// Settings that someone changed: not the default, not computed by the server itself, and not those of the connection
+/// that read them.
 pub(crate) fn not_default(server: &ServerRecord) -> impl Iterator<Item = (&String, &Setting)> {
     server.settings.iter().filter(|(_, setting)| {
         !matches!(setting.source.as_str(), "default" | "override" | "client" | "session")
     })
 }
 
-/// The whole section.
 pub(super) fn section(input: &Input) -> String {
     let records: Vec<&RunRecord> = input.data.runs.iter().map(|run| &run.record).collect();
     let mut html = String::new();
@@ -44,7 +43,7 @@ fn part(html: &mut String, title: &str, body: &str) {
     html.push_str(&format!("<div class=\"part\"><h3>{}</h3><div>{body}</div></div>\n", text(title)));
 }
 
-/// Names and values; values are escaped here.
+/// A list of names and values; escapes the values.
 fn facts<N: AsRef<str>, V: AsRef<str>>(pairs: impl IntoIterator<Item = (N, V)>) -> String {
     let mut html = String::from("<dl class=\"facts\">");
     for (name, value) in pairs {
@@ -57,7 +56,7 @@ fn facts<N: AsRef<str>, V: AsRef<str>>(pairs: impl IntoIterator<Item = (N, V)>) 
     html
 }
 
-/// Records that are alike by `key`, each with the runs that it holds for.
+/// Distinct records by `key`, each with its runs.
 fn alike<'a, T>(
     records: &[&'a RunRecord],
     value: impl Fn(&'a RunRecord) -> Option<&'a T>,
@@ -75,7 +74,7 @@ fn alike<'a, T>(
     groups.into_iter().map(|(_, found, runs)| (found, runs)).collect()
 }
 
-/// A title that names the runs when there is more than one kind.
+/// The title, with the runs if there are several kinds.
 fn title_for(title: &str, several: bool, runs: &[u32]) -> String {
     if several { format!("{title}, runs {}", phrases::ranges(runs)) } else { title.to_string() }
 }
@@ -115,7 +114,7 @@ fn hosts(html: &mut String, records: &[&RunRecord]) {
     let remote: Vec<u32> = records.iter().filter(|r| !r.server_is_local).map(|r| r.spec.run).collect();
     if !remote.is_empty() && !groups.is_empty() {
         html.push_str(&format!(
-            "<p class=\"quiet\">The server of {} ran elsewhere: the host above is the driver's.</p>\n",
+            "<p class=\"quiet\">The server of {} ran on another machine: the host above is the driver's.</p>\n",
             text(&format!("{} {}", if remote.len() == 1 { "run" } else { "runs" }, phrases::ranges(&remote)))
         ));
     }
@@ -183,7 +182,7 @@ fn data(html: &mut String, records: &[&RunRecord]) {
     }
 }
 
-/// What counted, and how its ends were found where they were not given.
+/// The measurement window, and how its ends were found if they were not given.
 fn window(record: &RunRecord) -> String {
     let Window { ramp_up_s, measure_s, grace_s } = record.window();
     let end = record.course.and_then(|course| course.ramp_up_end).map_or(String::new(), |end| match end {
@@ -212,7 +211,7 @@ fn driver(html: &mut String, records: &[&RunRecord]) {
             put("TLS", ready.tls.clone().unwrap_or_else(|| "none".to_string()));
         }
         if let Some(load) = &record.load {
-            // A password is never in a target; what could point to one is left out as well.
+            // A target never contains a password; anything that could point to one is omitted too.
             let target: Vec<String> = load
                 .target
                 .iter()
@@ -312,10 +311,10 @@ fn repeat(html: &mut String, input: &Input) {
         "<details class=\"fold\" open><summary>Experiment file</summary><pre>{}</pre></details>",
         text(&input.data.experiment_toml)
     ));
-    part(html, "To do it again", &body);
+    part(html, "Repeat this experiment", &body);
 }
 
-/// What could not be observed, with the reason; an empty list is said, too.
+/// What could not be observed, with the reason; also says so if there is nothing.
 fn unseen(html: &mut String, input: &Input) {
     let mut found: BTreeMap<(String, String), Vec<u32>> = BTreeMap::new();
     for run in &input.data.runs {
@@ -336,7 +335,7 @@ fn unseen(html: &mut String, input: &Input) {
         .map(|((name, reason), runs)| vec![text(&name), text(&reason), text(&phrases::ranges(&runs))])
         .collect();
     let body = if rows.is_empty() {
-        "<p>Everything that pgdyno knows to observe was observed.</p>".to_string()
+        "<p>pgdyno observed everything that it can observe.</p>".to_string()
     } else {
         table("text", &["What", "Why", "Runs"], &rows)
     };

@@ -1,10 +1,10 @@
-//! Text into HTML and JSON into a script element, so that nothing in a label can become markup.
+//! Escapes text for HTML and JSON for a script element, so that nothing in a label can become markup.
 
 use model::text::visible::is_hidden;
 use serde::Serialize;
 
-/// Text for an element or a double-quoted attribute. Control characters and those that reorder text are shown as
-/// replacement characters.
+/// Text for an element or a double-quoted attribute. Control characters and those that change the direction of text
+/// become replacement characters.
 pub(crate) fn text(raw: &str) -> String {
     let mut safe = String::with_capacity(raw.len() + 8);
     for c in raw.chars() {
@@ -23,8 +23,8 @@ pub(crate) fn text(raw: &str) -> String {
     safe
 }
 
-/// A value for `<script type="application/json">`: an element's end or a comment cannot be written without `<`. Hidden
-/// characters are written as JSON can, so that the page's source shows them.
+/// A value for `<script type="application/json">`: without `<` it cannot contain an end tag or a comment. Invisible
+/// characters are escaped, so that the page's source shows them.
 pub(crate) fn json(value: &impl Serialize) -> String {
     let json = serde_json::to_string(value).expect("the page's data has text keys and plain values");
     let mut safe = String::with_capacity(json.len());

@@ -1,5 +1,5 @@
-//! The section of factors: cases in per cent of a baseline, bars by factor, one small chart for each level of the axis, growth
-//! and fall with clients, the spread over everything else, and what transactions cost.
+//! The section on factors: cases in per cent of a baseline, bars by factor, one small chart per level of the axis,
+//! growth and decline with clients, the spread over all other factors, and cost of transactions.
 
 use analysis::case::factors;
 use analysis::summary::Study;
@@ -13,12 +13,12 @@ use crate::prose::factors as told;
 use crate::prose::factors::{Against, Row};
 use crate::prose::format;
 
-/// More small charts than this are no overview.
+/// More small charts than this give no overview.
 const MULTIPLES_MAX: usize = 12;
 /// More factors than this are not pooled one by one.
 const POOLS_MAX: usize = 4;
 
-/// The runs of each level of a factor, drawn as boxes.
+/// The runs of each level of a factor, for a box plot.
 #[derive(Debug, Serialize)]
 pub(super) struct PoolData {
     title: String,
@@ -28,7 +28,7 @@ pub(super) struct PoolData {
     n: Vec<usize>,
 }
 
-/// The section; empty for a single case.
+/// The section; empty if there is a single case.
 pub(super) fn section(study: &Study, axis: &Axis) -> String {
     if study.cases.len() < 2 || study.cases.iter().all(|case| case.tps_median.is_none()) {
         return String::new();
@@ -46,8 +46,8 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
 fn percentages(study: &Study, axis: &Axis) -> String {
     let Some(Against { what, of, rows }) = told::against(study) else { return String::new() };
     format!(
-        "<h3>Against a baseline</h3><p class=\"quiet\">In per cent of {}. No difference smaller than the spread of the \
-         cases' runs means anything.</p>{}\n",
+        "<h3>Against a baseline</h3><p class=\"quiet\">In per cent of {}. A difference smaller than the spread of the \
+         cases' runs means nothing.</p>{}\n",
         text(&of),
         table("plain", &["Case", what, "Of baseline", "Difference"], &cells(axis, &rows))
     )
@@ -60,7 +60,7 @@ fn cells<const N: usize>(axis: &Axis, rows: &[Row<N>]) -> Vec<Vec<String>> {
     rows.iter().map(cells).collect()
 }
 
-/// One group of bars for each level of the axis.
+/// A group of bars for each level of the axis.
 fn bars(axis: &Axis) -> String {
     let by = if axis.title.is_empty() { "case".to_string() } else { axis.title.clone() };
     let title = match axis.groups_title.as_str() {
@@ -71,7 +71,7 @@ fn bars(axis: &Axis) -> String {
     Figure { id: "bars", title: &title, note, height: "tall", table: "" }.html()
 }
 
-/// One panel for each level of the axis, the other factors along it.
+/// A panel for each level of the axis, with the other factors along it.
 fn multiples(axis: &Axis) -> String {
     if axis.groups.len() < 2 || axis.levels.len() < 2 || axis.levels.len() > MULTIPLES_MAX {
         return String::new();
@@ -86,7 +86,7 @@ fn multiples(axis: &Axis) -> String {
     html
 }
 
-/// The pools of each factor, when there are at least two to be pooled over.
+/// The pools of each factor, if there are at least two levels of other factors to pool over.
 pub(super) fn pools(study: &Study) -> Vec<PoolData> {
     if study.plan.factors.len() < 2 {
         return Vec::new();
@@ -104,13 +104,13 @@ pub(super) fn pools(study: &Study) -> Vec<PoolData> {
     study.plan.factors.iter().filter_map(of).take(POOLS_MAX).collect()
 }
 
-/// Where the runs of each level lie irrespective of the other factors.
+/// The spread of the runs of each level, regardless of the other factors.
 fn spreads(study: &Study) -> String {
     let pools = pools(study);
     if pools.is_empty() {
         return String::new();
     }
-    let mut html = String::from("<h3>Spread irrespective of the other factors</h3><div class=\"trio\">");
+    let mut html = String::from("<h3>Spread regardless of the other factors</h3><div class=\"trio\">");
     for (n, pool) in pools.iter().enumerate() {
         let rows: Vec<Vec<String>> = pool
             .levels
@@ -137,12 +137,12 @@ fn spreads(study: &Study) -> String {
     html
 }
 
-/// Transactions for a unit of money, where prices are given.
+/// Transactions per unit of money, if prices are given.
 fn money(study: &Study, axis: &Axis) -> String {
     let rows = told::money(study);
     if rows.is_empty() {
         return String::new();
     }
     let heads = [&["Case"], &told::MONEY_HEADS[..]].concat();
-    format!("<h3>Transactions for money</h3>{}\n", table("plain", &heads, &cells(axis, &rows)))
+    format!("<h3>Transactions per unit of money</h3>{}\n", table("plain", &heads, &cells(axis, &rows)))
 }

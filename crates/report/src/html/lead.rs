@@ -32,7 +32,7 @@ pub(super) fn head(input: &Input) -> String {
     html
 }
 
-/// Title, verdict, both sides, and why an experiment is not whole.
+/// Title, verdict, both sides, and why an experiment is incomplete.
 pub(super) fn comparison_head(input: &ComparisonInput) -> String {
     let made = comparison::made(input);
     let data: Vec<&ExperimentData> = input.experiments.iter().map(|one| one.data).collect();
@@ -50,7 +50,7 @@ fn partial(why: &str) -> String {
     format!("<p class=\"banner\" role=\"status\"><strong>Partial.</strong> {}</p>\n", text(why))
 }
 
-/// When, what server, what machine, in one line.
+/// Date, server and machine in one line.
 fn context(made: String, data: &[&ExperimentData]) -> String {
     let mut parts = vec![made];
     let records = || data.iter().flat_map(|data| &data.runs).map(|run| &run.record);
@@ -68,7 +68,7 @@ fn context(made: String, data: &[&ExperimentData]) -> String {
     parts.iter().map(|part| unbroken(part)).collect::<Vec<_>>().join(" <i>·</i> ")
 }
 
-/// The sentence, its verdict as a badge.
+/// The answer with its verdict as a badge.
 fn answer(study: &Study) -> String {
     let sentence = headline::sentence(study);
     let Some(best) = headline::best(study) else {
@@ -78,7 +78,7 @@ fn answer(study: &Study) -> String {
     format!("<p class=\"answer\">{} {}</p>\n", text(&kept_together(without)), badge(best.grade))
 }
 
-/// A number stays on the line of its unit.
+/// Keeps each number on the line of its unit.
 fn kept_together(sentence: &str) -> String {
     let mut text = sentence.to_string();
     for (breaking, kept) in
@@ -89,7 +89,7 @@ fn kept_together(sentence: &str) -> String {
     text
 }
 
-/// A verdict with a mark that needs no colour.
+/// A verdict with a mark that does not depend on colour.
 pub(super) fn badge(grade: Grade) -> String {
     let (class, mark) = match grade {
         Grade::Valid => ("valid", "✓"),
@@ -99,14 +99,14 @@ pub(super) fn badge(grade: Grade) -> String {
     format!("<span class=\"badge {class}\"><i aria-hidden=\"true\">{mark}</i>{}</span>", grade.as_str())
 }
 
-/// The key figures of the best case, large.
+/// The key figures of the best case, in large type.
 fn figures(study: &Study) -> String {
     let Some(best) = headline::best(study) else { return String::new() };
     let ms = |of: fn(&LatencySummary) -> u64| best.latency.as_ref().map(|l| format::ms(of(l) as f64));
     let completed = study.runs.iter().filter(|run| run.counts()).count();
     let of_runs = format!("of {}", study.plan.runs.len());
     let median = best.tps_median.map(format::tps);
-    // What a search found is a rate; its latencies are those of the probes that confirmed it.
+    // A search finds a rate; its latencies are those of the probes that confirmed it.
     let (throughput, throughput_name, when) = match &best.capacity {
         None => ((median, "tps"), "median throughput".to_string(), "latency"),
         Some(capacity) => {
@@ -127,7 +127,7 @@ fn figures(study: &Study) -> String {
     tiles(shown)
 }
 
-/// Values, units and names, large.
+/// Values, units and names in large type.
 pub(super) fn tiles<'a>(tiles: impl Iterator<Item = (String, &'a str, &'a str)>) -> String {
     let mut html = String::from("<dl class=\"tiles\">");
     for (value, unit, name) in tiles {
@@ -142,11 +142,11 @@ pub(super) fn tiles<'a>(tiles: impl Iterator<Item = (String, &'a str, &'a str)>)
     html
 }
 
-/// All findings, each said once.
+/// All findings, each once.
 pub(super) fn findings(study: &Study) -> String {
     let groups = condense::findings(study);
     if groups.is_empty() {
-        return "<p class=\"quiet\">Nothing was found that casts doubt on these numbers.</p>\n".to_string();
+        return "<p class=\"quiet\">No finding casts doubt on these numbers.</p>\n".to_string();
     }
     let mut html = String::from("<ul class=\"findings\">\n");
     for group in &groups {

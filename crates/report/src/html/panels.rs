@@ -1,4 +1,4 @@
-//! The charts of one run on a common time axis: what the driver saw, then host and server below it.
+//! The charts of one run on a common time axis: the driver's view, then host and server below it.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use super::timeline::under_load;
 use crate::html::thinning::{self, Point};
 use crate::prose::phrases;
 
-/// More processors than this are drawn as their range.
+/// More processors than this are drawn as a range.
 const MAX_CORES: usize = 8;
 
-/// The panels that the analysis makes, in the order in which they are drawn; others follow.
+/// The panels from the analysis, in drawing order; others follow.
 const PANELS: [&str; 8] = ["cpu", "disk", "wal", "waits", "server", "psi", "memory", "driver"];
 
 /// One chart of a run.
@@ -25,7 +25,6 @@ pub(super) struct Panel {
     pub(super) log: bool,
     /// How colours are chosen: `case`, `percentile`, `error`, `cores`, `share` (stacked) or `plain`.
     pub(super) palette: &'static str,
-    /// The lines.
     pub(super) lines: Vec<Line>,
 }
 
@@ -83,12 +82,12 @@ fn latency(run: &RunSummary) -> Panel {
 }
 
 fn per_second(seconds: &[Second], name: &str, value: impl Fn(&Second) -> Option<f64>) -> Line {
-    // A second's value stands in its middle.
+    // A value is drawn in the middle of its second.
     let points = seconds.iter().map(|second| (f64::from(second.t) + 0.5, value(second))).collect();
     Line { name: name.to_string(), points }
 }
 
-/// Telemetry by panel and unit, in a fixed order of panels, so that every run looks the same.
+/// Telemetry by panel and unit, in a fixed order of panels, so that all runs look the same.
 fn telemetry(series: &[Series]) -> Vec<Panel> {
     let (cores, others): (Vec<&Series>, Vec<&Series>) =
         series.iter().partition(|s| s.panel == "cpu" && is_core(&s.name));
@@ -131,15 +130,15 @@ fn is_core(name: &str) -> bool {
 
 fn describe(panel: &str, unit: &str) -> (String, &'static str) {
     match (panel, unit) {
-        ("cpu", _) => ("CPU by who used it".to_string(), "share"),
+        ("cpu", _) => ("CPU by user".to_string(), "share"),
         ("disk", "MB/s" | "MiB/s") => ("Disk throughput".to_string(), "plain"),
         ("disk", "IOPS") => ("Disk operations".to_string(), "plain"),
         ("disk", "%") => ("Disk busy".to_string(), "plain"),
         ("disk", "ms") => ("Disk latency".to_string(), "plain"),
         ("wal", _) => ("WAL written".to_string(), "plain"),
-        ("waits", _) => ("What sessions waited for".to_string(), "plain"),
+        ("waits", _) => ("Wait events of sessions".to_string(), "plain"),
         ("server", _) => ("Sessions".to_string(), "plain"),
-        ("psi", _) => ("Pressure: time in which tasks waited".to_string(), "plain"),
+        ("psi", _) => ("Pressure: time during which tasks waited".to_string(), "plain"),
         ("driver", _) => ("Driver".to_string(), "plain"),
         _ => (phrases::capital(&phrases::of_id(panel)), "plain"),
     }
@@ -155,7 +154,7 @@ fn line(series: &Series) -> Line {
     Line { name: series.name.clone(), points }
 }
 
-/// Keeps the times that all lines have, because only those can be stacked; `false`, and nothing done, when that
+/// Keeps the times that all lines share, because only those can be stacked; returns `false` and changes nothing if that
 /// would lose much.
 fn align(lines: &mut [Line]) -> bool {
     let times = |line: &Line| line.points.iter().map(|point| point.0.to_bits()).collect::<BTreeSet<u64>>();
@@ -170,7 +169,7 @@ fn align(lines: &mut [Line]) -> bool {
     true
 }
 
-/// Thins lines that are stacked: all at the same times, those at which their sum is extreme.
+/// Thins lines that are stacked: all at the same times, where their sum is extreme.
 pub(super) fn thin_together(lines: &[Line], limit: usize) -> Vec<Vec<Point>> {
     let n_points = lines.iter().map(|line| line.points.len()).min().unwrap_or(0);
     let sums: Vec<Point> = (0..n_points)
@@ -180,7 +179,7 @@ pub(super) fn thin_together(lines: &[Line], limit: usize) -> Vec<Vec<Point>> {
     lines.iter().map(|line| kept.iter().map(|(i, _)| line.points[*i as usize]).collect()).collect()
 }
 
-/// Many processors as three lines: at each moment the idlest, the middle and the busiest.
+/// Many processors as three lines: the least busy, the median and the busiest at each moment.
 fn range_of(cores: &[&Series]) -> Vec<Line> {
     let n_points = cores.iter().map(|core| core.points.len()).min().unwrap_or(0);
     let names = ["idlest", "middle", "busiest"];
@@ -235,7 +234,7 @@ mod tests {
             series("disk", "writes", "IOPS"),
         ]);
         let titles: Vec<&str> = panels.iter().map(|panel| panel.title.as_str()).collect();
-        assert_eq!(titles, ["Processors", "CPU by who used it", "Disk operations", "WAL written", "New"]);
+        assert_eq!(titles, ["Processors", "CPU by user", "Disk operations", "WAL written", "New"]);
         assert_eq!(panels[2].lines.len(), 2);
     }
 }

@@ -1,4 +1,4 @@
-//! The scalability panel: growth to the peak and the fall after it, and the law that is fitted to them.
+//! The scalability panel: growth to the peak, the decline after it, and the fitted law.
 
 use analysis::case::factors::{self, Scaling};
 use analysis::summary::Study;
@@ -12,7 +12,7 @@ use crate::html::thinning;
 use crate::prose::scalability::others;
 use crate::prose::{format, phrases};
 
-/// More curves than this are a tangle.
+/// More curves than this are hard to read.
 const CURVES_MAX: usize = 8;
 
 /// One curve of the chart.
@@ -49,7 +49,7 @@ fn rounded(x: f64) -> f64 {
     thinning::rounded(x).unwrap_or(x)
 }
 
-/// The panel; empty unless clients vary.
+/// The panel; empty unless the number of clients varies.
 pub(super) fn panel(study: &Study) -> String {
     let scaling = factors::scaling(study);
     if scaling.is_empty() {
@@ -59,8 +59,8 @@ pub(super) fn panel(study: &Study) -> String {
         ["Factors", "Fewest", "tps", "Peak", "tps", "Most", "tps", "Growth", "Drop factor after the peak"];
     let rows: Vec<Vec<String>> = scaling.iter().map(scaling_row).collect();
     format!(
-        "<h3>Scalability</h3><p class=\"quiet\">Growth: peak by the throughput of the fewest clients. Drop factor: peak by the \
-         throughput of the most clients; 1.00 when it never falls.</p>{}\n{}",
+        "<h3>Scalability</h3><p class=\"quiet\">Growth: peak throughput divided by that of the fewest clients. Drop factor: peak throughput divided by \
+         that of the most clients; 1.00 if it never drops.</p>{}\n{}",
         table("plain", &heads, &rows),
         law(study)
     )
@@ -78,7 +78,7 @@ fn scaling_row(scaling: &Scaling) -> Vec<String> {
     row.iter().map(|cell| text(cell)).collect()
 }
 
-/// The fitted law: chart and table, and what it does not tell.
+/// The fitted law: chart, table, and its limits.
 fn law(study: &Study) -> String {
     if study.scalability.iter().all(|one| one.points.len() < 2) {
         return String::new();

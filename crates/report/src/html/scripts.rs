@@ -1,4 +1,4 @@
-//! The scripts of a load: how often each ran and how long its transactions took, and for disclosure their texts.
+//! The scripts of a load: how often each ran, how long its transactions took, and for disclosure their source.
 
 use analysis::summary::{CaseSummary, ScriptSummary, Study};
 use model::experiment::script::CaseData;
@@ -10,7 +10,7 @@ use super::tables::case_name;
 use crate::axis::Axis;
 use crate::prose::{format, headline, scripts};
 
-/// A table for each case with more than one script; the best case is open.
+/// A table for each case with several scripts; that of the best case is open.
 pub(super) fn section(study: &Study, axis: &Axis) -> String {
     let best = headline::best(study).map(|case| case.case.id);
     let several: Vec<&CaseSummary> = study.cases.iter().filter(|case| case.scripts.len() > 1).collect();
@@ -19,7 +19,7 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
     }
     let mut html = String::from(
         "<p class=\"quiet\">Latency of committed transactions in milliseconds, over all runs that count. The share \
-         is that of committed transactions, beside the one that the weights ask for.</p>\n",
+         is that of committed transactions, next to the one that the weights ask for.</p>\n",
     );
     for case in several {
         let open = if best == Some(case.case.id) { " open" } else { "" };
@@ -37,7 +37,7 @@ fn row(script: &ScriptSummary) -> Vec<String> {
     scripts::cells(script).iter().map(|cell| text(cell)).collect()
 }
 
-/// The user's own scripts and what they ran on, for the section of disclosure: heads and cells.
+/// The user's own scripts and their data, for the disclosure: heads and cells.
 pub(super) fn disclosed(records: &[&RunRecord]) -> Option<String> {
     let workload = records.iter().map(|record| &record.case.workload).find(|w| !w.scripts.is_empty())?;
     let rows: Vec<Vec<String>> = workload
@@ -70,7 +70,7 @@ pub(super) fn disclosed(records: &[&RunRecord]) -> Option<String> {
                 ]
             })
             .collect();
-        html.push_str(&table("text", &["Data made by", "Size", "SHA-256"], &rows));
+        html.push_str(&table("text", &["Data created by", "Size", "SHA-256"], &rows));
     }
     Some(html)
 }

@@ -1,4 +1,4 @@
-//! Sections made of tables and the charts that show the same numbers.
+//! Sections made of tables, with charts of the same numbers.
 
 use analysis::summary::{CaseSummary, LatencySummary, RunSummary, Study};
 
@@ -9,10 +9,10 @@ use crate::axis::Axis;
 use crate::csv;
 use crate::prose::{condense, format, headline, phrases};
 
-/// What stands where there is no number.
+/// Placeholder for a missing number.
 const NONE: &str = "<span class=\"none\">-</span>";
 
-/// Throughput of every run by case.
+/// Throughput of all runs by case.
 pub(super) fn throughput(study: &Study, axis: &Axis) -> String {
     if study.runs.iter().all(|run| run.tps.is_none()) {
         return String::new();
@@ -78,7 +78,7 @@ pub(super) fn latency(study: &Study, axis: &Axis) -> String {
     html
 }
 
-/// A legend for charts that share their groups.
+/// The legend of charts that share their groups.
 fn group_keys(axis: &Axis) -> String {
     let colour = |group: usize| {
         axis.places.values().find(|place| place.group == group).map_or(0, |place| place.colour)
@@ -98,7 +98,7 @@ fn percentiles(latency: Option<LatencySummary>) -> Vec<String> {
     std::iter::once(l.mean_ns).chain(ns).map(format::ms).collect()
 }
 
-/// One row for each case: what people quote.
+/// One row per case with the figures that people quote.
 pub(super) fn cases(study: &Study, axis: &Axis) -> String {
     let best = headline::best(study).map(|case| case.case.id);
     let rows: Vec<Vec<String>> = study
@@ -154,7 +154,7 @@ pub(super) fn case_name(axis: &Axis, case: &CaseSummary) -> String {
     format!("<i class=\"dot c{colour}\" aria-hidden=\"true\"></i>{}", text(&case.label))
 }
 
-/// Service time of each statement, a fold for each case; the best case is open.
+/// Service time of each statement, in a fold per case; that of the best case is open.
 pub(super) fn statements(study: &Study, axis: &Axis) -> String {
     let best = headline::best(study).map(|case| case.case.id);
     let with_statements: Vec<&CaseSummary> =
@@ -164,7 +164,7 @@ pub(super) fn statements(study: &Study, axis: &Axis) -> String {
     }
     let mut html = String::from(
         "<p class=\"quiet\">Service time as the driver saw it, in milliseconds, over all runs that count. \
-         The bar shows p50 (dark) and p95 (light) on one scale for each case.</p>\n",
+         The bar shows p50 (dark) and p95 (light) on one scale per case.</p>\n",
     );
     for case in with_statements {
         let open = if best == Some(case.case.id) { " open" } else { "" };
@@ -209,7 +209,7 @@ fn bar(dark: f64, light: f64) -> String {
     )
 }
 
-/// Every run: what it was, what came of it, how long its phases took, what it used.
+/// Every run: its case, its result, the duration of its phases, and its resource usage.
 pub(super) fn runs(study: &Study, axis: &Axis) -> String {
     if study.runs.is_empty() {
         return String::new();
@@ -316,7 +316,7 @@ fn resources(study: &Study) -> String {
     table("plain", &heads, &rows) + &remote(study)
 }
 
-/// The machines of targets whose exporters were asked.
+/// The machines of targets whose exporters were polled.
 fn remote(study: &Study) -> String {
     let heads = [
         "Run",

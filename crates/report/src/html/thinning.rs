@@ -1,10 +1,10 @@
-//! Thins long series for the page. The full data stays in the run directory.
+//! Thins long series for the page. The full data is in the run directory.
 
-/// One point of a series: seconds since `go`, and the value if there was one.
+/// One point of a series: seconds since `go`, and the value, if any.
 pub(crate) type Point = (f64, Option<f64>);
 
-/// At most about `limit` points that keep every spike: the smallest and the largest of each stretch, and a gap
-/// where a stretch has one. Averages would hide what a reader looks for.
+/// Reduces a series to about `limit` points and keeps every spike: the smallest and largest value of each stretch, and
+/// any gap in it. Averages would hide what a reader looks for.
 pub(crate) fn thin(points: &[Point], limit: usize) -> Vec<Point> {
     let limit = limit.max(6);
     if points.len() <= limit {
@@ -25,7 +25,7 @@ fn extremes(stretch: &[Point]) -> Vec<Point> {
     kept
 }
 
-/// Four significant digits: more cannot be seen and only make the page larger.
+/// Four significant digits: more cannot be seen and only enlarge the page.
 pub(crate) fn rounded(x: f64) -> Option<f64> {
     if !x.is_finite() {
         return None;

@@ -1,4 +1,4 @@
-//! The runs over time: a small picture of each that is also the choice of the run drawn large below.
+//! The runs over time: a sparkline of each run, which also selects the run drawn large below.
 
 use analysis::summary::{RunSummary, Second, Study};
 
@@ -7,12 +7,12 @@ use crate::axis::Axis;
 use crate::html::thinning;
 use crate::prose::{format, headline, phrases};
 
-/// Points of a small picture.
+/// Points of a sparkline.
 const SPARK_POINTS: usize = 160;
-/// Size of a small picture's coordinate system.
+/// Size of a sparkline's coordinate system.
 const SPARK: (f64, f64) = (200.0, 44.0);
 
-/// The section; its large charts are made by the script.
+/// The section; the script draws its large charts.
 pub(super) fn section(study: &Study, axis: &Axis) -> String {
     let drawn: Vec<&RunSummary> = study.runs.iter().filter(|run| !run.seconds.is_empty()).collect();
     let Some(chosen) = first_choice(study) else { return String::new() };
@@ -26,17 +26,19 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
         html.push_str(&small(study, axis, run, highest.max(1e-9), run.run == chosen));
     }
     html.push_str("</div>\n<div id=\"run\" role=\"region\" aria-label=\"Chosen run\"></div>\n");
-    html.push_str("<noscript><p class=\"banner\">Charts need the page's own script, which is switched off.</p></noscript>\n");
+    html.push_str(
+        "<noscript><p class=\"banner\">Charts need JavaScript, which is disabled.</p></noscript>\n",
+    );
     html
 }
 
-/// The top of the common scale, by what is drawn: the last piece of a second, after the measure, may be a millisecond
-/// long, and the rate of that says nothing.
+/// The top of the common scale, by what is drawn: the last interval, after the measurement window, may be a millisecond
+/// long, and its rate says nothing.
 fn highest(drawn: &[&RunSummary]) -> f64 {
     drawn.iter().flat_map(|run| under_load(run)).map(|second| second.tps).fold(0.0, f64::max)
 }
 
-/// The run shown first: of the best case the one whose throughput is closest to the median.
+/// The run shown first: the run of the best case whose throughput is closest to the median.
 pub(super) fn first_choice(study: &Study) -> Option<u32> {
     let drawn = || study.runs.iter().filter(|run| !run.seconds.is_empty());
     let best = headline::best(study);
@@ -56,7 +58,7 @@ fn small(study: &Study, axis: &Axis, run: &RunSummary, highest: f64, pressed: bo
     let colour = axis.places.get(&run.case).map_or(0, |place| place.colour);
     let counts = run.counts();
     let wide = if label.chars().count() > 14 { " wide" } else { "" };
-    // A number that does not count is not printed as if it did; the long reason stands above the large charts.
+    // A number that does not count is not printed as if it did; the full reason is above the large charts.
     let figure = if counts {
         format!("<span class=\"tps\">{} tps</span>", run.tps.map_or_else(|| "-".to_string(), format::tps))
     } else {
@@ -78,7 +80,7 @@ fn small(study: &Study, axis: &Axis, run: &RunSummary, highest: f64, pressed: bo
     )
 }
 
-/// The seconds before the drain, in which throughput only falls to nothing.
+/// The seconds before the drain, in which throughput only falls to zero.
 pub(super) fn under_load(run: &RunSummary) -> &[Second] {
     let end =
         run.seconds.iter().rposition(|second| second.measured).map_or(run.seconds.len(), |last| last + 1);

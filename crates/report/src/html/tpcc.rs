@@ -1,5 +1,5 @@
-//! The section on TPC-C: New-Orders per minute, response times by transaction, inputs, and what the specification
-//! asks and the runs do not meet.
+//! The section on TPC-C: New-Orders per minute, response times by transaction, inputs, and the requirements of the
+//! specification that the runs do not meet.
 
 use analysis::summary::tpcc::{InputShare, ProfileSummary, TpccSummary};
 use analysis::summary::{CaseSummary, Study};
@@ -9,7 +9,7 @@ use super::table;
 use crate::axis::Axis;
 use crate::prose::{format, headline};
 
-/// A fold for each case of TPC-C; the best one is open.
+/// A fold per case of TPC-C; that of the best case is open.
 pub(super) fn section(study: &Study, axis: &Axis) -> String {
     let best = headline::best(study).map(|case| case.case.id);
     let cases: Vec<(&CaseSummary, &TpccSummary)> =
@@ -31,10 +31,10 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
         "Calls, think, isolation",
     ];
     let mut html = format!(
-        "<p class=\"quiet\">TPC-C-like: not a TPC-C result, and not to be compared with published tpmC. NOPM: New-Orders \
-         per minute, those included that are rolled back as they should be; orders/min: those in the database; TPM: \
-         transactions of all kinds that terminals completed per minute; of TPROC-C, commits and rollbacks of all \
-         databases. CPU seconds are for 1,000 New-Orders.</p>\n{}\n",
+        "<p class=\"quiet\">TPC-C-like: not a TPC-C result, and not comparable with published tpmC. NOPM: New-Orders \
+         per minute, including those rolled back on purpose; orders/min: those in the database; TPM: \
+         transactions of all kinds that terminals completed per minute; for TPROC-C, commits and rollbacks of all \
+         databases. CPU seconds are per 1,000 New-Orders.</p>\n{}\n",
         table("tpcc", &heads, &rows)
     );
     for (case, tpcc) in cases {
@@ -55,8 +55,8 @@ fn overview(axis: &Axis, case: &CaseSummary, tpcc: &TpccSummary) -> Vec<String> 
     let workload = &case.case.workload;
     let how = match workload.tpcc {
         Some(spec) => [spec.calls.as_str(), spec.think.as_str(), spec.isolation.as_str()].join(", "),
-        None if workload.procedures => "procedures, as HammerDB".to_string(),
-        None => "functions, as HammerDB".to_string(),
+        None if workload.procedures => "procedures, as in HammerDB".to_string(),
+        None => "functions, as in HammerDB".to_string(),
     };
     let cpu = |s: Option<f64>| s.map_or_else(|| "-".to_string(), format::significant);
     vec![
@@ -128,10 +128,10 @@ fn inputs(tpcc: &TpccSummary) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = tpcc.inputs.iter().map(row).collect();
-    table("plain", &["Input", "Of", "Counted", "Specification", "Taken for it", "Met"], &rows)
+    table("plain", &["Input", "Of", "Counted", "Specification", "Accepted", "Met"], &rows)
 }
 
 fn unmet(tpcc: &TpccSummary) -> String {
     let items: String = tpcc.unmet.iter().map(|item| format!("<li>{}</li>", text(item))).collect();
-    format!("<p>What is not as the specification has it:</p><ul>{items}</ul>")
+    format!("<p>Departures from the specification:</p><ul>{items}</ul>")
 }

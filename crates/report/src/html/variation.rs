@@ -1,4 +1,4 @@
-//! The section of variation: the spread of each case's runs with its interval, where it comes from, and what lowers it.
+//! The section on variation: the spread of each case's runs with its interval, its origin, and how to lower it.
 
 use analysis::summary::Study;
 
@@ -8,7 +8,7 @@ use super::tables::case_name;
 use crate::axis::Axis;
 use crate::prose::{format, phrases, variation};
 
-/// The section; empty where no case has runs enough.
+/// The section; empty if no case has enough runs.
 pub(super) fn section(study: &Study, axis: &Axis) -> String {
     let known: Vec<_> =
         study.cases.iter().filter_map(|case| Some((case, case.variation.tps.as_ref()?))).collect();
@@ -42,8 +42,8 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
     ];
     format!(
         "<p class=\"quiet\">Standard deviation over mean of the runs that count, with the interval of Vangel; shares of the \
-         variance by the nested analysis of Kalibera and Jones, where a part that is smaller than chance would make it \
-         is 0 %.</p>\n{}\n",
+         variance by the nested analysis of Kalibera and Jones, in which a component smaller than chance alone would \
+         produce is 0 %.</p>\n{}\n",
         table("text", &heads, &rows)
     )
 }

@@ -7,7 +7,6 @@ use super::escape;
 use crate::prose::{condense, phrases};
 use crate::{ComparisonInput, comparison, terminal};
 
-/// The whole text.
 pub(crate) fn text(input: &ComparisonInput) -> String {
     let mut text = format!("## {}\n\n", escape(&comparison::title(input)));
     for case in input.cases {
@@ -23,7 +22,10 @@ pub(crate) fn text(input: &ComparisonInput) -> String {
         }
     }
     if !input.commands.is_empty() {
-        text.push_str(&format!("\n### To compare again\n\n```sh\n{}\n```\n", input.commands.join("\n")));
+        text.push_str(&format!(
+            "\n### Repeat this comparison\n\n```sh\n{}\n```\n",
+            input.commands.join("\n")
+        ));
     }
     for one in input.experiments {
         text.push_str(&super::setting(one.data.runs.iter().map(|run| &run.record)));
@@ -32,7 +34,7 @@ pub(crate) fn text(input: &ComparisonInput) -> String {
     text
 }
 
-/// Whose findings they are.
+/// Name of the experiment, for the heading of its findings.
 fn name(input: &ComparisonInput, n: usize) -> String {
     match input.experiments {
         [_] => "the runs".to_string(),
@@ -56,7 +58,7 @@ fn of_case(case: &CaseComparison) -> String {
     }
     if let Some(detectable) = case.leading().and_then(|ratio| ratio.detectable) {
         let seen = comparison::percent(detectable);
-        text.push_str(&format!("- Smallest difference that this would have seen: {seen}\n"));
+        text.push_str(&format!("- Smallest detectable difference: {seen}\n"));
     }
     for (what, value) in comparison::beside(case) {
         text.push_str(&format!("- {}: {value}\n", phrases::capital(&what)));

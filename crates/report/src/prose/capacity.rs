@@ -1,4 +1,4 @@
-//! What a search for the highest rate found, in words.
+//! The result of a search for the highest rate, as text.
 
 use analysis::summary::capacity::{CaseCapacity, Outcome};
 use analysis::summary::{CaseSummary, RunSummary, Study};
@@ -27,8 +27,8 @@ pub(crate) fn interval(capacity: &CaseCapacity) -> String {
     format!("interval {} to {}", format::tps(capacity.rate.low), format::tps(capacity.rate.high))
 }
 
-/// A line for each case that was searched; also for one in which no rate held, in all runs or in so many that there is no
-/// number.
+/// A line for each searched case; also for one without a number because no rate met the target, in all runs or in too
+/// many.
 pub(crate) fn lines(study: &Study) -> Vec<String> {
     let of_case = |case: &CaseSummary| {
         let words = words(case).or_else(|| no_rate(study, case))?;
@@ -37,7 +37,7 @@ pub(crate) fn lines(study: &Study) -> Vec<String> {
     study.cases.iter().filter_map(of_case).collect()
 }
 
-/// `in 1 of 2 runs no rate held p99 <= 10ms; the other found 1,208/s`.
+/// `in 1 of 2 runs no rate met p99 <= 10ms; the other found 1,208/s`.
 fn no_rate(study: &Study, case: &CaseSummary) -> Option<String> {
     let runs = || study.runs.iter().filter(|run| run.case == case.case.id && run.replaced_by.is_none());
     let never: Vec<&RunSummary> = runs().filter(|run| is_unreachable(run)).collect();
@@ -47,9 +47,9 @@ fn no_rate(study: &Study, case: &CaseSummary) -> Option<String> {
     let n = never.len() + found.len();
     let who = if found.len() == 1 { "the other" } else { "the others" };
     Some(match found.is_empty() {
-        true => format!("no rate held {target}"),
+        true => format!("no rate met {target}"),
         false => format!(
-            "in {} of {} no rate held {target}; {who} found {}/s",
+            "in {} of {} no rate met {target}; {who} found {}/s",
             never.len(),
             phrases::plural(n, "run"),
             found.join("/s, ")

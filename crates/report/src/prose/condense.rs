@@ -1,29 +1,28 @@
-//! The same finding of many runs said once, with the runs that it concerns.
+//! Merges equal findings of many runs into one, with the runs it concerns.
 
 use analysis::finding::{Finding, Severity};
 use analysis::summary::{CaseSummary, Study};
 
 use crate::prose::phrases;
 
-/// One entry of the catalogue, as found in this study.
+/// All occurrences of one entry of the catalogue in this study.
 #[derive(Debug, Clone)]
 pub(crate) struct FindingGroup<'a> {
     /// Identifier in the catalogue.
     pub(crate) id: &'static str,
-    /// The heaviest of all.
+    /// The most severe of all.
     pub(crate) severity: Severity,
-    /// Where it was found, heaviest and largest first.
+    /// The occurrences, most severe and largest first.
     pub(crate) found: Vec<Found<'a>>,
 }
 
-/// A finding and what it is about.
+/// One occurrence of a finding.
 #[derive(Debug, Clone)]
 pub(crate) struct Found<'a> {
-    /// What it is about.
+    /// What the finding is about.
     pub(crate) about: About<'a>,
-    /// The finding.
     pub(crate) finding: &'a Finding,
-    /// How much it weighs here.
+    /// Severity here.
     pub(crate) severity: Severity,
 }
 
@@ -41,14 +40,14 @@ pub(crate) enum About<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// A finding at its own weight.
+    /// An occurrence with the finding's own severity.
     pub(crate) fn new(about: About<'a>, finding: &'a Finding) -> Found<'a> {
         Found { about, finding, severity: finding.severity }
     }
 }
 
 impl About<'_> {
-    /// In words: `run 7 (8 clients)`.
+    /// The subject: `run 7 (8 clients)`.
     pub(crate) fn words(&self) -> String {
         match self {
             About::Experiment => "the experiment".to_string(),
@@ -60,7 +59,7 @@ impl About<'_> {
 }
 
 impl FindingGroup<'_> {
-    /// What was found, in a few words: the catalogue's title, or the identifier in words.
+    /// A short title: that of the catalogue, or the identifier as words.
     pub(crate) fn title(&self) -> String {
         match analysis::findings::rule(self.id) {
             Some(rule) => rule.title.to_string(),
@@ -68,7 +67,7 @@ impl FindingGroup<'_> {
         }
     }
 
-    /// The entry that stands for all: the heaviest, and of those the one with the largest figure.
+    /// The occurrence that represents all: the most severe, and of those the one with the largest figure.
     pub(crate) fn example(&self) -> &Found<'_> {
         &self.found[0]
     }
@@ -88,7 +87,7 @@ impl FindingGroup<'_> {
         runs
     }
 
-    /// The same with the numbers of the runs, where it is not all of them: `2 of 9 runs (4, 7)`.
+    /// The scope, with the numbers of the runs unless it is all of them: `2 of 9 runs (4, 7)`.
     pub(crate) fn where_found(&self, n_runs: usize) -> String {
         let runs = self.runs();
         let scope = self.scope(n_runs);
@@ -99,7 +98,7 @@ impl FindingGroup<'_> {
         }
     }
 
-    /// Where it was found, in words: `5 of 9 runs`, `2 cases`, `the experiment`.
+    /// The scope: `5 of 9 runs`, `2 cases`, `the experiment`.
     pub(crate) fn scope(&self, n_runs: usize) -> String {
         let runs = self.runs();
         if !runs.is_empty() {
@@ -118,7 +117,7 @@ impl FindingGroup<'_> {
     }
 }
 
-/// All findings of the study by identifier, the heaviest and most frequent first.
+/// All findings of the study by identifier, the most severe and most frequent first.
 pub(crate) fn findings(study: &Study) -> Vec<FindingGroup<'_>> {
     let label_of = |case: u32| {
         let of_case = study.cases.iter().find(|summary| summary.case.id == case);
@@ -131,7 +130,7 @@ pub(crate) fn findings(study: &Study) -> Vec<FindingGroup<'_>> {
         .flat_map(|case| case.findings.iter().map(move |finding| Found::new(About::Case(case), finding)));
     let of_runs = study.runs.iter().flat_map(|run| {
         let label = label_of(run.case);
-        // It takes nothing from the numbers: another attempt counts in its place.
+        // It does not affect the numbers: another attempt counts instead.
         let heaviest = if run.replaced_by.is_some() { Severity::Note } else { Severity::Void };
         run.findings.iter().map(move |finding| Found {
             severity: finding.severity.min(heaviest),
@@ -162,8 +161,8 @@ pub(crate) fn findings(study: &Study) -> Vec<FindingGroup<'_>> {
     groups
 }
 
-/// Why a case is not plainly valid, in few words: what casts doubt on it, the heaviest first, and which of its runs
-/// are left out of its numbers.
+/// Why a case is not simply valid, in short: what casts doubt on it, most severe first, and which of its runs are left
+/// out of its numbers.
 pub(crate) fn reasons(study: &Study, case: &CaseSummary) -> Vec<String> {
     let of_case = || study.runs.iter().filter(|run| run.case == case.case.id);
     let counting: Vec<_> = of_case().filter(|run| run.counts()).collect();
@@ -191,7 +190,7 @@ pub(crate) fn reasons(study: &Study, case: &CaseSummary) -> Vec<String> {
     reasons
 }
 
-/// The first number in a sentence, for choosing an example only: what it counts depends on the finding.
+/// The first number in a sentence, only for choosing an example: its meaning depends on the finding.
 fn first_figure(evidence: &str) -> f64 {
     let digits = evidence.split(|c: char| !c.is_ascii_digit() && c != '.' && c != ',');
     digits

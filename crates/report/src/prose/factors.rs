@@ -1,4 +1,4 @@
-//! What factors make of the throughput, as rows of text: cases in per cent of a baseline, and what transactions cost.
+//! Effects of factors on throughput, as rows of text: cases in per cent of a baseline, and cost of transactions.
 
 use analysis::case::factors;
 use analysis::summary::{CaseSummary, Study};
@@ -6,11 +6,10 @@ use analysis::summary::{CaseSummary, Study};
 use crate::axis;
 use crate::prose::format;
 
-/// A case and what is told of it.
+/// A row about one case.
 pub(crate) struct Row<'a, const N: usize> {
-    /// The case.
     pub(crate) case: &'a CaseSummary,
-    /// The cells behind its name, as plain text.
+    /// The cells after the case's name, as plain text.
     pub(crate) cells: [String; N],
 }
 
@@ -18,16 +17,16 @@ pub(crate) struct Row<'a, const N: usize> {
 pub(crate) struct Against<'a> {
     /// What is compared: NOPM, or median transactions per second.
     pub(crate) what: &'static str,
-    /// The baseline in words.
+    /// Description of the baseline.
     pub(crate) of: String,
-    /// The score, per cent of the baseline, and the difference, of each case.
+    /// For each case: the score, per cent of the baseline, and the difference.
     pub(crate) rows: Vec<Row<'a, 3>>,
 }
 
-/// Heads of [`money`], behind that of the case.
-pub(crate) const MONEY_HEADS: [&str; 3] = ["Price of an hour", "Transactions for one unit of it", "Target"];
+/// Heads of [`money`], after that of the case.
+pub(crate) const MONEY_HEADS: [&str; 3] = ["Price of an hour", "Transactions per unit of money", "Target"];
 
-/// Each case against the baseline; `None` where there is none.
+/// Each case against the baseline; `None` without one.
 pub(crate) fn against(study: &Study) -> Option<Against<'_>> {
     let baseline = factors::baseline(study)?;
     let is_tpcc = study.cases.iter().any(|case| case.tpcc.is_some());
@@ -48,7 +47,7 @@ pub(crate) fn against(study: &Study) -> Option<Against<'_>> {
         .filter_map(|key| Some(format!("{} {}", axis::factor_words(key), baseline.case.levels.get(key)?)));
     let chosen: Vec<String> = chosen.collect();
     let why = match study.plan.baseline {
-        0 => ", as the experiment names no baseline",
+        0 => ", because the experiment names no baseline",
         _ => "",
     };
     let of = match chosen.as_slice() {
@@ -63,7 +62,7 @@ fn signed(percent: f64) -> String {
     format!("{}{:.1} %", if percent < 0.0 { "\u{2212}" } else { "+" }, percent.abs())
 }
 
-/// Transactions for a unit of money, where prices are given.
+/// Transactions per unit of money, if prices are given.
 pub(crate) fn money(study: &Study) -> Vec<Row<'_, 3>> {
     let row = |case| {
         let (transactions, currency) = factors::per_money(case)?;

@@ -1,4 +1,4 @@
-//! Numbers as people read them: grouped digits, three significant digits for times, units with a space.
+//! Numbers in readable form: grouped digits, three significant digits for times, units with a space.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -37,7 +37,7 @@ pub(crate) fn seconds(s: f64) -> String {
     if s.abs() < 99.95 { format!("{s:.1}") } else { grouped(&format!("{s:.0}")) }
 }
 
-/// A moment as `2026-11-20 11:49 UTC`.
+/// A time as `2026-11-20 11:49 UTC`.
 pub(crate) fn utc(unix_ns: u64) -> String {
     match Timestamp::from_nanosecond(i128::from(unix_ns)) {
         Ok(moment) => moment.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M UTC").to_string(),

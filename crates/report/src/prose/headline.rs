@@ -24,7 +24,7 @@ pub(crate) fn best(study: &Study) -> Option<&CaseSummary> {
 /// The answer: `8 clients: 4,812 tps (median of 3 runs, CV 1.2 %), p99 3.40 ms - valid`.
 pub(crate) fn sentence(study: &Study) -> String {
     let Some(best) = best(study) else {
-        // Without a best case, no line tells of a rate that counts.
+        // Without a best case, no line mentions a rate that counts.
         match crate::prose::capacity::lines(study).as_slice() {
             [] => {}
             [only] => return format!("No number: {only}"),
@@ -37,9 +37,9 @@ pub(crate) fn sentence(study: &Study) -> String {
         }
         let void = study.runs.iter().filter(|run| run.grade == Grade::Void).count();
         return match (study.runs.len(), void) {
-            (0, _) => "No run was begun, so there is no number".to_string(),
+            (0, _) => "No number: no run was started".to_string(),
             (n, void) if n == void => format!("No number: {} void", of_all(n)),
-            (n, _) => format!("No number: none of {} can be counted", phrases::plural(n, "run")),
+            (n, _) => format!("No number: none of {} counts", phrases::plural(n, "run")),
         };
     };
     let label = name(best);
@@ -64,7 +64,7 @@ pub(crate) fn sentence(study: &Study) -> String {
     format!("{lead}: {nopm}{tps} tps ({spread}){p99} - {}", best.grade.as_str())
 }
 
-/// The case as one says it: `64 clients`, not `clients 64`.
+/// The case as people say it: `64 clients`, not `clients 64`.
 fn name(case: &CaseSummary) -> String {
     match case.case.levels.get("workload.clients") {
         Some(n) if case.case.levels.len() == 1 => phrases::plural_of(n, "client"),

@@ -8,13 +8,13 @@ use analysis::finding::Severity;
 pub(crate) use model::text::prose::plural;
 use model::text::visible::visible;
 
-/// The same with a number that is text.
+/// [`plural`] for a number that is already text.
 pub(crate) fn plural_of(n: &str, word: &str) -> String {
     plural(one_line(n), word)
 }
 
-/// An identifier of the catalogue in words: `checkpoint-in-window` to `checkpoint in window`, `foreign-cpu` to
-/// `foreign CPU`.
+/// An identifier of the catalogue as words: `checkpoint-in-window` becomes `checkpoint in window`, `foreign-cpu`
+/// becomes `foreign CPU`.
 pub(crate) fn of_id(id: &str) -> String {
     let words: Vec<String> = id
         .split(['-', '_'])
@@ -27,7 +27,7 @@ pub(crate) fn of_id(id: &str) -> String {
     words.join(" ")
 }
 
-/// The text with its first letter in upper case.
+/// The text with a capital first letter.
 pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     match letters.next() {
@@ -36,7 +36,7 @@ pub(crate) fn capital(text: &str) -> String {
     }
 }
 
-/// Numbers in a row, stretches joined: `1, 3-5, 9`.
+/// Sorted numbers with consecutive ones joined: `1, 3-5, 9`.
 pub(crate) fn ranges(numbers: &[u32]) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut i = 0;
@@ -56,7 +56,7 @@ pub(crate) fn ranges(numbers: &[u32]) -> String {
     parts.join(", ")
 }
 
-/// Which run counts in place of one that was disturbed.
+/// The run that counts in place of a disturbed one.
 pub(crate) fn replaced(run: &RunSummary) -> Option<String> {
     let by = run.replaced_by?;
     Some(match &run.disturbance {
@@ -64,7 +64,7 @@ pub(crate) fn replaced(run: &RunSummary) -> Option<String> {
             let rules: Vec<String> = found.rules.iter().map(|id| of_id(id)).collect();
             format!("disturbed ({}), run {by} counts", rules.join(", "))
         }
-        None => format!("run {by} counts in its place"),
+        None => format!("run {by} counts instead"),
     })
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn planned(run: &RunSummary) -> u32 {
     run.repeat.map_or(run.run, |repeat| repeat.of)
 }
 
-/// Why a run does not count, in few words.
+/// Why a run does not count, in short.
 pub(crate) fn why_not(run: &RunSummary) -> String {
     if let Some(replaced) = replaced(run) {
         return replaced;
@@ -89,7 +89,7 @@ pub(crate) fn why_not(run: &RunSummary) -> String {
     if ids.is_empty() { "nothing was measured".to_string() } else { format!("void: {}", ids.join(", ")) }
 }
 
-/// The word for how far a run got.
+/// The word for the state of a run.
 pub(crate) fn of_state(state: RunState) -> &'static str {
     match state {
         RunState::Started => "cut off",
@@ -99,7 +99,7 @@ pub(crate) fn of_state(state: RunState) -> &'static str {
     }
 }
 
-/// Text on one line, in which what could steer a terminal or hide text is shown.
+/// Text on one line, with control characters and characters that hide text escaped.
 pub(crate) fn one_line(text: &str) -> String {
     visible(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }

@@ -1,4 +1,4 @@
-//! The fitted law of scalability, in words.
+//! The fitted law of scalability, as text.
 
 use analysis::summary::Study;
 use analysis::summary::scalability::{Figure, Fit, Scalability};
@@ -6,7 +6,7 @@ use analysis::summary::scalability::{Figure, Fit, Scalability};
 use crate::axis;
 use crate::prose::{format, phrases};
 
-/// A line for each combination of the other factors, with what the fit does not tell.
+/// A line for each combination of the other factors, with the limits of the fit.
 pub(crate) fn lines(study: &Study) -> Vec<String> {
     // Two or three numbers of clients are a comparison, not a curve.
     let curves =

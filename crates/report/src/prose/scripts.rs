@@ -8,12 +8,11 @@ use crate::prose::{format, headline, phrases};
 pub(crate) const HEADS: [&str; 9] =
     ["script", "weight", "planned", "share", "tps", "p50 ms", "p95 ms", "p99 ms", "failed"];
 
-/// The best case, if it has more than one script: what a short report shows of scripts.
+/// The best case, if it has several scripts: short reports show only its scripts.
 pub(crate) fn of_best(study: &Study) -> Option<&CaseSummary> {
     headline::best(study).filter(|case| case.scripts.len() > 1)
 }
 
-/// One row.
 pub(crate) fn cells(script: &ScriptSummary) -> [String; 9] {
     let dash = || "-".to_string();
     let ms = |of: fn(&analysis::summary::LatencySummary) -> u64| {

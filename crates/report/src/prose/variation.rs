@@ -1,4 +1,4 @@
-//! How much the runs of a case vary, where that comes from, and what lowers it: in words, for all forms of the report.
+//! How much the runs of a case vary, why, and how to reduce it: text for all forms of the report.
 
 use analysis::summary::CaseSummary;
 use analysis::summary::variation::{Origin, Spread};
@@ -17,7 +17,7 @@ pub(crate) fn spread(spread: &Spread) -> String {
     }
 }
 
-/// A share with two digits below 1 %, where low variation is told apart.
+/// A share with two digits below 1 %, so that low variations can be distinguished.
 pub(crate) fn percent(share: f64) -> String {
     if share.abs() < 0.00995 { format!("{:.2} %", 100.0 * share) } else { format::percent(share) }
 }
@@ -31,7 +31,7 @@ pub(crate) fn origin(origin: &Origin) -> String {
     format!("{restarts}{} between runs{each}, {} within them", share(origin.runs), share(origin.within))
 }
 
-/// One line for each case of which it is known.
+/// One line per case whose variation is known.
 pub(crate) fn lines(cases: &[CaseSummary]) -> Vec<String> {
     cases.iter().filter_map(line).collect()
 }
