@@ -1,12 +1,12 @@
-//! What a session keeps of the server's replies until its caller has them, and what memory that takes.
+//! The part of the server's replies that a session keeps for its caller, and the memory it takes.
 
 use crate::reply::{ServerError, column_names, row_values};
 use crate::scan::Reply;
 
-/// What a value, a row or a result takes beside its text.
+/// Memory that a value, a row or a result takes in addition to its text.
 pub(crate) const PIECE_BYTES: usize = 32;
 
-/// One reply, kept.
+/// One reply that is kept.
 #[derive(Debug)]
 pub(crate) enum Event {
     Columns(Vec<String>),
@@ -17,19 +17,19 @@ pub(crate) enum Event {
     Ready,
 }
 
-/// Memory that a reply takes at most while it is kept.
+/// Most memory that a reply takes while it is kept.
 pub(crate) fn reply_bytes(reply: &Reply<'_>) -> usize {
     match reply {
         Reply::DataRow(body) => body.len() + PIECE_BYTES * (1 + row_values(body).count()),
         Reply::RowDescription(body) => body.len() + PIECE_BYTES,
         Reply::CommandComplete { tag } => tag.len() + PIECE_BYTES,
-        // What is sent by COPY is not kept.
+        // COPY data is not kept.
         Reply::CopyData(_) => 0,
         _ => PIECE_BYTES,
     }
 }
 
-/// What of a reply matters to a session.
+/// The part of a reply that matters to a session.
 pub(crate) fn event(reply: Reply<'_>) -> Option<Event> {
     let text = |value: Option<&[u8]>| value.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     match reply {

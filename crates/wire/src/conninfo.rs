@@ -1,6 +1,6 @@
-//! Where to connect and as whom: the settings of libpq as one value, resolved as libpq resolves them.
-//! Parsing of the text is libpq's own (`parse`); environment, service file, password file and defaults are
-//! applied in `resolve`. Nothing here opens a connection.
+//! Where to connect and as whom: libpq's settings as one value, resolved as libpq resolves them. libpq itself parses
+//! the text (`parse`); `resolve` applies environment, service file, password file and defaults. Nothing here opens a
+//! connection.
 
 mod encryption;
 mod parse;
@@ -24,14 +24,14 @@ pub use values::{
     TargetSessionAttrs, TlsVersion,
 };
 
-/// How long a connection attempt may take when `connect_timeout` is not set. libpq waits for ever; a server that
-/// swallows packets must not hang a measurement.
+/// How long a connection attempt may take if `connect_timeout` is not set. libpq waits forever; a server that drops
+/// packets may not hang a measurement.
 pub const CONNECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 
-/// Everything needed to connect. The fields carry the names and meanings of libpq's keywords.
+/// Everything needed to connect. The fields have the names and meanings of libpq's keywords.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conninfo {
-    /// Servers, tried in the order that `load_balance_hosts` says; never empty.
+    /// Servers, tried in the order set by `load_balance_hosts`; never empty.
     pub hosts: Vec<Host>,
     /// Database.
     pub dbname: String,
@@ -41,7 +41,7 @@ pub struct Conninfo {
     pub password: Option<Secret>,
     /// Where `password` came from, for messages.
     pub password_source: PasswordSource,
-    /// Why the password file is not used, in libpq's words, if it is there and does not suit.
+    /// Why an existing password file is not used, in libpq's words.
     pub passfile_warning: Option<String>,
     /// Passwords per host, in the order of `hosts`: filled only from a password file, where each host has its own.
     pub host_passwords: Vec<Option<Secret>>,
@@ -49,46 +49,46 @@ pub struct Conninfo {
     pub sslmode: SslMode,
     /// File of trusted root certificates, or `system`.
     pub sslrootcert: Option<String>,
-    /// Certificates that their authorities have revoked; counts where `sslrootcert` is a file that does.
+    /// File of revoked certificates; counts only if `sslrootcert` is a file in use.
     pub sslcrl: Option<String>,
     /// File of the client's certificate chain.
     pub sslcert: Option<String>,
     /// File of the client's private key.
     pub sslkey: Option<String>,
-    /// Whether the client's certificate may or must be shown.
+    /// Whether the client's certificate may or must be sent.
     pub sslcertmode: SslCertMode,
-    /// The oldest version of TLS that will do.
+    /// The oldest acceptable TLS version.
     pub ssl_min_protocol_version: TlsVersion,
-    /// The newest version of TLS that is offered.
+    /// The newest TLS version to offer.
     pub ssl_max_protocol_version: TlsVersion,
-    /// Whether TLS starts with a request of the protocol or at once.
+    /// Whether TLS starts with a request of the protocol or immediately.
     pub sslnegotiation: SslNegotiation,
     /// Whether the host name is sent in the TLS handshake.
     pub sslsni: bool,
     /// Whether the authentication must be bound to the TLS channel.
     pub channel_binding: ChannelBinding,
-    /// By which methods the server may authenticate us; `None` leaves that to the server.
+    /// Methods by which the server may authenticate us; `None` leaves that to the server.
     pub require_auth: Option<RequireAuth>,
-    /// The oldest version of the protocol that will do.
+    /// The oldest acceptable protocol version.
     pub min_protocol_version: ProtocolVersion,
-    /// The version of the protocol that the server is asked for; it may answer with an older one.
+    /// The protocol version to request; the server may answer with an older one.
     pub max_protocol_version: ProtocolVersion,
-    /// Time for one attempt on one address; zero waits for ever.
+    /// Time limit of one attempt on one address; zero: no limit.
     pub connect_timeout: Duration,
-    /// Time after which unacknowledged data breaks a TCP connection; `None` takes the crate's default.
+    /// Time after which unacknowledged data breaks a TCP connection; `None`: the crate's default.
     pub tcp_user_timeout: Option<Duration>,
     /// Command line options for the backend (`-c name=value`).
     pub options: Option<String>,
-    /// Name shown in `pg_stat_activity`; an empty one asks for no name at all.
+    /// Name shown in `pg_stat_activity`; an empty one sets no name at all.
     pub application_name: Option<String>,
-    /// Name if `application_name` is not set.
+    /// Name to use if `application_name` is not set.
     pub fallback_application_name: Option<String>,
-    /// What the session is to begin with, by the server's names: `client_encoding`, and what libpq takes from the
-    /// environment only (`datestyle`, `timezone`, `geqo`). Of what is not here, database and role decide.
+    /// Settings the session starts with, by the server's names: `client_encoding`, and those that libpq takes only from
+    /// the environment (`datestyle`, `timezone`, `geqo`). Database and role decide about all others.
     pub session_settings: BTreeMap<String, String>,
     /// Which kind of server is acceptable.
     pub target_session_attrs: TargetSessionAttrs,
-    /// In which order hosts and their addresses are tried.
+    /// In which order to try hosts and their addresses.
     pub load_balance_hosts: LoadBalanceHosts,
 }
 
@@ -97,12 +97,12 @@ pub struct Conninfo {
 pub struct Host {
     /// Host name or address; an absolute path is the directory of a unix socket.
     pub host: String,
-    /// Address to connect to instead of looking `host` up.
+    /// Address to connect to instead of resolving `host`.
     pub hostaddr: Option<String>,
     /// Port, also part of the name of a unix socket.
     pub port: u16,
-    /// Where `host` leads, if it was looked up beforehand ([`Conninfo::with_addresses`]); otherwise each connection
-    /// asks the resolver.
+    /// Addresses of `host` if it was resolved beforehand ([`Conninfo::with_addresses`]); otherwise each connection asks
+    /// the resolver.
     pub addresses: Vec<SocketAddr>,
 }
 
@@ -121,9 +121,9 @@ pub enum PasswordSource {
     Environment,
     /// A service of the service file.
     Service(String),
-    /// The password file of this name.
+    /// The password file at this path.
     Passfile(PathBuf),
-    /// The program, see [`Conninfo::from_keywords`].
+    /// The calling program, see [`Conninfo::from_keywords`].
     Given,
 }
 
@@ -138,12 +138,12 @@ impl fmt::Display for PasswordSource {
             PasswordSource::Environment => f.write_str("the password came from `PGPASSWORD`"),
             PasswordSource::Service(name) => write!(f, "the password came from service `{name}`"),
             PasswordSource::Passfile(path) => write!(f, "the password came from `{}`", path.display()),
-            PasswordSource::Given => f.write_str("the password was handed over by the calling program"),
+            PasswordSource::Given => f.write_str("the password came from the calling program"),
         }
     }
 }
 
-/// Settings that cannot be understood or cannot be honoured. Its text never contains a password.
+/// Settings that are invalid or cannot be honoured. The text never contains a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct ConninfoError {
@@ -156,32 +156,32 @@ impl ConninfoError {
         ConninfoError { text: text.into(), libpq_text: None }
     }
 
-    /// The same with what libpq says of it.
+    /// The same error together with libpq's message.
     fn in_libpqs_words(self, libpq_text: String) -> ConninfoError {
         ConninfoError { libpq_text: Some(libpq_text), ..self }
     }
 
-    /// The words of libpq, which scripts and eyes look for; our own where it has none.
+    /// libpq's message, which scripts and people look for; ours if libpq has none.
     pub fn libpq_text(&self) -> &str {
         self.libpq_text.as_deref().unwrap_or(&self.text)
     }
 }
 
-/// A connection string without the password that is written in it, and that password; `None` if there is none, or the
-/// text is not understood. The keywords are those of the text alone: what else would stand in for them still does.
+/// A connection string without the password it contains, and that password; `None` if it contains none or cannot be
+/// parsed. The keywords are those of the text alone: defaults and environment still apply to the rest.
 pub fn without_password(text: &str) -> Option<(String, Secret)> {
     let mut given = parse::parse(text).ok()?.given;
     let password = given.remove("password").filter(|password| !password.is_empty())?;
     Some((keyword_text(&given), Secret::new(password)))
 }
 
-/// Keywords in libpq's key=value form.
+/// Keywords in libpq's key=value format.
 pub fn keyword_text(keywords: &BTreeMap<String, String>) -> String {
     let pairs: Vec<String> = keywords.iter().map(|(key, value)| format!("{key}={}", quoted(value))).collect();
     pairs.join(" ")
 }
 
-/// A value of libpq's key=value form.
+/// A value in libpq's key=value format.
 pub fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\\', r"\\").replace('\'', r"\'"))
 }
@@ -191,8 +191,8 @@ impl Conninfo {
     /// process: string first, then service file, environment, password file, defaults.
     ///
     /// # Errors
-    /// Text, service file or values that libpq would refuse, and settings this crate cannot honour (GSS encryption,
-    /// certificate revocation lists, ...).
+    /// Text, service file or values that libpq would reject, and settings that this crate cannot honour (GSS
+    /// encryption, certificate revocation lists, ...).
     pub fn resolve(text: &str) -> Result<Conninfo, ConninfoError> {
         Conninfo::resolve_in(text, &Surroundings::of_process())
     }
@@ -241,14 +241,14 @@ impl Conninfo {
     }
 
     /// The same for sessions whose text this program reads itself: in UTF-8 whatever the database's encoding, and
-    /// without what the user's environment says about the form of values.
+    /// without the user's environment settings for the format of values.
     pub fn for_own_sessions(&self) -> Conninfo {
         let session_settings = BTreeMap::from([("client_encoding".to_owned(), "UTF8".to_owned())]);
         Conninfo { session_settings, ..self.clone() }
     }
 
     /// The settings as libpq keywords, without the password: what may be written to a file or to a child's input.
-    /// Those of the session are among them, also the ones that libpq has no keyword for.
+    /// Includes the session settings, also those without a libpq keyword.
     pub fn keywords(&self) -> BTreeMap<String, String> {
         let list = |each: &dyn Fn(&Host) -> String| self.hosts.iter().map(each).collect::<Vec<_>>().join(",");
         let mut map = BTreeMap::new();
@@ -285,8 +285,8 @@ impl Conninfo {
         map
     }
 
-    /// The keywords that ask for more than their defaults, of those that libpq does not know before 16 or that are
-    /// rare: records of what does not use them stay as short as they were.
+    /// Keywords with other values than their defaults, of those that are rare or that libpq has only known since 16:
+    /// records of connections that do not use them stay as short as before.
     fn newer_keywords(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let words = |conninfo: &Conninfo| {
             [
@@ -306,7 +306,7 @@ impl Conninfo {
     /// The inverse of [`Conninfo::keywords`]; reads neither environment nor files.
     ///
     /// # Errors
-    /// An unknown keyword, or a value libpq would refuse.
+    /// An unknown keyword, or a value that libpq would reject.
     pub fn from_keywords(
         keywords: &BTreeMap<String, String>,
         password: Option<Secret>,
@@ -317,7 +317,7 @@ impl Conninfo {
     /// The password to use with `hosts[index]`.
     pub fn password_for(&self, index: usize) -> Option<&Secret> {
         match self.password_source {
-            // A password file gives each host its own: another host's password must not be shown to it.
+            // A password file has a password per host: one host's password may not be sent to another.
             PasswordSource::Passfile(_) if !self.host_passwords.is_empty() => {
                 self.host_passwords.get(index).and_then(Option::as_ref)
             }
@@ -327,12 +327,12 @@ impl Conninfo {
 }
 
 impl Host {
-    /// True if `host` is a directory of unix sockets.
+    /// Whether `host` is a directory of unix sockets.
     pub fn is_unix(&self) -> bool {
         self.hostaddr.is_none() && self.host.starts_with('/')
     }
 
-    /// The file of the unix socket, if it is one.
+    /// The path of the unix socket, if it is one.
     pub fn socket_path(&self) -> Option<PathBuf> {
         self.is_unix().then(|| PathBuf::from(&self.host).join(format!(".s.PGSQL.{}", self.port)))
     }
@@ -341,7 +341,7 @@ impl Host {
 /// `host:port`, as people write it.
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A socket directory is no place where an address is connected to; it may still be given, for password files.
+        // Nobody connects to an address in a socket directory; `hostaddr` may still be given, for password files.
         let address = self.hostaddr.as_deref().filter(|_| self.host.starts_with('/'));
         let name = address.unwrap_or(&self.host);
         if name.contains(':') {

@@ -1,5 +1,5 @@
-//! Making a connection without blocking: which host, which address, with or without TLS, in libpq's order, and what
-//! to try next when an attempt fails. One attempt itself is in `attempt`, authentication in `auth`.
+//! Connects without blocking: which host, which address, with or without TLS, in libpq's order, and what to try next if
+//! an attempt fails. A single attempt is in `attempt`, authentication in `auth`.
 
 mod attempt;
 mod auth;
@@ -22,11 +22,11 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A connection in the making.
+/// A connection that is being made.
 ///
-/// Wait for what [`Dialing::advance`] asks (on [`Dialing::fd`], until [`Dialing::deadline`]) and call it again.
-/// The descriptor changes when another host or way is tried, which [`Dialing::generation`] tells.
-/// Only looking up a host name blocks; [`Conninfo::with_addresses`] does that beforehand.
+/// Wait for what [`Dialing::advance`] asks (on [`Dialing::fd`], until [`Dialing::deadline`]) and call it again. The
+/// descriptor changes when another host or method is tried, as [`Dialing::generation`] shows. Only resolving a host
+/// name blocks; [`Conninfo::with_addresses`] does that beforehand.
 pub struct Dialing {
     conninfo: Arc<Conninfo>,
     goal: Goal,
@@ -34,11 +34,11 @@ pub struct Dialing {
     attempt: Option<Attempt>,
     generation: u32,
     search: Search,
-    /// `target_session_attrs=prefer-standby`: no standby was found, any server will do.
+    /// `target_session_attrs=prefer-standby`: no standby was found, so any server is acceptable.
     any_role: bool,
 }
 
-/// How far a connection is.
+/// Progress of a connection attempt.
 #[derive(Debug)]
 pub enum Progress {
     /// Call again when the descriptor can be read.
@@ -56,27 +56,27 @@ pub struct Connection {
     pub link: Link,
     /// Process number of the backend.
     pub backend_pid: i32,
-    /// What a request to cancel must know: 4 bytes, up to 256 with protocol 3.2.
+    /// Key for cancel requests: 4 bytes, up to 256 with protocol 3.2.
     pub secret_key: Arc<[u8]>,
-    /// The version of the protocol that both ends speak.
+    /// The negotiated protocol version.
     pub protocol: ProtocolVersion,
     /// Settings that the server reports (`server_version`, ...).
     pub parameters: BTreeMap<String, String>,
-    /// Version and cipher of TLS, if there is any.
+    /// TLS version and cipher, if TLS is used.
     pub tls: Option<String>,
-    /// Bytes that came after the first ReadyForQuery: to be scanned before anything from `link`.
+    /// Bytes received after the first ReadyForQuery: scan them before anything from `link`.
     pub leftover: Vec<u8>,
     /// The one server that was reached; `hostaddr` is the address that answered.
     pub host: Host,
     cancel: CancelHandle,
 }
 
-/// What is needed to cancel whatever a session is doing, from anywhere: it may be cloned and sent to other threads.
-/// Small: the settings are shared by all connections that were started with the same ones.
+/// Cancels whatever a session is doing, from anywhere: it may be cloned and sent to other threads. Small, because all
+/// connections with the same settings share them.
 #[derive(Clone)]
 pub struct CancelHandle {
     conninfo: Arc<Conninfo>,
-    /// The one server of `conninfo` that was reached, and the address that answered.
+    /// The server of `conninfo` that was reached, and the address that answered.
     host: usize,
     address: Option<IpAddr>,
     is_encrypted: bool,
@@ -84,25 +84,25 @@ pub struct CancelHandle {
     secret_key: Arc<[u8]>,
 }
 
-/// What a connection is made for.
+/// The purpose of a connection.
 enum Goal {
     Session,
     Cancel(CancelHandle),
 }
 
-/// Connects, waiting as long as `connect_timeout` allows for each address.
+/// Connects; waits up to `connect_timeout` for each address.
 ///
 /// # Errors
-/// What went wrong on the last host, or on each if they differ.
+/// The error of the last host, or of each host if they differ.
 pub fn connect(conninfo: &Conninfo) -> Result<Connection, ConnectError> {
     Dialing::start(conninfo)?.finish()
 }
 
 impl Conninfo {
-    /// The same with every host name looked up, so that many connections ask the resolver once.
+    /// The same settings with every host name resolved, so that many connections ask the resolver once.
     ///
     /// # Errors
-    /// A name that has no address.
+    /// A name without an address.
     pub fn with_addresses(&self) -> Result<Conninfo, ConnectError> {
         let mut conninfo = self.clone();
         for host in &mut conninfo.hosts {
@@ -123,7 +123,7 @@ impl fmt::Debug for Dialing {
 }
 
 impl Dialing {
-    /// Begins with the first address of the first host that can be looked up.
+    /// Begins with the first address of the first host that can be resolved.
     ///
     /// # Errors
     /// If no attempt could even begin.
@@ -134,16 +134,16 @@ impl Dialing {
     /// [`Dialing::start`] for many connections that share their settings.
     ///
     /// # Errors
-    /// As [`Dialing::start`].
+    /// See [`Dialing::start`].
     pub fn start_shared(conninfo: Arc<Conninfo>) -> Result<Dialing, ConnectError> {
         Dialing::begin(conninfo, Goal::Session)
     }
 
-    /// Begins to send a request to cancel. [`Dialing::advance`] ends with [`Progress::Done`] once the server has
-    /// taken the request; its connection is closed and good for nothing.
+    /// Starts a cancel request. [`Dialing::advance`] ends with [`Progress::Done`] once the server has accepted the
+    /// request; its connection is closed and unusable.
     ///
     /// # Errors
-    /// As [`Dialing::start`].
+    /// See [`Dialing::start`].
     pub fn start_cancel(handle: &CancelHandle) -> Result<Dialing, ConnectError> {
         Dialing::begin(Arc::new(handle.settings()), Goal::Cancel(handle.clone()))
     }
@@ -154,14 +154,14 @@ impl Dialing {
         Ok(Dialing { conninfo, goal, attempt, generation: 0, search, any_role: false })
     }
 
-    /// Goes on as far as it can without waiting.
+    /// Continues as far as possible without waiting.
     ///
     /// # Errors
-    /// When nothing is left to try.
+    /// When there is nothing left to try.
     pub fn advance(&mut self) -> Result<Progress, ConnectError> {
         loop {
             let Some(attempt) = &mut self.attempt else {
-                let error = io::Error::other("it has been connected already");
+                let error = io::Error::other("already connected");
                 return Err(ConnectError::Io { place: self.conninfo.to_string(), error });
             };
             let is_late = attempt.deadline.is_some_and(|at| Instant::now() >= at);
@@ -183,7 +183,7 @@ impl Dialing {
         self.attempt.as_ref().map_or(-1, |attempt| attempt.link.fd())
     }
 
-    /// The connection under way, to be registered with an event loop; `None` once connected.
+    /// The current connection, to be registered with an event loop; `None` once connected.
     pub fn link_mut(&mut self) -> Option<&mut Link> {
         self.attempt.as_mut().map(|attempt| &mut attempt.link)
     }
@@ -193,20 +193,20 @@ impl Dialing {
         self.generation
     }
 
-    /// When [`Dialing::advance`] should be called even if nothing has happened.
+    /// When to call [`Dialing::advance`] even if nothing has happened.
     pub fn deadline(&self) -> Option<Instant> {
         self.attempt.as_ref()?.deadline
     }
 
-    /// That it was given up after this time.
+    /// The error for a connection given up after this time.
     pub(crate) fn timed_out(&self, after: Duration) -> ConnectError {
         ConnectError::Timeout { place: self.conninfo.to_string(), after }
     }
 
-    /// Blocks until the connection is made (or the request to cancel is taken).
+    /// Blocks until the connection is made (or the cancel request is accepted).
     ///
     /// # Errors
-    /// As [`Dialing::advance`].
+    /// See [`Dialing::advance`].
     pub fn finish(mut self) -> Result<Connection, ConnectError> {
         loop {
             let want = match self.advance()? {
@@ -223,7 +223,7 @@ impl Dialing {
 
     fn after_failure(&mut self, error: ConnectError) -> Result<(), ConnectError> {
         let is_fallback = self.attempt.as_ref().is_some_and(|attempt| attempt.route.is_fallback);
-        // The old connection is closed before the next is made: a full server needs the slot.
+        // Close the old connection before making the next one: a full server needs the slot.
         self.attempt = None;
         if !self.search.is_worth_another(error, is_fallback) {
             return Err(self.search.summary());
@@ -268,19 +268,19 @@ impl Dialing {
 }
 
 impl Connection {
-    /// What cancels this connection's query.
+    /// A handle that cancels this connection's query.
     pub fn cancel_handle(&self) -> CancelHandle {
         self.cancel.clone()
     }
 
-    /// The server's version as a number (150004 for 15.4), from the parameter `server_version`; 0 if it is not there.
+    /// The server's version as a number (150004 for 15.4), from the parameter `server_version`; 0 if it is missing.
     pub fn server_version_num(&self) -> u32 {
         self.parameters.get("server_version").map_or(0, |text| version_num(text))
     }
 }
 
 impl CancelHandle {
-    /// The one server that was reached.
+    /// The server that was reached.
     fn host(&self) -> Host {
         let mut host = self.conninfo.hosts[self.host].clone();
         if let Some(address) = self.address {
@@ -290,13 +290,13 @@ impl CancelHandle {
         host
     }
 
-    /// How to reach it again, for a request to cancel: without the password, which such a request does not need.
+    /// Settings to reach it again for a cancel request: without the password, which such a request does not need.
     fn settings(&self) -> Conninfo {
         let mut conninfo = Conninfo::clone(&self.conninfo);
         conninfo.hosts = vec![self.host()];
         conninfo.password = None;
         conninfo.host_passwords.clear();
-        // A request to cancel is encrypted if and only if the session is.
+        // A cancel request is encrypted if and only if the session is.
         conninfo.sslmode = match self.is_encrypted {
             false => SslMode::Disable,
             true => conninfo.sslmode.max(SslMode::Require),
@@ -304,7 +304,7 @@ impl CancelHandle {
         conninfo
     }
 
-    /// How to have another session on the same server.
+    /// Settings for another session on the same server.
     pub(crate) fn again(&self) -> Conninfo {
         let mut conninfo = Conninfo::clone(&self.conninfo);
         conninfo.password = self.conninfo.password_for(self.host).cloned();
@@ -313,8 +313,8 @@ impl CancelHandle {
         conninfo
     }
 
-    /// Asks the server to cancel what the session is doing, over a connection of its own; blocks until the server
-    /// has taken the request. Whether anything was cancelled only the session can tell.
+    /// Asks the server over a separate connection to cancel what the session is doing; blocks until the server has
+    /// accepted the request. Only the session can tell whether anything was cancelled.
     ///
     /// # Errors
     /// If the server cannot be reached.
@@ -325,12 +325,12 @@ impl CancelHandle {
 
 impl fmt::Debug for CancelHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The key lets anybody cancel.
+        // Anyone with the key can cancel.
         write!(f, "CancelHandle {{ backend_pid: {}, .. }}", self.backend_pid)
     }
 }
 
-/// Largest number of a version that has room in `server_version_num`.
+/// Largest version part that fits into `server_version_num`.
 const VERSION_PART_MAX: u32 = 9_999;
 
 /// `15.4 (Debian 15.4-1)`, `9.6.24`, `18beta1` as PostgreSQL's `server_version_num`.
@@ -358,7 +358,7 @@ mod tests {
             ("18beta1", 180_000),
             ("10", 100_000),
             ("", 0),
-            // Whatever a server says, there is a number.
+            // Any version text results in a number.
             ("9999999", 99_990_000),
             ("4294967296.4294967295", 999_900),
             ("9.4294967295.4294967295", 1_099_899),
@@ -396,7 +396,7 @@ mod tests {
         };
         assert_eq!(n_first_is_first(&conninfo), 60);
         conninfo.load_balance_hosts = LoadBalanceHosts::Random;
-        // By chance alone all are the same once in 2^59.
+        // By chance, all are equal once in 2^59.
         assert!((1..60).contains(&n_first_is_first(&conninfo)));
     }
 }

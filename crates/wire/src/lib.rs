@@ -1,7 +1,7 @@
-//! PostgreSQL's protocol version 3 for offering load: prebuilt messages, a scanner of replies that allocates
-//! nothing, connections with TLS and authentication, and a blocking session for everything that is not load.
+//! PostgreSQL's protocol version 3 for offering load: prebuilt messages, a scanner of replies that does not allocate,
+//! connections with TLS and authentication, and a blocking session for everything that is not load.
 //!
-//! Only `link` touches sockets. Not here: pooling, typed rows, async, and anything that knows a workload.
+//! Only `link` touches sockets. Not here: pooling, typed rows, async, and anything specific to a workload.
 
 mod answer;
 pub mod conninfo;

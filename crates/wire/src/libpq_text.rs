@@ -1,17 +1,17 @@
-//! Errors and notices of the server in libpq's form, which scripts and eyes look for.
+//! Errors and notices of the server in libpq's format, which scripts and people look for.
 
 use unicode_width::UnicodeWidthChar;
 
 use crate::reply::ServerError;
 
 impl ServerError {
-    /// As libpq tells it, without the last newline: severity and text, the place in the statement, then what else there
-    /// is, each on a line of its own. `query` is the text it may point into, by `units`.
+    /// As libpq prints it, without the last newline: severity and text, the position in the statement, then all other
+    /// fields, each on its own line. `query` is the text that the position refers to, counted in `units`.
     pub fn libpq_text(&self, query: Option<&str>, units: Units) -> String {
         let mut text = format!("{}:  {}", self.severity, self.message);
         let about = self.about.as_deref();
         let inner_query = about.and_then(|about| about.internal_query.as_deref());
-        // A place in the client's statement, or else in one that a function ran.
+        // A position in the client's statement, or in one that a function ran.
         let (position, within) = match self.position {
             Some(position) => (Some(position), query),
             None => (about.and_then(|about| about.internal_position), inner_query),
@@ -30,7 +30,7 @@ impl ServerError {
         if let Some(query) = inner_query {
             text.push_str(&format!("\nQUERY:  {query}"));
         }
-        // Of a notice, libpq does not tell where it was raised.
+        // libpq does not print the context of a notice.
         let context = about.filter(|_| self.is_error()).and_then(|about| about.context.as_ref());
         if let Some(context) = context {
             text.push_str(&format!("\nCONTEXT:  {context}"));
@@ -39,17 +39,17 @@ impl ServerError {
     }
 }
 
-/// What the server counts positions in.
+/// The unit of the server's positions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Units {
     /// Characters.
     #[default]
     Characters,
-    /// Bytes: SQL_ASCII, and encodings of one byte a character. What libpq takes for a character then has one column.
+    /// Bytes: SQL_ASCII, and single-byte encodings. Each of libpq's characters then takes one column.
     Bytes,
 }
 
-/// Names that encodings of several bytes a character begin with (PostgreSQL's documentation, 23.3.1).
+/// Prefixes of the names of multibyte encodings (PostgreSQL's documentation, 23.3.1).
 const MULTIBYTE: [&str; 11] = [
     "BIG5",
     "EUC_",
@@ -65,7 +65,7 @@ const MULTIBYTE: [&str; 11] = [
 ];
 
 impl Units {
-    /// Of a session with this `client_encoding`, as the server reports it.
+    /// The unit in a session with this `client_encoding`, as the server reports it.
     pub fn of(client_encoding: &str) -> Units {
         match MULTIBYTE.iter().any(|name| client_encoding.starts_with(name)) {
             true => Units::Characters,
@@ -74,16 +74,16 @@ impl Units {
     }
 }
 
-/// Columns of a query's line that are shown, and that are kept to the right of the error.
+/// Columns shown of a query's line, and columns kept to the right of the error.
 const SHOWN: usize = 60;
 const SHOWN_RIGHT: usize = 10;
 
-/// A query, cut into what its positions count.
+/// A query split into the units of its positions.
 struct Query {
     bytes: Vec<u8>,
-    /// Where each unit begins in `bytes`, and where the last one ends.
+    /// Start of each unit in `bytes`, and the end of the last one.
     starts: Vec<usize>,
-    /// Columns of each on a terminal. As in libpq, what has no width of its own takes one.
+    /// Width of each unit on a terminal. As in libpq, a unit without a width takes one column.
     widths: Vec<usize>,
 }
 
@@ -116,7 +116,7 @@ impl Query {
         String::from_utf8_lossy(&self.bytes[self.starts[from]..self.starts[to]])
     }
 
-    /// Both ends of a line count one, and together one as well.
+    /// The line number of a position. A line end of two characters counts once.
     fn line_number(&self, at: usize) -> usize {
         let is_new = |unit: usize| {
             self.is(unit, b'\r') || (self.is(unit, b'\n') && (unit == 0 || !self.is(unit - 1, b'\r')))
@@ -124,7 +124,7 @@ impl Query {
         1 + (0..at).filter(|unit| is_new(*unit)).count()
     }
 
-    /// The part of a line that is shown: one that is too long is cut on its right, if the error is not there, else on
+    /// The part of a line to show: a line that is too long is cut on its right if the error is not there, otherwise on
     /// both sides.
     fn shown(&self, mut start: usize, at: usize, mut end: usize) -> (usize, usize) {
         if self.width(start, end) <= SHOWN {
@@ -146,7 +146,7 @@ impl Query {
     }
 }
 
-/// The line of `text` that unit number `position` (from 1) is in, with a caret below.
+/// The line of `text` that contains unit `position` (from 1), with a caret below.
 fn pointer(text: &str, position: usize, units: Units) -> String {
     let query = Query::of(text, units);
     let (at, n) = (position.saturating_sub(1), query.widths.len());

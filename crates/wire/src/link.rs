@@ -1,4 +1,4 @@
-//! The only file that touches sockets: one connection over TCP or a unix socket, nonblocking, perhaps through TLS.
+//! The only file that touches sockets: one nonblocking connection over TCP or a unix socket, optionally through TLS.
 //! Knows nothing of PostgreSQL's messages.
 
 use crate::tls::TlsSetup;
@@ -17,15 +17,15 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Unacknowledged data, or a silent peer, breaks a TCP connection after this time if `tcp_user_timeout` is not set:
-/// long enough for a stall to be seen and reported as one, short enough for a dead host to be noticed.
+/// A TCP connection breaks after this time of unacknowledged data or silence of its peer if `tcp_user_timeout` is not
+/// set: long enough to see and report a stall, short enough to notice a dead host.
 pub const TCP_USER_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 /// Idle time before the first keepalive probe, and the time between probes.
 const KEEPALIVE_IDLE_S: u32 = 15;
 const KEEPALIVE_INTERVAL_S: u32 = 5;
-/// Addresses of one name that are tried at most.
+/// Most addresses of one name to try.
 const ADDRESSES_MAX: usize = 64;
-/// `connect` on a unix socket waits only while the server's queue is full; it must not wait for ever.
+/// `connect` on a unix socket blocks only while the server's queue is full; this limits the wait.
 const UNIX_CONNECT_MAX: Duration = Duration::from_secs(10);
 
 /// One connection. All operations return [`io::ErrorKind::WouldBlock`] instead of waiting.
@@ -41,17 +41,17 @@ enum Stream {
     Unix(UnixStream),
 }
 
-/// What a connection waits for.
+/// What a connection is waiting for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
     /// Input.
     Read,
-    /// Room for output.
+    /// Space for output.
     Write,
 }
 
 impl Link {
-    /// Begins to connect; [`Link::is_connected`] tells the outcome once the link is writable.
+    /// Begins to connect; [`Link::is_connected`] returns the outcome once the link is writable.
     pub(crate) fn start_tcp(address: SocketAddr, user_timeout: Option<Duration>) -> io::Result<Link> {
         let stream = TcpStream::from(mio::net::TcpStream::connect(address)?);
         stream.set_nodelay(true)?;
@@ -66,7 +66,7 @@ impl Link {
     /// The two ends of a connection within this process.
     ///
     /// # Errors
-    /// When the process may have no more files.
+    /// When the process has reached its limit of open files.
     pub fn pair() -> io::Result<(Link, Link)> {
         let (one, other) = UnixStream::pair()?;
         one.set_nonblocking(true)?;
@@ -94,7 +94,7 @@ impl Link {
         Ok(Link { stream: Stream::Unix(stream), tls: None })
     }
 
-    /// Whether the connection stands; `false` while it is still being made.
+    /// Whether the connection is made; `false` while it is still being made.
     pub(crate) fn is_connected(&self) -> io::Result<bool> {
         let Stream::Tcp(stream) = &self.stream else { return Ok(true) };
         if let Some(error) = stream.take_error()? {
@@ -107,7 +107,7 @@ impl Link {
         }
     }
 
-    /// Puts TLS on the connection; go on with [`Link::handshake`].
+    /// Starts TLS on the connection; continue with [`Link::handshake`].
     pub(crate) fn start_tls(&mut self, setup: TlsSetup) -> Result<(), rustls::Error> {
         self.tls = Some(Box::new(ClientConnection::new(setup.config, setup.name)?));
         Ok(())
@@ -135,7 +135,7 @@ impl Link {
     /// Receives into `buffer`; `Ok(0)` means that the server has closed the connection.
     ///
     /// # Errors
-    /// `WouldBlock` if nothing is there (with TLS: after everything the socket had was taken), or the loss of the
+    /// `WouldBlock` if no bytes are available (with TLS: after everything in the socket was read), or the loss of the
     /// connection.
     #[inline]
     pub fn recv(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -145,15 +145,16 @@ impl Link {
         }
     }
 
-    /// Asks the kernel after the socket and heeds no answer: what it keeps of it comes into the processor's caches.
+    /// Asks the kernel about the socket and ignores the answer: this brings the kernel's data about it into the
+    /// processor's caches.
     pub fn look_at(&self) {
         poll(&mut [PollFd::new(self.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO).ok();
     }
 
-    /// Sends as much of `bytes` as the connection takes now.
+    /// Sends as many of `bytes` as the connection accepts now.
     ///
     /// # Errors
-    /// `WouldBlock` if it takes nothing, or the loss of the connection.
+    /// `WouldBlock` if it accepts nothing, or the loss of the connection.
     #[inline]
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.tls {
@@ -162,7 +163,7 @@ impl Link {
         }
     }
 
-    /// Writes what TLS holds back; call it when the link is writable and [`Link::wants_write`].
+    /// Writes what TLS has buffered; call it when the link is writable and [`Link::wants_write`].
     ///
     /// # Errors
     /// `WouldBlock` if not everything could be written, or the loss of the connection.
@@ -173,7 +174,7 @@ impl Link {
         }
     }
 
-    /// True if TLS holds bytes that the socket did not take yet. Always false without TLS.
+    /// Whether TLS has buffered bytes that the socket has not accepted yet. Always false without TLS.
     pub fn wants_write(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
@@ -183,10 +184,10 @@ impl Link {
         self.as_raw_fd()
     }
 
-    /// Waits until the link can be read (or written, if `want` says so) or `deadline` passes; `false` if it passed.
+    /// Waits until the link is readable (or writable, if `want` says so) or `deadline` passes; `false` if it passed.
     ///
     /// # Errors
-    /// Those of `poll(2)`.
+    /// An error of `poll(2)`.
     pub fn wait(&self, want: &[Want], deadline: Option<Instant>) -> io::Result<bool> {
         let mut flags = PollFlags::empty();
         for want in want {
@@ -196,7 +197,7 @@ impl Link {
             let timeout = match deadline.map(|at| at.saturating_duration_since(Instant::now())) {
                 None => PollTimeout::NONE,
                 Some(left) if left.is_zero() => return Ok(false),
-                // One more millisecond, for a wait rounded down would end before the deadline.
+                // One millisecond more, because a timeout rounded down would end before the deadline.
                 Some(left) => {
                     PollTimeout::try_from(left + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX)
                 }
@@ -209,29 +210,29 @@ impl Link {
         }
     }
 
-    /// The server's certificate in DER form, if there is TLS.
+    /// The server's certificate in DER form, if TLS is used.
     pub(crate) fn server_certificate(&self) -> Option<&[u8]> {
         self.tls.as_ref()?.peer_certificates()?.first().map(AsRef::as_ref)
     }
 
-    /// True if both ends agreed on the name of the protocol inside TLS (ALPN).
+    /// Whether both ends agreed on the protocol's name inside TLS (ALPN).
     pub(crate) fn has_alpn(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.alpn_protocol().is_some())
     }
 
-    /// True if everything goes through TLS.
+    /// Whether everything goes through TLS.
     pub fn is_encrypted(&self) -> bool {
         self.tls.is_some()
     }
 
-    /// Version and cipher, such as `TLSv1_3 TLS13_AES_256_GCM_SHA384`, if there is TLS.
+    /// Version and cipher, such as `TLSv1_3 TLS13_AES_256_GCM_SHA384`, if TLS is used.
     pub(crate) fn tls_description(&self) -> Option<String> {
         let tls = self.tls.as_ref()?;
         Some(format!("{:?} {:?}", tls.protocol_version()?, tls.negotiated_cipher_suite()?.suite()))
     }
 }
 
-/// Looks a host name up. Blocks, as libpq does: the C library offers nothing else.
+/// Resolves a host name. Blocks, as libpq does: the C library offers nothing else.
 pub(crate) fn look_up(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     Ok((host, port).to_socket_addrs()?.take(ADDRESSES_MAX).collect())
 }
@@ -240,7 +241,7 @@ fn recv_tls(tls: &mut ClientConnection, stream: &mut Stream, buffer: &mut [u8]) 
     loop {
         match tls.reader().read(buffer) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            // Closed without a goodbye: as good as closed, for the protocol inside knows its ends.
+            // Closed without a close_notify: treat it as closed, because the protocol inside knows where it ends.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
             result => return result,
         }
@@ -270,7 +271,7 @@ fn send_tls(tls: &mut ClientConnection, stream: &mut Stream, bytes: &[u8]) -> io
 fn read_tls(tls: &mut ClientConnection, stream: &mut Stream) -> io::Result<usize> {
     let n = retry(|| tls.read_tls(stream))?;
     if let Err(error) = tls.process_new_packets() {
-        // The alert tells the server why; that it arrives is not essential.
+        // The alert tells the server why; it need not arrive.
         let _ = tls.write_tls(stream);
         return Err(io::Error::new(io::ErrorKind::InvalidData, error));
     }
@@ -296,8 +297,8 @@ fn retry(mut operation: impl FnMut() -> io::Result<usize>) -> io::Result<usize> 
     }
 }
 
-/// System calls without the C library's around them: in a program of several threads that makes each of them a point of
-/// cancellation, which costs more than all else that a send does outside of the kernel.
+/// System calls without the C library's wrappers, which make each a cancellation point in a multithreaded program; that
+/// costs more than everything else that a send does outside the kernel.
 impl Read for Stream {
     #[inline]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {

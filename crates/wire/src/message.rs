@@ -1,5 +1,5 @@
-//! Frontend messages written as bytes into a buffer that the caller keeps: nothing here allocates once the buffer
-//! has grown. Results are always asked for as text. Startup and authentication are in `dial`.
+//! Frontend messages, written as bytes into the caller's buffer: nothing here allocates once the buffer has grown.
+//! Results are always requested as text. Startup and authentication are in `dial`.
 
 use crate::conninfo::ProtocolVersion;
 
@@ -8,12 +8,12 @@ const CANCEL_CODE: i32 = 80_877_102;
 /// Request code of SSLRequest.
 const SSL_CODE: i32 = 80_877_103;
 
-/// `Query`: a text of one or more statements, in the simple protocol.
+/// `Query`: one or more statements in the simple protocol.
 pub fn query(out: &mut Vec<u8>, sql: &str) {
     message(out, b'Q', |out| text(out, sql));
 }
 
-/// `Query` whose text `write` appends to the buffer, for texts put together in place.
+/// `Query` with a text that `write` appends to the buffer, for texts built in place.
 #[inline]
 pub fn query_with(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     message(out, b'Q', |out| {
@@ -22,7 +22,7 @@ pub fn query_with(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     });
 }
 
-/// `Parse`: makes `statement` (empty: the unnamed one) from `sql`; the server infers the types of the parameters.
+/// `Parse`: prepares `statement` (empty: the unnamed one) from `sql`; the server infers parameter types.
 pub fn parse(out: &mut Vec<u8>, statement: &str, sql: &str) {
     message(out, b'P', |out| {
         text(out, statement);
@@ -59,12 +59,12 @@ pub fn close_portal(out: &mut Vec<u8>, portal: &str) {
     named(out, b'C', b'P', portal);
 }
 
-/// `Sync`: ends a sequence of extended messages; the server answers with ReadyForQuery.
+/// `Sync`: ends a sequence of extended-protocol messages; the server answers with ReadyForQuery.
 pub fn sync(out: &mut Vec<u8>) {
     out.extend_from_slice(b"S\0\0\0\x04");
 }
 
-/// `Flush`: asks for the answers so far.
+/// `Flush`: requests the answers so far.
 pub fn flush(out: &mut Vec<u8>) {
     out.extend_from_slice(b"H\0\0\0\x04");
 }
@@ -89,12 +89,12 @@ pub fn copy_done(out: &mut Vec<u8>) {
     out.extend_from_slice(b"c\0\0\0\x04");
 }
 
-/// `CopyFail`: the server fails the COPY with `reason`.
+/// `CopyFail`: makes the server fail the COPY with `reason`.
 pub fn copy_fail(out: &mut Vec<u8>, reason: &str) {
     message(out, b'f', |out| text(out, reason));
 }
 
-/// `CancelRequest`: the only message of a connection of its own.
+/// `CancelRequest`: the only message on a connection of its own.
 pub fn cancel_request(out: &mut Vec<u8>, backend_pid: i32, secret_key: &[u8]) {
     let start = out.len();
     for word in [0, CANCEL_CODE, backend_pid] {
@@ -111,7 +111,7 @@ pub fn ssl_request(out: &mut Vec<u8>) {
     }
 }
 
-/// `StartupMessage` that asks for this version of the protocol.
+/// `StartupMessage` that requests this protocol version.
 pub fn startup<'a>(
     out: &mut Vec<u8>,
     version: ProtocolVersion,
@@ -128,7 +128,7 @@ pub fn startup<'a>(
     set_length(out, start);
 }
 
-/// `PasswordMessage`: a clear or an md5 password.
+/// `PasswordMessage`: a cleartext or an md5 password.
 pub fn password(out: &mut Vec<u8>, password: &str) {
     message(out, b'p', |out| text(out, password));
 }
@@ -147,7 +147,7 @@ pub fn sasl_response(out: &mut Vec<u8>, data: &[u8]) {
     message(out, b'p', |out| out.extend_from_slice(data));
 }
 
-/// What a Bind ends with: no result format codes, every column is text.
+/// The end of every Bind: no result format codes, every column is text.
 pub const BIND_TAIL: &[u8] = &[0, 0];
 
 /// Writes one `Bind` of the unnamed portal: [`BindBuilder::begin`], then each parameter, then
@@ -176,7 +176,7 @@ impl<'a> BindBuilder<'a> {
         BindBuilder { out, start, count_at, n_params: 0 }
     }
 
-    /// Starts a Bind with its head: what [`BindBuilder::begin`] writes into an empty buffer, made ready beforehand.
+    /// Starts a Bind with its prebuilt head: what [`BindBuilder::begin`] writes into an empty buffer.
     #[inline]
     pub fn begin_with(out: &'a mut Vec<u8>, head: &[u8]) -> BindBuilder<'a> {
         let start = out.len() + 1;
@@ -204,7 +204,7 @@ impl<'a> BindBuilder<'a> {
         self.out[at..at + 4].copy_from_slice(&length.to_be_bytes());
     }
 
-    /// Adds one value that `write` appends to the buffer, or a NULL when it says that there is none.
+    /// Adds one value that `write` appends to the buffer, or a NULL if it returns `false`.
     #[inline]
     pub fn value_with(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bool) {
         let at = self.out.len();
@@ -230,7 +230,7 @@ impl<'a> BindBuilder<'a> {
         self.finish_with(BIND_TAIL);
     }
 
-    /// Completes the message; `tail` is [`BIND_TAIL`] and the messages that follow.
+    /// Completes the message; `tail` is [`BIND_TAIL`] and any messages that follow.
     #[inline]
     pub fn finish_with(self, tail: &[u8]) {
         debug_assert!(tail.starts_with(BIND_TAIL));
@@ -264,8 +264,8 @@ fn named(out: &mut Vec<u8>, tag: u8, kind: u8, name: &str) {
     });
 }
 
-/// A zero-terminated string. A zero byte inside would shift every field after it, so the text ends there, as a C
-/// string would.
+/// A zero-terminated string. A zero byte inside would shift all later fields, so the text ends there, as a C string
+/// would.
 #[inline]
 fn text(out: &mut Vec<u8>, text: &str) {
     let bytes = text.as_bytes();

@@ -1,4 +1,4 @@
-//! The settings that a server reports by itself, of which it may report any number.
+//! The settings that a server reports, with a bound on their number.
 
 use crate::protocol_error::ProtocolError;
 use std::collections::BTreeMap;
@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 const N_MAX: usize = 256;
 const BYTES_MAX: usize = 64 * 1024;
 
-/// Keeps a setting.
+/// Stores a setting.
 ///
 /// # Errors
-/// The server has reported more than is kept.
+/// If the server has reported more than the limit.
 pub(crate) fn keep(
     parameters: &mut BTreeMap<String, String>,
     name: &[u8],

@@ -1,24 +1,24 @@
-//! How a server can break the protocol. Nothing that it says afterwards is believed.
+//! Violations of the protocol by a server. Nothing that it sends afterwards is trusted.
 
-/// The server sent something that is not protocol version 3. The connection cannot be used any more.
+/// The server sent something that is not protocol version 3. The connection can no longer be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtocolError {
     /// No message starts with this byte.
     #[error("unexpected message type 0x{0:02x} from the server")]
     UnknownType(u8),
-    /// The length cannot be.
-    #[error("message `{}` of the server has the impossible length {length}", char::from(*.tag))]
+    /// The length is impossible.
+    #[error("message `{}` of the server has an impossible length: {length}", char::from(*.tag))]
     BadLength {
         /// Type byte of the message.
         tag: u8,
         /// Length as sent.
         length: u32,
     },
-    /// The body cannot be.
+    /// The body is malformed.
     #[error("message `{}` of the server is damaged", char::from(*.0))]
     BadBody(u8),
-    /// The message is longer than is taken.
-    #[error("message `{}` of the server has {n_bytes} bytes, of which at most {n_bytes_max} are taken", char::from(*.tag))]
+    /// The message exceeds the limit.
+    #[error("message `{}` of the server has {n_bytes} bytes, more than the limit of {n_bytes_max}", char::from(*.tag))]
     TooLong {
         /// Type byte of the message.
         tag: u8,
@@ -27,16 +27,16 @@ pub enum ProtocolError {
         /// The limit.
         n_bytes_max: u32,
     },
-    /// The message answers nothing that was asked.
-    #[error("the server sent {}, for which nothing was waiting", name(*.0))]
+    /// The message answers no request.
+    #[error("the server sent {} without a request", name(*.0))]
     Unasked(u8),
-    /// A reply ended without what was asked for.
-    #[error("the server ended its reply with {} before it had answered", name(*.0))]
+    /// A reply ended without the requested answer.
+    #[error("the server ended its reply with {} before answering", name(*.0))]
     Unanswered(u8),
-    /// More than is kept of one kind.
+    /// More items of one kind than are kept.
     #[error("the server sent more {what} than the limit of {limit}")]
     TooMuch {
-        /// In the plural.
+        /// The kind, in the plural.
         what: &'static str,
         /// Number and unit.
         limit: &'static str,
@@ -77,10 +77,10 @@ mod tests {
     #[test]
     fn an_error_names_the_message() {
         let check = |error: ProtocolError, expected: &str| assert_eq!(error.to_string(), expected);
-        check(ProtocolError::Unasked(b'Z'), "the server sent ReadyForQuery, for which nothing was waiting");
+        check(ProtocolError::Unasked(b'Z'), "the server sent ReadyForQuery without a request");
         check(
             ProtocolError::TooLong { tag: b'D', n_bytes: 17, n_bytes_max: 16 },
-            "message `D` of the server has 17 bytes, of which at most 16 are taken",
+            "message `D` of the server has 17 bytes, more than the limit of 16",
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Quoting of names and values that end up in SQL text.
+//! Quotes names and values for SQL text.
 
 /// `text` as an identifier: always quoted, so that keywords and capitals are safe.
 pub fn quote_ident(text: &str) -> String {

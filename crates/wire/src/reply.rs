@@ -1,8 +1,8 @@
-//! What is inside the replies that somebody wants to look into: errors, rows, names of columns. Cold paths only.
+//! Parses the bodies of replies: errors, rows, column names. Cold paths only.
 
 use std::fmt;
 
-/// An ErrorResponse or a NoticeResponse. Kept small, because it travels in results: the rare fields are boxed.
+/// An ErrorResponse or a NoticeResponse. Kept small, because results carry it: the rare fields are boxed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, thiserror::Error)]
 pub struct ServerError {
     /// `ERROR`, `FATAL`, `PANIC`, `WARNING`, `NOTICE`, ..., in the server's language (`lc_messages`).
@@ -11,24 +11,24 @@ pub struct ServerError {
     pub sqlstate: String,
     /// The primary message.
     pub message: String,
-    /// More about it.
+    /// Details.
     pub detail: Option<Box<str>>,
-    /// What to do.
+    /// Advice.
     pub hint: Option<Box<str>>,
-    /// Place in the text of the query, in characters, from 1.
+    /// Position in the query text, in characters, from 1.
     pub position: Option<u32>,
-    /// Where and what it is about, if the server says anything of the kind.
+    /// Where it happened and the object concerned, if the server reports any of that.
     pub about: Option<Box<ErrorAbout>>,
 }
 
 /// Where an error happened and which object it is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorAbout {
-    /// `severity` in English, where it was translated.
+    /// `severity` in English, if it was translated.
     pub severity_untranslated: Option<String>,
-    /// Statement that a function ran and that failed.
+    /// The failed statement that a function ran.
     pub internal_query: Option<String>,
-    /// Place in `internal_query`, in characters, from 1.
+    /// Position in `internal_query`, in characters, from 1.
     pub internal_position: Option<u32>,
     /// Call stack of functions, or the line of a COPY.
     pub context: Option<String>,
@@ -68,44 +68,44 @@ impl fmt::Display for ServerError {
 }
 
 impl ServerError {
-    /// True if the class (the first two characters) of the SQLSTATE is `class`.
+    /// Whether the class (the first two characters) of the SQLSTATE is `class`.
     pub fn is_class(&self, class: &str) -> bool {
         self.sqlstate.get(..2) == Some(class)
     }
 
-    /// True if it is no notice or warning, but ended the statement or more.
+    /// Whether it is an error rather than a notice or warning.
     pub fn is_error(&self) -> bool {
         self.is_fatal() || self.severity_untranslated() == "ERROR"
     }
 
-    /// True if it ended the session.
+    /// Whether it ended the session.
     pub fn is_fatal(&self) -> bool {
         matches!(self.severity_untranslated(), "FATAL" | "PANIC")
     }
 
-    /// The severity in English, for decisions; what is shown is `severity`.
+    /// The severity in English, for decisions; `severity` is for display.
     pub fn severity_untranslated(&self) -> &str {
         let about = self.about.as_deref();
         about.and_then(|about| about.severity_untranslated.as_deref()).unwrap_or(&self.severity)
     }
 
-    /// Bytes of its texts, for whoever keeps many.
+    /// Size of the texts in bytes, for callers that keep many.
     pub fn n_bytes(&self) -> usize {
         let texts = [&self.detail, &self.hint].into_iter().flatten().map(|text| text.len());
         let about = self.about.iter().flat_map(|about| about.texts()).map(String::len);
         self.severity.len() + self.sqlstate.len() + self.message.len() + texts.chain(about).sum::<usize>()
     }
 
-    /// True if the whole transaction may be tried again: serialization failure or deadlock.
+    /// Whether the whole transaction may be retried: serialization failure or deadlock.
     pub fn is_retryable(&self) -> bool {
         matches!(self.sqlstate.as_str(), "40001" | "40P01")
     }
 }
 
-/// Bytes of each field of an error that are kept: a statement that PostgreSQL repeats may be longer.
+/// Bytes kept of each field of an error: PostgreSQL may repeat a longer statement.
 const FIELD_BYTES_MAX: usize = 64 * 1024;
 
-/// The text of a field, cut if it is too long to be kept.
+/// The text of a field, truncated if it is too long.
 fn field_text(value: &[u8]) -> String {
     match value.get(..FIELD_BYTES_MAX) {
         Some(head) if value.len() > FIELD_BYTES_MAX => {
@@ -115,8 +115,8 @@ fn field_text(value: &[u8]) -> String {
     }
 }
 
-/// Reads the body of an ErrorResponse or NoticeResponse. Fields that are missing or damaged stay empty, and long ones are
-/// cut.
+/// Parses the body of an ErrorResponse or NoticeResponse. Missing or damaged fields stay empty; long ones are
+/// truncated.
 pub fn parse_error(body: &[u8]) -> ServerError {
     let mut error = ServerError::default();
     for field in body.split(|&b| b == 0) {

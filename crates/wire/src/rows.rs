@@ -1,4 +1,4 @@
-//! What a query returned, as text: for administration and monitoring, where a few rows are read once.
+//! Results of a query as text: for administration and monitoring, where a few rows are read once.
 
 use std::str::FromStr;
 
@@ -14,18 +14,18 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The first column of the first row, unless it is NULL or there is none.
+    /// The first column of the first row; `None` if it is NULL or there is no row.
     pub fn scalar(&self) -> Option<&str> {
         self.rows.first()?.first()?.as_deref()
     }
 
-    /// The value of a column, unless it is NULL or there is no such row or column.
+    /// The value of a column; `None` if it is NULL or there is no such row or column.
     pub fn get(&self, row: usize, column: &str) -> Option<&str> {
         let at = self.columns.iter().position(|name| name == column)?;
         self.rows.get(row)?.get(at)?.as_deref()
     }
 
-    /// [`Rows::get`] read as a `T`; `None` also if it cannot be read as one.
+    /// [`Rows::get`] parsed as a `T`; `None` also if it cannot be parsed.
     pub fn parse<T: FromStr>(&self, row: usize, column: &str) -> Option<T> {
         self.get(row, column)?.parse().ok()
     }
@@ -35,7 +35,7 @@ impl Rows {
         self.rows.len()
     }
 
-    /// True if there is no row.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

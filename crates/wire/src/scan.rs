@@ -1,32 +1,32 @@
-//! The hot path of reading: splits what the server sends into replies. Bodies that nobody asked for are skipped
-//! without being copied; a message that is cut in two by the network is carried over. Nothing is allocated unless
-//! a wanted message is cut. Contents are read in [`crate::reply`].
+//! The hot path of reading: splits the server's bytes into replies. Skips unwanted bodies without copying them, and
+//! carries over a message that the network has split. Allocates only if a wanted message is split. [`crate::reply`]
+//! parses contents.
 
 pub use crate::protocol_error::ProtocolError;
 pub use crate::reply::{
     RowValues, ServerError, column_names, error_sqlstate, parse_error, row_values, tag_rows,
 };
 
-/// The longest message that is taken, unless more is asked for.
+/// The default limit of a message's length.
 pub const MESSAGE_BYTES_MAX: u32 = 16 << 20;
-/// The longest that can be asked for: PostgreSQL's own limit on a field.
+/// The largest limit: PostgreSQL's own limit on a field.
 pub const MESSAGE_BYTES_LIMIT: u32 = 1 << 30;
 
 const HEADER_BYTES: usize = 5;
 
-/// One reply of the server. Slices are bodies without the header.
+/// One reply of the server. Slices are bodies without headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply<'a> {
     /// The server waits for the next query.
     ReadyForQuery(TransactionStatus),
-    /// A statement is done.
+    /// A statement has completed.
     CommandComplete {
-        /// Such as `INSERT 0 5`, see [`tag_rows`].
+        /// The command tag, such as `INSERT 0 5`; see [`tag_rows`].
         tag: &'a [u8],
     },
-    /// A row, only if [`Scanner::want_rows`]; see [`row_values`].
+    /// A row, only with [`Scanner::want_rows`]; see [`row_values`].
     DataRow(&'a [u8]),
-    /// The columns of the rows to come, only if [`Scanner::want_rows`]; see [`column_names`].
+    /// The columns of the following rows, only with [`Scanner::want_rows`]; see [`column_names`].
     RowDescription(&'a [u8]),
     /// The query was empty.
     EmptyQuery,
@@ -38,7 +38,7 @@ pub enum Reply<'a> {
     CloseComplete,
     /// Answer to Describe of something without rows.
     NoData,
-    /// Execute stopped at its limit of rows.
+    /// Execute stopped at its row limit.
     PortalSuspended,
     /// See [`parse_error`].
     Error(&'a [u8]),
@@ -48,15 +48,15 @@ pub enum Reply<'a> {
     Parameter(&'a [u8], &'a [u8]),
     /// The server waits for CopyData.
     CopyIn,
-    /// CopyData will follow.
+    /// CopyData follows.
     CopyOut,
-    /// A piece of COPY output, only if [`Scanner::want_rows`].
+    /// A piece of COPY output, only with [`Scanner::want_rows`].
     CopyData(&'a [u8]),
     /// End of COPY output.
     CopyDone,
     /// A NOTIFY.
     Notification(&'a [u8]),
-    /// Any other message; its type byte.
+    /// Any other message, by its type byte.
     Other(u8),
 }
 
@@ -87,32 +87,32 @@ impl Reply<'_> {
     }
 }
 
-/// State of the session's transaction.
+/// Transaction status of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionStatus {
     /// Not in a transaction.
     Idle,
-    /// In a transaction.
+    /// In a transaction block.
     InTransaction,
-    /// In a transaction that can only be rolled back.
+    /// In a failed transaction block, which can only be rolled back.
     Failed,
 }
 
-/// What an ordinary reply to a statement comes to, see [`Scanner::ordinary`].
+/// Summary of an ordinary reply to a statement, see [`Scanner::ordinary`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ordinary {
-    /// Statements that are done.
+    /// Statements that have completed.
     pub n_done: u32,
-    /// State of the transaction, from the ReadyForQuery at the end.
+    /// Transaction status, from the ReadyForQuery at the end.
     pub status: TransactionStatus,
 }
 
-/// What the sink wants next.
+/// Whether the sink wants more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// The next reply.
+    /// Continue with the next reply.
     Continue,
-    /// No more for now: [`Scanner::feed`] returns, and the rest of the input stays with the caller.
+    /// Stop for now: [`Scanner::feed`] returns, and the rest of the input stays with the caller.
     Stop,
 }
 
@@ -121,9 +121,9 @@ pub enum Flow {
 pub struct Scanner {
     want_rows: bool,
     message_bytes_max: u32,
-    /// Bytes of an unwanted body still to come.
+    /// Bytes of a skipped body still to come.
     n_skip: usize,
-    /// The beginning of a cut message: part of its header, or the header and part of a wanted body.
+    /// The beginning of a split message: part of its header, or the header and part of a wanted body.
     carry: Vec<u8>,
 }
 
@@ -134,35 +134,35 @@ impl Default for Scanner {
 }
 
 impl Scanner {
-    /// A scanner at the beginning of a message, that skips rows and takes messages of up to [`MESSAGE_BYTES_MAX`].
+    /// A scanner at the beginning of a message that skips rows and accepts messages of up to [`MESSAGE_BYTES_MAX`].
     pub fn new() -> Scanner {
         Scanner::with_limit(MESSAGE_BYTES_MAX)
     }
 
-    /// The same with another limit, of at most [`MESSAGE_BYTES_LIMIT`].
+    /// A scanner with another limit, of at most [`MESSAGE_BYTES_LIMIT`].
     pub fn with_limit(message_bytes_max: u32) -> Scanner {
         let message_bytes_max = message_bytes_max.min(MESSAGE_BYTES_LIMIT);
         Scanner { want_rows: false, message_bytes_max, n_skip: 0, carry: Vec::new() }
     }
 
-    /// The limit.
+    /// The limit of a message's length, in bytes.
     pub fn message_bytes_max(&self) -> u32 {
         self.message_bytes_max
     }
 
-    /// Whether DataRow, RowDescription and CopyData are delivered. Takes effect with the next message.
+    /// Sets whether DataRow, RowDescription and CopyData are delivered. Takes effect with the next message.
     pub fn want_rows(&mut self, want_rows: bool) {
         self.want_rows = want_rows;
     }
 
-    /// True if the input so far ended between two messages.
+    /// Whether the input so far ended between two messages.
     pub fn is_at_boundary(&self) -> bool {
         self.n_skip == 0 && self.carry.is_empty()
     }
 
-    /// What [`Scanner::feed`] would say of input that is nothing but ParseComplete, BindComplete, rows that nobody wants,
-    /// CommandComplete, and a ReadyForQuery at its end: a few instructions for each message, for this is what nearly all input is. `None`
-    /// for any other.
+    /// What [`Scanner::feed`] would report for input that consists only of ParseComplete, BindComplete, unwanted rows,
+    /// CommandComplete, and a ReadyForQuery at its end: a few instructions per message, because nearly all input looks
+    /// like this. `None` for any other input.
     #[inline]
     pub fn ordinary(&self, input: &[u8]) -> Option<Ordinary> {
         if self.want_rows || !self.is_at_boundary() {
@@ -186,11 +186,11 @@ impl Scanner {
         }
     }
 
-    /// Hands each reply in `input` to `sink`, until the input or the sink's wish ends. Returns how many bytes were
-    /// consumed: all of them unless the sink said [`Flow::Stop`].
+    /// Passes each reply in `input` to `sink` until the input ends or the sink stops. Returns how many bytes were
+    /// consumed: all of them unless the sink returned [`Flow::Stop`].
     ///
     /// # Errors
-    /// Bytes that are not protocol version 3; the scanner must not be used afterwards.
+    /// Bytes that are not protocol version 3; the scanner may not be used afterwards.
     #[inline]
     pub fn feed(
         &mut self,
@@ -229,11 +229,11 @@ impl Scanner {
         Ok(input.len())
     }
 
-    /// Takes input while nothing is asked: notices, settings, notifications, and the error that ends a session may come
-    /// at any time, and nothing else may.
+    /// Takes input while no request is pending: notices, settings, notifications, and the error that ends a session may
+    /// arrive at any time, but nothing else may.
     ///
     /// # Errors
-    /// As [`Scanner::feed`], and any other message.
+    /// See [`Scanner::feed`]; and any other message.
     #[cold]
     pub fn feed_unasked(
         &mut self,
@@ -254,12 +254,12 @@ impl Scanner {
         });
         self.want_rows = want_rows;
         fed?;
-        // Of a message that is cut, the type is seen already.
+        // The type of a split message is already known.
         let cut = self.carry.first().copied().filter(|tag| !b"NSAE".contains(tag));
         unasked.or(cut).map_or(Ok(()), |tag| Err(ProtocolError::Unasked(tag)))
     }
 
-    /// Takes from `input` what the message that was cut still misses.
+    /// Completes the split message from `input`.
     #[cold]
     fn finish_cut<'i>(
         &mut self,
@@ -273,7 +273,7 @@ impl Scanner {
         let length = u32::from_be_bytes([l0, l1, l2, l3]);
         let body_bytes = body_length(tag, length, self.message_bytes_max)?;
         if !self.is_wanted(tag) {
-            // The carry holds no more than the header: bodies are carried only if wanted (unless the wish changed).
+            // The carry has at most the header: bodies are carried only if wanted (unless that has changed).
             self.n_skip = body_bytes - (self.carry.len() - HEADER_BYTES);
             self.carry.clear();
             let skipped = self.n_skip.min(rest.len());
@@ -289,7 +289,7 @@ impl Scanner {
         Ok((flow, rest))
     }
 
-    /// Appends to the carry until it has `n_bytes`, as far as `input` goes; nothing if a body is being skipped.
+    /// Extends the carry to `n_bytes`, as far as `input` goes; does nothing while a body is skipped.
     fn fill_carry<'i>(&mut self, input: &'i [u8], n_bytes: usize) -> &'i [u8] {
         if self.n_skip > 0 || (self.carry.is_empty() && input.is_empty()) {
             return input;
@@ -305,7 +305,7 @@ impl Scanner {
     }
 }
 
-/// What is known of a type byte.
+/// Classification of a type byte.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     /// No server sends it.
@@ -316,7 +316,7 @@ enum Class {
     Row,
 }
 
-/// The class of each type byte: one look instead of a chain of comparisons.
+/// The class of each type byte: one lookup instead of a chain of comparisons.
 static CLASSES: [Class; 256] = {
     let mut classes = [Class::Unknown; 256];
     let plain = b"123ACEGHIKNRSVWZcnstv";
@@ -331,7 +331,7 @@ static CLASSES: [Class; 256] = {
     classes
 };
 
-/// The length of the body, if the header can be believed.
+/// The length of the body, if the header is plausible.
 #[inline]
 fn body_length(tag: u8, length: u32, n_bytes_max: u32) -> Result<usize, ProtocolError> {
     let body_bytes = length.wrapping_sub(4);
@@ -350,7 +350,7 @@ fn bad_header(tag: u8, length: u32, n_bytes_max: u32) -> ProtocolError {
     }
 }
 
-/// The body of ReadyForQuery.
+/// Parses the body of ReadyForQuery.
 #[inline]
 fn status(body: &[u8]) -> Option<TransactionStatus> {
     Some(match body {
@@ -439,7 +439,7 @@ mod tests {
         stream
     }
 
-    /// What the sink saw, as text, when the stream came in these pieces.
+    /// What the sink received, as text, for a stream split into these pieces.
     fn seen<'a>(pieces: impl IntoIterator<Item = &'a [u8]>, want_rows: bool) -> Vec<String> {
         let mut scanner = Scanner::new();
         scanner.want_rows(want_rows);
@@ -466,7 +466,7 @@ mod tests {
                 let (a, b) = stream.split_at(at);
                 assert_eq!(seen([a, b], want_rows), whole, "cut at {at}");
             }
-            // Cuts of pseudo-random lengths, from a small linear generator.
+            // Splits of pseudo-random lengths, from a small linear generator.
             let mut state = 12345u32;
             for _ in 0..200 {
                 let mut rest = &stream[..];
@@ -511,7 +511,7 @@ mod tests {
         );
         check(join(&[done, done, (b'Z', b"E")]), Some((2, TransactionStatus::Failed)));
         check(join(&[(b'Z', b"I")]), Some((0, TransactionStatus::Idle)));
-        // Cut, followed by something, with an answer that has to be looked at, or damaged.
+        // Split, followed by something else, with an answer that must be parsed, or damaged.
         let whole: Vec<u8> = join(&[bound, row, done, (b'Z', b"I")]);
         (0..whole.len()).for_each(|end| check(whole[..end].to_vec(), None));
         check(join(&[bound, done, (b'Z', b"I"), (b'N', b"C57P01\0\0")]), None);

@@ -1,4 +1,4 @@
-//! A password that cannot be printed by accident. Not for protection of memory: the bytes are ordinary bytes.
+//! A password that cannot be printed by accident. It does not protect memory: the bytes are ordinary bytes.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ impl Secret {
         Secret(text.into())
     }
 
-    /// The password itself: for the bytes of an authentication message and for nothing else.
+    /// The password itself: only for the bytes of an authentication message.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -1,5 +1,5 @@
-//! A blocking session for cold paths: preparing, administering and watching a server. Not for load, which has no
-//! time to allocate rows.
+//! A blocking session for cold paths: preparing, administering and observing a server. Not for load, which has no time
+//! to allocate rows.
 
 mod hear;
 mod limit;
@@ -24,34 +24,34 @@ use std::thread;
 use std::time::{Duration, Instant};
 use vigil::Vigil;
 
-/// Looks at what the server said before it could not be sent to any more.
+/// Most attempts to read what the server sent before it could no longer be written to.
 const LAST_LOOKS_MAX: usize = 1000;
-/// COPY data is cut into messages of at most this size.
+/// Maximum size of the messages that COPY data is split into.
 const COPY_MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// Pause between two looks at the flag of [`Session::set_stop`].
 const STOP_LOOK: Duration = Duration::from_millis(100);
-/// How long the request to cancel may take when the flag is raised: the server may hang.
+/// Time limit of the cancel request after the flag is raised: the server may hang.
 const CANCEL_MAX: Duration = Duration::from_secs(1);
 
-/// A connection and what is known of its state.
+/// A connection and its state.
 #[derive(Debug)]
 pub struct Session {
     connection: Connection,
     scanner: Scanner,
-    /// Received bytes; those from `n_scanned` on are not scanned yet.
+    /// Received bytes; those from `n_scanned` on have not been scanned.
     inbox: Vec<u8>,
     n_scanned: usize,
     outbox: Vec<u8>,
     events: VecDeque<Event>,
     notices: Vec<ServerError>,
     notice_bytes: usize,
-    /// Memory that the answer to the call takes so far.
+    /// Memory that the answer to the current call takes so far.
     answer_bytes: usize,
-    /// ReadyForQuery messages that the call waits for.
+    /// ReadyForQuery messages that the current call waits for.
     n_awaited: u32,
     timeout: Option<Duration>,
     stop: Option<&'static AtomicBool>,
-    /// Of a session that administers.
+    /// Watches the waits of a session that administers.
     vigil: Option<Box<Vigil>>,
     status: TransactionStatus,
     is_lost: bool,
@@ -60,26 +60,25 @@ pub struct Session {
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// The server refused the statement; the session goes on (unless the severity is FATAL or PANIC).
+    /// The server rejected the statement; the session continues (unless the severity is FATAL or PANIC).
     #[error("{}", server_text(.0))]
     Server(ServerError),
     /// The connection is gone.
     #[error("lost the connection to the server: {0}")]
     Lost(#[source] io::Error),
-    /// No answer within the time of [`Session::set_timeout`]. The statement was cancelled as far as the server took the
-    /// request; the session cannot be used any more.
+    /// No answer within the time of [`Session::set_timeout`]. A cancel request was sent if the server accepted it; the
+    /// session can no longer be used.
     #[error("no answer from the server within {0:?}")]
     Timeout(Duration),
-    /// The flag of [`Session::set_stop`] is raised. The statement was cancelled as far as the server took the
-    /// request; the session cannot be used any more.
+    /// The flag of [`Session::set_stop`] is raised. A cancel request was sent if the server accepted it; the session
+    /// can no longer be used.
     #[error("stopped while waiting for the server")]
     Stopped,
-    /// The [`Limit`] of the thread has passed, or a session that administers ([`Session::administer`]) has seen that
-    /// waiting is in vain. The statement was cancelled as far as the server took the request; the session cannot be used
-    /// any more.
+    /// The [`Limit`] of the thread has passed, or a session that administers ([`Session::administer`]) has found that
+    /// waiting is pointless. A cancel request was sent if the server accepted it; the session can no longer be used.
     #[error("{0}")]
     GaveUp(String),
-    /// The server sent what it must not. The session cannot be used any more.
+    /// The server violated the protocol. The session can no longer be used.
     #[error(transparent)]
     Protocol(#[from] ProtocolError),
     /// The statement of [`Session::copy_in`] is not a `COPY ... FROM STDIN`.
@@ -87,7 +86,7 @@ pub enum SessionError {
     NotCopyIn,
 }
 
-/// What [`Session::copy_in`] did.
+/// Result of [`Session::copy_in`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
     /// Bytes of data sent, without the protocol's headers.
@@ -99,29 +98,29 @@ pub struct Copied {
 type Result<T> = std::result::Result<T, SessionError>;
 
 impl Session {
-    /// Connects, as [`Conninfo::for_own_sessions`] says: what the server tells is read as UTF-8.
+    /// Connects with [`Conninfo::for_own_sessions`]: the server's text is read as UTF-8.
     ///
     /// # Errors
-    /// As [`connect`], or when the [`Limit`] of the thread passes.
+    /// See [`connect`]; or the [`Limit`] of the thread passes.
     pub fn connect(conninfo: &Conninfo) -> std::result::Result<Session, ConnectError> {
         let connection = dial_unless(Dialing::start(&conninfo.for_own_sessions())?, || false)?;
         Ok(Session::from_connection(connection.expect("nobody says that it is over")))
     }
 
-    /// Connects with the session's settings as they are, as programs of libpq do. Text in another encoding than UTF-8
-    /// loses what is not ASCII.
+    /// Connects with the session's settings unchanged, like programs based on libpq. Text in another encoding than
+    /// UTF-8 loses its non-ASCII characters.
     ///
     /// # Errors
-    /// As [`connect`].
+    /// See [`connect`].
     pub fn connect_as_libpq(conninfo: &Conninfo) -> std::result::Result<Session, ConnectError> {
         connect(conninfo).map(Session::from_connection)
     }
 
-    /// Connects, unless `stop` is raised before that is done; the session then obeys the flag as after
-    /// [`Session::set_stop`]. `None` if it was raised.
+    /// Connects, unless `stop` is raised first; the session then obeys the flag as after [`Session::set_stop`]. `None`
+    /// if it was raised.
     ///
     /// # Errors
-    /// As [`connect`], or when the [`Limit`] of the thread passes.
+    /// See [`connect`]; or the [`Limit`] of the thread passes.
     pub fn connect_unless(
         conninfo: &Conninfo,
         stop: &'static AtomicBool,
@@ -135,7 +134,7 @@ impl Session {
         }))
     }
 
-    /// Takes over a connection that is ready for queries.
+    /// Wraps a connection that is ready for queries.
     pub fn from_connection(mut connection: Connection) -> Session {
         let mut scanner = Scanner::new();
         scanner.want_rows(true);
@@ -158,18 +157,18 @@ impl Session {
         }
     }
 
-    /// Limits the time of each call from now on. After a [`SessionError::Timeout`] the session must be dropped.
+    /// Limits the time of each call from now on. Drop the session after a [`SessionError::Timeout`].
     pub fn set_timeout(&mut self, timeout: Option<Duration>) {
         self.timeout = timeout;
     }
 
-    /// Ends every wait from now on soon after `stop` is raised, cancelling the statement. After a
-    /// [`SessionError::Stopped`] the session must be dropped.
+    /// From now on, ends every wait soon after `stop` is raised, and cancels the statement. Drop the session after a
+    /// [`SessionError::Stopped`].
     pub fn set_stop(&mut self, stop: &'static AtomicBool) {
         self.stop = Some(stop);
     }
 
-    /// Runs one or more statements and forgets their rows.
+    /// Runs one or more statements and discards their rows.
     ///
     /// # Errors
     /// See [`SessionError`].
@@ -177,7 +176,7 @@ impl Session {
         self.query(sql).map(drop)
     }
 
-    /// Runs one or more statements in the simple protocol and returns the rows of the last that has any.
+    /// Runs one or more statements in the simple protocol and returns the rows of the last one that has any.
     ///
     /// # Errors
     /// See [`SessionError`].
@@ -208,7 +207,7 @@ impl Session {
         self.exchange()
     }
 
-    /// Has the server parse a statement and keep it under a name.
+    /// Prepares a named statement.
     ///
     /// # Errors
     /// See [`SessionError`].
@@ -220,11 +219,11 @@ impl Session {
     }
 
     /// Runs a `COPY ... FROM STDIN` and streams data to it. `fill` appends the next piece to the (empty) buffer and
-    /// says whether there is more; a good size for a piece is 64 KiB. It is called no faster than the server reads.
-    /// The time of [`Session::set_timeout`] counts anew for each piece.
+    /// returns whether there is more; 64 KiB is a good size for a piece. It is called no faster than the server reads.
+    /// The timeout of [`Session::set_timeout`] applies to each piece.
     ///
     /// # Errors
-    /// See [`SessionError`]; when the server fails in the middle, `fill` is not called any more.
+    /// See [`SessionError`]; if the server fails in the middle, `fill` is not called again.
     pub fn copy_in(&mut self, sql: &str, mut fill: impl FnMut(&mut Vec<u8>) -> bool) -> Result<Copied> {
         self.ask(sql)?;
         message::query(&mut self.outbox, sql);
@@ -251,7 +250,7 @@ impl Session {
                 message::copy_data(&mut self.outbox, part);
             }
             self.send_outbox(self.deadline())?;
-            // Nothing is expected now but an error, after which the server ignores what is sent.
+            // Nothing is expected now but an error, after which the server ignores the data.
             self.receive_what_is_there()?;
         }
         if self.events.is_empty() {
@@ -261,18 +260,18 @@ impl Session {
         Ok(Copied { data_bytes, n_rows: tag_rows(rows.tag.as_bytes()).unwrap_or(0) })
     }
 
-    /// What cancels the statement that runs, from another thread.
+    /// A handle that cancels the running statement from another thread.
     pub fn cancel_handle(&self) -> CancelHandle {
         self.connection.cancel_handle()
     }
 
-    /// The notices and warnings since the last call.
+    /// Notices and warnings since the last call.
     pub fn take_notices(&mut self) -> Vec<ServerError> {
         self.notice_bytes = 0;
         std::mem::take(&mut self.notices)
     }
 
-    /// A setting that the server reports by itself (`server_version`, `TimeZone`, ...).
+    /// A setting that the server reports (`server_version`, `TimeZone`, ...).
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.connection.parameters.get(name).map(String::as_str)
     }
@@ -292,17 +291,17 @@ impl Session {
         &self.connection.host
     }
 
-    /// Version and cipher of TLS, if there is any.
+    /// TLS version and cipher, if TLS is used.
     pub fn tls(&self) -> Option<&str> {
         self.connection.tls.as_deref()
     }
 
-    /// State of the transaction after the last call.
+    /// Transaction status after the last call.
     pub fn transaction_status(&self) -> TransactionStatus {
         self.status
     }
 
-    /// True if the session cannot be used any more.
+    /// Whether the session can no longer be used.
     pub fn is_lost(&self) -> bool {
         self.is_lost
     }
@@ -311,7 +310,7 @@ impl Session {
         self.timeout.and_then(|timeout| Instant::now().checked_add(timeout))
     }
 
-    /// Sends what is queued and collects the answer up to ReadyForQuery.
+    /// Sends the outbox and collects the answer up to ReadyForQuery.
     fn exchange(&mut self) -> Result<Rows> {
         let deadline = self.deadline();
         self.send_outbox(deadline)?;
@@ -326,7 +325,7 @@ impl Session {
                     failure = earlier;
                     event
                 }
-                // A FATAL error, and then the end of the connection that it announced.
+                // A FATAL error, followed by the end of the connection.
                 (Err(SessionError::Lost(_)), Some(error)) => return Err(SessionError::Server(error)),
                 (Err(error), _) => return Err(error),
             };
@@ -359,7 +358,8 @@ impl Session {
             if !self.receive_what_is_there()? {
                 self.wait(&[Want::Read], deadline)?;
             } else if self.events.is_empty() {
-                // A server that never stops talking must not keep us past the deadline, nor one that drips from looking.
+                // Neither a server that sends without end nor one that sends byte by byte may keep us past the
+                // deadline.
                 self.check_time(deadline, began)?;
                 self.look()?;
             }
@@ -374,7 +374,7 @@ impl Session {
         Err(SessionError::Stopped)
     }
 
-    /// Whether a wait that began then may go on.
+    /// Whether a wait that began at `began` may continue.
     fn check_time(&mut self, deadline: Option<Instant>, began: Instant) -> Result<()> {
         self.check_stop()?;
         if deadline.is_some_and(|at| Instant::now() >= at) {
@@ -387,11 +387,11 @@ impl Session {
         }
     }
 
-    /// Sends everything that is queued; takes in what the server says meanwhile, for it may not read on before.
+    /// Sends the outbox; reads the server's messages meanwhile, because it may stop reading until we do.
     fn send_outbox(&mut self, deadline: Option<Instant>) -> Result<()> {
         if self.is_lost {
             self.outbox.clear();
-            return Err(SessionError::Lost(io::Error::other("it was lost before this call")));
+            return Err(SessionError::Lost(io::Error::other("the connection was lost before this call")));
         }
         let mut n_sent = 0;
         while n_sent < self.outbox.len() || self.connection.link.wants_write() {
@@ -433,31 +433,32 @@ impl Session {
         }
     }
 
-    /// The server took some of what was sent, or a whole part of the answer came. Bytes alone are no sign of life.
+    /// Notes that the server accepted data or sent a complete message. Single bytes are no sign of life.
     fn heard(&mut self) {
         if let Some(vigil) = &mut self.vigil {
             vigil.has_heard();
         }
     }
 
-    /// The server would finish a statement that nobody waits for, and others would wait behind what it waits for.
+    /// Cancels the statement and marks the session as lost: otherwise the server would finish a statement that nobody
+    /// waits for, and others would wait for its locks.
     fn cancel_and_lose(&mut self) {
         self.is_lost = true;
         let late = Instant::now() + CANCEL_MAX;
         if let Ok(cancel) = Dialing::start_cancel(&self.cancel_handle()) {
             let _outer = Limit::suspend();
-            // If the server does not take it, nothing can be done.
+            // If the server does not accept the request, nothing can be done.
             let _ = dial_unless(cancel, || Instant::now() >= late);
         }
     }
 
-    /// Why sending failed: what the server said before it closed the connection, if it said anything.
+    /// Why sending failed: the server's last message before it closed the connection, if any.
     fn last_words(&mut self, error: io::Error) -> SessionError {
         for _ in 0..LAST_LOOKS_MAX {
             match self.receive_what_is_there() {
                 Ok(true) => {}
                 Ok(false) => break,
-                // What was said is found by the loss that is told here.
+                // The error returned here covers whatever the server sent.
                 Err(SessionError::Lost(_)) => return SessionError::Lost(error),
                 Err(other) => return other,
             }
@@ -465,7 +466,7 @@ impl Session {
         self.lost(error)
     }
 
-    /// The end of the connection: what the server said of it, if that was heard already.
+    /// The end of the connection: the server's message about it, if it has arrived.
     fn lost(&mut self, error: io::Error) -> SessionError {
         self.is_lost = true;
         let said = self.events.drain(..).find_map(|event| match event {
@@ -477,18 +478,18 @@ impl Session {
 }
 
 impl Drop for Session {
-    /// Says goodbye, so that the server's log does not speak of a lost connection.
+    /// Sends Terminate, so that the server's log does not report a lost connection.
     fn drop(&mut self) {
         if !self.is_lost {
             let mut goodbye = Vec::new();
             message::terminate(&mut goodbye);
-            // If it cannot be sent, closing the socket says the same.
+            // If it cannot be sent, closing the socket means the same.
             let _ = self.connection.link.send(&goodbye);
         }
     }
 }
 
-/// Connects, unless `is_over`, asked every now and then, says first that the connection is of no use any more. The
+/// Connects, unless `is_over`, which is called now and then, says first that the connection is no longer needed. The
 /// limit of the thread ends it with an error.
 fn dial_unless(
     mut dialing: Dialing,
@@ -510,7 +511,7 @@ fn dial_unless(
         let look_at = Instant::now() + STOP_LOOK;
         let until = dialing.deadline().map_or(look_at, |deadline| deadline.min(look_at));
         if dialing.link_mut().is_none_or(|link| link.wait(&[want], Some(until)).is_err()) {
-            // Going on will tell what is wrong; this only must not spin.
+            // Continuing will show what is wrong; this may only not spin.
             thread::sleep(STOP_LOOK);
         }
     }

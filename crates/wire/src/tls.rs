@@ -1,5 +1,5 @@
-//! What TLS means for libpq, on top of rustls: which certificates are believed for each `sslmode`, client
-//! certificates, and the hash that binds SCRAM to the channel. Reads certificate files; opens no connection.
+//! libpq's semantics of TLS on top of rustls: which certificates are trusted for each `sslmode`, client certificates,
+//! and the hash that binds SCRAM to the channel. Reads certificate files; opens no connection.
 
 use crate::conninfo::{Conninfo, Host, SslMode, TlsVersion};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -31,10 +31,10 @@ use x509_cert::der::{Decode, Encode};
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
 
-/// The name PostgreSQL 17 and later expect in the handshake; older servers do not look.
+/// The name that PostgreSQL 17 and later expect in the handshake; older servers ignore it.
 const ALPN: &[u8] = b"postgresql";
 
-/// Everything a handshake with one host needs.
+/// Everything that a handshake with one host needs.
 pub(crate) struct TlsSetup {
     pub(crate) config: Arc<ClientConfig>,
     pub(crate) name: ServerName<'static>,
@@ -42,7 +42,7 @@ pub(crate) struct TlsSetup {
 }
 
 impl TlsSetup {
-    /// Prepares for `host`. The error is a sentence for people.
+    /// Prepares TLS for `host`. The error is a message for people.
     pub(crate) fn new(conninfo: &Conninfo, host: &Host) -> Result<TlsSetup, String> {
         let provider = Arc::new(ring::default_provider());
         let certificate = Arc::new(ClientCertificate::read(conninfo, &provider)?);
@@ -56,7 +56,7 @@ impl TlsSetup {
         config.enable_sni = conninfo.sslsni;
         let name = ServerName::try_from(host.host.clone())
             .or_else(|_| ServerName::try_from(host.hostaddr.clone().unwrap_or_default()))
-            .map_err(|_| format!("`{}` is not a name that a certificate can have", host.host))?;
+            .map_err(|_| format!("`{}` is not a valid name for a certificate", host.host))?;
         Ok(TlsSetup { config: Arc::new(config), name, certificate })
     }
 }
@@ -97,8 +97,8 @@ fn verifier(
     Ok(Arc::new(Verifier { trust: Trust::Roots { roots, listed, revocation, check_name }, algorithms }))
 }
 
-/// Looks into the list of revoked certificates, if there is one. As with libpq every certificate of the chain must then
-/// be told of by a list of its issuer that has not expired.
+/// Reads the certificate revocation list, if there is one. As with libpq, a current list of the issuer must then cover
+/// every certificate of the chain.
 fn revocation(
     conninfo: &Conninfo,
     roots: &RootCertStore,
@@ -110,14 +110,14 @@ fn revocation(
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| about(&error))?;
     if lists.is_empty() {
-        return Err(about(&"it has no list of revoked certificates in PEM form"));
+        return Err(about(&"it contains no revocation list in PEM format"));
     }
     let builder = WebPkiServerVerifier::builder_with_provider(Arc::new(roots.clone()), provider.clone());
     let verifier = builder.with_crls(lists).enforce_revocation_expiration().build();
     verifier.map(Some).map_err(|error| about(&error))
 }
 
-/// The client's certificate: what there is to show, and whether the server has asked for it.
+/// The client's certificate, and whether the server has asked for it.
 #[derive(Debug)]
 pub(crate) struct ClientCertificate {
     key: Option<Arc<CertifiedKey>>,
@@ -130,12 +130,12 @@ impl ClientCertificate {
         self.was_asked_for.load(Ordering::Relaxed)
     }
 
-    /// True if it was shown, which needs that there is one.
+    /// Whether it was sent, which requires that it exists.
     pub(crate) fn was_shown(&self) -> bool {
         self.was_asked_for() && self.key.is_some()
     }
 
-    /// Reads the files. Those of a certificate that is not there are no mistake: libpq goes on without it.
+    /// Reads the files. A missing certificate is not an error: libpq connects without it.
     fn read(conninfo: &Conninfo, provider: &CryptoProvider) -> Result<ClientCertificate, String> {
         let key = match client_certificate_files(conninfo)? {
             Some((chain, key)) => {
@@ -173,7 +173,7 @@ fn client_certificate_files(conninfo: &Conninfo) -> Result<Option<Files>, String
     };
     let about = |error: &dyn std::fmt::Display| format!("cannot read `sslkey` file `{key_file}`: {error}");
     let metadata = fs::metadata(key_file).map_err(|error| about(&error))?;
-    // As libpq: a key of our own is for us only; one of root may be read by a group.
+    // As in libpq: our own key must be readable by us only; one owned by root may be readable by a group.
     let forbidden = if metadata.uid() == 0 { 0o037 } else { 0o077 };
     if metadata.mode() & forbidden != 0 {
         return Err(format!("private key `{key_file}` can be read by others: chmod 0600 {key_file}"));
@@ -185,13 +185,13 @@ fn client_certificate_files(conninfo: &Conninfo) -> Result<Option<Files>, String
 fn certificates(file: &str) -> Result<Vec<CertificateDer<'static>>, String> {
     let found = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     match found {
-        Ok(found) if found.is_empty() => Err("it has no certificate in PEM form".to_owned()),
+        Ok(found) if found.is_empty() => Err("it contains no certificate in PEM format".to_owned()),
         Ok(found) => Ok(found),
         Err(error) => Err(error.to_string()),
     }
 }
 
-/// Believes certificates as libpq with OpenSSL does.
+/// Verifies certificates as libpq with OpenSSL does.
 #[derive(Debug)]
 struct Verifier {
     trust: Trust,
@@ -200,9 +200,9 @@ struct Verifier {
 
 #[derive(Debug)]
 enum Trust {
-    /// `require` and weaker without a root file: encryption against listeners, not against impostors.
+    /// `require` and weaker without a root file: encryption protects against eavesdropping, not against impersonation.
     Anything,
-    /// A chain to one of the roots (`verify-ca`), and perhaps the host's name (`verify-full`).
+    /// A chain to one of the roots (`verify-ca`), and optionally the host name (`verify-full`).
     Roots {
         roots: RootCertStore,
         listed: Vec<CertificateDer<'static>>,
@@ -225,13 +225,13 @@ impl ServerCertVerifier for Verifier {
         };
         let is_root = listed.iter().any(|root| root == end_entity);
         if let Some(revocation) = revocation {
-            // No authority but itself could have revoked it.
+            // Only the authority itself could have revoked it.
             if is_root {
                 return Err(CertificateError::UnknownRevocationStatus.into());
             }
             use CertificateError::{NotValidForName, NotValidForNameContext};
             let found = revocation.verify_server_cert(end_entity, intermediates, server_name, &[], now);
-            // Names come last, and are looked at below.
+            // Names come last, and are checked below.
             if let Err(error) = found
                 && !matches!(
                     error,
@@ -241,7 +241,7 @@ impl ServerCertVerifier for Verifier {
                 return Err(error);
             }
         } else if is_root {
-            // A self-signed server certificate that is its own root: OpenSSL takes it, webpki by itself does not.
+            // A self-signed server certificate that is its own root: OpenSSL accepts it, webpki by itself does not.
             check_validity(end_entity, now)?;
         } else {
             let parsed = ParsedCertificate::try_from(end_entity)?;
@@ -275,8 +275,8 @@ impl ServerCertVerifier for Verifier {
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, TlsError> {
         match (verify_tls13_signature(message, cert, dss, &self.algorithms), &self.trust) {
-            // webpki does not read certificates of version 1, which `openssl x509 -req` still makes. The signature
-            // itself must hold even if the certificate is not verified: channel binding rests on it.
+            // webpki does not parse certificates of version 1, which `openssl x509 -req` still creates. The signature
+            // must be valid even if the certificate is not verified, because channel binding relies on it.
             (Err(error), Trust::Anything) => {
                 let key = x509_cert::Certificate::from_der(cert)
                     .and_then(|parsed| parsed.tbs_certificate.subject_public_key_info.to_der())
@@ -331,7 +331,7 @@ fn common_name_without_alternatives(cert: &CertificateDer<'_>) -> Option<String>
     String::from_utf8(common_name.value.value().to_vec()).ok()
 }
 
-/// A star stands for exactly the first label.
+/// A star matches exactly the first label.
 fn name_matches(pattern: &str, name: &str) -> bool {
     match (pattern.strip_prefix("*."), name.split_once('.')) {
         (Some(domain), Some((label, rest))) => !label.is_empty() && domain.eq_ignore_ascii_case(rest),
@@ -340,8 +340,8 @@ fn name_matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// The binding of type tls-server-end-point (RFC 5929 section 4.1): the certificate hashed with the hash of its
-/// signature, SHA-256 in place of MD5 and SHA-1. `None` if the signature does not say which hash (Ed25519, PSS).
+/// The channel binding of type tls-server-end-point (RFC 5929 section 4.1): the certificate hashed with the hash of its
+/// signature, SHA-256 in place of MD5 and SHA-1. `None` if the signature does not name a hash (Ed25519, PSS).
 pub(crate) fn server_end_point(cert: &[u8]) -> Option<Vec<u8>> {
     const SHA256: [ObjectIdentifier; 5] = [
         ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.4"), // RSA with MD5

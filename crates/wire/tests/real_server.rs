@@ -167,7 +167,7 @@ fn refusals_say_what_happened_and_what_to_do() {
     check(
         &cluster.tcp("scrammer", ""),
         &format!(
-            "server `{at}` asks for the password of user `scrammer`, and none was given: \
+            "server `{at}` requires a password for user `scrammer`, but none was given: \
              set `PGPASSWORD`, or add a line to `~/.pgpass` (mode 0600)"
         ),
     );
@@ -175,8 +175,8 @@ fn refusals_say_what_happened_and_what_to_do() {
         &cluster.tcp("tlsonly", &format!("sslmode=disable password={PASSWORD}")),
         &format!(
             "server `{at}` refused user `tlsonly` (28000): no pg_hba.conf entry for host \"127.0.0.1\", user \
-             \"tlsonly\", database \"postgres\", no encryption; if the server offers TLS, sslmode=require may be what \
-             its pg_hba.conf asks for; if not, that has no line that lets this user in"
+             \"tlsonly\", database \"postgres\", no encryption; if the server offers TLS, its pg_hba.conf may require \
+             sslmode=require; otherwise it has no line that lets this user in"
         ),
     );
     check(&cluster.tcp("trusty", "dbname=bnech"), &format!("database `bnech` does not exist on `{at}`"));
@@ -230,7 +230,7 @@ fn servers_that_are_not_postgres_are_recognised() {
     check(
         b"N",
         "require",
-        "server `127.0.0.1:PORT` does not offer TLS, which `sslmode` asks for; turn `ssl` on there, or use sslmode=prefer",
+        "server `127.0.0.1:PORT` does not offer TLS, which `sslmode` requires; turn on `ssl` there, or use sslmode=prefer",
     );
     check(
         b"Esorry, no process left\0",
@@ -279,7 +279,7 @@ fn hosts_are_tried_in_order_and_by_role() {
         assert!(error.to_string().contains(&format!("is not `{attrs}`")), "{error}");
         assert!(matches!(&error, ConnectError::Several(errors) if errors.len() == 2), "{error:?}");
     }
-    // Whether it is a standby the server tells without being asked.
+    // The server reports without being asked whether it is a standby.
     let mut asked = resolve("target_session_attrs=primary");
     asked.application_name = Some("never asked".to_owned());
     let _connected = connect(&asked).unwrap();
@@ -318,7 +318,7 @@ fn the_environment_means_what_it_means_for_psql() {
         if conninfo.application_name.is_none() {
             conninfo.application_name = Some("psql".to_owned());
         }
-        // A round trip through keywords must not change anything that matters.
+        // A round trip through keywords may not change anything that matters.
         conninfo = Conninfo::from_keywords(&conninfo.keywords(), conninfo.password.clone()).unwrap();
         let mut session = Session::connect(&conninfo).unwrap_or_else(|error| panic!("{text}: {error}"));
         let rows = session.query(sql).unwrap().rows;
@@ -378,7 +378,7 @@ fn queries_return_text_and_errors_leave_the_session_usable() {
     let long = "x".repeat(3_000_000);
     let rows = session.query_params("select $1", &[Some(&long)]).unwrap();
     assert_eq!(rows.scalar().map(str::len), Some(3_000_000));
-    // A COPY that nobody serves must not hang.
+    // A COPY that nobody serves may not hang.
     let error = session.execute("create temp table t (a int); copy t from stdin").unwrap_err();
     assert!(matches!(&error, SessionError::Server(e) if e.sqlstate == "57014"), "{error:?}");
     session.execute("copy (select generate_series(1, 100000)) to stdout").unwrap();

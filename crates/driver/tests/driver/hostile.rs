@@ -166,7 +166,7 @@ fn what_breaks_the_protocol_ends_the_client_and_is_told() {
     let mut spec = spec(&server, "SELECT 1;", 50);
     (spec.n_clients, spec.on_disconnect) = (3, OnDisconnect::Reconnect);
     with_each(&spec, |name, driven| {
-        let text = "the server sent ReadyForQuery, for which nothing was waiting";
+        let text = "the server sent ReadyForQuery without a request";
         assert_eq!(driven.told(EventKind::ProtocolBroken), [text; 3], "{name}");
         assert_eq!(driven.done.errors.get("proto"), Some(&3), "{name}: {:?}", driven.done);
         assert!(driven.told(EventKind::ClientAborted).iter().all(|told| told.ends_with(text)), "{name}");

@@ -60,7 +60,7 @@ fn a_server_that_knows_it_speaks_protocol_3_2_when_it_is_asked_to() {
 
 #[test]
 fn an_older_server_goes_back_to_protocol_3_0_or_is_refused() {
-    let refusal = "speaks protocol 3.0 at most, and `min_protocol_version` asks for 3.2";
+    let refusal = "supports protocol 3.0 at most, but `min_protocol_version` requires 3.2";
     spoken(&installed(), [(V3_0, 4), (V3_0, 4)], Err(refusal));
 }
 

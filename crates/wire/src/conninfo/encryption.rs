@@ -1,9 +1,9 @@
-//! What keywords say of TLS. Files are named here and read in `tls`.
+//! Keywords about TLS. Files are only named here; `tls` reads them.
 
 use super::resolve::{Settings, Surroundings, get, word};
 use super::{ChannelBinding, Conninfo, ConninfoError, SslCertMode, SslMode, SslNegotiation, TlsVersion};
 
-/// Versions by libpq's names, oldest first; the oldest two are not supported here.
+/// Versions by libpq's names, oldest first; the two oldest are not supported here.
 const TLS_VERSIONS: [(&str, Option<TlsVersion>); 4] = [
     ("TLSv1", None),
     ("TLSv1.1", None),
@@ -11,7 +11,7 @@ const TLS_VERSIONS: [(&str, Option<TlsVersion>); 4] = [
     ("TLSv1.3", Some(TlsVersion::V1_3)),
 ];
 
-/// Sets everything that concerns TLS.
+/// Applies all keywords about TLS.
 pub(super) fn apply(
     conninfo: &mut Conninfo,
     settings: &Settings,
@@ -64,9 +64,9 @@ fn tls_versions(conninfo: &mut Conninfo, settings: &Settings) -> Result<(), Conn
         return Err(ConninfoError::new(text).in_libpqs_words("invalid SSL protocol version range".to_owned()));
     }
     conninfo.ssl_max_protocol_version = TLS_VERSIONS[newest].1.ok_or_else(|| {
-        ConninfoError::new("`ssl_max_protocol_version` before TLSv1.2 is not supported here; remove it")
+        ConninfoError::new("`ssl_max_protocol_version` before TLSv1.2 is not supported; remove it")
     })?;
-    // An older version would do, and is never offered.
+    // An older minimum is acceptable, but an older version is never offered.
     conninfo.ssl_min_protocol_version = TLS_VERSIONS[oldest].1.unwrap_or(TlsVersion::V1_2);
     Ok(())
 }
@@ -122,7 +122,7 @@ mod tests {
         let range = "invalid SSL protocol version range";
         check("ssl_min_protocol_version=TLSv1.3 ssl_max_protocol_version=TLSv1.2", Err(range));
         check("ssl_max_protocol_version=TLSv1.1", Err(range));
-        let refused = "`ssl_max_protocol_version` before TLSv1.2 is not supported here; remove it";
+        let refused = "`ssl_max_protocol_version` before TLSv1.2 is not supported; remove it";
         check("ssl_min_protocol_version=TLSv1 ssl_max_protocol_version=TLSv1.1", Err(refused));
         check(
             "ssl_min_protocol_version=TLS1.2",

@@ -1,17 +1,17 @@
-//! libpq's own parser of connection strings, called for parsing only: it touches neither network nor environment.
+//! Calls libpq's own parser of connection strings, which touches neither network nor environment.
 
 use super::ConninfoError;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
 
-/// What the parser knows and what the text said.
+/// The parser's result.
 pub(super) struct Parsed {
-    /// Keywords given in the text.
+    /// Keywords in the text.
     pub(super) given: BTreeMap<String, String>,
-    /// Every keyword of libpq with the environment variable that stands in for it.
+    /// Every libpq keyword with its environment variable.
     pub(super) known: Vec<(String, Option<String>)>,
-    /// The text was a URL.
+    /// Whether the text was a URL.
     pub(super) url: bool,
 }
 
@@ -22,7 +22,7 @@ pub(super) fn parse(text: &str) -> Result<Parsed, ConninfoError> {
     refuse_near_urls(text)?;
     let bare_name = !url && !text.is_empty() && !text.contains('=');
     let (given, known) = call_libpq(if bare_name { "" } else { text })?;
-    // What stands before the last `@` is a part of the password, and would be shown as the name of a host.
+    // The text before the last `@` is part of the password, and would be shown as a host name.
     if url && given.get("host").is_some_and(|host| host.contains('@')) {
         let text = "user or password of the URL has an `@` in it; write that as `%40`";
         return Err(ConninfoError::new(text));
@@ -38,7 +38,7 @@ fn is_url(text: &str) -> bool {
     text.starts_with("postgres://") || text.starts_with("postgresql://")
 }
 
-/// Texts that were meant as a URL would otherwise be taken for the name of a database.
+/// Rejects texts that were meant as a URL, which would otherwise be taken for a database name.
 fn refuse_near_urls(text: &str) -> Result<(), ConninfoError> {
     if is_url(text) {
         return Ok(());
@@ -69,7 +69,7 @@ fn call_libpq(text: &str) -> Result<Settings, ConninfoError> {
     let c_text = CString::new(text)
         .map_err(|_| ConninfoError::new("a connection string cannot contain a zero byte".to_owned()))?;
     let mut message: *mut c_char = ptr::null_mut();
-    // SAFETY: `c_text` lives through the call; libpq allocates what it returns and we free it below.
+    // SAFETY: `c_text` outlives the call; libpq allocates what it returns and we free it below.
     let options = unsafe { pq_sys::PQconninfoParse(c_text.as_ptr(), &mut message) };
     if options.is_null() {
         let said = copy(message).unwrap_or_else(|| "out of memory".to_owned());
@@ -104,11 +104,11 @@ fn copy(text: *const c_char) -> Option<String> {
     Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
-/// libpq quotes the piece of the text it stumbled over, which may be (part of) a password. Every quoted piece that
-/// overlaps the secret part of the text is replaced.
+/// libpq's message quotes the text around an error, which may be (part of) a password. Replaces every quoted piece that
+/// overlaps the secret part of the text.
 fn redact(message: &str, text: &str) -> String {
     let secret = secret_part(text);
-    // Some messages quote the whole text at their end, quotes inside included.
+    // Some messages quote the whole text at their end, including quotes inside it.
     let message = message.replace(text, "***");
     if secret.is_empty() {
         return message;
@@ -125,14 +125,14 @@ fn redact(message: &str, text: &str) -> String {
     out
 }
 
-/// Whether `piece` is what a keyword looks like at its place. What stands before an `@` is a password.
+/// Whether `piece` looks like a keyword at its position. Text before an `@` is a password.
 fn is_option_name(piece: &str, text: &str) -> bool {
     let after = text.rsplit_once(&format!("{piece}=")).map(|(_, after)| after);
     after.is_some_and(|after| !after.contains('@'))
         && piece.chars().all(|c| c.is_ascii_lowercase() || c == '_')
 }
 
-/// From the first place a password may start to the end; empty if there is none.
+/// The text from the first place where a password may start; empty if there is none.
 fn secret_part(text: &str) -> &str {
     let secrets = ["password", "client_secret", "scram_client_key", "scram_server_key"];
     let from_keywords = secrets.iter().filter_map(|keyword| Some(text.find(keyword)? + keyword.len()));
@@ -175,8 +175,8 @@ mod tests {
         check("postgres:///d?host=/tmp&port=7", &[("host", "/tmp"), ("port", "7"), ("dbname", "d")]);
     }
 
-    /// A keyword that is parsed and then forgotten would connect in a way that its author ruled out: whoever links a
-    /// newer libpq decides on each that it adds.
+    /// A keyword that is parsed and then ignored would connect in a way that the user ruled out: whoever links a newer
+    /// libpq has to decide on each keyword it adds.
     #[test]
     fn every_keyword_of_the_linked_libpq_has_been_decided_on() {
         let taken = "service user password passfile channel_binding connect_timeout dbname host hostaddr port \
@@ -186,7 +186,7 @@ mod tests {
                      load_balance_hosts";
         let refused = "sslpassword sslcrldir requirepeer gssencmode replication scram_client_key \
                        scram_server_key sslkeylogfile";
-        // They say how to do what is never done: compress, answer Kerberos or OAuth. The kernel's probes are our own.
+        // Keywords for features we never use: compression, Kerberos, OAuth. Keepalive probes have our own settings.
         let without_effect = "sslcompression krbsrvname gsslib gssdelegation oauth_issuer oauth_client_id \
                               oauth_client_secret oauth_scope keepalives keepalives_idle keepalives_interval \
                               keepalives_count";

@@ -1,14 +1,14 @@
-//! The password file (`~/.pgpass`): libpq reads it but does not export its reader.
+//! The password file (`~/.pgpass`), for which libpq exports no reader.
 
 use crate::secret::Secret;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Directories whose sockets count as `localhost`, as the builds of PostgreSQL in use have either as their default.
+/// Socket directories that count as `localhost`: the defaults of PostgreSQL builds in use.
 const DEFAULT_SOCKET_DIRS: [&str; 3] = ["/tmp", "/var/run/postgresql", "/run/postgresql"];
 
-/// What a password is looked up for.
+/// What to look up a password for.
 pub(super) struct Wanted<'a> {
     /// Host name, address or socket directory.
     pub(super) host: &'a str,
@@ -23,9 +23,9 @@ pub(super) struct Wanted<'a> {
 /// The text of a password file, `None` if there is none.
 ///
 /// # Errors
-/// libpq's words about a file that it does not use: one that is no plain file, or that others may read.
+/// libpq's message about a file that it ignores: not a plain file, or readable by others.
 pub(super) fn read(file: &Path) -> Result<Option<String>, String> {
-    // Looked at before it is opened: opening a pipe waits for a writer.
+    // Checked before it is opened: opening a pipe would wait for a writer.
     let Ok(metadata) = fs::metadata(file) else { return Ok(None) };
     if !metadata.is_file() {
         return Err(format!("password file \"{}\" is not a plain file", file.display()));
@@ -39,7 +39,7 @@ pub(super) fn read(file: &Path) -> Result<Option<String>, String> {
     Ok(fs::read(file).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
-/// The password of the first line that fits `wanted`.
+/// The password of the first line that matches `wanted`.
 pub(super) fn find(text: &str, wanted: &Wanted<'_>) -> Option<Secret> {
     let host = if DEFAULT_SOCKET_DIRS.contains(&wanted.host) { "localhost" } else { wanted.host };
     let port = wanted.port.to_string();
@@ -57,7 +57,7 @@ pub(super) fn find(text: &str, wanted: &Wanted<'_>) -> Option<Secret> {
     })
 }
 
-/// Splits at the first colon without a backslash before it; no colon gives `None` as the rest.
+/// Splits at the first colon that is not escaped; without a colon, the rest is `None`.
 fn split_field(text: &str) -> (&str, Option<&str>) {
     let mut escaped = false;
     for (at, c) in text.char_indices() {

@@ -1,5 +1,5 @@
-//! libpq's `require_auth`: by which methods a server may authenticate us. Only the list is here; what a server asks
-//! for is held against it in `dial::auth`.
+//! libpq's `require_auth`: the methods by which a server may authenticate us. Only the list is here; `dial::auth`
+//! checks the server's requests against it.
 
 use super::ConninfoError;
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 /// A method of authentication, as `require_auth` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AuthMethod {
-    /// The password in the clear.
+    /// Cleartext password.
     Password,
     /// The password hashed with MD5.
     Md5,
@@ -21,7 +21,7 @@ pub enum AuthMethod {
     Oauth,
 }
 
-/// Every method by its name; `none`, which is no method, stands for a server that asks for nothing.
+/// Every method by its name; `none`, which is not a method, means that the server asks for nothing.
 const METHODS: [(&str, AuthMethod); 6] = [
     ("password", AuthMethod::Password),
     ("md5", AuthMethod::Md5),
@@ -40,22 +40,22 @@ pub struct RequireAuth {
 }
 
 impl RequireAuth {
-    /// The value as it was given.
+    /// The value as given.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// True if the server may ask for this.
+    /// Whether the server may use this method.
     pub fn allows(&self, method: AuthMethod) -> bool {
         self.allowed.contains(&method)
     }
 
-    /// True if the server may let us in without an authentication (`trust`, `peer`, `cert`).
+    /// Whether the server may let us in without authentication (`trust`, `peer`, `cert`).
     pub fn allows_none(&self) -> bool {
         self.allows_none
     }
 
-    /// An empty list allows no method, which is what libpq makes of it.
+    /// Parses the list. An empty one allows no method, as in libpq.
     pub(super) fn parse(text: &str) -> Result<RequireAuth, ConninfoError> {
         let is_negated = text.starts_with('!');
         let allowed =
@@ -74,7 +74,7 @@ impl RequireAuth {
         Ok(list)
     }
 
-    /// Adds a method, or takes it away; `false` if that has been done before, `None` if there is no such method.
+    /// Adds or removes a method; `false` if that was done before, `None` if there is no such method.
     fn take(&mut self, name: &str, is_negated: bool) -> Option<bool> {
         if name == "none" {
             let is_change = self.allows_none == is_negated;
@@ -89,14 +89,14 @@ impl RequireAuth {
 fn unknown(name: &str) -> ConninfoError {
     let known: Vec<&str> = METHODS.iter().map(|(name, _)| *name).collect();
     let text = format!(
-        "`require_auth` cannot be `{name}`; use a list of: {}, none; each may be ruled out by `!` instead",
+        "`require_auth` cannot be `{name}`; use a list of: {}, none; or exclude methods with `!`",
         known.join(", ")
     );
     ConninfoError::new(text).in_libpqs_words(format!("invalid require_auth value: \"{name}\""))
 }
 
 fn twice(item: &str) -> ConninfoError {
-    ConninfoError::new(format!("`require_auth` names `{item}` twice; once is enough"))
+    ConninfoError::new(format!("`require_auth` names `{item}` twice; remove one"))
         .in_libpqs_words(format!("require_auth method \"{item}\" is specified more than once"))
 }
 
@@ -106,8 +106,9 @@ fn mixed(item: &str) -> ConninfoError {
     } else {
         format!("require_auth method \"{item}\" cannot be mixed with negative methods")
     };
-    let text =
-        format!("`require_auth` mixes `{item}` with others; write `!` before each method or before none");
+    let text = format!(
+        "`require_auth` mixes `{item}` with other methods; put `!` before each method or before none"
+    );
     ConninfoError::new(text).in_libpqs_words(libpq_text)
 }
 

@@ -1,4 +1,4 @@
-//! From parsed keywords to a [`Conninfo`]: which source wins, lists of hosts, defaults, and values that are refused.
+//! From parsed keywords to a [`Conninfo`]: precedence of sources, lists of hosts, defaults, and rejected values.
 
 use super::parse::{self, Parsed};
 use super::passfile::{self, Wanted};
@@ -14,12 +14,12 @@ use std::time::Duration;
 
 const PORT_DEFAULT: u16 = 5432;
 
-/// Settings of the session for which libpq has no keyword, only a variable.
+/// Session settings without a libpq keyword, only an environment variable.
 pub const ENVIRONMENT_ONLY: [(&str, &str); 3] =
     [("datestyle", "PGDATESTYLE"), ("timezone", "PGTZ"), ("geqo", "PGGEQO")];
 
-/// Keywords that change security or meaning and that this crate does not implement, with the values that ask for
-/// nothing. Ignoring any other value would connect in a way that its author ruled out.
+/// Keywords that change security or meaning and that this crate does not implement, with the values that have no
+/// effect. Ignoring any other value would connect in a way that the user ruled out.
 const NOT_SUPPORTED: [(&str, &[&str]); 8] = [
     ("gssencmode", &["disable", "prefer"]),
     ("replication", &["false", "off", "no", "0"]),
@@ -38,14 +38,14 @@ pub struct Surroundings {
     pub environment: BTreeMap<String, String>,
     /// The user's home directory (password file, service file, certificates).
     pub home: Option<PathBuf>,
-    /// Name of the operating system's user.
+    /// Name of the operating system user.
     pub os_user: Option<String>,
-    /// Where unix sockets are when no host is given.
+    /// Directory of unix sockets if no host is given.
     pub socket_dir: String,
 }
 
 impl Surroundings {
-    /// Those of this process.
+    /// The surroundings of this process.
     pub fn of_process() -> Surroundings {
         let environment: BTreeMap<String, String> = std::env::vars_os()
             .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
@@ -140,7 +140,7 @@ pub(super) fn from_keywords(
 
 pub(super) type Settings = BTreeMap<String, String>;
 
-/// A setting; libpq treats an empty value as an absent one, except where a word of a list is to be.
+/// A setting; libpq treats an empty value as absent, except for keywords with a list of values.
 pub(super) fn get<'a>(settings: &'a Settings, key: &str) -> Option<&'a str> {
     settings.get(key).map(String::as_str).filter(|value| !value.is_empty())
 }
@@ -149,7 +149,7 @@ fn is_set(settings: &Settings, key: &str) -> bool {
     get(settings, key).is_some()
 }
 
-/// The word of a list that a keyword is set to, or the default. As in libpq an empty value is no such word.
+/// The value of a keyword with a list of values, or the default. As in libpq, an empty value is not in the list.
 pub(super) fn word<T: Default>(
     settings: &Settings,
     key: &str,
@@ -170,18 +170,18 @@ fn build(settings: &Settings, around: &Surroundings) -> Result<Conninfo, Conninf
     conninfo.hosts = hosts(settings, &around.socket_dir)?;
     conninfo.password = get(settings, "password").map(Secret::from);
     conninfo.options = text("options");
-    // An empty name stands, for it hides the one to fall back on.
+    // An empty name counts, because it overrides the fallback.
     conninfo.application_name = settings.get("application_name").cloned();
     conninfo.fallback_application_name = settings.get("fallback_application_name").cloned();
     conninfo.session_settings = session_settings(settings, around);
-    // An empty list is one, too: it allows no method at all.
+    // An empty list counts too: it allows no method at all.
     conninfo.require_auth =
         settings.get("require_auth").map(|value| RequireAuth::parse(value)).transpose()?;
     conninfo.target_session_attrs = word(settings, "target_session_attrs", TargetSessionAttrs::parse)?;
     conninfo.load_balance_hosts = word(settings, "load_balance_hosts", LoadBalanceHosts::parse)?;
     protocol_versions(&mut conninfo, settings)?;
     if let Some(seconds) = number(settings, "connect_timeout")? {
-        // libpq: zero and negative values wait for ever.
+        // libpq: zero and negative values mean no limit.
         conninfo.connect_timeout = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
     }
     if let Some(ms) = number(settings, "tcp_user_timeout")?.and_then(|ms| u64::try_from(ms).ok()) {
@@ -194,7 +194,7 @@ fn build(settings: &Settings, around: &Surroundings) -> Result<Conninfo, Conninf
 fn protocol_versions(conninfo: &mut Conninfo, settings: &Settings) -> Result<(), ConninfoError> {
     let version = |key: &str| settings.get(key).map(|value| ProtocolVersion::parse(key, value)).transpose();
     let oldest = version("min_protocol_version")?.unwrap_or_default();
-    // Poolers may not know how to answer a newer version than 3.0, so it is asked for only if it must be.
+    // Poolers may not be able to answer a newer version than 3.0, so request one only if required.
     let must_be_newer = oldest > ProtocolVersion::V3_0;
     let asked_by_default = if must_be_newer { ProtocolVersion::LATEST } else { ProtocolVersion::V3_0 };
     let asked = version("max_protocol_version")?.unwrap_or(asked_by_default);
@@ -210,14 +210,14 @@ fn protocol_versions(conninfo: &mut Conninfo, settings: &Settings) -> Result<(),
 
 fn session_settings(settings: &Settings, around: &Surroundings) -> BTreeMap<String, String> {
     let encoding = match get(settings, "client_encoding") {
-        // That of the locale; and a program that sets none, as pgbench and this one, is in the locale `C`.
+        // libpq takes it from the locale, which is `C` in a program that sets none, such as pgbench and this one.
         Some("auto") => Some("SQL_ASCII".to_owned()),
         given => given.map(str::to_owned),
     };
     let encoding = encoding.map(|encoding| ("client_encoding".to_owned(), encoding));
     let others = ENVIRONMENT_ONLY.iter().filter_map(|(name, variable)| {
         let value = settings.get(*name).or_else(|| around.environment.get(*variable))?;
-        // libpq's word for the server's own value; an empty value is sent, and refused by the server.
+        // libpq's word for the server's default; an empty value is sent, and the server rejects it.
         (!value.eq_ignore_ascii_case("default")).then(|| (name.to_string(), value.clone()))
     });
     encoding.into_iter().chain(others).collect()
@@ -226,13 +226,13 @@ fn session_settings(settings: &Settings, around: &Surroundings) -> BTreeMap<Stri
 fn refuse_unsupported(settings: &Settings) -> Result<(), ConninfoError> {
     for (keyword, harmless) in NOT_SUPPORTED {
         if get(settings, keyword).is_some_and(|value| !harmless.contains(&value)) {
-            return Err(ConninfoError::new(format!("`{keyword}` is not supported here; remove it")));
+            return Err(ConninfoError::new(format!("`{keyword}` is not supported; remove it")));
         }
     }
     Ok(())
 }
 
-/// The lists `host`, `hostaddr` and `port`, matched up. One port serves all hosts.
+/// The lists `host`, `hostaddr` and `port`, combined. A single port applies to all hosts.
 fn hosts(settings: &Settings, socket_dir: &str) -> Result<Vec<Host>, ConninfoError> {
     let list =
         |key: &str| get(settings, key).map(|value| value.split(',').collect::<Vec<_>>()).unwrap_or_default();
@@ -265,15 +265,15 @@ fn hosts(settings: &Settings, socket_dir: &str) -> Result<Vec<Host>, ConninfoErr
         .collect()
 }
 
-/// libpq looks no name up for `hostaddr`.
+/// libpq resolves no names for `hostaddr`.
 fn numeric_address(text: &str) -> Result<String, ConninfoError> {
-    // An IPv6 address may name the interface (`fe80::1%eth0`), which the resolver understands.
+    // An IPv6 address may name the interface (`fe80::1%eth0`), which the resolver can parse.
     let address = text.split('%').next().unwrap_or_default();
     if address.parse::<IpAddr>().is_ok() {
         return Ok(text.to_owned());
     }
     let libpq_text = format!("could not parse network address \"{text}\": Name or service not known");
-    Err(ConninfoError::new(format!("`hostaddr` must be an address, got `{text}`; names go into `host`"))
+    Err(ConninfoError::new(format!("`hostaddr` must be an address, got `{text}`; use `host` for names"))
         .in_libpqs_words(libpq_text))
 }
 
@@ -416,10 +416,10 @@ mod tests {
             "sslmode=on",
             "`sslmode` cannot be `on`; use one of: disable, allow, prefer, require, verify-ca, verify-full",
         );
-        check("sslkeylogfile=x", "`sslkeylogfile` is not supported here; remove it");
-        check("scram_client_key=x", "`scram_client_key` is not supported here; remove it");
-        check("gssencmode=require", "`gssencmode` is not supported here; remove it");
-        check("sslcrldir=x", "`sslcrldir` is not supported here; remove it");
+        check("sslkeylogfile=x", "`sslkeylogfile` is not supported; remove it");
+        check("scram_client_key=x", "`scram_client_key` is not supported; remove it");
+        check("gssencmode=require", "`gssencmode` is not supported; remove it");
+        check("sslcrldir=x", "`sslcrldir` is not supported; remove it");
         check("host=@x", "abstract unix socket `@x` is not supported");
     }
 

@@ -48,8 +48,8 @@ pub(super) fn read(service: &str, around: &Surroundings) -> Result<BTreeMap<Stri
         .in_libpqs_words(format!("definition of service \"{service}\" not found")))
 }
 
-/// The settings of one group, or `None` if the text has no such group. The error is the number of the bad line.
-/// As in libpq the first setting of a name counts, and lines before the wanted group are not looked at.
+/// The settings of one group, or `None` if the text has no such group. The error is the number of the bad line. As in
+/// libpq, the first setting of a name counts, and lines before the group are not checked.
 fn settings(text: &str, service: &str) -> Result<Option<BTreeMap<String, String>>, usize> {
     let mut found: Option<BTreeMap<String, String>> = None;
     for (i, line) in text.lines().enumerate() {
@@ -66,7 +66,7 @@ fn settings(text: &str, service: &str) -> Result<Option<BTreeMap<String, String>
             }
         } else if let Some(found) = &mut found {
             let (key, value) = line.split_once('=').ok_or(i + 1)?;
-            // A service that names a service, or an LDAP address, is not supported by this reader.
+            // A service that names another service, or an LDAP address, is not supported.
             if key == "service" || line.starts_with("ldap") {
                 return Err(i + 1);
             }

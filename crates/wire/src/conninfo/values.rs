@@ -1,15 +1,15 @@
-//! Keywords whose values are words of a list, with their names in libpq.
+//! Keywords with a fixed list of values, and libpq's names for them.
 
 use super::ConninfoError;
 
 /// libpq's `sslmode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SslMode {
-    /// Never.
+    /// No TLS.
     Disable,
-    /// Only when the server refuses a plain connection.
+    /// Only if the server rejects a plain connection.
     Allow,
-    /// When the server can.
+    /// If the server offers it.
     #[default]
     Prefer,
     /// Always; the certificate is verified only if a root file exists.
@@ -33,12 +33,12 @@ pub enum SslNegotiation {
 /// libpq's `sslcertmode`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SslCertMode {
-    /// The client's certificate is never shown.
+    /// Never send the client's certificate.
     Disable,
-    /// It is shown if the server asks for it.
+    /// Send it if the server asks for it.
     #[default]
     Allow,
-    /// The server must ask for it, and it must be there.
+    /// The server must ask for it, and it must exist.
     Require,
 }
 
@@ -66,10 +66,10 @@ impl TlsVersion {
 pub enum ChannelBinding {
     /// Do not use it.
     Disable,
-    /// Use it when the server can.
+    /// Use it if the server supports it.
     #[default]
     Prefer,
-    /// Refuse any authentication without it.
+    /// Reject any authentication without it.
     Require,
 }
 
@@ -83,36 +83,36 @@ pub enum TargetSessionAttrs {
     ReadWrite,
     /// Sessions cannot write by default.
     ReadOnly,
-    /// Not in recovery.
+    /// The server is not in recovery.
     Primary,
-    /// In recovery.
+    /// The server is in recovery.
     Standby,
-    /// In recovery if one of the list is, otherwise any.
+    /// A server in recovery if the list has one, otherwise any.
     PreferStandby,
 }
 
 /// libpq's `load_balance_hosts`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoadBalanceHosts {
-    /// Hosts, and the addresses of each, are tried in their order.
+    /// Try hosts, and the addresses of each, in their order.
     #[default]
     Disable,
-    /// Each connection tries the hosts, and the addresses of each, in an order of its own.
+    /// Each connection tries the hosts, and the addresses of each, in a random order.
     Random,
 }
 
 /// A version of the protocol, as libpq's `min_protocol_version` and `max_protocol_version` name it. There is no 3.1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProtocolVersion {
-    /// What every server speaks.
+    /// Supported by every server.
     #[default]
     V3_0,
-    /// With longer keys for cancelling (PostgreSQL 18 and later).
+    /// With longer cancel keys (PostgreSQL 18 and later).
     V3_2,
 }
 
 impl ProtocolVersion {
-    /// What `latest` stands for.
+    /// The version that `latest` means.
     pub const LATEST: ProtocolVersion = ProtocolVersion::V3_2;
 
     /// The version as libpq spells it.
@@ -123,7 +123,7 @@ impl ProtocolVersion {
         }
     }
 
-    /// As it stands in messages: the major version in the upper half, the minor one in the lower.
+    /// The number in messages: the major version in the upper half, the minor one in the lower.
     pub fn number(self) -> i32 {
         match self {
             ProtocolVersion::V3_0 => 3 << 16,

@@ -1,5 +1,5 @@
-//! One attempt: one address, one way of encryption, from `connect` to ReadyForQuery. Which attempts are made, and
-//! in which order, is decided in [`super`].
+//! One attempt: one address, one encryption method, from `connect` to ReadyForQuery. [`super`] decides which attempts
+//! are made, in which order.
 
 use super::auth::{Auth, Scram};
 use super::error::ConnectError;
@@ -19,16 +19,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// No message of a server that starts up is longer, and before it trusts us none is longer than libpq takes: a request
-/// to authenticate, and any other (`PQconnectPoll` in fe-connect.c).
+/// No message of a starting server is longer, and before authentication libpq accepts no longer one either, for an
+/// authentication request and any other message (`PQconnectPoll` in fe-connect.c).
 const STARTUP_MESSAGE_BYTES_MAX: u32 = 1 << 16;
 const AUTH_MESSAGE_BYTES_MAX: u32 = 2000;
 const EARLY_MESSAGE_BYTES_MAX: u32 = 30_000;
-/// All messages up to ReadyForQuery together: notices and settings may be many.
+/// Limit for all messages up to ReadyForQuery together: there may be many notices and settings.
 const STARTUP_BYTES_MAX: usize = 1 << 20;
-/// Requests to authenticate: SCRAM takes four.
+/// Limit of authentication requests: SCRAM takes four.
 const AUTH_REQUESTS_MAX: u32 = 8;
-/// Reads from a server that was asked to cancel, which has nothing to say.
+/// Limit of reads from a server after a cancel request, to which it has nothing to answer.
 const CANCEL_READS_MAX: u32 = 16;
 const ROLE_QUERY: &str =
     "SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only')";
@@ -40,7 +40,7 @@ pub(super) struct Route {
     pub(super) host: usize,
     pub(super) target: Target,
     pub(super) encryption: Encryption,
-    /// A second way to the place of the route before it.
+    /// Whether this is a second method to reach the place of the previous route.
     pub(super) is_fallback: bool,
 }
 
@@ -54,40 +54,40 @@ pub(super) enum Target {
 pub(super) enum Encryption {
     /// Without TLS.
     Plain,
-    /// With TLS if the server says that it can.
+    /// With TLS if the server offers it.
     IfOffered,
-    /// With TLS or not at all.
+    /// Only with TLS.
     Tls,
 }
 
 /// What the attempt is waiting for.
 enum Phase {
-    /// The system makes the connection.
+    /// The kernel is making the connection.
     Connecting,
-    /// SSLRequest is sent; one byte will come back.
+    /// SSLRequest is sent; one byte will be the answer.
     TlsAnswer,
-    /// The TLS handshake runs.
+    /// The TLS handshake is in progress.
     Handshake,
-    /// The startup message is sent; authentication, settings and ReadyForQuery will come.
+    /// The startup message is sent; authentication, settings and ReadyForQuery will follow.
     Startup,
     /// The server is ready and was asked whether it is a standby.
     Role {
-        /// In recovery, read only; once the row has come.
+        /// In recovery, read only; once the row has arrived.
         answer: Option<(bool, bool)>,
     },
     /// CancelRequest is sent; the server will close the connection.
     CancelSent,
 }
 
-/// What a step led to.
+/// Result of a step.
 pub(super) enum Step {
     /// Call again when this is possible.
     Wait(Want),
-    /// Connected, and ready for queries (or cancelled).
+    /// Connected and ready for queries (or cancelled).
     Done,
 }
 
-/// See the head of the file.
+/// One attempt; see the module documentation.
 pub(super) struct Attempt {
     pub(super) link: Link,
     pub(super) deadline: Option<Instant>,
@@ -103,7 +103,7 @@ pub(super) struct Attempt {
     outbox: Vec<u8>,
     pub(super) backend_pid: i32,
     pub(super) secret_key: Arc<[u8]>,
-    /// What was asked for, until the server answers with an older one.
+    /// The requested version, until the server answers with an older one.
     pub(super) protocol: ProtocolVersion,
     pub(super) parameters: BTreeMap<String, String>,
 }
@@ -158,7 +158,7 @@ impl Attempt {
         std::mem::take(&mut self.inbox)
     }
 
-    /// Goes on until it has to wait, or is done.
+    /// Continues until it has to wait, or is done.
     pub(super) fn step(&mut self, conninfo: &Conninfo, goal: &Goal) -> Result<Step, ConnectError> {
         loop {
             if let Some(want) = self.send_outbox()? {
@@ -171,7 +171,7 @@ impl Attempt {
                     Err(error) => return Err(self.io(error)),
                 },
                 Phase::TlsAnswer => {
-                    // One byte and no more: whatever follows in the clear must not be taken for part of the TLS.
+                    // One byte and no more: cleartext bytes that follow may not be taken for part of the TLS stream.
                     let mut answer = [0];
                     match self.link.recv(&mut answer) {
                         Ok(0) => return Err(ConnectError::Closed { place: self.place.clone() }),
@@ -193,7 +193,7 @@ impl Attempt {
                     Ok(_) if self.n_reads < CANCEL_READS_MAX => self.n_reads += 1,
                     Ok(_) => return Ok(Step::Done),
                     Err(error) if would_block(&error) => return Ok(Step::Wait(Want::Read)),
-                    // Some servers reset instead of closing: the request has been read all the same.
+                    // Some servers reset instead of closing: they have read the request nevertheless.
                     Err(_) => return Ok(Step::Done),
                 },
                 Phase::Startup | Phase::Role { .. } => match self.take_message()? {
@@ -257,7 +257,7 @@ impl Attempt {
         Ok(())
     }
 
-    /// The connection stands, encrypted if it will ever be: the first message proper.
+    /// The connection is made, encrypted if it is going to be: sends the first regular message.
     fn begin(&mut self, conninfo: &Conninfo, goal: &Goal) {
         match goal {
             Goal::Session => {
@@ -300,7 +300,7 @@ impl Attempt {
                 }
             }
             (b'E', _) => return Err(self.refusal(parse_error(body), conninfo)),
-            // Whoever skips the authentication skips the proof that it is the server we meant.
+            // A server that skips the authentication skips the proof that it is the one we meant.
             (b'Z', _) if !self.is_authenticated => return Err(self.protocol_error(tag)),
             (b'Z', Phase::Startup) if conninfo.target_session_attrs == TargetSessionAttrs::Any => {
                 return Ok(true);
@@ -321,13 +321,13 @@ impl Attempt {
                 return self.check_role(answer, conninfo.target_session_attrs);
             }
             (b'v', _) => return Err(self.protocol_error(tag)),
-            // Notices, and what surrounds the row.
+            // Notices, and the messages around the row.
             _ => {}
         }
         Ok(false)
     }
 
-    /// In recovery, read only: servers report it from version 14 on, others (and poolers) must be asked.
+    /// In recovery, read only: servers report it since version 14; others (and poolers) must be asked.
     fn reported_role(&self) -> Option<(bool, bool)> {
         let is_on = |name: &str| self.parameters.get(name).map(|value| value == "on");
         Some((is_on("in_hot_standby")?, is_on("default_transaction_read_only")?))
@@ -351,13 +351,13 @@ impl Attempt {
         Err(ConnectError::WrongRole { place: self.place.clone(), wanted: wanted.as_str() })
     }
 
-    /// Gives a refusal of the server its type.
+    /// Classifies a refusal of the server.
     fn refusal(&self, error: ServerError, conninfo: &Conninfo) -> ConnectError {
         let place = self.place.clone();
         let user = conninfo.user.clone();
-        // The two messages of `ClientAuthentication` in auth.c, whose language is the server's: what is translated
-        // is told as any other refusal. They end in what the connection was, whether or not a rule asks for another:
-        // "no encryption", and before version 14 "SSL off".
+        // The two messages of `ClientAuthentication` in auth.c, in the server's language: translated ones are reported
+        // like any other refusal. They end with the encryption of the connection, whether or not a rule requires
+        // another: "no encryption", and before version 14 "SSL off".
         let is_of_rules = ["no pg_hba.conf entry", "pg_hba.conf rejects"]
             .iter()
             .any(|beginning| error.message.starts_with(beginning));
@@ -381,13 +381,13 @@ impl Attempt {
         }
     }
 
-    /// Whether TLS is another way to the same place, as far as this attempt can tell: one that asked for it and goes on
-    /// without has heard that the server has none.
+    /// Whether TLS is another way to the same place, as far as this attempt knows: one that requested TLS and continues
+    /// without it has learned that the server has none.
     fn may_encrypt(&self) -> bool {
         self.route.encryption == Encryption::Plain && matches!(self.route.target, Target::Address(_))
     }
 
-    /// The next whole message of the inbox.
+    /// The next complete message of the inbox.
     fn take_message(&mut self) -> Result<Option<(u8, Vec<u8>)>, ConnectError> {
         let Some(&tag) = self.inbox.first() else { return Ok(None) };
         if !matches!(tag, b'R' | b'K' | b'S' | b'E' | b'N' | b'Z' | b'v' | b'T' | b'D' | b'C') {
@@ -415,7 +415,7 @@ impl Attempt {
         Ok(Some((tag, body)))
     }
 
-    /// A server that cannot even start a process for us says so as `E` and a text that ends with a zero byte.
+    /// A server that cannot start a process for us reports it as `E` and a zero-terminated text.
     fn old_style_error(&self) -> ConnectError {
         let text = self.inbox[1..].split(|&b| b == 0).next().unwrap_or_default();
         let message = String::from_utf8_lossy(text).trim().to_owned();
@@ -427,7 +427,7 @@ impl Attempt {
         })
     }
 
-    /// Receives what is there; `false` if nothing is.
+    /// Receives available bytes; `false` if there are none.
     fn receive(&mut self) -> Result<bool, ConnectError> {
         let mut buffer = [0; 4096];
         match self.link.recv(&mut buffer) {
@@ -446,7 +446,7 @@ impl Attempt {
         }
     }
 
-    /// Sends what is queued; what to wait for if not everything went.
+    /// Sends the outbox; returns what to wait for if not everything was sent.
     fn send_outbox(&mut self) -> Result<Option<Want>, ConnectError> {
         while !self.outbox.is_empty() {
             match self.link.send(&self.outbox) {
@@ -469,7 +469,7 @@ impl Attempt {
         ConnectError::from_io(&self.place, matches!(self.route.target, Target::Socket(_)), error)
     }
 
-    /// That the message of this type is not what it should be, or not when it should be.
+    /// The error for a message of this type that is malformed or unexpected.
     fn protocol_error(&self, tag: u8) -> ConnectError {
         self.broken(ProtocolError::BadBody(tag))
     }
@@ -478,13 +478,13 @@ impl Attempt {
         ConnectError::Protocol { place: self.place.clone(), error }
     }
 
-    /// That nothing came in time.
+    /// The error for an answer that did not arrive in time.
     pub(super) fn timed_out(&self, conninfo: &Conninfo) -> ConnectError {
         ConnectError::Timeout { place: self.place.clone(), after: conninfo.connect_timeout }
     }
 }
 
-/// How messages name the place.
+/// The name of the place in messages.
 fn place(conninfo: &Conninfo, route: &Route) -> String {
     let host: &Host = &conninfo.hosts[route.host];
     match &route.target {

@@ -1,5 +1,5 @@
-//! The client's side of authentication: clear password, md5, SCRAM-SHA-256 with and without channel binding.
-//! Takes requests and gives answers; sends nothing itself.
+//! The client's side of authentication: cleartext password, md5, SCRAM-SHA-256 with and without channel binding. Takes
+//! requests and returns answers; sends nothing itself.
 
 use super::error::ConnectError;
 use crate::conninfo::{AuthMethod, ChannelBinding, RequireAuth, Secret, SslCertMode};
@@ -12,7 +12,7 @@ use postgres_protocol::authentication::sasl::{
 };
 use std::sync::Arc;
 
-/// The mechanism of OAuth (RFC 7628), which is known by its name only.
+/// The mechanism of OAuth (RFC 7628), of which we know only the name.
 const OAUTHBEARER: &str = "OAUTHBEARER";
 
 /// One authentication.
@@ -21,32 +21,32 @@ pub(super) struct Auth {
     pub(super) user: String,
     pub(super) password: Option<Secret>,
     pub(super) channel_binding: ChannelBinding,
-    /// True inside TLS.
+    /// Whether the connection uses TLS.
     pub(super) encrypted: bool,
-    /// Hash of the server's certificate, if it can be bound to.
+    /// Hash of the server's certificate, if channel binding is possible.
     pub(super) end_point: Option<Vec<u8>>,
     pub(super) scram: Scram,
     pub(super) require_auth: Option<RequireAuth>,
-    /// A password was sent, or SCRAM was proved by both sides.
+    /// Whether a password was sent, or both sides completed SCRAM.
     pub(super) is_complete: bool,
     pub(super) sslcertmode: SslCertMode,
-    /// The client's, if there is TLS.
+    /// The client's certificate, if TLS is used.
     pub(super) certificate: Option<Arc<ClientCertificate>>,
 }
 
-/// How far SCRAM is.
+/// Progress of SCRAM.
 pub(super) enum Scram {
-    /// Not asked for.
+    /// Not requested.
     Unused,
-    /// The server has not proved yet that it knows the password.
+    /// The server has not yet proved that it knows the password.
     Running { exchange: Box<ScramSha256>, bound: bool },
-    /// It has.
+    /// The server has proved that it knows the password.
     Proved { bound: bool },
 }
 
 impl Auth {
-    /// Handles the body of one authentication request; appends the answer to `out`. `true` when the server is
-    /// satisfied, and so are we.
+    /// Handles the body of one authentication request; appends the answer to `out`. `true` when both the server and we
+    /// are satisfied.
     pub(super) fn on_request(&mut self, body: &[u8], out: &mut Vec<u8>) -> Result<bool, ConnectError> {
         let Some((code, data)) = body.split_first_chunk::<4>() else { return Err(self.damaged()) };
         let code = i32::from_be_bytes(*code);
@@ -56,7 +56,7 @@ impl Auth {
         self.check_method(code)?;
         if self.channel_binding == ChannelBinding::Require && matches!(code, 3 | 5) {
             return Err(self.in_both_words(
-                "the server asks for a password that is not bound to the TLS channel",
+                "the server asks for a password without channel binding",
                 "channel binding required but not supported by server's authentication request",
             ));
         }
@@ -72,7 +72,7 @@ impl Auth {
                 message::password(out, &hash);
                 self.is_complete = true;
             }
-            // Begun anew again and again, it would only cost time.
+            // Repeated exchanges would only cost time.
             10 if !matches!(self.scram, Scram::Unused) => return Err(self.damaged()),
             10 => self.start_scram(data, out)?,
             11 => {
@@ -86,20 +86,19 @@ impl Auth {
                 let Scram::Running { exchange, bound } = &mut self.scram else { return Err(self.damaged()) };
                 let bound = *bound;
                 if let Err(error) = exchange.finish(data) {
-                    return Err(
-                        self.method(&format!("the server does not know the password either: {error}"))
-                    );
+                    return Err(self
+                        .method(&format!("the server failed to prove that it knows the password: {error}")));
                 }
                 self.scram = Scram::Proved { bound };
                 self.is_complete = true;
             }
-            7..=9 => return Err(self.method("the server asks for Kerberos (GSSAPI), which is not supported")),
-            _ => return Err(self.method(&format!("the server asks for the unknown method {code}"))),
+            7..=9 => return Err(self.method("the server requires Kerberos (GSSAPI), which is not supported")),
+            _ => return Err(self.method(&format!("the server requires the unknown method {code}"))),
         }
         Ok(false)
     }
 
-    /// Whether the client's certificate was shown, if it must be.
+    /// Checks that the client's certificate was sent, if it must be.
     fn check_certificate(&self) -> Result<(), ConnectError> {
         if self.sslcertmode != SslCertMode::Require {
             return Ok(());
@@ -107,7 +106,7 @@ impl Auth {
         match &self.certificate {
             Some(certificate) if certificate.was_shown() => Ok(()),
             Some(certificate) if certificate.was_asked_for() => Err(self.in_both_words(
-                "`sslcertmode=require`, and there is no certificate to show: set `sslcert` and `sslkey`",
+                "`sslcertmode=require`, but there is no client certificate: set `sslcert` and `sslkey`",
                 "server accepted connection without a valid SSL certificate",
             )),
             _ => Err(self.in_both_words(
@@ -117,7 +116,7 @@ impl Auth {
         }
     }
 
-    /// Whether `require_auth` allows what the server asks for; nothing has been answered to it.
+    /// Checks whether `require_auth` allows the server's request, before answering it.
     fn check_method(&self, code: i32) -> Result<(), ConnectError> {
         let Some(list) = &self.require_auth else { return Ok(()) };
         let (is_allowed, asked) = match code {
@@ -126,7 +125,7 @@ impl Auth {
             5 => (list.allows(AuthMethod::Md5), "server requested a hashed password"),
             7 | 8 => (list.allows(AuthMethod::Gss), "server requested GSSAPI authentication"),
             9 => (list.allows(AuthMethod::Sspi), "server requested SSPI authentication"),
-            // Which mechanism, is seen later.
+            // The mechanism is checked later.
             10..=12 => (
                 list.allows(AuthMethod::ScramSha256) || list.allows(AuthMethod::Oauth),
                 "server requested SASL authentication",
@@ -147,7 +146,7 @@ impl Auth {
 
     fn on_ok(&self) -> Result<bool, ConnectError> {
         match self.scram {
-            Scram::Running { .. } => Err(self.method("the server ended SCRAM before it proved itself")),
+            Scram::Running { .. } => Err(self.method("the server ended SCRAM before proving its identity")),
             Scram::Proved { bound: true } => Ok(true),
             _ if self.channel_binding == ChannelBinding::Require => Err(self.in_both_words(
                 "`channel_binding=require`, but the server let us in without it",
@@ -174,21 +173,22 @@ impl Auth {
             }
             _ if wanted == ChannelBinding::Require => {
                 return Err(self.in_both_words(
-                    "`channel_binding=require`, but the server (or its certificate) cannot",
+                    "`channel_binding=require`, but the server (or its certificate) does not support it",
                     "channel binding is required, but server did not offer an authentication method that supports \
                      channel binding",
                 ));
             }
-            // "y": we could bind, you seem not to: a server that did offer it knows of a man in the middle.
+            // "y": we support binding but believe that the server does not; one that did offer it detects a man in the
+            // middle.
             Some(_) if offers(SCRAM_SHA_256) => (SCRAM_SHA_256, Binding::unrequested(), false),
             None if offers(SCRAM_SHA_256) => (SCRAM_SHA_256, Binding::unsupported(), false),
             _ if offers(OAUTHBEARER) => {
                 self.check_mechanism(OAUTHBEARER, AuthMethod::Oauth)?;
-                return Err(self.method("the server asks for OAuth, which is not supported"));
+                return Err(self.method("the server requires OAuth, which is not supported"));
             }
             _ => {
                 return Err(self.in_both_words(
-                    "the server offers no SASL mechanism that is known here",
+                    "the server offers no supported SASL mechanism",
                     "none of the server's SASL authentication mechanisms are supported",
                 ));
             }
@@ -218,7 +218,7 @@ impl Auth {
         ConnectError::AuthMethod { place: self.place.clone(), reason: reason.to_owned(), libpq_reason: None }
     }
 
-    /// The same with what libpq says of it.
+    /// An error with our message and libpq's.
     fn in_both_words(&self, reason: &str, libpq_reason: &str) -> ConnectError {
         ConnectError::AuthMethod {
             place: self.place.clone(),

@@ -8,133 +8,121 @@ use std::time::Duration;
 
 /// Why a connection could not be made. `place` is `host:port` or the path of a unix socket.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the names say it")]
 pub enum ConnectError {
-    /// The settings themselves.
+    /// The settings are invalid.
     #[error(transparent)]
     Conninfo(#[from] ConninfoError),
-    /// The name has no address.
+    /// The host name has no address.
     #[error("cannot resolve host `{host}`: {reason}; check its spelling, or set `hostaddr`")]
     NoSuchHost {
         /// Name looked up.
         host: String,
-        /// What the resolver said.
+        /// The resolver's message.
         reason: String,
     },
-    /// Nobody listens.
+    /// No server listens there.
     #[error("{}", refused_text(place, *unix, error))]
     Refused {
-        /// Where.
         place: String,
-        /// True for a unix socket.
+        /// Whether it is a unix socket.
         unix: bool,
-        /// What the system said; part of the text, so not a source of its own.
+        /// The system's error; part of the text, so not a source.
         error: io::Error,
     },
     /// No answer in time.
     #[error(
-        "no answer from `{place}` within {after:?}; is the address right, and no firewall between? (`connect_timeout` sets the limit)"
+        "no answer from `{place}` within {after:?}; is the address right, and is there a firewall in between? (`connect_timeout` sets the limit)"
     )]
     Timeout {
-        /// Where.
         place: String,
         /// The limit.
         after: Duration,
     },
-    /// Somebody else listens.
+    /// Something else listens there.
     #[error("`{place}` does not speak PostgreSQL's protocol (its answer starts with {}); {hint}", byte_text(*first_byte))]
     NotPostgres {
-        /// Where.
         place: String,
         /// First byte of the answer.
         first_byte: u8,
         /// A guess at what it is.
         hint: &'static str,
     },
-    /// `sslmode` asks for TLS and the server has none.
+    /// `sslmode` requires TLS and the server has none.
     #[error(
-        "server `{place}` does not offer TLS, which `sslmode` asks for; turn `ssl` on there, or use sslmode=prefer"
+        "server `{place}` does not offer TLS, which `sslmode` requires; turn on `ssl` there, or use sslmode=prefer"
     )]
-    TlsNotOffered {
-        /// Where.
-        place: String,
-    },
-    /// The rules of the server let nobody in this way without TLS, and perhaps with it.
+    TlsNotOffered { place: String },
+    /// The server's rules reject this connection without TLS, but may accept it with TLS.
     #[error(
-        "server `{place}` refused user `{user}` ({}): {}; if the server offers TLS, sslmode=require may be what its \
-         pg_hba.conf asks for; if not, that has no line that lets this user in",
+        "server `{place}` refused user `{user}` ({}): {}; if the server offers TLS, its pg_hba.conf may require \
+         sslmode=require; otherwise it has no line that lets this user in",
         error.sqlstate, error.message
     )]
     TlsRequired {
-        /// Where.
         place: String,
         /// Role.
         user: String,
-        /// What the server said.
+        /// The server's message.
         error: Box<ServerError>,
     },
-    /// The rules of the server do not let this user in from here, and TLS would not help.
+    /// The server's rules reject this user from here, and TLS would not help.
     #[error(
         "server `{place}` refused user `{user}` ({}): {}; its pg_hba.conf needs a line that lets this user in from \
          here, and a reload",
         error.sqlstate, error.message
     )]
     NoRule {
-        /// Where.
         place: String,
         /// Role.
         user: String,
-        /// What the server said.
+        /// The server's message.
         error: Box<ServerError>,
     },
-    /// The TLS handshake, a certificate or a key.
+    /// The TLS handshake, a certificate or a key failed.
     #[error("cannot set up TLS with `{place}`: {reason}")]
     Tls {
-        /// Where.
         place: String,
-        /// What went wrong.
+        /// What failed.
         reason: String,
     },
-    /// The server asks for a password that nobody gave.
+    /// The server requires a password and none was given.
     #[error(
-        "server `{place}` asks for the password of user `{user}`, and none was given: set `PGPASSWORD`, or add a line to `~/.pgpass` (mode 0600)"
+        "server `{place}` requires a password for user `{user}`, but none was given: set `PGPASSWORD`, or add a line to `~/.pgpass` (mode 0600)"
     )]
     NoPassword {
-        /// Where.
         place: String,
         /// Role.
         user: String,
     },
-    /// The server refuses the user or the password.
+    /// The server rejects the user or the password.
     #[error("server `{place}` refused user `{user}` ({}): {}; {password_source}", error.sqlstate, error.message)]
     Auth {
-        /// Where.
         place: String,
         /// Role.
         user: String,
-        /// What the server said (class 28).
+        /// The server's message (class 28).
         error: Box<ServerError>,
-        /// Where the password that was refused came from.
+        /// Source of the rejected password.
         password_source: PasswordSource,
     },
-    /// The server wants an authentication this crate does not have, or one that the settings rule out.
+    /// The server requires an authentication method that this crate lacks or the settings exclude.
     #[error("cannot authenticate with `{place}`: {reason}")]
     AuthMethod {
-        /// Where.
         place: String,
         /// What is missing.
         reason: String,
-        /// The same in the words of libpq, where it has any.
+        /// libpq's message, if it has one.
         libpq_reason: Option<String>,
     },
-    /// The server does not speak the version of the protocol that `min_protocol_version` asks for.
+    /// The server does not support the protocol version that `min_protocol_version` requires.
     #[error(
-        "server `{place}` speaks protocol {} at most, and `min_protocol_version` asks for {}; connect to PostgreSQL 18 or later, or remove the keyword",
+        "server `{place}` supports protocol {} at most, but `min_protocol_version` requires {}; connect to PostgreSQL 18 or later, or remove the keyword",
         offered.as_str(), oldest.as_str()
     )]
     ProtocolTooOld {
-        /// Where.
         place: String,
-        /// The newest version of the server.
+        /// The newest version that the server supports.
         offered: ProtocolVersion,
         /// Value of `min_protocol_version`.
         oldest: ProtocolVersion,
@@ -142,15 +130,13 @@ pub enum ConnectError {
     /// The database does not exist.
     #[error("database `{dbname}` does not exist on `{place}`")]
     NoSuchDatabase {
-        /// Where.
         place: String,
         /// Database.
         dbname: String,
     },
-    /// The server is not of the kind that `target_session_attrs` asks for.
-    #[error("server `{place}` is not `{wanted}`, which `target_session_attrs` asks for")]
+    /// The server is not of the kind that `target_session_attrs` requires.
+    #[error("server `{place}` is not `{wanted}`, as `target_session_attrs` requires")]
     WrongRole {
-        /// Where.
         place: String,
         /// Value of `target_session_attrs`.
         wanted: &'static str,
@@ -158,37 +144,32 @@ pub enum ConnectError {
     /// Any other refusal of the server, such as too many connections.
     #[error("server refused the connection: {0}")]
     Server(ServerError),
-    /// The connection was closed in the middle.
+    /// The connection was closed during startup.
     #[error(
-        "`{place}` closed the connection without a word; is it a PostgreSQL server, and does its log say more?"
+        "`{place}` closed the connection without a message; is it a PostgreSQL server, and does its log say more?"
     )]
-    Closed {
-        /// Where.
-        place: String,
-    },
+    Closed { place: String },
     /// Bytes that are not the protocol.
     #[error("`{place}`: {error}")]
     Protocol {
-        /// Where.
         place: String,
-        /// What was wrong.
+        /// The violation.
         error: ProtocolError,
     },
-    /// Anything else the system said.
+    /// Any other system error.
     #[error("cannot connect to `{place}`: {error}")]
     Io {
-        /// Where.
         place: String,
-        /// What the system said; part of the text, so not a source of its own.
+        /// The system's error; part of the text, so not a source.
         error: io::Error,
     },
-    /// More than one host was tried, and each failed in its own way.
+    /// Several hosts were tried, and each failed in its own way.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Several(Vec<ConnectError>),
 }
 
 impl ConnectError {
-    /// True if the server may be reachable later without a change of settings: it is starting, stopping or full.
+    /// Whether the server may be reachable later with the same settings: it is starting, stopping or full.
     pub fn is_temporary(&self) -> bool {
         match self {
             ConnectError::Refused { .. } | ConnectError::Timeout { .. } | ConnectError::Closed { .. } => true,
@@ -198,7 +179,7 @@ impl ConnectError {
         }
     }
 
-    /// What the server said, if it was the server that refused.
+    /// The server's error, if the server refused.
     pub fn server_error(&self) -> Option<&ServerError> {
         match self {
             ConnectError::Server(error) => Some(error),
@@ -209,7 +190,7 @@ impl ConnectError {
         }
     }
 
-    /// From a failure of the system while connecting or talking.
+    /// From a system error while connecting or communicating.
     pub(super) fn from_io(place: &str, unix: bool, error: io::Error) -> ConnectError {
         let place = place.to_owned();
         match error.kind() {
@@ -223,7 +204,7 @@ impl ConnectError {
         }
     }
 
-    /// From a failure of a TLS handshake that was begun in this way.
+    /// From a failed TLS handshake that began in this way.
     pub(super) fn from_handshake(place: &str, begun: SslNegotiation, error: io::Error) -> ConnectError {
         let place = place.to_owned();
         match error.kind() {
@@ -232,7 +213,7 @@ impl ConnectError {
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof => {
                 let hint = match begun {
                     SslNegotiation::Postgres => "",
-                    SslNegotiation::Direct => "; before PostgreSQL 17 it wants sslnegotiation=postgres",
+                    SslNegotiation::Direct => "; PostgreSQL before 17 needs sslnegotiation=postgres",
                 };
                 let reason = format!("the server closed the connection during the handshake{hint}");
                 ConnectError::Tls { place, reason }
@@ -241,11 +222,11 @@ impl ConnectError {
         }
     }
 
-    /// From the first byte of an answer that no PostgreSQL server gives.
+    /// From a first byte that no PostgreSQL server sends.
     pub(super) fn not_postgres(place: &str, first_byte: u8) -> ConnectError {
         let hint = match first_byte {
             b'H' => "is this an HTTP port?",
-            0x15 | 0x16 => "is this a TLS port that wants sslnegotiation=direct?",
+            0x15 | 0x16 => "is this a TLS port that needs sslnegotiation=direct?",
             _ => "is the port right?",
         };
         ConnectError::NotPostgres { place: place.to_owned(), first_byte, hint }

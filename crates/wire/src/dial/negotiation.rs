@@ -1,15 +1,15 @@
-//! Which version of the protocol is spoken, and the message that has another form in each. Reads bodies of messages;
-//! sends nothing.
+//! Negotiates the protocol version, and parses the message whose format depends on it. Reads message bodies; sends
+//! nothing.
 
 use super::error::ConnectError;
 use crate::conninfo::ProtocolVersion;
 
-/// Bytes of a key for cancelling, and the most that protocol 3.2 has.
+/// Length of a cancel key, and its maximum in protocol 3.2.
 const KEY_BYTES: usize = 4;
 const KEY_BYTES_MAX: usize = 256;
 
-/// The version that NegotiateProtocolVersion offers instead of the one `asked` for. `None` if that makes no sense: a
-/// newer version, the same, one that never was, or options refused that nobody asked for.
+/// The version that NegotiateProtocolVersion offers instead of `asked`. `None` if the message makes no sense: a newer
+/// or the same version, one that never existed, or rejected options that were never requested.
 pub(super) fn answer(body: &[u8], asked: ProtocolVersion) -> Option<ProtocolVersion> {
     let (version, rest) = body.split_first_chunk::<4>()?;
     let (n_options, rest) = rest.split_first_chunk::<4>()?;
@@ -19,7 +19,7 @@ pub(super) fn answer(body: &[u8], asked: ProtocolVersion) -> Option<ProtocolVers
     (offered < asked && !has_options).then_some(offered)
 }
 
-/// Whether the offered version will do.
+/// Checks whether the offered version is acceptable.
 pub(super) fn check(
     offered: ProtocolVersion,
     oldest: ProtocolVersion,
@@ -31,7 +31,7 @@ pub(super) fn check(
     Ok(offered)
 }
 
-/// Process number and key of BackendKeyData; `None` if the key is not as long as `protocol` has it.
+/// Process id and key of BackendKeyData; `None` if the key's length does not fit `protocol`.
 pub(super) fn cancel_key(body: &[u8], protocol: ProtocolVersion) -> Option<(i32, &[u8])> {
     let (pid, key) = body.split_first_chunk::<4>()?;
     let bytes_max = if protocol == ProtocolVersion::V3_0 { KEY_BYTES } else { KEY_BYTES_MAX };

@@ -1,4 +1,4 @@
-//! What to try next: hosts, their addresses, and the ways of encryption to each, in libpq's order.
+//! Decides what to try next: hosts, their addresses, and the encryption methods for each, in libpq's order.
 
 use super::attempt::{Attempt, Encryption, Route, Target};
 use super::error::ConnectError;
@@ -8,13 +8,13 @@ use crate::link::look_up;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
-/// What is left to try, and why the tries so far failed.
+/// What is left to try, and why the previous attempts failed.
 pub(super) struct Search {
     /// Indexes into `Conninfo::hosts`.
     hosts: Vec<usize>,
-    /// How many of `hosts` have been begun.
+    /// How many of `hosts` have been tried.
     n_begun: usize,
-    /// Those of the host that was begun last.
+    /// Remaining routes of the current host.
     routes: VecDeque<Route>,
     errors: Vec<ConnectError>,
 }
@@ -27,14 +27,14 @@ impl Search {
         Search { hosts, n_begun: 0, routes: VecDeque::new(), errors: Vec::new() }
     }
 
-    /// Begins anew with the first host of the same order.
+    /// Starts over with the first host in the same order.
     pub(super) fn restart(&mut self) {
         self.n_begun = 0;
         self.routes.clear();
         self.errors.clear();
     }
 
-    /// Begins the next attempt that can begin.
+    /// Starts the next attempt that can be started.
     pub(super) fn next_attempt(&mut self, conninfo: &Conninfo) -> Result<Attempt, ConnectError> {
         loop {
             if let Some(route) = self.routes.pop_front() {
@@ -60,7 +60,7 @@ impl Search {
         }
     }
 
-    /// Records why an attempt failed and tells whether another one may succeed.
+    /// Records why an attempt failed, and returns whether another one may succeed.
     pub(super) fn is_worth_another(&mut self, error: ConnectError, was_fallback: bool) -> bool {
         let has_fallback = self.routes.front().is_some_and(|route| route.is_fallback);
         let verdict = match &error {
@@ -79,7 +79,7 @@ impl Search {
                 self.skip_fallbacks();
                 true
             }
-            // libpq goes on to the next host when a server is starting up or shutting down.
+            // libpq tries the next host if a server is starting up or shutting down.
             ConnectError::Server(error) => {
                 self.skip_fallbacks();
                 error.sqlstate == "57P03"
@@ -100,7 +100,7 @@ impl Search {
         }
     }
 
-    /// The errors as one; errors that read the same are told once.
+    /// All errors as one; equal messages are reported once.
     pub(super) fn summary(&mut self) -> ConnectError {
         let mut distinct: Vec<ConnectError> = Vec::new();
         for error in std::mem::take(&mut self.errors) {
@@ -119,7 +119,7 @@ impl Search {
     }
 }
 
-/// Of the two ways to one place, whether the first failed for the better reason.
+/// Whether the first of two methods to reach one place failed for the more informative reason.
 fn tells_more(first: &ConnectError, second: &ConnectError) -> bool {
     matches!(first, ConnectError::Auth { .. } | ConnectError::NoRule { .. })
         || matches!(
@@ -129,7 +129,7 @@ fn tells_more(first: &ConnectError, second: &ConnectError) -> bool {
         )
 }
 
-/// Puts hosts, or the addresses of one, into the order in which they are tried.
+/// Puts hosts, or the addresses of one host, into the order in which to try them.
 fn balance<T>(conninfo: &Conninfo, items: &mut [T]) {
     if conninfo.load_balance_hosts == LoadBalanceHosts::Random {
         shuffle(items, random_below);
@@ -156,7 +156,7 @@ pub(super) fn targets(host: &Host) -> Result<Vec<Target>, ConnectError> {
     }
 }
 
-/// The ways to each address: what `sslmode` means.
+/// The routes to each address, according to `sslmode`.
 fn routes(conninfo: &Conninfo, host: usize, targets: Vec<Target>) -> Vec<Route> {
     let over_network: &[Encryption] = match conninfo.sslmode {
         SslMode::Disable => &[Encryption::Plain],

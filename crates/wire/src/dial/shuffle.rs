@@ -1,20 +1,20 @@
-//! Orders by chance, for `load_balance_hosts=random`.
+//! Random order for `load_balance_hosts=random`.
 
 use rustls::crypto::ring;
 
-/// Puts `items` into an order by chance, each order as likely as any other (Knuth, The Art of Computer Programming,
-/// volume 2, algorithm 3.4.2P). `below` draws a number below its argument.
+/// Puts `items` into a random order, each order equally likely (Knuth, The Art of Computer Programming, volume 2,
+/// algorithm 3.4.2P). `below` draws a number below its argument.
 pub(super) fn shuffle<T>(items: &mut [T], below: impl Fn(usize) -> usize) {
     for i in (1..items.len()).rev() {
         items.swap(i, below(i + 1));
     }
 }
 
-/// A number from 0 to `n` - 1 by the system's chance: programs that start at the same moment must not all go to the
-/// same host. `n` is not 0.
+/// A random number from 0 to `n` - 1, from the system: programs started at the same time should not all choose the same
+/// host. `n` is not 0.
 pub(super) fn random_below(n: usize) -> usize {
     let mut bytes = [0; 8];
-    // A system that has no random numbers still has hosts to try, in some order.
+    // A system without random numbers still has hosts to try, in some order.
     if ring::default_provider().secure_random.fill(&mut bytes).is_err() {
         return 0;
     }

@@ -1,4 +1,5 @@
-//! What a session takes in: the answer to its call, with a bound, and what a server may say at any time. Anything else ends it.
+//! Receives messages for a session: the answer to its call, up to a limit, and messages that a server may send at any
+//! time. Anything else ends the session.
 
 use super::{Result, Session};
 use crate::answer::{Event, PIECE_BYTES, event, reply_bytes};
@@ -8,19 +9,19 @@ use crate::reply::parse_error;
 use crate::scan::{Flow, Reply};
 use std::io;
 
-/// Notices beyond this number, and beyond so many bytes, are dropped: a loop in a function must not fill our memory.
+/// Notices beyond this number, and beyond this many bytes, are dropped: a loop in a function may not fill our memory.
 const N_NOTICES_MAX: usize = 1000;
 const NOTICE_BYTES_MAX: usize = 1 << 20;
-/// Memory that the answer to one call takes at most: administration and monitoring read few rows.
+/// Most memory of the answer to one call: administration and monitoring read few rows.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
-/// Looks before a call at what came unasked.
+/// Most reads of unrequested messages before a call.
 const LOOKS_MAX: usize = 16;
-/// Errors that are kept of those that come unasked.
+/// Most unrequested errors that are kept.
 const UNASKED_ERRORS_MAX: usize = 8;
 const BUFFER_BYTES: usize = 16 * 1024;
 
 impl Session {
-    /// Begins a call, to which all that comes from here on belongs. What came before it answers nothing.
+    /// Begins a call. Messages received before it answer nothing.
     pub(super) fn ask(&mut self, sql: &str) -> Result<()> {
         if let Some(vigil) = &mut self.vigil {
             vigil.begin(sql);
@@ -35,7 +36,7 @@ impl Session {
         Ok(())
     }
 
-    /// Scans what was received and receives once more; `false` if nothing was there.
+    /// Scans received bytes and reads once more; `false` if there was nothing to read.
     pub(super) fn receive_what_is_there(&mut self) -> Result<bool> {
         if self.n_scanned == self.inbox.len() {
             self.inbox.resize(BUFFER_BYTES, 0);
@@ -43,7 +44,7 @@ impl Session {
             let received = self.connection.link.recv(&mut self.inbox);
             self.inbox.truncate(*received.as_ref().unwrap_or(&0));
             match received {
-                Ok(0) => return Err(self.lost(io::Error::other("the server closed it"))),
+                Ok(0) => return Err(self.lost(io::Error::other("the server closed the connection"))),
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
                 Err(error) => return Err(self.lost(error)),
@@ -58,7 +59,7 @@ impl Session {
         Ok(true)
     }
 
-    /// Takes in what was received and not scanned.
+    /// Scans the bytes received so far.
     fn scan(&mut self) -> std::result::Result<(), ProtocolError> {
         let Session { scanner, inbox, n_scanned, events, notices, notice_bytes, .. } = self;
         let Session { status, connection, answer_bytes, n_awaited, .. } = self;
@@ -74,7 +75,7 @@ impl Session {
                     fault = parameters::keep(&mut connection.parameters, name, value).err();
                 }
                 Reply::Notice(_) | Reply::Notification(_) => {}
-                // Also the error that ends a session comes at any time.
+                // The error that ends a session may also arrive at any time.
                 Reply::Error(_) if *n_awaited == 0 && events.len() >= UNASKED_ERRORS_MAX => {}
                 Reply::Error(body) => {
                     let error = parse_error(body);

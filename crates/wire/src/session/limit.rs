@@ -1,5 +1,5 @@
-//! How long the sessions of a thread may wait. A phase of a run belongs to the thread that takes it, and what it waits
-//! for happens deep below it, in sessions that live longer than the phase: they ask here at each wait.
+//! Limits how long the sessions of a thread may wait. A phase of a run belongs to the thread that executes it, and its
+//! waits happen deep below, in sessions that outlive the phase: they check this limit at each wait.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -8,12 +8,12 @@ thread_local! {
     static CURRENT: Cell<Limit> = const { Cell::new(Limit::NONE) };
 }
 
-/// What bounds the waits of a thread.
+/// The limits on a thread's waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
-    /// Every wait ends at this moment at the latest.
+    /// When every wait must have ended.
     pub until: Option<Instant>,
-    /// How long a lock of somebody else is waited for, in sessions that administer.
+    /// How long sessions that administer wait for a lock that another session holds.
     pub lock_wait_max: Duration,
 }
 
@@ -21,18 +21,18 @@ impl Limit {
     /// No end, and half a minute for a lock.
     pub const NONE: Limit = Limit { until: None, lock_wait_max: Duration::from_secs(30) };
 
-    /// A limit of `length` from now on. Half of it may go to one lock: then there is time to say who holds it.
+    /// A limit of `length` from now on. A single lock may take half of it: then there is time to report who holds it.
     pub fn of(length: Duration) -> Limit {
         let lock_wait_max = Limit::NONE.lock_wait_max.min(length / 2);
         Limit { until: Instant::now().checked_add(length), lock_wait_max }
     }
 
-    /// The limit of this thread; another thread that works for it enters the same.
+    /// The limit of this thread; a thread that works for it enters the same limit.
     pub fn current() -> Limit {
         CURRENT.get()
     }
 
-    /// Bounds this thread until what is returned is dropped. A limit within another one never ends later.
+    /// Limits this thread until the returned value is dropped. A nested limit never ends later than the outer one.
     pub fn enter(self) -> Entered {
         let outer = CURRENT.get();
         let until = self.until.into_iter().chain(outer.until).min();
@@ -40,18 +40,18 @@ impl Limit {
         Entered { outer }
     }
 
-    /// Lifts the limit until what is returned is dropped, for what has a bound of its own and comes after the end.
+    /// Lifts the limit until the returned value is dropped, for work after the end that has its own limit.
     pub(crate) fn suspend() -> Entered {
         Entered { outer: CURRENT.replace(Limit::NONE) }
     }
 
-    /// Whether the end has come.
+    /// Whether the limit has passed.
     pub fn is_over(self) -> bool {
         self.until.is_some_and(|until| Instant::now() >= until)
     }
 }
 
-/// A limit that holds; dropped, the one around it does again.
+/// A limit in effect; dropping it restores the outer limit.
 #[derive(Debug)]
 #[must_use = "a limit ends when this is dropped"]
 pub struct Entered {

@@ -1,5 +1,5 @@
-//! A session that administers does not wait in the dark: while a statement lasts, another connection looks what it
-//! waits for. Who holds the lock is named, and a server that answers nobody is given up.
+//! Watches the waits of a session that administers: while a statement runs, another connection finds out what it waits
+//! for. Names the holder of a lock, and gives up on a server that answers nobody.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,27 +10,27 @@ use crate::dial::{CancelHandle, ConnectError, Dialing};
 use crate::quote::quote_literal;
 use crate::reply::ServerError;
 
-/// What servers that wait for locks say when they give up (`lock_not_available`).
+/// SQLSTATE of servers that give up waiting for a lock (`lock_not_available`).
 const LOCK_NOT_AVAILABLE: &str = "55P03";
-/// Since this version a server tells which processes hold what another one waits for.
+/// Since this version a server reports which processes block another one.
 const BLOCKING_PIDS_VERSION_NUM: u32 = 90_600;
-/// Time between two looks, and the longest that one takes.
+/// Time between two looks, and the time limit of each.
 const LOOK_MAX: Duration = Duration::from_secs(5);
 const LOOK_MIN: Duration = Duration::from_millis(200);
-/// How much of a statement is shown.
+/// How many characters of a statement are shown.
 const STATEMENT_CHARS_MAX: usize = 120;
-/// Holders of one lock that are named.
+/// How many holders of one lock are named.
 const N_HOLDERS_MAX: usize = 3;
 
-/// What is known of the statement that a session waits for.
+/// State of the statement that a session waits for.
 #[derive(Debug)]
 pub(super) struct Vigil {
     lock_wait_max: Duration,
-    /// Of the server process, where no pooler stands between.
+    /// The server process, if no pooler is in between.
     pid: Option<i32>,
     version_num: u32,
     statement: String,
-    /// The last that was seen of it, in words.
+    /// Description of what the last look found.
     seen: String,
     next_look: Instant,
     silent_since: Option<Instant>,
@@ -39,16 +39,16 @@ pub(super) struct Vigil {
 
 /// What a look found.
 struct Look {
-    /// In words.
+    /// Description for messages.
     text: String,
     is_blocked: bool,
 }
 
 impl Session {
-    /// Makes this a session that administers. The server is asked to give up a lock that others keep, and settings of
-    /// the role or the database that would end the session's statements or the session itself are lifted: the limit
-    /// of the thread stands in for them. Behind a pooler, which lends its sessions to others, no setting is touched,
-    /// and only this end gives up.
+    /// Makes this a session that administers. The server is asked to give up waiting for locks that others hold, and
+    /// settings of the role or the database that would end the session or its statements are lifted: the limit of the
+    /// thread replaces them. Behind a pooler, which shares its sessions, no setting is touched, and only this end gives
+    /// up.
     ///
     /// # Errors
     /// See [`SessionError`].
@@ -58,7 +58,7 @@ impl Session {
         let is_direct = pid.scalar() == Some(&*self.backend_pid().to_string());
         if is_direct {
             let lock_ms = lock_wait_max.as_millis().max(1);
-            // A shorter wait for locks that the user has set stays. Each release has some of these settings.
+            // A shorter lock_timeout set by the user stays. Each release has some of these settings.
             let sql = format!(
                 "select pg_catalog.set_config(name, case name when 'lock_timeout' then '{lock_ms}' else '0' end, false) \
                  from pg_catalog.pg_settings where name in ('statement_timeout', 'transaction_timeout', \
@@ -66,7 +66,7 @@ impl Session {
                  or name = 'lock_timeout' and setting::bigint not between 1 and {lock_ms}"
             );
             match self.query(&sql) {
-                // What only speaks PostgreSQL's protocol may have no such settings.
+                // A server that only speaks PostgreSQL's protocol may lack such settings.
                 Ok(_) | Err(SessionError::Server(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -84,7 +84,7 @@ impl Session {
         Ok(())
     }
 
-    /// Looks what the statement waits for, if it is time.
+    /// Checks what the statement waits for, if it is time.
     pub(super) fn look(&mut self) -> Result<()> {
         let handle = self.cancel_handle();
         let Some(vigil) = &mut self.vigil else { return Ok(()) };
@@ -97,13 +97,13 @@ impl Session {
         }
     }
 
-    /// Cancels the statement as far as the server takes the request, for `reason`.
+    /// Sends a cancel request, if the server accepts it, and gives up for `reason`.
     pub(super) fn give_up(&mut self, reason: String) -> SessionError {
         self.cancel_and_lose();
         SessionError::GaveUp(reason)
     }
 
-    /// Why a statement is given up at the end of the thread's limit.
+    /// Message for a statement that is given up at the end of the thread's limit.
     pub(super) fn overdue(&self, waited: Duration) -> String {
         let what = self.vigil.as_ref().map(|vigil| vigil.what()).unwrap_or_default();
         format!("the server did not answer in time: waited {:.1} s{what}", waited.as_secs_f64())
@@ -111,7 +111,7 @@ impl Session {
 }
 
 impl Vigil {
-    /// Another statement is sent.
+    /// Starts watching another statement.
     pub(super) fn begin(&mut self, sql: &str) {
         self.statement.clear();
         self.statement.push_str(sql);
@@ -120,7 +120,7 @@ impl Vigil {
         self.has_heard();
     }
 
-    /// Something of the answer has come.
+    /// Notes that part of the answer has arrived.
     pub(super) fn has_heard(&mut self) {
         self.next_look = Instant::now() + self.pause();
         self.silent_since = None;
@@ -130,7 +130,7 @@ impl Vigil {
         self.next_look
     }
 
-    /// Adds who held the lock to the words of a server that gave up waiting for it.
+    /// Adds the holder of the lock to the error of a server that gave up waiting for it.
     pub(super) fn explain(&self, error: &mut ServerError) {
         if error.sqlstate == LOCK_NOT_AVAILABLE && self.blocked_since.is_some() {
             let before = error.detail.take().map(|detail| format!("{detail}; ")).unwrap_or_default();
@@ -142,18 +142,18 @@ impl Vigil {
         (self.lock_wait_max() / 4).clamp(LOOK_MIN, LOOK_MAX)
     }
 
-    /// A session may live longer than the limit within which it was opened.
+    /// The lock wait limit: a session may outlive the limit within which it was opened.
     fn lock_wait_max(&self) -> Duration {
         self.lock_wait_max.min(Limit::current().lock_wait_max)
     }
 
-    /// The statement and what was seen of it.
+    /// The statement and what was found about it.
     fn what(&self) -> String {
         let seen = if self.seen.is_empty() { String::new() } else { format!(", {}", self.seen) };
         format!(" for `{}`{seen}", shown(&self.statement))
     }
 
-    /// `Err` is the reason to give up.
+    /// Looks once; `Err` is the reason to give up.
     fn look(
         &mut self,
         handle: &CancelHandle,
@@ -176,7 +176,7 @@ impl Vigil {
         let now = Instant::now();
         self.next_look = now + self.pause();
         let lasts = |since: Option<Instant>, max: Duration| since.is_some_and(|at| now - at >= max);
-        // The server's own limit comes first where it has one.
+        // The server's own limit comes first if it has one.
         if lasts(self.blocked_since, self.lock_wait_max() + self.pause()) {
             return Err(format!("gave up after {:.0} s{}", self.lock_wait_max().as_secs_f64(), self.what()));
         }
@@ -185,13 +185,13 @@ impl Vigil {
             let what = self.what();
             let waited_s = silence_max.as_secs_f64();
             return Err(format!(
-                "the server is silent: waited {waited_s:.0} s{what}, and it did not answer a new connection either"
+                "the server does not respond: waited {waited_s:.0} s{what}, and it did not answer a new connection either"
             ));
         }
         Ok(())
     }
 
-    /// Asks over another connection; `None` when the server does not answer.
+    /// Asks over another connection; `None` if the server does not answer.
     fn ask(&self, place: Conninfo, stop: Option<&'static AtomicBool>, longest: Duration) -> Option<Look> {
         let late = Instant::now() + longest;
         let is_over = || Instant::now() >= late || stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
@@ -220,7 +220,7 @@ impl Vigil {
     fn question(&self) -> String {
         let ours = match self.pid {
             Some(pid) => format!("w.pid = {pid}"),
-            // A pooler knows which server process it is, and does not say.
+            // A pooler knows the server process but does not report it.
             None => format!(
                 "w.datname = current_database() and w.state = 'active' and w.pid <> pg_backend_pid() \
                  and left(w.query, 500) = left({}, 500)",
@@ -242,10 +242,10 @@ fn look_of(rows: &Rows) -> Look {
     let holders: Vec<String> = (0..rows.len())
         .filter(|&row| rows.get(row, "holder").is_some())
         .map(|row| match rows.get(row, "holder") {
-            // What pg_blocking_pids() says of them.
+            // How pg_blocking_pids() reports them.
             Some("0") => "a prepared transaction (see pg_prepared_xacts)".to_string(),
             _ => {
-                // What this role may not know is left out.
+                // Columns that this role may not see are omitted.
                 let known = |name: &str, before: &str, after: &str| match field(row, name) {
                     value if value.is_empty() => String::new(),
                     value => format!("{before}{value}{after}"),
@@ -274,7 +274,7 @@ fn look_of(rows: &Rows) -> Look {
     Look { text, is_blocked: false }
 }
 
-/// What a server says of others, on one line and of bounded length.
+/// Text from the server on one line and of bounded length.
 fn shown(text: &str) -> String {
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     let words = line.split_whitespace().collect::<Vec<_>>().join(" ");

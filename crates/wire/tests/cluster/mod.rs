@@ -74,7 +74,7 @@ impl Deref for Cluster {
     }
 }
 
-/// A port of this machine at which nobody listens.
+/// An unused port of this machine.
 pub(crate) fn unused_port() -> u16 {
     loop {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

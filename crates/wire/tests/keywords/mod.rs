@@ -1,4 +1,4 @@
-//! Keywords that libpq learned after 15, held against libpq itself, which is linked for its parser (without TLS).
+//! Keywords that libpq learned after 15, compared with libpq itself, which is linked for its parser (without TLS).
 
 use super::cluster::{Cluster, PASSWORD};
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ fn libpq_says(text: &str) -> Option<String> {
     (!is_connected).then(|| said.split_once(" failed: ").map_or(said, |(_, reason)| reason).to_owned())
 }
 
-/// The same of this crate.
+/// What this crate says of the same connection.
 fn we_say(text: &str) -> Option<String> {
     let conninfo = match Conninfo::resolve_in(text, &Surroundings::default()) {
         Ok(conninfo) => conninfo,

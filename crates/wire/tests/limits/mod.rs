@@ -1,4 +1,4 @@
-//! Sessions that administer never wait for ever: for a lock, for a server that is stopped, for one that is not there.
+//! Sessions that administer never wait forever: for a lock, for a server that is stopped, for one that is not there.
 
 use crate::cluster::{Certificate, Cluster};
 use nix::sys::signal::{Signal, kill};
@@ -71,7 +71,7 @@ fn behind_a_pooler_no_setting_is_touched_and_this_end_gives_up() {
     assert!(took < Duration::from_secs(10), "{took:?}");
 }
 
-/// A server that tells another process id than that of the session's server process, as poolers do.
+/// A server that reports another process id than that of the session's server process, as poolers do.
 fn pooled(port: u16) -> Conninfo {
     let (listener, place) = testbed::hostile::listen("trusty", "postgres");
     std::thread::spawn(move || {
@@ -163,7 +163,7 @@ fn a_server_that_is_stopped_is_given_up() {
     let error = waiting.execute("checkpoint").unwrap_err().to_string();
     let took = began.elapsed();
     signal(Signal::SIGCONT);
-    assert!(error.contains("the server is silent: waited 1 s for `checkpoint`"), "{error}");
+    assert!(error.contains("the server does not respond: waited 1 s for `checkpoint`"), "{error}");
     assert!(took < Duration::from_secs(15), "{took:?}");
     admin.execute("select 1").unwrap();
 }

@@ -52,7 +52,7 @@ fn a_revoked_certificate_is_refused_by_the_list_that_libpq_reads() {
         );
         let around = Surroundings { home: home.map(|name| dir.join(name)), ..Surroundings::default() };
         let conninfo = Conninfo::resolve_in(&text, &around).unwrap();
-        // As a driver is told where to connect.
+        // The way a driver learns where to connect.
         let told = Conninfo::from_keywords(&conninfo.keywords(), None).unwrap();
         let said =
             [conninfo, told].map(|conninfo| Session::connect(&conninfo).map(drop).map_err(|e| e.to_string()));
@@ -75,7 +75,7 @@ fn a_revoked_certificate_is_refused_by_the_list_that_libpq_reads() {
     check("revoked.crl", Some("Revoked"));
     check("old.crl", Some("revocation list expired"));
     check("nowhere.crl", Some("cannot use `sslcrl` file"));
-    check("root.crt", Some("no list of revoked certificates"));
+    check("root.crt", Some("no revocation list"));
     let by_address = format!(
         "hostaddr=127.0.0.1 host=other.test sslmode=verify-full sslrootcert={root} sslcrl={}",
         path("none.crl")
