@@ -1,4 +1,4 @@
-//! The experiment file: what is asked. Any list makes its key a factor; unknown keys are errors.
+//! The experiment file: what to measure. A list makes its key a factor; unknown keys are errors.
 
 pub mod case;
 pub mod comparison;
@@ -38,16 +38,16 @@ pub struct Experiment {
     /// The server under test.
     #[serde(default)]
     pub server: ServerSection,
-    /// Servers in different places, a factor.
+    /// Servers in different places; a factor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub target: Vec<TargetSection>,
     /// The load.
     #[serde(default)]
     pub workload: WorkloadSection,
-    /// The lengths of the phases.
+    /// Durations of the phases.
     #[serde(default)]
     pub run: RunSection,
-    /// What is done before each run.
+    /// Steps before each run.
     #[serde(default)]
     pub prepare: PrepareSection,
     /// Values of the operating system.
@@ -64,10 +64,10 @@ pub struct Header {
     /// Title for reports.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// What the experiment asks.
+    /// The question that the experiment answers.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Seed of the order and of every random stream; drawn and recorded when absent.
+    /// Seed of the order and of every random stream; if absent, it is drawn and recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// How often each case is run.
@@ -79,13 +79,13 @@ pub struct Header {
     /// Order of the runs.
     #[serde(default)]
     pub order: RunOrder,
-    /// Factors that vary together: their first levels are one combination, their second ones the next.
+    /// Factors that vary together: their first levels form one combination, their second ones the next.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub zip: Vec<Vec<String>>,
-    /// Combinations that are left out.
+    /// Combinations to leave out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exclude: Vec<Selector>,
-    /// The case that the others are compared with in reports: the first one selected; without it the first of all.
+    /// The case that reports compare the others with: the first one selected; by default the first case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<Selector>,
 }
@@ -104,7 +104,7 @@ pub struct ServerSection {
     /// Directories with the user's own binaries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bin_dir: Option<Levels<PathBuf>>,
-    /// Source trees or git repositories of PostgreSQL, to be built and run.
+    /// PostgreSQL source trees or git repositories to build and run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Levels<String>>,
     /// Tags, branches or commits of the repository.
@@ -113,13 +113,13 @@ pub struct ServerSection {
     /// A running server, as libpq takes it: URL, key=value, or empty for the PG* environment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Directory for the WAL on a device of its own.
+    /// Directory for the WAL on a separate device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wal_directory: Option<Levels<PathBuf>>,
-    /// Whether pages carry checksums; by default as the server's initdb has it (on since 18).
+    /// Whether pages have checksums; by default as the server's initdb decides (on since 18).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_checksums: Option<Levels<bool>>,
-    /// Settings (GUCs) by name; `25%` of memory where a setting is a size.
+    /// Settings (GUCs) by name; `25%` of memory for settings that are sizes.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, Levels<SettingValue>>,
 }
@@ -141,30 +141,30 @@ pub struct WorkloadSection {
     pub threads: Option<Levels<u32>>,
     /// How the driver waits for its connections: `auto`, `io_uring` or `epoll`.
     pub poller: Levels<PollerChoice>,
-    /// How long the driver looks for news before it sleeps, and is awake before a moment it waits for; microseconds.
+    /// How long the driver polls before it sleeps, and how long before a due time it wakes up; microseconds.
     pub busy_poll_us: Levels<u32>,
-    /// Transactions of each client: the run ends when all are made. Without it, time decides.
+    /// Transactions of each client: the run ends when all are done. Without it, the run ends by time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transactions: Option<Levels<u64>>,
     /// When transactions are due.
     pub pace: Levels<Pace>,
-    /// Into how many partitions the largest table is cut; 0: it is not.
+    /// Number of partitions of the largest table; 0: not partitioned.
     pub partitions: Levels<u32>,
-    /// By what.
+    /// How rows are assigned to partitions.
     pub partition_method: Levels<PartitionMethod>,
-    /// The longest message that is taken from the server, and the most that is kept of one statement's rows; MiB.
+    /// The longest message accepted from the server, and the most that is kept of one statement's rows; MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_message_mib: Option<u32>,
-    /// Sessions that load side by side; by default one for each partition, at most one for each processor.
+    /// Sessions that load data in parallel; by default one per partition, at most one per processor.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_streams: Option<u32>,
-    /// The schema of the tables that pgdyno loads; by default the first of the search path that exists.
+    /// Schema of the tables that pgdyno loads; by default the first existing one of the search path.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
     /// Variables of the scripts, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub defines: BTreeMap<String, Levels<SettingValue>>,
-    /// What the scripts run on.
+    /// The data that the scripts run on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<DataChoice>,
     /// The scripts of the workload `scripts`.
@@ -179,7 +179,7 @@ pub struct WorkloadSection {
     /// TPC-C: isolation level of all transactions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Levels<Isolation>>,
-    /// TPROC-C: each client goes round its share of all warehouses, in place of one drawn at the beginning.
+    /// TPROC-C: each client cycles through its share of all warehouses, instead of using one drawn at the beginning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub all_warehouses: Option<Levels<bool>>,
 }
@@ -216,26 +216,26 @@ impl Default for WorkloadSection {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RunSection {
-    /// Load that does not count, in whole seconds, or `auto`: until it is steady.
+    /// Load before the measurement window, in whole seconds, or `auto`: until it is steady.
     pub ramp_up: Levels<RampUp>,
-    /// The longest that a ramp-up of `auto` takes; by default two minutes, or the measure where that is longer.
+    /// The longest ramp-up with `auto`; by default two minutes, or the measurement window if that is longer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ramp_up_max: Option<Span>,
-    /// Load that counts, in whole seconds; with `workload.transactions`, the longest it may take.
+    /// Length of the measurement window in whole seconds; with `workload.transactions`, the longest it may take.
     pub measure: Levels<Span>,
-    /// By how much the measure may grow while the load is not steady in it, in whole seconds.
+    /// How much the measurement window may grow while the load in it is not steady, in whole seconds.
     #[serde(skip_serializing_if = "is_zero")]
     pub extend: Span,
-    /// Time given to transactions in flight at the end.
+    /// Time that transactions in flight get at the end.
     pub grace: Levels<Span>,
-    /// How long each phase but the load may take; by default as its data is large.
+    /// Time limit of each phase but the load; by default it depends on the size of the data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase_timeout: Option<Span>,
-    /// How often a run is made again that something else on the machine disturbed; 0: never.
+    /// How often a run is repeated that something else on the machine disturbed; 0: never.
     pub repeat_disturbed: u32,
-    /// Which checkpoints a run is to have.
+    /// Which checkpoints a run should have.
     pub wal: Levels<WalPolicy>,
-    /// How many servers that pgdyno runs may have their data on disk at the same time: 1, or all.
+    /// How many servers run by pgdyno may have their data on disk at the same time: 1, or all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub servers_at_a_time: Option<u32>,
 }
@@ -257,7 +257,7 @@ impl Default for RunSection {
 }
 
 impl RunSection {
-    /// The longest that a ramp-up takes before a measure of this length.
+    /// The longest ramp-up before a measurement window of this length.
     pub fn ramp_up_longest(&self, ramp_up: RampUp, measure: Span) -> Span {
         match ramp_up {
             RampUp::For(span) => span,
@@ -266,8 +266,8 @@ impl RunSection {
     }
 }
 
-/// How long `auto` waits for a steady load by default: longer than most caches take to fill, short enough to be
-/// waited for in every run.
+/// How long `auto` waits for a steady load by default: longer than most caches take to fill, short enough to wait in
+/// every run.
 const RAMP_UP_MAX: Span = Span::from_s(120);
 
 fn is_zero(span: &Span) -> bool {

@@ -1,7 +1,7 @@
-//! The words of pgdyno and the formats of its files.
+//! The vocabulary of pgdyno and the formats of its files.
 //!
-//! Every crate speaks in these types; none of them does anything. What a field means on disk is
-//! described in `FORMAT.md`, what a word means in the glossary of `METHODOLOGY.md`.
+//! All crates use these types; the types themselves do nothing. `FORMAT.md` describes what a field means on disk, the
+//! glossary of `METHODOLOGY.md` what a word means.
 
 pub mod experiment;
 pub mod load;
@@ -10,5 +10,5 @@ pub mod secret;
 pub mod telemetry;
 pub mod text;
 
-/// Version of every file format written by this build (`FORMAT.md`). A reader refuses a larger one.
+/// Version of every file format that this build writes (`FORMAT.md`). Readers reject a larger one.
 pub const FORMAT: u32 = 1;

@@ -1,4 +1,4 @@
-//! What a driver is asked to do: the load specification, complete and without secrets.
+//! The load specification: what a driver is asked to do, complete and without secrets.
 
 pub mod capacity;
 pub mod course;
@@ -16,18 +16,17 @@ use crate::load::capacity::LatencyTarget;
 use crate::text::units::serde_by_text;
 use crate::text::word_enum::words;
 
-/// Which load a driver offers to which server. Recorded in `run.json` word for word; a password
-/// travels in `DriveOrder`, never in it.
+/// Which load a driver offers to which server. Recorded verbatim in `run.json`; a password is only ever in
+/// `DriveOrder`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadSpec {
     /// Format version, [`crate::FORMAT`].
     pub format: u32,
-    /// The server as libpq connection keywords, resolved, without the password.
+    /// The server as resolved libpq connection keywords, without the password.
     pub target: BTreeMap<String, String>,
     /// What to run, chosen by weight for each transaction.
     pub scripts: Vec<ScriptSpec>,
-    /// The built-in transactions that `scripts` name, which then have no text of their own; their parameters are in
-    /// `defines`.
+    /// The built-in transactions that `scripts` name, which then have no source; their parameters are in `defines`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<Profiles>,
     /// Variables given to every client (`scale`, `-D` definitions).
@@ -40,67 +39,67 @@ pub struct LoadSpec {
     pub n_threads: u32,
     /// When transactions are due.
     pub pace: Pace,
-    /// How long the phases of the run last.
+    /// Durations of the phases of the run.
     pub window: Window,
     /// Seed of every random stream.
     pub seed: u64,
-    /// Transactions of each client; the load ends when all have made theirs. `None`: the window decides.
+    /// Transactions of each client; the load ends when all are done. `None`: the window decides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transactions_per_client: Option<u64>,
-    /// Slots of an open loop that are later than this are skipped; transactions that take longer are counted as
-    /// late, and none is tried again after it. Nanoseconds.
+    /// Slots of an open loop that are later than this are skipped; transactions that take longer are counted as late,
+    /// and are not retried. Nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_limit_ns: Option<u64>,
-    /// Tries of a transaction that ends with 40001 or 40P01; 0 is without limit.
+    /// Most tries of a transaction that fails with 40001 or 40P01; 0: no limit.
     #[serde(default = "one_try")]
     pub max_tries: u32,
-    /// Every transaction has a connection of its own.
+    /// Use a new connection for every transaction.
     #[serde(default)]
     pub connect_each: bool,
-    /// What a client does after an error that is not tried again.
+    /// What a client does after an error that is not retried.
     #[serde(default)]
     pub on_error: OnError,
     /// What a client does when its connection is lost.
     #[serde(default)]
     pub on_disconnect: OnDisconnect,
-    /// Measure each command of the scripts, those included that send nothing.
+    /// Measure each command of the scripts, including those that send nothing.
     #[serde(default)]
     pub time_commands: bool,
-    /// A file with a line for each transaction.
+    /// A file with a line per transaction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<TransactionLog>,
-    /// Tell of each error that is tried again or fails a transaction, as events.
+    /// Report each error that is retried or fails a transaction, as events.
     #[serde(default)]
     pub verbose_errors: bool,
-    /// Prepared statements are parsed when a client first runs them, as in pgbench, and not before the load begins:
-    /// a script may then create what its later statements need.
+    /// Parse prepared statements when a client first runs them, as pgbench does, instead of before the load: a script
+    /// may then create what its later statements need.
     #[serde(default)]
     pub lazy_parse: bool,
-    /// Tell of every notice and warning of the server, and not only of some in each second.
+    /// Report every notice and warning of the server, instead of a limited number per second.
     #[serde(default)]
     pub all_notices: bool,
-    /// Tell of each step of each client, as events. Costs more than the load itself.
+    /// Report each step of each client as events. Costs more than the load itself.
     #[serde(default)]
     pub trace: bool,
     /// How the driver waits for its connections.
     #[serde(default)]
     pub poller: PollerChoice,
-    /// How long a thread of the driver looks for news without going to sleep, and how long before a moment that it
-    /// waits for it is awake, microseconds. Spares the kernel's wake-up in latencies; costs a processor.
+    /// How long a driver thread polls before it sleeps, and how long before a due time it wakes up, microseconds. Keeps
+    /// the kernel's wake-up out of latencies; costs a processor.
     #[serde(default)]
     pub busy_poll_us: u32,
-    /// Begin transactions only in some slices of time; in a closed loop only.
+    /// Begin transactions only in some slices of time; closed loop only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<Turns>,
-    /// Scripts may COPY. Without it, as in pgbench, a COPY ends its client.
+    /// Allow COPY in scripts. Without it, as in pgbench, a COPY aborts its client.
     #[serde(default)]
     pub copy: bool,
-    /// The longest message that is taken from the server, and the most that is kept of one statement's rows.
+    /// The longest message accepted from the server, and the most that is kept of one statement's rows, in bytes.
     #[serde(default = "message_bytes_max")]
     pub message_bytes_max: u32,
 }
 
-/// See [`LoadSpec::message_bytes_max`]: what it is unless a script needs longer rows.
+/// Default of [`LoadSpec::message_bytes_max`], unless a script needs longer rows.
 pub const MESSAGE_BYTES_MAX: u32 = 16 << 20;
 
 fn message_bytes_max() -> u32 {
@@ -112,7 +111,7 @@ fn one_try() -> u32 {
 }
 
 impl Default for LoadSpec {
-    /// One client in a closed loop, no script and no time: what is common to all loads.
+    /// One client in a closed loop, with neither script nor duration: the common part of all loads.
     fn default() -> LoadSpec {
         LoadSpec {
             format: crate::FORMAT,
@@ -148,10 +147,10 @@ impl Default for LoadSpec {
 }
 
 words! {
-    /// How the driver waits for its connections. It costs and batches differently, so the choice can move the number;
-    /// which one drove a run is in `ready.poller` of its `run.json`.
+    /// How the driver waits for its connections. Pollers differ in cost and batching, so the choice can change the
+    /// result; `ready.poller` in a run's `run.json` says which one was used.
     PollerChoice, "a poller" {
-        /// io_uring where the kernel lets us, else epoll.
+        /// io_uring if the kernel permits it, else epoll.
         #[default]
         Auto = "auto",
         /// Readiness by epoll.
@@ -166,13 +165,14 @@ words! {
 pub struct Turns {
     /// Length of each slice, from `go` on, nanoseconds.
     pub slice_ns: u64,
-    /// Nothing counts that ends so soon after a slice's beginning, nanoseconds: the other load's last transactions end then.
+    /// A transaction that ends this soon after the beginning of a slice does not count, nanoseconds: the other load's
+    /// last transactions end then.
     pub guard_ns: u64,
     /// A digit for each slice: `1` where transactions begin, else `0`. None begins after the last slice.
     pub slices: String,
 }
 
-/// A set of transactions that is built in because no script could say what they do.
+/// A set of transactions that is built in because no script could express it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profiles {
@@ -182,14 +182,14 @@ pub enum Profiles {
     TprocC,
 }
 
-/// What a client does after an error of the server that is not tried again.
+/// What a client does after an error of the server that is not retried.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnError {
-    /// Counts the transaction as failed and goes on with the next.
+    /// Counts the transaction as failed and continues with the next.
     #[default]
     Continue,
-    /// Ends, and the others go on (pgbench; 40001 and 40P01 are failures even then).
+    /// Ends, while the others continue (pgbench; 40001 and 40P01 only fail the transaction even then).
     EndClient,
     /// Ends, and so does the load.
     EndLoad,
@@ -199,27 +199,27 @@ pub enum OnError {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnDisconnect {
-    /// Ends, and the others go on.
+    /// Ends, while the others continue.
     #[default]
     EndClient,
-    /// Connects again, as often as it takes while the load lasts.
+    /// Reconnects, as often as necessary while the load lasts.
     Reconnect,
     /// Ends, and so does the load.
     EndLoad,
 }
 
-/// A log in pgbench's form: `PREFIX.PID` of the first thread, `PREFIX.PID.N` of the others.
+/// A log in pgbench's format: `PREFIX.PID` of the first thread, `PREFIX.PID.N` of the others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TransactionLog {
-    /// What the files' names begin with; may have a directory.
+    /// Prefix of the files' names; may contain a directory.
     pub prefix: String,
-    /// Share of transactions that are logged, above 0 and up to 1.
+    /// Share of transactions to log, above 0 and up to 1.
     pub sampling_rate: f64,
-    /// Sums of so many seconds instead of single transactions; 0 for single ones.
+    /// Log sums over this many seconds instead of single transactions; 0: single transactions.
     pub aggregate_interval_s: u32,
-    /// Failed transactions are named by what they failed with.
+    /// Log failed transactions by type of failure.
     pub failures_detailed: bool,
-    /// The number in the files' names; the driver's own process id if there is none.
+    /// The number in the files' names; the driver's process id if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
 }
@@ -233,7 +233,7 @@ pub struct ScriptSpec {
     pub tag: String,
     /// Weight in the choice of the next script; 0 is never chosen.
     pub weight: u32,
-    /// The script's text in pgbench's language; of built-in transactions, their SQL, for people.
+    /// The script's text in pgbench's language; for built-in transactions, their SQL, for people.
     pub source: String,
 }
 
@@ -281,15 +281,15 @@ pub enum Pace {
         /// Transactions per second offered by all clients together.
         rate_per_s: f64,
     },
-    /// Open loop, exponential gaps (what independent users do).
+    /// Open loop, exponential gaps (as independent users cause).
     Poisson {
         /// Mean transactions per second offered by all clients together.
         rate_per_s: f64,
     },
-    /// The highest rate that holds a latency target: a closed loop in the ramp-up, then open loops with exponential gaps
-    /// at the rates that the parent orders ([`crate::load::drive::DriveCommand::Rate`]).
+    /// The highest rate that meets a latency target: a closed loop in the ramp-up, then open loops with exponential
+    /// gaps at the rates that the parent orders ([`crate::load::drive::DriveCommand::Rate`]).
     Highest {
-        /// What is to be held.
+        /// The target to meet.
         target: LatencyTarget,
     },
 }
@@ -364,24 +364,24 @@ serde_by_text!(
 );
 use serde::de::{self, Visitor};
 
-/// The lengths of the phases that the driver sees, in whole seconds after `go`.
+/// Durations of the phases that the driver sees, in whole seconds after `go`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Window {
-    /// Seconds of load before anything counts.
+    /// Seconds of load before the measurement window.
     pub ramp_up_s: u32,
-    /// Seconds that count; 0 is without limit, and the load ends by its number of transactions.
+    /// Seconds of the measurement window; 0: no limit, the load ends by its number of transactions.
     pub measure_s: u32,
-    /// After the measure: seconds given to transactions in flight before they are cancelled.
+    /// Seconds after the measurement window until transactions in flight are cancelled.
     pub grace_s: u32,
 }
 
 impl Window {
-    /// Seconds from `go` to the end of the measure.
+    /// Seconds from `go` to the end of the measurement window.
     pub fn load_s(self) -> u32 {
         self.ramp_up_s + self.measure_s
     }
 
-    /// Whether the interval number `t` (seconds after `go`) belongs to the measure.
+    /// Whether interval number `t` (seconds after `go`) belongs to the measurement window.
     pub fn measures(self, t: u32) -> bool {
         t >= self.ramp_up_s && (self.measure_s == 0 || t < self.load_s())
     }

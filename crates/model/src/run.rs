@@ -21,23 +21,22 @@ use crate::run::host::HostRecord;
 use crate::run::phase::{Phase, PhaseRecord};
 use crate::run::server::ServerRecord;
 
-/// Everything that went into a run, and how it ended. Written when the run starts, and again when it ends.
+/// Everything about a run, and how it ended. Written when the run starts, and again when it ends.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct RunRecord {
     /// Format version, [`crate::FORMAT`].
     pub format: u32,
-    /// Version of pgdyno that made the run.
+    /// Version of the pgdyno that made the run.
     pub tool_version: String,
-    /// Number, block, case, seed.
     pub spec: RunSpec,
-    /// Which planned run it repeats; `None` for a planned one.
+    /// The planned run that it repeats; `None` for a planned run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Repeat>,
     /// The case, resolved.
     pub case: Case,
-    /// How far it got.
     pub state: RunState,
-    /// Why, where it did not complete.
+    /// The reason, unless the run completed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// The load as given to the driver.
@@ -57,37 +56,37 @@ pub struct RunRecord {
     /// When the load began, nanoseconds since the Unix epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub go_unix_ns: Option<u64>,
-    /// What the driver said when it was ready.
+    /// The driver's `ready`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<Ready>,
-    /// What the driver said when it was done.
+    /// The driver's `done`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<Done>,
     /// The course of a search for the highest rate, if it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<crate::load::capacity::SearchRecord>,
-    /// The window as it became, where its ends were found while the load ran.
+    /// The resulting window, if its ends were determined while the load ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub course: Option<Course>,
     /// Row counts that prove the data's state, by table, before the load.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rows_before: BTreeMap<String, u64>,
-    /// Sizes, indexes and checksums of the data before it was tended.
+    /// Sizes, indexes and checksums of the data before vacuum and analyze.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<Fingerprint>,
     /// Row counts after the drain, by table: the history must have grown by the committed transactions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub rows_after: BTreeMap<String, u64>,
-    /// Consistency conditions that the data broke before the load, each with an example; only cheap ones are verified.
+    /// Consistency conditions violated before the load, each with an example; only cheap ones are verified.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub violations_before: BTreeMap<String, String>,
-    /// Those that it broke after the drain.
+    /// Consistency conditions violated after the drain.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub violations_after: BTreeMap<String, String>,
-    /// What the server said of the user's own scripts.
+    /// What the server reported about the user's own scripts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub survey: Option<ScriptSurvey>,
-    /// Telemetry that could not be had, with the reason.
+    /// Telemetry that was not available, with the reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub telemetry_unavailable: BTreeMap<String, String>,
 }
@@ -98,7 +97,7 @@ impl RunRecord {
         self.load.as_ref().is_some_and(|load| load.turns.is_some())
     }
 
-    /// The record of a run that has just been started: nothing is known but what it is to be.
+    /// The record of a run that has just started, with nothing but its specification.
     pub fn new(spec: RunSpec, case: Case, tool_version: &str) -> RunRecord {
         RunRecord {
             format: crate::FORMAT,
@@ -128,19 +127,19 @@ impl RunRecord {
         }
     }
 
-    /// The window of the load: as it became, as the driver was given it, or as it was planned.
+    /// The window of the load: the resulting one, else the driver's, else the planned one.
     pub fn window(&self) -> Window {
         let course = self.course.map(|course| course.window);
         course.or(self.load.as_ref().map(|load| load.window)).unwrap_or(self.case.window)
     }
 
-    /// The record of a phase, if the run got there.
+    /// The record of a phase, if the run reached it.
     pub fn phase(&self, phase: Phase) -> Option<&PhaseRecord> {
         self.phases.iter().find(|record| record.phase == phase)
     }
 }
 
-/// A histogram and the interval that it belongs to.
+/// A histogram and its interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StampedHistogram {
     /// Number of the interval: whole seconds since `go`.
@@ -171,10 +170,10 @@ pub struct RunData {
 pub struct ExperimentData {
     /// `plan.json`.
     pub plan: crate::experiment::plan::Plan,
-    /// `experiment.toml`, word for word.
+    /// `experiment.toml`, verbatim.
     pub experiment_toml: String,
     /// `state.jsonl`.
     pub state: Vec<crate::experiment::plan::StateLine>,
-    /// The runs that were begun, in their order.
+    /// The runs that were started, in order.
     pub runs: Vec<RunData>,
 }

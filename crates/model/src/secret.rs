@@ -1,7 +1,7 @@
-//! What is secret, and what stands in its place in everything that pgdyno writes or prints: the one list.
+//! What is secret, and what replaces it in everything that pgdyno writes or prints: the only such list.
 //!
-//! A name says that a whole value is secret, a pattern that a part of a text is. The mark `(hidden 1a2b3c)` has a digest
-//! keyed by what only this user has, so that two different values still differ, and nobody can try words against it.
+//! A name marks a whole value as secret, a pattern a part of a text. The mark `(hidden 1a2b3c)` contains a digest keyed
+//! with something only this user has, so that different values remain different and nobody can test guesses against it.
 
 mod json;
 mod patterns;
@@ -47,7 +47,7 @@ const WORDS: [&str; 15] = [
     "scram_server_key",
 ];
 
-/// Names with such a word that say how secrets are treated and hold none.
+/// Names with such a word that describe how secrets are handled and contain none.
 const HARMLESS_NAMES: [&str; 6] = [
     "password_encryption",
     "md5_password_warnings",
@@ -57,21 +57,21 @@ const HARMLESS_NAMES: [&str; 6] = [
     "scram_iterations",
 ];
 
-/// Values that are no secret, whatever the name.
+/// Values that are not secret, whatever the name.
 const HARMLESS_VALUES: [&str; 9] =
     ["", "on", "off", "true", "false", "null", "(disabled)", "/bin/true", "/usr/bin/true"];
 
 const MARK: &str = "(hidden";
-/// Enough to tell a few values from each other, too few to find one by.
+/// Enough to distinguish a few values, too few to search for one.
 const DIGEST_BYTES: usize = 3;
 
-/// Gives the key of the marks.
+/// Returns the key of the marks.
 pub type KeySource = fn() -> Option<[u8; 32]>;
 
 static SOURCE: OnceLock<KeySource> = OnceLock::new();
 
-/// Says where the key of the marks comes from; it is asked for with the first secret. Without it, or without a key, all
-/// marks are alike. A second call has no effect.
+/// Sets the source of the marks' key, which is called for the first secret. Without it, or without a key, all marks are
+/// equal. A second call has no effect.
 pub fn set_key_source(source: KeySource) {
     SOURCE.set(source).ok();
 }
@@ -81,7 +81,7 @@ fn key() -> Option<&'static [u8; 32]> {
     KEY.get_or_init(|| SOURCE.get().and_then(|source| source())).as_ref()
 }
 
-/// What stands in the place of `secret`.
+/// The mark that replaces `secret`.
 fn mark(secret: &str) -> String {
     let Some(key) = key() else { return format!("{MARK})") };
     let digest = Sha256::new().chain_update(key).chain_update(secret).finalize();
@@ -94,18 +94,18 @@ pub fn is_marked(text: &str) -> bool {
     text.contains("(hidden)") || text.contains("(hidden ")
 }
 
-/// Whether `text` holds something secret as the value of `name`.
+/// Whether `text`, the value of `name`, contains a secret.
 pub fn is_secret(name: &str, text: &str) -> bool {
     !matches!(hide_value(name, text), Cow::Borrowed(_))
 }
 
-/// Whether there is a password, a key or a token in `text`, the value of `name`; that the name is one of a setting that may
-/// hold one does not count.
+/// Whether `text`, the value of `name`, contains a password, a key or a token; it does not count that a setting of this
+/// name may contain one.
 pub fn holds_password(name: &str, text: &str) -> bool {
     (is_secret_word(name) && !is_harmless(text)) || matches!(hide_text(text), Cow::Owned(_))
 }
 
-/// Whether the name alone says that its value is a password, a key or a token.
+/// Whether the name alone marks its value as a password, a key or a token.
 fn is_secret_word(name: &str) -> bool {
     let name = name.to_ascii_lowercase().replace('-', "_");
     let last = name.rsplit('.').next().unwrap_or_default();
@@ -121,25 +121,25 @@ fn is_harmless(value: &str) -> bool {
     value.starts_with(MARK) || HARMLESS_VALUES.contains(&value.trim())
 }
 
-/// `text`, the value of `name`, without what is secret in it.
+/// `text`, the value of `name`, without its secrets.
 pub fn hide_value<'a>(name: &str, text: &'a str) -> Cow<'a, str> {
     hide_value_by(name, text, &mut mark)
 }
 
-/// `text` without what is secret in it.
+/// `text` without its secrets.
 pub fn hide_text(text: &str) -> Cow<'_, str> {
     patterns::hide(text, &mut mark)
 }
 
-/// A value of ours without what is secret in it.
+/// A value without its secrets.
 ///
 /// # Errors
-/// When the value cannot be told in JSON, or not be read back with a mark in the place of a secret.
+/// When the value cannot be written as JSON, or not be read back with a mark in place of a secret.
 pub fn hidden<T: Serialize + DeserializeOwned>(value: &T) -> serde_json::Result<T> {
     serde_json::from_str(&hide_json(&serde_json::to_string(value)?))
 }
 
-/// Gives the mark of a secret.
+/// Returns the mark of a secret.
 type Marker<'a> = &'a mut dyn FnMut(&str) -> String;
 
 fn hide_value_by<'a>(name: &str, text: &'a str, mark: Marker) -> Cow<'a, str> {
@@ -149,14 +149,14 @@ fn hide_value_by<'a>(name: &str, text: &'a str, mark: Marker) -> Cow<'a, str> {
     }
 }
 
-/// The secrets that a text has, to put them back where they were hidden.
+/// The secrets of a text, to be put back where they were hidden.
 #[derive(Debug, Default)]
 pub struct Revealed {
     by_mark: BTreeMap<String, String>,
 }
 
 impl Revealed {
-    /// Those in a text of JSON.
+    /// The secrets in a JSON text.
     pub fn of_json(text: &str) -> Revealed {
         let mut by_mark = BTreeMap::new();
         json::hide_by(text, &mut |secret| {
@@ -167,9 +167,9 @@ impl Revealed {
         Revealed { by_mark }
     }
 
-    /// `text`, which is JSON, with every hidden value that is known here.
+    /// The JSON `text` with every hidden value that is known here put back.
     pub fn put_back<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        // Without a key all marks are alike, and say nothing.
+        // Without a key all marks are equal and identify nothing.
         if key().is_none() {
             return Cow::Borrowed(text);
         }

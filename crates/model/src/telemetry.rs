@@ -1,4 +1,4 @@
-//! What was read and what happened while a run lasted.
+//! Readings and events of a run.
 
 pub mod event;
 pub mod metric;

@@ -1,4 +1,4 @@
-//! How people write numbers and words, and what is hidden or shown of what others wrote.
+//! How people write numbers and words, and how text from others is displayed.
 
 pub mod prose;
 pub mod units;

@@ -1,4 +1,4 @@
-//! One combination of factor levels, every value resolved: what a run measures.
+//! One combination of factor levels with every value resolved: what a run measures.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,38 +19,38 @@ use crate::text::word_enum::words;
 
 /// One combination of levels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Case {
     /// Number of the case, from 1, in the order of the grid.
     pub id: u32,
-    /// What varies in this experiment, by the key of the experiment file, as text: `workload.clients` to `8`.
+    /// The levels of all factors as text, by key of the experiment file: `workload.clients` to `8`.
     pub levels: BTreeMap<String, String>,
-    /// The server.
     pub server: ServerSpec,
     /// The load.
     pub workload: WorkloadSpec,
-    /// The lengths of ramp-up, measure and grace.
+    /// Durations of ramp-up, measurement window and grace.
     pub window: Window,
-    /// What is done before the load.
+    /// Steps before the load.
     pub prepare: Prepare,
-    /// Where the first state is kept, of a server that pgdyno runs.
+    /// Where the initial state is kept, for a server run by pgdyno.
     #[serde(default, skip_serializing_if = "SpaceSpec::is_default")]
     pub space: SpaceSpec,
     /// Values of the operating system.
     #[serde(default, skip_serializing_if = "OsSpec::is_empty")]
     pub os: OsSpec,
-    /// Which checkpoints the run is to have.
+    /// Which checkpoints the run should have.
     #[serde(default, skip_serializing_if = "WalPolicy::is_as_is")]
     pub wal: WalPolicy,
-    /// Which ends of the window are found while the load runs.
+    /// Which ends of the window are determined while the load runs.
     #[serde(default, skip_serializing_if = "Adapt::is_none")]
     pub adapt: Adapt,
-    /// How long each phase but the load may take, seconds; as its data is large if not given.
+    /// Time limit of each phase but the load, seconds; if absent, it depends on the size of the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase_timeout_s: Option<u32>,
 }
 
 impl Case {
-    /// Short name for tables: the levels that vary, or the number of clients when nothing does.
+    /// Short name for tables: the levels that vary, or the number of clients if nothing does.
     pub fn label(&self) -> String {
         if self.levels.is_empty() {
             return plural(self.workload.n_clients, "client");
@@ -68,26 +68,26 @@ impl Case {
     }
 }
 
-/// Where the server comes from and how it is set.
+/// Where the server comes from, and its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct ServerSpec {
-    /// Where it comes from.
     pub source: ServerSource,
     /// Settings (GUCs) that differ from the server's defaults.
     pub settings: BTreeMap<String, String>,
-    /// Directory for the WAL on a device of its own.
+    /// Directory for the WAL on a separate device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wal_directory: Option<PathBuf>,
-    /// Whether pages carry checksums; `None` is the server's own default (on since 18).
+    /// Whether pages have checksums; `None`: the server's default (on since 18).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_checksums: Option<bool>,
-    /// The target that it is, of an experiment that names some.
+    /// The target, in an experiment that names some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<TargetSpec>,
 }
 
 impl ServerSpec {
-    /// A server as it comes.
+    /// A server with default settings.
     pub fn of(source: ServerSource) -> ServerSpec {
         ServerSpec {
             source,
@@ -111,11 +111,11 @@ pub enum ServerSource {
     Source {
         /// A directory or a git repository.
         tree: String,
-        /// What of the repository; none for a directory as it is.
+        /// The revision of the repository; none for a directory as it is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         revision: Option<String>,
     },
-    /// A running server, by libpq keywords without the password.
+    /// A running server, as libpq keywords without the password.
     Url(BTreeMap<String, String>),
 }
 
@@ -127,7 +127,7 @@ impl ServerSource {
 }
 
 impl fmt::Display for ServerSource {
-    /// As people say it. Of a server by URL only who connects to what, not how.
+    /// As people say it. For a server by URL only who connects to what, not how.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             ServerSource::Version(version) => write!(f, "PostgreSQL {version}"),
@@ -159,28 +159,28 @@ pub struct WorkloadSpec {
     pub n_threads: u32,
     /// When transactions are due.
     pub pace: Pace,
-    /// Transactions of each client, where their number ends the run.
+    /// Transactions of each client, if their number ends the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transactions: Option<u64>,
     /// How the driver waits for its connections.
     #[serde(default)]
     pub poller: PollerChoice,
-    /// How long the driver looks for news before it sleeps, and is awake before a moment it waits for; microseconds.
+    /// How long the driver polls before it sleeps, and how long before a due time it wakes up; microseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub busy_poll_us: u32,
-    /// How the data lies.
+    /// Layout of the data.
     #[serde(default, skip_serializing_if = "Layout::is_plain")]
     pub layout: Layout,
-    /// The longest message that is taken from the server, and the most that is kept of one statement's rows; MiB.
+    /// The longest message accepted from the server, and the most that is kept of one statement's rows; MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_message_mib: Option<u32>,
-    /// Sessions that load the data side by side, if that was asked for. The data does not depend on it.
+    /// Sessions that load the data in parallel, if given. The data does not depend on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_streams: Option<u32>,
-    /// The schema of the tables that pgdyno loads, if one was named; else the first of the search path.
+    /// Schema of the tables that pgdyno loads, if given; else the first of the search path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
-    /// What it runs on.
+    /// The data it runs on.
     #[serde(default, skip_serializing_if = "CaseData::is_tpcb")]
     pub data: CaseData,
     /// The scripts of the workload `scripts`; a built-in workload has its own.
@@ -189,13 +189,13 @@ pub struct WorkloadSpec {
     /// Variables given to the scripts, besides `scale`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub defines: BTreeMap<String, String>,
-    /// What only TPC-C has.
+    /// Options of TPC-C.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tpcc: Option<TpccSpec>,
-    /// Of TPROC-C: transactions are procedures, in place of functions.
+    /// TPROC-C: transactions are procedures instead of functions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub procedures: bool,
-    /// Of TPROC-C: each client goes round its share of all warehouses.
+    /// TPROC-C: each client cycles through its share of all warehouses.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub all_warehouses: bool,
 }
@@ -214,7 +214,7 @@ pub struct TpccSpec {
 words! {
     /// How a transaction's SQL is sent.
     Calls, "a way to call" {
-        /// Each statement by itself.
+        /// Each statement separately.
         #[default]
         Statements = "statements",
         /// One call of a function.
@@ -227,7 +227,7 @@ words! {
 words! {
     /// Whether terminals wait between transactions.
     Think, "a think time" {
-        /// They do not.
+        /// Terminals do not wait.
         #[default]
         None = "none",
         /// Keying and think times of the specification.
@@ -248,12 +248,12 @@ words! {
     }
 }
 
-/// How the largest table lies. The default is plain: one table.
+/// Layout of the largest table. The default is plain: one table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Layout {
-    /// Into how many partitions it is cut; 0: it is not.
+    /// Number of partitions; 0: not partitioned.
     pub partitions: u32,
-    /// By what.
+    /// How rows are assigned to partitions.
     #[serde(default)]
     pub partition_method: PartitionMethod,
 }
@@ -286,7 +286,7 @@ words! {
 }
 
 impl WorkloadSpec {
-    /// One client in a closed loop with prepared statements: what stands for a workload where no load is meant.
+    /// One client in a closed loop with prepared statements: a placeholder where no load is meant.
     pub fn of(kind: WorkloadKind, scale: u32) -> WorkloadSpec {
         WorkloadSpec {
             kind,
@@ -322,7 +322,7 @@ pub enum WorkloadKind {
     /// pgbench's TPC-B-like transaction: three updates, one select, one insert.
     #[serde(rename = "tpcb")]
     Tpcb,
-    /// The same without the contended updates of tellers and branches.
+    /// TPC-B-like without the contended updates of tellers and branches.
     #[serde(rename = "tpcb-simple")]
     TpcbSimple,
     /// The select alone.

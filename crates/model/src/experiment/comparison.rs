@@ -1,4 +1,4 @@
-//! How a comparison was asked for: `comparison.json`.
+//! The request of a comparison: `comparison.json`.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct ComparisonRequest {
     /// Format version, [`crate::FORMAT`].
     pub format: u32,
-    /// The arguments that make the whole comparison again, in the working directory it was made in; without passwords.
+    /// The arguments that repeat the whole comparison in its original working directory; without passwords.
     pub command: Vec<String>,
     /// The share up to which a difference does not matter.
     pub margin: f64,

@@ -47,7 +47,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Levels<T> {
     }
 }
 
-/// Takes a list, or hands a scalar on to `T`, so that `T`'s own message reaches the user.
+/// Accepts a list, or passes a scalar to `T`, so that `T`'s own message reaches the user.
 struct LevelsVisitor<T>(PhantomData<T>);
 
 impl<'de, T: Deserialize<'de>> Visitor<'de> for LevelsVisitor<T> {

@@ -1,4 +1,4 @@
-//! What an experiment sets in the operating system of the server's machine, and what WAL policy its runs follow.
+//! What an experiment sets in the operating system of the server's machine, and the WAL policy of its runs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::levels::Levels;
 use crate::text::word_enum::words;
 
-/// `[os]`: values of the machine's kernel, set before each run and put back after it. Absent: as it is.
+/// `[os]`: kernel settings, applied before each run and restored after it. Absent keys are left alone.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct OsSection {
-    /// Shared memory in huge pages: reserved and demanded, or not used.
+    /// Shared memory in huge pages: reserved and required, or not used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub huge_pages: Option<Levels<HugePages>>,
     /// Transparent huge pages.
@@ -40,13 +40,13 @@ pub struct OsSection {
     /// Frequency governor of all processors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_governor: Option<Levels<String>>,
-    /// On which NUMA node the server runs, and where its memory is.
+    /// The NUMA node of the server's processes and memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub numa: Option<Levels<Numa>>,
 }
 
 impl OsSection {
-    /// The keys that are given, each with its levels as text, in the order of the type.
+    /// The given keys with their levels as text, in the order of the type.
     pub fn levels(&self) -> Vec<(&'static str, Vec<String>)> {
         fn texts<T: ToString>(levels: &Option<Levels<T>>) -> Vec<String> {
             levels.iter().flat_map(Levels::all).map(ToString::to_string).collect()
@@ -78,10 +78,10 @@ pub type OsSpec = BTreeMap<String, String>;
 words! {
     /// Shared memory in huge pages.
     HugePages, "a use of huge pages" {
-        /// The server does not use them.
+        /// The server does not use huge pages.
         #[default]
         Off = "off",
-        /// As many as the server needs are reserved, and it starts with nothing else.
+        /// Reserves as many as the server needs; the server does not start without them.
         On = "on",
     }
 }
@@ -94,33 +94,33 @@ words! {
         /// For memory that a program asks for.
         #[default]
         Madvise = "madvise",
-        /// For none.
+        /// Never.
         Never = "never",
     }
 }
 
 words! {
-    /// On which NUMA node a server runs, and where its memory is.
+    /// The NUMA node of the server's processes and memory.
     Numa, "a NUMA placement" {
         /// Processors and memory of the first node.
         #[default]
         Local = "local",
         /// Processors of the first node, memory of the second.
         Remote = "remote",
-        /// All processors, memory of all nodes in turns.
+        /// All processors, memory interleaved over all nodes.
         Interleave = "interleave",
     }
 }
 
 words! {
-    /// What checkpoints a run is to have.
+    /// Which checkpoints a run should have.
     WalPolicy, "a WAL policy" {
         /// Whatever the server's settings lead to.
         #[default]
         AsIs = "as-is",
-        /// None between the beginning of the load and its end.
+        /// No checkpoint between the beginning and the end of the load.
         NoCheckpoint = "no-checkpoint",
-        /// At least two whole ones within the measure.
+        /// At least two complete checkpoints within the measurement window.
         TwoCheckpoints = "two-checkpoints",
     }
 }

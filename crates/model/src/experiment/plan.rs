@@ -1,4 +1,4 @@
-//! The ordered runs of an experiment, and what became of each.
+//! The ordered runs of an experiment, and the state of each.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ words! {
         /// Every combination.
         #[default]
         Grid = "grid",
-        /// The first levels of all factors, and from there one factor at a time.
+        /// The first levels of all factors, then one factor at a time.
         OneFactor = "one-factor",
     }
 }
@@ -22,7 +22,7 @@ words! {
 words! {
     /// Order of the runs.
     RunOrder, "an order" {
-        /// Blocks with every case once, each in a random order of its own.
+        /// Blocks that contain every case once, each in its own random order.
         #[default]
         Randomized = "randomized",
         /// Case by case, all repeats of one before the next.
@@ -30,7 +30,7 @@ words! {
     }
 }
 
-/// What will be run, in which order: `plan.json`.
+/// What to run, in which order: `plan.json`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// Format version, [`crate::FORMAT`].
@@ -39,7 +39,7 @@ pub struct Plan {
     pub name: String,
     /// Title for reports.
     pub title: String,
-    /// What the experiment asks.
+    /// The question that the experiment answers.
     pub description: String,
     /// Seed of the order and of every run.
     pub seed: u64,
@@ -48,11 +48,11 @@ pub struct Plan {
     /// Order of the runs.
     #[serde(default)]
     pub order: RunOrder,
-    /// Number of the case that the others are compared with in reports; 0: the first.
+    /// Number of the case that reports compare the others with; 0: the first.
     #[serde(default)]
     pub baseline: u32,
-    /// Factors by whose levels that case was chosen: a case is compared with the one that has these levels of it, and its
-    /// own levels of all other factors.
+    /// Factors whose levels selected that case: a case is compared with the one that has the baseline's levels of these
+    /// factors and its own levels of all others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub baseline_factors: Vec<String>,
     /// Version of pgdyno that made the plan.
@@ -60,23 +60,23 @@ pub struct Plan {
     /// When the plan was made, nanoseconds since the Unix epoch.
     pub made_unix_ns: u64,
     /// Half width of the interval of B over A, as a share, at which a comparison by pairs ends before its last planned
-    /// block; without it every planned run is made.
+    /// block; if absent, every planned run is made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<f64>,
-    /// Its two cases are the sides of a comparison, whose runs belong together in time.
+    /// Whether the two cases are the sides of a comparison, whose runs belong together in time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_comparison: bool,
-    /// How often a run that was disturbed is made again; see [`crate::experiment::repeat`].
+    /// How often a disturbed run is repeated; see [`crate::experiment::repeat`].
     #[serde(default, skip_serializing_if = "is_zero")]
     pub repeat_disturbed: u32,
-    /// How many servers that pgdyno runs have their data on disk at the same time, if not all: their runs are in groups.
+    /// How many servers run by pgdyno have their data on disk at the same time, if not all: their runs are grouped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers_at_a_time: Option<u32>,
     /// Keys of the experiment file that vary, in file order.
     pub factors: Vec<String>,
     /// Every combination of levels.
     pub cases: Vec<Case>,
-    /// The runs in the order in which they are made.
+    /// The runs in order of execution.
     pub runs: Vec<RunSpec>,
 }
 
@@ -104,29 +104,29 @@ pub struct RunSpec {
     pub seed: u64,
 }
 
-/// A line of `state.jsonl`: what became of a run.
+/// A line of `state.jsonl`: the state of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct StateLine {
-    /// When, nanoseconds since the Unix epoch.
+    /// Time, nanoseconds since the Unix epoch.
     pub t_unix_ns: u64,
     /// The run; 0 for the experiment as a whole.
     pub run: u32,
-    /// What became of it.
     pub state: RunState,
-    /// Why, where it is not the expected end.
+    /// The reason, unless the run ended as planned.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }
 
-/// How far a run got.
+/// State of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunState {
-    /// Begun and not ended: still going, or cut off.
+    /// Started and not ended: still running, or cut off.
     Started,
     /// Ended as planned.
     Completed,
-    /// Ended early; what there is, is kept.
+    /// Ended early; its results are kept.
     Partial,
     /// Could not be measured.
     Failed,

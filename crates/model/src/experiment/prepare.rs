@@ -1,4 +1,4 @@
-//! What is done before each run: as asked, where any step may be a factor, and as one case has it.
+//! The steps before each run: as asked, where each may be a factor, and as a case has them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use crate::experiment::levels::Levels;
 use crate::text::word_enum::words;
 
-/// `[prepare]`: what is done before each run; the levels of its keys.
+/// `[prepare]`: the steps before each run, with the levels of their keys.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PrepareSection {
-    /// Put the data back to its first state.
+    /// Restore the initial state of the data.
     pub restore: Levels<bool>,
-    /// How that is done on a server by URL.
+    /// How to restore it on a server by URL.
     #[serde(skip_serializing_if = "is_auto")]
     pub restore_by: Levels<RestoreBy>,
     /// Compute checksums over all rows after the restore: proves more, reads everything.
@@ -31,13 +31,13 @@ pub struct PrepareSection {
     pub checkpoint: Levels<bool>,
     /// Wait until the server is quiet.
     pub settle: Levels<bool>,
-    /// Keep a snapshot of the loaded data of a server that pgdyno runs; without it they are loaded again.
+    /// Keep a snapshot of the loaded data of a server run by pgdyno; without it the data is loaded again.
     #[serde(skip_serializing_if = "is_true")]
     pub snapshot: bool,
-    /// Directory in which snapshots are kept, on another device.
+    /// Directory for snapshots on another device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot_directory: Option<PathBuf>,
-    /// Space for the WAL of a server that pgdyno runs, in place of what `max_wal_size` allows: `10GB`.
+    /// Space for the WAL of a server run by pgdyno, instead of what `max_wal_size` allows: `10GB`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wal_headroom: Option<String>,
 }
@@ -81,7 +81,7 @@ fn is_off(levels: &Levels<bool>) -> bool {
 }
 
 impl PrepareSection {
-    /// The keys that are yes or no, with their levels.
+    /// The boolean keys with their levels.
     pub fn steps(&self) -> [(&'static str, &Levels<bool>); 7] {
         let PrepareSection {
             restore,
@@ -107,7 +107,7 @@ impl PrepareSection {
         ]
     }
 
-    /// The same, to be changed.
+    /// The same keys, mutable.
     pub fn steps_mut(&mut self) -> [&mut Levels<bool>; 7] {
         let PrepareSection {
             restore,
@@ -126,13 +126,13 @@ impl PrepareSection {
     }
 }
 
-/// What is done before a run. Every step is recorded, also when it is left out.
+/// The steps before a run. Every step is recorded, also if it is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Prepare {
-    /// Put the data back to its first state.
+    /// Restore the initial state of the data.
     pub restore: bool,
-    /// How that is done on a server by URL.
+    /// How to restore it on a server by URL.
     #[serde(skip_serializing_if = "RestoreBy::is_auto")]
     pub restore_by: RestoreBy,
     /// Compute checksums over all rows after the restore: proves more, reads everything.
@@ -165,17 +165,17 @@ impl Default for Prepare {
     }
 }
 
-/// Where the first state of a server that pgdyno runs is kept, and how much WAL is provided for.
+/// Where the initial state of a server run by pgdyno is kept, and how much WAL to provide for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SpaceSpec {
-    /// Keep a snapshot of the loaded data; without it they are loaded again.
+    /// Keep a snapshot of the loaded data; without it the data is loaded again.
     #[serde(skip_serializing_if = "is_true")]
     pub snapshot: bool,
-    /// Directory in which snapshots are kept, if not beside the data.
+    /// Directory for snapshots; by default next to the data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot_directory: Option<PathBuf>,
-    /// Space for the WAL that the user vouches for, bytes.
+    /// Space for the WAL that the user guarantees, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wal_headroom_bytes: Option<u64>,
 }
@@ -187,21 +187,21 @@ impl Default for SpaceSpec {
 }
 
 impl SpaceSpec {
-    /// Whether nothing was asked for.
+    /// Whether all values are defaults.
     pub fn is_default(&self) -> bool {
         *self == SpaceSpec::default()
     }
 }
 
 words! {
-    /// How the data of a server by URL is put back; a server of our own is restored from its snapshot.
+    /// How to restore the data of a server by URL; our own servers are restored from snapshots.
     RestoreBy, "a way to restore" {
-        /// A copy of a template where the server and our user allow it, else loading again.
+        /// Copy a template if server and user allow it, else load again.
         #[default]
         Auto = "auto",
-        /// A copy of a template, or an error.
+        /// Copy a template, or fail.
         Template = "template",
-        /// Loading again.
+        /// Load again.
         Load = "load",
     }
 }

@@ -1,7 +1,7 @@
-//! Runs that are made again because something else on the machine disturbed them.
+//! Runs that are repeated because something else on the machine disturbed them.
 //!
-//! What is repeated is a *turn* of the plan: a run, or in a comparison both runs of a pair, because a pair's runs are
-//! compared with each other and belong together in time. The first attempt at a turn is the one that was planned.
+//! The unit of repetition is a *turn* of the plan: a run, or in a comparison both runs of a pair, because they are
+//! compared with each other and belong together in time. The first attempt at a turn is the planned one.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,11 +12,11 @@ use crate::experiment::plan::{Plan, RunSpec};
 pub struct Repeat {
     /// Number of the planned run.
     pub of: u32,
-    /// Which repeat of it, from 1.
+    /// Number of the repeat, from 1.
     pub attempt: u32,
 }
 
-/// Parts of the plan's turns that may be repeated, in all.
+/// One repeat is allowed for this many turns of the plan.
 const TURNS_PER_REPEAT: usize = 4;
 
 impl Plan {
@@ -26,20 +26,20 @@ impl Plan {
         self.runs.chunk_by(same).map(<[RunSpec]>::to_vec).collect()
     }
 
-    /// What tells the turn of a run from others: the number of its pair, or of the run that was planned.
+    /// Identifies the turn of a run: the number of its pair, or of the planned run.
     pub fn turn_of(&self, spec: &RunSpec, repeat: Option<Repeat>) -> u32 {
         if self.is_comparison { spec.block } else { repeat.map_or(spec.run, |repeat| repeat.of) }
     }
 
-    /// How many repeats of turns there may be in all: see [`repeats_max`].
+    /// Most repeats of turns in total: see [`repeats_max`].
     pub fn repeats_max(&self) -> usize {
         repeats_max(self.turns().len(), self.repeat_disturbed)
     }
 }
 
-/// How many repeats of so many turns there may be in all, of which one may have `of_turn`: one for every four turns, and
-/// as many as a single one may have. On a machine that is always disturbed the experiment so takes a quarter more, and not
-/// three times as long.
+/// Most repeats in total for `n_turns` turns, of which one may have `of_turn`: one for every four turns, and at least
+/// as many as a single turn may have. On a machine that is always disturbed, the experiment thus takes a quarter longer
+/// instead of three times as long.
 pub fn repeats_max(n_turns: usize, of_turn: u32) -> usize {
     match of_turn as usize {
         0 => 0,
@@ -47,10 +47,10 @@ pub fn repeats_max(n_turns: usize, of_turn: u32) -> usize {
     }
 }
 
-/// Which attempt at a turn counts, by how much each was disturbed: the first with a score of 0, or else the one with the
-/// least, the earlier of two equals. An attempt that cannot count has an infinite score. `None` if none can.
+/// Which attempt at a turn counts, given how much each was disturbed: the first with score 0, else the one with the
+/// lowest score, the earlier of equals. An attempt that cannot count has an infinite score. `None` if none can.
 ///
-/// What the attempts measured is not asked: to choose by the result would make it better than it is.
+/// The measured results play no part: choosing by them would bias the result upwards.
 pub fn that_counts(scores: &[f64]) -> Option<usize> {
     let mut least: Option<(usize, f64)> = None;
     for (index, score) in scores.iter().copied().enumerate().filter(|(_, score)| score.is_finite()) {

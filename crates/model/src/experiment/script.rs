@@ -1,5 +1,5 @@
-//! The user's own scripts and their data: as an experiment file names them, and as a plan records them. Reading the
-//! files is the experiment's work.
+//! The user's own scripts and their data, as an experiment file names them and as a plan records them. Crate
+//! `experiment` reads the files.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -12,23 +12,23 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// Largest weight of a script, as in pgbench.
 pub const WEIGHT_MAX: u32 = i32::MAX as u32;
 
-/// What a name in the short form starts with when it names a built-in script.
+/// Prefix of built-in scripts in the short form.
 const BUILTIN_PREFIX: &str = "builtin:";
 
 /// A script of `workload.scripts`: `"a.sql@3"`, `"builtin:select-only"`, or a table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ScriptEntry {
-    /// What reports call it; by default the file's name as given, or the built-in's.
+    /// Name in reports; by default the file's name as given, or the built-in's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// How often it runs, relative to the sum; 0 is never.
+    /// Weight, relative to the sum of all weights; 0: never.
     pub weight: u32,
-    /// Where the text is.
+    /// Where the text comes from.
     #[serde(flatten)]
     pub source: ScriptOrigin,
 }
 
-/// Where a script's text is.
+/// Where a script's text comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScriptOrigin {
@@ -36,7 +36,7 @@ pub enum ScriptOrigin {
     File(PathBuf),
     /// In pgdyno, by pgbench's name or ours.
     Builtin(String),
-    /// Here.
+    /// Given here.
     Text(String),
 }
 
@@ -57,10 +57,10 @@ fn one() -> i64 {
 }
 
 impl ScriptEntry {
-    /// From the short form, `FILE@WEIGHT` or `builtin:NAME@WEIGHT`, split at the last `@` as pgbench does.
+    /// Parses the short form, `FILE@WEIGHT` or `builtin:NAME@WEIGHT`, split at the last `@` as in pgbench.
     ///
     /// # Errors
-    /// In words, when what follows `@` is no weight, or nothing is named.
+    /// A message, if the text after `@` is not a weight, or the name is empty.
     pub fn parse(text: &str) -> Result<ScriptEntry, String> {
         let (name, weight) = match text.rsplit_once('@') {
             None => (text, 1),
@@ -115,34 +115,34 @@ impl<'de> Deserialize<'de> for ScriptEntry {
     }
 }
 
-/// `workload.data`: what the scripts of an experiment run on.
+/// `workload.data`: the data that the scripts of an experiment run on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DataChoice {
     /// The database as it is.
     None,
     /// The TPC-B-like tables at the scale given.
     Tpcb,
-    /// What these SQL files make.
+    /// Created by these SQL files.
     Files(Vec<SqlEntry>),
 }
 
-/// A file of SQL as an experiment file names it.
+/// An SQL file in an experiment file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SqlEntry {
-    /// What messages and reports call it.
+    /// Name in messages and reports.
     pub name: String,
-    /// Where it is; relative to the experiment file.
+    /// Path, relative to the experiment file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// Its contents must have this hash, in hexadecimal, where that is known.
+    /// Expected SHA-256 of the contents, in hexadecimal, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-    /// Its text, where it is given here.
+    /// The text, if given here.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
-/// The keys of a data file's table.
+/// Keys of a data file's table.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SqlTable {
@@ -152,7 +152,7 @@ struct SqlTable {
     text: Option<String>,
 }
 
-/// The keys of `workload.data` as a table.
+/// Keys of `workload.data` as a table.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct DataTable {
@@ -236,20 +236,20 @@ impl<'de> Deserialize<'de> for DataChoice {
     }
 }
 
-/// A script of a case: its text as it was when the plan was made.
+/// A script of a case, with its text at the time of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct CaseScript {
-    /// What reports call it, unique in the case.
+    /// Name in reports, unique in the case.
     pub name: String,
-    /// How often it runs, relative to the sum.
+    /// Weight, relative to the sum of all weights.
     pub weight: u32,
     /// SHA-256 of the text, in hexadecimal.
     pub sha256: String,
-    /// The text.
     pub source: String,
 }
 
-/// What the workload of a case runs on.
+/// The data that the workload of a case runs on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CaseData {
@@ -260,44 +260,44 @@ pub enum CaseData {
     Tpcc,
     /// HammerDB's TPC-C tables at the case's scale.
     TprocC,
-    /// The database as it is: nothing of it is loaded, restored, vacuumed or analyzed.
+    /// The database as it is: not loaded, restored, vacuumed or analyzed.
     None,
-    /// What these SQL files make, in their order.
+    /// Created by these SQL files, in this order.
     Files(Vec<SqlFile>),
 }
 
 impl CaseData {
-    /// Whether these are the TPC-B-like tables, which need no mention.
+    /// Whether it is the TPC-B-like tables, the default.
     pub fn is_tpcb(&self) -> bool {
         *self == CaseData::Tpcb
     }
 }
 
-/// A file of SQL of a case.
+/// An SQL file of a case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SqlFile {
-    /// As it was named.
+    /// Name as given.
     pub name: String,
-    /// SHA-256 of its contents, in hexadecimal.
+    /// SHA-256 of the contents, in hexadecimal.
     pub sha256: String,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Where it is, if its text is not here.
+    /// Path, if the text is not stored here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// Its text, if that is short.
+    /// The text, if it is short.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
 }
 
-/// What the server said of a case's scripts before the load: which tables their statements name.
+/// What the server reported about a case's scripts before the load: the tables in their statements.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScriptSurvey {
-    /// Tables that statements name, those behind views included; what functions use is not seen.
+    /// Tables that statements name, including those behind views; tables used in functions are not visible.
     pub tables: BTreeSet<String>,
-    /// Those of them that statements change or lock.
+    /// Tables that statements change or lock.
     pub written: BTreeSet<String>,
-    /// Statements that could not be judged before the load, with the reason.
+    /// Statements that could not be checked before the load, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unchecked: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! A part of the cases, by the levels that they have: `{version = "9.6", clients = [256, 512]}`.
+//! Selects cases by their levels: `{version = "9.6", clients = [256, 512]}`.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::experiment::levels::Levels;
 use crate::text::units::SettingValue;
 
-/// Keys of factors, whole (`workload.clients`) or by their end (`clients`), each with one level or several. A case is
-/// selected when it has one of them for every key.
+/// Keys of factors, complete (`workload.clients`) or by their last part (`clients`), each with one or several levels. A
+/// case is selected if it has one of the levels for every key.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Selector {
@@ -46,7 +46,7 @@ fn flatten(key: String, node: Node, into: &mut BTreeMap<String, Levels<SettingVa
 }
 
 impl Selector {
-    /// Whether a case with these levels, by whole keys, is selected.
+    /// Whether a case with these levels, by complete keys, is selected.
     pub fn selects(&self, case: &BTreeMap<String, String>) -> bool {
         self.levels.iter().all(|(key, wanted)| {
             let mut found = case.iter().filter(|(whole, _)| names(key, whole));
@@ -55,7 +55,7 @@ impl Selector {
     }
 }
 
-/// Whether `key` names the factor `whole`: all of it, or what follows a dot.
+/// Whether `key` names the factor `whole`: all of it, or the part after a dot.
 pub fn names(key: &str, whole: &str) -> bool {
     whole == key || whole.strip_suffix(key).is_some_and(|head| head.ends_with('.'))
 }

@@ -9,69 +9,69 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TargetSection {
-    /// What the target is called: the level of the factor `target`.
+    /// Name of the target: the level of the factor `target`.
     pub name: String,
-    /// A running server, as libpq takes it. Without it pgdyno runs a server itself, as `[server]` says.
+    /// A running server, in libpq's syntax. Without it pgdyno runs a server itself, as `[server]` says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Where the clusters of a server that pgdyno runs are kept: on the disk that this target stands for.
+    /// Directory for the clusters of a server run by pgdyno: on the disk that this target stands for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
-    /// Who runs the machine.
+    /// Provider of the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// Where it is.
+    /// Location.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<String>,
-    /// What kind of machine it is.
+    /// Machine type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
-    /// What the data is on.
+    /// Disk type.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk: Option<String>,
-    /// Memory of the machine as PostgreSQL writes sizes, `64GB`: what `scale = "3x RAM"` multiplies where pgdyno cannot
-    /// look.
+    /// Memory of the machine, in PostgreSQL's notation (`64GB`): `scale = "3x RAM"` multiplies it if pgdyno cannot read
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<String>,
-    /// What an hour of it costs.
+    /// Price of an hour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price_per_hour: Option<f64>,
-    /// In what money.
+    /// Currency of the price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// An exporter on the machine, in Prometheus' text format: `http://10.0.0.5:9100/metrics`. Recorded: without user and
-    /// password.
+    /// An exporter on the machine, in Prometheus' text format: `http://10.0.0.5:9100/metrics`. Recorded without user
+    /// and password.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<String>,
-    /// Anything else worth knowing.
+    /// Any other labels.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
 }
 
-/// A target as a case has it.
+/// The target of a case.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct TargetSpec {
-    /// Its name.
     pub name: String,
-    /// Where the clusters of a server that pgdyno runs are kept, if not in the cache.
+    /// Directory for the clusters of a server run by pgdyno; by default the cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<PathBuf>,
-    /// What is known of it by name: `provider`, `region`, `instance`, `disk`, `memory` and whatever was given.
+    /// Labels: `provider`, `region`, `instance`, `disk`, `memory` and any others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// What an hour of it costs.
+    /// Price of an hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price_per_hour: Option<f64>,
-    /// In what money.
+    /// Currency of the price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub currency: Option<String>,
-    /// An exporter on the machine that is asked while a load runs.
+    /// An exporter on the machine that is polled while a load runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<String>,
 }
 
 impl TargetSection {
-    /// As a case has it.
+    /// The target as a case has it.
     pub fn spec(&self) -> TargetSpec {
         let fixed = [
             ("provider", &self.provider),

@@ -1,27 +1,28 @@
-//! How large `max_wal_size` must be: arithmetic of PostgreSQL's checkpoints.
+//! Required size of `max_wal_size`: arithmetic of PostgreSQL's checkpoints.
 
 /// Bytes of a WAL segment.
 const SEGMENT_BYTES: f64 = 16.0 * 1024.0 * 1024.0;
 
-/// Spans of checkpoints that a measure must hold so that two of them lie in it whole, wherever the first begins: each
-/// takes up to `checkpoint_completion_target` of its span.
+/// Checkpoint intervals that a measurement window must cover so that it contains two complete checkpoints, wherever the
+/// first one begins: each takes up to `checkpoint_completion_target` of its interval.
 pub const SPANS_FOR_TWO: f64 = 3.0;
 
-/// The `max_wal_size` with which no checkpoint is requested before `wal_bytes` are written after the last one.
+/// The `max_wal_size` with which no checkpoint is requested before `wal_bytes` have been written since the last one.
 ///
-/// A checkpoint is requested when `max_wal_size / (1 + checkpoint_completion_target)` less one segment are written,
-/// before version 11 `/ (2 + ...)` (PostgreSQL's xlog.c, `CalculateCheckpointSegments` and `XLogCheckpointNeeded`).
+/// A checkpoint is requested when `max_wal_size / (1 + checkpoint_completion_target)` minus one segment has been
+/// written, before version 11 `/ (2 + ...)` (PostgreSQL's xlog.c, `CalculateCheckpointSegments` and
+/// `XLogCheckpointNeeded`).
 pub fn max_wal_size_for(wal_bytes: f64, version_num: u32, completion_target: f64) -> u64 {
     ((wal_bytes + 2.0 * SEGMENT_BYTES) * (cycles(version_num) + completion_target)).ceil() as u64
 }
 
-/// WAL that is written after a checkpoint until the next one is requested, bytes: the inverse of
-/// [`max_wal_size_for`] but for its margin of a segment.
+/// WAL written after a checkpoint until the next one is requested, bytes: the inverse of [`max_wal_size_for`] except
+/// for its margin of a segment.
 pub fn wal_between_checkpoints(max_wal_size_bytes: u64, version_num: u32, completion_target: f64) -> f64 {
     (max_wal_size_bytes as f64 / (cycles(version_num) + completion_target) - SEGMENT_BYTES).max(0.0)
 }
 
-/// Before 11 the WAL of two checkpoints was kept.
+/// Before version 11, the WAL of two checkpoints was kept.
 fn cycles(version_num: u32) -> f64 {
     if version_num >= 110_000 { 1.0 } else { 2.0 }
 }

@@ -1,4 +1,4 @@
-//! The highest rate that holds a latency target: what is asked, and the course that a search took.
+//! The highest rate that meets a latency target: the request, and the course of a search.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,34 +8,35 @@ use serde::{Deserialize, Serialize};
 use crate::load::Window;
 use crate::text::units::serde_by_text;
 
-/// Seconds between an order of a new rate and the first second that is judged at it: what the last rate left behind goes.
+/// Seconds between the order of a new rate and the first second that is judged: the effects of the previous rate fade.
 pub const SETTLE_S: u32 = 1;
 /// The lowest rate that a search offers, as a share of the closed loop's throughput.
 pub const LOWEST_SHARE: f64 = 0.02;
-/// The highest one: a closed loop may have been held up in its short time.
+/// The highest rate that a search offers, as a share of the closed loop's throughput, which may have been too low in
+/// its short time.
 pub const HIGHEST_SHARE: f64 = 1.25;
 /// The shortest probe, seconds.
 const PROBE_S_MIN: u32 = 2;
-/// A probe lasts this many times as long as the latency that it is to judge, or longer.
+/// A probe lasts at least this many times the latency limit that it judges.
 const PROBE_LIMITS: f64 = 4.0;
-/// Probes of a search at most: more time makes them longer.
+/// Most probes of a search: more time makes them longer.
 const PROBES_MAX: u32 = 16;
-/// Probes of a search at least.
+/// Fewest probes of a search.
 const PROBES_MIN: u32 = 6;
-/// Share of the measure in which is searched; the rest confirms what was found.
+/// Share of the measurement window for the search; the rest confirms the rate that it found.
 const SEARCH_SHARE: f64 = 0.7;
 
-/// A latency that a share of all transactions must keep: `p99 <= 10ms`.
+/// A latency limit for a share of all transactions: `p99 <= 10ms`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LatencyTarget {
-    /// Which percentile, 50 to 99.9.
+    /// The percentile, 50 to 99.9.
     pub percentile: f64,
-    /// The latency that it may not exceed, nanoseconds.
+    /// The limit of that percentile, nanoseconds.
     pub limit_ns: u64,
 }
 
 impl LatencyTarget {
-    /// Share of the transactions that may be later than the limit.
+    /// Share of the transactions that may exceed the limit.
     pub fn late_share(self) -> f64 {
         1.0 - self.percentile / 100.0
     }
@@ -60,7 +61,7 @@ impl FromStr for LatencyTarget {
     }
 }
 
-/// The latency of a target.
+/// Parses the latency of a target.
 fn limit_ns(text: &str) -> Result<u64, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let unit_ns = match text[digits..].trim() {
@@ -100,21 +101,21 @@ serde_by_text!(
 use serde::Serializer;
 use serde::de::{self, Deserializer, Visitor};
 
-/// How the measure of a run is cut into probes.
+/// How the measurement window of a run is divided into probes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Probing {
-    /// Seconds of each probe that are judged; [`SETTLE_S`] come before them.
+    /// Judged seconds of each probe; [`SETTLE_S`] precede them.
     pub probe_s: u32,
-    /// Probes of the search, if no order comes late.
+    /// Probes of the search, if no order is late.
     pub n_probes: u32,
-    /// The first second after the search, from the beginning of the load; what is left confirms the rate that was found.
+    /// The first second after the search, from the beginning of the load; the rest confirms the rate that was found.
     pub search_end_t: u32,
-    /// The end of the measure, from the beginning of the load.
+    /// The end of the measurement window, from the beginning of the load.
     pub end_t: u32,
 }
 
 impl Probing {
-    /// Seconds of the shortest ramp-up and of the shortest measure in which a search finds anything.
+    /// Seconds of the shortest ramp-up and of the shortest measurement window with which a search finds anything.
     pub fn shortest(target: LatencyTarget) -> (u32, u32) {
         let needed_s = f64::from(PROBES_MIN * (shortest_probe_s(target) + SETTLE_S)) / SEARCH_SHARE;
         (RAMP_UP_S_MIN, needed_s.ceil() as u32)
@@ -123,7 +124,7 @@ impl Probing {
     /// The probes that fit into a window.
     ///
     /// # Errors
-    /// When they are too few to find anything, with the measure that would do.
+    /// When they are too few to find anything; names the window that would be long enough.
     pub fn of(target: LatencyTarget, window: Window) -> Result<Probing, String> {
         let shortest = shortest_probe_s(target);
         if window.ramp_up_s < RAMP_UP_S_MIN {
@@ -146,37 +147,37 @@ impl Probing {
     }
 }
 
-/// Seconds in which enough transactions of the limit's length pass one after the other.
+/// Shortest probe, in seconds: enough transactions as long as the limit fit into it one after the other.
 fn shortest_probe_s(target: LatencyTarget) -> u32 {
     PROBE_S_MIN.max((target.limit_ns as f64 * PROBE_LIMITS / 1e9).ceil() as u32)
 }
 
-/// The closed loop before a search: its first second is like no other.
+/// Shortest closed loop before a search: its first second is not representative.
 const RAMP_UP_S_MIN: u32 = 2;
 
-/// The course of a search: which rates were offered when. What came of them is in the run's intervals.
+/// The course of a search: which rates were offered when. Their results are in the run's intervals.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SearchRecord {
-    /// What was to be held.
+    /// The target to meet.
     pub target: LatencyTarget,
-    /// Transactions per second of the closed loop before the first probe, in its best second.
+    /// Throughput of the closed loop before the first probe in its best second, transactions per second.
     pub ceiling_per_s: f64,
-    /// Seconds of a probe; one that confirms is judged in pieces of this length.
+    /// Seconds of a probe; a confirming probe is judged in pieces of this length.
     pub probe_s: u32,
-    /// The probes in their order.
+    /// The probes in order.
     pub probes: Vec<Probe>,
 }
 
-/// Some seconds at one rate.
+/// A period at one rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Probe {
-    /// Transactions per second that were offered, with exponential gaps.
+    /// Offered transactions per second, with exponential gaps.
     pub rate_per_s: f64,
-    /// The first second that is judged, counted from the beginning of the load.
+    /// The first judged second, counted from the beginning of the load.
     pub from_t: u32,
-    /// The second after the last one that is judged.
+    /// The second after the last judged one.
     pub to_t: u32,
-    /// Whether it confirms the rate that was found, instead of searching.
+    /// Whether it confirms the rate that was found instead of searching.
     #[serde(default)]
     pub confirms: bool,
 }

@@ -1,4 +1,4 @@
-//! Which ends of a run's window are found while its load runs, and where they then were.
+//! Which ends of a run's window are determined while its load runs, and the resulting window.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,10 +9,10 @@ use crate::load::Window;
 use crate::text::units::{Span, serde_by_text};
 use crate::text::word_enum::words;
 
-/// How long the ramp-up is, as an experiment asks for it.
+/// Length of the ramp-up, as an experiment file gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RampUp {
-    /// This long.
+    /// A fixed time.
     For(Span),
     /// Until the load is steady.
     Auto,
@@ -48,49 +48,49 @@ serde_by_text!(
 use serde::de::{self, Deserializer, Visitor};
 use serde::ser::Serializer;
 
-/// Which ends of a case's window are found while the load runs.
+/// Which ends of a case's window are determined while the load runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adapt {
-    /// The ramp-up ends when the load is steady; the window has the longest that it may take.
+    /// The ramp-up ends when the load is steady; the window has its longest permitted length.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ramp_up: bool,
-    /// Seconds by which the measure may grow when the load was not steady in it.
+    /// Seconds by which the measurement window may grow if the load in it was not steady.
     #[serde(default)]
     pub extend_s: u32,
 }
 
 impl Adapt {
-    /// Whether the window stays as it is.
+    /// Whether the window is fixed.
     pub fn is_none(&self) -> bool {
         *self == Adapt::default()
     }
 
-    /// The longest that a window may become.
+    /// The longest possible window.
     pub fn longest(self, window: Window) -> Window {
         Window { measure_s: window.measure_s.saturating_add(self.extend_s), ..window }
     }
 }
 
 words! {
-    /// Why a ramp-up of no fixed length ended.
+    /// Why a ramp-up of variable length ended.
     RampUpEnd, "an end of a ramp-up" {
         /// The load had become steady.
         #[default]
         Steady = "steady",
-        /// It had not, and waited no longer.
+        /// The load was not steady at the longest permitted length.
         Bound = "bound",
     }
 }
 
-/// The window of a load as it became, where its ends were found while it ran.
+/// The resulting window of a load whose ends were determined while it ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Course {
-    /// What counted. The values by which it was judged are the intervals of the seconds before.
+    /// The resulting window. It was judged by the intervals of the seconds before.
     pub window: Window,
-    /// Why the ramp-up ended; `None` when its length was given, and when the load ended before it did.
+    /// Why the ramp-up ended; `None` if its length was fixed, or if the load ended first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ramp_up_end: Option<RampUpEnd>,
-    /// Seconds by which the measure grew.
+    /// Seconds by which the measurement window grew.
     #[serde(default)]
     pub extended_s: u32,
 }

@@ -1,6 +1,6 @@
-//! What a driver process and its parent say to each other, one JSON value per line.
+//! The protocol between a driver process and its parent, one JSON value per line.
 //!
-//! Parent to driver: a [`DriveOrder`], later `{"go": unix_ns}`, perhaps `{"rate": …}`, `{"window": …}` or `"stop"`.
+//! Parent to driver: a [`DriveOrder`], then `{"go": unix_ns}`, optionally `{"rate": …}`, `{"window": …}` or `"stop"`.
 //! Driver to parent: [`DriverLine`]s.
 
 use std::collections::BTreeMap;
@@ -13,10 +13,10 @@ use crate::load::{LoadSpec, Window};
 use crate::telemetry::event::Event;
 use crate::telemetry::reading::Tick;
 
-/// The first line to a driver: the load, and the password that is nowhere else.
+/// The first line to a driver: the load, and the password, which is stored nowhere else.
 #[derive(Clone, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct DriveOrder {
-    /// What to do.
     pub load: LoadSpec,
     /// The target's password, if one is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,10 +36,10 @@ impl fmt::Debug for DriveOrder {
 pub enum DriveCommand {
     /// Begin the load at this time, nanoseconds since the Unix epoch.
     Go(u64),
-    /// From now on, offer this many transactions per second with exponential gaps; slots that wait are skipped. Only where
-    /// the load's pace is [`crate::load::Pace::Highest`].
+    /// From now on, offer this many transactions per second with exponential gaps, and skip slots that are waiting.
+    /// Only with the pace [`crate::load::Pace::Highest`].
     Rate(f64),
-    /// The load has this window from now on. What of it has passed cannot be moved: such a change is not made.
+    /// Use this window from now on. Ends that have passed cannot be moved: such a change is not made.
     Window(Window),
     /// Begin no more transactions, finish those in flight, report, end.
     Stop,
@@ -49,44 +49,40 @@ pub enum DriveCommand {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DriverLine {
-    /// Every client is connected and every statement was understood by the server.
+    /// Every client is connected and the server has accepted every statement.
     Ready(Ready),
     /// One second of one script.
-    Interval {
-        /// Its counts.
-        interval: Interval,
-        /// Its histograms.
-        histograms: Vec<HistogramLine>,
-    },
+    #[allow(missing_docs, reason = "the names say it")]
+    Interval { interval: Interval, histograms: Vec<HistogramLine> },
     /// What the driver itself used in one second.
     Tick(Tick),
     /// Something that happened to the driver or its connections.
     Event(Event),
-    /// The window is now this one, as the parent asked.
+    /// The window has been changed to this one, as the parent asked.
     Window(Window),
     /// The load is over; nothing follows.
     Done(Box<Done>),
     /// The load could not begin; nothing follows.
     Failed {
-        /// What was wrong and what to do about it.
+        /// What was wrong, and what to do about it.
         message: String,
     },
 }
 
-/// The driver stands ready.
+/// The driver is ready to begin.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ready {
     /// Process id of the driver.
     pub pid: u32,
     /// Time taken to connect and prepare all clients, nanoseconds.
     pub connect_ns: u64,
-    /// Of this, the time that the server took to parse the statements of all connections, nanoseconds; of the thread that
-    /// took longest.
+    /// Part of this time in which the server parsed the statements of all connections, nanoseconds; of the slowest
+    /// thread.
     #[serde(default)]
     pub prepare_ns: u64,
-    /// What waits for the sockets: `epoll` or `io_uring`.
+    /// The poller in use: `epoll` or `io_uring`.
     pub poller: String,
-    /// Threads rehearse the transactions of the load while they are awake without news.
+    /// Whether threads rehearse the transactions of the load while they are awake without events.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rehearses: bool,
     /// TLS in use on the connections, as protocol and cipher.
@@ -100,16 +96,16 @@ pub struct Ready {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// The window was over.
+    /// The window ended.
     #[default]
     Completed,
     /// The parent asked to stop, or went away.
     Stopped,
-    /// Every client had ended by an error or the loss of its connection.
+    /// Every client had ended by an error or by losing its connection.
     ConnectionsLost,
 }
 
-/// Totals of the whole load, ramp-up and drain included.
+/// Totals of the whole load, including ramp-up and drain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
 pub struct Done {
     /// Why it ended.
@@ -118,45 +114,45 @@ pub struct Done {
     pub end_unix_ns: u64,
     /// Sums over all intervals; the identity holds with nothing in flight.
     pub counts: Counts,
-    /// Of the skipped slots, those that were due before the load ended and that no client was free for. They are of no
-    /// script yet, and count for the first.
+    /// Skipped slots that were due before the load ended and for which no client was free. They belong to no script
+    /// yet, and count for the first.
     #[serde(default)]
     pub backlog: u64,
     /// Failed and unknown transactions by SQLSTATE (`lost`: the connection ended without one).
     pub errors: BTreeMap<String, u64>,
     /// One example message for each SQLSTATE of `errors`.
     pub messages: BTreeMap<String, String>,
-    /// Transactions committed by each client within the measure (fairness).
+    /// Transactions that each client committed within the measurement window (fairness).
     pub measured_by_client: Vec<u64>,
-    /// Clients that ended before the load did, by an error or the loss of their connection.
+    /// Clients that ended before the load did, by an error or by losing their connection.
     pub clients_lost: u32,
     /// Clients whose last statement was never answered, although it was cancelled.
     #[serde(default)]
     pub unanswered: u32,
-    /// The longest time that one of these waited, nanoseconds.
+    /// The longest wait of such a client, nanoseconds.
     #[serde(default)]
     pub unanswered_ns: u64,
-    /// Time taken to make and to close connections while the load ran, summed over all clients, nanoseconds.
+    /// Time spent opening and closing connections while the load ran, summed over all clients, nanoseconds.
     #[serde(default)]
     pub connect_ns_total: f64,
-    /// Connections made while the load ran.
+    /// Connections opened while the load ran.
     #[serde(default)]
     pub n_connects: u64,
     /// Time without a connection after its loss, summed over all clients, nanoseconds.
     #[serde(default)]
     pub outage_ns_total: f64,
-    /// With turns: transactions committed in each slice of its own, after its guard; 0 in the others.
+    /// With turns: transactions committed in each of its own slices, after the guard; 0 in the others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub committed_by_slice: Vec<u64>,
 }
 
-/// SQLSTATEs, or what they begin with, after which a session is over: connection exceptions, the server's shutdown or
-/// crash, timeouts of sessions (PostgreSQL's errcodes.txt), and `lost`.
+/// SQLSTATEs, or their prefixes, that end a session: connection exceptions, the server's shutdown or crash, session
+/// timeouts (PostgreSQL's errcodes.txt), and `lost`.
 const SESSION_IS_OVER: [&str; 5] = ["08", "57P0", "25P03", "25P04", "lost"];
 
 impl Done {
-    /// Whether clients that ended early may have lost their connections. If not, they were aborted for what a script
-    /// did: by an error of the server that is no failure to repeat, or left in the midst of a transaction.
+    /// Whether clients that ended early may have lost their connections. If not, a script caused their abort: an error
+    /// of the server that is not retried, or an end inside a transaction.
     pub fn may_have_lost_connections(&self) -> bool {
         let mut states = self.errors.keys().chain(self.messages.keys()).peekable();
         states.peek().is_none()

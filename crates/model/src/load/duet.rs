@@ -4,45 +4,46 @@ use serde::{Deserialize, Serialize};
 
 use crate::load::Window;
 
-/// How the time of a duet is cut.
+/// How the time of a duet is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slicing {
     /// Length of a slice, milliseconds.
     pub slice_ms: u32,
-    /// Time at the beginning of each slice that does not count, milliseconds: the other side's last transactions end then.
+    /// Time at the beginning of each slice that does not count, milliseconds: the other side's last transactions end
+    /// then.
     pub guard_ms: u32,
 }
 
 impl Default for Slicing {
-    /// Slices of half a second: long against a transaction, short against what comes and goes on a shared machine.
+    /// Slices of half a second: long compared with a transaction, short compared with disturbances on a shared machine.
     fn default() -> Slicing {
         Slicing { slice_ms: 500, guard_ms: 50 }
     }
 }
 
 impl Slicing {
-    /// Pairs of slices from the beginning of the load, those of the ramp-up included.
+    /// Pairs of slices from the beginning of the load, including those of the ramp-up.
     pub fn n_pairs(self, window: Window) -> usize {
         window.load_s() as usize * 1000 / (2 * self.slice_ms.max(1) as usize)
     }
 
-    /// Pairs that lie in the ramp-up, wholly or in part.
+    /// Pairs that lie in the ramp-up, wholly or partly.
     pub fn n_pairs_of_ramp_up(self, window: Window) -> usize {
         (window.ramp_up_s as usize * 1000).div_ceil(2 * self.slice_ms.max(1) as usize)
     }
 }
 
-/// A slice of A and one of B, one after the other.
+/// A slice of A and one of B, next to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlicePair {
     /// The round, from 1; servers restart for each round.
     #[serde(default = "one")]
     pub round: u32,
-    /// Whether A's came first.
+    /// Whether A's slice came first.
     pub is_a_first: bool,
     /// Transactions that A committed in its slice, after the guard.
     pub a: u64,
-    /// The same of B.
+    /// Transactions that B committed in its slice, after the guard.
     pub b: u64,
 }
 
@@ -51,12 +52,13 @@ fn one() -> u32 {
 }
 
 impl SlicePair {
-    /// The logarithm of B over A. Half a transaction is added to each, so that a slice that stood still has one too.
+    /// The logarithm of B over A. Adds half a transaction to each, so that it is defined for a slice without
+    /// transactions.
     pub fn log_ratio(&self) -> f64 {
         ((self.b as f64 + 0.5) / (self.a as f64 + 0.5)).ln()
     }
 
-    /// The logarithm of the second slice over the first: 0 but for noise, unless one side's turn weighs on the next.
+    /// The logarithm of the second slice over the first: 0 apart from noise, unless one side's slice affects the next.
     pub fn log_second_over_first(&self) -> f64 {
         if self.is_a_first { self.log_ratio() } else { -self.log_ratio() }
     }
@@ -67,19 +69,19 @@ impl SlicePair {
 pub struct Duet {
     /// Format version, [`crate::FORMAT`].
     pub format: u32,
-    /// How its time was cut.
+    /// How its time was divided.
     pub slicing: Slicing,
     /// Rounds, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rounds: Vec<Round>,
-    /// Pairs of the measure, in order.
+    /// Pairs of the measurement window, in order.
     pub pairs: Vec<SlicePair>,
 }
 
 /// One round of a duet: both servers were started for it, and its runs are those of one block of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Round {
-    /// Its number, from 1; the number of its block.
+    /// Number of the round, from 1, and of its block.
     pub round: u32,
     /// Whether A had the cluster that B has in the other rounds.
     pub is_swapped: bool,

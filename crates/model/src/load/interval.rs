@@ -8,31 +8,32 @@ use serde::{Deserialize, Serialize};
 /// Counts of transactions.
 ///
 /// Identity, over any span from the start of the load: `due = skipped + started` and
-/// `started = committed + failed + unknown + aborted + in flight at the end of the span`.
-/// A transaction is counted in the interval in which the thing counted happened; a slot of an open loop's schedule
-/// counts as due when it is started or skipped, and until then stands in the gauge `driver.backlog`.
+/// `started = committed + failed + unknown + aborted + in flight at the end of the span`. Each event is counted in the
+/// interval in which it happened; a slot of an open loop's schedule counts as due when it is started or skipped, and
+/// until then is part of the gauge `driver.backlog`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// Were due, by the schedule or in a closed loop because the client was free, and were started or skipped.
+    /// Transactions that were due, by the schedule or in a closed loop because the client was free, and were started or
+    /// skipped.
     pub due: u64,
-    /// Were due but never sent: later than the latency limit, or waiting when the load ended.
+    /// Transactions that were due but never sent: later than the latency limit, or waiting when the load ended.
     pub skipped: u64,
-    /// Sent their first byte.
+    /// Transactions whose first byte was sent.
     pub started: u64,
-    /// Ended with every statement acknowledged.
+    /// Transactions that ended with every statement acknowledged.
     pub committed: u64,
-    /// Ended with an error that the server reported (see `errors` for the SQLSTATE).
+    /// Transactions that ended with an error of the server (see `errors` for the SQLSTATE).
     pub failed: u64,
-    /// Ended without an answer to the statement that decides: the server may or may not have committed.
+    /// Transactions without an answer to the deciding statement: the server may or may not have committed.
     pub unknown: u64,
-    /// Were in flight when the load ended and were cancelled or abandoned.
+    /// Transactions in flight when the load ended that were cancelled or abandoned.
     pub aborted: u64,
-    /// Transactions that were tried more than once.
+    /// Transactions with more than one try.
     pub retried: u64,
-    /// Tries beyond the first, of any transaction.
+    /// Tries beyond the first, over all transactions.
     #[serde(default)]
     pub retries: u64,
-    /// Committed later than the latency limit.
+    /// Transactions committed later than the latency limit.
     #[serde(default)]
     pub late: u64,
 }
@@ -43,7 +44,7 @@ impl Counts {
         self.committed + self.failed + self.unknown + self.aborted
     }
 
-    /// Of those that have ended: committed later than the limit, or not committed.
+    /// Ended transactions that were committed later than the limit, or not committed.
     pub fn not_in_time(&self) -> u64 {
         self.late + self.ended() - self.committed
     }
@@ -77,6 +78,7 @@ impl AddAssign for Counts {
 
 /// One second of one script: a line of `intervals.jsonl`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Interval {
     /// Number of the interval: whole seconds since `go`.
     pub t: u32,
@@ -86,7 +88,6 @@ pub struct Interval {
     pub start_unix_ns: u64,
     /// Length in nanoseconds (1e9, except the last one).
     pub length_ns: u64,
-    /// What was counted.
     pub counts: Counts,
     /// Failed and unknown transactions by SQLSTATE; `lost` for a connection that ended without one.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -100,27 +101,28 @@ pub struct Interval {
     /// Sums of the committed transactions' lag, nanoseconds; open loop only.
     #[serde(default)]
     pub lag: Moments,
-    /// Each command of the script, if asked for.
+    /// The commands of the script, if asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandTally>,
-    /// What the committed transactions were like, by name, for built-in transactions: `rolled_back`, `remote_lines`.
+    /// Facts about the committed built-in transactions, by name: `rolled_back`, `remote_lines`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub facts: BTreeMap<String, u64>,
 }
 
-/// Largest count of an interval: more than any machine does in a second, and so little that those of the longest file add up.
+/// Largest count of an interval: more than any machine does in a second, yet small enough that the sum over the longest
+/// file does not overflow.
 pub const COUNT_MAX: u64 = 100_000_000_000;
 /// Longest interval: a day.
 pub const LENGTH_MAX_NS: u64 = 86_400_000_000_000;
-/// Latest start, which leaves room for any length: the year 2262.
+/// Latest start, to which any length can be added: the year 2262.
 pub const START_MAX_UNIX_NS: u64 = i64::MAX as u64;
 
 impl Interval {
-    /// Whether each number is one that a run can have, so that any number of intervals can be added up. A file of results may
-    /// hold anything.
+    /// Whether every number is possible in a run, so that any number of intervals can be added up. A results file may
+    /// contain anything.
     ///
     /// # Errors
-    /// What is too large.
+    /// Names the number that is too large.
     pub fn check(&self) -> Result<(), String> {
         let most = |name: &str, values: &[u64], max: u64| match values.iter().max() {
             Some(&value) if value > max => Err(format!("{name} of {value} is more than {max}")),
@@ -138,18 +140,18 @@ impl Interval {
     }
 }
 
-/// Exact sums of a set of times, from which mean and standard deviation follow without a histogram's rounding.
+/// Exact sums over a set of times, which give mean and standard deviation without a histogram's rounding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Moments {
-    /// How many.
+    /// Number of values.
     pub n: u64,
     /// Sum of all values, nanoseconds.
     pub sum: f64,
-    /// The sum of their squares.
+    /// Sum of the squares.
     pub sum_squares: f64,
-    /// The smallest, nanoseconds; 0 when there is none.
+    /// Smallest value, nanoseconds; 0 without values.
     pub min: f64,
-    /// The largest, nanoseconds.
+    /// Largest value, nanoseconds.
     pub max: f64,
 }
 
@@ -165,7 +167,7 @@ impl Moments {
         self.sum_squares += x * x;
     }
 
-    /// Arithmetic mean in nanoseconds; 0 when there is none.
+    /// Arithmetic mean in nanoseconds; 0 without values.
     pub fn mean(&self) -> f64 {
         if self.n == 0 { 0.0 } else { self.sum / self.n as f64 }
     }
@@ -196,13 +198,13 @@ impl AddAssign for Moments {
 /// One command of a script in one interval.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CommandTally {
-    /// How often it was done.
+    /// How often it was executed.
     pub n: u64,
     /// Total time, nanoseconds.
     pub sum_ns: f64,
-    /// How often it ended the transaction with an error.
+    /// How often it failed the transaction.
     pub failed: u64,
-    /// How often it was the reason to try the transaction again.
+    /// How often it caused a retry of the transaction.
     pub retries: u64,
 }
 
@@ -211,8 +213,8 @@ pub struct CommandTally {
 /// Tags: `TAG` latency (end minus due), `TAG.service` (end minus sent), `TAG.lag` (sent minus due; open
 /// loop only), `TAG.N` service time of the script's statement number N (from 0), where TAG is the script's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct HistogramLine {
-    /// Which histogram.
     pub tag: String,
     /// Largest recorded value in nanoseconds.
     pub max_ns: u64,
@@ -220,10 +222,10 @@ pub struct HistogramLine {
     pub data: String,
 }
 
-/// Largest latency that a histogram holds: one hour. Larger values are counted there.
+/// Largest latency of a histogram: one hour. Larger values are counted there.
 pub const HISTOGRAM_MAX_NS: u64 = 3_600_000_000_000;
-/// Smallest latency that is distinguished. One nanosecond, so that three digits are three digits also of 20 microseconds: a
-/// larger smallest value would be the grain of everything below a thousand times it.
+/// Smallest distinguishable latency. One nanosecond, so that three digits are exact even at 20 microseconds: a larger
+/// value would be the resolution of everything below a thousand times it.
 pub const HISTOGRAM_MIN_NS: u64 = 1;
 /// Significant decimal digits kept by every histogram.
 pub const HISTOGRAM_DIGITS: u8 = 3;

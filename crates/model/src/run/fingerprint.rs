@@ -1,25 +1,25 @@
-//! What a run's data looked like before it was tended: the proof that every run began from the same.
+//! The state of a run's data before vacuum and analyze: the proof that every run began from the same data.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Sizes, indexes and, if they were asked for, checksums of the workload's relations.
+/// Sizes, indexes and optionally checksums of the workload's relations.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fingerprint {
     /// Tables, their partitions and their indexes, by name.
     pub relations: BTreeMap<String, RelationPrint>,
-    /// Checksum over the rows of each table, whatever their order; empty unless asked for.
+    /// Checksum over the rows of each table, in any order; empty unless asked for.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub checksums: BTreeMap<String, String>,
-    /// How long taking it took, seconds.
+    /// Time to take the fingerprint, seconds.
     pub seconds: f64,
 }
 
 /// One relation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RelationPrint {
-    /// Bytes of its main fork.
+    /// Bytes of the main fork.
     pub bytes: u64,
     /// Definition of an index; empty for a table.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -27,7 +27,7 @@ pub struct RelationPrint {
 }
 
 impl Fingerprint {
-    /// The first way in which `other` has other contents, in words: indexes or rows differ.
+    /// Describes the first difference in contents from `other`: indexes or rows.
     pub fn contents_differ(&self, other: &Fingerprint) -> Option<String> {
         let indexes = |print: &Fingerprint| -> BTreeMap<String, String> {
             let all = print.relations.iter().filter(|(_, relation)| !relation.index.is_empty());
@@ -44,7 +44,7 @@ impl Fingerprint {
         })
     }
 
-    /// The first relation whose size differs, with its bytes here and there.
+    /// The first relation whose size differs, with both sizes in bytes.
     pub fn sizes_differ(&self, other: &Fingerprint) -> Option<(String, u64, u64)> {
         let bytes = |print: &Fingerprint, name: &str| print.relations.get(name).map_or(0, |r| r.bytes);
         let names = self.relations.keys().chain(other.relations.keys());
@@ -80,7 +80,7 @@ mod tests {
                 Some("the rows of `t`"),
                 Some(("t", 8192, 0)),
             ),
-            // Checksums are compared only where both have them.
+            // Checksums are compared only if both have them.
             (print(&[("t", 8192, ""), ("t_pkey", 16384, "unique (a)")], &[]), None, None),
         ] {
             assert_eq!(one.contents_differ(&other).as_deref(), contents);

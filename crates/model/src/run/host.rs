@@ -1,4 +1,4 @@
-//! What machine a run took place on.
+//! The machine that a run took place on.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub struct MountRecord {
     pub fs_type: String,
     /// Mount options.
     pub options: String,
-    /// The device, as in `/proc/diskstats`; empty when there is none.
+    /// The device, as in `/proc/diskstats`; empty if there is none.
     pub device: String,
     /// Facts of the block device: `scheduler`, `read_ahead_kb`, `rotational`, `model`.
     pub facts: BTreeMap<String, String>,

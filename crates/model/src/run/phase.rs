@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// The data is put back to its first state and the server is started.
+    /// The initial state of the data is restored and the server is started.
     Restore,
     /// Vacuum and analyze.
     Vacuum,
@@ -20,9 +20,9 @@ pub enum Phase {
     Settle,
     /// Clients connect and prepare.
     Connect,
-    /// Load that does not count.
+    /// Load before the measurement window.
     RampUp,
-    /// Load that counts.
+    /// The measurement window.
     Measure,
     /// Transactions in flight end.
     Drain,
@@ -45,7 +45,7 @@ impl Phase {
     }
 }
 
-/// When a phase took place and what is worth knowing about it.
+/// When a phase took place, with further facts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PhaseRecord {
     /// Which phase.
@@ -54,7 +54,7 @@ pub struct PhaseRecord {
     pub start_unix_ns: u64,
     /// End, nanoseconds since the Unix epoch.
     pub end_unix_ns: u64,
-    /// Facts by name: the method used, bytes moved, why it was left out.
+    /// Facts by name: the method used, bytes moved, why it was skipped.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub detail: BTreeMap<String, String>,
 }

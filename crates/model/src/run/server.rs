@@ -1,4 +1,4 @@
-//! What server a run was made against.
+//! The server of a run.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ pub struct ServerRecord {
     pub version: String,
     /// `server_version_num`: 180006 for 18.6, 90624 for 9.6.24.
     pub version_num: u32,
-    /// How the binaries were built, from `pg_config` where it may be read (`CC`, `CFLAGS`, `CONFIGURE`).
+    /// How the binaries were built, from `pg_config` if readable (`CC`, `CFLAGS`, `CONFIGURE`).
     pub build: BTreeMap<String, String>,
-    /// SHA-256 of the `postgres` executable, where it can be read.
+    /// SHA-256 of the `postgres` executable, if readable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub executable_sha256: Option<String>,
     /// Every setting by name.
@@ -29,10 +29,10 @@ pub struct ServerRecord {
     pub in_recovery: bool,
     /// Bytes of the database under load.
     pub database_bytes: u64,
-    /// Data directory, where it may be known.
+    /// Data directory, if this user may see it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_directory: Option<String>,
-    /// What this server or this user does not allow, with the reason: name to reason.
+    /// What this server or this user does not allow: name to reason.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unavailable: BTreeMap<String, String>,
 }
@@ -42,7 +42,7 @@ pub struct ServerRecord {
 pub struct Setting {
     /// Value as `SHOW` prints it.
     pub value: String,
-    /// Where it comes from: `default`, `configuration file`, `command line`, ….
+    /// Source: `default`, `configuration file`, `command line`, ….
     pub source: String,
 }
 

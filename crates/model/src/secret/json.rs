@@ -1,10 +1,10 @@
-//! Texts within JSON: found where they stand, so that order, numbers and layout stay as they were written.
+//! Strings within JSON: replaced in place, so that order, numbers and layout stay as written.
 
 use std::borrow::Cow;
 
 use super::{Marker, hide_value_by, mark, patterns};
 
-/// JSON, or lines of it, without what is secret in its texts. The key decides as the name of a setting does.
+/// JSON, or JSON lines, without the secrets in its strings. The key counts as the name of a setting.
 pub fn hide_json(text: &str) -> Cow<'_, str> {
     hide_by(text, &mut mark)
 }
@@ -22,16 +22,16 @@ pub(super) fn hide_by<'a>(text: &'a str, mark: Marker) -> Cow<'a, str> {
     })
 }
 
-/// The keys above a text, the outermost first; none for an element of a list at the top.
+/// The keys above a string, the outermost first; none for an element of a list at the top level.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
-    /// One for each open brace or bracket.
+    /// One entry per open brace or bracket.
     keys: Vec<Option<String>>,
     is_key: bool,
 }
 
 impl Keys {
-    /// The name that the text is the value of: its key, or the one above if that is only `value`. A key has none.
+    /// The name of the string's value: its key, or the one above if that is only `value`. A key has none.
     fn name(&self) -> Option<&str> {
         if self.is_key {
             return None;
@@ -41,7 +41,7 @@ impl Keys {
     }
 }
 
-/// JSON with each text that `change` changes in its new form.
+/// JSON with every string that `change` changes replaced.
 pub(super) fn map_strings<'a>(
     text: &'a str,
     change: &mut dyn FnMut(&Keys, &str) -> Option<String>,
@@ -82,7 +82,7 @@ pub(super) fn map_strings<'a>(
     }
 }
 
-/// Where the text that begins with the quote at `at` ends, behind its last quote.
+/// The end of the string that begins with the quote at `at`, after its closing quote.
 fn end_of_string(bytes: &[u8], at: usize) -> usize {
     let mut end = at + 1;
     while end < bytes.len() && bytes[end] != b'"' {

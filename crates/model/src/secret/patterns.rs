@@ -7,25 +7,25 @@ use regex_lite::{Captures, Regex};
 
 use super::{Marker, SETTINGS, is_harmless, is_secret_word};
 
-/// A name that may be one of a secret, up to what follows it.
+/// A name that may be that of a secret, up to what follows it.
 const NAME: &str = r"(?P<name>[a-z0-9_.\-]*(?:pass|secret|token|credential|key)[a-z0-9_.\-]*)";
 
-/// A quoted text with its content as `value`: within a text in single quotes, with backslashes before its quotes, as SQL
-/// writes it, in double quotes, between dollars. An end that is missing is the end of the text.
+/// A quoted text with its content as `value`: nested in single quotes, escaped with backslashes, in SQL's quotes, in
+/// double quotes, or between dollars. A missing end is the end of the text.
 const QUOTED: &str = r#"(?:''(?P<nested>[^'\s,)][^']*)''|\\+["'](?P<escaped>(?:[^"'\\]|\\[^"'])*)|'(?P<single>(?:[^'\\]|''|\\.)*)|"(?P<double>(?:[^"\\]|\\.)*)|\$[a-z_]*\$(?P<dollar>[^$]*))"#;
 
-/// A text without quotes, as long as any of its formats may have it: rather too much is hidden than too little.
+/// A text without quotes, as long as any of its formats allows: better to hide too much than too little.
 const BARE: &str = r#"(?P<bare>(?:\\.|[^\s'"\\<>`])+)"#;
 
 const GROUPS: [&str; 6] = ["nested", "escaped", "single", "double", "dollar", "bare"];
 
 struct Pattern {
-    /// One of these is in every text that matches, in lower case: looking for it is cheap.
+    /// Every matching text contains one of these, in lower case: searching for them is cheap.
     needles: &'static [&'static str],
     regex: Regex,
 }
 
-/// Of each pattern its first group of [`GROUPS`] is hidden.
+/// For each pattern, the first matching group of [`GROUPS`] is hidden.
 static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
     let settings = SETTINGS.join("|");
     let words = &["pass", "secret", "token", "credential", "key"];
@@ -49,7 +49,7 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
         pattern(words, &format!(r"{NAME}\s*=\s*(?:{QUOTED}|{BARE})")),
         // PASSWORD 'x', "password": "x".
         pattern(words, &format!(r#"{NAME}["']?(?:\s*:\s*|\s+)(?:e|u&)?{QUOTED}"#)),
-        // scheme://user:password@host; a password may hold any sign that its writer forgot to encode.
+        // scheme://user:password@host; a password may contain any character that its writer forgot to encode.
         pattern(&["://"], r#"\b[a-z][a-z0-9+.\-]*://[^\s/?#'"@:]*:(?P<bare>[^\s'"<>]*)@"#),
         pattern(&["http"], r#"\bhttps?://(?P<bare>[^\s/?#'"@:]+)@"#),
         pattern(
@@ -58,16 +58,16 @@ static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
         ),
         pattern(&["bearer"], r"\bbearer\s+(?P<bare>[a-z0-9._~+/=\-]{16,})"),
         pattern(&["akia", "asia"], r"\b(?P<bare>(?:AKIA|ASIA)[0-9A-Z]{16})\b"),
-        // Addresses that are a right by themselves.
+        // Addresses that grant access by themselves.
         pattern(&["sig"], r#"[?&](?:sig|x-amz-signature|x-goog-signature)=(?P<bare>[^&\s'"]+)"#),
         pattern(&["private key"], r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?P<bare>[^-]*)"),
-        // What the server keeps of a password.
+        // The stored form of a password on the server.
         pattern(&["scram-sha-256$"], r#"\bSCRAM-SHA-256\$(?P<bare>[^\s'"]+)"#),
         pattern(&["md5"], r"\bmd5(?P<bare>[0-9a-f]{32})\b"),
     ]
 });
 
-/// `text` with the mark of each secret in its place.
+/// `text` with each secret replaced by its mark.
 pub(super) fn hide<'a>(text: &'a str, mark: Marker) -> Cow<'a, str> {
     let lower = text.to_ascii_lowercase();
     let mut hidden = Cow::Borrowed(text);
@@ -82,7 +82,7 @@ pub(super) fn hide<'a>(text: &'a str, mark: Marker) -> Cow<'a, str> {
     hidden
 }
 
-/// `text` without what `regex` finds; `None` if that is nothing.
+/// `text` without what `regex` finds; `None` if it finds nothing.
 fn replace(regex: &Regex, text: &str, mark: Marker) -> Option<String> {
     let mut changed = String::new();
     let mut done = 0;
@@ -95,7 +95,7 @@ fn replace(regex: &Regex, text: &str, mark: Marker) -> Option<String> {
             changed.push_str(&mark(&text[range.clone()]));
             done = range.end;
         } else if let Some(name) = found.name("name") {
-            // What follows a harmless name may begin within its value.
+            // The match after a harmless name may begin within its value.
             at = name.end();
         }
         while !text.is_char_boundary(at) && at < text.len() {
@@ -118,8 +118,8 @@ fn secret_in(found: &Captures) -> Option<std::ops::Range<usize>> {
     (!is_variable && !is_harmless(value.as_str())).then(|| value.range())
 }
 
-/// Whether a value is a parameter of a statement or a variable of a script: `token = $1`, `token = :token`. A password may
-/// begin with a colon, but a connection string has no space before it.
+/// Whether a value is a parameter of a statement or a variable of a script: `token = $1`, `token = :token`. A password
+/// may begin with a colon, but a connection string has no space before it.
 fn is_variable(before: &str, value: &str) -> bool {
     let name = value.trim_end_matches([',', ';', ')']);
     let is_word =

@@ -1,10 +1,10 @@
-//! Things that happened at one moment of a run, on the same time line as the readings.
+//! Events during a run, on the same time line as the readings.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What happened.
+/// Kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
@@ -22,40 +22,40 @@ pub enum EventKind {
     AutovacuumSeen,
     /// A FATAL, PANIC or crash line of the server log.
     ServerTrouble,
-    /// The server is not the process it was (restart or failover).
+    /// The server is no longer the same process (restart or failover).
     ServerRestarted,
     /// Any other line of the server log worth keeping.
     ServerLog,
     /// A client lost its connection (`client`, `sqlstate`).
     ConnectionLost,
-    /// The server sent what PostgreSQL's protocol does not allow, and the client does no more (`client`).
+    /// The server violated PostgreSQL's protocol, and the client stopped (`client`).
     ProtocolBroken,
-    /// A client that had lost its connection has one again (`client`, `outage_s`).
+    /// A client that had lost its connection has a new one (`client`, `outage_s`).
     ConnectionRestored,
-    /// A client does no more because of an error (`client`, `script`, `command`, `sqlstate`; `message` is the error
-    /// alone, `cause` a line that precedes the text). The text is pgbench's.
+    /// A client stopped because of an error (`client`, `script`, `command`, `sqlstate`; `message` is the error alone,
+    /// `cause` a line that precedes the text). The text is pgbench's.
     ClientAborted,
-    /// A statement of a pipeline could not be parsed (`client`, `script`, `command`, `sqlstate`); it may never be run. The
-    /// text is libpq's.
+    /// A statement of a pipeline could not be parsed (`client`, `script`, `command`, `sqlstate`); it may never be run.
+    /// The text is libpq's.
     StatementRefused,
-    /// A transaction got an error that does not end its client (details as above). Only if asked for.
+    /// A transaction got an error that does not end its client (details as above). Only on request.
     ErrorReported,
-    /// The transaction is tried again after that (`client`, `tries`). Only if asked for.
+    /// The transaction is retried after that error (`client`, `tries`). Only on request.
     ErrorRetried,
-    /// The transaction has failed with that (`client`, `tries`). Only if asked for.
+    /// The transaction failed with that error (`client`, `tries`). Only on request.
     ErrorFailed,
-    /// `debug()` in a script was called (`client`); the text is pgbench's line.
+    /// A script called `debug()` (`client`); the text is pgbench's line.
     ScriptDebug,
-    /// A client took a step (`client`); the text is that of pgbench's debugging output. Only if asked for.
+    /// A client took a step (`client`); the text is pgbench's debugging output. Only on request.
     ScriptTrace,
     /// What a `\shell` command wrote to its standard output (`client`).
     ShellOutput,
     /// The server raised a notice or a warning (`client`, `severity`, `sqlstate`); the text is libpq's. Those beyond a
-    /// number in a second are counted (`n_dropped`).
+    /// limit per second are counted (`n_dropped`).
     ServerNotice,
     /// The driver did not run for a while (`pause_s`).
     DriverPaused,
-    /// A source of telemetry could not be read any more.
+    /// A source of telemetry can no longer be read.
     TelemetryLost,
     /// Space on a device is nearly used up (`free_bytes`, `path`).
     DiskNearlyFull,
@@ -63,12 +63,12 @@ pub enum EventKind {
 
 /// One event: a line of `events.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Event {
-    /// When, nanoseconds since the Unix epoch.
+    /// Time, nanoseconds since the Unix epoch.
     pub t_unix_ns: u64,
-    /// What.
     pub kind: EventKind,
-    /// In words: the log line, the message.
+    /// Text: the log line, the message.
     pub text: String,
     /// Further facts by name, as text.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]

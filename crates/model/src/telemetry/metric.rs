@@ -3,9 +3,9 @@
 /// How values of a metric combine over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricKind {
-    /// Only grows; a tick holds its increase.
+    /// Only grows; a tick has its increase.
     Counter,
-    /// A level; a tick holds its value at the tick's end.
+    /// A level; a tick has its value at the tick's end.
     Gauge,
 }
 
@@ -20,7 +20,7 @@ pub struct Metric {
     pub kind: MetricKind,
     /// Unit: `s`, `bytes`, `1`.
     pub unit: &'static str,
-    /// What it tells and where it is read.
+    /// Description, and where it is read.
     pub what: &'static str,
 }
 
@@ -88,7 +88,7 @@ pub const METRICS: &[Metric] = &[
     counter("disk.busy_time", "device", "s", "time with I/O outstanding (/proc/diskstats)"),
     gauge("disk.in_flight", "device", "1", "I/O outstanding (/proc/diskstats)"),
     gauge("disk.free_bytes", "role", "bytes", "free space for the role's directory (statvfs)"),
-    // The machine of a target, from node_exporter on it; the same as of this machine. `[[target]] telemetry`.
+    // The machine of a target, from its node_exporter; the same metrics as for this machine. `[[target]] telemetry`.
     counter("remote.cpu.user", "cpu", "s", "time in user code, niced or not (node_cpu_seconds_total)"),
     counter(
         "remote.cpu.system",
@@ -150,8 +150,8 @@ pub const METRICS: &[Metric] = &[
         "bytes the server's processes had read from storage (/proc/PID/io)",
     ),
     counter("server.write_bytes", "", "bytes", "bytes the server's processes sent to storage (/proc/PID/io)"),
-    // PostgreSQL's own statistics. Sessions report theirs at the end of a transaction and at most once a second
-    // (twice before 15), so these lag by up to about a second; WAL position and activity do not.
+    // PostgreSQL's own statistics. Sessions report theirs at the end of a transaction and at most once a second (twice
+    // before 15), so these lag by up to about a second; WAL position and activity do not.
     counter("server.wal_bytes", "", "bytes", "WAL written, on a standby replayed (pg_current_wal_lsn)"),
     counter("server.wal_records", "", "1", "WAL records (pg_stat_wal, 14 and later)"),
     counter(

@@ -1,10 +1,10 @@
-//! Telemetry: what was read from host, server and driver in one tick.
+//! Readings of host, server and driver, tick by tick.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Who a tick tells about.
+/// Source of a tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TickSource {
@@ -14,17 +14,17 @@ pub enum TickSource {
     Server,
     /// The load driver.
     Driver,
-    /// The machine of a target, as an exporter on it tells.
+    /// The machine of a target, as its exporter reports it.
     Remote,
 }
 
 /// One tick of one source: a line of `readings.jsonl`.
 ///
-/// Keys are the names of [`crate::telemetry::metric::METRICS`], with `[instance]` behind the name where the metric has
-/// instances (`host.cpu.user[cpu0]`). A counter's value is its increase over the tick, a gauge's the value at its end.
+/// Keys are the names of [`crate::telemetry::metric::METRICS`], followed by `[instance]` if the metric has instances
+/// (`host.cpu.user[cpu0]`). A counter's value is its increase over the tick, a gauge's the value at its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
 pub struct Tick {
-    /// Who it tells about.
     pub source: TickSource,
     /// End of the tick, nanoseconds since the Unix epoch.
     pub end_unix_ns: u64,

@@ -1,4 +1,4 @@
-//! Numbers in sentences, the same in findings, reports and messages.
+//! Numbers in sentences, formatted alike in findings, reports and messages.
 
 use std::fmt::Display;
 
@@ -35,14 +35,14 @@ pub fn significant(x: f64) -> String {
     if x == 0.0 {
         return "0".to_string();
     }
-    // Rounded first: 9.996 has one digit before the point, what it rounds to has two.
+    // Rounded first: 9.996 has one digit before the point, its rounded value has two.
     let rounded: f64 = format!("{x:.2e}").parse().unwrap_or(x);
     let exponent = rounded.abs().log10().floor() as i32;
     let decimals = usize::try_from(2 - exponent).unwrap_or(0).min(9);
     grouped(&format!("{x:.decimals$}"))
 }
 
-/// Bytes in binary units, whose names say so (IEC 80000-13); PostgreSQL's `MB` is a `MiB`: `16.0 MiB`.
+/// Bytes in binary units with their IEC names (IEC 80000-13); PostgreSQL's `MB` is a `MiB`: `16.0 MiB`.
 pub fn bytes(n: f64) -> String {
     let mut x = n;
     for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {

@@ -1,4 +1,4 @@
-//! Spans of time, scales, versions and setting values as people write them.
+//! Durations, scales, versions and setting values as people write them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A span of time, written with a unit as in postgresql.conf: `500ms`, `30s`, `5min`, `2h`.
+/// A duration, with a unit as in postgresql.conf: `500ms`, `30s`, `5min`, `2h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Span {
     /// Length in milliseconds.
@@ -14,12 +14,12 @@ pub struct Span {
 }
 
 impl Span {
-    /// A span of whole seconds.
+    /// A duration of whole seconds.
     pub const fn from_s(s: u64) -> Span {
         Span { ms: s * 1000 }
     }
 
-    /// The length in whole seconds, or `None` when there is a rest.
+    /// The length in whole seconds, or `None` if there is a remainder.
     pub fn whole_s(self) -> Option<u32> {
         if self.ms.is_multiple_of(1000) { u32::try_from(self.ms / 1000).ok() } else { None }
     }
@@ -116,7 +116,7 @@ impl fmt::Display for Scale {
     }
 }
 
-/// A PostgreSQL version as asked for: a major (`18`, `9.6`) or an exact release (`12.22`).
+/// A requested PostgreSQL version: a major version (`18`, `9.6`) or an exact release (`12.22`).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PgVersion(String);
 
@@ -180,8 +180,8 @@ impl fmt::Display for SettingValue {
     }
 }
 
-/// Text-like types share one shape on disk: written by `Display`, read by `FromStr`; what a bare
-/// number or boolean means is each type's decision.
+/// Text-like types share one form on disk: written by `Display`, read by `FromStr`; each type decides what a bare
+/// number or boolean means.
 macro_rules! serde_by_text {
     ($type:ty, $expecting:literal, $from_int:expr, $from_float:expr, $from_bool:expr) => {
         impl Serialize for $type {
@@ -243,7 +243,9 @@ serde_by_text!(
     |n| n.to_string().parse(),
     |x| match x {
         9.6 => "9.6".parse(),
-        x => Err(format!("write the version as text, \"{x}\": a bare number cannot tell 10.1 from 10.10")),
+        x => Err(format!(
+            "write the version as text, \"{x}\": a bare number cannot distinguish 10.1 from 10.10"
+        )),
     },
     |_| Err("expected a PostgreSQL version such as \"18\"".into())
 );

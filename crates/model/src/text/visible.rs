@@ -1,11 +1,11 @@
-//! Text that others wrote, made fit for a line that people read: what would steer a terminal, or reorder or hide the text
-//! around it, is shown instead of done.
+//! Makes text from others fit for display: characters that would control a terminal, or reorder or hide the text around
+//! them, are escaped.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a character does something instead of being seen: control characters but for the line break and the tab,
-/// those that reorder text (Unicode TR 9), and the separators of lines and paragraphs.
+/// Whether a character is invisible: control characters except line break and tab, characters that reorder text
+/// (Unicode TR 9), and the separators of lines and paragraphs.
 pub fn is_hidden(c: char) -> bool {
     let is_bidi =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -13,7 +13,7 @@ pub fn is_hidden(c: char) -> bool {
     (c.is_control() && !matches!(c, '\n' | '\t')) || is_bidi || is_separator
 }
 
-/// The text with hidden characters as Rust writes them: `\u{1b}`, `\r`. Line breaks and tabs stay.
+/// The text with hidden characters in Rust's notation: `\u{1b}`, `\r`. Line breaks and tabs stay.
 pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return Cow::Borrowed(text);
