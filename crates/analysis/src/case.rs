@@ -1,4 +1,4 @@
-//! The runs of a case in numbers: how they vary, and what the factors did.
+//! Figures over the runs of a case: how they vary, and the effects of the factors.
 
 pub mod capacity;
 pub mod factors;

@@ -1,7 +1,7 @@
-//! Comparing B with A: two cases, of one experiment or of two, by throughput and percentiles of latency.
+//! Compares B with A: two cases, of one experiment or of two, by throughput and percentiles of latency.
 //!
-//! Runs of one experiment are paired by block. The verdict is that of `stats::compare_pairs`; what else differs between
-//! A and B is in `differences`, and what casts doubt on the comparison is a finding like any other.
+//! Runs of one experiment are paired by block. `stats::compare_pairs` gives the verdict; `differences` lists what else
+//! differs between A and B; what casts doubt on the comparison is a finding like any other.
 
 pub(crate) mod beside;
 pub(crate) mod build;
@@ -20,15 +20,15 @@ pub use sample::Sample;
 use crate::finding::{Finding, Grade};
 use crate::summary::{RunSummary, Study};
 
-/// The share up to which a difference does not matter, unless another is asked for.
+/// Default share up to which a difference does not matter.
 pub const MARGIN: f64 = 0.02;
 
 /// One side: a case of an experiment.
 #[derive(Debug, Clone, Copy)]
 pub struct Side<'a> {
-    /// What was recorded.
+    /// The records.
     pub data: &'a ExperimentData,
-    /// What it means.
+    /// The explained experiment.
     pub study: &'a Study,
     /// Number of the case.
     pub case: u32,
@@ -43,7 +43,7 @@ impl<'a> Side<'a> {
         self.runs().filter(|run| run.counts())
     }
 
-    /// The records of the first run that counts: what the case was measured on.
+    /// The records of the first run that counts, which describe what the case was measured on.
     pub(crate) fn first(self) -> Option<&'a RunData> {
         let run = self.counting().next()?.run;
         self.data.runs.iter().find(|data| data.record.spec.run == run)
@@ -54,7 +54,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// What is compared.
+/// A compared figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Figure {
@@ -69,7 +69,7 @@ pub enum Figure {
 }
 
 impl Figure {
-    /// All of them, in the order of tables.
+    /// All figures, in the order of tables.
     pub const ALL: [Figure; 4] = [Figure::Throughput, Figure::P50, Figure::P95, Figure::P99];
 
     /// The word for people.
@@ -94,7 +94,7 @@ impl Figure {
     }
 }
 
-/// What a comparison says of B.
+/// The verdict on B.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -104,7 +104,7 @@ pub enum Verdict {
     Slower,
     /// No difference larger than the margin.
     Same,
-    /// The interval is too wide to tell.
+    /// The interval is too wide for a verdict.
     Unsure,
 }
 
@@ -119,11 +119,11 @@ pub struct FigureComparison {
     pub b_median: Option<f64>,
     /// The comparison; `None` with too few pairs.
     pub result: Option<Ratio>,
-    /// What it was made of.
+    /// The values behind it.
     pub sample: Sample,
 }
 
-/// A ratio with its interval, and what follows.
+/// A ratio with its interval and verdict.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Ratio {
     /// B over A.
@@ -134,50 +134,50 @@ pub struct Ratio {
     pub high: f64,
     /// Level of the interval: 0.95.
     pub level: f64,
-    /// What follows for B.
+    /// The verdict on B.
     pub verdict: Verdict,
     /// Two-sided chance of such a difference between identical servers.
     pub p: f64,
-    /// The same after Holm's correction for all cases that were compared at once.
+    /// The same after Holm's correction for all cases compared at once.
     pub p_adjusted: f64,
-    /// The smallest difference, as a share, that would be seen in 4 of 5 such comparisons.
+    /// The smallest difference, as a share, that 4 of 5 such comparisons would detect.
     pub detectable: Option<f64>,
-    /// About how many more pairs would give a verdict, where there is none.
+    /// Roughly how many more pairs would give a verdict, if there is none.
     pub more_pairs: Option<usize>,
 }
 
-/// How runs of A and B belong together.
+/// How runs of A and B are paired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pairing {
-    /// Each run of A with the run of B of the same block.
+    /// Each run of A with the run of B in the same block.
     Blocks,
     /// Each slice of A's time with the neighbouring slice of B's: a duet.
     Slices,
     /// Rounds of a duet; both servers restart for each round.
     Rounds,
-    /// Not at all: two experiments.
+    /// Not paired: two experiments.
     None,
 }
 
 /// One case of A and one of B, compared.
 #[derive(Debug, Clone, Serialize)]
 pub struct CaseComparison {
-    /// A in words.
+    /// Name of A.
     pub a: String,
-    /// B in words.
+    /// Name of B.
     pub b: String,
-    /// How runs belong together.
+    /// How runs are paired.
     pub pairing: Pairing,
-    /// Pairs that have the figure that decides, or runs of the side that has fewer.
+    /// Pairs with the deciding figure, or runs of the side that has fewer.
     pub n_pairs: usize,
     /// The share up to which a difference does not matter.
     pub margin: f64,
-    /// The figure that decides: throughput in a closed loop, the 99th percentile where the rate is given.
+    /// The deciding figure: throughput in a closed loop, the 99th percentile if the rate is given.
     pub lead: Figure,
-    /// Each figure; of a duet, throughput only.
+    /// All figures; for a duet, throughput only.
     pub figures: Vec<FigureComparison>,
-    /// Of a duet: the second slice of a pair over the first, which is 1 unless one side's turn weighs on the next.
+    /// For a duet: the second slice of a pair over the first, which is 1 unless one side's slice affects the next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carry_over: Option<Ratio>,
     /// Ratios that are shown with the verdict and never decide it.
@@ -188,17 +188,17 @@ pub struct CaseComparison {
     pub undeclared: Vec<Difference>,
     /// What casts doubt on the comparison, or is worth knowing; findings of the runs are with the runs.
     pub findings: Vec<Finding>,
-    /// The grade that the findings give.
+    /// The grade that follows from the findings.
     pub grade: Grade,
 }
 
 impl CaseComparison {
-    /// The comparison of the figure that decides.
+    /// The comparison of the deciding figure.
     pub fn leading(&self) -> Option<&Ratio> {
         self.figures.iter().find(|figure| figure.figure == self.lead)?.result.as_ref()
     }
 
-    /// The verdict that counts: of a table of several cases, a difference must also pass Holm's correction.
+    /// The verdict that counts: with several cases, a difference must also pass Holm's correction.
     pub fn verdict(&self) -> Option<Verdict> {
         let ratio = self.leading()?;
         let is_difference = matches!(ratio.verdict, Verdict::Faster | Verdict::Slower);
@@ -206,7 +206,7 @@ impl CaseComparison {
     }
 }
 
-/// The runs that are compared; where they are paired, those of the same place in both lists belong together.
+/// The compared runs; if paired, those at the same index in both lists form a pair.
 pub(crate) struct Samples<'a> {
     pub(crate) a: Vec<&'a RunSummary>,
     pub(crate) b: Vec<&'a RunSummary>,
@@ -253,7 +253,7 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// Logarithms of a figure on both sides; a run that lacks it is left out, with its partner if it has one.
+    /// Logarithms of a figure on both sides; a run without it is left out, with its partner if it has one.
     pub(crate) fn logs(&self, figure: Figure, pairing: Pairing) -> (Vec<f64>, Vec<f64>) {
         let logs = |runs: &[&RunSummary]| runs.iter().map(|run| log(figure, run)).collect::<Vec<_>>();
         let (a, b) = (logs(&self.a), logs(&self.b));
@@ -265,14 +265,14 @@ impl<'a> Samples<'a> {
         }
     }
 
-    /// Runs that count and lack a figure.
+    /// Runs that count but lack a figure.
     pub(crate) fn without_figure(&self) -> Vec<u32> {
         let lacks = |run: &RunSummary| Figure::ALL.iter().any(|figure| log(*figure, run).is_none());
         self.a.iter().chain(&self.b).filter(|run| lacks(run)).map(|run| run.run).collect()
     }
 }
 
-/// The logarithm of a run's figure. A run without latency has none, and nothing is a multiple of no throughput.
+/// The logarithm of a run's figure. A run without latency has none, and nothing is a multiple of zero throughput.
 fn log(figure: Figure, run: &RunSummary) -> Option<f64> {
     figure.of(run).filter(|value| *value > 0.0).map(f64::ln)
 }

@@ -1,4 +1,4 @@
-//! From records to answers: numbers of runs, cases and experiments, and what the rules find in them.
+//! From records to summaries of runs, cases and experiments, with the findings of the rules.
 
 pub(crate) mod case;
 mod comparison;

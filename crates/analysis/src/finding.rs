@@ -27,7 +27,7 @@ pub enum Grade {
 }
 
 impl Grade {
-    /// The grade that a list of findings gives.
+    /// The grade that follows from findings.
     pub fn of<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> Grade {
         match findings.into_iter().map(|finding| finding.severity).max() {
             Some(Severity::Void) => Grade::Void,
@@ -51,10 +51,10 @@ impl Grade {
 pub struct Finding {
     /// Identifier in the catalogue: `checkpoint-in-window`.
     pub id: &'static str,
-    /// How much it weighs.
+    /// Severity.
     pub severity: Severity,
-    /// What is the case, one sentence with the measured figure.
+    /// What was found: one sentence with the measured figure.
     pub evidence: String,
-    /// What to do about it, one sentence.
+    /// What to do: one sentence.
     pub advice: String,
 }

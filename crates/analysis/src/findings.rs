@@ -1,23 +1,23 @@
-//! The rules that judge a number: their catalogue, and what each gets to see.
+//! The rules that judge a number: their catalogue, and the data that each sees.
 //!
-//! A rule is a row of [`CATALOGUE`] and a few lines in one of the files below. It looks at one run, one
-//! case or one experiment and says nothing, or says what is the case with the measured figure.
+//! A rule is a row of [`CATALOGUE`] and a few lines in one of the files below. It looks at one run, one case or one
+//! experiment, and either is silent or reports what it found with the measured figure.
 
 mod builds;
 mod capacity;
 mod cases;
 mod comparisons;
+mod format;
 mod host;
 mod load;
-mod machine;
 pub mod pages;
+mod platform;
 mod records;
 mod server;
 mod state;
 mod studies;
 mod tpcc;
 mod window;
-mod words;
 
 use model::experiment::case::Case;
 use model::run::{ExperimentData, RunData};
@@ -35,24 +35,24 @@ use crate::summary::{CaseSummary, RunSummary};
 pub struct Rule {
     /// Identifier, as in findings: `checkpoint-in-window`.
     pub id: &'static str,
-    /// What is found, in a few words.
+    /// What was found, in short.
     pub title: &'static str,
-    /// When it is found, with its threshold, and how much it then weighs.
+    /// When the rule fires, with its threshold, and the severity.
     pub severity: &'static str,
     /// Where rule and threshold come from.
     pub source: &'static str,
-    /// What to do about it, one sentence.
+    /// What to do: one sentence.
     pub advice: &'static str,
 }
 
 impl Rule {
-    /// A finding by this rule, at its usual advice.
+    /// A finding of this rule with its usual advice.
     fn finds(&self, severity: Severity, evidence: impl Into<String>) -> Finding {
         Finding { id: self.id, severity, evidence: evidence.into(), advice: self.advice.to_string() }
     }
 }
 
-/// Every rule: those of runs, then of cases, of experiments, and of comparisons.
+/// All rules: for runs, then for cases, experiments and comparisons.
 pub const CATALOGUE: &[Rule] = &[
     records::RUN_INCOMPLETE,
     records::COUNTS_BROKEN,
@@ -92,9 +92,9 @@ pub const CATALOGUE: &[Rule] = &[
     host::DRIVER_SATURATED,
     host::DRIVER_WAITS_FOR_CPU,
     host::DRIVER_PAUSED,
-    machine::MEMORY_PRESSURE_FOUND,
-    machine::SLOW_CLOCKSOURCE,
-    machine::CPU_FREQUENCY_VARIES,
+    platform::MEMORY_PRESSURE_FOUND,
+    platform::SLOW_CLOCKSOURCE,
+    platform::CPU_FREQUENCY_VARIES,
     host::TELEMETRY_MISSING,
     tpcc::TPCC_INPUTS,
     tpcc::TPCC_RESPONSE,
@@ -126,45 +126,45 @@ pub const CATALOGUE: &[Rule] = &[
     builds::BUILDS_DIFFER,
 ];
 
-/// The rule with an identifier.
+/// The rule with this identifier.
 pub fn rule(id: &str) -> Option<&'static Rule> {
     CATALOGUE.iter().find(|rule| rule.id == id)
 }
 
-/// What the rules of a run see.
+/// What the rules for runs see.
 pub(crate) struct RunContext<'a> {
     pub(crate) data: &'a RunData,
     pub(crate) line: &'a Timeline,
     pub(crate) usage: &'a Usage<'a>,
-    /// Complete but for findings and grade.
+    /// Complete except for findings and grade.
     pub(crate) summary: &'a RunSummary,
     /// Histograms that could not be read.
     pub(crate) unreadable: &'a [String],
-    /// How many times the histograms hold.
+    /// How many times each histogram contains.
     pub(crate) recorded: &'a Recorded,
 }
 
-/// What the rules of a case see.
+/// What the rules for cases see.
 pub(crate) struct CaseContext<'a> {
     pub(crate) case: &'a Case,
-    /// Complete but for findings and grade.
+    /// Complete except for findings and grade.
     pub(crate) summary: &'a CaseSummary,
-    /// Runs that the plan has for the case.
+    /// Number of planned runs of the case.
     pub(crate) n_planned: usize,
-    /// Runs of the case that were begun.
+    /// Runs of the case that were started.
     pub(crate) runs: &'a [(&'a RunData, &'a Explained)],
 }
 
-/// What the rules of a comparison see.
+/// What the rules for comparisons see.
 pub(crate) struct ComparisonContext<'a> {
     pub(crate) a: Side<'a>,
     pub(crate) b: Side<'a>,
     pub(crate) pairing: Pairing,
     pub(crate) n_pairs: usize,
-    /// Runs that count and lack a figure.
+    /// Runs that count but lack a figure.
     pub(crate) without_figure: &'a [u32],
     pub(crate) margin: f64,
-    /// Of a duet: the second slices over the first.
+    /// For a duet: the second slices over the first.
     pub(crate) carry_over: Option<Ratio>,
     pub(crate) undeclared: &'a [Difference],
 }
@@ -178,7 +178,7 @@ const RUN_RULES: &[RunRule] = &[
     records::records_damaged,
     records::history_differs,
     records::consistency_broken,
-    // What failed may be why there are few.
+    // Failures may explain why there are few.
     load::transactions_failed,
     load::too_few_transactions,
     load::outcomes_unknown,
@@ -212,9 +212,9 @@ const RUN_RULES: &[RunRule] = &[
     host::driver_saturated,
     host::driver_waits_for_cpu,
     host::driver_paused,
-    machine::memory_pressure,
-    machine::slow_clocksource,
-    machine::cpu_frequency_varies,
+    platform::memory_pressure,
+    platform::slow_clocksource,
+    platform::cpu_frequency_varies,
     host::telemetry_missing,
     tpcc::tpcc_inputs,
     tpcc::tpcc_response,
@@ -235,28 +235,28 @@ const CASE_RULES: &[CaseRule] = &[
     tpcc::tpcc_like,
 ];
 
-/// By how many times what a rule looks at exceeds its threshold.
+/// How many times the threshold of a rule is exceeded.
 type Excess = fn(&RunContext) -> Option<f64>;
 
-/// The rules that report something else on the machine, for which a run is repeated. Pressure on processors, devices
-/// and memory is none of them: the load itself is what waits for them.
+/// The rules that detect something else on the machine, for which a run is repeated. Pressure on processors, devices
+/// and memory is not among them: the load itself waits for these.
 pub(crate) const DISTURBANCES: &[(&str, Excess)] = &[
     (host::FOREIGN_CPU.id, host::foreign_excess),
     (host::STEAL.id, host::steal_excess),
     (host::DRIVER_PAUSED.id, host::pause_excess),
 ];
 
-/// Findings of a run, the heaviest first.
+/// Findings of a run, most severe first.
 pub(crate) fn of_run(context: &RunContext) -> Vec<Finding> {
     heaviest_first(RUN_RULES.iter().filter_map(|rule| rule(context)).collect())
 }
 
-/// Findings of a case, the heaviest first; those of its runs are with the runs.
+/// Findings of a case, most severe first; those of its runs are with the runs.
 pub(crate) fn of_case(context: &CaseContext) -> Vec<Finding> {
     heaviest_first(CASE_RULES.iter().filter_map(|rule| rule(context)).collect())
 }
 
-/// Findings of an experiment as a whole, the heaviest first.
+/// Findings of an experiment as a whole, most severe first.
 pub(crate) fn of_study(data: &ExperimentData, partial: Option<&str>) -> Vec<Finding> {
     let found = [
         studies::incomplete(partial),
@@ -271,7 +271,7 @@ pub(crate) fn of_study(data: &ExperimentData, partial: Option<&str>) -> Vec<Find
     heaviest_first(found.into_iter().flatten().collect())
 }
 
-/// Findings of a comparison, the heaviest first.
+/// Findings of a comparison, most severe first.
 pub(crate) fn of_comparison(context: &ComparisonContext) -> Vec<Finding> {
     let mut found = comparisons::undeclared_differences(context);
     found.extend(comparisons::not_interleaved(context));

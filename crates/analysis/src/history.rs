@@ -1,4 +1,4 @@
-//! The history of a case over stored experiments: its runs in the order of time, and where their level changed.
+//! The history of a case over stored experiments: its runs in order of time, and where their level changed.
 
 use std::path::PathBuf;
 
@@ -13,13 +13,13 @@ use crate::summary::Study;
 /// One run of a history.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Point {
-    /// Where the experiment is, as the caller names it.
+    /// The experiment's location, as the caller names it.
     pub experiment: String,
     /// Number of the run.
     pub run: u32,
     /// When its load began, nanoseconds since the Unix epoch.
     pub t_unix_ns: u64,
-    /// Release and build of the server: `18.6`, with the first digits of the executable's hash where it is known.
+    /// Release and build of the server: `18.6`, with the first digits of the executable's hash if known.
     pub revision: String,
     /// Committed transactions per second.
     pub tps: f64,
@@ -28,11 +28,11 @@ pub struct Point {
 /// One change of level.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
-    /// The last run before it.
+    /// The last run before the change.
     pub last_before: Point,
-    /// The first run after it.
+    /// The first run after the change.
     pub first_after: Point,
-    /// Median throughput since the change before.
+    /// Median throughput since the previous change.
     pub before: f64,
     /// Median throughput up to the next change.
     pub after: f64,
@@ -43,7 +43,7 @@ pub struct Change {
 /// The history of one case.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct History {
-    /// The case in words, with the server where it is one by URL.
+    /// Name of the case, with the server if it is one by URL.
     pub label: String,
     /// Name of the machine; figures of two machines are never one history.
     pub hostname: String,
@@ -54,7 +54,7 @@ pub struct History {
 }
 
 /// Histories of all cases of these experiments; cases with the same load, levels, machine and server by URL belong
-/// together. Runs of a duet are left out: each had half of the time, and its throughput is no history of a server's.
+/// together. Runs of a duet are left out: each had half of the time, so their throughput does not describe the server.
 pub fn histories(experiments: &[(String, ExperimentData, Study)]) -> Vec<History> {
     let mut histories: Vec<(Key, History)> = Vec::new();
     for (name, data, study) in experiments {
@@ -81,7 +81,7 @@ pub fn histories(experiments: &[(String, ExperimentData, Study)]) -> Vec<History
     histories.into_iter().map(|(_, history)| with_changes(history)).collect()
 }
 
-/// Histories of one name get what they ask for differently into it: `8 clients, scale 7`.
+/// Adds to histories with equal names what they ask for differently: `8 clients, scale 7`.
 fn tell_apart(histories: &mut [(Key, History)]) {
     let labels: Vec<String> = (0..histories.len()).map(|i| label_among(i, histories)).collect();
     histories.iter_mut().zip(labels).for_each(|((_, history), label)| history.label = label);
@@ -109,7 +109,7 @@ fn revision(record: &RunRecord) -> String {
     format!("{}{}", server.release(), hash.unwrap_or_default())
 }
 
-/// The case in words; servers by URL have the same cases and are distinguished by where they are.
+/// Name of the case; servers by URL have the same cases and are distinguished by their location.
 fn label(case: &Case) -> String {
     let ServerSource::Url(keywords) = &case.server.source else { return case.label() };
     let place: Vec<String> = ["host", "hostaddr", "port", "dbname"]
@@ -119,8 +119,8 @@ fn label(case: &Case) -> String {
     if place.is_empty() { case.label() } else { format!("{}, {}", case.label(), place.join(" ")) }
 }
 
-/// What must be the same for two runs to belong to one history: all that is asked for but the release or the build of a
-/// server that pgdyno runs.
+/// What two runs of one history must have in common: everything that is asked for except the release or the build of a
+/// server run by pgdyno.
 #[derive(PartialEq)]
 struct Key {
     case: Case,
@@ -129,8 +129,8 @@ struct Key {
 
 impl Key {
     fn of(case: &Case, hostname: &str) -> Key {
-        // A version or a build is what changes over a history, unless it is a level by itself. A server by URL is known
-        // by where it is alone: another place is another server.
+        // A version or a build is what changes over a history, unless it is a level by itself. A server by URL is
+        // identified by its location alone: another location is another server.
         let source = match &case.server.source {
             ServerSource::Version(_) | ServerSource::BinDir(_) | ServerSource::Source { .. } => {
                 ServerSource::BinDir(PathBuf::new())

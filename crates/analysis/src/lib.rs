@@ -1,8 +1,8 @@
-//! What a run means: a pure function of its records. Reads no file, no clock.
+//! Explains runs: a pure function of their records. Reads no file and no clock.
 //!
-//! [`study`] is the whole of it: run directories as read by `store` go in, summaries and findings come
-//! out, and `report` draws them. Numbers are computed in `run`, `seconds`, `resources` and `series`;
-//! whether they can be trusted is said in `findings`, one small file for each group of rules.
+//! [`study`] does it all: run directories as read by `store` go in, summaries and findings come out, and `report` draws
+//! them. `run`, `case` and `comparison` compute figures; `findings` says whether to trust them, in one small file per
+//! group of rules.
 
 pub mod case;
 pub mod comparison;

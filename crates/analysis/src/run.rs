@@ -1,4 +1,4 @@
-//! One run in numbers: its seconds, what it used, and its marks.
+//! One run in figures: its seconds, its resource usage, and its marks.
 
 pub mod capacity;
 pub(crate) mod histogram;

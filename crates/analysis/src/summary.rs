@@ -1,4 +1,4 @@
-//! What runs, cases and an experiment mean: the values that reports draw.
+//! Summaries of runs, cases and experiments: the values that reports draw.
 //!
 //! Only types; `explain` computes them. Latencies are in nanoseconds, times in seconds since `go`.
 

@@ -6,13 +6,14 @@ use crate::summary::capacity::{Capacity, CaseCapacity, Outcome, Rate};
 /// Level of the interval.
 const LEVEL: f64 = 0.95;
 
-/// Runs from which the interval of a case is that of their centre.
+/// Runs from which on the interval of a case is that of their centre.
 pub const CENTRE_MIN: usize = 6;
 
-/// The median of the runs' rates, `None` if in half of them or more no rate held. A run without such a rate stands as one
-/// of 0, below all others: left out, the median would be one of successes. The interval: of one run, its own; from six
-/// runs on, that of the signed rank test (`stats::centre`, of logarithms); between, or where a run stands as 0, from the
-/// lowest lower end to the highest upper end of the runs' own, because so few have no interval of 95 % between them.
+/// The median of the runs' rates, `None` if in half of them or more no rate met the target. A run without such a rate
+/// counts as a rate of 0, below all others: leaving it out would give the median of successes. The interval of one run
+/// is its own; from six runs on it is that of the signed rank test (`stats::centre`, of logarithms); in between, or if
+/// a run counts as 0, it spans the runs' own from the lowest lower end to the highest upper end, because so few runs
+/// have no 95 % interval between them.
 pub(crate) fn of_case(runs: &[&RunSummary]) -> Option<CaseCapacity> {
     let searched: Vec<&Capacity> = runs.iter().filter_map(|run| run.capacity.as_ref()).collect();
     let nothing = Rate { point: 0.0, low: 0.0, high: 0.0 };

@@ -1,5 +1,5 @@
-//! What the factors of an experiment did: cases against a baseline, growth with clients and the fall after the peak, the
-//! spread over everything else, and what a transaction costs. Pure functions of a study.
+//! The effects of an experiment's factors: cases against a baseline, growth with clients and decline after the peak,
+//! the spread over everything else, and the cost of a transaction. Pure functions of a study.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::summary::{CaseSummary, Study};
 /// The key along which throughput first grows and then falls.
 pub(crate) const CLIENTS: &str = "workload.clients";
 
-/// The case that others are compared with: the plan's, or the first that has a number.
+/// The case that others are compared with: the plan's, or the first one with a number.
 pub fn baseline(study: &Study) -> Option<&CaseSummary> {
     let with_number = |case: &&CaseSummary| case.tps_median.is_some();
     match study.plan.baseline {
@@ -17,9 +17,9 @@ pub fn baseline(study: &Study) -> Option<&CaseSummary> {
     }
 }
 
-/// The factors in whose levels alone a case differs from the one that it is compared with. Without a baseline of the
-/// experiment's own: the first factor other than the clients, because the effect of more clients is obvious and would drown all
-/// else.
+/// The factors in whose levels alone a case differs from the one that it is compared with. Without a baseline in the
+/// experiment: the first factor other than the clients, because the effect of more clients is obvious and would drown
+/// everything else.
 pub fn chosen(study: &Study) -> &[String] {
     let plan = &study.plan;
     if plan.baseline != 0 || !plan.factors.iter().any(|key| key == CLIENTS) {
@@ -29,8 +29,8 @@ pub fn chosen(study: &Study) -> &[String] {
     other.map_or(&[], |at| &plan.factors[at..=at])
 }
 
-/// What `case` is compared with: the case that has the baseline's levels of the factors [`chosen`], and all other levels of
-/// `case`. Where there is none, the baseline itself, if the experiment names it.
+/// The case to compare `case` with: the one with the baseline's levels of the [`chosen`] factors and all other levels
+/// of `case`. If there is none, the baseline itself, if the experiment names it.
 pub fn counterpart<'a>(
     study: &'a Study,
     baseline: &'a CaseSummary,
@@ -48,7 +48,7 @@ pub fn counterpart<'a>(
     found.or_else(|| Some(baseline).filter(|_| study.plan.baseline != 0))
 }
 
-/// The number that a case is judged by: NOPM for TPC-C, else committed transactions per second.
+/// The figure that a case is judged by: NOPM for TPC-C, else committed transactions per second.
 pub fn score(case: &CaseSummary) -> Option<f64> {
     let tps = case.tps_median?;
     Some(case.tpcc.as_ref().map_or(tps, |tpcc| tpcc.nopm))
@@ -60,7 +60,7 @@ pub fn percent_of(case: &CaseSummary, baseline: &CaseSummary) -> Option<f64> {
     (base > 0.0 && case.tpcc.is_some() == baseline.tpcc.is_some()).then(|| 100.0 * score / base)
 }
 
-/// How throughput goes with the number of clients, all other factors held.
+/// Throughput by number of clients, with all other factors fixed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scaling {
     /// The levels of the other factors, by key.
@@ -74,12 +74,12 @@ pub struct Scaling {
 }
 
 impl Scaling {
-    /// How many times the throughput of the fewest clients the peak is.
+    /// Peak throughput divided by that of the fewest clients.
     pub fn growth(&self) -> f64 {
         self.peak.1 / self.first.1
     }
 
-    /// How many times the throughput of the most clients the peak is: 1 when throughput never falls.
+    /// Peak throughput divided by that of the most clients: 1 if throughput never drops.
     pub fn drop_factor(&self) -> f64 {
         self.peak.1 / self.last.1
     }
@@ -88,7 +88,8 @@ impl Scaling {
 /// Levels of the other factors, and throughput by number of clients.
 type Curve = (BTreeMap<String, String>, Vec<(u32, f64)>);
 
-/// The scaling of each combination of the other factors, in the order of the plan; empty unless clients vary.
+/// The scaling for each combination of the other factors, in the order of the plan; empty unless the number of clients
+/// varies.
 pub fn scaling(study: &Study) -> Vec<Scaling> {
     let mut groups: Vec<Curve> = Vec::new();
     for case in &study.cases {
@@ -114,14 +115,14 @@ pub fn scaling(study: &Study) -> Vec<Scaling> {
 /// All runs that count at one level of a factor, whatever the levels of the others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pool {
-    /// The level.
     pub level: String,
     /// Throughput of the runs, per second.
     pub tps: Vec<f64>,
 }
 
-/// The pools of a factor, in the order of the plan: where its levels lie irrespective of everything else. Only factors
-/// whose levels all have the same others make sense to pool; a level that lacks some of them lacks their runs too.
+/// The pools of a factor, in the order of the plan: the runs at each level regardless of everything else. Pooling only
+/// makes sense for factors whose levels have the same other levels; a level that lacks some of them lacks their runs
+/// too.
 pub fn pools(study: &Study, key: &str) -> Vec<Pool> {
     let mut pools: Vec<Pool> = Vec::new();
     for case in &study.cases {
@@ -135,8 +136,8 @@ pub fn pools(study: &Study, key: &str) -> Vec<Pool> {
     pools
 }
 
-/// Committed transactions for one unit of money, and in what money: throughput of an hour by the price of an hour. `None`
-/// without a price.
+/// Committed transactions per unit of money, and the currency: the throughput of an hour divided by the price of an
+/// hour. `None` without a price.
 pub fn per_money(case: &CaseSummary) -> Option<(f64, &str)> {
     let target = case.case.server.target.as_ref()?;
     let price = target.price_per_hour?;

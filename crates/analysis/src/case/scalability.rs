@@ -1,4 +1,4 @@
-//! The universal scalability law, fitted to how throughput goes with the number of clients.
+//! Fits the universal scalability law to throughput by number of clients.
 
 use crate::summary::scalability::{Figure, Fit, Scalability};
 use std::collections::BTreeMap;
@@ -10,21 +10,22 @@ use stats::{Estimate, scalability};
 use crate::case::factors::CLIENTS;
 use crate::summary::CaseSummary;
 
-/// Fewest numbers of clients: the law has three parameters, so it goes through any three points, and only a fourth can
+/// Fewest numbers of clients: the law has three parameters, so it fits any three points, and only a fourth can
 /// contradict it.
 pub const LEVELS_MIN: usize = 4;
-/// A fit that explains less of the variance than this is no description.
+/// A fit that explains less of the variance than this is rejected.
 const EXPLAINED_MIN: f64 = 0.8;
 /// A median that the law misses by more than this share is reported.
 const OFF_TOLD: f64 = 0.1;
-/// Resampled fits, and the seed of their random numbers: a report says the same each time.
+/// Resampled fits, and the seed of their random numbers: a report is the same each time.
 const RESAMPLING: Resampling = Resampling { n: 1000, seed: 1 };
 /// Level of the intervals.
 const LEVEL: f64 = 0.95;
 /// Points of the drawn curve.
 const CURVE_POINTS: usize = 60;
 
-/// The fits for each combination of the other factors, in the order of the plan; empty unless clients vary.
+/// The fits for each combination of the other factors, in the order of the plan; empty unless the number of clients
+/// varies.
 pub fn of_cases(cases: &[CaseSummary]) -> Vec<Scalability> {
     let mut groups: Vec<(BTreeMap<String, String>, Vec<&CaseSummary>)> = Vec::new();
     for case in cases.iter().filter(|case| case.tps_median.is_some_and(|tps| tps > 0.0)) {
@@ -57,20 +58,20 @@ fn of_group(others: BTreeMap<String, String>, mut group: Vec<&CaseSummary>) -> S
     Scalability { others, points, fit, remarks }
 }
 
-/// The law through the medians, with what it does not tell.
+/// The law through the medians, with its limits.
 ///
 /// # Errors
 /// Why there is no fit.
 fn fit(points: &[(u32, f64)], runs: &[(f64, &[f64])]) -> Result<(Fit, Vec<String>), String> {
     if points.len() < LEVELS_MIN {
         return Err(format!(
-            "no law fitted: {} numbers of clients, and any {} fit it; measure {LEVELS_MIN} or more",
-            points.len(),
-            LEVELS_MIN - 1
+            "no law fitted: any {} numbers of clients fit it, and there are only {}; measure {LEVELS_MIN} or more",
+            LEVELS_MIN - 1,
+            points.len()
         ));
     }
     let medians: Vec<(f64, f64)> = points.iter().map(|(n, tps)| (f64::from(*n), *tps)).collect();
-    let law = scalability(&medians).ok_or("no law fitted: the medians have none that is above zero")?;
+    let law = scalability(&medians).ok_or("no law fitted: no median is above zero")?;
     let off = |(n, tps): &(u32, f64)| (*n, law.throughput(f64::from(*n)) / tps - 1.0);
     let worst = points.iter().map(off).max_by(|a, b| a.1.abs().total_cmp(&b.1.abs())).unwrap_or((0, 0.0));
     if law.explained < EXPLAINED_MIN {
@@ -103,19 +104,18 @@ fn fit(points: &[(u32, f64)], runs: &[(f64, &[f64])]) -> Result<(Fit, Vec<String
     Ok((fit, remarks))
 }
 
-/// What is to be known of the law's peak.
+/// A remark about the law's peak, if there is something to know.
 fn of_peak(law: &stats::Scalability, first: f64, last: f64) -> Option<String> {
     let outside = |where_: &str, n: f64| {
         let clients = clients(n as u32);
-        Some(format!("the peak lies {where_} the {clients} that were measured: an extrapolation"))
+        Some(format!("the peak is {where_} the {clients} that were measured: an extrapolation"))
     };
     match law.peak() {
         None if law.sigma >= 1.0 => {
-            Some("no peak: sigma is 1 or more, throughput falls from the first client on".to_string())
+            Some("no peak: sigma is 1 or more, throughput drops from the first client on".to_string())
         }
         None => {
-            let text =
-                "no peak: kappa is at its bound of 0, throughput does not fall within what was measured";
+            let text = "no peak: kappa is at its bound of 0, throughput does not drop in the measured range";
             Some(text.to_string())
         }
         Some(peak) if peak > last => outside("beyond", last),
@@ -136,7 +136,7 @@ fn of_fit(worst: (u32, f64), has_intervals: bool) -> Vec<String> {
     }
     if !has_intervals {
         remarks.push(format!(
-            "no intervals: in all fewer than {} runs beyond the first of each number of clients",
+            "no intervals: fewer than {} runs in total beyond the first of each number of clients",
             stats::capacity::usl::BOOTSTRAP_MIN
         ));
     }

@@ -1,4 +1,4 @@
-//! How much the runs of a case vary, where that comes from, and what would lower it.
+//! How much the runs of a case vary, why, and how to reduce it.
 
 use crate::summary::variation::{Origin, Spread, Variation};
 use model::run::RunData;
@@ -6,18 +6,18 @@ use model::run::RunData;
 use crate::run::Explained;
 use crate::summary::RunSummary;
 
-/// Runs below which a spread says nothing.
+/// With fewer runs a spread says nothing.
 pub(crate) const RUNS_MIN: usize = 3;
-/// Measured seconds of a run from which its variance is split.
+/// Measured seconds of a run from which on its variance is split.
 const SECONDS_MIN: usize = 20;
-/// Batches of a run whose means stand for its seconds, which resemble their neighbours.
+/// Batches of a run whose means represent its seconds, which resemble their neighbours.
 const BATCHES: usize = 10;
-/// Autocorrelation of neighbouring batches, the mean of the runs, above which their variance is no measure of what is within
-/// runs. In ten independent batches it is -0.1 on average.
+/// Autocorrelation of neighbouring batches (mean over the runs) above which their variance does not measure the
+/// variance within runs. In ten independent batches it is -0.1 on average.
 const RESEMBLANCE_MAX: f64 = 0.0;
 /// Level of the intervals.
 const LEVEL: f64 = 0.95;
-/// Half width of the mean's interval for which the number of runs is given, as a share.
+/// Half width of the mean's interval, as a share, for which the required number of runs is given.
 const PRECISION: f64 = 0.01;
 
 impl Spread {
@@ -39,7 +39,7 @@ pub(crate) fn of_case(runs: &[(&RunData, &Explained)]) -> Variation {
         let us = run.resources.server_cpu_us_per_transaction.filter(|us| *us > 0.0)?;
         Some(1e6 / us)
     };
-    // A run without it would make the others stand for all.
+    // Without such a run, the others would represent all.
     let per_cpu_s: Option<Vec<f64>> = counting.iter().map(|(_, run)| per_cpu_s(run)).collect();
     let spread = Spread::of(&tps);
     Variation {
@@ -64,7 +64,7 @@ fn origin(counting: &[(&RunData, &RunSummary)]) -> Option<Origin> {
             None => restarts.push((start, vec![batches])),
         }
     }
-    // Slow swings within runs would pass for differences between runs.
+    // Slow swings within runs would be taken for differences between runs.
     if resemble(&resemblances) {
         return None;
     }
@@ -117,7 +117,8 @@ mod tests {
         check(None, 0.2, 0.8, true, Level::Second, "measure longer");
     }
 
-    /// Of 200 cases of five runs of 30 s whose variance is all within them: shares that are silent, and that blame runs.
+    /// Of 200 cases of five runs of 30 s with all variance within runs: the shares without a split, and with one that
+    /// blames runs.
     fn silent_and_wrong(memory: f64) -> (f64, f64) {
         let mut random = stats::random::Random::new(1);
         let (mut silent, mut wrong) = (0.0, 0.0);

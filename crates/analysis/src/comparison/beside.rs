@@ -1,5 +1,5 @@
-//! What is shown with the verdict and never decides it: throughput with what neighbours explain taken out, and
-//! throughput for each CPU second of the server.
+//! Ratios that are shown with the verdict and never decide it: throughput without the variation that neighbours
+//! explain, and throughput per CPU second of the server.
 
 use serde::Serialize;
 use stats::Design;
@@ -10,28 +10,28 @@ use crate::summary::{Resources, RunSummary};
 /// Ratios that are shown with the verdict.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Beside {
-    /// Throughput with foreign CPU as a control variate, where that narrows its interval honestly.
+    /// Throughput with foreign CPU as a control variate, if that honestly narrows its interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_foreign_cpu: Option<Adjusted>,
-    /// Transactions for each CPU second of the server.
+    /// Transactions per CPU second of the server.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub per_cpu_s: Option<Ratio>,
 }
 
-/// B over A where the covariate is the same on both sides.
+/// B over A, if the covariate were equal on both sides.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Adjusted {
     /// B over A.
     pub ratio: f64,
-    /// Lower end of its 95 % interval.
+    /// Lower end of the 95 % interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the 95 % interval.
     pub high: f64,
     /// Share of the variance between pairs that the covariate explains.
     pub explained: f64,
 }
 
-/// Of runs that are paired by their place in both lists.
+/// Computes both for runs that are paired by their index in both lists.
 pub(crate) fn beside(a: &[&RunSummary], b: &[&RunSummary], margin: f64, design: Design) -> Beside {
     Beside {
         without_foreign_cpu: without_foreign_cpu(a, b, design),
@@ -55,7 +55,7 @@ fn per_cpu_s(a: &[&RunSummary], b: &[&RunSummary], margin: f64, design: Design) 
     Some(ratio(Figure::Throughput, comparison, stats::signed_rank_p(&logs)?))
 }
 
-/// B minus A of each pair; `None` when one run lacks it, since pairs that were chosen by what was seen are no sample.
+/// B minus A of each pair; `None` if one run lacks it, since pairs chosen by what was observed are no sample.
 fn differences(
     a: &[&RunSummary],
     b: &[&RunSummary],

@@ -1,18 +1,19 @@
-//! How a server was built: what of its flags changes code. Not which builds are compared, nor how much a difference weighs.
+//! Build flags of a server that change code. Which builds are compared, and how much a difference weighs, is decided
+//! elsewhere.
 
 use std::collections::BTreeSet;
 
-/// Levels of optimization: of several, the compiler takes the last (GCC's manual, 3.11).
+/// Prefix of optimization levels: if there are several, the compiler uses the last (GCC's manual, 3.11).
 const LEVEL: &str = "-O";
-/// What every version's configure adds for correctness, some under newer names.
+/// Flags that every version's configure adds for correctness, some under newer names.
 const OF_ALL: &[&str] = &["-fno-strict-aliasing", "-fwrapv", "-fexcess-precision=standard"];
 
-/// The level of optimization that `CFLAGS` end up with, if they name one.
+/// The optimization level that `CFLAGS` result in, if they name one.
 pub(crate) fn level(flags: &str) -> Option<&str> {
     flags.split_whitespace().rfind(|flag| flag.starts_with(LEVEL))
 }
 
-/// Flags of `CFLAGS` that change code, sorted: not warnings, not names of directories, not what debuggers read.
+/// Flags of `CFLAGS` that change code, sorted: no warnings, no directories, nothing for debuggers.
 pub(crate) fn optimizing(flags: &str) -> Vec<&str> {
     let is_harmless = |flag: &str| {
         ["prefix-map", "-fdebug", "-ffile", "-fno-omit", "-fmessage"].iter().any(|part| flag.contains(part))
@@ -26,14 +27,14 @@ pub(crate) fn optimizing(flags: &str) -> Vec<&str> {
     chosen.collect::<BTreeSet<&str>>().into_iter().collect()
 }
 
-/// Words of `CONFIGURE` that are about more than warnings, debuggers and where an installation lies.
+/// Words of `CONFIGURE` that concern more than warnings, debuggers and directories of the installation.
 pub(crate) fn configured(options: &str) -> Vec<&str> {
     let words = options.split_whitespace().map(|word| word.trim_matches('\''));
     let is_idle = |word: &str| {
-        // `CFLAGS=-Wall` begins an option that holds several flags.
+        // `CFLAGS=-Wall` begins an option with several flags.
         let flag = word.split_once("=-").map_or(word, |(name, _)| &word[name.len() + 1..]);
         let is_warning = [word, flag].iter().any(|word| {
-            // What is handed on to linker and assembler begins likewise.
+            // Options for linker and assembler begin in the same way.
             word.starts_with("-W") && !["-Wl,", "-Wa,"].iter().any(|start| word.starts_with(start))
         });
         is_warning || ["dir=", "prefix=", "prefix-map"].iter().any(|part| word.contains(part)) || flag == "-g"
@@ -41,7 +42,7 @@ pub(crate) fn configured(options: &str) -> Vec<&str> {
     words.filter(|word| !word.is_empty() && !is_idle(word)).collect()
 }
 
-/// The words that only one of both has, each side as text.
+/// The words that only one side has, each side as text.
 pub(crate) fn differing(a: &[&str], b: &[&str]) -> [String; 2] {
     let only = |own: &[&str], other: &[&str]| {
         let own: Vec<&str> = own.iter().copied().filter(|word| !other.contains(word)).collect();

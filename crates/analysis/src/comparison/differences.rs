@@ -1,7 +1,7 @@
-//! What differs between A and B besides what was asked for.
+//! Differences between A and B other than those asked for.
 //!
 //! A fair comparison varies one thing (Raasveldt et al., "Fair Benchmarking Considered Difficult", 2018). What the
-//! experiment varies is declared; everything else that is recorded is compared here, and weighed.
+//! experiment varies is declared; all other recorded facts are compared and weighed here.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,17 +20,18 @@ use crate::finding::Severity;
 /// One thing that differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {
-    /// What: `setting work_mem`, `scale`, `kernel`.
+    /// The fact: `setting work_mem`, `scale`, `kernel`.
     pub what: String,
     /// Value in A.
     pub a: String,
     /// Value in B.
     pub b: String,
-    /// How much it weighs if nobody asked for it: void where the figures then answer another question.
+    /// Severity if it was not asked for: void if the figures then answer another question.
     pub severity: Severity,
 }
 
-/// Settings that say where a server lives or what it logs, or that other settings give: no two servers agree in them.
+/// Settings that say where a server is or what it logs, or that follow from other settings: no two servers agree in
+/// them.
 const UNCOMPARED_SETTINGS: &[&str] = &[
     "allow_system_table_mods",
     "application_name",
@@ -61,20 +62,20 @@ const UNCOMPARED_SETTINGS: &[&str] = &[
     "unix_socket_permissions",
 ];
 
-/// Settings without which a commit is another promise.
+/// Settings that change what a commit promises.
 const DURABILITY: &[&str] = &["fsync", "full_page_writes", "synchronous_commit", "wal_sync_method"];
 
 /// The setting that reports what initdb was asked for; compared separately.
 const DATA_CHECKSUMS: &str = "data_checksums";
 
-/// Facts of a host that are never the same twice, or no property of it.
+/// Facts of a host that are never the same twice, or are not properties of it.
 const UNCOMPARED_FACTS: &[&str] = &["boot_id", "load_average", "container", "kernel_options"];
 
-/// A value that an experiment asks the operating system for, and what it shows in.
+/// A value that an experiment sets in the operating system, and where it shows.
 struct Implied {
     /// The key of `[os]`.
     key: &'static str,
-    /// Facts of the host, and of devices.
+    /// Facts of the host and of devices.
     facts: &'static [&'static str],
     /// Settings of the server.
     settings: &'static [&'static str],
@@ -88,7 +89,7 @@ const fn implied(
     Implied { key, facts, settings }
 }
 
-/// By the kernel files of crate `host` and the facts of crate `observe`. A scheduler brings its own length of the queue.
+/// From the kernel files of crate `host` and the facts of crate `observe`. Each scheduler has its own queue length.
 const IMPLIED_BY_OS: &[Implied] = &[
     implied("huge_pages", &[], &["huge_pages", "huge_pages_status"]),
     implied("transparent_huge_pages", &["transparent_hugepage"], &[]),
@@ -101,7 +102,7 @@ const IMPLIED_BY_OS: &[Implied] = &[
     implied("cpu_governor", &["cpu_governor"], &[]),
 ];
 
-/// Settings whose defaults the server computes from others: (what is computed, what from). Sources: the functions
+/// Settings whose defaults the server computes from others: (computed, computed from). Sources: the functions
 /// `XLOGChooseNumBuffers`, `SimpleLruAutotuneBuffers` and `AioChooseMaxConcurrency` of PostgreSQL 18.
 const FOLLOWS: &[(&str, &[&str])] = &[
     ("wal_buffers", &["shared_buffers"]),
@@ -120,16 +121,16 @@ const FOLLOWS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Settings that follow from the one named `name`.
+/// Settings that follow from the one called `name`.
 fn following(name: &str) -> impl Iterator<Item = &'static str> {
     FOLLOWS.iter().filter(move |(_, causes)| causes.contains(&name)).map(|(what, _)| *what)
 }
 
-/// Settings that `run.wal` decides. They follow the rate of WAL, and so differ also between runs of one policy.
+/// Settings that `run.wal` decides. They follow the rate of WAL, so they also differ between runs of one policy.
 const DECIDED_BY_WAL_POLICY: &[&str] =
     &["checkpoint_segments", "checkpoint_timeout", "max_wal_size", "min_wal_size"];
 
-/// Declared differences and others.
+/// Declared and undeclared differences.
 pub(crate) fn between(a: Side, b: Side) -> (Vec<Difference>, Vec<Difference>) {
     let (Some(a_case), Some(b_case)) = (a.data.plan.case(a.case), b.data.plan.case(b.case)) else {
         return (Vec::new(), Vec::new());
@@ -143,7 +144,7 @@ pub(crate) fn between(a: Side, b: Side) -> (Vec<Difference>, Vec<Difference>) {
     (list.declared, list.undeclared)
 }
 
-/// What two cases ask for differently.
+/// Differences in what two cases ask for.
 pub(crate) fn asked(a: &Case, b: &Case) -> Vec<Difference> {
     let mut list = List::default();
     list.cases(a, b, true);
@@ -154,18 +155,18 @@ pub(crate) fn asked(a: &Case, b: &Case) -> Vec<Difference> {
 struct List {
     declared: Vec<Difference>,
     undeclared: Vec<Difference>,
-    /// Names of settings that the cases set differently, or that follow from what they ask for otherwise.
+    /// Names of settings that the cases set differently, or that follow from such settings.
     set: BTreeSet<String>,
-    /// Facts of hosts and devices that follow from what they ask for.
+    /// Facts of hosts and devices that follow from what the cases ask for.
     implied_facts: BTreeSet<&'static str>,
-    /// The cases name different servers.
+    /// Whether the cases name different servers.
     is_other_server: bool,
-    /// The cases name different pollers.
+    /// Whether the cases name different pollers.
     is_other_poller: bool,
 }
 
 impl List {
-    /// Notes a difference, if it is one.
+    /// Notes a difference, if there is one.
     fn note(&mut self, is_declared: bool, severity: Severity, what: &str, a: &str, b: &str) {
         if a == b {
             return;
@@ -178,7 +179,7 @@ impl List {
         self.note(is_declared, severity, what, &a.to_string(), &b.to_string());
     }
 
-    /// What was asked for: servers and settings may differ, the load only as a factor of one experiment.
+    /// Compares what was asked for: servers and settings may differ, the load only as a factor of one experiment.
     fn cases(&mut self, a: &Case, b: &Case, is_one_experiment: bool) {
         self.is_other_server = a.server.source != b.server.source;
         let [of_a, of_b] = wording::servers(&a.server.source, &b.server.source);
@@ -204,7 +205,7 @@ impl List {
         self.load(a, b, is_one_experiment);
     }
 
-    /// Values of the operating system, and which checkpoints a run is to have. What follows from them is not told again.
+    /// Compares values of the operating system, and the WAL policy. What follows from them is not reported again.
     fn system(&mut self, a: &Case, b: &Case) {
         let keys: BTreeSet<&String> = a.os.keys().chain(b.os.keys()).collect();
         for key in keys {
@@ -224,7 +225,7 @@ impl List {
         }
     }
 
-    /// The load, which may differ as a factor of one experiment only.
+    /// Compares the load, which may differ only as a factor of one experiment.
     fn load(&mut self, a: &Case, b: &Case, asked: bool) {
         let (x, y) = (&a.workload, &b.workload);
         self.is_other_poller = asked && x.poller != y.poller;
@@ -255,7 +256,7 @@ impl List {
         self.note(asked, Severity::Doubt, "preparation", &steps[0], &steps[1]);
     }
 
-    /// What was found on the machines.
+    /// Compares what was recorded on the machines.
     fn records(&mut self, a: &RunRecord, b: &RunRecord) {
         self.note(false, Severity::Doubt, "version of pgdyno", &a.tool_version, &b.tool_version);
         let pollers = [a, b].map(wording::poller);
@@ -292,7 +293,7 @@ impl List {
         self.settings(a, b);
     }
 
-    /// What of compiler, flags and options changes code: warnings differ between any two versions.
+    /// Compares what changes code in compiler, flags and options: warnings differ between any two versions.
     fn builds(&mut self, a: &ServerRecord, b: &ServerRecord) {
         type Words = fn(&str) -> Vec<&str>;
         let kinds: [(&str, Words); 3] = [
@@ -347,7 +348,7 @@ impl List {
 
     fn map(&mut self, of: &str, a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) {
         for (name, value) in a.iter().filter(|(name, _)| !UNCOMPARED_FACTS.contains(&name.as_str())) {
-            // Of a device below another one the name is in brackets: `scheduler[vda]`.
+            // For a device below another one, its name is in brackets: `scheduler[vda]`.
             let fact = name.split('[').next().unwrap_or(name);
             if let Some(other) = b.get(name).filter(|_| !self.implied_facts.contains(fact)) {
                 self.note(false, Severity::Doubt, &format!("{of}{name}"), value, other);

@@ -1,4 +1,4 @@
-//! What a ratio was computed from, for those who want to see it: the figure of each run, or of each slice.
+//! The values behind a ratio: the figure of each run, or of each slice.
 
 use model::load::duet::{Duet, SlicePair};
 use serde::Serialize;
@@ -6,12 +6,12 @@ use serde::Serialize;
 use super::Figure;
 use crate::summary::RunSummary;
 
-/// The values of one figure: transactions per second, or nanoseconds. Those that lack the figure are left out, with their
-/// partners if they have some.
+/// The values of one figure: transactions per second, or nanoseconds. Runs without the figure are left out, with their
+/// partners if they have any.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Sample {
-    /// Numbers of the pairs, in order: blocks, or slices or rounds from 1 on. Empty where runs are not paired; else there are as
-    /// many as in each of the others.
+    /// Numbers of the pairs, in order: blocks, or slices or rounds from 1 on. Empty if runs are not paired; otherwise
+    /// as long as each of the other lists.
     pub pairs: Vec<u32>,
     /// Values of A.
     pub a: Vec<f64>,
@@ -22,7 +22,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Of runs that are paired by their place in both lists.
+    /// A sample of runs that are paired by their index in both lists.
     pub(crate) fn of_blocks(figure: Figure, a: &[&RunSummary], b: &[&RunSummary]) -> Sample {
         let mut sample = Sample::default();
         for (a, b) in a.iter().zip(b) {
@@ -38,7 +38,7 @@ impl Sample {
         Sample { a: values(a), b: values(b), ..Sample::default() }
     }
 
-    /// Of the slices of a duet, throughput.
+    /// The throughput of a duet's slices.
     pub(crate) fn of_slices(duet: &Duet) -> Sample {
         let mut sample = Sample::default();
         for (pair, number) in duet.pairs.iter().zip(1..) {
@@ -48,8 +48,8 @@ impl Sample {
         sample
     }
 
-    /// Of the rounds of a duet, throughput: each side's mean over the round's slices, and the round's ratio, of which
-    /// `log_ratios` are the logarithms.
+    /// The throughput of a duet's rounds: each side's mean over the round's slices, and the round's ratio, whose
+    /// logarithms are `log_ratios`.
     pub(crate) fn of_rounds(duet: &Duet, log_ratios: &[f64]) -> Sample {
         let mut sample = Sample::default();
         for (pairs, log_ratio) in duet.by_round().iter().zip(log_ratios) {
@@ -73,7 +73,7 @@ pub(crate) fn slice_tps(duet: &Duet, n: u64) -> f64 {
     n as f64 / (f64::from(duet.slicing.slice_ms - duet.slicing.guard_ms) / 1000.0)
 }
 
-/// Nothing is a multiple of no throughput.
+/// The figure of a run, if it is usable: nothing is a multiple of zero throughput.
 fn known(figure: Figure, run: &RunSummary) -> Option<f64> {
     figure.of(run).filter(|value| *value > 0.0)
 }

@@ -1,4 +1,4 @@
-//! What is compared, as people say it: texts that differ exactly where the values do.
+//! Descriptions of what is compared: texts that differ exactly if the values do.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use model::experiment::script::CaseData;
 use model::load::Window;
 use model::run::RunRecord;
 
-/// Digits of a SHA-256 that tell two files of one name apart.
+/// Digits of a SHA-256 that distinguish two files of one name.
 const SHA_DIGITS: usize = 12;
 
 /// `on` or `off`.
@@ -16,7 +16,7 @@ pub(super) fn switch(on: bool) -> String {
     if on { "on" } else { "off" }.to_string()
 }
 
-/// Where servers come from. Two with the same name are distinguished by their connection settings.
+/// Sources of the servers. Two with the same name are distinguished by their connection settings.
 pub(super) fn servers(a: &ServerSource, b: &ServerSource) -> [String; 2] {
     let is_alike = a.to_string() == b.to_string() && a != b;
     [a, b].map(|source| match source {
@@ -28,7 +28,7 @@ pub(super) fn servers(a: &ServerSource, b: &ServerSource) -> [String; 2] {
     })
 }
 
-/// A directory of its own for the WAL, if there is one.
+/// The separate directory of the WAL, if there is one.
 pub(super) fn wal_directory(directory: Option<&Path>) -> String {
     directory.map_or("with the data".to_string(), |path| path.display().to_string())
 }
@@ -52,7 +52,7 @@ pub(super) fn variables(workload: &WorkloadSpec) -> String {
     or_none(workload.defines.iter().map(|(name, value)| format!("{name} = {value}")).collect())
 }
 
-/// What the workload runs on.
+/// The data that the workload runs on.
 pub(super) fn data(workload: &WorkloadSpec) -> String {
     match &workload.data {
         CaseData::Tpcb => "TPC-B-like tables".to_string(),
@@ -65,7 +65,7 @@ pub(super) fn data(workload: &WorkloadSpec) -> String {
     }
 }
 
-/// How TPC-C is run.
+/// The options of TPC-C.
 pub(super) fn tpcc(workload: &WorkloadSpec) -> String {
     let warehouses = if workload.all_warehouses { "all warehouses" } else { "own warehouses" };
     match &workload.tpcc {
@@ -79,7 +79,7 @@ pub(super) fn tpcc(workload: &WorkloadSpec) -> String {
     }
 }
 
-/// The lengths of a run's parts.
+/// The durations of a run's phases.
 pub(super) fn window(window: Window) -> String {
     let measure = match window.measure_s {
         0 => "measured to the last transaction".to_string(),

@@ -12,8 +12,8 @@ use crate::run::seconds::Distributions;
 use crate::run::tpcc;
 use crate::summary::{CaseSummary, RunSummary};
 
-/// Summarizes a case; `runs` are all its runs that were begun, in the order of execution, and `data`
-/// their records.
+/// Summarizes a case; `runs` are all of its runs that were started, in the order of execution, and `data` their
+/// records.
 pub(crate) fn summarize(
     case: &Case,
     n_planned: usize,
@@ -31,7 +31,7 @@ pub(crate) fn summarize(
     let searched: Vec<&RunSummary> = runs.iter().map(|(_, run)| &run.summary).filter(is_searched).collect();
     let capacity = capacity::of_case(&searched);
     let is_search = searched.iter().any(|run| run.capacity.is_some());
-    // Of searches that found no number, and of probes that missed the target, latencies are those of another rate.
+    // For searches without a number, and for probes that missed the target, the latencies belong to another rate.
     let mut confirmed = HistogramSum::new();
     let confirming = counting.iter().filter(|run| capacity.is_some() && run.summary.is_confirmed());
     confirming.for_each(|run| confirmed.add(&run.distributions.latency));
@@ -43,7 +43,7 @@ pub(crate) fn summarize(
             true => capacity.as_ref().map(|capacity| capacity.rate.point),
             false => stats::median(&tps),
         },
-        // Of searches without a rate nobody knows how far from the others they are.
+        // It is not known how far searches without a rate are from the others.
         tps_cv: stats::cv(&tps).filter(|_| counting.len() == searched.len()),
         tps,
         variation: variation::of_case(runs),

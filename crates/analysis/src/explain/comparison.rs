@@ -1,4 +1,4 @@
-//! A comparison of two cases, with what else differs between them and what the rules find.
+//! Compares two cases, with their other differences and the findings of the rules.
 
 use stats::Design;
 
@@ -46,10 +46,10 @@ fn compare_case(a: Side, b: Side, margin: f64) -> CaseComparison {
     assemble(a, b, pairs, figures.to_vec())
 }
 
-/// The figure that decides: see [`CaseComparison::lead`].
+/// The deciding figure: see [`CaseComparison::lead`].
 fn lead(a: Side) -> Figure {
     let pace = a.data.plan.case(a.case).map(|case| case.workload.pace);
-    // What a search finds is a rate.
+    // The result of a search is a rate.
     if pace.is_some_and(|pace| pace.is_open() && pace.target().is_none()) {
         Figure::P99
     } else {
@@ -61,7 +61,7 @@ fn lead(a: Side) -> Figure {
 pub(super) struct Pairs {
     pub(super) pairing: Pairing,
     pub(super) n_pairs: usize,
-    /// Runs that count and lack a figure.
+    /// Runs that count but lack a figure.
     pub(super) without_figure: Vec<u32>,
     pub(super) margin: f64,
     /// See [`CaseComparison::carry_over`].
@@ -69,7 +69,7 @@ pub(super) struct Pairs {
     pub(super) beside: Beside,
 }
 
-/// A comparison of these figures, with what else differs and what that means.
+/// A comparison of these figures, with other differences and findings.
 pub(super) fn assemble(a: Side, b: Side, pairs: Pairs, figures: Vec<FigureComparison>) -> CaseComparison {
     let Pairs { pairing, n_pairs, without_figure, margin, carry_over, beside } = pairs;
     let (declared, undeclared) = differences::between(a, b);

@@ -1,4 +1,4 @@
-//! What disturbed a run, by how much, and which of several attempts at a run counts.
+//! What disturbed a run, how much, and which of several attempts at a run counts.
 
 use std::collections::BTreeMap;
 
@@ -12,23 +12,23 @@ use crate::findings::{self, RunContext};
 use crate::run::Explained;
 use crate::summary::{Disturbance, RunSummary};
 
-/// Whether a run was disturbed, as `model::experiment::repeat` scores it, with the evidence in words.
+/// Scores how much a run was disturbed, as `model::experiment::repeat` requires, and describes the evidence.
 pub fn judge(data: &RunData) -> (f64, Option<String>) {
     let run = run::explain(data, None).summary;
     (score(&run), run.disturbance.map(|disturbance| disturbance.evidence))
 }
 
 fn score(run: &RunSummary) -> f64 {
-    // That no rate held is a result, and results choose no attempt.
+    // That no rate met the target is a result, and results choose no attempt.
     let counts = run.is_completed() || run.is_censored();
     if counts { run.disturbance.as_ref().map_or(0.0, |found| found.score) } else { f64::INFINITY }
 }
 
-/// The disturbance that the findings of a run tell of.
+/// The disturbance that the findings of a run report.
 pub(crate) fn of(context: &RunContext, found: &[Finding]) -> Option<Disturbance> {
     let told = found.iter().filter_map(|finding| {
         let (_, excess) = findings::DISTURBANCES.iter().find(|(id, _)| *id == finding.id)?;
-        // Beyond its threshold, or it would not have been found.
+        // Beyond its threshold, or there would be no finding.
         Some((finding, excess(context).unwrap_or(1.0).max(1.0)))
     });
     let told: Vec<_> = told.collect();
@@ -38,7 +38,7 @@ pub(crate) fn of(context: &RunContext, found: &[Finding]) -> Option<Disturbance>
     Some(Disturbance { score, rules, evidence: evidence.join("; ") })
 }
 
-/// Puts runs in the order in which they were made, and leaves out of the numbers all attempts but the one that counts.
+/// Sorts runs in the order of execution, and excludes all attempts but the one that counts from the numbers.
 pub(crate) fn settle(plan: &Plan, runs: &mut [(&RunData, Explained)]) {
     let turn = |data: &RunData| plan.turn_of(&data.record.spec, data.record.repeat);
     let attempt = |data: &RunData| data.record.repeat.map_or(0, |repeat| repeat.attempt);
@@ -59,7 +59,7 @@ fn leave_out(runs: &mut [(&RunData, Explained)], n_of_turn: usize, attempt: impl
         .map(|n| {
             let of_attempt = runs.iter().filter(|(data, _)| attempt(data) == n);
             let scores: Vec<f64> = of_attempt.map(|(_, run)| score(&run.summary)).collect();
-            // One that was cut off within its pair is none.
+            // A run that was cut off within its pair is not an attempt.
             if scores.len() < n_of_turn { f64::INFINITY } else { scores.into_iter().fold(0.0, f64::max) }
         })
         .collect();

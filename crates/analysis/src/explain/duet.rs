@@ -1,4 +1,4 @@
-//! Comparing the two sides of a duet, by its pairs of slices.
+//! Compares the two sides of a duet by its pairs of slices.
 
 use model::load::duet::{Duet, SlicePair};
 use stats::{Design, PAIRS_MIN};
@@ -8,14 +8,15 @@ use crate::comparison::{
     Beside, CaseComparison, Figure, FigureComparison, Pairing, Sample, Samples, Side, ratio,
 };
 
-/// Compares B with A by the slices that each had; `margin` is a share ([`crate::comparison::MARGIN`]).
+/// Compares B with A by their slices; `margin` is a share ([`crate::comparison::MARGIN`]).
 ///
-/// The order within each pair is random, so that under equal servers B over A is as likely up as down by the same
-/// share, whatever happens to the machine: all that the signed rank test asks. Where servers were restarted in several
-/// rounds, slices of one round share what the start made of them, and the round is the unit: each gives one ratio, the
-/// centre of its pairs, and these are compared (analysis of clusters by their summaries, Donner and Klar 2000, 6.2; Kalibera
-/// and Jones 2013, 6: the interval comes from the highest level that varies). With too few rounds for that, slices decide,
-/// and what lasts as long as a server is part of the difference. A round of which a side does not count is left out.
+/// The order within each pair is random, so that with equal servers B over A is as likely to be up as down by the same
+/// share, whatever happens to the machine: the signed rank test requires no more. If servers were restarted in several
+/// rounds, slices of one round share the effects of that start, and the round is the unit: each gives one ratio, the
+/// centre of its pairs, and these are compared (analysis of clusters by their summaries, Donner and Klar 2000, 6.2;
+/// Kalibera and Jones 2013, 6: the interval comes from the highest level that varies). With too few rounds for that,
+/// slices decide, and whatever lasts as long as a server runs is part of the difference. A round in which a side does
+/// not count is left out.
 pub fn compare_duet(a: Side, b: Side, duet: &Duet, margin: f64) -> CaseComparison {
     let duet = &counting(a, b, duet);
     let rounds = duet.by_round();
@@ -35,7 +36,7 @@ pub fn compare_duet(a: Side, b: Side, duet: &Duet, margin: f64) -> CaseCompariso
         Pairing::Rounds => Sample::of_rounds(duet, &ratios),
         _ => Sample::of_slices(duet),
     };
-    // Of what the ratio is of: slices of one round are nearer to each other than to those of others.
+    // Slices of one round resemble each other more than those of other rounds.
     let throughput = FigureComparison {
         figure: Figure::Throughput,
         a_median: stats::median(&sample.a),
@@ -50,7 +51,8 @@ pub fn compare_duet(a: Side, b: Side, duet: &Duet, margin: f64) -> CaseCompariso
     assemble(a, b, design, vec![throughput])
 }
 
-/// Without the rounds of which a side does not count: a round stands or falls as a whole, as a pair of runs does.
+/// The duet without rounds in which a side does not count: a round counts as a whole or not at all, like a pair of
+/// runs.
 fn counting(a: Side, b: Side, duet: &Duet) -> Duet {
     let paired = Samples::paired(a, b);
     let mut duet = duet.clone();
@@ -58,11 +60,11 @@ fn counting(a: Side, b: Side, duet: &Duet) -> Duet {
     duet
 }
 
-/// The Hodges-Lehmann centre of a round's pairs, which a slice that stood still hardly moves.
+/// The Hodges-Lehmann centre of a round's pairs, which a slice without transactions hardly moves.
 fn centre_of(pairs: &[SlicePair], log: fn(&SlicePair) -> f64) -> Option<f64> {
     let logs: Vec<f64> = pairs.iter().map(log).collect();
     stats::centre(&logs, LEVEL).map(|centre| centre.point).or_else(|| stats::median(&logs))
 }
 
-/// The interval that comes with a centre is not used.
+/// The interval of the centre is not used.
 const LEVEL: f64 = 0.95;

@@ -88,7 +88,7 @@ pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> Explained {
     Explained { summary, distributions: counted.distributions }
 }
 
-/// Errors of the whole load: the driver's totals, or the sum of the intervals when it never gave any.
+/// Errors of the whole load: the driver's totals, or the sum of the intervals if it never reported any.
 fn errors(data: &RunData) -> Vec<ErrorSummary> {
     let done = data.record.done.as_ref();
     let mut by_sqlstate = done.map(|done| done.errors.clone()).unwrap_or_default();
@@ -117,7 +117,7 @@ fn phases(data: &RunData) -> Vec<(String, f64)> {
     data.record.phases.iter().map(|record| (record.phase.as_str().to_string(), record.length_s())).collect()
 }
 
-/// `None` for a single client, to which everything is fair.
+/// Jain's index; `None` for a single client, for which it means nothing.
 fn fairness(done: &Done) -> Option<f64> {
     let shares: Vec<f64> = done.measured_by_client.iter().map(|n| *n as f64).collect();
     if shares.len() < 2 { None } else { stats::jain(&shares) }

@@ -1,4 +1,4 @@
-//! An experiment: its runs, its cases, and what can be said about the whole.
+//! An experiment: its runs, its cases, and the whole.
 
 use model::experiment::plan::{RunSpec, RunState, StateLine};
 use model::run::{ExperimentData, RunData};
@@ -11,7 +11,7 @@ use crate::findings;
 use crate::run::Explained;
 use crate::summary::{CaseSummary, Study};
 
-/// Explains an experiment. Any data will do: nothing completed, nothing begun, runs cut short.
+/// Explains an experiment in any state: nothing completed, nothing started, runs cut short.
 pub fn study(data: &ExperimentData) -> Study {
     let explained = data.runs.iter().map(|run| (run, run::explain(run, partner_of(run, data))));
     let mut runs: Vec<(&RunData, Explained)> = explained.collect();
@@ -51,10 +51,10 @@ fn partner_of<'a>(run: &RunData, data: &'a ExperimentData) -> Option<&'a RunData
         .map(|(_, other)| other)
 }
 
-/// Why the experiment is not whole; `None` when every planned run completed.
+/// Why the experiment is incomplete; `None` if every planned run completed.
 fn partial(data: &ExperimentData) -> Option<String> {
     let n_planned = data.plan.runs.len();
-    // By the plan, which has no repeats: of those none is missed.
+    // By the plan, which contains no repeats: none of those is missing.
     let state_of = |spec: &RunSpec| {
         let record = data.runs.iter().map(|run| &run.record).find(|record| record.spec.run == spec.run)?;
         Some(record.state)
@@ -62,7 +62,7 @@ fn partial(data: &ExperimentData) -> Option<String> {
     let missing: Vec<Option<RunState>> =
         data.plan.runs.iter().map(state_of).filter(|state| *state != Some(RunState::Completed)).collect();
     let n_missing = missing.len();
-    // A comparison ends before its last planned block when it is precise enough; then it says that it is complete.
+    // A comparison ends before its last planned block when it is precise enough; then it is marked as complete.
     let is_enough = data.plan.precision.is_some()
         && data.state.last().is_some_and(|line| line.run == 0 && line.state == RunState::Completed);
     if n_missing == 0 || is_enough {
@@ -71,7 +71,7 @@ fn partial(data: &ExperimentData) -> Option<String> {
     let n_failed = missing.iter().filter(|state| **state == Some(RunState::Failed)).count();
     let n_never = missing.iter().filter(|state| state.is_none()).count();
     let n_early = n_missing - n_failed - n_never;
-    let parts = [(n_early, "ended early"), (n_failed, "failed"), (n_never, "not begun")];
+    let parts = [(n_early, "ended early"), (n_failed, "failed"), (n_never, "not started")];
     let parts: Vec<String> =
         parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
     let verb = if n_missing == 1 { "is" } else { "are" };
@@ -85,7 +85,7 @@ fn partial(data: &ExperimentData) -> Option<String> {
 
 /// The reason written last, in the journal or in a run.
 fn last_reason(data: &ExperimentData) -> Option<String> {
-    // What ended the experiment before it was taken up again is no reason any more.
+    // The reason why the experiment ended before it was resumed no longer counts.
     let is_begin = |line: &StateLine| line.run == 0 && line.state == RunState::Started;
     let since = data.state.iter().rposition(is_begin).map_or(0, |begin| begin + 1);
     let journal = &data.state[since..];

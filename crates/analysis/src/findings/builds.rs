@@ -1,9 +1,9 @@
-//! Findings about how servers were built.
+//! Findings about the builds of servers.
 
 use model::experiment::case::ServerSource;
 use model::run::{ExperimentData, RunRecord};
 
-use super::words::list;
+use super::format::list;
 use super::{Rule, RunContext};
 use crate::comparison::build;
 use crate::finding::{Finding, Severity};
@@ -27,11 +27,11 @@ pub(super) const BUILD_NOT_OPTIMIZED: Rule = Rule {
     severity: "Doubt when the compiler did not optimize (-O0); Note when it optimized for something else, or less than \
                PostgreSQL's configure asks for (-Os, -Oz, -Og, -O1)",
     source: BUILDS_DIFFER.source,
-    advice: "Compare such a build with its like only, or measure the binaries that you use (server.bin_dir), or a build of \
-             pgdyno's with -O2 (server.source).",
+    advice: "Compare such a build only with similar ones, or measure the binaries that you use (server.bin_dir), or a build by \
+             pgdyno with -O2 (server.source).",
 };
 
-/// What the flags say: builds by meson may name no level although they optimize.
+/// Checks the flags: builds by meson may optimize without naming a level.
 pub(super) fn build_not_optimized(context: &RunContext) -> Option<Finding> {
     let flags = context.data.record.server.as_ref()?.build.get("CFLAGS")?;
     let level = build::level(flags)?;
@@ -49,8 +49,8 @@ pub(super) const BUILDS_DIFFER: Rule = Rule {
     severity: "Doubt when compilers, optimization flags or assertions of compared servers differ",
     source: "study of packagers: -Os by gcc 7.5 against -O2 by gcc 12 changes the processor time of one release by -17 to \
              +18 %",
-    advice: "Have pgdyno build each version with the same compiler and flags (server.source, server.revision), or read \
-             differences below 20 % as those of the builds.",
+    advice: "Have pgdyno build each version with the same compiler and flags (server.source, server.revision), or attribute \
+             differences below 20 % to the builds.",
 };
 
 pub(super) fn builds_differ(data: &ExperimentData) -> Option<Finding> {
@@ -73,7 +73,7 @@ fn server_name(record: &RunRecord) -> String {
     }
 }
 
-/// What of a build changes its speed: compiler, flags that optimize, assertions. `None` if it is not known.
+/// What affects the speed of a build: compiler, optimization flags, assertions. `None` if unknown.
 fn build_of(record: &RunRecord) -> Option<String> {
     let server = record.server.as_ref()?;
     // `PostgreSQL 15.18 on x86_64-pc-linux-gnu, compiled by gcc (Debian 12.2.0-14) 12.2.0, 64-bit`.

@@ -1,16 +1,16 @@
-//! Findings about the search for the highest rate that holds a latency target.
+//! Findings about the search for the highest rate that meets a latency target.
 
-use super::words::{figure, percent, plural};
+use super::format::{figure, percent, plural};
 use super::{CaseContext, Rule, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::summary::capacity::{Outcome, ProbeVerdict};
 
 pub(super) const TARGET_UNREACHABLE: Rule = Rule {
     id: crate::summary::UNREACHABLE,
-    title: "No rate held the latency target",
+    title: "No rate met the latency target",
     severity: "Void when the search ends below the lowest rate that it offers, 2 % of the closed loop's throughput",
-    source: "design: below so little load a rate says nothing about the server's capacity",
-    advice: "Ask for a longer latency or a lower percentile, and look at what makes single transactions slow.",
+    source: "design: with so little load a rate says nothing about the server's capacity",
+    advice: "Use a higher latency limit or a lower percentile, and find out what makes single transactions slow.",
 };
 
 pub(super) fn target_unreachable(context: &RunContext) -> Option<Finding> {
@@ -27,14 +27,14 @@ pub(super) const TARGET_NOT_LIMITING: Rule = Rule {
     id: "target-not-limiting",
     title: "Throughput is the limit, not the latency target",
     severity: "Note when the rate that was found is 97 % or more of the closed loop's throughput",
-    source: "design: a closed loop of the same clients is the most that they can offer",
-    advice: "Ask for a shorter latency, or use more clients, if the server has room for them.",
+    source: "design: a closed loop is the highest load that the same clients can offer",
+    advice: "Use a lower latency limit, or more clients if the server has capacity for them.",
 };
 
 pub(super) fn target_not_limiting(context: &RunContext) -> Option<Finding> {
     let capacity = context.summary.capacity.as_ref().filter(|one| one.outcome == Outcome::NotLimiting)?;
     let evidence = format!(
-        "{} holds at {} per second or more, and the closed loop reached no more than {}",
+        "{} is met at {} per second or more, and the closed loop reached no more than {}",
         capacity.target,
         figure(capacity.rate?.point),
         figure(capacity.ceiling_per_s)
@@ -42,17 +42,17 @@ pub(super) fn target_not_limiting(context: &RunContext) -> Option<Finding> {
     Some(TARGET_NOT_LIMITING.finds(Severity::Note, evidence))
 }
 
-/// Half of the interval, as a share of the rate, from which a rate is called unsure.
+/// Half of the interval, as a share of the rate, above which a rate is called unsure.
 const UNSURE_SHARE: f64 = 0.1;
 
 pub(super) const CAPACITY_UNSURE: Rule = Rule {
     id: "capacity-unsure",
-    title: "The highest rate is not known well",
+    title: "The highest rate is uncertain",
     severity: "Doubt when half of its interval is more than 10 % of it, or the probe that was to confirm it missed the \
                target beyond chance",
     source: "Watson and Pelli 1983, Kontsevich and Tyler 1999: the interval is that of the search, see stats::Threshold; \
              10 % is our convention",
-    advice: "Measure longer: probes become more and longer; and see to it that nothing else uses the machine.",
+    advice: "Measure longer, which makes probes longer and more numerous, and make sure that nothing else uses the machine.",
 };
 
 pub(super) fn capacity_unsure(context: &RunContext) -> Option<Finding> {
@@ -82,11 +82,11 @@ pub(super) fn capacity_unsure(context: &RunContext) -> Option<Finding> {
 
 pub(super) const SEARCHES_DISAGREE: Rule = Rule {
     id: "searches-disagree",
-    title: "Some searches found a rate, and no fewer found none",
-    severity: "Void for a case in which no rate held the target in half of its runs or more, but not in all",
-    source: "design: a run in which no rate held is a rate below all others, and so the median is none",
-    advice: "Ask for a longer latency or a lower percentile, or repeat more often: near a limit that single transactions \
-             break, chance decides.",
+    title: "At least half of the searches found no rate",
+    severity: "Void for a case in which no rate met the target in half of its runs or more, but not in all",
+    source: "design: a run in which no rate met the target counts as a rate below all others, so there is no median",
+    advice: "Use a higher latency limit or a lower percentile, or repeat more often: near a limit that single transactions \
+             exceed, chance decides.",
 };
 
 pub(super) fn searches_disagree(context: &CaseContext) -> Option<Finding> {
@@ -97,6 +97,6 @@ pub(super) fn searches_disagree(context: &CaseContext) -> Option<Finding> {
     let of = plural(n_never + context.summary.n_runs, "run");
     let found: Vec<String> = context.summary.tps.iter().map(|rate| figure(*rate)).collect();
     let evidence =
-        || format!("in {n_never} of {of} no rate held {target}; found were {} per second", found.join(", "));
+        || format!("in {n_never} of {of} no rate met {target}; found were {} per second", found.join(", "));
     undecided.then(|| SEARCHES_DISAGREE.finds(Severity::Void, evidence()))
 }

@@ -1,37 +1,37 @@
-//! Findings about a case: how its runs agree, and what kind of load it is.
+//! Findings about a case: how well its runs agree, and what kind of load it is.
 
 use model::experiment::case::WorkloadKind;
 use model::run::host::HostRecord;
 use model::run::server::ServerRecord;
 use model::telemetry::event::EventKind;
 
+use super::format::{bytes, list, percent, plural};
 use super::server::writes;
-use super::words::{bytes, list, percent, plural};
 use super::{CaseContext, Rule};
 use crate::finding::{Finding, Severity};
 use crate::run::marks;
 use crate::summary::RunSummary;
 
-/// Runs below which their spread is hardly known.
+/// With fewer runs their spread is hardly known.
 const MIN_RUNS: usize = 3;
-/// Coefficient of variation of the runs from which they do not agree.
+/// Coefficient of variation above which the runs do not agree.
 const SPREAD_MAX: f64 = 0.02;
 /// How many standard deviations two runs differ at most in 95 of 100 cases: 1.96 times the square root of 2, since the
-/// difference of two has twice their variance. ISO 5725-6:1994, 4.1, has it as the critical range of two results, 2.8.
+/// difference of two has twice their variance. ISO 5725-6:1994, 4.1, calls it the critical range of two results, 2.8.
 const CRITICAL_RANGE_OF_TWO: f64 = 1.96 * std::f64::consts::SQRT_2;
 
 pub(super) const NOTHING_COUNTS: Rule = Rule {
     id: "nothing-counts",
     title: "No run of the case counts",
-    severity: "Void when no run completed without being void",
+    severity: "Void when every run is void or incomplete",
     source: "design: void and partial runs are shown, never counted",
-    advice: "Look at the findings of its runs, or finish the experiment.",
+    advice: "See the findings of its runs, or finish the experiment.",
 };
 
 pub(super) fn nothing_counts(context: &CaseContext) -> Option<Finding> {
     let evidence = || match context.runs.len() {
-        0 => format!("none of its {} was begun", plural(context.n_planned, "run")),
-        n => format!("none of its {} that were begun counts", plural(n, "run")),
+        0 => format!("none of its {} was started", plural(context.n_planned, "run")),
+        n => format!("none of its {} that were started counts", plural(n, "run")),
     };
     (context.summary.n_runs == 0).then(|| NOTHING_COUNTS.finds(Severity::Void, evidence()))
 }
@@ -41,7 +41,7 @@ pub(super) const RUNS_EXCLUDED: Rule = Rule {
     title: "Runs were left out",
     severity: "Note when some, but not all, of a case's runs do not count",
     source: "design: nothing is dropped silently",
-    advice: "Look at the findings of these runs.",
+    advice: "See the findings of these runs.",
 };
 
 pub(super) fn runs_excluded(context: &CaseContext) -> Option<Finding> {
@@ -60,7 +60,7 @@ pub(super) fn runs_excluded(context: &CaseContext) -> Option<Finding> {
 pub(super) const RUNS_REPEATED: Rule = Rule {
     id: "runs-repeated",
     title: "Runs were repeated because they were disturbed",
-    severity: "Note when a run was repeated; which attempt counts is decided by how much each was disturbed, never by what \
+    severity: "Note when a run was repeated; which attempt counts depends on how much each was disturbed, never on what \
                it measured",
     source: "validity of noisy hosts: foreign CPU, steal, memory pressure and pauses explain most outliers; both are kept \
              and shown (design)",
@@ -86,12 +86,15 @@ pub(super) fn runs_repeated(context: &CaseContext) -> Option<Finding> {
     let but = match least.is_empty() {
         true => String::new(),
         false => {
-            format!("; of run {} no attempt was undisturbed, the least disturbed counts", list(&least, 5))
+            format!(
+                "; no attempt at run {} was undisturbed, so the least disturbed one counts",
+                list(&least, 5)
+            )
         }
     };
-    // Nothing is replaced where what a run repeats is not among the records.
+    // Nothing is replaced if the repeated run is not among the records.
     let told = if told.is_empty() { String::new() } else { format!(": {}", list(&told, 5)) };
-    let evidence = || format!("{} made again{told}{but}", plural(n, "run"));
+    let evidence = || format!("{} repeated{told}{but}", plural(n, "run"));
     (n > 0).then(|| RUNS_REPEATED.finds(Severity::Note, evidence()))
 }
 
@@ -102,8 +105,8 @@ pub(super) const SPREAD: Rule = Rule {
                5.5 % of their mean",
     source: "A/A study: identical runs on a shared machine spread by 15 to 35 %, on a quiet one by less than 2 %; at 2 %, \
              two runs differ by more than 2.8 times that in 5 of 100 cases (ISO 5725-6:1994, critical range)",
-    advice: "Remove the disturbances named in the runs' findings, measure longer or repeat more often, and use no \
-             difference smaller than the spread.",
+    advice: "Remove the disturbances named in the runs' findings, measure longer or repeat more often, and ignore \
+             differences smaller than the spread.",
 };
 
 pub(super) fn spread(context: &CaseContext) -> Option<Finding> {
@@ -164,7 +167,7 @@ pub(super) const OUTLIER_RUN: Rule = Rule {
     title: "A run lies far from the others",
     severity: "Note for a run further from the median of five or more than 14.8 median absolute deviations",
     source: "Iglewicz and Hoaglin 1993, modified z-score; the threshold is hyperfine's (ten standard deviations)",
-    advice: "Look at its findings and marks; it is shown and counted, since the median hardly feels it.",
+    advice: "See its findings and marks; it is shown and counted, since it hardly affects the median.",
 };
 
 pub(super) fn outlier_run(context: &CaseContext) -> Option<Finding> {
@@ -197,7 +200,7 @@ pub(super) fn spread_unknown(context: &CaseContext) -> Option<Finding> {
 
 pub(super) const CACHE_FIT: Rule = Rule {
     id: "cache-fit",
-    title: "Where the data fits",
+    title: "Size of the data against memory",
     severity: "Note, whenever the sizes are known",
     source: "pgbench documentation, good practices: the size of the data against memory decides what is measured",
     advice: "Choose the scale for the question: in shared buffers, in memory, or larger than memory.",
@@ -248,15 +251,15 @@ fn memory_setting_bytes(text: &str) -> Option<u64> {
 pub(super) const NO_CHECKPOINT: Rule = Rule {
     id: "no-checkpoint",
     title: "Measured without a checkpoint",
-    severity: "Note for workloads that write, when no counting run saw a checkpoint within its measure",
-    source: "TPC asks for measurement intervals with checkpoints: without one the number is a peak, not what lasts",
+    severity: "Note for workloads that write, when no counting run saw a checkpoint within its measurement",
+    source: "TPC asks for measurement intervals with checkpoints: without one the number is a peak, not a sustained rate",
     advice: "For sustained throughput measure over two checkpoints or more (checkpoint_timeout, max_wal_size).",
 };
 
 pub(super) fn no_checkpoint(context: &CaseContext) -> Option<Finding> {
     let counting: Vec<_> =
         context.runs.iter().map(|(data, run)| (data, &run.summary)).filter(|(_, run)| run.counts()).collect();
-    // Without a look at the server's statistics or log, the absence of a mark says nothing.
+    // Unless the server's statistics or log were read, the absence of a mark says nothing.
     let seen = counting.iter().all(|(data, _)| {
         let counted = |key: &String| key.starts_with("server.checkpoints");
         data.ticks.iter().any(|tick| tick.values.keys().any(counted))
@@ -271,7 +274,9 @@ pub(super) fn no_checkpoint(context: &CaseContext) -> Option<Finding> {
     let none = !counting.is_empty() && seen && !counting.iter().any(|(_, run)| checkpoint(run));
     let evidence = || {
         let measured_s: f64 = counting.iter().map(|(_, run)| run.measured_s).sum();
-        format!("no checkpoint in {measured_s:.0} measured seconds: the number is a peak, not what lasts")
+        format!(
+            "no checkpoint in {measured_s:.0} measured seconds: the number is a peak, not a sustained rate"
+        )
     };
     (none && counting.iter().any(|(data, _)| writes(kind, &data.record)))
         .then(|| NO_CHECKPOINT.finds(Severity::Note, evidence()))

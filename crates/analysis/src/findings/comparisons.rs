@@ -3,22 +3,22 @@
 use crate::summary::RunSummary;
 use stats::{PAIRS_MIN, UNPAIRED_MIN};
 
-use super::words::{excerpts, list, plural, span};
+use super::format::{excerpts, list, plural, span};
 use super::{ComparisonContext, Rule};
 use crate::comparison::{Difference, Pairing, Side};
 use crate::finding::{Finding, Severity};
 
 pub(super) const UNDECLARED_DIFFERENCE: Rule = Rule {
     id: "undeclared-difference",
-    title: "A and B differ in what nobody asked for",
+    title: "A and B differ in more than was asked for",
     severity: "Void when the load, the scale of the data, durability, checksums, assertions or the machine differ; Doubt \
                for other settings, builds, kernels and devices; Note for defaults of different versions",
     source: "Raasveldt et al. 2018, fair benchmarking: only what is asked for may differ; what voids is our convention",
-    advice: "Make A and B the same but for what is asked, or vary it as a factor, such as server.settings.NAME or server.data_checksums; \
-             --force shows the comparison all the same.",
+    advice: "Make A and B equal except for what you compare, or vary it as a factor, such as server.settings.NAME or server.data_checksums; \
+             --force shows the comparison anyway.",
 };
 
-/// One finding for each weight.
+/// One finding per severity.
 pub(super) fn undeclared_differences(context: &ComparisonContext) -> Vec<Finding> {
     let of = |severity: Severity| {
         let words = |d: &Difference| {
@@ -45,10 +45,10 @@ pub(super) const NOT_INTERLEAVED: Rule = Rule {
 pub(super) fn not_interleaved(context: &ComparisonContext) -> Option<Finding> {
     let moment = |side: Side| side.first().and_then(|run| run.record.go_unix_ns);
     let apart = match (moment(context.a), moment(context.b)) {
-        (Some(a), Some(b)) => format!("{} lie between their first runs", span(a.abs_diff(b))),
-        _ => "nobody knows how long lies between them".to_string(),
+        (Some(a), Some(b)) => format!("their first runs are {} apart", span(a.abs_diff(b))),
+        _ => "the time between them is unknown".to_string(),
     };
-    let evidence = format!("{apart}: whatever changed meanwhile is part of the difference");
+    let evidence = format!("{apart}: whatever changed in between is part of the difference");
     (context.pairing == Pairing::None).then(|| NOT_INTERLEAVED.finds(Severity::Doubt, evidence))
 }
 
@@ -72,17 +72,17 @@ pub(super) fn too_few_pairs(context: &ComparisonContext) -> Option<Finding> {
 
 pub(super) const TOO_FEW_ROUNDS: Rule = Rule {
     id: "too-few-rounds",
-    title: "Too few rounds to know what a start decides",
+    title: "Too few rounds to know the effect of a server start",
     severity: "Doubt for a duet of fewer than six rounds",
     source: "duets of a server with itself: of one round, 95 % intervals excluded a ratio of 1; Kalibera and Jones 2013, \
              6: the interval comes from the highest level that varies",
-    advice: "Measure six rounds or more (--rounds), which may be shorter.",
+    advice: "Measure six or more rounds (--rounds), which may be shorter.",
 };
 
 pub(super) fn too_few_rounds(context: &ComparisonContext) -> Option<Finding> {
     let evidence = || {
         format!(
-            "fewer than {PAIRS_MIN} rounds, so slices are compared: the interval leaves out what is decided when servers start \
+            "fewer than {PAIRS_MIN} rounds, so slices are compared: the interval ignores effects that are fixed when servers start \
              and clients connect"
         )
     };
@@ -92,10 +92,10 @@ pub(super) fn too_few_rounds(context: &ComparisonContext) -> Option<Finding> {
 pub(super) const PAIRS_EXCLUDED: Rule = Rule {
     id: "pairs-excluded",
     title: "Pairs were left out",
-    severity: "Note when a run that was begun does not count, and with it its pair, or its round of a duet; Doubt when a run \
+    severity: "Note when a run that was started does not count, and with it its pair, or its round of a duet; Doubt when a run \
                counts and has no throughput or no latency; Void in a duet of too few rounds, or when a search found no rate",
-    source: "design: nothing is dropped silently; a run without its partner would weigh on one side only",
-    advice: "Look at the findings of these runs.",
+    source: "design: nothing is dropped silently; a run without its partner would affect one side only",
+    advice: "See the findings of these runs.",
 };
 
 pub(super) fn pairs_excluded(context: &ComparisonContext) -> Option<Finding> {
@@ -109,7 +109,7 @@ pub(super) fn pairs_excluded(context: &ComparisonContext) -> Option<Finding> {
     let without: Vec<String> = context.without_figure.iter().map(u32::to_string).collect();
     let parts = [
         (&runs, "do not count"),
-        (&without, "count but have no throughput or no latency, and are left out of what they lack"),
+        (&without, "count but have no throughput or no latency, and are left out of that figure"),
     ];
     let told = parts.iter().filter(|(runs, _)| !runs.is_empty());
     let mut evidence: Vec<String> = told.map(|(runs, why)| format!("runs {} {why}", list(runs, 8))).collect();
@@ -117,14 +117,15 @@ pub(super) fn pairs_excluded(context: &ComparisonContext) -> Option<Finding> {
     let by_result = of_both().any(RunSummary::is_censored);
     let severity = match context.pairing {
         _ if by_result => Severity::Void,
-        // Too few rounds are left to know what one of them decides.
+        // Too few rounds are left to know the effect of each.
         Pairing::Slices => Severity::Void,
         Pairing::Blocks | Pairing::Rounds | Pairing::None if without.is_empty() => Severity::Note,
         Pairing::Blocks | Pairing::Rounds | Pairing::None => Severity::Doubt,
     };
     if by_result {
         evidence.push(
-            "in some of them no rate held the target: what is left was chosen by its result".to_string(),
+            "in some of them no rate met the target: the remaining runs were chosen by their result"
+                .to_string(),
         );
     }
     (!evidence.is_empty()).then(|| PAIRS_EXCLUDED.finds(severity, evidence.join("; ")))
@@ -132,11 +133,11 @@ pub(super) fn pairs_excluded(context: &ComparisonContext) -> Option<Finding> {
 
 pub(super) const TURNS_WEIGH: Rule = Rule {
     id: "turns-weigh",
-    title: "A turn weighs on the next one",
+    title: "A slice affects the next one",
     severity: "Note when the second slices of a duet differ from the first ones by more than chance (interval of 95 %), \
                Doubt when the whole interval lies beyond the margin",
-    source: "cross-over designs: a carry-over effect is found by comparing periods (Grizzle 1965)",
-    advice: "Use longer slices or a longer guard; where one server's background work (checkpoints, vacuum) disturbs the \
+    source: "cross-over designs: a carry-over effect shows when periods are compared (Grizzle 1965)",
+    advice: "Use longer slices or a longer guard; if one server's background work (checkpoints, vacuum) disturbs the \
              other, a duet does not apply: compare whole runs.",
 };
 

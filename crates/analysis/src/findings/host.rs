@@ -1,30 +1,30 @@
-//! Findings about the machine and the driver: whether something else took part in the measure.
+//! Findings about the machine and the driver: whether something else affected the measurement.
 
 use model::telemetry::event::EventKind;
 use model::telemetry::reading::TickSource;
 
-use super::words::{excerpt, figure, list, percent};
+use super::format::{excerpt, figure, list, percent};
 use super::{Rule, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::run::marks;
 
-/// Length of the stretches in which disturbances are looked for, seconds.
+/// Length of the stretches that are searched for disturbances, seconds.
 const STRETCH_S: f64 = 5.0;
-/// Mean foreign CPU, as a share of all processors, that disturbs.
+/// Mean foreign CPU that counts as a disturbance, as a share of all processors.
 const FOREIGN_MEAN: f64 = 0.02;
-/// The same over a stretch.
+/// Foreign CPU over a stretch that counts as a disturbance, as a share of all processors.
 const FOREIGN_STRETCH: f64 = 0.10;
-/// Mean foreign CPU that is never reported, in processors: kernel threads that write pages back and serve the
-/// devices for the server belong to none of our processes. Measured under `tpcb` on two processors: 0.04 to 0.06,
-/// which is more than 2 % of so small a machine (idle: 0.01).
+/// Mean foreign CPU that is never reported, in processors: kernel threads that write pages back and serve devices for
+/// the server belong to none of our processes. Measured under `tpcb` on two processors: 0.04 to 0.06, which is more
+/// than 2 % of such a small machine (idle: 0.01).
 const FOREIGN_MEAN_FLOOR: f64 = 0.1;
 /// Steal over a stretch, as a share of all processors.
 const STEAL_STRETCH: f64 = 0.01;
-/// The driver does not report shorter pauses.
+/// Shortest pause that the driver reports, seconds.
 const PAUSE_S_MIN: f64 = 0.1;
 /// A driver thread this busy limits the load.
 const THREAD_BUSY: f64 = 0.85;
-/// The same in an open loop whose lag already shows in the latency.
+/// A driver thread this busy limits an open loop whose lag already shows in the latency.
 const THREAD_BUSY_LAGGING: f64 = 0.80;
 
 pub(super) const FOREIGN_CPU: Rule = Rule {
@@ -34,10 +34,10 @@ pub(super) const FOREIGN_CPU: Rule = Rule {
                a tenth of one processor) on average, or 10 % in any 5 s",
     source: "A/A study: foreign CPU explains most of the noise on shared machines (correlation with log throughput \
              -0.73; below 5 % the spread falls from 28 % to 7 %)",
-    advice: "Stop other work on the machine, or move to one that is not shared, and repeat.",
+    advice: "Stop other work on the machine, or use one that is not shared, and repeat.",
 };
 
-/// By how many times foreign CPU exceeds what is allowed, on average or in the worst stretch.
+/// How many times foreign CPU exceeds its threshold, on average or in the worst stretch.
 pub(super) fn foreign_excess(context: &RunContext) -> Option<f64> {
     let n_cpus = f64::from(context.summary.resources.n_cpus?);
     let mean = context.summary.resources.foreign_cpu? / (FOREIGN_MEAN * n_cpus).max(FOREIGN_MEAN_FLOOR);
@@ -76,7 +76,7 @@ pub(super) const STEAL: Rule = Rule {
     advice: "Use a machine with dedicated processors, or interleave more runs.",
 };
 
-/// By how many times steal exceeds what is allowed.
+/// How many times steal exceeds its threshold.
 pub(super) fn steal_excess(context: &RunContext) -> Option<f64> {
     let n_cpus = f64::from(context.summary.resources.n_cpus?);
     Some(worst_steal(context)?.0 / (STEAL_STRETCH * n_cpus))
@@ -103,10 +103,10 @@ pub(super) fn steal(context: &RunContext) -> Option<Finding> {
 pub(super) const DRIVER_SATURATED: Rule = Rule {
     id: "driver-saturated",
     title: "The driver was at its limit",
-    severity: "Doubt when a driver thread is busy for more than 85 % of the measure, or for more than 80 % in an open \
+    severity: "Doubt when a driver thread is busy for more than 85 % of the measurement, or for more than 80 % in an open \
                loop whose 99th percentile of lag exceeds a tenth of that of latency",
     source: "open-loop honesty (wrk2); thresholds are our convention",
-    advice: "Use more driver threads, or drive from another machine: this number is not the server's.",
+    advice: "Use more driver threads, or run the driver on another machine: this number is not the server's.",
 };
 
 pub(super) fn driver_saturated(context: &RunContext) -> Option<Finding> {
@@ -127,7 +127,7 @@ pub(super) const DRIVER_WAITS_FOR_CPU: Rule = Rule {
     title: "The driver had to wait for a processor",
     severity: "Note when its threads were runnable but not running for more than 10 % of their time",
     source: "Linux schedstat, run delay; 10 % is our convention",
-    advice: "Drive from another machine, or with fewer clients: latency here includes the driver's wait for a processor.",
+    advice: "Run the driver on another machine, or use fewer clients: this latency includes the driver's wait for a processor.",
 };
 
 pub(super) fn driver_waits_for_cpu(context: &RunContext) -> Option<Finding> {
@@ -143,17 +143,17 @@ pub(super) fn driver_waits_for_cpu(context: &RunContext) -> Option<Finding> {
 pub(super) const DRIVER_PAUSED: Rule = Rule {
     id: "driver-paused",
     title: "The driver did not run for a while",
-    severity: "Doubt for a pause within the measure",
-    source: "fault study: a driver stopped for 3 s of 8 reports nothing elsewhere",
-    advice: "Look for suspended or overcommitted machines, and repeat.",
+    severity: "Doubt for a pause within the measurement",
+    source: "fault study: other tools report nothing when the driver is stopped for 3 s of 8",
+    advice: "Check whether the machine was suspended or is overcommitted, and repeat.",
 };
 
-/// How long the driver paused within the measure, in units of the shortest pause that is reported.
+/// Length of the driver's pauses within the measurement, in units of the shortest reported pause.
 pub(super) fn pause_excess(context: &RunContext) -> Option<f64> {
     Some(pauses(context)?.0 / PAUSE_S_MIN)
 }
 
-/// Seconds of all pauses, and where the first one began.
+/// Total seconds of pauses, and when the first one began.
 fn pauses(context: &RunContext) -> Option<(f64, f64)> {
     let span = context.line.measured_span()?;
     let marks = context.summary.marks.iter();
@@ -164,15 +164,15 @@ fn pauses(context: &RunContext) -> Option<(f64, f64)> {
 
 pub(super) fn driver_paused(context: &RunContext) -> Option<Finding> {
     let (total_s, first_s) = pauses(context)?;
-    let evidence = format!("paused for {} s in all, first at {:.0} s", figure(total_s), first_s);
+    let evidence = format!("paused for {} s in total, first at {:.0} s", figure(total_s), first_s);
     Some(DRIVER_PAUSED.finds(Severity::Doubt, evidence))
 }
 
 pub(super) const TELEMETRY_MISSING: Rule = Rule {
     id: "telemetry-missing",
-    title: "Not everything could be seen",
-    severity: "Note when a source of telemetry was not available, was lost, or covers less than 80 % of the measure",
-    source: "design: what a server or a user does not allow is named, never guessed",
+    title: "Some telemetry is missing",
+    severity: "Note when a source of telemetry was not available, was lost, or covers less than 80 % of the measurement",
+    source: "design: what a server or a user may not see is named, never guessed",
     advice: "Grant pg_monitor and run pgdyno on the server's machine if these figures matter; findings that need them stay silent.",
 };
 
@@ -192,7 +192,7 @@ pub(super) fn telemetry_missing(context: &RunContext) -> Option<Finding> {
         for (what, source) in sources {
             let coverage = context.usage.coverage(source, from_s, to_s);
             if coverage < 0.8 {
-                parts.push(format!("{what} telemetry covers {} of the measure", percent(coverage)));
+                parts.push(format!("{what} telemetry covers {} of the measurement", percent(coverage)));
             }
         }
     }

@@ -1,11 +1,11 @@
-//! Findings about the load: how many transactions, how they ended, how evenly they came.
+//! Findings about the load: how many transactions, how they ended, how evenly they were spread.
 
 use model::experiment::case::Think;
 use model::experiment::plan::RunState;
 use model::load::Pace;
 use model::load::drive::Ending;
 
-use super::words::{chance, excerpt, figure, list, percent, plural};
+use super::format::{chance, excerpt, figure, list, percent, plural};
 use super::{Rule, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::summary::ScriptSummary;
@@ -14,7 +14,7 @@ pub(super) const TOO_FEW_TRANSACTIONS: Rule = Rule {
     id: "too-few-transactions",
     title: "Too few transactions to report",
     severity: "Void below 100 committed transactions, or 10 for each client unless clients are terminals that think",
-    source: "fault study: a run without transactions ends as a success elsewhere; below 100, a 99th percentile is one \
+    source: "fault study: other tools report a run without transactions as a success; below 100, a 99th percentile is one \
              value",
     advice: "Measure longer, or find out why so little was committed.",
 };
@@ -25,7 +25,7 @@ pub(super) fn too_few_transactions(context: &RunContext) -> Option<Finding> {
     }
     let committed = context.summary.counts.committed;
     let n_clients = u64::from(n_clients(context));
-    // Where none is committed because all fail, that has a finding of its own, and more time helps nothing.
+    // If none is committed because all fail, another finding says so, and more time does not help.
     if committed == 0 && never_committed(context).is_some() {
         return None;
     }
@@ -42,11 +42,11 @@ pub(super) fn too_few_transactions(context: &RunContext) -> Option<Finding> {
 pub(super) const TRANSACTIONS_FAILED: Rule = Rule {
     id: "transactions-failed",
     title: "Transactions failed",
-    severity: "Void when all of a script's failed (5 or more, with other scripts in the load), Doubt when more than 1 % of those that ended in the measure failed, Note \
+    severity: "Void when all of a script's failed (5 or more, with other scripts in the load), Doubt when more than 1 % of those that ended in the measurement failed, Note \
                for any",
-    source: "fault study: 85 % of serialization failures pass without a word elsewhere; 1 % is our convention; without a \
-             script that has a weight, the mix is not the one that was asked for",
-    advice: "Look at the errors by SQLSTATE: the throughput counts committed transactions only.",
+    source: "fault study: other tools do not report 85 % of serialization failures; 1 % is our convention; without a \
+             script that has a weight, the mix is not the requested one",
+    advice: "See the errors by SQLSTATE: throughput counts only committed transactions.",
 };
 
 pub(super) fn transactions_failed(context: &RunContext) -> Option<Finding> {
@@ -67,11 +67,12 @@ pub(super) fn transactions_failed(context: &RunContext) -> Option<Finding> {
     })
 }
 
-/// Of a script that has fewer failed transactions, in a load with other scripts, that all failed may be chance: of one that fails
+/// Fewest failed transactions of a script, in a load with other scripts, for which it is no chance that all failed:
+/// with one that fails every other time, five in a row fail once in 32.
 /// every other time, five in a row do once in 32.
 const ALL_FAILED_MIN: u64 = 5;
 
-/// The scripts of which transactions failed and none was committed, in words.
+/// The scripts of which transactions failed and none was committed.
 fn never_committed(context: &RunContext) -> Option<String> {
     let scripts = &context.summary.scripts;
     let least = if context.summary.counts.committed > 0 { ALL_FAILED_MIN } else { 1 };
@@ -80,7 +81,7 @@ fn never_committed(context: &RunContext) -> Option<String> {
     match dead.len() {
         0 => None,
         n if n == scripts.len() => Some("none was committed".to_string()),
-        _ => Some(format!("none of {} was committed: the mix is not what was asked", list(&dead, 3))),
+        _ => Some(format!("none of {} was committed: the mix is not the requested one", list(&dead, 3))),
     }
 }
 
@@ -88,7 +89,7 @@ pub(super) const OUTCOMES_UNKNOWN: Rule = Rule {
     id: "outcomes-unknown",
     title: "Transactions with an unknown outcome",
     severity: "Doubt for any",
-    source: "Jepsen's third outcome `info`: without an answer to COMMIT, nobody knows whether it took place",
+    source: "Jepsen's third outcome `info`: without an answer to COMMIT, it is unknown whether it took place",
     advice: "Find out why connections broke in the middle of a transaction; committed rows may exceed the count.",
 };
 
@@ -113,7 +114,7 @@ pub(super) fn cut_off_at_end(context: &RunContext) -> Option<Finding> {
         return None;
     }
     let grace_s = crate::run::timeline::window(context.data).grace_s;
-    let evidence = format!("{} had not ended {grace_s} s after the measure", plural(n, "transaction"));
+    let evidence = format!("{} had not ended {grace_s} s after the measurement", plural(n, "transaction"));
     Some(CUT_OFF_AT_END.finds(Severity::Doubt, evidence))
 }
 
@@ -147,7 +148,7 @@ pub(super) const STALL: Rule = Rule {
     severity: "Doubt for any second below 10 % of the median throughput, where that is at least 20 per second",
     source: "stall share, after G. Tene on coordinated omission: a stall of 10 % of a closed run is invisible up to the \
              99.99th percentile",
-    advice: "Look at the marks and telemetry at these seconds, and use an open pace to see what users would have waited.",
+    advice: "Check marks and telemetry at these seconds, and use an open pace to see how long users would have waited.",
 };
 
 pub(super) fn stall(context: &RunContext) -> Option<Finding> {
@@ -178,18 +179,18 @@ pub(super) fn stall(context: &RunContext) -> Option<Finding> {
 
 pub(super) const NOT_STEADY: Rule = Rule {
     id: "not-steady",
-    title: "The throughput did not keep its level",
-    severity: "Doubt when the halves of the measure differ by more than 3 % and a trend (Mann-Kendall on 12 batch \
+    title: "The throughput was not steady",
+    severity: "Doubt when the halves of the measurement differ by more than 3 % and a trend (Mann-Kendall on 12 batch \
                means, 5 %, or 1 % below 24 s) or a step (t test on 10 batch means, 1 %) is significant",
     source: "Barrett et al. 2017 on warm-up; Mann 1945, Kendall 1975; chosen by simulation, see stats::steadiness",
-    advice: "Use a longer ramp-up, and check what grows or fills during the run (tables, caches, WAL).",
+    advice: "Use a longer ramp-up, and check what grows or fills up during the run (tables, caches, WAL).",
 };
 
 pub(super) fn not_steady(context: &RunContext) -> Option<Finding> {
     let result = stats::steadiness(&measured_tps(context)).filter(|result| !result.steady)?;
     let word = if result.change < 0.0 { "below" } else { "above" };
     let evidence = format!(
-        "the second half of the measure is {} {word} the first (trend {}, step {})",
+        "the second half of the measurement is {} {word} the first (trend {}, step {})",
         percent(result.change.abs()),
         chance(result.trend_p),
         chance(result.halves_p)
@@ -211,17 +212,17 @@ pub(super) fn too_short_to_judge(context: &RunContext) -> Option<Finding> {
     short.then(|| TOO_SHORT_TO_JUDGE.finds(Severity::Note, format!("{n} s were measured")))
 }
 
-/// Measured seconds from which their number is judged.
+/// Measured seconds from which on their effective number is judged.
 const SECONDS_MIN: usize = 30;
 /// Independent values that an interval of the mean needs.
 const EFFECTIVE_MIN: f64 = 10.0;
 
 pub(super) const FEW_EFFECTIVE_SECONDS: Rule = Rule {
     id: "few-effective-seconds",
-    title: "Seconds resemble their neighbours",
-    severity: "Note when 30 or more measured seconds tell the mean no better than ten independent ones would",
+    title: "Neighbouring seconds are correlated",
+    severity: "Note when 30 or more measured seconds determine the mean no better than ten independent ones would",
     source: "Geyer 1992, effective sample size; Law and Kelton 9.5: ten batches or more",
-    advice: "Measure longer, and take the run for one value: its seconds say little about the next run.",
+    advice: "Measure longer, and treat the run as a single value: its seconds say little about the next run.",
 };
 
 pub(super) fn few_effective_seconds(context: &RunContext) -> Option<Finding> {
@@ -236,7 +237,7 @@ pub(super) const UNFAIR_CLIENTS: Rule = Rule {
     title: "Clients got uneven shares",
     severity: "Note when Jain's index is below 0.95, with at least 100 transactions for each client",
     source: "Jain, Chiu and Hawe 1984; below 100 chance alone moves the index",
-    advice: "Compare the clients: percentiles weigh the favoured ones more, and waits of the others hide behind them.",
+    advice: "Compare the clients: percentiles give more weight to the favoured ones and hide the waits of the others.",
 };
 
 pub(super) fn unfair_clients(context: &RunContext) -> Option<Finding> {
@@ -266,10 +267,10 @@ fn pace(context: &RunContext) -> Pace {
 
 pub(super) const TOOK_TURNS: Rule = Rule {
     id: "took-turns",
-    title: "The load had only a part of the time",
+    title: "The load ran only part of the time",
     severity: "Doubt for a side of a duet",
     source: "design: throughput counts all seconds, also those that belonged to the other side",
-    advice: "Compare the two sides with pgdyno compare DIR; this run by itself is no measurement of its server.",
+    advice: "Compare the two sides with pgdyno compare DIR; by itself this run does not measure its server.",
 };
 
 pub(super) fn took_turns(context: &RunContext) -> Option<Finding> {

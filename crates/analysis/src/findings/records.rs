@@ -7,17 +7,17 @@ use model::experiment::plan::RunState;
 use model::load::interval::{Counts, Interval};
 use model::run::RunData;
 
-use super::words::{list, percent, plural};
+use super::format::{list, percent, plural};
 use super::{Rule, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::run::seconds::Recorded;
 
 pub(super) const RUN_INCOMPLETE: Rule = Rule {
     id: "run-incomplete",
-    title: "The run did not go to its planned end",
+    title: "The run did not reach its planned end",
     severity: "Void for any run that is not completed",
     source: "design: a partial result is kept and shown, never counted",
-    advice: "Repeat the run, or resume the experiment; what was measured is shown but not counted.",
+    advice: "Repeat the run, or resume the experiment; its results are shown but do not count.",
 };
 
 pub(super) fn run_incomplete(context: &RunContext) -> Option<Finding> {
@@ -45,7 +45,7 @@ pub(super) const COUNTS_BROKEN: Rule = Rule {
     severity: "Void when due = skipped + started or started = committed + failed + unknown + aborted does not hold, \
                or the seconds do not add up to the driver's totals",
     source: "identity of counts, checked like pgbench's own counters (pgbench.c, StatsData)",
-    advice: "If files of the run were cut or changed after it, restore them; otherwise this is an error inside pgdyno: please report it \
+    advice: "If files of the run were truncated or changed afterwards, restore them; otherwise this is a bug in pgdyno: please report it \
              with the run directory.",
 };
 
@@ -55,7 +55,7 @@ pub(super) fn counts_broken(context: &RunContext) -> Option<Finding> {
         Some(done) if !done.counts.identity_holds(0) => {
             format!("the driver's totals break their identity: {:?}", done.counts)
         }
-        // Lost lines are damage, which has its own finding.
+        // Lost lines are damage, for which there is another finding.
         Some(done) if done.counts != total && context.data.damage.is_empty() => {
             format!(
                 "the seconds add up to {} committed, the driver says {}",
@@ -87,14 +87,14 @@ pub(super) fn records_damaged(context: &RunContext) -> Option<Finding> {
         let missing = (to_s - from_s).round() - context.line.measured_s().round();
         if missing >= 1.0 {
             let share = percent(missing / (to_s - from_s));
-            parts.push(format!("{missing:.0} seconds of the measure are missing ({share})"));
+            parts.push(format!("{missing:.0} seconds of the measurement are missing ({share})"));
         }
     }
     parts.extend(times_missing(context));
     (!parts.is_empty()).then(|| RECORDS_DAMAGED.finds(Severity::Doubt, list(&parts, 3)))
 }
 
-/// Where the histograms of a completed run do not hold what its seconds counted; what was cut off may lack some anywhere.
+/// Where the histograms of a completed run do not match its seconds; a run that was cut off may lack some anywhere.
 fn times_missing(context: &RunContext) -> Option<String> {
     let data = context.data;
     let is_completed = data.record.state == RunState::Completed;
@@ -126,7 +126,7 @@ fn times_missing(context: &RunContext) -> Option<String> {
     ))
 }
 
-/// How many times the histograms of one script's second hold, by their tags.
+/// How many times the histograms of one script's second contain, by tag.
 fn times_of(data: &RunData, interval: &Interval) -> Vec<(String, u64)> {
     let scripts = data.record.load.as_ref().map(|load| load.scripts.as_slice()).unwrap_or_default();
     let Some(script) = scripts.get(interval.script as usize) else { return Vec::new() };
@@ -139,7 +139,7 @@ fn times_of(data: &RunData, interval: &Interval) -> Vec<(String, u64)> {
 
 pub(super) const HISTORY_DIFFERS: Rule = Rule {
     id: "history-differs",
-    title: "The database does not hold what was committed",
+    title: "The database does not contain what was committed",
     severity: "Void when the history table did not grow by the committed transactions (TPC-C: payments, and orders by \
                New-Orders), give or take those whose outcome is unknown",
     source: "each such transaction adds one row: acknowledged <= rows <= acknowledged + unknown outcomes",
@@ -162,7 +162,7 @@ pub(super) fn history_differs(context: &RunContext) -> Option<Finding> {
                 growth(context, "orders", committed, new_orders.0.unknown, "New-Orders")
             })
         }
-        // One changes nothing, and what the others change, only the user knows.
+        // Some scripts change nothing, and what the others change only the user knows.
         WorkloadKind::TpcbSelect | WorkloadKind::Scripts => None,
     };
     differs.map(|evidence| HISTORY_DIFFERS.finds(Severity::Void, evidence))
@@ -170,10 +170,10 @@ pub(super) fn history_differs(context: &RunContext) -> Option<Finding> {
 
 pub(super) const CONSISTENCY_BROKEN: Rule = Rule {
     id: "consistency-broken",
-    title: "The database breaks conditions that no run may break",
+    title: "The database violates consistency conditions",
     severity: "Void when a quick consistency condition does not hold before the load or after the drain (TPC-C)",
     source: "TPC-C 3.3.2.1 to 3 and 8 to 9, which read no large table",
-    advice: "pgdyno check tells all that is wrong; if it was right before, the server lost or mixed up transactions.",
+    advice: "pgdyno check lists all violations; if there were none before, the server lost or mixed up transactions.",
 };
 
 pub(super) fn consistency_broken(context: &RunContext) -> Option<Finding> {
@@ -187,7 +187,7 @@ pub(super) fn consistency_broken(context: &RunContext) -> Option<Finding> {
     (!all.is_empty()).then(|| CONSISTENCY_BROKEN.finds(Severity::Void, list(&all, 3)))
 }
 
-/// What is wrong with the growth of a table, if it is known and anything is.
+/// How the growth of a table deviates, if that is known.
 fn growth(context: &RunContext, table: &str, committed: u64, unknown: u64, what: &str) -> Option<String> {
     let record = &context.data.record;
     let rows = |counts: &BTreeMap<String, u64>| counts.get(table).copied();
@@ -202,7 +202,7 @@ fn growth(context: &RunContext, table: &str, committed: u64, unknown: u64, what:
     Some(format!("{committed} {what} were committed{unknown}, but `{table}` grew by {grown} rows"))
 }
 
-/// Counts of one kind of transaction over the whole load, and how many of them were rolled back as they should.
+/// Counts of one kind of transaction over the whole load, and how many of them were rolled back on purpose.
 fn of_script(context: &RunContext, name: &str) -> (Counts, u64) {
     let data = context.data;
     let scripts = data.record.load.as_ref().map(|load| load.scripts.as_slice()).unwrap_or_default();

@@ -1,25 +1,25 @@
-//! Findings about the server: its process, its housekeeping, its settings.
+//! Findings about the server: its process, its background work, its settings.
 
 use model::experiment::case::WorkloadKind;
 use model::load::drive::{Done, Ending};
 use model::run::RunRecord;
 use model::telemetry::event::{Event, EventKind};
 
-use super::words::{excerpt, list, plural};
+use super::format::{excerpt, list, plural};
 use super::{Rule, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::run::marks;
 use crate::summary::Mark;
 
-/// From this length of the measure on, housekeeping belongs to it: the default `checkpoint_timeout`.
+/// A measurement this long includes background work as part of the load: the default `checkpoint_timeout`.
 const LONG_MEASURE_S: f64 = 300.0;
 
 pub(super) const CONNECTION_LOST: Rule = Rule {
     id: "connection-lost",
     title: "Clients lost their connection or were aborted",
     severity: "Void for any",
-    source: "fault study: throughput of fewer clients is printed as if nothing had happened elsewhere",
-    advice: "Read the message, and the server's log around that time; mend the script or the server and repeat.",
+    source: "fault study: other tools print the throughput of fewer clients as if nothing had happened",
+    advice: "Read the message, and the server's log around that time; fix the script or the server and repeat.",
 };
 
 pub(super) fn connection_lost(context: &RunContext) -> Option<Finding> {
@@ -40,7 +40,7 @@ pub(super) fn connection_lost(context: &RunContext) -> Option<Finding> {
         (false, true) => "were aborted",
         (false, false) => "was aborted",
     };
-    // Of the class 40 are those that are repeated.
+    // Errors of class 40 are retried.
     let cause = done.and_then(|done| done.messages.iter().find(|(state, _)| !state.starts_with("40")));
     let cause = cause.map(|(_, message)| message).filter(|_| first.is_empty());
     let cause = cause.map_or(String::new(), |message| format!(": {}", excerpt(message)));
@@ -49,10 +49,10 @@ pub(super) fn connection_lost(context: &RunContext) -> Option<Finding> {
 
 pub(super) const PROTOCOL_BROKEN: Rule = Rule {
     id: "protocol-broken",
-    title: "The server broke PostgreSQL's protocol",
+    title: "The server violated PostgreSQL's protocol",
     severity: "Void for any",
-    source: "a reply that nothing asked for, or one without a result, is no proof of a commit",
-    advice: "Find out what answers there: a server, a pooler or a proxy; of a message that was too long for a row of yours, \
+    source: "a reply without a request, or one without a result, does not prove a commit",
+    advice: "Find out what answers there: a server, a pooler or a proxy; if a message was too long for one of your rows, \
              raise max_message_mib.",
 };
 
@@ -67,7 +67,7 @@ pub(super) const SERVER_RESTARTED: Rule = Rule {
     id: "server-restarted",
     title: "The server restarted during the load",
     severity: "Void for any restart or failover",
-    source: "fault study: a crash and restart is averaged away elsewhere",
+    source: "fault study: other tools average a crash and restart away",
     advice: "Read the server's log for the cause and repeat.",
 };
 
@@ -94,7 +94,7 @@ pub(super) fn server_trouble(context: &RunContext) -> Option<Finding> {
     Some(SERVER_TROUBLE.finds(severity, evidence))
 }
 
-/// Whether a line of the log says that server processes died (texts of postmaster.c and xlog.c).
+/// Whether a line of the log reports that server processes died (texts of postmaster.c and xlog.c).
 fn is_crash(event: &Event) -> bool {
     const TEXTS: [&str; 5] = [
         "was terminated by",
@@ -109,12 +109,12 @@ fn is_crash(event: &Event) -> bool {
 
 pub(super) const CHECKPOINT_IN_WINDOW: Rule = Rule {
     id: "checkpoint-in-window",
-    title: "A checkpoint ran during the measure",
-    severity: "for workloads that write: Doubt, or Note when two or more began during the measure, so that it shows \
+    title: "A checkpoint ran during the measurement",
+    severity: "for workloads that write: Doubt, or Note when two or more began during the measurement, so that it shows \
                their usual share",
     source: "simulation: no statistic on throughput alone sees one checkpoint (2 %); TPC asks for an interval that \
              contains whole checkpoint cycles",
-    advice: "Checkpoint before the run and keep the measure shorter than checkpoint_timeout and max_wal_size allow, or \
+    advice: "Checkpoint before the run and keep the measurement shorter than checkpoint_timeout and max_wal_size allow, or \
              measure over several checkpoints.",
 };
 
@@ -142,7 +142,7 @@ pub(super) fn checkpoint_in_window(context: &RunContext) -> Option<Finding> {
 
 pub(super) const AUTOVACUUM_IN_WINDOW: Rule = Rule {
     id: "autovacuum-in-window",
-    title: "Autovacuum ran during the measure",
+    title: "Autovacuum ran during the measurement",
     severity: "Doubt, or Note when 300 s or more were measured, where it belongs to the load",
     source: "PostgreSQL documentation, routine vacuuming; 300 s is five times the default autovacuum_naptime",
     advice: "Vacuum and analyze before each run, and measure either shorter than autovacuum_naptime or long enough to \
@@ -157,7 +157,7 @@ pub(super) fn autovacuum_in_window(context: &RunContext) -> Option<Finding> {
     let mut texts: Vec<String> = touching.iter().map(|mark| excerpt(&mark.text)).collect();
     texts.dedup();
     let evidence = format!(
-        "{} during the measure, first at {:.0} s: {}",
+        "{} during the measurement, first at {:.0} s: {}",
         plural(touching.len(), "time"),
         first.from_s,
         list(&texts, 3)
@@ -168,12 +168,12 @@ pub(super) fn autovacuum_in_window(context: &RunContext) -> Option<Finding> {
 pub(super) const NOT_DURABLE: Rule = Rule {
     id: "not-durable",
     title: "NOT DURABLE",
-    severity: "Doubt when fsync or full_page_writes is off, or data or WAL are on a file system that forgets (tmpfs, \
+    severity: "Doubt when fsync or full_page_writes is off, or data or WAL are on a volatile file system (tmpfs, \
                ramfs, a volatile overlay) or is mounted without write barriers; Note when only synchronous_commit is \
                off or the workload does not write",
     source: "PostgreSQL documentation, settings of the write-ahead log (runtime-config-wal) and reliability \
              (wal-reliability); mount(8), tmpfs(5), the kernel's overlayfs: volatile mount",
-    advice: "Turn the setting on, or use a file system that survives a crash, unless it is the question: such numbers \
+    advice: "Turn the setting on, or use a file system that survives a crash, unless that is what you want to measure: such numbers \
              cannot be compared with those of a server that keeps its data.",
 };
 
@@ -197,8 +197,8 @@ pub(super) fn not_durable(context: &RunContext) -> Option<Finding> {
     Some(NOT_DURABLE.finds(severity, format!("NOT DURABLE: {}: {loses}", list(&all, 4))))
 }
 
-/// The server's file systems that lose what was flushed, with the reason. Only where the server was on the machine
-/// whose file systems were recorded.
+/// The server's file systems that lose flushed data, with the reason. Only if the server was on the machine whose file
+/// systems were recorded.
 fn forgetful_mounts(context: &RunContext) -> Vec<String> {
     let record = &context.data.record;
     let Some(host) = record.host.as_ref().filter(|_| record.server_is_local) else { return Vec::new() };
@@ -220,11 +220,11 @@ pub(super) const DISK_NEARLY_FULL: Rule = Rule {
     title: "A disk is nearly full",
     severity: "Doubt when telemetry saw it",
     source: "fault study: a full WAL disk is a PANIC; file systems slow down before that",
-    advice: "Make room on the device and repeat.",
+    advice: "Free space on the device and repeat.",
 };
 
 pub(super) fn disk_nearly_full(context: &RunContext) -> Option<Finding> {
-    // What was full before the load is full during it, so every event up to the end counts.
+    // A disk that was full before the load is full during it, so every event up to the end counts.
     let mut before_end = context.data.events.iter().filter(|event| {
         event.kind == EventKind::DiskNearlyFull
             && context.line.place(event.t_unix_ns).is_none_or(|t_s| t_s <= context.line.end_s)
@@ -232,8 +232,8 @@ pub(super) fn disk_nearly_full(context: &RunContext) -> Option<Finding> {
     Some(DISK_NEARLY_FULL.finds(Severity::Doubt, excerpt(&before_end.next()?.text)))
 }
 
-/// Whether a run's workload changes data. Of the user's own scripts the server told which tables they write; where it
-/// could not, they may.
+/// Whether a run's workload changes data. For the user's own scripts the server reported which tables they write; if it
+/// could not, they may write.
 pub(super) fn writes(kind: WorkloadKind, record: &RunRecord) -> bool {
     match (kind, &record.survey) {
         (WorkloadKind::TpcbSelect, _) => false,
@@ -250,7 +250,7 @@ fn events<'a>(context: &'a RunContext, kind: EventKind) -> impl Iterator<Item = 
     })
 }
 
-/// Marks of a kind that touch the measure.
+/// Marks of a kind that overlap the measurement.
 fn in_window<'a>(context: &'a RunContext, kind: &str) -> Vec<&'a Mark> {
     let Some(span) = context.line.measured_span() else { return Vec::new() };
     context.summary.marks.iter().filter(|mark| mark.kind == kind && marks::touches(mark, span)).collect()

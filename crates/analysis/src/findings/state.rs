@@ -1,4 +1,4 @@
-//! Findings about the state that runs began with: the same data, the checkpoints asked for.
+//! Findings about the state in which runs began: the same data, the requested checkpoints.
 
 use model::experiment::case::Case;
 use model::experiment::os::WalPolicy;
@@ -7,7 +7,7 @@ use model::run::phase::Phase;
 use model::run::{ExperimentData, RunRecord};
 use model::telemetry::event::EventKind;
 
-use super::words::{bytes, plural};
+use super::format::{bytes, plural};
 use super::{Rule, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::run::marks;
@@ -39,21 +39,22 @@ pub(super) fn data_differs(data: &ExperimentData) -> Option<Finding> {
     })
 }
 
-/// What helps where pgdyno knows of no first state.
-const RESET_BY_HAND: &str = "Name the data that the scripts run on in workload.data, so that each run begins from it, or read \
-                             runs as one continuing the other: on a database as it is pgdyno restores nothing.";
+/// Advice if pgdyno knows of no initial state.
+const RESET_BY_HAND: &str = "Name the data that the scripts run on in workload.data, so that each run begins from it, or treat \
+                             each run as a continuation of the previous one: on a database as it is, pgdyno restores nothing.";
 
-/// Whether each run of a case begins from data that was put back.
+/// Whether each run of a case begins with restored data.
 fn is_restored(case: &Case) -> bool {
     case.prepare.restore && !is_taken_as_it_is(case)
 }
 
-/// Whether the data is the user's: a server that pgdyno runs is put back as a whole, one by URL only where the data is named.
+/// Whether the data is the user's: pgdyno restores its own servers as a whole, but one by URL only if the data is
+/// named.
 fn is_taken_as_it_is(case: &Case) -> bool {
     case.workload.data == CaseData::None && !case.server.source.is_embedded()
 }
 
-/// Whether two cases are to begin from the same rows.
+/// Whether two cases should begin with the same rows.
 fn same_data(one: &Case, other: &Case) -> bool {
     let of = |case: &Case| (case.workload.data.clone(), case.workload.scale, case.workload.layout);
     one.prepare.restore == other.prepare.restore && of(one) == of(other)
@@ -75,7 +76,7 @@ fn difference(first: &RunRecord, record: &RunRecord) -> Option<(Severity, String
             format!("{what} differ between the beginnings of runs {} and {}", runs.0, runs.1),
         ));
     }
-    // Another server may lay out the same rows otherwise.
+    // Another server may have another layout of the same rows.
     let same_server = first.case.server.source == record.case.server.source;
     let (relation, of_first, n) = begun.sizes_differ(print).filter(|_| same_server)?;
     let how = format!(
@@ -91,8 +92,8 @@ fn difference(first: &RunRecord, record: &RunRecord) -> Option<(Severity, String
 pub(super) const DATABASE_CHANGED: Rule = Rule {
     id: "database-changed",
     title: "Somebody else changed the database between runs",
-    severity: "Note when a database by URL holds what no load explains since it was loaded, so that its tables were loaded \
-               again in place of the whole database being replaced by a copy",
+    severity: "Note when a database by URL contains changes that no load explains, so that its tables were loaded \
+               again instead of replacing the whole database by a copy",
     source: "design: pgdyno drops only what it can prove that it made",
     advice: "Give the benchmark a database of its own (pgdyno init --create-database), or keep others out of this one while \
              it runs.",
@@ -101,17 +102,17 @@ pub(super) const DATABASE_CHANGED: Rule = Rule {
 pub(super) fn database_changed(context: &RunContext) -> Option<Finding> {
     let restore = context.data.record.phase(Phase::Restore)?;
     let difference = restore.detail.get("database_changed")?;
-    Some(DATABASE_CHANGED.finds(Severity::Note, format!("{difference}; nothing of that was dropped")))
+    Some(DATABASE_CHANGED.finds(Severity::Note, format!("{difference}; nothing was dropped because of it")))
 }
 
 pub(super) const WAL_POLICY: Rule = Rule {
     id: "wal-policy",
-    title: "Checkpoints are not as they should be",
-    severity: "Doubt when a run with run.wal no-checkpoint had one in its measure, or one with two-checkpoints fewer than \
-               two whole ones; Note when WAL requested one in the measure of another",
+    title: "Checkpoints are not as requested",
+    severity: "Doubt when a run with run.wal no-checkpoint had one in its measurement, or one with two-checkpoints fewer than \
+               two whole ones; Note when WAL requested one in the measurement of another",
     source: "PostgreSQL's xlog.c: a checkpoint is requested when max_wal_size / (1 + checkpoint_completion_target) is \
              written",
-    advice: "Set max_wal_size, or the length of the measure, as the evidence says, or let run.wal do it on a server that \
+    advice: "Set max_wal_size, or the length of the measurement, as the evidence says, or let run.wal do it on a server that \
              pgdyno runs.",
 };
 
@@ -127,7 +128,7 @@ pub(super) fn wal_policy(context: &RunContext) -> Option<Finding> {
         record.phase(Phase::RampUp).and_then(|phase| phase.detail.get(name)).map_or("unknown", String::as_str)
     };
     let advice = format!(
-        "at {} MB/s of WAL no checkpoint needs max_wal_size = {}, two need a measure of {}",
+        "at {} MB/s of WAL no checkpoint needs max_wal_size = {}, two need a measurement of {}",
         told("wal_mb_per_s"),
         told("max_wal_size_for_no_checkpoint"),
         told("measure_for_two_checkpoints")
@@ -135,11 +136,14 @@ pub(super) fn wal_policy(context: &RunContext) -> Option<Finding> {
     match record.case.wal {
         WalPolicy::NoCheckpoint if touching > 0 => Some(WAL_POLICY.finds(
             Severity::Doubt,
-            format!("{} in a measure that was to have none; {advice}", plural(touching, "checkpoint")),
+            format!("{} in a measurement that should have none; {advice}", plural(touching, "checkpoint")),
         )),
         WalPolicy::TwoCheckpoints if whole < 2 => Some(WAL_POLICY.finds(
             Severity::Doubt,
-            format!("{} in a measure that was to hold two; {advice}", plural(whole, "whole checkpoint")),
+            format!(
+                "{} in a measurement that should contain two; {advice}",
+                plural(whole, "whole checkpoint")
+            ),
         )),
         WalPolicy::AsIs if requested(context, span) => {
             Some(WAL_POLICY.finds(Severity::Note, format!("WAL requested a checkpoint; {advice}")))
@@ -148,7 +152,7 @@ pub(super) fn wal_policy(context: &RunContext) -> Option<Finding> {
     }
 }
 
-/// Whether a checkpoint of the measure began because of the WAL written (`wal`, before 10 `xlog`).
+/// Whether a checkpoint during the measurement was requested because of the WAL written (`wal`, before 10 `xlog`).
 fn requested(context: &RunContext, span: (f64, f64)) -> bool {
     let starts = context.data.events.iter().filter(|event| event.kind == EventKind::CheckpointStart);
     let mut within = starts.filter(|event| {

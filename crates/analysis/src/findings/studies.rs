@@ -7,12 +7,12 @@ use model::load::Pace;
 use model::run::{ExperimentData, RunRecord};
 
 use super::Rule;
-use super::words::{list, plural};
+use super::format::{list, plural};
 use crate::finding::{Finding, Severity};
 
 pub(super) const INCOMPLETE: Rule = Rule {
     id: "incomplete",
-    title: "The experiment is not whole",
+    title: "The experiment is incomplete",
     severity: "Doubt when planned runs are missing",
     source: "design: cases of one block belong together, and a missing block weakens every comparison",
     advice: "Resume the experiment, or read its numbers as provisional.",
@@ -26,8 +26,8 @@ pub(super) const RESUMED: Rule = Rule {
     id: "resumed",
     title: "The experiment was cut off and resumed",
     severity: "Note when `state.jsonl` says that it was resumed",
-    source: "design: runs of one block belong together in time; a gap between them lets the machine drift",
-    advice: "Where two cases of one block lie on both sides of the gap, trust their difference less.",
+    source: "design: runs of one block belong together in time; the machine may drift during a gap",
+    advice: "Trust the difference between two cases less if a gap separates their runs of one block.",
 };
 
 pub(super) fn resumed(data: &ExperimentData) -> Option<Finding> {
@@ -45,13 +45,13 @@ pub(super) fn resumed(data: &ExperimentData) -> Option<Finding> {
         .collect();
     let evidence = || {
         let made_again = match again.as_slice() {
-            [] => "no run was made twice".to_string(),
+            [] => "no run was repeated".to_string(),
             [run] => format!("run {run} was cut off and repeated; its first attempt is kept"),
             runs => {
                 format!("runs {} were cut off and repeated; the first attempts are kept", list(runs, 8))
             }
         };
-        format!("taken up again {}; {made_again}", plural(times, "time"))
+        format!("resumed {}; {made_again}", plural(times, "time"))
     };
     (times > 0).then(|| RESUMED.finds(Severity::Note, evidence()))
 }
@@ -61,10 +61,10 @@ pub(super) const MACHINE_CHANGED: Rule = Rule {
     title: "Not all runs were made on the same machine, or by the same server binaries",
     severity: "Doubt when machine, processors, memory, kernel or pgdyno differ between runs that completed, or the binaries \
                of the server that pgdyno runs between runs of one case",
-    source: "design: what is no factor must not vary; a run on another machine belongs to another experiment, and one by \
+    source: "design: what is not a factor may not vary; a run on another machine belongs to another experiment, and one by \
              other binaries to another case",
-    advice: "Compare only runs of one machine and one build, or make the experiment again; name a commit or a tag, which \
-             stay, rather than a branch or a directory that is being edited.",
+    advice: "Compare only runs of one machine and one build, or repeat the experiment; name a commit or a tag, which \
+             do not change, rather than a branch or a directory that is being edited.",
 };
 
 pub(super) fn machine_changed(data: &ExperimentData) -> Option<Finding> {
@@ -91,15 +91,15 @@ pub(super) fn machine_changed(data: &ExperimentData) -> Option<Finding> {
         .collect();
     let (from, run, what) = differing.first()?;
     let differences: BTreeSet<&String> = differing.iter().map(|(_, _, what)| what).collect();
-    let more = if differences.len() > 1 { ", and others differ again" } else { "" };
+    let more = if differences.len() > 1 { ", and others differ in other ways" } else { "" };
     let n_completed = plural(completed.len(), "completed run");
     let evidence =
         format!("{} of {n_completed} differ from run {from} (run {run}: {what}{more})", differing.len());
     Some(MACHINE_CHANGED.finds(Severity::Doubt, evidence))
 }
 
-/// Other binaries in the second record of a case, in words: of a branch that moved, a directory that was edited, an
-/// installation that was replaced. Cases may have servers of their own, and of others' servers nothing is known.
+/// Describes other binaries in the second record of a case: a branch that moved, a directory that was edited, an
+/// installation that was replaced. Cases may have different servers, and nothing is known of servers by URL.
 fn binaries_difference(first: &RunRecord, second: &RunRecord) -> Option<String> {
     let hash = |record: &RunRecord| {
         let is_own = record.case.server.source.is_embedded();
@@ -110,7 +110,7 @@ fn binaries_difference(first: &RunRecord, second: &RunRecord) -> Option<String> 
     (before != after).then(|| format!("server binaries `{}`, then `{}`", brief(&before), brief(&after)))
 }
 
-/// What is another machine in the second record, in words.
+/// Describes how the machine differs in the second record.
 fn machine_difference(first: &RunRecord, second: &RunRecord) -> Option<String> {
     let facts = |record: &RunRecord| {
         let host = record.host.clone().unwrap_or_default();
@@ -119,7 +119,7 @@ fn machine_difference(first: &RunRecord, second: &RunRecord) -> Option<String> {
             ("processor", host.cpu_model),
             ("processors", host.n_cpus.to_string()),
             ("NUMA nodes", host.n_numa_nodes.to_string()),
-            ("memory", super::words::bytes(host.memory_bytes)),
+            ("memory", super::format::bytes(host.memory_bytes)),
             ("kernel", host.kernel),
             ("pgdyno", record.tool_version.clone()),
         ]
@@ -138,7 +138,7 @@ pub(super) const SEQUENTIAL: Rule = Rule {
     title: "The cases were measured one after the other",
     severity: "Doubt when `experiment.order` is `sequential` and there are two cases or more",
     source: "Kalibera and Jones 2013; Mytkowicz et al. 2009: what drifts with time becomes a difference between cases",
-    advice: "Leave experiment.order at randomized, where every case is measured once in each block.",
+    advice: "Leave experiment.order at randomized, which measures every case once in each block.",
 };
 
 pub(super) fn sequential(data: &ExperimentData) -> Option<Finding> {
@@ -154,7 +154,7 @@ pub(super) const SERVERS_IN_TURN: Rule = Rule {
     title: "Servers were measured one after the other",
     severity: "Doubt when `run.servers_at_a_time` kept the runs of each server together",
     source: "Kalibera and Jones 2013; Mytkowicz et al. 2009: what drifts with time becomes a difference between servers",
-    advice: "Make room on disk for all servers side by side (pgdyno plan says how much) and leave run.servers_at_a_time out, or \
+    advice: "Provide disk space for all servers at once (pgdyno plan says how much) and remove run.servers_at_a_time, or \
              repeat the experiment and compare servers over the repetitions.",
 };
 
@@ -163,7 +163,7 @@ pub(super) fn servers_in_turn(data: &ExperimentData) -> Option<Finding> {
     let is_found =
         data.plan.servers_at_a_time.is_some() && is_apart && data.plan.order == RunOrder::Randomized;
     let evidence = || {
-        "the runs of each server lie together: a slow hour of the machine looks like a slow server"
+        "the runs of each server are adjacent in time: a slow hour of the machine looks like a slow server"
             .to_string()
     };
     is_found.then(|| SERVERS_IN_TURN.finds(Severity::Doubt, evidence()))
@@ -174,14 +174,14 @@ pub(super) const CLOSED_LOOP: Rule = Rule {
     title: "Closed loop: latency excludes waiting",
     severity: "Note, once, when any case has the pace `closed`",
     source: "G. Tene, coordinated omission; wrk2: latency counts from when a request was due",
-    advice: "For latency as users would see it, run again with an open pace at 50 to 90 % of the measured throughput.",
+    advice: "For latency as users would see it, repeat with an open pace at 50 to 90 % of the measured throughput.",
 };
 
 pub(super) fn closed_loop(data: &ExperimentData) -> Option<Finding> {
     let closed = data.plan.cases.iter().filter(|case| case.workload.pace == Pace::Closed).count();
     let evidence = format!(
-        "{closed} of {} cases use a closed loop: a client sends nothing while it waits, so stalls are under-counted in \
-         the latency",
+        "{closed} of {} cases use a closed loop: a client sends nothing while it waits, so the latency under-counts \
+         stalls",
         data.plan.cases.len()
     );
     (closed > 0).then(|| CLOSED_LOOP.finds(Severity::Note, evidence))

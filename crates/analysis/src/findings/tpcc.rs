@@ -1,4 +1,4 @@
-//! Findings about TPC-C: whether a run is one, and what it lacks of the specification.
+//! Findings about TPC-C: whether a run qualifies, and which requirements of the specification it does not meet.
 
 use model::experiment::case::WorkloadKind;
 
@@ -11,7 +11,7 @@ pub(super) const TPCC_INPUTS: Rule = Rule {
     severity: "Void when a share of inputs (rollbacks, remote lines and payments, customers by name, lines per order, \
                skipped deliveries, mix) is further than four standard deviations from the specification's",
     source: "TPC-C 2.4.1, 2.5.1, 2.6.1, 2.7.4.2, 5.2.3, counted by the driver",
-    advice: "If deliveries were skipped, load again; otherwise this is an error inside pgdyno: please report it.",
+    advice: "If deliveries were skipped, load the data again; otherwise this is a bug in pgdyno: please report it.",
 };
 
 pub(super) fn tpcc_inputs(context: &RunContext) -> Option<Finding> {
@@ -24,7 +24,7 @@ pub(super) fn tpcc_inputs(context: &RunContext) -> Option<Finding> {
             format!("{} {:.4} of {} (specification {})", input.what, input.counted, input.n, input.expected)
         })
         .collect();
-    (!missed.is_empty()).then(|| TPCC_INPUTS.finds(Severity::Void, super::words::list(&missed, 3)))
+    (!missed.is_empty()).then(|| TPCC_INPUTS.finds(Severity::Void, super::format::list(&missed, 3)))
 }
 
 pub(super) const TPCC_RESPONSE: Rule = Rule {
@@ -33,7 +33,7 @@ pub(super) const TPCC_RESPONSE: Rule = Rule {
     severity: "Doubt when the 90th percentile of a transaction's response times is above 5 s (Stock-Level 20 s, deferred \
                Delivery 80 s)",
     source: "TPC-C 5.2.5.3 and 2.7.2.2",
-    advice: "Drive fewer terminals or warehouses.",
+    advice: "Use fewer terminals or warehouses.",
 };
 
 pub(super) fn tpcc_response(context: &RunContext) -> Option<Finding> {
@@ -48,7 +48,7 @@ pub(super) fn tpcc_response(context: &RunContext) -> Option<Finding> {
             Some(format!("{}: {p90_s:.1} s, limit {:.0} s", profile.name, s(profile.p90_limit_ns?)))
         })
         .collect();
-    (!late.is_empty()).then(|| TPCC_RESPONSE.finds(Severity::Doubt, super::words::list(&late, 5)))
+    (!late.is_empty()).then(|| TPCC_RESPONSE.finds(Severity::Doubt, super::format::list(&late, 5)))
 }
 
 pub(super) const TPCC_LIKE: Rule = Rule {
@@ -56,13 +56,13 @@ pub(super) const TPCC_LIKE: Rule = Rule {
     title: "TPC-C-like: not a TPC-C result, and no tpmC",
     severity: "Note for each TPC-C and TPROC-C case, with the conditions of the specification that are not met",
     source: "TPC-C 5.11 and the TPC's fair use policy: only audited results may be called tpmC",
-    advice: "Say NOPM, say what is not met, and compare with no published tpmC.",
+    advice: "Call it NOPM, state the conditions that are not met, and do not compare it with published tpmC.",
 };
 
 pub(super) fn tpcc_like(context: &CaseContext) -> Option<Finding> {
     let tpcc = context.summary.tpcc.as_ref()?;
     let lead = match context.case.workload.kind {
-        WorkloadKind::TprocC => "as HammerDB has it",
+        WorkloadKind::TprocC => "as in HammerDB",
         _ => "not met",
     };
     Some(TPCC_LIKE.finds(Severity::Note, format!("{lead}: {}", tpcc.unmet.join("; "))))

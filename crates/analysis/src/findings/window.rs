@@ -1,4 +1,4 @@
-//! Findings about the window of a run, where its ends were found while the load ran.
+//! Findings about a run's window whose ends were determined while the load ran.
 
 use model::load::course::RampUpEnd;
 
@@ -18,22 +18,22 @@ pub(super) const RAMP_UP_NOT_STEADY: Rule = Rule {
 pub(super) fn ramp_up_not_steady(context: &RunContext) -> Option<Finding> {
     let course = context.summary.course.filter(|course| course.ramp_up_end == Some(RampUpEnd::Bound))?;
     let evidence =
-        format!("still not steady after {} s, the longest that was allowed", course.window.ramp_up_s);
+        format!("still not steady after {} s, the longest permitted ramp-up", course.window.ramp_up_s);
     Some(RAMP_UP_NOT_STEADY.finds(Severity::Doubt, evidence))
 }
 
 pub(super) const MEASURE_EXTENDED: Rule = Rule {
     id: "measure-extended",
-    title: "The measure was made longer",
-    severity: "Note when run.extend lengthened the measure because it was not steady at its planned end",
-    source: "design: more of an unsteady load tells its mean better; all seconds count, and whether the longer measure is \
+    title: "The measurement was extended",
+    severity: "Note when run.extend lengthened the measurement because it was not steady at its planned end",
+    source: "design: a longer measurement of an unsteady load determines its mean better; all seconds count, and whether it is \
              steady is judged again (not-steady)",
-    advice: "Plan a longer measure if most runs need it, so that all of them have the same length.",
+    advice: "Plan a longer measurement if most runs need it, so that all of them have the same length.",
 };
 
 pub(super) fn measure_extended(context: &RunContext) -> Option<Finding> {
     let course = context.summary.course.filter(|course| course.extended_s > 0)?;
     let planned_s = course.window.measure_s.saturating_sub(course.extended_s);
-    let evidence = format!("{} s in place of {planned_s} s", course.window.measure_s);
+    let evidence = format!("{} s instead of {planned_s} s", course.window.measure_s);
     Some(MEASURE_EXTENDED.finds(Severity::Note, evidence))
 }

@@ -1,4 +1,4 @@
-//! The highest rate that holds a latency target: what a search found, probe by probe.
+//! The highest rate that meets a latency target: the result of a search, probe by probe.
 
 use crate::summary::capacity::{Capacity, Outcome, ProbeSummary, ProbeVerdict, Rate};
 use model::load::capacity::{HIGHEST_SHARE, LOWEST_SHARE, Probe, SearchRecord};
@@ -10,10 +10,10 @@ use crate::run::histogram::HistogramSum;
 
 /// Level of all intervals.
 const LEVEL: f64 = 0.95;
-/// From this share of the closed loop's throughput on, what limits is the throughput and not the latency.
+/// From this share of the closed loop's throughput on, throughput is the limit, not the latency.
 const NOT_LIMITING_SHARE: f64 = 0.97;
 
-/// What the search of a run found; `None` for a run without one.
+/// The result of a run's search; `None` for a run without one.
 pub(crate) fn of_run(data: &RunData) -> Option<Capacity> {
     let search = data.record.search.as_ref()?;
     let allowed = search.target.late_share();
@@ -32,7 +32,7 @@ pub(crate) fn of_run(data: &RunData) -> Option<Capacity> {
         Some(rate) if rate.point >= NOT_LIMITING_SHARE * ceiling => Outcome::NotLimiting,
         _ => Outcome::Found,
     };
-    // Beyond what was offered, the distribution is a guess: the rate is at least so much.
+    // Beyond the offered rates the distribution is a guess: the rate is at least this high.
     let offered = |rate: f64| rate.min(HIGHEST_SHARE * ceiling);
     let within =
         |rate: Rate| Rate { point: offered(rate.point), low: offered(rate.low), high: offered(rate.high) };
@@ -40,13 +40,13 @@ pub(crate) fn of_run(data: &RunData) -> Option<Capacity> {
     Some(Capacity { target: search.target, outcome, rate, ceiling_per_s: ceiling, probes })
 }
 
-/// The seconds of the probe that confirmed what was found: the measure of such a run.
+/// The seconds of the confirming probe, which are the measurement of such a run.
 pub(crate) fn confirmed(data: &RunData) -> Option<std::ops::Range<u32>> {
     let probe = data.record.search.as_ref()?.probes.iter().find(|probe| probe.confirms)?;
     Some(probe.from_t..probe.to_t)
 }
 
-/// What each second of a probe counted, all scripts together.
+/// Counts of each second of a probe, over all scripts.
 fn seconds(data: &RunData, probe: &Probe) -> Vec<ProbeSecond> {
     let of_second = |t: u32| {
         let mut counts = Counts::default();
@@ -94,7 +94,7 @@ fn latency(data: &RunData, probe: &Probe) -> HistogramSum {
     data.histograms
         .iter()
         .filter(|stamped| (probe.from_t..probe.to_t).contains(&stamped.t) && is_latency(&stamped.line.tag))
-        // The run's findings report those that cannot be read.
+        // The run's findings report unreadable histograms.
         .filter_map(|stamped| HistogramSum::read(&stamped.line).ok())
         .for_each(|one| sum.add(&one));
     sum

@@ -1,4 +1,4 @@
-//! Histograms: read back, added, summed up. Distributions are added, percentiles never are.
+//! Reads, adds and summarizes histograms. Distributions are added, percentiles never are.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ use crate::summary::LatencySummary;
 #[derive(Debug, Clone)]
 pub struct HistogramSum {
     histogram: Histogram<u64>,
-    /// The largest of the lines' own maxima.
+    /// The largest maximum of the lines.
     max_ns: u64,
 }
 
@@ -27,7 +27,7 @@ impl HistogramSum {
     pub fn new() -> HistogramSum {
         let mut histogram = Histogram::new_with_bounds(HISTOGRAM_MIN_NS, HISTOGRAM_MAX_NS, HISTOGRAM_DIGITS)
             .expect("the bounds are constants that the library accepts");
-        // A file may hold histograms with wider bounds than ours.
+        // A file may contain histograms with wider bounds than ours.
         histogram.auto(true);
         HistogramSum { histogram, max_ns: 0 }
     }
@@ -50,7 +50,7 @@ impl HistogramSum {
     /// Adds another sum.
     pub fn add(&mut self, other: &HistogramSum) {
         if self.histogram.is_empty() {
-            // Takes over how fine the other one is: a coarser one would round its values.
+            // Adopts the other's resolution: a coarser one would round its values.
             self.histogram = other.histogram.clone();
         } else {
             self.histogram.add(&other.histogram).expect("a resizing histogram takes any other");
@@ -58,15 +58,15 @@ impl HistogramSum {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// Values recorded.
+    /// Number of recorded values.
     pub fn n(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// The value that the share `q` (0 to 1) of all values does not exceed; `None` when empty.
+    /// The value that the share `q` (0 to 1) of all values does not exceed; `None` if empty.
     ///
-    /// Accurate to three significant digits of a value above the smallest that the histogram distinguishes, and never
-    /// above the largest value that the lines name.
+    /// Accurate to three significant digits of a value above the smallest distinguishable one, and never above the
+    /// largest value that the lines name.
     pub fn quantile_ns(&self, q: f64) -> Option<u64> {
         if self.histogram.is_empty() {
             return None;
@@ -74,7 +74,7 @@ impl HistogramSum {
         Some(self.histogram.value_at_quantile(q).min(self.largest_ns()))
     }
 
-    /// The distribution in figures; `None` when empty.
+    /// Figures of the distribution; `None` if empty.
     pub fn summary(&self) -> Option<LatencySummary> {
         Some(LatencySummary {
             n: self.n(),
@@ -88,7 +88,7 @@ impl HistogramSum {
         })
     }
 
-    /// The largest value that the lines name: as exact as the driver wrote it there. Lines without one (`0`) leave the
+    /// The largest value that the lines name, exactly as the driver wrote it. For lines without one (`0`), the
     /// histogram's own, which is the upper end of a bucket.
     fn largest_ns(&self) -> u64 {
         if self.max_ns > 0 { self.max_ns } else { self.histogram.max() }

@@ -10,14 +10,14 @@ use crate::summary::Mark;
 pub const CHECKPOINT: &str = "checkpoint";
 /// Kind of a mark: autovacuum or autoanalyze at work.
 pub const AUTOVACUUM: &str = "autovacuum";
-/// Kind of a mark: lost connections, restarts, lines of the server log that tell of trouble.
+/// Kind of a mark: lost connections, restarts, trouble reported in the server log.
 pub const TROUBLE: &str = "trouble";
 /// Kind of a mark: the driver did not run.
 pub const PAUSE: &str = "pause";
 
-/// How much a mark may begin before `go` or end after the load, seconds.
+/// How far before `go` a mark may begin, or after the load it may end, seconds.
 const MARGIN_S: f64 = 10.0;
-/// Sightings and losses no further apart than this become one mark, seconds.
+/// Sightings and losses no further apart than this are merged into one mark, seconds.
 const MERGE_S: f64 = 2.5;
 
 /// The marks of a run in order of their start.
@@ -34,12 +34,12 @@ pub(crate) fn marks(data: &RunData, line: &Timeline) -> Vec<Mark> {
     marks
 }
 
-/// Whether a mark touches a span.
+/// Whether a mark overlaps a span.
 pub(crate) fn touches(mark: &Mark, span: (f64, f64)) -> bool {
     mark.from_s < span.1 && mark.to_s > span.0 || (span.0..span.1).contains(&mark.from_s)
 }
 
-/// Checkpoints from the log, start to end; where the log was not seen, from the statistics.
+/// Checkpoints from the log, start to end; if the log was not visible, from the statistics.
 fn checkpoints(events: &[(f64, &Event)], end_s: f64) -> Vec<Mark> {
     let mut marks = Vec::new();
     let mut begun: Option<(f64, &Event)> = None;
@@ -61,7 +61,7 @@ fn checkpoints(events: &[(f64, &Event)], end_s: f64) -> Vec<Mark> {
     marks.extend(begun.map(|(from_s, start)| checkpoint(from_s, end_s.max(from_s), start, None)));
     if marks.is_empty() {
         let counted = events.iter().filter(|(_, event)| event.kind == EventKind::CheckpointCounted);
-        // The count grew some time during the tick that ended then.
+        // The counter grew some time during the tick that ended then.
         marks.extend(counted.map(|(t_s, event)| mark(CHECKPOINT, t_s - 1.0, *t_s, event.text.clone())));
     }
     marks
@@ -73,12 +73,12 @@ fn checkpoint(from_s: f64, to_s: f64, start: &Event, end: Option<&Event>) -> Mar
     let text = match (buffers, end) {
         (Some(buffers), _) => format!("checkpoint{cause}, {buffers:.0} buffers in {:.1} s", to_s - from_s),
         (None, Some(_)) => format!("checkpoint{cause}, {:.1} s", to_s - from_s),
-        (None, None) => format!("checkpoint{cause}, its end was not seen"),
+        (None, None) => format!("checkpoint{cause}, end not seen"),
     };
     mark(CHECKPOINT, from_s, to_s, text)
 }
 
-/// Autovacuum from the log, and sightings that no line of the log explains.
+/// Autovacuum from the log, and sightings without a line in the log.
 fn autovacuums(events: &[(f64, &Event)]) -> Vec<Mark> {
     let logged = events
         .iter()
@@ -133,7 +133,7 @@ fn lost_connections(events: &[(f64, &Event)]) -> Vec<Mark> {
     groups.into_iter().map(|(from_s, to_s, n)| mark(TROUBLE, from_s, to_s, words(n))).collect()
 }
 
-/// A length that an event tells; 0 when it does not, or tells nonsense.
+/// A duration from an event; 0 if it has none, or an invalid one.
 fn length_s(event: &Event, name: &str) -> f64 {
     event.number(name).filter(|s| s.is_finite() && *s > 0.0).unwrap_or(0.0)
 }

@@ -1,4 +1,4 @@
-//! What a run used of the machine over its measure.
+//! Resource usage of a run over its measurement.
 
 use model::load::interval::Counts;
 use model::run::RunData;
@@ -20,7 +20,7 @@ pub(crate) fn n_cpus(data: &RunData, usage: &Usage) -> Option<u32> {
     recorded.or_else(|| u32::try_from(usage.instances("host.cpu.user").len()).ok().filter(|n| *n > 0))
 }
 
-/// Resources over the measure; empty when nothing was measured.
+/// Resources over the measurement; empty when nothing was measured.
 pub(crate) fn resources(data: &RunData, line: &Timeline, usage: &Usage, counts: Counts) -> Resources {
     let n_cpus = n_cpus(data, usage);
     let Some((from_s, to_s)) = line.measured_span() else {
@@ -61,8 +61,8 @@ pub(crate) fn resources(data: &RunData, line: &Timeline, usage: &Usage, counts: 
     }
 }
 
-/// The target's machine, if an exporter on it reported it. Which of its devices has the data is not known here, and one may be
-/// made of others: the most that any of them did.
+/// The target's machine, if an exporter on it reported it. It is not known which device has the data, and one may be
+/// composed of others: takes the highest value of any device.
 fn remote(usage: &Usage, from_s: f64, to_s: f64) -> Option<RemoteResources> {
     let n_cpus = u32::try_from(usage.instances("remote.cpu.idle").len()).ok()?;
     let share = |metrics: &[&str]| {
@@ -90,7 +90,7 @@ fn remote(usage: &Usage, from_s: f64, to_s: f64) -> Option<RemoteResources> {
     (n_cpus > 0 || told.disk_busy.is_some() || told.sent_bytes_per_s.is_some()).then_some(told)
 }
 
-/// How busy the busiest driver thread was. One that stays awake on purpose is not busy while it waits.
+/// How busy the busiest driver thread was. A thread that stays awake on purpose is not busy while it waits.
 fn busiest_thread(usage: &Usage, from_s: f64, to_s: f64) -> Option<f64> {
     let threads = usage.instances("driver.thread_cpu");
     let busy = threads.iter().filter_map(|thread| {

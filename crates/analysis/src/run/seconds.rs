@@ -1,4 +1,4 @@
-//! Seconds and distributions of a run: what the driver counted, laid out in time and added up.
+//! Seconds and distributions of a run: the driver's counts, placed in time and added up.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::run::histogram::HistogramSum;
 use crate::run::timeline::Timeline;
 use crate::summary::{LatencySummary, ScriptSummary, Second, StatementSummary};
 
-/// The distributions of a run's measure, still addable.
+/// The distributions of a run's measurement, which can still be added.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Distributions {
     pub(crate) latency: HistogramSum,
@@ -41,7 +41,7 @@ pub(crate) struct Statement {
 }
 
 impl Distributions {
-    /// Adds those of another run of the same case.
+    /// Adds the distributions of another run of the same case.
     pub(crate) fn add(&mut self, other: &Distributions) {
         self.latency.add(&other.latency);
         self.service.add(&other.service);
@@ -58,7 +58,7 @@ impl Distributions {
         }
     }
 
-    /// The scripts' summaries in their order, of a measure of this length.
+    /// The scripts' summaries in order, for a measurement of this length.
     pub(crate) fn script_summaries(&self, measured_s: f64) -> Vec<ScriptSummary> {
         let weights: f64 = self.scripts.values().map(|script| f64::from(script.weight)).sum();
         let committed: u64 = self.scripts.values().map(|script| script.counts.committed).sum();
@@ -93,7 +93,7 @@ impl Script {
         Script { name: name.to_string(), weight, ..Script::default() }
     }
 
-    /// Named counts other than transactions.
+    /// A named count other than transactions.
     pub(crate) fn fact(&self, name: &str) -> u64 {
         self.facts.get(name).copied().unwrap_or(0)
     }
@@ -108,27 +108,27 @@ impl Script {
     }
 }
 
-/// All that the driver counted in a run.
+/// Everything that the driver counted in a run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counted {
     /// Each second.
     pub(crate) seconds: Vec<Second>,
-    /// Counts of the measure.
+    /// Counts of the measurement.
     pub(crate) measured: Counts,
     /// Counts of all intervals.
     pub(crate) total: Counts,
-    /// Distributions of the measure.
+    /// Distributions of the measurement.
     pub(crate) distributions: Distributions,
     /// Histograms that could not be read, with the reason.
     pub(crate) unreadable: Vec<String>,
-    /// How many times the histograms of a second hold, by their tags.
+    /// How many times each histogram of a second contains.
     pub(crate) recorded: Recorded,
 }
 
-/// How many times each histogram holds, by second and tag.
+/// How many times each histogram contains, by second and tag.
 pub(crate) type Recorded = BTreeMap<(u32, String), u64>;
 
-/// What was counted, second by second and in sum.
+/// Adds up the counts, second by second and in total.
 pub(crate) fn count(data: &RunData, line: &Timeline) -> Counted {
     let mut counted = Counted::default();
     let scripts = data.record.load.iter().flat_map(|load| &load.scripts);
@@ -168,7 +168,7 @@ pub(crate) fn count(data: &RunData, line: &Timeline) -> Counted {
     counted
 }
 
-/// Adds the histograms of the measure to the distributions; returns each second's latency.
+/// Adds the histograms of the measurement to the distributions; returns each second's latency.
 fn add_histograms(
     data: &RunData,
     line: &Timeline,
@@ -206,7 +206,7 @@ fn add_histograms(
     by_t
 }
 
-/// What a histogram tells.
+/// What a histogram describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Latency { script: usize },
@@ -216,7 +216,7 @@ enum Role {
 }
 
 impl Role {
-    /// The role that a tag names; `None` when no script of the load has it.
+    /// The role of a tag; `None` if no script of the load has it.
     fn of(data: &RunData, tag: &str) -> Option<Role> {
         let (script_tag, rest) = match tag.split_once('.') {
             Some((script_tag, rest)) => (script_tag, Some(rest)),

@@ -1,7 +1,7 @@
 //! Telemetry as series for charts, one value per tick, on the time line of the run.
 //!
-//! A counter's point lies in the middle of its tick, over which it is a mean; a gauge's at the end, when it
-//! was read.
+//! A counter's point is in the middle of its tick, over which it is a mean; a gauge's point is at the end, when it was
+//! read.
 
 use std::collections::BTreeMap;
 
@@ -15,12 +15,12 @@ use crate::summary::Series;
 
 /// Telemetry this long before `go` and after the load is still drawn, seconds.
 const MARGIN_S: f64 = 2.0;
-/// Wait events that are drawn, the most frequent first.
+/// How many wait events are drawn, the most frequent first.
 const N_WAIT_EVENTS: usize = 5;
 
 type Points = Vec<(f64, f64)>;
 
-/// All series of a run; those without a point are left out.
+/// All series of a run; empty ones are left out.
 pub(crate) fn series(data: &RunData, line: &Timeline, usage: &Usage) -> Vec<Series> {
     let draw = Draw { usage, from_s: -MARGIN_S, to_s: line.end_s + MARGIN_S };
     let mut all = draw.processors(resources::n_cpus(data, usage));
@@ -40,7 +40,7 @@ fn one(panel: &str, name: &str, unit: &str, points: Points) -> Series {
     Series { panel: panel.to_string(), name: name.to_string(), unit: unit.to_string(), points }
 }
 
-/// Ticks, and the part of the time line that is drawn.
+/// Ticks, and the part of the time line to draw.
 struct Draw<'a, 'b> {
     usage: &'a Usage<'b>,
     from_s: f64,
@@ -52,7 +52,7 @@ impl Draw<'_, '_> {
         from_s >= self.from_s && to_s <= self.to_s
     }
 
-    /// A value of each tick that holds a metric.
+    /// A value for each tick with a metric.
     fn each(&self, metric: &str, value: impl Fn(&Placed) -> Option<f64>) -> Points {
         let shown = self.usage.with_metric(metric).filter(|placed| self.shows(placed.from_s, placed.to_s));
         shown
@@ -60,18 +60,18 @@ impl Draw<'_, '_> {
             .collect()
     }
 
-    /// A level read at the end of each tick that holds a metric.
+    /// A level read at the end of each tick with a metric.
     fn read(&self, metric: &str, level: impl Fn(&Placed) -> f64) -> Points {
         let shown = self.usage.with_metric(metric).filter(|placed| self.shows(placed.from_s, placed.to_s));
         shown.map(|placed| (millis(placed.to_s), level(placed))).collect()
     }
 
-    /// A counter's increase per second times a factor, instances added.
+    /// A counter's increase per second times a factor, summed over instances.
     fn rate(&self, metric: &str, factor: f64) -> Points {
         self.each(metric, |placed| Some(factor * sum_of(placed, metric) / placed.length_s()))
     }
 
-    /// One key.
+    /// [`Draw::rate`] of one key.
     fn rate_of_key(&self, key: &str, factor: f64) -> Points {
         self.each(split_key(key).0, |placed| Some(factor * placed.tick.values.get(key)? / placed.length_s()))
     }
@@ -82,7 +82,7 @@ impl Draw<'_, '_> {
         shown.map(|(placed, value)| (millis(placed.to_s), factor * value)).collect()
     }
 
-    /// Who used the processors, in percent of all of them; made to be stacked.
+    /// Users of the processors, in percent of all of them; to be stacked.
     fn processors(&self, n_cpus: Option<u32>) -> Vec<Series> {
         let Some(n_cpus) = n_cpus else { return Vec::new() };
         let mut splits = self.usage.cpu_by_tick();
@@ -118,7 +118,7 @@ impl Draw<'_, '_> {
         cpus.iter().map(of_cpu).collect()
     }
 
-    /// The devices below the server's directories, or all of them where those are not known.
+    /// The devices below the server's directories, or all devices if those are not known.
     fn disks(&self, data: &RunData) -> Vec<Series> {
         devices(data, self.usage).into_iter().flat_map(|(device, label)| self.disk(&device, &label)).collect()
     }
@@ -156,7 +156,7 @@ impl Draw<'_, '_> {
         ]
     }
 
-    /// Sessions by what they do, and the events that they wait for most.
+    /// Sessions by state, and the most frequent wait events.
     fn server(&self) -> Vec<Series> {
         let active = self.level(&key("server.connections", "active"), 1.0);
         let waiting = self.read("server.connections", |placed| sum_of(placed, "server.waiting"));
@@ -191,7 +191,7 @@ impl Draw<'_, '_> {
         events.into_iter().take(N_WAIT_EVENTS).map(|(event, _)| event.to_string()).collect()
     }
 
-    /// What the driver had under way; a backlog only where there is one.
+    /// Transactions in the driver; a backlog only if there is one.
     fn driver(&self) -> Vec<Series> {
         let level = |name: &str, key: &str| one("driver", name, "transactions", self.level(key, 1.0));
         let mut backlog = level("due, not started", "driver.backlog");
@@ -212,7 +212,7 @@ impl Draw<'_, '_> {
     }
 }
 
-/// Devices with the label of their roles: `data`, `data+wal`; where no role is known, every device by its name.
+/// Devices with the label of their roles: `data`, `data+wal`; if no role is known, every device by its name.
 fn devices(data: &RunData, usage: &Usage) -> Vec<(String, String)> {
     let seen = usage.instances("disk.reads");
     let mut roles: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -232,7 +232,7 @@ fn middle(from_s: f64, to_s: f64) -> f64 {
     0.5 * (from_s + to_s)
 }
 
-/// A time rounded to milliseconds: a chart shows no more, and a report stays small.
+/// A time rounded to milliseconds: a chart shows no more, and the report stays small.
 fn millis(t_s: f64) -> f64 {
     (t_s * 1e3).round() / 1e3
 }

@@ -1,4 +1,4 @@
-//! The time line of a run: which seconds count, and how ticks and events lie on it.
+//! The time line of a run: which seconds count, and where ticks and events are on it.
 //!
 //! All times are seconds since `go`, the moment at which the load began.
 
@@ -62,30 +62,30 @@ impl Timeline {
         line
     }
 
-    /// Whether the second number `t` counts.
+    /// Whether second number `t` counts.
     pub(crate) fn measures(&self, t: u32) -> bool {
         self.measured.contains_key(&t)
     }
 
-    /// Summed length of the seconds that count.
+    /// Total length of the seconds that count.
     pub(crate) fn measured_s(&self) -> f64 {
         self.measured.values().sum::<u64>() as f64 / 1e9
     }
 
-    /// Start and end of what was measured; `None` when nothing was.
+    /// Start and end of the measurement; `None` if nothing was measured.
     pub(crate) fn measured_span(&self) -> Option<(f64, f64)> {
         let (first, _) = self.measured.first_key_value()?;
         let (last, length_ns) = self.measured.last_key_value()?;
         Some((f64::from(*first), f64::from(*last) + *length_ns as f64 / 1e9))
     }
 
-    /// A moment in seconds since `go`; `None` when the load never began.
+    /// A time in seconds since `go`; `None` if the load never began.
     pub(crate) fn place(&self, t_unix_ns: u64) -> Option<f64> {
         let go = self.go_unix_ns?;
         Some((i128::from(t_unix_ns) - i128::from(go)) as f64 / 1e9)
     }
 
-    /// The ticks in the order of their ends; none when the load never began.
+    /// The ticks in the order of their ends; none if the load never began.
     pub(crate) fn place_ticks<'a>(&self, ticks: &'a [Tick]) -> Vec<Placed<'a>> {
         let mut placed: Vec<Placed> = ticks
             .iter()
@@ -105,7 +105,7 @@ pub(crate) fn window(data: &RunData) -> Window {
     data.record.window()
 }
 
-/// The whole seconds within the window; of a run that was cut short, those before the cut.
+/// The whole seconds within the window; for a run that was cut short, those before the cut.
 fn measured_seconds(data: &RunData) -> BTreeMap<u32, u64> {
     let window = window(data);
     let cut_t = if ran_its_window(data) { None } else { data.intervals.iter().map(|i| i.t).max() };
@@ -113,16 +113,16 @@ fn measured_seconds(data: &RunData) -> BTreeMap<u32, u64> {
         (Some(_), Some(phase)) => phase.end_unix_ns,
         _ => u64::MAX,
     };
-    // Such a load is whole with its last transaction, not at the end of a second.
+    // Such a load is complete with its last transaction, not at the end of a second.
     let ends_by_count = data.record.case.workload.transactions.is_some() && cut_t.is_none();
-    // Of a search, only the rate that was found counts.
+    // For a search, only the rate that was found counts.
     let confirmed = crate::run::capacity::confirmed(data);
     let mut measured = BTreeMap::new();
     let counts = data.intervals.iter().filter(|interval| {
         window.measures(interval.t)
             && confirmed.as_ref().is_none_or(|seconds| seconds.contains(&interval.t))
             && (interval.length_ns >= WHOLE_SECOND_NS || ends_by_count)
-            // In the last second of a cut run, and after the cut, clients were already stopping.
+            // In the last second of a run that was cut short, and afterwards, clients were already stopping.
             && cut_t.is_none_or(|last| interval.t < last)
             && interval.start_unix_ns.saturating_add(interval.length_ns) <= cut_unix_ns
     });
@@ -133,7 +133,7 @@ fn measured_seconds(data: &RunData) -> BTreeMap<u32, u64> {
     measured
 }
 
-/// Whether the load went on to the end of its window.
+/// Whether the load lasted to the end of its window.
 fn ran_its_window(data: &RunData) -> bool {
     let completed = |ending| ending == Ending::Completed;
     data.record.state == RunState::Completed

@@ -1,5 +1,5 @@
-//! TPC-C in its own words: New-Orders per minute, response times against the limits of the specification, inputs
-//! against their expected shares, and which conditions of the specification a run does not meet.
+//! TPC-C in its own terms: New-Orders per minute, response times against the limits of the specification, inputs
+//! against their expected shares, and the conditions of the specification that a run does not meet.
 
 use crate::summary::tpcc::{InputShare, ProfileSummary, TpccSummary};
 use model::experiment::case::{Case, Isolation, Think, WorkloadKind};
@@ -11,16 +11,17 @@ const NEW_ORDER: &str = "new-order";
 const DEFERRED: &str = "deferred-delivery";
 /// Terminals of each warehouse (clause 4.2.2).
 const TERMINALS_PER_WAREHOUSE: u32 = 10;
-/// New-Orders a minute that keying and think times allow one warehouse at most (clause 4.2, note on the maximum).
+/// Most New-Orders per minute that keying and think times allow one warehouse (clause 4.2, note on the maximum).
 const NOPM_PER_WAREHOUSE_MAX: f64 = 12.86;
 /// Seconds of a measurement interval (clause 5.5, since revision 5.0).
 const MEASURE_S_MIN: f64 = 7200.0;
-/// Standard deviations by which a share may miss its expectation: by chance, once in 16,000.
+/// Standard deviations by which a share may deviate from its expectation: exceeded by chance once in 16,000.
 const SIGMAS: f64 = 4.0;
 /// Share of deliveries that may be skipped (clause 2.7.4.2).
 const SKIPPED_MAX: f64 = 0.01;
 
-/// In what HammerDB's TPROC-C differs from the specification: kept, because other numbers of the same name have it too.
+/// How HammerDB's TPROC-C differs from the specification: kept, because other numbers of the same name differ in the
+/// same way.
 const HAMMERDB_DIFFERS: [&str; 7] = [
     "items and customers are drawn uniformly, not by NURand: less contention (2.1.6)",
     "the New-Orders that should be rolled back are committed, with a line without price, and counted (2.4.1.4)",
@@ -28,25 +29,25 @@ const HAMMERDB_DIFFERS: [&str; 7] = [
     "balances are read without a lock before they are written: payments of one customer can be lost",
     "lines may take the amounts and district texts of other lines, and amounts have tax and discount in them",
     "each transaction is drawn by itself, without a deck; no keying or think times; deliveries are not deferred",
-    "clients fewer than warehouses leave the other warehouses untouched, unless they go round all of them",
+    "fewer clients than warehouses leave the other warehouses untouched, unless they cycle through all of them",
 ];
-/// The same, with stored functions alone.
+/// Additional differences with stored functions.
 const HAMMERDB_FUNCTIONS_DIFFER: [&str; 2] = [
     "payments and order-statuses by last name look for the text of a placeholder and find nobody; such a payment sets \
      the balance of another customer (2.5.2.2)",
-    "a deadlock ends in another error, because a function cannot roll back (2D000), and is not tried again",
+    "a deadlock ends in another error, because a function cannot roll back (2D000), and is not retried",
 ];
-/// The same, with stored procedures alone.
+/// Additional differences with stored procedures.
 const HAMMERDB_PROCEDURES_DIFFER: [&str; 2] = [
     "a last name that only one customer has finds nobody, and such a payment sets the balance of another (2.5.2.2)",
-    "a procedure that rolled back for a deadlock returns as if all were well: it counts as committed, not in orders/min",
+    "a procedure that rolled back for a deadlock returns as if it had succeeded: it counts as committed, not in orders/min",
 ];
 
 /// What is known of a run, or of the runs of a case, apart from the driver's counts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Known {
     pub(crate) measured_s: f64,
-    /// Of each run; empty for a single one.
+    /// NOPM of each run; empty for a single one.
     pub(crate) nopm_runs: Vec<f64>,
     /// Transactions of all databases per second.
     pub(crate) server_tps: Option<f64>,
@@ -56,7 +57,7 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Of the runs of a case: sums, and means that the length of each weighs.
+    /// Combines the runs of a case: sums, and means weighted by each run's length.
     pub(crate) fn of_runs(runs: &[&RunSummary]) -> Known {
         let measured_s: f64 = runs.iter().map(|run| run.measured_s).sum();
         let mean = |of: &dyn Fn(&RunSummary) -> Option<f64>| -> Option<f64> {
@@ -93,7 +94,7 @@ pub(crate) fn summarize(case: &Case, sums: &Distributions, known: Known) -> Opti
     let of_terminals = profiles.iter().filter(|profile| profile.name != DEFERRED);
     let nopm = per_min(n_new_orders);
     let nopm_per_warehouse = nopm / f64::from(case.workload.scale.max(1));
-    // HammerDB draws items and quantities in the server, where nobody counts them.
+    // HammerDB draws items and quantities in the server, where they are not counted.
     let inputs = if is_hammerdb { Vec::new() } else { inputs(scripts.values(), case.workload.scale) };
     let each_1000 = |cpu: Option<f64>| Some(cpu? * 60_000.0 / nopm).filter(|_| nopm > 0.0);
     let mut summary = TpccSummary {
@@ -135,7 +136,7 @@ fn profiles<'a>(scripts: impl Iterator<Item = &'a Script> + Clone) -> Vec<Profil
     scripts.map(profile).collect()
 }
 
-/// Limits of the 90th percentile in seconds: clause 5.2.5.3; of deferred deliveries, clause 2.7.2.2.
+/// Limits of the 90th percentile in seconds: clause 5.2.5.3; for deferred deliveries, clause 2.7.2.2.
 fn p90_limit_s(profile: &str) -> u64 {
     match profile {
         "stock-level" => 20,
@@ -186,7 +187,7 @@ fn inputs<'a>(scripts: impl Iterator<Item = &'a Script> + Clone, warehouses: u32
         high: SKIPPED_MAX,
     });
     let n: u64 = scripts.clone().filter(|sums| sums.name != DEFERRED).map(|sums| sums.counts.committed).sum();
-    // Clause 5.2.3: the least share of each but New-Order.
+    // Clause 5.2.3: the minimum share of each except New-Order.
     for (name, least) in
         [("payment", 0.43), ("order-status", 0.04), ("delivery", 0.04), ("stock-level", 0.04)]
     {
@@ -230,7 +231,7 @@ fn unmet(case: &Case, think: Think, isolation: Isolation, summary: &TpccSummary)
     }
     if summary.nopm_per_warehouse > NOPM_PER_WAREHOUSE_MAX {
         unmet.push(format!(
-            "{:.0} New-Orders per minute and warehouse, where terminals that think make {NOPM_PER_WAREHOUSE_MAX} at most (4.2)",
+            "{:.0} New-Orders per minute and warehouse; terminals with think times reach {NOPM_PER_WAREHOUSE_MAX} at most (4.2)",
             summary.nopm_per_warehouse
         ));
     }

@@ -1,4 +1,4 @@
-//! Ticks added up over spans of time: rates of counters, levels of gauges, and who used the processors.
+//! Adds up ticks over spans of time: rates of counters, levels of gauges, and users of the processors.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -7,7 +7,7 @@ use model::telemetry::reading::{TickSource, split_key};
 
 use crate::run::timeline::Placed;
 
-/// The smallest part of a span that ticks must cover for a rate over it to be given.
+/// The smallest part of a span that ticks must cover to give a rate over it.
 const MIN_COVERAGE: f64 = 0.5;
 
 /// The ticks of a run, placed in time.
@@ -17,7 +17,7 @@ pub(crate) struct Usage<'a> {
     ticks: Vec<Placed<'a>>,
     /// Length of the longest tick.
     longest_s: f64,
-    /// Whether the server's processes are on the machine that the host ticks tell about.
+    /// Whether the server's processes are on the machine that the host ticks describe.
     server_is_local: bool,
     beside: Beside<'a>,
 }
@@ -27,27 +27,27 @@ pub(crate) struct Usage<'a> {
 enum Beside<'a> {
     /// The run was alone.
     Nobody,
-    /// It took turns with a run that is not known.
+    /// The run took turns with an unknown run.
     Unknown,
-    /// It took turns with a run of these ticks.
+    /// The run took turns with a run of these ticks.
     Run(Box<Usage<'a>>),
 }
 
-/// Who used the processors during one span, in processors (CPU seconds per second).
+/// Users of the processors during one span, in processors (CPU seconds per second).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CpuSplit {
     pub(crate) from_s: f64,
     pub(crate) to_s: f64,
     /// User and system time of all processors.
     pub(crate) busy: f64,
-    /// Time that the hypervisor kept.
+    /// Time taken by the hypervisor.
     pub(crate) steal: f64,
-    /// The server's process tree; `None` on another machine.
+    /// The server's process tree; `None` if it is on another machine.
     pub(crate) server: Option<f64>,
     pub(crate) driver: Option<f64>,
     pub(crate) pgdyno: f64,
-    /// Busy minus server, driver and pgdyno, those of the other side of a duet too; `None` when a part is not known. May be slightly
-    /// negative: the kernel counts processors and processes apart, in steps of 10 ms.
+    /// Busy minus server, driver and pgdyno, and minus those of the other side of a duet; `None` if a part is not
+    /// known. May be slightly negative: the kernel counts processors and processes separately, in steps of 10 ms.
     pub(crate) foreign: Option<f64>,
 }
 
@@ -58,19 +58,19 @@ impl<'a> Usage<'a> {
         Usage { ticks, longest_s, server_is_local, beside: Beside::Nobody }
     }
 
-    /// The same of a run that took turns with another one, the ticks of which are placed on this one's line of time.
+    /// Adds the run that took turns with this one; its ticks are placed on this one's time line.
     pub(crate) fn beside(self, partner: Option<Vec<Placed<'a>>>) -> Usage<'a> {
         let is_local = self.server_is_local;
         let beside = partner.map(|ticks| Beside::Run(Box::new(Usage::new(ticks, is_local))));
         Usage { beside: beside.unwrap_or(Beside::Unknown), ..self }
     }
 
-    /// The ticks that hold a metric, with or without instances.
+    /// The ticks with a metric, with or without instances.
     pub(crate) fn with_metric(&self, metric: &str) -> impl Iterator<Item = &Placed<'a>> {
         self.ticks.iter().filter(move |placed| holds(placed, metric))
     }
 
-    /// The ticks that hold a metric and overlap a span.
+    /// The ticks with a metric that overlap a span.
     fn overlapping(&self, metric: &str, from_s: f64, to_s: f64) -> impl Iterator<Item = &Placed<'a>> {
         let first = self.ticks.partition_point(|placed| placed.to_s <= from_s);
         let after = to_s + self.longest_s;
@@ -80,7 +80,7 @@ impl<'a> Usage<'a> {
             .filter(move |placed| placed.from_s < to_s && holds(placed, metric))
     }
 
-    /// The ticks that hold a key.
+    /// The ticks with a key.
     pub(crate) fn with_key(&self, key: &str) -> impl Iterator<Item = (&Placed<'a>, f64)> {
         self.ticks.iter().filter_map(move |placed| Some((placed, *placed.tick.values.get(key)?)))
     }
@@ -100,16 +100,16 @@ impl<'a> Usage<'a> {
         instances
     }
 
-    /// A counter's increase per second over a span, all instances together; a tick that reaches over
-    /// an edge counts in proportion. `None` when ticks with it cover less than half of the span.
+    /// A counter's increase per second over a span, over all instances; a tick that extends beyond an edge counts in
+    /// proportion. `None` if ticks with it cover less than half of the span.
     pub(crate) fn rate(&self, metric: &str, from_s: f64, to_s: f64) -> Option<f64> {
         self.rate_of(from_s, to_s, metric, |placed| sum_of(placed, metric))
     }
 
-    /// Rate of one instance.
+    /// [`Usage::rate`] of one instance.
     pub(crate) fn rate_of_key(&self, key: &str, from_s: f64, to_s: f64) -> Option<f64> {
         self.rate_of(from_s, to_s, split_key(key).0, |placed| {
-            // A tick with other instances of the metric but not this one means no increase.
+            // A tick with other instances of the metric but without this one means no increase.
             placed.tick.values.get(key).copied().unwrap_or(0.0)
         })
     }
@@ -133,25 +133,25 @@ impl<'a> Usage<'a> {
         if to_s > from_s { (covered_s / (to_s - from_s)).clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// Who used the processors, for each tick of the host.
+    /// Users of the processors, for each tick of the host.
     pub(crate) fn cpu_by_tick(&self) -> Vec<CpuSplit> {
         let spans: Vec<(f64, f64)> =
             self.with_metric("host.cpu.user").map(|placed| (placed.from_s, placed.to_s)).collect();
         spans.into_iter().filter_map(|(from_s, to_s)| self.cpu(from_s, to_s)).collect()
     }
 
-    /// User and system time of somebody over a span, in processors.
+    /// User and system time of one party over a span, in processors.
     fn time_of(&self, whose: &str, from_s: f64, to_s: f64) -> Option<f64> {
         let rate = |what: &str| self.rate(&format!("{whose}.{what}"), from_s, to_s);
         Some(rate("user")? + rate("system")?)
     }
 
-    /// Server and driver.
+    /// Processor usage of server and driver.
     fn parts(&self, from_s: f64, to_s: f64) -> (Option<f64>, Option<f64>) {
         (self.time_of("server.cpu", from_s, to_s), self.time_of("driver.cpu", from_s, to_s))
     }
 
-    /// What server and driver used of this machine; `None` when a part is not known.
+    /// What server and driver used of this machine; `None` if a part is not known.
     fn own(&self, parts: (Option<f64>, Option<f64>)) -> Option<f64> {
         match parts {
             (Some(server), Some(driver)) => Some(server + driver),
@@ -160,7 +160,7 @@ impl<'a> Usage<'a> {
         }
     }
 
-    /// Who used the processors over a span; `None` where the host was not seen.
+    /// Users of the processors over a span; `None` if the host was not observed.
     pub(crate) fn cpu(&self, from_s: f64, to_s: f64) -> Option<CpuSplit> {
         let busy = self.time_of("host.cpu", from_s, to_s)?;
         let (server, driver) = self.parts(from_s, to_s);

@@ -1,21 +1,21 @@
-//! The highest rate that holds a latency target, of a run and of a case.
+//! The highest rate that meets a latency target, for a run and for a case.
 
 use model::load::capacity::LatencyTarget;
 use serde::Serialize;
 use stats::Estimate;
 
-/// What a search of one run found.
+/// The result of one run's search.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Capacity {
-    /// What was to be held.
+    /// The target to meet.
     pub target: LatencyTarget,
     /// How it ended.
     pub outcome: Outcome,
-    /// The highest rate that holds the target, transactions per second; none where no rate does.
+    /// The highest rate that meets the target, transactions per second; none if no rate does.
     pub rate: Option<Rate>,
-    /// Transactions per second of the closed loop, in its best second.
+    /// Throughput of the closed loop in its best second, transactions per second.
     pub ceiling_per_s: f64,
-    /// The probes in their order.
+    /// The probes in order.
     pub probes: Vec<ProbeSummary>,
 }
 
@@ -23,11 +23,11 @@ pub struct Capacity {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// There is such a rate.
+    /// A rate was found.
     Found,
-    /// Also the lowest rate missed the target.
+    /// Even the lowest rate missed the target.
     Unreachable,
-    /// The target is held up to what the closed loop reached: throughput limits, not latency.
+    /// The target is met up to the closed loop's throughput: throughput is the limit, not latency.
     NotLimiting,
 }
 
@@ -42,14 +42,14 @@ impl Outcome {
     }
 }
 
-/// A rate with the interval that holds the true one with 95 %.
+/// A rate with its 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Rate {
     /// Transactions per second.
     pub point: f64,
-    /// Lower end.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
 }
 
@@ -62,39 +62,39 @@ impl Rate {
 /// One probe.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ProbeSummary {
-    /// First second that was judged, since `go`.
+    /// First judged second, since `go`.
     pub from_s: f64,
-    /// End of the last one.
+    /// End of the last judged second.
     pub to_s: f64,
-    /// Transactions per second that were offered.
+    /// Offered transactions per second.
     pub rate_per_s: f64,
-    /// Those that ended.
+    /// Transactions per second that ended.
     pub achieved_per_s: f64,
-    /// Share that was late or not committed.
+    /// Share of transactions that were late or not committed.
     pub late: f64,
-    /// The target's percentile of latency, nanoseconds, with its interval where there are enough transactions.
+    /// The target's percentile of latency, nanoseconds, with its interval if there are enough transactions.
     pub latency_ns: Option<u64>,
-    /// Lower end.
+    /// Lower end of the interval.
     pub latency_low_ns: Option<u64>,
-    /// Upper end.
+    /// Upper end of the interval.
     pub latency_high_ns: Option<u64>,
-    /// What it shows.
+    /// The verdict.
     pub verdict: ProbeVerdict,
-    /// Whether fewer ended than were offered, beyond chance.
+    /// Whether fewer transactions ended than were offered, beyond chance.
     pub piles_up: bool,
-    /// Whether it confirmed the rate that was found.
+    /// Whether it was the probe that confirms the rate found.
     pub confirms: bool,
 }
 
-/// What a probe shows.
+/// The verdict on a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProbeVerdict {
-    /// The target was held, beyond chance.
+    /// The target was met, beyond chance.
     Holds,
-    /// It was missed, beyond chance, or transactions piled up.
+    /// The target was missed, beyond chance, or transactions piled up.
     Misses,
-    /// The interval of the late share has the allowed one inside.
+    /// The interval of the late share includes the allowed share.
     Undecided,
 }
 
@@ -109,17 +109,17 @@ impl ProbeVerdict {
     }
 }
 
-/// What the searches of a case found together.
+/// The combined result of a case's searches.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CaseCapacity {
-    /// What was to be held.
+    /// The target to meet.
     pub target: LatencyTarget,
     /// Median of the runs' rates, with an interval.
     pub rate: Rate,
-    /// Runs that count, and those in which no rate held.
+    /// Runs that count, including those in which no rate met the target.
     pub n_runs: usize,
-    /// Runs in which no rate held: each is a rate below all others.
+    /// Runs in which no rate met the target: each counts as a rate below all others.
     pub n_unreachable: usize,
-    /// Runs in which throughput was the limit, not the latency.
+    /// Runs in which throughput was the limit, not latency.
     pub n_not_limiting: usize,
 }

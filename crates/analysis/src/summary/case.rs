@@ -24,25 +24,25 @@ pub struct CaseSummary {
     pub tps_median: Option<f64>,
     /// Coefficient of variation of `tps` (standard deviation over mean); `None` below two runs.
     pub tps_cv: Option<f64>,
-    /// How much `tps` varies, and where that comes from.
+    /// How much `tps` varies, and why.
     pub variation: Variation,
-    /// Latency over all runs that count, from added histograms; of searches, of those probes that confirmed a rate and did
-    /// not miss the target.
+    /// Latency over all runs that count, from added histograms; for searches, from the confirming probes that did not
+    /// miss the target.
     pub latency: Option<LatencySummary>,
-    /// Service time likewise.
+    /// Service time over the same runs.
     pub service: Option<LatencySummary>,
     /// Scripts over all runs that count.
     pub scripts: Vec<ScriptSummary>,
     /// Statements over all runs that count.
     pub statements: Vec<StatementSummary>,
-    /// TPC-C over all runs that count, if it is one.
+    /// TPC-C figures over all runs that count, if it is TPC-C.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tpcc: Option<TpccSummary>,
-    /// The highest rate that holds a latency target, if that was searched.
+    /// The highest rate that meets a latency target, if there was a search.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<CaseCapacity>,
     /// Findings that belong to the case (such as the spread of its runs).
     pub findings: Vec<Finding>,
-    /// The worst grade that `findings` and the counting runs' findings give.
+    /// The worst grade that follows from `findings` and the counting runs' findings.
     pub grade: Grade,
 }

@@ -1,8 +1,8 @@
-//! What a run used of its machines.
+//! Resource usage of a run.
 
 use serde::Serialize;
 
-/// What a run used, over the measure; `None` where it could not be seen.
+/// Resource usage over the measurement; `None` if it could not be observed.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Resources {
     /// Processors of the host.
@@ -37,19 +37,20 @@ pub struct Resources {
     pub disk_write_bytes_per_s: Option<f64>,
     /// Share of time the data device was busy, 0 to 1.
     pub disk_busy: Option<f64>,
-    /// The machine of the target, where an exporter on it was asked.
+    /// The machine of the target, if an exporter on it was polled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remote: Option<RemoteResources>,
 }
 
-/// What the target's machine did over the measure, as reported by an exporter on it; `None` if it reported nothing.
+/// Activity of the target's machine over the measurement, as an exporter on it reported it; `None` for values it did
+/// not report.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct RemoteResources {
     /// Processors of the machine.
     pub n_cpus: u32,
     /// Busy share of all processors, 0 to 1.
     pub busy: Option<f64>,
-    /// Idle share of all processors, waiting for I/O left out, 0 to 1.
+    /// Idle share of all processors, excluding waits for I/O, 0 to 1.
     pub idle: Option<f64>,
     /// Share of processor time taken by the hypervisor, 0 to 1.
     pub steal: Option<f64>,

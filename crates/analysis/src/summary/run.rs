@@ -11,7 +11,7 @@ use super::resources::Resources;
 use super::tpcc::TpccSummary;
 use crate::finding::{Finding, Grade, Severity};
 
-/// The finding of a search in which no rate held.
+/// The finding of a search in which no rate met the target.
 pub(crate) const UNREACHABLE: &str = "target-unreachable";
 
 /// One run, explained.
@@ -23,34 +23,34 @@ pub struct RunSummary {
     pub block: u32,
     /// Number of its case.
     pub case: u32,
-    /// Which planned run it repeats; `None` for a planned one.
+    /// The planned run that it repeats; `None` for a planned run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Repeat>,
     /// What else on the machine disturbed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disturbance: Option<Disturbance>,
-    /// The run that counts in its place, because that one was disturbed less.
+    /// The run that counts instead, because it was disturbed less.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replaced_by: Option<u32>,
-    /// How far it got.
+    /// State of the run.
     pub state: RunState,
-    /// Why it did not complete, if so.
+    /// Why the run did not complete, if so.
     pub reason: String,
-    /// The window as it became, where its ends were found while the load ran.
+    /// The resulting window, if its ends were determined while the load ran.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub course: Option<Course>,
-    /// Seconds that were measured.
+    /// Measured seconds.
     pub measured_s: f64,
-    /// Counts within the measure.
+    /// Counts within the measurement.
     pub counts: Counts,
     /// Counts over the whole load; their identity holds.
     pub total: Counts,
     /// Failed and unknown transactions of the whole load, by SQLSTATE, with one message each.
     pub errors: Vec<ErrorSummary>,
-    /// Committed transactions per second of the measure; `None` when nothing was measured. Of a search, the highest rate
-    /// that holds the target.
+    /// Committed transactions per second of the measurement; `None` if nothing was measured. For a search, the highest
+    /// rate that meets the target.
     pub tps: Option<f64>,
-    /// What a search for that rate found, if it was one.
+    /// The result of the search for that rate, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity: Option<Capacity>,
     /// Latency: end minus due.
@@ -63,12 +63,12 @@ pub struct RunSummary {
     pub scripts: Vec<ScriptSummary>,
     /// Each statement's service time.
     pub statements: Vec<StatementSummary>,
-    /// TPC-C, if it is one.
+    /// TPC-C figures, if it is TPC-C.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tpcc: Option<TpccSummary>,
     /// Each second from `go` to the end of the drain.
     pub seconds: Vec<Second>,
-    /// What the run used of the machine, over the measure.
+    /// Resource usage over the measurement.
     pub resources: Resources,
     /// Per-second values of telemetry, aligned with `seconds` by time.
     pub series: Vec<Series>,
@@ -80,14 +80,14 @@ pub struct RunSummary {
     pub fairness: Option<f64>,
     /// What was found.
     pub findings: Vec<Finding>,
-    /// The worst grade that the findings give.
+    /// The worst grade that follows from the findings.
     pub grade: Grade,
 }
 
 /// What else on the machine disturbed a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Disturbance {
-    /// The largest excess over the threshold of a rule: 2 is twice as much as the rule allows.
+    /// The largest ratio of a value to its rule's threshold: 2 is twice what the rule allows.
     pub score: f64,
     /// The rules that found it.
     pub rules: Vec<&'static str>,
@@ -127,18 +127,18 @@ pub struct LatencySummary {
     pub max_ns: u64,
 }
 
-/// One script of a load, over the measure.
+/// One script of a load, over the measurement.
 #[derive(Debug, Clone, Serialize)]
 pub struct ScriptSummary {
     /// Name of the script.
     pub name: String,
     /// Weight in the choice of the next script.
     pub weight: u32,
-    /// Its weight over the sum of all, 0 to 1.
+    /// Weight over the sum of all weights, 0 to 1.
     pub share_planned: f64,
-    /// Its committed transactions over those of all scripts, 0 to 1; `None` when nothing was committed.
+    /// Committed transactions over those of all scripts, 0 to 1; `None` if nothing was committed.
     pub share: Option<f64>,
-    /// What became of its transactions.
+    /// Counts of its transactions.
     pub counts: Counts,
     /// Committed transactions per second.
     pub tps: Option<f64>,
@@ -159,12 +159,12 @@ pub struct StatementSummary {
     pub service: LatencySummary,
 }
 
-/// One second of the load, all scripts together.
+/// One second of the load, over all scripts.
 #[derive(Debug, Clone, Serialize)]
 pub struct Second {
     /// Seconds since `go`.
     pub t: u32,
-    /// Whether it belongs to the measure.
+    /// Whether it belongs to the measurement.
     pub measured: bool,
     /// Committed transactions per second.
     pub tps: f64,
@@ -183,8 +183,8 @@ pub struct Second {
 /// A telemetry series of one run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Series {
-    /// Which panel it belongs to: `cpu` (each processor `cpuN`, and who used them, to be stacked), `disk`, `wal`,
-    /// `memory`, `server` (sessions), `waits` (top wait events), `psi` (pressure), `driver`.
+    /// Panel of the series: `cpu` (each processor `cpuN`, and their users, to be stacked), `disk`, `wal`, `memory`,
+    /// `server` (sessions), `waits` (top wait events), `psi` (pressure), `driver`.
     pub panel: String,
     /// Name in the legend: `cpu0`, `server`, `data reads`.
     pub name: String,
@@ -194,7 +194,7 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
 }
 
-/// A moment or stretch of the time line worth a mark.
+/// A marked moment or stretch of the time line.
 #[derive(Debug, Clone, Serialize)]
 pub struct Mark {
     /// Start, seconds since `go` (may be negative).
@@ -208,7 +208,7 @@ pub struct Mark {
 }
 
 impl RunSummary {
-    /// Whether the run is part of its case's numbers: it could be, and no other attempt at it takes its place.
+    /// Whether the run is part of its case's numbers: it is eligible, and no other attempt replaces it.
     pub fn counts(&self) -> bool {
         self.is_completed() && self.replaced_by.is_none()
     }
@@ -218,14 +218,15 @@ impl RunSummary {
         self.state == RunState::Completed && self.grade != Grade::Void && self.tps.is_some()
     }
 
-    /// Whether the run reached its end and is void only because no rate held: an outcome, not a failure of the run.
+    /// Whether the run reached its end and is void only because no rate met the target: a result, not a failure of the
+    /// run.
     pub fn is_censored(&self) -> bool {
         let is_unreachable = self.capacity.as_ref().is_some_and(|one| one.outcome == Outcome::Unreachable);
         let mut void = self.findings.iter().filter(|finding| finding.severity == Severity::Void);
         is_unreachable && self.state == RunState::Completed && void.all(|finding| finding.id == UNREACHABLE)
     }
 
-    /// Whether the probe that was to confirm the run's rate did not miss the target.
+    /// Whether the confirming probe did not miss the target.
     pub(crate) fn is_confirmed(&self) -> bool {
         let mut probes = self.capacity.iter().flat_map(|capacity| &capacity.probes);
         probes.any(|probe| probe.confirms && probe.verdict != ProbeVerdict::Misses)

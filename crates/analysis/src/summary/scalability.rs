@@ -1,10 +1,10 @@
-//! How throughput depends on the number of clients.
+//! Throughput as a function of the number of clients.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// Throughput over clients, all other factors held, and the law through it.
+/// Throughput by number of clients with all other factors fixed, and the law fitted to it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scalability {
     /// The levels of the other factors, by key.
@@ -13,7 +13,7 @@ pub struct Scalability {
     pub points: Vec<(u32, f64)>,
     /// The law, if it describes the points.
     pub fit: Option<Fit>,
-    /// What the fit does not tell, or why there is none, in words.
+    /// Limits of the fit, or why there is none.
     pub remarks: Vec<String>,
 }
 
@@ -22,23 +22,23 @@ pub struct Scalability {
 pub struct Fit {
     /// Throughput of one client, per second.
     pub lambda: Figure,
-    /// Share of the work that is done one after the other.
+    /// Share of the work that is serial.
     pub sigma: Figure,
-    /// Cost of keeping clients in step.
+    /// Cost of keeping clients coherent.
     pub kappa: Figure,
-    /// Clients at which throughput is highest; none where the law never falls.
+    /// Clients at which throughput is highest; none if the law never drops.
     pub peak_clients: Option<Figure>,
     /// Throughput there, per second.
     pub peak_tps: Option<Figure>,
     /// Share of the variance of the medians that the law explains.
     pub explained: f64,
-    /// The median that it misses by most: clients, and law over median minus one.
+    /// The median that it misses most: clients, and law over median minus one.
     pub worst: (u32, f64),
     /// Points of the curve: clients and throughput.
     pub curve: Vec<(f64, f64)>,
 }
 
-/// A figure with the interval that holds the true one with 95 %, where there are runs enough for one.
+/// A figure with its 95 % interval, if there are enough runs for one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Figure {
     /// The figure.

@@ -15,20 +15,20 @@ pub struct Study {
     pub plan: Plan,
     /// Each case over its runs, in the order of the plan.
     pub cases: Vec<CaseSummary>,
-    /// Each run that was begun, in the order of execution.
+    /// Each run that was started, in the order of execution.
     pub runs: Vec<RunSummary>,
-    /// How throughput goes with the number of clients, for each combination of the other factors.
+    /// Throughput by number of clients, for each combination of the other factors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scalability: Vec<Scalability>,
     /// Findings about the experiment as a whole; those of a run or a case are with them.
     pub findings: Vec<Finding>,
-    /// Why the experiment is not whole (`2 of 9 runs are missing: interrupted`), if it is not.
+    /// Why the experiment is incomplete (`2 of 9 runs are missing: interrupted`), if it is.
     pub partial: Option<String>,
 }
 
 impl Study {
-    /// Whether a finding voids a number that is reported: of a run for which no other attempt counts, of a case, or of
-    /// the experiment.
+    /// Whether a finding voids a reported number: of a run for which no other attempt counts, of a case, or of the
+    /// experiment.
     pub fn is_void(&self) -> bool {
         let is_void = |finding: &Finding| finding.severity == Severity::Void;
         self.runs.iter().any(|run| run.grade == Grade::Void && run.replaced_by.is_none())
@@ -36,7 +36,7 @@ impl Study {
             || self.findings.iter().any(is_void)
     }
 
-    /// Whether there is any number; that no search of a case found a rate is a result as well.
+    /// Whether there is any result; that no search of a case found a rate is a result, too.
     pub fn has_result(&self) -> bool {
         self.cases.iter().any(|case| {
             let mut searched =

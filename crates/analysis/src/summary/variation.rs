@@ -1,4 +1,4 @@
-//! How much the runs of a case vary, and where that comes from.
+//! How much the runs of a case vary, and why.
 
 use serde::Serialize;
 
@@ -7,14 +7,15 @@ use serde::Serialize;
 pub struct Variation {
     /// Spread of throughput.
     pub tps: Option<Spread>,
-    /// Transactions for each CPU second of the server, median of the runs: what neighbours on the machine disturb least.
+    /// Transactions per CPU second of the server, median of the runs: the figure least disturbed by neighbours on the
+    /// machine.
     pub per_cpu_s: Option<f64>,
     /// Spread of `per_cpu_s`.
     pub per_cpu_s_spread: Option<Spread>,
-    /// Where the variance of throughput comes from; `None` for runs of less than 20 measured seconds, or
-    /// whose batches of seconds resemble their neighbours.
+    /// Components of the variance of throughput; `None` for runs of less than 20 measured seconds, or whose batches of
+    /// seconds resemble their neighbours.
     pub origin: Option<Origin>,
-    /// About how many runs give the mean within 1 %, at 95 %.
+    /// Roughly how many runs give the mean within 1 %, at 95 %.
     pub runs_for_one_percent: Option<usize>,
 }
 
@@ -23,20 +24,20 @@ pub struct Variation {
 pub struct Spread {
     /// The coefficient, as a share.
     pub cv: f64,
-    /// Its interval of 95 % (Vangel 1996); `None` where the spread is too large for the formula.
+    /// The 95 % interval (Vangel 1996); `None` if the spread is too large for the formula.
     pub interval: Option<[f64; 2]>,
 }
 
-/// Shares of the variance of a run's throughput, together 1; a level that adds less than chance would is 0.
+/// Shares of the variance of a run's throughput, with sum 1; a level that adds less than chance would is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Origin {
-    /// Between restarts of the server, where several runs shared some; `None` if the runs cannot show it.
+    /// Between restarts of the server, if several runs shared some; `None` if the runs cannot show it.
     pub restarts: Option<f64>,
     /// Between runs.
     pub runs: f64,
     /// Within runs: from second to second.
     pub within: f64,
-    /// Each run began with a restart of its own, which is part of what lies between runs.
+    /// Whether each run began with its own restart, which is then part of the variance between runs.
     pub is_each_restarted: bool,
 }
 
@@ -53,7 +54,7 @@ pub enum Level {
 }
 
 impl Origin {
-    /// Where most of the variance comes from.
+    /// The level with most of the variance.
     pub fn most(&self) -> Level {
         let restarts = self.restarts.unwrap_or(0.0);
         if self.within >= self.runs.max(restarts) {
@@ -69,14 +70,14 @@ impl Origin {
     pub fn advice(&self) -> &'static str {
         match (self.most(), self.is_each_restarted) {
             (Level::Second, _) => {
-                "measure longer: most of it is within runs, and more of them cost a preparation each"
+                "measure longer: most of it is within runs, and each additional run needs its own preparation"
             }
             (Level::Restart, _) => "repeat restarts, not runs or seconds: most of it is between restarts",
             (Level::Run, true) => {
-                "repeat runs, each with its restart, not seconds: longer runs would not lower what is between them"
+                "repeat runs, each with its restart, not seconds: longer runs would not reduce the variance between them"
             }
             (Level::Run, false) => {
-                "repeat runs, not seconds: longer runs would not lower what is between them"
+                "repeat runs, not seconds: longer runs would not reduce the variance between them"
             }
         }
     }

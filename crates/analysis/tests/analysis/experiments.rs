@@ -21,8 +21,8 @@ pub(crate) fn quiet_experiment() -> ExperimentData {
 /// Rule, weight, words of the evidence, change; of cases and experiments.
 type Change = fn(&mut ExperimentData);
 pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
-    ("nothing-counts", Severity::Void, "none of its 3 runs was begun", |data| data.runs.clear()),
-    ("nothing-counts", Severity::Void, "none of its 3 runs that were begun counts", |data| {
+    ("nothing-counts", Severity::Void, "none of its 3 runs was started", |data| data.runs.clear()),
+    ("nothing-counts", Severity::Void, "none of its 3 runs that were started counts", |data| {
         data.runs.iter_mut().for_each(|run| run.record.state = RunState::Partial);
     }),
     ("runs-excluded", Severity::Note, "run 2 (connection-lost)", |data| {
@@ -56,15 +56,15 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
     ("row-contention", Severity::Note, "8 clients update 1 branch", |data| {
         data.plan.cases[0].workload.scale = 1;
     }),
-    ("searches-disagree", Severity::Void, "in 2 of 3 runs no rate held p99 <= 10ms; found were 3,", |data| {
+    ("searches-disagree", Severity::Void, "in 2 of 3 runs no rate met p99 <= 10ms; found were 3,", |data| {
         data.runs.iter_mut().take(2).for_each(find_no_rate);
         find_a_rate(&mut data.runs[2]);
     }),
     ("tpcc-like", Severity::Note, "not met: terminals neither key nor think", |data| {
         *data = tpcc::experiment(vec![tpcc::run(1)]);
     }),
-    ("incomplete", Severity::Doubt, "1 of 3 runs is missing (1 not begun)", |data| data.runs.truncate(2)),
-    ("resumed", Severity::Note, "taken up again 1 time; run 2 was cut off and repeated", |data| {
+    ("incomplete", Severity::Doubt, "1 of 3 runs is missing (1 not started)", |data| data.runs.truncate(2)),
+    ("resumed", Severity::Note, "resumed 1 time; run 2 was cut off and repeated", |data| {
         taken_up_again(data)
     }),
     (
@@ -89,7 +89,7 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
         data.plan.order = RunOrder::Sequential;
         data.plan.cases.push(quiet::case(2));
     }),
-    ("servers-in-turn", Severity::Doubt, "the runs of each server lie together", |data| {
+    ("servers-in-turn", Severity::Doubt, "the runs of each server are adjacent in time", |data| {
         data.plan.servers_at_a_time = Some(1);
         data.plan.runs[2].block = 1;
     }),

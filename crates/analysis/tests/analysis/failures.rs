@@ -56,7 +56,7 @@ fn a_mix_without_one_of_its_scripts_is_void() {
     let (grade, findings) = findings_of(two_scripts(ended(1, 2)));
     assert_eq!((grade, findings[0].severity), (Grade::Valid, Severity::Note), "{findings:?}");
     let (grade, _) = findings_of(two_scripts(ended(0, 0)));
-    assert_eq!(grade, Grade::Valid, "it was never chosen, or outlived the measure");
+    assert_eq!(grade, Grade::Valid, "it was never chosen, or outlived the measurement");
 }
 
 #[test]

@@ -96,7 +96,7 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("records-damaged", Severity::Doubt, "cannot be decoded", |data| {
         data.histograms[30].line.data = "AAAA".to_string();
     }),
-    ("records-damaged", Severity::Doubt, "1 seconds of the measure are missing", |data| {
+    ("records-damaged", Severity::Doubt, "1 seconds of the measurement are missing", |data| {
         data.intervals.remove(20);
     }),
     ("history-differs", Severity::Void, "`pgbench_history` grew by", |data| {
@@ -154,7 +154,7 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("ramp-up-not-steady", Severity::Doubt, "still not steady after 5 s", |data| {
         quiet::found(data, RampUpEnd::Bound, 0);
     }),
-    ("measure-extended", Severity::Note, "30 s in place of 20 s", |data| {
+    ("measure-extended", Severity::Note, "30 s instead of 20 s", |data| {
         quiet::found(data, RampUpEnd::Steady, 10);
     }),
     ("too-short-to-judge", Severity::Note, "5 s were measured", |data| {
@@ -163,7 +163,7 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("few-effective-seconds", Severity::Note, "30 measured seconds are worth", |data| {
         set_committed(data, 5..35, |t| if (t / 8) % 2 == 0 { 1000 } else { 1010 });
     }),
-    ("memory-pressure", Severity::Doubt, "waited for memory in 20 % of the measure", |data| {
+    ("memory-pressure", Severity::Doubt, "waited for memory in 20 % of the measurement", |data| {
         for tick in data.ticks.iter_mut().filter(|tick| tick.values.contains_key("host.psi.io.some")) {
             tick.values.insert("host.psi.memory.some".to_string(), 0.2);
         }
@@ -194,7 +194,7 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
         data.events.push(event(
             12.0,
             EventKind::ProtocolBroken,
-            "the server sent ReadyForQuery, for which nothing was waiting",
+            "the server sent ReadyForQuery without a request",
         ));
     }),
     ("server-restarted", Severity::Void, "at 12 s", |data| {
@@ -263,11 +263,11 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("assertions-on", Severity::Doubt, "debug_assertions", |data| setting(data, "debug_assertions", "on")),
     ("build-not-optimized", Severity::Doubt, "compiled with -O0", |data| cflags(data, "-O2 -Wall -O0")),
     ("build-not-optimized", Severity::Note, "compiled with -Os", |data| cflags(data, "-Os -fwrapv")),
-    ("wal-policy", Severity::Doubt, "1 checkpoint in a measure that was to have none", |data| {
+    ("wal-policy", Severity::Doubt, "1 checkpoint in a measurement that should have none", |data| {
         data.record.case.wal = WalPolicy::NoCheckpoint;
         checkpoint(data, 10.0, 12.0);
     }),
-    ("wal-policy", Severity::Doubt, "1 whole checkpoint in a measure that was to hold two", |data| {
+    ("wal-policy", Severity::Doubt, "1 whole checkpoint in a measurement that should contain two", |data| {
         data.record.case.wal = WalPolicy::TwoCheckpoints;
         checkpoint(data, 3.0, 6.0);
         checkpoint(data, 10.0, 12.0);
@@ -287,7 +287,7 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     (
         "database-changed",
         Severity::Note,
-        "table public.diary is new, and 3 more differences; nothing of that was dropped",
+        "table public.diary is new, and 3 more differences; nothing was dropped because of it",
         |data| {
             let restore = data.record.phases.iter_mut().find(|phase| phase.phase == Phase::Restore).unwrap();
             let difference = "table public.diary is new, and 3 more differences";

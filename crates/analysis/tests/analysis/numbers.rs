@@ -163,7 +163,7 @@ fn resources_are_those_of_the_measure() {
     close(used.disk_write_bytes_per_s, 8e6);
     close(used.disk_busy, 0.4);
 
-    // A tick that reaches over the start of the measure counts in proportion: this one by 0.3 of its second.
+    // A tick that reaches over the start of the measurement counts in proportion: this one by 0.3 of its second.
     set_metric(&mut data, "server.wal_bytes", 5.2, 5.4, 13e6);
     close(summary_of(data).resources.wal_bytes_per_s, 3e6 + 0.3 * 10e6 / 30.0);
 }

@@ -101,7 +101,7 @@ fn a_repeat_that_was_cut_short_voids_nothing_and_is_no_run_of_the_plan() {
     assert_eq!(whole.runs[1].grade, Grade::Void);
     assert!(!whole.is_void() && whole.has_result());
     data.plan.runs.extend([spec(3, 1), spec(4, 1)]);
-    assert_eq!(study(&data).partial.as_deref(), Some("2 of 3 runs are missing (2 not begun)"));
+    assert_eq!(study(&data).partial.as_deref(), Some("2 of 3 runs are missing (2 not started)"));
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn nothing_is_told_of_what_a_run_repeats_where_that_is_not_among_the_records() {
     data.runs.remove(0);
     let study = study(&data);
     let finding = study.cases[0].findings.iter().find(|finding| finding.id == "runs-repeated").unwrap();
-    assert_eq!(finding.evidence, "1 run made again");
+    assert_eq!(finding.evidence, "1 run repeated");
 }
 
 #[test]

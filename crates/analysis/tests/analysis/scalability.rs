@@ -63,15 +63,19 @@ fn what_the_law_does_not_tell_is_said() {
             found.remarks
         );
     };
-    remark(&[1, 4, 16].map(|n| runs(n, 0.05, 0.0004)), "3 numbers of clients, and any 3 fit it", false);
+    remark(
+        &[1, 4, 16].map(|n| runs(n, 0.05, 0.0004)),
+        "any 3 numbers of clients fit it, and there are only 3",
+        false,
+    );
     remark(&[1, 4, 16, 64].map(|n| runs(n, 0.05, 0.0)), "kappa is at its bound of 0", true);
     remark(&[1, 2, 4, 8].map(|n| runs(n, 0.05, 0.0004)), "beyond the 8 clients", true);
     let falls = [(1, 100.0), (2, 80.0), (4, 60.0), (8, 40.0)].map(|(n, tps)| (n, vec![tps]));
-    remark(&falls, "no peak: sigma is 1 or more, throughput falls from the first client on", true);
+    remark(&falls, "no peak: sigma is 1 or more, throughput drops from the first client on", true);
     let late = [(64, 1000.0), (128, 800.0), (256, 560.0), (512, 340.0)].map(|(n, tps)| (n, vec![tps]));
     remark(&late, "below the 64 clients", true);
     let single = [1, 4, 16, 64].map(|n| (n, vec![runs(n, 0.05, 0.0004).1[1]]));
-    remark(&single, "no intervals: in all fewer than 8 runs beyond the first", true);
+    remark(&single, "no intervals: fewer than 8 runs in total beyond the first", true);
     let jagged =
         [(1, 1000.0), (4, 200.0), (16, 1500.0), (64, 150.0), (128, 1400.0)].map(|(n, tps)| (n, vec![tps]));
     remark(&jagged, "no law fitted: it would explain", false);

@@ -143,7 +143,7 @@ fn an_experiment_without_a_completed_run_can_be_explained() {
         |state, reason: &str| StateLine { t_unix_ns: quiet::GO, run: 0, state, reason: reason.to_string() };
     data.state.push(line(RunState::Partial, "interrupted"));
     let study = explain(&data);
-    let expected = "9 of 9 runs are missing (1 ended early, 1 failed, 7 not begun): interrupted";
+    let expected = "9 of 9 runs are missing (1 ended early, 1 failed, 7 not started): interrupted";
     assert_eq!(study.partial.as_deref(), Some(expected));
     assert_eq!((study.cases[0].grade, study.cases[0].tps_median), (Grade::Void, None));
     assert!(study.runs.iter().all(|run| run.grade == Grade::Void));
@@ -151,10 +151,10 @@ fn an_experiment_without_a_completed_run_can_be_explained() {
     // Taken up again, and killed: the first interruption is no reason any more.
     data.state.push(line(RunState::Started, ""));
     let again = explain(&data).partial.unwrap();
-    assert!(again.ends_with("7 not begun): it was cut off, or has not ended yet"), "{again}");
+    assert!(again.ends_with("7 not started): it was cut off, or has not ended yet"), "{again}");
 
     let study = explain(&quiet::experiment(9, Vec::new()));
-    assert_eq!(study.partial.as_deref(), Some("9 of 9 runs are missing (9 not begun)"));
+    assert_eq!(study.partial.as_deref(), Some("9 of 9 runs are missing (9 not started)"));
     explain(&quiet::experiment(0, Vec::new()));
 }
 

@@ -1,4 +1,4 @@
-//! Figures as findings write them.
+//! The number formats of findings.
 
 pub(crate) use model::text::prose::plural;
 
@@ -19,12 +19,12 @@ pub(crate) fn figure(value: f64) -> String {
     }
 }
 
-/// Bytes in binary units, as reports write them: `1.50 GiB`.
+/// Bytes in binary units, as in reports: `1.50 GiB`.
 pub(crate) fn bytes(value: u64) -> String {
     model::text::prose::bytes(value as f64)
 }
 
-/// A length of time in the largest unit of which there is one: `45 s`, `12 min`, `3.5 h`.
+/// A duration in the largest unit of which there is at least one: `45 s`, `12 min`, `3.5 h`.
 pub(crate) fn span(length_ns: u64) -> String {
     match length_ns as f64 / 1e9 {
         s if s < 60.0 => format!("{s:.0} s"),
@@ -33,7 +33,7 @@ pub(crate) fn span(length_ns: u64) -> String {
     }
 }
 
-/// At most `limit` items, and how many are left out: `12, 13, 14 and 7 more`.
+/// At most `limit` items, and how many are omitted: `12, 13, 14 and 7 more`.
 pub(crate) fn list(items: &[String], limit: usize) -> String {
     let shown = items.iter().take(limit).cloned().collect::<Vec<String>>().join(", ");
     match items.len().saturating_sub(limit) {
@@ -47,7 +47,7 @@ pub(crate) fn chance(p: f64) -> String {
     if p < 0.001 { "p < 0.001".to_string() } else { format!("p = {p:.3}") }
 }
 
-/// Text cut to a length that a table can hold, on one line.
+/// Text on one line, truncated to fit a table.
 pub(crate) fn excerpt(text: &str) -> String {
     const LIMIT: usize = 160;
     let line = text.split_whitespace().collect::<Vec<&str>>().join(" ");
@@ -57,9 +57,9 @@ pub(crate) fn excerpt(text: &str) -> String {
     line.chars().take(LIMIT - 1).chain(['…']).collect()
 }
 
-/// Two texts that differ, each cut to a length that a table can hold, and neither before they differ.
+/// Two different texts, each truncated to fit a table, but not before they differ.
 pub(crate) fn excerpts(a: &str, b: &str) -> [String; 2] {
-    /// Characters that are kept of what both begin with.
+    /// Characters that are kept of their common beginning.
     const CONTEXT: usize = 20;
     let whole = [a, b].map(|text| text.split_whitespace().collect::<Vec<&str>>().join(" "));
     let n_alike = whole[0].chars().zip(whole[1].chars()).take_while(|(a, b)| a == b).count();

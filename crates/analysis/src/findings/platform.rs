@@ -1,20 +1,20 @@
-//! Findings about how the machine is set: clocks, frequencies, memory.
+//! Findings about the machine's configuration: clocks, frequencies, memory.
 
-use super::words::percent;
+use super::format::percent;
 use super::{Rule, RunContext};
 use crate::finding::{Finding, Severity};
 
-/// Clock sources that are read without leaving user code.
+/// Clock sources that can be read without leaving user mode.
 const FAST_CLOCKS: &[&str] = &["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
 /// Governors under which the frequency does not follow the load.
 const STEADY_GOVERNORS: &[&str] = &["performance", "userspace"];
-/// Share of time in which some task waits for memory that is worth a doubt.
+/// Share of time in which some task waits for memory, above which there is a doubt.
 const MEMORY_PRESSURE: f64 = 0.05;
 
 pub(super) const MEMORY_PRESSURE_FOUND: Rule = Rule {
     id: "memory-pressure",
     title: "Memory was short",
-    severity: "Doubt when some task waited for memory in more than 5 % of the measure (PSI)",
+    severity: "Doubt when some task waited for memory in more than 5 % of the measurement (PSI)",
     source: "kernel documentation, PSI: pressure stall information; 5 % is our convention",
     advice: "Lower shared_buffers, work_mem or the number of clients, or stop what else uses memory, and repeat.",
 };
@@ -26,7 +26,7 @@ fn memory_share(context: &RunContext) -> Option<f64> {
 
 pub(super) fn memory_pressure(context: &RunContext) -> Option<Finding> {
     let share = memory_share(context)?;
-    let evidence = format!("tasks waited for memory in {} of the measure", percent(share));
+    let evidence = format!("tasks waited for memory in {} of the measurement", percent(share));
     (share > MEMORY_PRESSURE).then(|| MEMORY_PRESSURE_FOUND.finds(Severity::Doubt, evidence))
 }
 
@@ -48,7 +48,7 @@ pub(super) const CPU_FREQUENCY_VARIES: Rule = Rule {
     title: "The processors' frequency follows the load",
     severity: "Note when the frequency governor is neither performance nor userspace",
     source: "kernel documentation, CPU performance scaling; Gregg, Systems Performance, 6.4.1",
-    advice: "Set the governor to performance for the time of the experiment.",
+    advice: "Set the governor to performance during the experiment.",
 };
 
 pub(super) fn cpu_frequency_varies(context: &RunContext) -> Option<Finding> {
