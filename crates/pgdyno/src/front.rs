@@ -1,4 +1,4 @@
-//! From the command line to an experiment: options, secrets, questions.
+//! From the command line to an experiment: options, secrets, confirmation.
 
 pub(crate) mod announce;
 pub(crate) mod cli;

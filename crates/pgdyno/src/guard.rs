@@ -1,4 +1,4 @@
-//! What is set up before anything else: a memory that nobody can look into, and what is done when pgdyno panics.
+//! Set up before anything else: memory that nobody can inspect, and what happens when pgdyno panics.
 
 use std::os::fd::RawFd;
 use std::sync::OnceLock;
@@ -14,26 +14,26 @@ use nix::sys::resource::{Resource, setrlimit};
 use crate::say;
 use crate::undone::report_undone;
 
-/// Keeps the memory of this process, which holds passwords, out of core files and away from other processes of its user.
-/// What it starts has no core files either: that of a server is as large as its shared memory.
+/// Keeps this process's memory, which holds passwords, out of core files and away from other processes of its user.
+/// Programs that it starts dump no core either: a server's is as large as its shared memory.
 pub(crate) fn close_memory() {
-    // A kernel without the one still has the other.
+    // If the kernel lacks one of the two, the other still works.
     setrlimit(Resource::RLIMIT_CORE, 0, 0).ok();
     prctl::set_dumpable(false).ok();
 }
 
-/// Lets nothing that the caller has open be open in programs that are started from here: the server's user could read and
-/// write with root's rights what root's shell left open. Standard streams are given to each on purpose.
+/// Closes inherited file descriptors in programs started from here: the server's user could read and write with root's
+/// rights whatever root's shell left open. Standard streams are passed to each on purpose.
 pub(crate) fn close_inherited() {
     let mut numbers = open_numbers();
-    // That of the directory is closed by now.
+    // The number of the directory itself is closed by now.
     numbers.retain(|number| set_flags(*number, libc::FD_CLOEXEC));
     // Set once: `main` calls this before anything else is opened.
     INHERITED.set(numbers).ok();
 }
 
-/// For a process that only becomes itself with other arguments: they may name what the caller has open, as `<(...)` of a
-/// shell does.
+/// Keeps them open for this process restarted with other arguments, which may name what the caller has open, as a
+/// shell's `<(...)` does.
 pub(crate) fn keep_inherited() {
     for number in INHERITED.get().into_iter().flatten() {
         set_flags(*number, 0);
@@ -48,19 +48,19 @@ fn open_numbers() -> Vec<RawFd> {
     numbers.filter(|number| *number > 2).collect()
 }
 
-/// False where nothing is open under this number.
+/// Returns false if nothing is open under this number.
 fn set_flags(number: RawFd, flags: libc::c_int) -> bool {
     // SAFETY: the call sets a flag of a number.
     unsafe { libc::fcntl(number, libc::F_SETFD, flags) == 0 }
 }
 
-/// Has a panic put back what this process has set in the operating system, and then end the process with all its threads,
-/// so that none waits for one that is gone. Servers and drivers of ours end with it.
+/// Makes a panic restore what this process has set in the operating system, and then end the process with all its
+/// threads, so that none waits for one that is gone. Our servers and drivers end with it.
 pub(crate) fn undo_on_panic() {
     panic::set_hook(Box::new(|panic| {
         static IS_UNDOING: AtomicBool = AtomicBool::new(false);
         if IS_UNDOING.swap(true, Ordering::Relaxed) {
-            // Another thread is at it, and ends the process.
+            // Another thread is already doing it, and ends the process.
             thread::sleep(Duration::from_secs(60));
             process::abort();
         }
@@ -69,12 +69,12 @@ pub(crate) fn undo_on_panic() {
             Ok(undone) => report_undone(&undone),
             Err(error) => say(&format!("values of the operating system: {error:#}")),
         }
-        say("this is a defect of pgdyno, please report it; pgdyno clean removes what is left behind");
+        say("this is a bug in pgdyno, please report it; `pgdyno clean` removes what is left behind");
         process::abort();
     }));
 }
 
-/// Panics in a debug build where `PGDYNO_TEST_PANIC` asks for it: tests see what a panic leaves.
+/// Panics in a debug build if `PGDYNO_TEST_PANIC` names this point, so that tests see what a panic leaves behind.
 pub(crate) fn panic_if_asked(point: &str) {
     let is_asked =
         cfg!(debug_assertions) && std::env::var("PGDYNO_TEST_PANIC").is_ok_and(|asked| asked == point);

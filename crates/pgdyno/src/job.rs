@@ -1,4 +1,4 @@
-//! An experiment that is ready to be conducted: its plan, its directory, its servers, and the right to change the system.
+//! An experiment ready to be conducted: its plan, directory, servers, and the right to change the system.
 
 pub(crate) mod preview;
 pub(crate) mod referee;
@@ -32,7 +32,7 @@ use crate::{Exit, guard, say, signals};
 pub(crate) struct Job {
     pub(crate) plan: Plan,
     pub(crate) dir: ExperimentDir,
-    /// Runs that completed before.
+    /// Runs that were completed earlier.
     pub(crate) done: BTreeSet<u32>,
     /// The servers by URL, with their passwords.
     pub(crate) servers: Vec<Conninfo>,
@@ -40,14 +40,14 @@ pub(crate) struct Job {
     pub(crate) os: Option<Mutex<Keeper>>,
 }
 
-/// How a job is conducted.
+/// How to conduct a job.
 #[derive(Clone, Copy)]
 pub(crate) struct Terms<'a> {
-    /// Tables that pgdyno did not make may be dropped.
+    /// Whether tables that pgdyno did not create may be dropped.
     pub(crate) replace: bool,
     /// See [`Site::replace_databases`].
     pub(crate) replace_databases: &'a [String],
-    /// Servers that share the machine's memory.
+    /// Number of servers that share the machine's memory.
     pub(crate) n_servers: u64,
     /// See [`Site::is_enough`].
     pub(crate) is_enough: Option<&'a (dyn Fn(&RunRecord) -> bool + Sync)>,
@@ -56,33 +56,33 @@ pub(crate) struct Terms<'a> {
 }
 
 impl Job {
-    /// Makes the directory of an experiment that was never begun: the one that is named, or one of its own.
+    /// Creates the directory of a new experiment: the one that is named, or one of its own.
     ///
     /// # Errors
-    /// When the directory cannot be made, or values of the system cannot be set. Then no directory is left.
+    /// When the directory cannot be created, or values of the system cannot be set. Then no directory is left.
     pub(crate) fn begin(
         plan: Plan,
         experiment_toml: &str,
         servers: Vec<Conninfo>,
         output: Option<&Path>,
     ) -> Result<Job> {
-        // Before the directory is made: what is refused leaves none.
+        // Before the directory is created: a rejected plan leaves none.
         let os = take_os(&plan)?;
         let path = output.map_or_else(|| default_path(&plan), Path::to_path_buf);
         let dir = ExperimentDir::create(&path, &plan, experiment_toml)?;
         Ok(Job { plan, dir, done: BTreeSet::new(), servers, os })
     }
 
-    /// Has it conducted by `conduct`, with its progress on the screen.
+    /// Runs `conduct` on the job, with progress on the screen.
     ///
     /// # Errors
-    /// When cache or program cannot be found; what `conduct` says is its own.
+    /// When the cache or the program cannot be found; `conduct` has errors of its own.
     pub(crate) fn conduct<T>(
         &mut self,
         terms: Terms,
         conduct: impl FnOnce(&Order, &mut Watch) -> T,
     ) -> Result<T> {
-        // What a pgdyno that was killed left goes, whichever server this one measures and whether there is a run left.
+        // Removes what a killed pgdyno left, whichever server this one measures and whether or not a run is left.
         server::process::socket::sweep_sockets();
         let cache = Cache::default_location()?;
         let now = || jiff::Timestamp::now().to_string();
@@ -100,7 +100,7 @@ impl Job {
             is_enough: terms.is_enough,
             referee: terms.referee,
         };
-        let program = std::env::current_exe().context("find the program of this process")?;
+        let program = std::env::current_exe().context("cannot find the program of this process")?;
         let order = Order {
             plan: &self.plan,
             dir: &self.dir,
@@ -119,24 +119,24 @@ impl Job {
         screen.close();
         if site.os.is_some() {
             drop(site);
-            // What did not come back is tried once more, and reported however the experiment ended.
+            // Values that were not restored are tried once more, and reported however the experiment ended.
             report_undone(&host::undo_left(&Machine::this())?);
         }
         Ok(result)
     }
 }
 
-/// Nothing is begun that is known to fail later.
+/// Fails if the plan is known to fail later.
 ///
 /// # Errors
-/// With all that is known, and what to do.
+/// Lists all known problems, with what to do.
 pub(crate) fn expect_possible(
     plan: &Plan,
     servers: &[Conninfo],
     consent: Consent,
     output: Option<&Path>,
 ) -> Result<()> {
-    // A single server by URL is looked at when it is taken over, before anything is changed there.
+    // A single server by URL is checked when it is adopted, before anything is changed there.
     let is_one_by_url = plan.cases.windows(2).all(|pair| pair[0].server.source == pair[1].server.source)
         && plan.cases.iter().all(|case| case.server.target.is_none() && !case.server.source.is_embedded());
     if is_one_by_url {
@@ -151,37 +151,37 @@ pub(crate) fn expect_possible(
     Ok(())
 }
 
-/// Sees to it that a process which was asked to stop ends within half a minute. Values of the operating system are put
-/// back even then; `how_on` ends its last words.
+/// Makes sure that a process which was asked to stop ends within half a minute. Values of the operating system are
+/// restored even then; `how_on` ends the last message.
 pub(crate) fn end_in_time(how_on: String) {
     signals::end_in_time(Exit::Partial as i32, move || {
         match host::undo_own(&Machine::this()) {
             Ok(undone) => report_undone(&undone),
             Err(error) => say(&format!("values of the operating system: {error:#}; see pgdyno clean")),
         }
-        say(&format!("not done in time: ending at once; {how_on}"));
+        say(&format!("could not stop in time: ending at once; {how_on}"));
     });
 }
 
-/// Ends this process when a step of `what` has not ended long after its limit: it hangs where no limit reaches. Servers
-/// and drivers of ours end with it, and values of the operating system are put back.
+/// Ends this process if a step of `what` has not ended long after its limit: it hangs where no limit reaches. Our
+/// servers and drivers end with it, and values of the operating system are restored.
 pub(crate) fn end_stuck(what: &str) {
     if let Ok(undone) = host::undo_own(&Machine::this()) {
         report_undone(&undone);
     }
     say(&format!(
-        "pgdyno: error: `{what}` has not ended long after its time (run.phase_timeout), nor can it be interrupted: a \
+        "pgdyno: error: `{what}` is far beyond its time limit (run.phase_timeout) and cannot be interrupted: a \
          device, a file system or a name server may hang; ending at once"
     ));
     std::process::exit(Exit::Failed as i32);
 }
 
-/// The right to set values of the operating system, if a case asks for one. What a pgdyno that was killed left behind
-/// is put back in any case.
+/// The right to set values of the operating system, if a case asks for one. Values that a killed pgdyno left behind are
+/// restored in any case.
 pub(crate) fn take_os(plan: &Plan) -> Result<Option<Mutex<Keeper>>> {
     let machine = Machine::this();
     let (keeper, undone) = if plan.cases.iter().any(|case| !case.os.is_empty()) {
-        let (keeper, undone) = Keeper::take(&machine).context("set values of the operating system")?;
+        let (keeper, undone) = Keeper::take(&machine).context("cannot set values of the operating system")?;
         (Some(Mutex::new(keeper)), undone)
     } else {
         (None, host::undo_left(&machine)?)
@@ -190,7 +190,7 @@ pub(crate) fn take_os(plan: &Plan) -> Result<Option<Mutex<Keeper>>> {
     Ok(keeper)
 }
 
-/// Where the results of a plan go unless the user says otherwise.
+/// Default results directory of a plan.
 fn default_path(plan: &Plan) -> PathBuf {
     let today = jiff::Zoned::now().date().to_string();
     // Different from the seed's last digits, which a repeated experiment shares.

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
         say(&format!("pgdyno: error: {error:#}"));
         return ExitCode::from(Exit::Failed as u8);
     }
-    // Its options are not ours to parse.
+    // pgbench parses its own options.
     if let Some(invocation) = pgbench::arguments(&args) {
         return pgbench::run(&invocation);
     }
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
 
 /// clap's own exit code for bad usage is 2; here that means partial results.
 fn usage(error: clap::Error) -> ExitCode {
-    // Nobody is left to tell if the terminal is gone.
+    // If the terminal is gone, there is nobody left to inform.
     error.print().ok();
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
@@ -83,8 +83,8 @@ fn usage(error: clap::Error) -> ExitCode {
     }
 }
 
-/// Names a command that may have been meant, where clap's own measure names none or one that is hidden: it is blind to
-/// swapped letters.
+/// Suggests a command that may have been meant, if clap suggests none or a hidden one: its similarity measure does not
+/// see swapped letters.
 fn with_guess(mut error: clap::Error) -> clap::Error {
     let sorted = |word: &str| {
         let mut letters: Vec<char> = word.chars().collect();

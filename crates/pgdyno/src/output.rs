@@ -1,4 +1,4 @@
-//! What pgdyno prints, without what is secret in it, and how it ends.
+//! What pgdyno prints, without secrets, and its exit codes.
 
 use std::io::{IsTerminal, Write};
 
@@ -8,7 +8,6 @@ use model::text::visible::visible;
 /// How pgdyno ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Done.
     Done = 0,
     /// Failed, bad usage, or no number at all.
     Failed = 1,
@@ -20,14 +19,14 @@ pub(crate) enum Exit {
     Different = 4,
 }
 
-/// A line for people, on standard error, without what is secret in it. What a server, a file or a label would do to a
-/// terminal is shown instead.
+/// Prints a line for people on standard error, without secrets. Control characters from a server, a file or a label are
+/// escaped.
 pub(crate) fn say(line: &str) {
     // A closed standard error is no reason to stop measuring.
     writeln!(std::io::stderr().lock(), "{}", visible(&secret::hide_text(line))).ok();
 }
 
-/// The result for people, on standard output; see [`say`].
+/// Prints the result for people on standard output; see [`say`].
 ///
 /// # Errors
 /// As [`print_exact`].
@@ -35,7 +34,7 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     write_out(&visible(&secret::hide_text(text)))
 }
 
-/// What pgbench prints, without what is secret in it; byte for byte, unless it goes to a terminal.
+/// Prints pgbench's output without secrets; byte for byte, unless it goes to a terminal.
 ///
 /// # Errors
 /// As [`print_exact`].
@@ -43,10 +42,10 @@ pub(crate) fn print_as_pgbench(text: &str) -> anyhow::Result<()> {
     if std::io::stdout().is_terminal() { print(text) } else { print_exact(text) }
 }
 
-/// The result for programs, or with colours of our own, without what is secret in it.
+/// Prints the result for programs, or with our colours, without secrets.
 ///
 /// # Errors
-/// When standard output cannot be written, such as a full device: the result would be lost.
+/// When standard output cannot be written, as on a full device: the result would be lost.
 pub(crate) fn print_exact(text: &str) -> anyhow::Result<()> {
     let is_json = text.starts_with(['{', '[']);
     write_out(&if is_json { secret::hide_json(text) } else { secret::hide_text(text) })

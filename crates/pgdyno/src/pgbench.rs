@@ -1,6 +1,6 @@
-//! `pgdyno pgbench ...`, and this program called as `pgbench`: the options, output, logs and exit codes of pgbench over
-//! our driver, so that scripts and parsers need no change. Only parses, prints and asks the server to prepare; load
-//! is offered by the same driver process as in `pgdyno run`.
+//! `pgdyno pgbench ...`, and this program called as `pgbench`: pgbench's options, output, logs and exit codes over our
+//! driver, so that scripts and parsers need no change. This part only parses, prints and prepares the server; the load
+//! comes from the same driver process as in `pgdyno run`.
 
 mod bench;
 pub(crate) mod command_line;
@@ -25,13 +25,13 @@ use crate::pgbench::command_line::parse::Reader;
 use crate::pgbench::output::log::{Complaint, Log};
 use compat::Compat;
 
-/// The argument that makes this program a driver, whatever it is called as. pgbench has no such option.
+/// The argument that makes this program a driver, whatever name it is called by. pgbench has no such option.
 pub(crate) const DRIVE_ARGUMENT: &str = "--pgdyno-drive";
 
-/// Name in messages when the program is called otherwise.
+/// The name in messages when the program is called by another name.
 const NAME: &str = "pgbench";
 
-/// The arguments for pgbench, if this process is to be it: called by that name, or with that word first.
+/// The arguments for pgbench, if this process should act as it: called by that name, or with that word first.
 pub(crate) fn arguments(all: &[OsString]) -> Option<Invocation> {
     let called = all.first()?.to_string_lossy().into_owned();
     let name = Path::new(&called).file_name()?.to_string_lossy().into_owned();
@@ -53,7 +53,7 @@ pub(crate) struct Invocation {
 }
 
 impl Invocation {
-    /// As pgdyno's subcommand.
+    /// The invocation as pgdyno's subcommand.
     pub(crate) fn of(args: Vec<String>) -> Invocation {
         Invocation { called: NAME.to_string(), progname: NAME.to_string(), args, is_subcommand: true }
     }
@@ -71,7 +71,7 @@ pub(crate) fn run(invocation: &Invocation) -> ExitCode {
     }
 }
 
-/// Everybody may read the arguments of a process.
+/// Removes a password from the arguments, which every user may read.
 fn hide_password(invocation: &Invocation, compat: Compat) -> Result<(), Complaint> {
     let Invocation { called, args, is_subcommand, .. } = invocation;
     let mut all = args.clone();
@@ -92,7 +92,7 @@ fn work(invocation: &Invocation, log: &mut Log) -> Result<u8, Complaint> {
     let environment = std::env::var(Compat::ENVIRONMENT).ok();
     let compat = crate::pgbench::command_line::parse::find_compat(args, environment.as_deref())?;
     match args.first().map(String::as_str) {
-        // Only in the first place, as in pgbench.
+        // Only as the first argument, as in pgbench.
         Some("--help" | "-?") => {
             return bench::print(&crate::pgbench::command_line::help::usage(progname, compat)).map(|()| 0);
         }

@@ -1,10 +1,10 @@
-//! What became of values of the operating system that a run had set.
+//! Reports whether values of the operating system were restored.
 
 use host::Undone;
 
 use crate::say;
 
-/// Says what became of values of the operating system.
+/// Reports each value of the operating system that was, or was not, restored.
 pub(crate) fn report_undone(undone: &[Undone]) {
     for value in undone {
         match experiment::stage::os::problem(value) {

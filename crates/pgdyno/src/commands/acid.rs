@@ -22,14 +22,14 @@ use crate::front::cli::CheckArgs;
 use crate::front::setup;
 use crate::{Exit, print, print_exact, say, signals};
 
-/// Faults of one test that the table shows; JSON has all.
+/// Violations of one test that the table shows; JSON lists all.
 const FAULTS_SHOWN: usize = 10;
 
-/// Tests the server given, or the embedded cluster that was used last.
+/// Tests the given server, or the embedded cluster that was used last.
 pub(crate) fn check(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<Exit> {
     ensure!(
         asked.is_none_or(|kind| kind == WorkloadKind::Tpcc),
-        "the tests of --acid are those of TPC-C, clause 3: give --workload tpcc"
+        "--acid runs the tests of TPC-C, clause 3: add --workload tpcc"
     );
     let Span { ms } = args.acid_load.parse().map_err(anyhow::Error::msg).context("--acid-load")?;
     let load = Duration::from_millis(ms);
@@ -122,10 +122,10 @@ fn test_embedded(args: &CheckArgs, load: Duration, ledger: &Path) -> Result<(Str
     Ok((kept.cluster.root.display().to_string(), report?))
 }
 
-/// `NAME=VALUE` of each.
+/// Parses `NAME=VALUE` texts.
 ///
 /// # Errors
-/// Names the one that is not of that form.
+/// Names the text that does not have this form.
 pub(crate) fn settings(texts: &[String]) -> Result<BTreeMap<String, String>> {
     let pair = |text: &String| {
         let (name, value) =
@@ -135,18 +135,18 @@ pub(crate) fn settings(texts: &[String]) -> Result<BTreeMap<String, String>> {
     texts.iter().map(pair).collect()
 }
 
-/// What a ledger that nobody asked for begins with, in the directory of temporary files; the process id follows.
+/// Prefix of a ledger without a given name, in the directory of temporary files; the process id follows.
 const LEDGER: &str = "pgdyno-ledger-";
-/// The same of one that shows lost orders: it is evidence, and stays.
+/// Prefix of a ledger that shows lost orders: it is evidence, and stays.
 const EVIDENCE: &str = "pgdyno-lost-orders-";
 
-/// A name for a ledger that nobody asked for.
+/// A name for a ledger without a given name.
 fn some_file() -> PathBuf {
     let name = format!("{LEDGER}{}-{}.csv", std::process::id(), jiff::Timestamp::now().as_microsecond());
     std::env::temp_dir().join(name)
 }
 
-/// Gives a ledger that shows lost orders a name that [`sweep_ledgers`] leaves alone.
+/// Renames a ledger that shows lost orders, so that [`sweep_ledgers`] leaves it alone.
 fn keep(ledger: &Path) -> Result<PathBuf> {
     let name = ledger.file_name().map(|name| name.to_string_lossy().replace(LEDGER, EVIDENCE));
     let evidence = ledger.with_file_name(name.unwrap_or_default());
@@ -154,13 +154,13 @@ fn keep(ledger: &Path) -> Result<PathBuf> {
     Ok(evidence)
 }
 
-/// Removes ledgers of a pgdyno that was killed; returns them.
+/// Removes ledgers of a killed pgdyno; returns their paths.
 pub(crate) fn sweep_ledgers(dir: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(dir) else { return Vec::new() };
     let is_abandoned = |path: &PathBuf| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let pid = name.strip_prefix(LEDGER).and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
-        // Anyone can make such a name in /tmp: only files of this user count.
+        // Anyone can create such a name in /tmp: only files of this user count.
         let is_ours = || {
             let facts = std::fs::symlink_metadata(path);
             facts.is_ok_and(|facts| facts.is_file() && facts.uid() == nix::unistd::geteuid().as_raw())
@@ -198,7 +198,7 @@ fn text(place: &str, report: &AcidReport, ledger: Option<&Path>) -> String {
     ));
     if allowed > 0 {
         out.push_str(
-            "allowed: seen, and the isolation level does not promise otherwise; TPC-C does not take it for isolated\n",
+            "allowed: seen, but this isolation level permits it; TPC-C does not call that isolated\n",
         );
     }
     if let Some(ledger) = ledger {
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn ledgers_of_the_dead_are_removed_and_evidence_stays() {
         let dir = tempfile::tempdir().unwrap();
-        // No process id is as large.
+        // No process id is that large.
         let (dead, own) =
             ("pgdyno-ledger-4294967295-1.csv", format!("pgdyno-ledger-{}-1.csv", std::process::id()));
         for name in [dead, &own, "pgdyno-ledger-4294967295-2.csv", "pgdyno-ledger-x.csv"] {

@@ -1,4 +1,4 @@
-//! `pgdyno check`: verify a workload's invariants.
+//! `pgdyno check`: verifies a workload's invariants.
 
 use anyhow::{Context, Result};
 use dataset::check::CheckReport;
@@ -17,7 +17,7 @@ use crate::front::cli::{CheckArgs, ServerArgs};
 use crate::front::setup;
 use crate::{Exit, print, print_exact, say, signals};
 
-/// Checks the server given, or the embedded cluster that was used last.
+/// Checks the given server, or the embedded cluster that was used last.
 pub(crate) fn check(args: &CheckArgs) -> Result<Exit> {
     let asked: Option<WorkloadKind> =
         args.workload.as_deref().map(str::parse).transpose().map_err(anyhow::Error::msg)?;
@@ -52,7 +52,7 @@ fn open(conninfo: &Conninfo) -> Result<Session> {
     limit::within("connect", limit::QUESTIONS, connect)
 }
 
-/// Checks within the time that a database of this size may take.
+/// Checks within a time limit that grows with the size of the database.
 fn check_over(session: &mut Session, kind: WorkloadKind, schema: Option<&str>) -> Result<CheckReport> {
     let look = || limit::database_bytes(session);
     let bytes = limit::within("look at the server", limit::QUESTIONS, look)?;
@@ -72,7 +72,7 @@ fn check_embedded(args: &CheckArgs, asked: Option<WorkloadKind>) -> Result<(Stri
     Ok((kept.cluster.root.display().to_string(), report?))
 }
 
-/// The embedded server that the options name, if they do.
+/// The embedded server that the options name, if any.
 pub(crate) fn embedded_source(args: &ServerArgs) -> Result<Option<ServerSource>> {
     if let Some(dir) = args.bin_dir.first() {
         return Ok(Some(ServerSource::BinDir(dir.clone())));

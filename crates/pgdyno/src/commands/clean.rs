@@ -1,4 +1,4 @@
-//! `pgdyno clean`: puts back what a pgdyno that was killed left behind.
+//! `pgdyno clean`: removes what a killed pgdyno left behind.
 
 use anyhow::{Context, Result};
 use dataset::session::limit;
@@ -11,13 +11,14 @@ use crate::front::setup;
 use crate::undone::report_undone;
 use crate::{Exit, say, signals};
 
-/// Values of the operating system; directories of sockets and of settings that were tried; ledgers; binaries, builds and
-/// clusters that were not made to the end.
+/// Restores values of the operating system; removes directories of sockets and of settings that were tried, ledgers,
+/// and incomplete binaries, builds and clusters.
 pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
     if let Some(target) = &args.server {
         return clean_server(target);
     }
-    let undone = host::undo_left(&Machine::this()).context("put back values of the operating system")?;
+    let undone =
+        host::undo_left(&Machine::this()).context("cannot restore values of the operating system")?;
     report_undone(&undone);
     for path in server::process::socket::sweep_sockets() {
         say(&format!("removed `{}`", path.display()));
@@ -27,19 +28,19 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
     }
     let cache = Cache::default_location()?;
     for path in server::binaries::fetch::sweep(&cache) {
-        say(&format!("removed `{}`, which was not unpacked to the end", path.display()));
+        say(&format!("removed `{}`, an incomplete download", path.display()));
     }
     for path in server::binaries::build::sweep(&cache) {
-        say(&format!("removed `{}`, a build that was not made to the end", path.display()));
+        say(&format!("removed `{}`, an incomplete build", path.display()));
     }
     for name in Workspace::in_cache(&cache)?.sweep()? {
-        say(&format!("removed cluster `{name}`, which was not made to the end"));
+        say(&format!("removed cluster `{name}`, which was incomplete"));
     }
     let is_all = undone.iter().all(|value| value.problem.is_none());
     Ok(if is_all { Exit::Done } else { Exit::Failed })
 }
 
-/// Databases that pgdyno made on a server to put another one back, and left there because it was killed.
+/// Removes databases that a killed pgdyno left on a server: copies that it made to restore another database.
 fn clean_server(target: &str) -> Result<Exit> {
     let conninfo = setup::resolve(target)?;
     let clean = || template::clean(&Doors::new(&conninfo, signals::stop_flag()));
@@ -55,7 +56,7 @@ fn clean_server(target: &str) -> Result<Exit> {
         }
     }
     if fates.is_empty() {
-        say("no databases of pgdyno are left on this server");
+        say("this server has no databases left behind by pgdyno");
     }
     Ok(if is_all { Exit::Done } else { Exit::Failed })
 }

@@ -1,4 +1,4 @@
-//! `pgdyno compare`: two cases that were measured, or that are measured now.
+//! `pgdyno compare`: two cases that were measured before, or are measured now.
 
 mod duet;
 mod floor;
@@ -16,7 +16,7 @@ use model::run::ExperimentData;
 use crate::front::cli::{CompareArgs, FailOn};
 use crate::{Exit, print, print_exact, say};
 
-/// Compares what `args` name.
+/// Runs the form of the command that `args` ask for.
 pub(crate) fn compare(args: &CompareArgs) -> Result<Exit> {
     match args.results.as_slice() {
         [] if args.duet => duet::compare(args),
@@ -25,7 +25,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Exit> {
     }
 }
 
-/// An experiment, read and explained.
+/// An experiment with its explanation.
 #[derive(Clone)]
 pub(crate) struct Explained {
     pub(crate) data: ExperimentData,
@@ -44,7 +44,7 @@ impl Explained {
     }
 }
 
-/// Compares results that are there.
+/// Compares stored results.
 fn stored(results: &[String], args: &CompareArgs) -> Result<Exit> {
     let targets: Vec<Target> = results.iter().map(|text| Target::parse(text)).collect::<Result<_>>()?;
     let first = Explained::read(&targets[0].dir)?;
@@ -79,7 +79,7 @@ fn compare_sides(sides: &[(Side, Side)], args: &CompareArgs) -> Vec<CaseComparis
     analysis::explain::compare(sides, args.margin)
 }
 
-/// Prints comparisons and decides the exit code. `data` tells the host whose noise floor matters.
+/// Prints comparisons and decides the exit code. `data` says which host's noise floor matters.
 pub(crate) fn finish(
     comparisons: &[CaseComparison],
     data: &ExperimentData,
@@ -97,10 +97,10 @@ pub(crate) fn finish(
     if comparisons.iter().any(|case| case.grade == Grade::Void) {
         if !args.force {
             bail!(
-                "A and B differ in what nobody asked for, which voids the comparison; see above, and --force to overrule"
+                "A and B also differ in something that was not asked for, which voids the comparison; see above, and use --force to override"
             );
         }
-        say("compared by --force: a difference that nobody asked for voids the comparison");
+        say("compared because of --force: a difference that was not asked for voids the comparison");
     }
     let fails = |case: &CaseComparison| match case.verdict() {
         Some(Verdict::Slower) => args.fail_on.is_some(),
@@ -110,15 +110,15 @@ pub(crate) fn finish(
     if comparisons.iter().any(fails) {
         return Ok(Exit::Different);
     }
-    // What could not be judged must not pass for what was.
+    // A comparison without a verdict may not pass.
     if args.fail_on.is_some() && comparisons.iter().any(|case| case.verdict().is_none()) {
-        say("no verdict: too few runs count for --fail-on");
+        say("no verdict: too few runs that count for --fail-on");
         return Ok(Exit::Partial);
     }
     Ok(Exit::Done)
 }
 
-/// Results as they are named: a directory, and perhaps the number of a case.
+/// Results as the user names them: a directory, and optionally the number of a case.
 #[derive(Debug, PartialEq)]
 struct Target {
     dir: PathBuf,
@@ -137,7 +137,7 @@ impl Target {
         }
     }
 
-    /// The number of the case that is meant.
+    /// The number of the case.
     fn case_of(&self, data: &ExperimentData) -> Result<u32> {
         match (self.case, data.plan.cases.as_slice()) {
             (Some(case), _) if data.plan.case(case).is_some() => Ok(case),
@@ -156,7 +156,7 @@ fn cases(data: &ExperimentData) -> String {
     lines.join("\n")
 }
 
-/// The two cases of one experiment.
+/// Two cases of one experiment.
 fn of_one<'a>(first: &'a Explained, target: &Target) -> Result<(Side<'a>, Side<'a>)> {
     match (target.case, first.data.plan.cases.as_slice()) {
         (None, [a, b]) => Ok((first.side(a.id), first.side(b.id))),
@@ -167,7 +167,7 @@ fn of_one<'a>(first: &'a Explained, target: &Target) -> Result<(Side<'a>, Side<'
     }
 }
 
-/// Cases of two experiments: those that are named, else those with the same levels.
+/// Cases of two experiments: the named ones, else those with the same levels.
 fn of_two<'a>(
     (a, a_target): (&'a Explained, &Target),
     (b, b_target): (&'a Explained, &Target),
@@ -185,7 +185,7 @@ fn of_two<'a>(
     }
     (!sides.is_empty())
         .then_some(sides)
-        .context("no case of A has the levels of a case of B; name them as DIR:CASE")
+        .context("no case of A has the same levels as a case of B; name them as DIR:CASE")
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! `pgdyno explain`: the page of a finding, or the list of all.
+//! `pgdyno explain`: the page of a finding, or the list of all findings.
 
 use analysis::findings::{CATALOGUE, Rule, pages, rule};
 use anyhow::{Result, bail};
 
 use crate::{Exit, print};
 
-/// Prints the page of the finding with this identifier, however it is spelled in reports; without one, the list.
+/// Prints the page of the finding with this identifier, in any spelling that reports use; without one, the list.
 pub(crate) fn explain(finding: Option<&str>) -> Result<Exit> {
     let text = match finding {
         None => list(),
@@ -31,8 +31,8 @@ fn find(name: &str) -> Result<&'static Rule> {
     };
     let like: Vec<&str> = CATALOGUE.iter().filter(is_like).map(|rule| rule.id).collect();
     match like.as_slice() {
-        [] => bail!("no finding `{name}`; pgdyno explain lists all"),
-        like => bail!("no finding `{name}`; perhaps {}", like.join(", ")),
+        [] => bail!("no finding `{name}`; `pgdyno explain` lists all"),
+        like => bail!("no finding `{name}`; did you mean {}?", like.join(", ")),
     }
 }
 
@@ -45,7 +45,7 @@ mod tests {
         for name in ["foreign-cpu", "foreign CPU", "Foreign_CPU"] {
             assert_eq!(find(name).unwrap().id, "foreign-cpu");
         }
-        assert!(find("cpu").unwrap_err().to_string().contains("perhaps foreign-cpu"));
+        assert!(find("cpu").unwrap_err().to_string().contains("did you mean foreign-cpu"));
         assert!(find("x").unwrap_err().to_string().contains("lists all"));
         assert!(CATALOGUE.iter().all(|rule| list().contains(rule.id)));
     }

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use crate::front::cli::{HistoryArgs, RESULTS};
 use crate::{Exit, print, print_exact};
 
-/// Prints the histories of the experiments of one name.
+/// Prints the histories of all experiments with one name.
 pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
     let dir = args.place.as_deref().or(args.dir.as_deref()).unwrap_or(Path::new(RESULTS));
     let listings = crate::commands::list::listings(dir)?;
@@ -26,7 +26,7 @@ pub(crate) fn history(args: &HistoryArgs) -> Result<Exit> {
         let dir = dir.display();
         match names.as_slice() {
             [] => bail!("no results in `{dir}`"),
-            known => bail!("no experiment `{}` in `{dir}`; there are {}", args.name, known.join(", ")),
+            known => bail!("no experiment `{}` in `{dir}`; it has {}", args.name, known.join(", ")),
         }
     }
     let found = histories(&experiments);
@@ -53,7 +53,7 @@ fn text(history: &History) -> String {
         .expect("a string takes any text");
     }
     if history.changes.is_empty() {
-        text.push_str("  no change of level (at least 2 %, p below 0.001, four runs on each side)\n");
+        text.push_str("  no level change (at least 2 %, p below 0.001, four runs on each side)\n");
     }
     text
 }

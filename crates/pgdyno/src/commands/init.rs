@@ -1,4 +1,4 @@
-//! `pgdyno init`: load a workload's tables.
+//! `pgdyno init`: loads a workload's tables.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -27,12 +27,12 @@ use crate::front::setup;
 use crate::job::screen::Screen;
 use crate::{Exit, print, say, signals};
 
-/// Loads the tables that `args` ask for, into the server given or into an embedded one.
+/// Loads the tables that `args` ask for, into the given server or an embedded one.
 pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
     if args.workload == WorkloadKind::Scripts.as_str() {
         bail!(
-            "scripts have no tables of their own that could be loaded; workload.data of the experiment file says what \
-             they run on, and pgdyno run makes it; for TPC-B-like tables leave --workload out"
+            "scripts have no tables of their own to load; workload.data of the experiment file says what \
+             they run on, and pgdyno run loads it; for TPC-B-like tables omit --workload"
         );
     }
     let dataset = Dataset::named(&args.workload).with_context(|| {
@@ -40,7 +40,7 @@ pub(crate) fn init(args: &InitArgs) -> Result<Exit> {
         format!("no tables for workload `{}`; known: {known}", args.workload)
     })?;
     let Scale::Units(scale) = args.scale.parse().map_err(anyhow::Error::msg).context("--scale")? else {
-        bail!("--scale {}: give a number of scale units", args.scale);
+        bail!("--scale {}: expected a number of scale units", args.scale);
     };
     let partition_method =
         args.partition_method.parse().map_err(anyhow::Error::msg).context("--partition-method")?;
@@ -174,8 +174,8 @@ fn create_database(conninfo: &Conninfo, stop: &'static AtomicBool) -> Result<()>
     let (name, is_new) =
         (conninfo.dbname.as_str(), template::create_database(&mut maintenance, &conninfo.dbname)?);
     say(&match is_new {
-        true => format!("made database `{name}`, which may be replaced by a copy of itself before each run"),
-        false => format!("database `{name}` is there: pgdyno made it"),
+        true => format!("created database `{name}`; a run may replace it by a copy of itself"),
+        false => format!("database `{name}` exists; pgdyno created it"),
     });
     Ok(())
 }

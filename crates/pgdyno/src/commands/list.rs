@@ -1,4 +1,4 @@
-//! `pgdyno list`: the results that are there.
+//! `pgdyno list`: the stored results.
 
 use std::path::Path;
 
@@ -9,17 +9,17 @@ use store::Listing;
 use crate::front::cli::{ListArgs, RESULTS};
 use crate::{Exit, print, print_exact, say};
 
-/// The experiments in a directory. Damaged ones are told on stderr. The usual directory need not be there yet.
+/// The experiments in a directory. Damaged ones are reported on stderr. The default directory need not exist yet.
 pub(crate) fn listings(dir: &Path) -> Result<Vec<Listing>> {
     if dir == Path::new(RESULTS) && !dir.exists() {
         return Ok(Vec::new());
     }
     let listings = store::list(dir)?;
-    listings.damaged.iter().for_each(|error| say(&format!("left out, because it is damaged: {error:#}")));
+    listings.damaged.iter().for_each(|error| say(&format!("skipped damaged results: {error:#}")));
     Ok(listings.experiments)
 }
 
-/// Prints one line for each experiment, oldest first.
+/// Prints one line per experiment, oldest first.
 pub(crate) fn list(args: &ListArgs) -> Result<Exit> {
     let listings = listings(&args.dir)?;
     if listings.is_empty() {

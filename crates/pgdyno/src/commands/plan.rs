@@ -87,7 +87,7 @@ fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
     Ok(out)
 }
 
-/// Time, disk and memory.
+/// Prints time, disk space and memory.
 fn needs(out: &mut String, plan: &Plan, peak: Option<&Peak>) -> Result<()> {
     let outlook = outlook(plan);
     time(out, plan, &outlook)?;
@@ -116,7 +116,7 @@ fn needs(out: &mut String, plan: &Plan, peak: Option<&Peak>) -> Result<()> {
 fn time(out: &mut String, plan: &Plan, outlook: &Outlook) -> Result<()> {
     writeln!(
         out,
-        "time    about {}, and {} to load what is not there yet",
+        "time    about {}, and {} to load missing data",
         duration(outlook.runs_s),
         duration(outlook.loading_s)
     )?;
@@ -124,7 +124,7 @@ fn time(out: &mut String, plan: &Plan, outlook: &Outlook) -> Result<()> {
         let (what, n) = (if plan.is_comparison { "pairs" } else { "runs" }, plan.repeats_max());
         writeln!(
             out,
-            "repeats up to {n} {what} more, about {} at most, if something disturbs them (run.repeat_disturbed)",
+            "repeats up to {n} more {what}, at most about {}, if something disturbs them (run.repeat_disturbed)",
             duration(outlook.repeats_s)
         )?;
     }
@@ -143,11 +143,11 @@ fn time(out: &mut String, plan: &Plan, outlook: &Outlook) -> Result<()> {
     if outlook.n_starts > 0 {
         let for_data = match outlook.n_starts_for_data {
             0 => String::new(),
-            n => format!(", {n} of them only because data is put back (prepare.restore)"),
+            n => format!(", {n} of them only because data is restored (prepare.restore)"),
         };
         writeln!(
             out,
-            "starts  {} of {} runs start a server anew{for_data}: about {} of the time",
+            "starts  {} of {} runs restart the server{for_data}: about {} of the time",
             outlook.n_starts,
             plan.runs.len(),
             duration(outlook.starts_s())
@@ -182,7 +182,7 @@ fn by_size(case: &Case) -> bool {
     case.phase_timeout_s.is_none() && !case.server.source.is_embedded()
 }
 
-/// How the measure of a search for the highest rate is used.
+/// How a search for the highest rate divides its measurement window.
 fn search(case: &Case) -> Option<String> {
     let probing = Probing::of(case.workload.pace.target()?, case.window).ok()?;
     Some(format!(
@@ -193,7 +193,7 @@ fn search(case: &Case) -> Option<String> {
     ))
 }
 
-/// How long a run's load is.
+/// The duration of a run's load.
 fn length(case: &Case) -> String {
     match case.workload.transactions {
         Some(n) => format!("{n} transactions per client, {} s at most", case.window.measure_s),
@@ -209,7 +209,7 @@ fn length(case: &Case) -> String {
     }
 }
 
-/// The user's own scripts, which all cases share that have any, and what they run on.
+/// The user's scripts, which are the same in all cases that have any, and the data they run on.
 fn scripts(out: &mut String, plan: &Plan) -> Result<()> {
     let Some(workload) = plan.cases.iter().map(|case| &case.workload).find(|w| !w.scripts.is_empty()) else {
         return Ok(());
@@ -233,13 +233,13 @@ fn scripts(out: &mut String, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// What scripts run on, and what is done to it.
+/// The data that scripts run on, and how pgdyno treats it.
 fn data(workload: &WorkloadSpec) -> String {
     match &workload.data {
         CaseData::Tpcb => "TPC-B-like tables, loaded by pgdyno".to_string(),
         CaseData::Tpcc | CaseData::TprocC => "TPC-C tables, loaded by pgdyno".to_string(),
         CaseData::None => "the database as it is: not loaded, restored, vacuumed or analyzed".to_string(),
-        CaseData::Files(_) => format!("what these files make: {}", data_words(workload)),
+        CaseData::Files(_) => format!("created by these files: {}", data_words(workload)),
     }
 }
 

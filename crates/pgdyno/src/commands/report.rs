@@ -15,12 +15,12 @@ use crate::front::cli::ReportArgs;
 use crate::front::shell;
 use crate::{Exit, print, print_exact, say};
 
-/// The page of a report.
+/// The HTML page of a report.
 pub(crate) const HTML: &str = "report.html";
-/// Its short form.
+/// The short form of a report.
 pub(crate) const MARKDOWN: &str = "report.md";
 
-/// Explains each directory. One that is still written to is left alone.
+/// Writes and prints the report of each directory. Results that are still being written are only printed.
 pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
     let mut worst = Exit::Done;
     for dir in &args.dirs {
@@ -35,15 +35,15 @@ pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
     Ok(worst)
 }
 
-/// Prints what there is of an experiment that another pgdyno measures: the runs that have ended.
+/// Prints the completed runs of an experiment that another pgdyno is measuring.
 fn so_far(dir: &Path, writer: Writer, json: bool) -> Result<Exit> {
     let mut data = store::load_experiment(dir)?;
-    // The one that is made now would be told as cut off, with advice to repeat it.
+    // The run in progress would be reported as cut off, with advice to repeat it.
     data.runs.retain(|run| run.record.state != RunState::Started);
     let of_process = writer.pid.map_or("another process".to_string(), |pid| format!("process {pid}"));
     say(&format!(
-        "`{}` is still being measured by {of_process}: this is what there is so far ({} of {}), and no report is written; \
-         ask again when it has ended",
+        "`{}` is still being measured by {of_process}: these are the results so far ({} of {}), and no report is written; \
+         run this again when it has ended",
         dir.display(),
         data.runs.len(),
         plural(data.plan.runs.len(), "run")
@@ -52,15 +52,15 @@ fn so_far(dir: &Path, writer: Writer, json: bool) -> Result<Exit> {
     Ok(Exit::Partial)
 }
 
-/// Writes the reports of one directory; gives where the page is.
+/// Writes the reports of one directory; returns the path of the page.
 ///
 /// # Errors
-/// When they cannot be written, as on a full device or in an archive: what was measured is there all the same.
+/// When they cannot be written, as on a full device or in an archive. The measured data is unaffected.
 pub(crate) fn write_reports(dir: &Path, explained: &Explained) -> Result<PathBuf> {
     write_all(dir, explained).with_context(|| {
         let dir = dir.display();
         format!(
-            "what was measured is in `{dir}`, but not its report, which `pgdyno report {dir}` makes later"
+            "the results are in `{dir}`, but the report could not be written; `pgdyno report {dir}` writes it later"
         )
     })
 }
@@ -80,13 +80,13 @@ fn write_all(dir: &Path, explained: &Explained) -> Result<PathBuf> {
     Ok(html)
 }
 
-/// The command that makes the experiment of a directory again.
+/// The command that repeats the experiment of a directory.
 pub(crate) fn run_again(dir: &Path) -> String {
     shell::command(&["pgdyno".into(), "run".into(), dir.join(store::names::EXPERIMENT).display().to_string()])
 }
 
-/// Prints the table of one directory, or its study as JSON, and writes its reports. In this order: the table needs no
-/// room on a device.
+/// Prints the table of one directory, or its study as JSON, then writes its reports. In this order, because the table
+/// needs no disk space.
 pub(crate) fn explain(dir: &Path, json: bool) -> Result<Study> {
     let explained = Explained::read(dir)?;
     show(&explained.study, json)?;
@@ -97,12 +97,12 @@ pub(crate) fn explain(dir: &Path, json: bool) -> Result<Study> {
     Ok(explained.study)
 }
 
-/// Prints the table of a study, or all of it.
+/// Prints the table of a study, or the whole study as JSON.
 fn show(study: &Study, json: bool) -> Result<()> {
     print_exact(&if json { report::json(study) } else { report::terminal_table(study, width(), colour()) })
 }
 
-/// What `--strict` makes of a study.
+/// The exit code of a study under `--strict`.
 pub(crate) fn strict_exit(study: &Study, strict: bool) -> Exit {
     if strict && study.is_void() {
         say("a finding voids a number (--strict)");
@@ -111,14 +111,14 @@ pub(crate) fn strict_exit(study: &Study, strict: bool) -> Exit {
     Exit::Done
 }
 
-/// Columns of the terminal, or 100 where there is none.
+/// Columns of the terminal, or 100 if there is none.
 fn width() -> usize {
     let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
     let of_terminal = || console::Term::stdout().size_checked().map(|(_rows, columns)| usize::from(columns));
     asked.or_else(of_terminal).filter(|&n| n >= 40).unwrap_or(100)
 }
 
-/// NO_COLOR and PG_COLOR rule; otherwise a terminal gets colours.
+/// Whether to colour: NO_COLOR and PG_COLOR decide, otherwise only terminals get colours.
 fn colour() -> bool {
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     match std::env::var("PG_COLOR").as_deref() {

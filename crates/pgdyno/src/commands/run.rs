@@ -27,7 +27,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         }
         return Ok(Exit::Done);
     }
-    // From here on a signal asks to stop in order.
+    // From here on a signal asks for an orderly stop.
     signals::stop_flag();
     if let Some(url) = &args.spot_notice {
         spot::watch(url)?;
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         Some(dir) => resumed(dir, &args.experiment, consent(args))?,
         None => begun(args)?,
     };
-    job::end_in_time(format!("go on with: pgdyno run --resume {}", job.dir.path().display()));
+    job::end_in_time(format!("continue with: pgdyno run --resume {}", job.dir.path().display()));
     let terms = Terms {
         replace: args.replace,
         replace_databases: &args.replace_databases,
@@ -48,12 +48,15 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
     let kept = kept_by_targets(&job.plan);
     let exit = finish(args, job.dir, outcome, result)?;
     if !kept.is_empty() {
-        say(&format!("clusters stay in {} for the next time; remove what is not needed", kept.join(", ")));
+        say(&format!(
+            "clusters are kept in {} for the next time; remove those you do not need",
+            kept.join(", ")
+        ));
     }
     Ok(exit)
 }
 
-/// Directories that targets name, which `pgdyno server list` does not look into: they may be memory (tmpfs).
+/// Directories that targets name and `pgdyno server list` does not list: they may be in memory (tmpfs).
 fn kept_by_targets(plan: &Plan) -> Vec<String> {
     let directories = plan.cases.iter().filter_map(|case| case.server.target.as_ref()?.directory.as_ref());
     let distinct: BTreeSet<_> = directories.collect();
@@ -68,7 +71,7 @@ fn begun(args: &RunArgs) -> Result<Job> {
     let asked = setup::ask(&args.experiment)?;
     if let Some(why) = preview::outlook(&asked.plan).asks_consent(asked.plan.runs.len()).filter(|_| !args.yes)
     {
-        bail!("{why}; look at it with pgdyno plan, and give --yes if it is meant");
+        bail!("{why}; check it with pgdyno plan, and add --yes if you mean it");
     }
     let consent = consent(args);
     job::expect_possible(&asked.plan, &asked.servers, consent, args.output.as_deref())?;
@@ -76,15 +79,15 @@ fn begun(args: &RunArgs) -> Result<Job> {
     Job::begin(asked.plan, &asked.experiment_toml, asked.servers, args.output.as_deref())
 }
 
-/// An experiment that was cut off, with its plan, order and seeds as they were. What was hidden in the plan is put back.
+/// An interrupted experiment, with its plan, order and seeds as they were. Hidden values are put back into the plan.
 fn resumed(path: &Path, given: &ExperimentArgs, consent: Consent) -> Result<Job> {
-    // What is planned there is run, and servers that are named there get passwords.
+    // This executes the stored plan and sends passwords to the servers it names.
     store::expect_ours(path)?;
     let stored = store::read_plan(path)?;
     let plan = hiding::put_back(path, &stored, given)?;
     ensure!(
         !plan.is_comparison,
-        "`{}` is a comparison, whose runs belong together in time: it cannot be resumed; run pgdyno compare again",
+        "`{}` is a comparison, which cannot be resumed because the runs of a pair belong together in time; run pgdyno compare again",
         path.display()
     );
     let os = job::take_os(&plan)?;
@@ -94,7 +97,7 @@ fn resumed(path: &Path, given: &ExperimentArgs, consent: Consent) -> Result<Job>
     let dir = ExperimentDir::open(path)?;
     let standing = resume::take_up(&dir, &stored)?;
     say(&format!(
-        "resuming {}: {} of {} runs are done, {} cut short or failed are made again",
+        "resuming {}: {} of {} runs are done, {} interrupted or failed will be repeated",
         path.display(),
         standing.done.len(),
         plan.runs.len(),
@@ -103,13 +106,13 @@ fn resumed(path: &Path, given: &ExperimentArgs, consent: Consent) -> Result<Job>
     Ok(Job { plan, dir, done: standing.done, servers, os })
 }
 
-/// Explains what there is, also when the experiment ended early.
+/// Reports the results, also when the experiment ended early.
 fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<()>) -> Result<Exit> {
     let path = dir.path().to_path_buf();
     let has_results = outcome.completed + outcome.incomplete > 0 || dir.has_measurements();
     let is_failed = result.is_err();
     match result {
-        // Bad input leaves nothing behind: the next attempt may name the same directory.
+        // Bad input leaves nothing behind, so that the next attempt may use the same directory.
         Err(error) if !has_results && args.resume.is_none() => {
             dir.discard();
             return Err(error);
@@ -117,9 +120,9 @@ fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<(
         Err(error) => say(&format!("pgdyno: error: {error:#}")),
         Ok(()) => {}
     }
-    // The lock on the directory ends here.
+    // This releases the lock on the directory.
     drop(dir);
-    let go_on = format!("go on with: pgdyno run --resume {}", path.display());
+    let go_on = format!("continue with: pgdyno run --resume {}", path.display());
     if !has_results {
         let word = if outcome.stopped { "stopped" } else { "ended" };
         say(&format!("{word} before the first run; {} has no results; {go_on}", path.display()));
@@ -131,14 +134,14 @@ fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<(
     if is_partial {
         let word = if outcome.stopped { "stopped" } else { "ended early" };
         say(&format!(
-            "{word}: {} completed, {} cut short or failed, {} not begun; the results are partial; {go_on}",
+            "{word}: {} completed, {} interrupted or failed, {} not started; the results are partial; {go_on}",
             plural(outcome.completed, "run"),
             outcome.incomplete,
             outcome.missing
         ));
     }
     let has_result = study.has_result();
-    // Who stopped it knows why there is none.
+    // A user who stopped it knows why there is no number.
     let is_expected = has_result || (is_partial && outcome.stopped);
     if !is_expected {
         say("no case has a number that counts");
@@ -146,22 +149,22 @@ fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<(
     Ok(Ending { has_result, is_partial, is_failed, is_stopped: outcome.stopped }.exit(explained))
 }
 
-/// What the exit code of an experiment that was measured depends on.
+/// What decides the exit code of a measured experiment.
 #[derive(Debug, Clone, Copy)]
 struct Ending {
-    /// A case has a number that counts.
+    /// Whether a case has a number that counts.
     has_result: bool,
-    /// Runs of the plan are not there, or not whole.
+    /// Whether runs of the plan are missing or incomplete.
     is_partial: bool,
-    /// An error ended it.
+    /// Whether an error ended it.
     is_failed: bool,
-    /// The user ended it.
+    /// Whether the user stopped it.
     is_stopped: bool,
 }
 
 impl Ending {
-    /// `explained`, but never that of success after an error or without a number. What the user stopped is partial, since
-    /// it can go on; what ended by itself without a number has failed.
+    /// The exit code: `explained`, but never success after an error or without a number. A stopped experiment is
+    /// partial, since it can be resumed; one that ended by itself without a number has failed.
     fn exit(self, explained: Exit) -> Exit {
         let Ending { has_result, is_partial, is_failed, is_stopped } = self;
         match explained {

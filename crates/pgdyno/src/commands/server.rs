@@ -1,4 +1,4 @@
-//! `pgdyno server`: the clusters that embedded servers run on, and the space that they take.
+//! `pgdyno server`: the clusters of embedded servers and the disk space they take.
 
 use std::time::SystemTime;
 
@@ -42,29 +42,29 @@ fn list(cache: &Cache, workspace: &Workspace, json: bool) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of a cluster wherever they are.
+/// Bytes of a cluster over all its directories.
 fn bytes_of(entry: &Entry) -> u64 {
     entry.elsewhere.iter().map(|(_, bytes)| *bytes).fold(entry.bytes, u64::saturating_add)
 }
 
-/// What the cache has of what it may have.
+/// How much of its budget the cache uses.
 fn of_budget(held_bytes: u64, budget: &Budget) -> String {
     let held = bytes(held_bytes as f64);
     let origin = &budget.origin;
     match budget.bytes {
         None => format!("with binaries {held}, without a limit ({origin})"),
         Some(limit) => {
-            let rule = "what was used least recently is removed when another cluster is made";
+            let rule = "creating a cluster removes the least recently used";
             format!("with binaries {held} of {} ({origin}); {rule}", bytes(limit as f64))
         }
     }
 }
 
-/// Name, size, what it is, and what keeps it from being removed.
+/// Name, size, what it is, and what prevents its removal.
 fn text(entry: &Entry) -> String {
     let what = match &entry.facts {
         None => entry.problem.clone().unwrap_or_default(),
-        Some(facts) if !facts.is_complete => "not made to the end".to_string(),
+        Some(facts) if !facts.is_complete => "incomplete".to_string(),
         Some(facts) => {
             let scale = facts.labels.get("scale").map_or(String::new(), |scale| format!(", scale {scale}"));
             let parts = facts.labels.get("partitions").map_or(String::new(), |n| format!(", {n} partitions"));
@@ -74,7 +74,7 @@ fn text(entry: &Entry) -> String {
     let used = match (entry.used_by_pid, entry.server_pid) {
         (Some(pid), _) => format!(", in use by pgdyno process {pid}"),
         (None, Some(pid)) => format!(", its server runs as process {pid}"),
-        (None, None) => format!(", used last {}", when(entry.last_used)),
+        (None, None) => format!(", last used {}", when(entry.last_used)),
     };
     format!("{}  {}  {what}{used}", entry.name, bytes(bytes_of(entry) as f64))
 }
@@ -123,7 +123,7 @@ mod tests {
             text(&Entry { used_by_pid: Some(8), ..entry.clone() }).ends_with("in use by pgdyno process 8")
         );
         let idle = text(&Entry { server_pid: None, ..entry });
-        assert!(idle.contains(", used last 19") || idle.contains(", used last 1970"), "{idle}");
+        assert!(idle.contains(", last used 19"), "{idle}");
     }
 
     #[test]
@@ -131,7 +131,7 @@ mod tests {
         let budget = |bytes| Budget { bytes, origin: "PGDYNO_CACHE_SIZE=x".to_string() };
         let text = of_budget(1 << 30, &budget(Some(2 << 30)));
         assert!(
-            text.starts_with("with binaries 1.00 GiB of 2.00 GiB (PGDYNO_CACHE_SIZE=x); what was used"),
+            text.starts_with("with binaries 1.00 GiB of 2.00 GiB (PGDYNO_CACHE_SIZE=x); creating a cluster"),
             "{text}"
         );
         assert_eq!(

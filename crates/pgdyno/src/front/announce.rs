@@ -1,4 +1,4 @@
-//! What is said before a server by URL is touched, and asked where its database holds anything else.
+//! Announces what will be done to a server by URL, and asks for confirmation if its database holds other objects.
 
 use std::io::{IsTerminal, stderr, stdin};
 use std::os::fd::AsFd;
@@ -17,14 +17,14 @@ use crate::{say, signals};
 /// What the user has agreed to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Consent<'a> {
-    /// Nothing is asked.
+    /// Whether to ask nothing.
     pub(crate) yes: bool,
     /// Databases that may be replaced by copies of themselves.
     pub(crate) replace_databases: &'a [String],
 }
 
-/// Says in a line what will be done to each server by URL, and asks on a terminal if a database holds anything that the
-/// load does not make.
+/// Prints one line about what will be done to each server by URL, and asks on a terminal if a database holds anything
+/// that loading does not create.
 ///
 /// # Errors
 /// When the user does not agree, an option names no database of the plan, or a server cannot be reached.
@@ -33,8 +33,8 @@ pub(crate) fn announce(plan: &Plan, servers: &[Conninfo], consent: Consent) -> R
         let known: Vec<&str> = servers.iter().map(|server| server.dbname.as_str()).collect();
         ensure!(
             known.contains(&name.as_str()),
-            "--replace-database {name}: no server by URL of this experiment has its database there ({})",
-            if known.is_empty() { "there is none".to_string() } else { known.join(", ") }
+            "--replace-database {name}: no server by URL in this experiment uses this database ({})",
+            if known.is_empty() { "it has none".to_string() } else { known.join(", ") }
         );
     }
     let intents = intent::of_plan(plan, servers, consent.replace_databases, signals::stop_flag())?;
@@ -42,7 +42,7 @@ pub(crate) fn announce(plan: &Plan, servers: &[Conninfo], consent: Consent) -> R
         say(&line);
         if others.n > 0 && !consent.yes && stdin().is_terminal() && stderr().is_terminal() {
             say(&format!("the database also holds {}; go on? [y/N]", words(&others)));
-            ensure!(is_agreed()?, "not begun; give --yes where nobody is to be asked");
+            ensure!(is_agreed()?, "not started; use --yes to skip the question");
         }
     }
     Ok(())
@@ -56,7 +56,7 @@ fn words(others: &Others) -> String {
     }
 }
 
-/// Pause between two looks at the flag that a signal raises.
+/// Milliseconds between two looks at the flag that a signal raises.
 const LOOK_MS: u16 = 100;
 
 /// Reads a line; Ctrl-C means no.
@@ -70,11 +70,11 @@ fn is_agreed() -> Result<bool> {
         match poll(&mut waiting, PollTimeout::from(LOOK_MS)) {
             Ok(0) | Err(Errno::EINTR) => {}
             Ok(_) => break,
-            Err(error) => return Err(error).context("wait for an answer"),
+            Err(error) => return Err(error).context("cannot wait for an answer"),
         }
     }
     let mut answer = String::new();
-    stdin.read_line(&mut answer).context("read the answer")?;
+    stdin.read_line(&mut answer).context("cannot read the answer")?;
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 

@@ -1,10 +1,10 @@
-//! The command line: what can be typed. Nothing here is stored; what each option means is in `setup.rs`.
+//! The command line: the options. Nothing here is serialized; `setup.rs` applies the options.
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-/// Where results are unless the user says otherwise.
+/// Default directory of results.
 pub(crate) const RESULTS: &str = "results";
 
 /// A dynamometer for PostgreSQL: benchmark numbers that can be trusted.
@@ -18,17 +18,17 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measure, then explain: runs an experiment and ends with a report.
+    /// Measure an experiment and write a report.
     #[command(disable_version_flag = true)]
     Run(RunArgs),
-    /// Show what `run` would do with the same options, and do nothing.
+    /// Show what `run` would do with the same options, without doing it.
     #[command(disable_version_flag = true)]
     Plan(PlanArgs),
-    /// Explain again: writes report.html, report.md and runs.csv of results that are there.
+    /// Write report.html, report.md and runs.csv again from stored results.
     Report(ReportArgs),
-    /// Compare two cases that were measured, or measure two now, in pairs: ratio, interval, verdict.
+    /// Compare two measured cases, or measure two now in pairs: ratio, interval, verdict.
     Compare(Box<CompareArgs>),
-    /// Tell what a finding means, why it matters and what to do; without a name: list all findings.
+    /// Explain what a finding means, why it matters and what to do; without a name, list all findings.
     Explain {
         /// Identifier of the finding: checkpoint-in-window.
         #[arg(value_name = "FINDING")]
@@ -44,22 +44,22 @@ pub(crate) enum Command {
     /// Verify a workload's invariants in a database.
     #[command(disable_version_flag = true)]
     Check(CheckArgs),
-    /// Be pgbench: the same options, scripts, output and exit codes (also when called as `pgbench`).
+    /// Act as pgbench: same options, scripts, output and exit codes (also when called as `pgbench`).
     #[command(disable_version_flag = true, disable_help_flag = true)]
     Pgbench {
-        /// As pgbench takes them; --help lists them.
+        /// pgbench's arguments; --help lists them.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// Put back what a pgdyno that was killed left behind: values of the operating system, sockets, half-made clusters.
+    /// Remove what a killed pgdyno left behind: values of the operating system, sockets, incomplete clusters.
     Clean(CleanArgs),
-    /// The clusters of embedded servers: what is kept for the next run, and the space it takes.
+    /// List or remove the clusters of embedded servers that are kept for the next run.
     #[command(subcommand)]
     Server(ServerCommand),
-    /// The load driver: takes its order on standard input.
+    /// Run the load driver, which reads its order from standard input.
     #[command(hide = true)]
     Drive,
-    /// An instant PostgreSQL look-alike on a unix socket, to measure the driver itself.
+    /// Run an instant PostgreSQL look-alike on a unix socket, to measure the driver itself.
     #[command(hide = true)]
     Null(NullArgs),
 }
@@ -67,7 +67,7 @@ pub(crate) enum Command {
 /// Options of `clean`.
 #[derive(Debug, Args)]
 pub(crate) struct CleanArgs {
-    /// In place of that: remove the databases that a pgdyno made on this server to put another one back.
+    /// Instead, remove the databases that a killed pgdyno left on this server: copies made to restore another database.
     #[arg(long, value_name = "TARGET")]
     pub(crate) server: Option<String>,
 }
@@ -81,12 +81,12 @@ pub(crate) enum ServerCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Remove clusters with their data, WAL and snapshots; nobody may use them.
+    /// Remove clusters with their data, WAL and snapshots, unless they are in use.
     Remove {
-        /// Names as `list` shows them.
+        /// Names as `list` prints them.
         #[arg(value_name = "NAME", required = true)]
         names: Vec<String>,
-        /// Remove also what has no readable marker, if nothing is in it but what a cluster has.
+        /// Also remove a directory without a readable marker, if it contains nothing but what a cluster has.
         #[arg(long)]
         force: bool,
     },
@@ -103,10 +103,10 @@ pub(crate) struct ExperimentArgs {
     /// Numbers of clients; several make a factor: 1,8,32.
     #[arg(short, long, value_name = "N,...", value_delimiter = ',', value_parser = clients)]
     pub(crate) clients: Vec<u32>,
-    /// Load that counts, per run: 30s, 5min.
+    /// Length of the measurement window of each run: 30s, 5min.
     #[arg(long, value_name = "TIME")]
     pub(crate) measure: Option<String>,
-    /// Load before the measure, which does not count.
+    /// Load before the measurement window, which does not count.
     #[arg(long, value_name = "TIME")]
     pub(crate) ramp_up: Option<String>,
     /// How often each case is run.
@@ -115,13 +115,13 @@ pub(crate) struct ExperimentArgs {
     /// Scale units of data, `fit`, or a multiple of memory such as "3x RAM".
     #[arg(short, long, value_name = "N,...", value_delimiter = ',')]
     pub(crate) scale: Vec<String>,
-    /// The schema that the tables are loaded into [default: the first of the search path that exists].
+    /// Schema to load the tables into [default: the first existing one of the search path].
     #[arg(long, value_name = "NAME")]
     pub(crate) schema: Option<String>,
     /// How statements are sent: simple, extended, prepared.
     #[arg(short = 'M', long, value_name = "MODE,...", value_delimiter = ',')]
     pub(crate) protocol: Vec<String>,
-    /// What is run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts.
+    /// What to run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts.
     #[arg(short, long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) workload: Vec<String>,
     /// A pgbench script of your own and its weight (a.sql@3), or a built-in one (builtin:select-only). Repeatable.
@@ -139,7 +139,7 @@ pub(crate) struct ExperimentArgs {
     /// What one side of a comparison changes.
     #[arg(skip)]
     pub(crate) side: SideChanges,
-    /// Scale the experiment to this machine, and to a time (--fit=30min) or a quarter of an hour; what changes is told.
+    /// Scale the experiment to this machine and to a time (--fit=30min; default: 15 min), and report what changed.
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "15min")]
     pub(crate) fit: Option<String>,
 }
@@ -161,13 +161,13 @@ pub(crate) struct ServerArgs {
     /// PostgreSQL versions to fetch and run: 18, 9.6, 12.22.
     #[arg(long = "version", value_name = "V,...", value_delimiter = ',')]
     pub(crate) versions: Vec<String>,
-    /// A directory with PostgreSQL binaries of your own to run.
+    /// Directory of your own PostgreSQL binaries to run.
     #[arg(long, value_name = "DIR")]
     pub(crate) bin_dir: Vec<PathBuf>,
 }
 
-/// What a resumed experiment has already: it goes on as it was asked for. The others may hold what was hidden in its
-/// results.
+/// Options that a resumed experiment may not change, because it goes on as it was asked for. The remaining ones may
+/// hold values that were hidden in its results.
 const WHAT_IS_ASKED: [&str; 13] = [
     "server", "versions", "bin_dir", "clients", "measure", "ramp_up", "repeats", "scale", "schema",
     "protocol", "workload", "pace", "fit",
@@ -181,26 +181,27 @@ pub(crate) struct RunArgs {
     /// Directory of the results, new or empty [default: results/DATE-NAME-XXXX].
     #[arg(short, long, value_name = "DIR", conflicts_with = "resume")]
     pub(crate) output: Option<PathBuf>,
-    /// Go on with an experiment that was stopped, killed or cut off: completed runs are kept, the others are made. Passwords
-    /// that its results do not hold come from EXPERIMENT, -f, -D and --set, given as the first time.
+    /// Continue an experiment that was stopped, killed or interrupted: completed runs are kept, the others are made.
+    /// Passwords that its results do not hold come from EXPERIMENT, -f, -D and --set, given as the first time.
     #[arg(long, value_name = "DIR", conflicts_with_all = WHAT_IS_ASKED)]
     pub(crate) resume: Option<PathBuf>,
     /// Poll an address (http://HOST/PATH) for the notice that this machine will be taken away, and stop in time.
     #[arg(long, value_name = "URL")]
     pub(crate) spot_notice: Option<String>,
-    /// Ask nothing, and run also what is more than 100 runs or longer than a day.
+    /// Ask nothing, and accept plans of more than 100 runs or longer than a day.
     #[arg(short, long)]
     pub(crate) yes: bool,
-    /// Drop tables and routines of the same names in that schema that pgdyno did not make, and data of another scale.
+    /// Drop tables and routines of the same names in that schema that pgdyno did not create, and data of another scale.
     #[arg(long)]
     pub(crate) replace: bool,
-    /// Replace this database of --server by a copy of itself before each run, though pgdyno did not make it. Repeatable.
+    /// Replace this database of --server by a copy of itself before each run, though pgdyno did not create it.
+    /// Repeatable.
     #[arg(long = "replace-database", value_name = "NAME")]
     pub(crate) replace_databases: Vec<String>,
     /// Print the whole study as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Exit with 3 when a finding voids a number.
+    /// Exit with 3 if a finding voids a number.
     #[arg(long)]
     pub(crate) strict: bool,
     /// List the built-in experiments.
@@ -230,7 +231,7 @@ pub(crate) struct ReportArgs {
     /// Print the whole study as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Exit with 3 when a finding voids a number.
+    /// Exit with 3 if a finding voids a number.
     #[arg(long)]
     pub(crate) strict: bool,
 }
@@ -239,7 +240,7 @@ pub(crate) struct ReportArgs {
 #[derive(Debug, Args)]
 #[command(after_help = COMPARE_HELP)]
 pub(crate) struct CompareArgs {
-    /// Results: two directories, two cases (DIR:1 DIR:2), or one directory with two cases. Without any: measure now.
+    /// Results: two directories, two cases (DIR:1 DIR:2), or one directory with two cases. Without any, measure now.
     #[arg(value_name = "DIR[:CASE]", num_args = 0..=2)]
     pub(crate) results: Vec<String>,
     /// What A changes in the experiment: server.version=15, server.settings.work_mem=64MB, server.url=… Repeatable.
@@ -248,13 +249,13 @@ pub(crate) struct CompareArgs {
     /// What B changes in the experiment. Repeatable.
     #[arg(long = "b", value_name = "KEY=VALUE", conflicts_with_all = ["results", "aa"])]
     pub(crate) b: Vec<String>,
-    /// The same twice: measures this host's noise floor, and keeps it for later comparisons.
+    /// Measure the same case twice: the result is this host's noise floor, kept for later comparisons.
     #[arg(long, conflicts_with = "results")]
     pub(crate) aa: bool,
-    /// Both servers at once, their loads in turns of short slices: cancels what disturbs the machine for longer.
+    /// Run both servers at once, their loads taking turns in short slices: cancels disturbances longer than a slice.
     #[arg(long, conflicts_with_all = ["results", "pairs", "precision", "time"])]
     pub(crate) duet: bool,
-    /// Rounds of a duet, for each of which both servers are started anew; from 6 on they are the unit of the statistics.
+    /// Rounds of a duet; both servers are restarted for each. From 6 on, rounds are the unit of the statistics.
     #[arg(long, value_name = "N", default_value_t = 8, requires = "duet", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
     /// Length of a duet's slices, milliseconds.
@@ -272,25 +273,25 @@ pub(crate) struct CompareArgs {
     /// Scale units of data.
     #[arg(short, long, value_name = "N", conflicts_with = "results")]
     pub(crate) scale: Option<String>,
-    /// The schema that the tables are loaded into [default: the first of the search path that exists].
+    /// Schema to load the tables into [default: the first existing one of the search path].
     #[arg(long, value_name = "NAME", conflicts_with = "results")]
     pub(crate) schema: Option<String>,
-    /// What is run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts.
+    /// What to run: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c, scripts.
     #[arg(short, long, value_name = "NAME", conflicts_with = "results")]
     pub(crate) workload: Option<String>,
     /// A pgbench script of your own and its weight. Repeatable.
     #[arg(short = 'f', long = "script", value_name = "FILE[@WEIGHT]", conflicts_with = "results")]
     pub(crate) scripts: Vec<String>,
-    /// Load that counts, per run, or per round of a duet.
+    /// Length of the measurement window, per run, or per round of a duet.
     #[arg(long, value_name = "TIME", conflicts_with = "results")]
     pub(crate) measure: Option<String>,
-    /// Load before the measure.
+    /// Load before the measurement window, which does not count.
     #[arg(long, value_name = "TIME", conflicts_with = "results")]
     pub(crate) ramp_up: Option<String>,
     /// Any key of the experiment file, for both sides. Repeatable.
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "results")]
     pub(crate) set: Vec<String>,
-    /// Exactly so many pairs, whatever they show.
+    /// Exactly this many pairs, whatever they show.
     #[arg(long, value_name = "N", value_parser = pairs, conflicts_with = "results")]
     pub(crate) pairs: Option<u32>,
     /// Stop when the interval of the throughput ratio is this narrow, plus or minus.
@@ -299,27 +300,28 @@ pub(crate) struct CompareArgs {
     /// Stop after this time at the latest.
     #[arg(long, value_name = "TIME", default_value = "10min")]
     pub(crate) time: model::text::units::Span,
-    /// The difference that does not matter.
+    /// The largest difference that does not matter.
     #[arg(long, value_name = "PERCENT", default_value = "2%", value_parser = share)]
     pub(crate) margin: f64,
-    /// Exit with 4 when B is slower, or when it differs either way.
+    /// Exit with 4 if B is slower, or if it differs either way.
     #[arg(long, value_name = "WHAT")]
     pub(crate) fail_on: Option<FailOn>,
-    /// Compare although A and B differ in more than was asked for.
+    /// Compare even if A and B differ in more than was asked for.
     #[arg(long)]
     pub(crate) force: bool,
     /// Directory of the results, new or empty [default: results/DATE-compare-XXXX].
     #[arg(short, long, value_name = "DIR", conflicts_with = "results")]
     pub(crate) output: Option<PathBuf>,
-    /// Where the page of a comparison of results goes: a directory (report.html and report.md), or a file that ends in
-    /// .html or .md. What is measured now has its page with its results.
-    // clap forgets `requires` where what is required conflicts with something else that is given.
+    /// Where to write the page of a comparison of stored results: a directory (report.html and report.md), or a file
+    /// that ends in .html or .md. A comparison measured now has its page with its results.
+    // clap ignores `requires` if the required argument conflicts with another one that is given.
     #[arg(long, value_name = "DIR|FILE", requires = "results", conflicts_with_all = ["a", "b", "aa", "duet"])]
     pub(crate) report: Option<PathBuf>,
-    /// Drop tables and routines of the same names in that schema that pgdyno did not make, and data of another scale.
+    /// Drop tables and routines of the same names in that schema that pgdyno did not create, and data of another scale.
     #[arg(long, conflicts_with = "results")]
     pub(crate) replace: bool,
-    /// Replace this database of a server by URL by a copy of itself before each run, though pgdyno did not make it. Repeatable.
+    /// Replace this database of a server by URL by a copy of itself before each run, though pgdyno did not create it.
+    /// Repeatable.
     #[arg(long = "replace-database", value_name = "NAME", conflicts_with = "results")]
     pub(crate) replace_databases: Vec<String>,
     /// Ask nothing.
@@ -342,9 +344,7 @@ Examples:
 /// When a comparison fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum FailOn {
-    /// B is slower.
     Slower,
-    /// B is slower or faster.
     Different,
 }
 
@@ -364,10 +364,10 @@ pub(crate) struct HistoryArgs {
     /// Name of the experiment, as `list` shows it.
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
-    /// Where results are [default: results].
+    /// Directory of results [default: results].
     #[arg(value_name = "DIR")]
     pub(crate) place: Option<PathBuf>,
-    /// The same, as an option.
+    /// The same directory as an option.
     #[arg(long, value_name = "DIR", conflicts_with = "place")]
     pub(crate) dir: Option<PathBuf>,
     /// Print as JSON.
@@ -378,7 +378,7 @@ pub(crate) struct HistoryArgs {
 /// Options of `list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// Where results are.
+    /// Directory of results.
     #[arg(value_name = "DIR", default_value = RESULTS)]
     pub(crate) dir: PathBuf,
     /// Print as JSON, one object per line.
@@ -391,28 +391,28 @@ pub(crate) struct ListArgs {
 pub(crate) struct InitArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    /// Whose tables: tpcb, tpcc, tproc-c. (What scripts of your own run on is in the experiment file: workload.data.)
+    /// Whose tables: tpcb, tpcc, tproc-c. (What your own scripts run on is in the experiment file: workload.data.)
     #[arg(short, long, value_name = "NAME", default_value = "tpcb")]
     pub(crate) workload: String,
     /// Scale units of data: branches, or warehouses.
     #[arg(short, long, value_name = "N", default_value = "10")]
     pub(crate) scale: String,
-    /// The schema that the tables are loaded into [default: the first of the search path that exists].
+    /// Schema to load the tables into [default: the first existing one of the search path].
     #[arg(long, value_name = "NAME")]
     pub(crate) schema: Option<String>,
-    /// Into how many partitions accounts are cut; 0: not at all.
+    /// Number of partitions of pgbench_accounts; 0: not partitioned.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     pub(crate) partitions: u32,
-    /// By what they are cut: range, hash.
+    /// Partition method: range, hash.
     #[arg(long, value_name = "METHOD", default_value = "range")]
     pub(crate) partition_method: String,
-    /// Sessions that load side by side [default: one for each partition, at most one for each processor].
+    /// Sessions that load data in parallel [default: one per partition, at most one per processor].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) streams: Option<u32>,
-    /// Drop tables and routines of the same names in that schema that pgdyno did not make.
+    /// Drop tables and routines of the same names in that schema that pgdyno did not create.
     #[arg(long)]
     pub(crate) replace: bool,
-    /// Make the database that --server names, as one that `run` may replace by a copy of itself before each run.
+    /// Create the database that --server names, as one that `run` may replace by a copy of itself before each run.
     #[arg(long, requires = "server")]
     pub(crate) create_database: bool,
 }
@@ -422,25 +422,27 @@ pub(crate) struct InitArgs {
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) server: ServerArgs,
-    /// Which workload ran: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c [default: what ran last on the embedded server, else tpcb].
+    /// Which workload ran: tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c [default: the last one on the embedded server,
+    /// else tpcb].
     #[arg(short, long, value_name = "NAME")]
     pub(crate) workload: Option<String>,
-    /// Scale of the embedded server's data [default: what was used last].
+    /// Scale of the embedded server's data [default: the one used last].
     #[arg(short, long, value_name = "N")]
     pub(crate) scale: Option<u32>,
-    /// The schema of the tables [default: the first of the search path that exists].
+    /// Schema of the tables [default: the first existing one of the search path].
     #[arg(long, value_name = "NAME")]
     pub(crate) schema: Option<String>,
-    /// Run the atomicity, consistency, isolation and durability tests of TPC-C too; the tables change as by transactions.
+    /// Also run TPC-C's tests of atomicity, consistency, isolation and durability, whose transactions change the
+    /// tables.
     #[arg(long)]
     pub(crate) acid: bool,
-    /// How long orders are sent before the embedded server is killed: 10s, 5min.
+    /// How long orders are entered before the embedded server is killed: 10s, 5min.
     #[arg(long, value_name = "TIME", default_value = "10s", requires = "acid")]
     pub(crate) acid_load: String,
-    /// Keep the ledger of acknowledged orders in this file, a new one [default: kept only if one is lost].
+    /// New file for the ledger of acknowledged orders [default: kept only if an order is lost].
     #[arg(long, value_name = "FILE", requires = "acid")]
     pub(crate) ledger: Option<PathBuf>,
-    /// A setting of the embedded server while it is checked: synchronous_commit=off. Repeatable.
+    /// Setting of the embedded server for the check: synchronous_commit=off. Repeatable.
     #[arg(long = "setting", value_name = "NAME=VALUE", conflicts_with = "server")]
     pub(crate) settings: Vec<String>,
     /// Print as JSON.
@@ -457,15 +459,15 @@ pub(crate) struct NullArgs {
     /// Port in the socket's name.
     #[arg(short, long, default_value_t = 5431)]
     pub(crate) port: u16,
-    /// How long a statement takes: 0, 200us, evenly over the logarithm of 50us..50ms, exponential exp:2ms, or one of two
-    /// 1ms,20ms@5%.
+    /// How long a statement takes: 0, 200us, uniform over the logarithm of 50us..50ms, exponential exp:2ms, or one of
+    /// two 1ms,20ms@5%.
     #[arg(long, value_name = "TIME", default_value = "0")]
     pub(crate) service: null::ServiceTime,
-    /// Record each statement in a new file, as four 8-byte numbers: connection, and when it came, its answer was about
-    /// to go and had gone, nanoseconds.
+    /// Record each statement in a new file, as four 8-byte numbers: connection, and when it had arrived, its answer was
+    /// about to be sent and had been sent, nanoseconds.
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Never sleep: a processor is busy, and what is recorded has no wake-up of this server in it.
+    /// Never sleep: one processor is busy, and recorded times include no wake-up of this server.
     #[arg(long)]
     pub(crate) spin: bool,
     /// Seed of the service times.
@@ -478,10 +480,10 @@ fn pairs(text: &str) -> Result<u32, String> {
         text.trim().parse().map_err(|_| format!("`{text}` is not a number (example: --pairs 12)"))?;
     match n {
         0..6 => {
-            Err(format!("{n} are too few: five pairs that agree are chance once in sixteen; take 6 to 500"))
+            Err(format!("{n} is too few: five pairs agree by chance once in sixteen times; use 6 to 500"))
         }
         6..=500 => Ok(n),
-        _ => Err(format!("{n} are too many; take 6 to 500")),
+        _ => Err(format!("{n} is too many; use 6 to 500")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Commands that documents print are commands that pgdyno takes.
+//! Checks that pgdyno accepts the commands that the documents print.
 
 use std::process::Command as Process;
 
@@ -8,7 +8,7 @@ use crate::front::cli::{Cli, Command};
 
 const COMPARE_IN_CI: &str = include_str!("../../../../docs/compare-in-ci.md");
 
-/// The commands of a document's blocks of code, with lines that are continued put together.
+/// The commands in a document's code blocks, with continued lines joined.
 fn commands(document: &str) -> Vec<String> {
     let blocks = document.split("\n```").skip(1).step_by(2);
     let lines: Vec<String> = blocks
@@ -19,7 +19,7 @@ fn commands(document: &str) -> Vec<String> {
     lines.into_iter().filter(|line| line.starts_with("pgdyno ")).collect()
 }
 
-/// The words that a shell gives to the program, its variables empty and what follows the command left out.
+/// The arguments that a shell passes to the program, with variables empty and without what follows the command.
 fn words(command: &str) -> Vec<String> {
     let alone = command.split(" || ").next().unwrap_or(command);
     let alone = alone.split(" > ").next().unwrap_or(alone);

@@ -1,4 +1,4 @@
-//! What hiding secrets needs of the outside: the key of the marks, and the values again when an experiment goes on.
+//! What hiding secrets needs from outside: the key of the marks, and the values again when an experiment is resumed.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -15,11 +15,12 @@ use server::Cache;
 use crate::front::cli::ExperimentArgs;
 use crate::front::setup;
 
-/// In the cache: results are given away, and whoever has the key can try words against the marks.
+/// The key is in the cache, not in the results: results are shared, and whoever has the key can try guesses against the
+/// marks.
 const KEY: &str = "hiding-key";
 
-/// The key of the marks, made when it is first needed. One that cannot be kept lives as long as this process: then values
-/// hidden by different processes differ.
+/// The key of the marks, created on first use. If it cannot be stored it lives as long as this process; then marks of
+/// different processes differ.
 pub(crate) fn key() -> Option<[u8; 32]> {
     let kept = Cache::default_location().ok().and_then(|cache| kept(&cache.dir).ok());
     kept.or_else(|| random().ok())
@@ -28,11 +29,11 @@ pub(crate) fn key() -> Option<[u8; 32]> {
 fn kept(dir: &Path) -> Result<[u8; 32]> {
     let path = dir.join(KEY);
     if !fs::exists(&path)? {
-        // Whoever can write there could have it made elsewhere, or know it.
+        // Whoever can write to the cache could redirect the key or know it.
         files::trust::make_directory(dir)?;
         let new = dir.join(format!("{KEY}.{}", std::process::id()));
         files::replace(&new, files::PRIVATE, &random()?)?;
-        // Of several that make it at once the first one wins.
+        // Of several processes that create it at once, the first wins.
         let linked = fs::hard_link(&new, &path);
         fs::remove_file(&new)?;
         if !fs::exists(&path)? {
@@ -41,7 +42,7 @@ fn kept(dir: &Path) -> Result<[u8; 32]> {
     }
     let file = files::open(&path)?;
     let facts = file.metadata()?;
-    ensure!(facts.uid() == geteuid().as_raw() && facts.mode() & 0o077 == 0, "others know the key");
+    ensure!(facts.uid() == geteuid().as_raw() && facts.mode() & 0o077 == 0, "others can read the key");
     bytes_of(file)
 }
 
@@ -55,7 +56,7 @@ fn bytes_of(mut file: File) -> Result<[u8; 32]> {
     Ok(bytes)
 }
 
-/// Refuses an experiment file that came out of results with a value hidden: the mark would be used as the value.
+/// Rejects an experiment file taken from results with a hidden value: the mark would be used as the value.
 ///
 /// # Errors
 /// Says which mark, and what to do.
@@ -63,16 +64,16 @@ pub(crate) fn expect_all_given(name: &str, experiment: &Experiment) -> Result<()
     let text = serde_json::to_string(experiment)?;
     match first_mark(&text) {
         Some(mark) => bail!(
-            "{name}: a secret was hidden as `{mark}` when these results were written; put its value there"
+            "{name}: a secret was hidden as `{mark}` when these results were written; replace the mark by the value"
         ),
         None => Ok(()),
     }
 }
 
-/// The stored plan with what was hidden in it, from the experiment that is given again.
+/// The stored plan with its hidden values put back, from the experiment that the user gives again.
 ///
 /// # Errors
-/// When a value is missing, or is not the one that the experiment was begun with.
+/// When a value is missing, or differs from the one that the experiment began with.
 pub(crate) fn put_back(path: &Path, stored: &Plan, given: &ExperimentArgs) -> Result<Plan> {
     let text = serde_json::to_string(stored)?;
     let is_given = given.experiment.is_some()
@@ -80,13 +81,13 @@ pub(crate) fn put_back(path: &Path, stored: &Plan, given: &ExperimentArgs) -> Re
     let Some(mark) = first_mark(&text) else {
         ensure!(
             !is_given,
-            "`{}` has its plan, and no value in it was hidden: give --resume without an experiment",
+            "`{}` has its own plan without hidden values: use --resume without an experiment",
             path.display()
         );
         return Ok(stored.clone());
     };
     let how = format!(
-        "give the experiment again as at first: pgdyno run --resume {} EXPERIMENT, with the same -f, -D and --set",
+        "give the same experiment again: pgdyno run --resume {} EXPERIMENT, with the same -f, -D and --set",
         path.display()
     );
     ensure!(
@@ -102,7 +103,7 @@ pub(crate) fn put_back(path: &Path, stored: &Plan, given: &ExperimentArgs) -> Re
             path.display()
         );
     }
-    serde_json::from_str(&whole).context("put hidden values back into the plan")
+    serde_json::from_str(&whole).context("cannot put hidden values back into the plan")
 }
 
 fn first_mark(text: &str) -> Option<&str> {

@@ -1,4 +1,4 @@
-//! Keeps passwords out of what other users of the machine, and other processes, can see.
+//! Keeps passwords out of sight of other users and other processes.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -19,23 +19,23 @@ use wire::{Conninfo, Secret};
 
 use crate::guard;
 
-/// Number of the descriptor from which the process that takes this one's place reads the passwords.
+/// File descriptor from which the process that replaces this one reads the passwords.
 const CARRIER: &str = "PGDYNO_PASSWORD_FD";
-/// Most bytes of passwords and their servers: what a pipe takes without a reader.
+/// Most bytes of passwords and their servers: what fits into a pipe without a reader.
 const CARRIED_BYTES_MAX: usize = 4096;
 
 static CARRIED: OnceLock<Vec<Carried>> = OnceLock::new();
 
-/// A password that was taken out of the arguments, with the only server that it is for.
+/// A password taken out of the arguments, with the only server that may get it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Carried {
-    /// The text that stands in the arguments now.
+    /// The text that now stands in the arguments.
     target: String,
     password: Secret,
 }
 
-/// If an argument has a password, this process is replaced by one without it: everybody may read the arguments of a
-/// process. The passwords go through a pipe, so that they are in no environment either.
+/// If an argument contains a password, replaces this process by one without it: every user may read the arguments of a
+/// process. The passwords pass through a pipe, so that they are not in the environment either.
 pub(crate) fn hide_from_argv() -> Result<()> {
     let called = env::args_os().next().unwrap_or_default();
     let mut args: Vec<OsString> = env::args_os().skip(1).collect();
@@ -43,27 +43,27 @@ pub(crate) fn hide_from_argv() -> Result<()> {
     if carried.is_empty() { Ok(()) } else { start_again(&called, &args, &carried) }
 }
 
-/// This process becomes one with these arguments; the passwords go to it through a pipe.
+/// Replaces this process by one with these arguments; the passwords pass through a pipe.
 fn start_again(called: &OsStr, args: &[OsString], carried: &[Carried]) -> Result<()> {
     let text = packed(carried);
     if text.len() > CARRIED_BYTES_MAX {
         bail!(
-            "servers and passwords have more than {CARRIED_BYTES_MAX} bytes; put passwords into a password file \
+            "servers and passwords exceed {CARRIED_BYTES_MAX} bytes; put passwords into a password file \
              (~/.pgpass)"
         );
     }
-    let (reader, writer) = nix::unistd::pipe().context("make a pipe for the password")?;
-    File::from(writer).write_all(text.as_bytes()).context("hand over the password")?;
-    fcntl(&reader, FcntlArg::F_SETFD(FdFlag::empty())).context("hand over the password")?;
+    let (reader, writer) = nix::unistd::pipe().context("cannot create a pipe for the password")?;
+    File::from(writer).write_all(text.as_bytes()).context("cannot pass on the password")?;
+    fcntl(&reader, FcntlArg::F_SETFD(FdFlag::empty())).context("cannot pass on the password")?;
     guard::keep_inherited();
-    let program = env::current_exe().context("find the program of this process")?;
+    let program = env::current_exe().context("cannot find the program of this process")?;
     let number = reader.as_raw_fd().to_string();
     Err(Command::new(program).arg0(called).args(args).env(CARRIER, number).exec())
-        .context("start again without the password in the arguments")
+        .context("cannot restart without the password in the arguments")
 }
 
-/// As [`hide_from_argv`] for a program with options of its own: `args` are all arguments, `targets` those texts that
-/// name a database. `called` stays the name of the program.
+/// Like [`hide_from_argv`], for a program with options of its own: `args` are all arguments, `targets` those that name
+/// a database. `called` stays the name of the program.
 pub(crate) fn hide_targets(called: &str, mut args: Vec<String>, targets: &[String]) -> Result<()> {
     let mut carried = Vec::new();
     for target in targets {
@@ -82,12 +82,12 @@ pub(crate) fn hide_targets(called: &str, mut args: Vec<String>, targets: &[Strin
     start_again(called.as_ref(), &args, &carried)
 }
 
-/// The password that was taken out of the arguments of a program that uses one server: the one named last.
+/// The password taken out of the arguments of a program that uses one server: the one named last.
 pub(crate) fn carried() -> Option<Secret> {
     CARRIED.get()?.last().map(|carried| carried.password.clone())
 }
 
-/// The password that was taken out of the text that is now `target`, and of no other.
+/// The password taken out of the text that is now `target`, and of no other.
 pub(crate) fn carried_for(target: &str) -> Option<Secret> {
     password_of(target, CARRIED.get()?)
 }
@@ -96,7 +96,7 @@ fn password_of(target: &str, carried: &[Carried]) -> Option<Secret> {
     carried.iter().find(|one| one.target == target).map(|one| one.password.clone())
 }
 
-/// Server, password, server, password, each ended by a zero byte, which libpq has in neither.
+/// Server, password, server, password, each terminated by a zero byte, which libpq allows in neither.
 fn packed(carried: &[Carried]) -> String {
     carried.iter().map(|one| format!("{}\0{}\0", one.target, one.password.expose())).collect()
 }
@@ -107,23 +107,22 @@ fn unpacked(text: &str) -> Vec<Carried> {
     pairs.map(|pair| Carried { target: pair[0].to_string(), password: pair[1].into() }).collect()
 }
 
-/// Takes over what the process before this one handed on. Call it first, while there is one thread only.
+/// Receives the passwords from the previous process image. Call it first, while there is only one thread.
 pub(crate) fn take_carried() -> Result<()> {
     let Ok(number) = env::var(CARRIER) else { return Ok(()) };
     // SAFETY: `main` calls this before there is a second thread.
     unsafe { env::remove_var(CARRIER) };
-    let number: RawFd =
-        number.parse().with_context(|| format!("{CARRIER} is not the number of a descriptor"))?;
+    let number: RawFd = number.parse().with_context(|| format!("{CARRIER} is not a file descriptor"))?;
     if number <= 2 {
         bail!("{CARRIER} names a standard stream");
     }
-    // SAFETY: the process before this one opened it for us, and nobody else has its number.
+    // SAFETY: the previous process image opened it for us, and nobody else has its number.
     let reader = unsafe { OwnedFd::from_raw_fd(number) };
     let mut text = String::new();
     File::from(reader)
         .take(CARRIED_BYTES_MAX as u64)
         .read_to_string(&mut text)
-        .context("take the password over")?;
+        .context("cannot read the password")?;
     // Set once: this is the only place.
     CARRIED.set(unpacked(&text)).ok();
     Ok(())
@@ -132,7 +131,7 @@ pub(crate) fn take_carried() -> Result<()> {
 /// Options whose value may name a server.
 const OPTIONS: [&str; 4] = ["--server", "--set", "--a", "--b"];
 
-/// Replaces each target that has a password written in it by one that has none; gives the passwords.
+/// Removes the password from each target that contains one; returns the passwords.
 fn clean(args: &mut [OsString]) -> Result<Vec<Carried>> {
     let mut carried: Vec<Carried> = Vec::new();
     let mut before = String::new();
@@ -171,29 +170,29 @@ fn clean(args: &mut [OsString]) -> Result<Vec<Carried>> {
     Ok(carried)
 }
 
-/// `server.url=…`, however it is spaced and quoted.
+/// Cleans `server.url=…`, in any spacing and quoting.
 fn clean_setting(option: &str, setting: &str) -> Result<Option<Carried>> {
     expect_no_password(option, setting)?;
     let Ok(change) = Override::parse(setting) else { return Ok(None) };
     match (change.key.as_str(), &change.value) {
         ("server.url", Value::String(target)) => Ok(without_password(target)),
-        ("server.url", _) => bail!("{option} server.url takes one server, as text"),
+        ("server.url", _) => bail!("{option} server.url takes one server, as a string"),
         _ => Ok(None),
     }
 }
 
-/// Fails when a setting other than `server.url` has a password in it: the setting is shown and stored as it was
-/// given. The message does not repeat it.
+/// Rejects a password in a setting other than `server.url`: settings are shown and stored as given. The message does
+/// not repeat it.
 ///
 /// # Errors
-/// With what to do.
+/// Says what to do.
 pub(crate) fn expect_no_password(option: &str, setting: &str) -> Result<()> {
     let change = Override::parse(setting).ok();
     let key = change.as_ref().map_or("KEY=VALUE", |change| change.key.as_str());
     if key == "server.url" {
         return Ok(());
     }
-    // Only targets are given as libpq takes them; elsewhere such a text means something else.
+    // Only targets follow libpq's syntax; elsewhere such a text means something else.
     let is_target = key.split('.').next() == Some("target");
     let is_named = change.as_ref().is_some_and(|change| is_target && names_password(&change.value));
     let holds_password = change.as_ref().is_some_and(|change| holds_password(key, &change.value));
@@ -201,13 +200,13 @@ pub(crate) fn expect_no_password(option: &str, setting: &str) -> Result<()> {
         return Ok(());
     }
     bail!(
-        "{option} {key}: there is a password in it, which everybody on this machine could read; leave it out: for servers \
-         there is a password file (~/.pgpass), for repositories a git credential helper or ssh, for settings and variables \
+        "{option} {key}: it contains a password, which everybody on this machine could read; remove it: for servers \
+         use a password file (~/.pgpass), for repositories a git credential helper or ssh, for settings and variables \
          an experiment file"
     )
 }
 
-/// Whether a text in `value`, which is that of `key`, holds a password.
+/// Whether a string in `value`, the value of `key`, holds a password.
 fn holds_password(key: &str, value: &Value) -> bool {
     match value {
         Value::String(text) => secret::holds_password(key, text),
@@ -217,7 +216,7 @@ fn holds_password(key: &str, value: &Value) -> bool {
     }
 }
 
-/// Whether a text in `value` names a server with its password.
+/// Whether a string in `value` names a server with its password.
 fn names_password(value: &Value) -> bool {
     match value {
         Value::String(text) => without_password(text).is_some(),
@@ -227,7 +226,7 @@ fn names_password(value: &Value) -> bool {
     }
 }
 
-/// Whether `scheme://user:password@…` or `…?password=…` is somewhere in the text.
+/// Whether the text contains `scheme://user:password@…` or `…?password=…`.
 fn has_url_with_password(text: &str) -> bool {
     text.match_indices("://").any(|(at, mark)| {
         let rest = &text[at + mark.len()..];
@@ -237,14 +236,14 @@ fn has_url_with_password(text: &str) -> bool {
     })
 }
 
-/// A target without its password, if it has one written in it.
+/// A target without its password, if it contains one.
 fn without_password(target: &str) -> Option<Carried> {
-    // What is not understood is refused later, before anything is done.
+    // Targets that cannot be parsed are rejected later, before anything is done.
     let (target, password) = conninfo::without_password(target)?;
     Some(Carried { target, password })
 }
 
-/// A conninfo in libpq's key=value form, without the password and without what only the environment can say.
+/// A conninfo in libpq's key=value form, without the password and without what only the environment can provide.
 pub(crate) fn keyword_text(conninfo: &Conninfo) -> String {
     let mut keywords = conninfo.keywords();
     keywords.retain(|key, _| !ENVIRONMENT_ONLY.iter().any(|(name, _)| name == key));
@@ -294,7 +293,7 @@ mod tests {
     #[test]
     fn only_the_password_is_taken_out_of_a_target() {
         let target = |text: &str| without_password(text).map(|found| found.target);
-        // Options beside it, or the environment, say where the server is.
+        // Other options, or the environment, say where the server is.
         assert_eq!(target("dbname=d password=x").as_deref(), Some("dbname='d'"));
         assert_eq!(target("postgresql://u:x@/d?password=x").as_deref(), Some("dbname='d' user='u'"));
         assert_eq!(target("password=x").as_deref(), Some(""));

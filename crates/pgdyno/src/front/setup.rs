@@ -1,4 +1,4 @@
-//! From the command line to an experiment, its plan, and the site where it takes place.
+//! From the command line to an experiment, its plan, and the site where it runs.
 
 use std::path::Path;
 
@@ -23,17 +23,16 @@ use crate::front::cli::{ExperimentArgs, ServerArgs};
 use crate::front::{hiding, secrets};
 use crate::{say, signals};
 
-/// What is asked, ready to be run.
+/// An experiment ready to run.
 pub(crate) struct Asked {
-    /// The plan.
     pub(crate) plan: Plan,
-    /// The experiment as it is after all options, as TOML without secrets.
+    /// The experiment after all options, as TOML without secrets.
     pub(crate) experiment_toml: String,
     /// The servers by URL, with their passwords.
     pub(crate) servers: Vec<Conninfo>,
 }
 
-/// Fails when a case asks for values of the operating system that cannot be had, with all of them.
+/// Fails if a case asks for values of the operating system that cannot be set here; lists them all.
 fn refuse_os(plan: &Plan, place: ServerPlace) -> Result<()> {
     let clusters = server::Cache::default_location()?.clusters_dir();
     let refused = os::refusals(&plan.cases, place, &clusters);
@@ -41,11 +40,11 @@ fn refuse_os(plan: &Plan, place: ServerPlace) -> Result<()> {
         .iter()
         .map(|refusal| format!("{} = {}: {}", refusal.key, refusal.level, refusal.reason))
         .collect();
-    anyhow::ensure!(lines.is_empty(), "this cannot be had here, so remove it: {}", lines.join("; "));
+    anyhow::ensure!(lines.is_empty(), "this cannot be set here, so remove it: {}", lines.join("; "));
     Ok(())
 }
 
-/// Reads the experiment, changes it as the options say, and makes the plan.
+/// Reads the experiment, applies the options, and makes the plan.
 pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let n_cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     let default = if args.scripts.is_empty() { "quick" } else { experiment::plan::builtin::SCRIPTS };
@@ -65,7 +64,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let mut site = Site {
         n_cpus,
         now_unix_ns,
-        // Seeds are typed by people when they repeat an experiment: short ones, no secret.
+        // People type seeds to repeat an experiment: they are short and no secret.
         fresh_seed: now_unix_ns / 1000 % 1_000_000_000,
         ..place(&experiment, conninfo.as_ref())?
     };
@@ -94,11 +93,11 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
         *url = texts.next();
     }
     let experiment_toml =
-        toml_text(&secret::hidden(&experiment).context("hide passwords in the experiment")?)?;
+        toml_text(&secret::hidden(&experiment).context("cannot hide passwords in the experiment")?)?;
     Ok(Asked { plan, experiment_toml, servers })
 }
 
-/// The secrets of an experiment that is given again to go on with it: those of its file, its options and its scripts.
+/// The secrets of an experiment that is given again to resume it: those of its file, its options and its scripts.
 ///
 /// # Errors
 /// When file, options or scripts cannot be read.
@@ -116,7 +115,7 @@ fn series(version: &str) -> String {
     version.parse().map_or_else(|_| version.to_string(), |version: PgVersion| version.series())
 }
 
-/// Scales the experiment to this machine, and tells how: here, and in its description, which reports show.
+/// Scales the experiment to this machine, and reports how: here, and in its description, which reports show.
 fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Result<()> {
     let budget: Span = budget.parse().map_err(|message| anyhow::anyhow!("--fit: {message}"))?;
     let cache = server::Cache::default_location()?;
@@ -141,7 +140,7 @@ fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Result<()> {
     Ok(())
 }
 
-/// Has the files read that the experiment names; their names are relative to the experiment file.
+/// Reads the files that the experiment names, relative to the experiment file.
 fn read_scripts(
     experiment: &mut Experiment,
     args: &ExperimentArgs,
@@ -155,7 +154,7 @@ fn read_scripts(
     scripts::read(experiment, &origin).map_err(anyhow::Error::msg)
 }
 
-/// What a plan must know of where the data will be: this machine, or a server by URL.
+/// What a plan needs to know about where the data will be: this machine, or a server by URL.
 fn place(experiment: &Experiment, conninfo: Option<&Conninfo>) -> Result<Site> {
     let glance = conninfo.map(|conninfo| look(experiment, conninfo)).transpose()?.flatten();
     let is_here = glance.as_ref().is_none_or(|glance| glance.is_local);
@@ -174,7 +173,7 @@ fn memory_of(text: &str) -> Result<u64> {
     bytes.with_context(|| format!("memory: `{text}` is not a size; example: 64GB"))
 }
 
-/// A look at the server by URL, if the scale of the data or values of its system depend on it.
+/// Inspects the server by URL, if the scale of the data or values of its system depend on it.
 fn look(experiment: &Experiment, conninfo: &Conninfo) -> Result<Option<Glance>> {
     let is_rule = |scale: &Scale| !matches!(scale, Scale::Units(_));
     if !experiment.workload.scale.all().iter().any(is_rule) && experiment.os.is_empty() {
@@ -184,12 +183,12 @@ fn look(experiment: &Experiment, conninfo: &Conninfo) -> Result<Option<Glance>> 
 }
 
 fn toml_text(experiment: &Experiment) -> Result<String> {
-    toml::to_string_pretty(experiment).context("write the experiment as TOML")
+    toml::to_string_pretty(experiment).context("cannot write the experiment as TOML")
 }
 
-/// A target as libpq takes it, with the password that was written into it before it was hidden.
+/// Resolves a target as libpq does, with the password that was taken out of it.
 pub(crate) fn resolve(target: &str) -> Result<Conninfo> {
-    let mut conninfo = Conninfo::resolve(target).with_context(|| "the server given is not understood")?;
+    let mut conninfo = Conninfo::resolve(target).with_context(|| "cannot parse the server given")?;
     refuse_several_at_random(&conninfo)?;
     if let Some(password) = secrets::carried_for(target) {
         conninfo.password = Some(password);
@@ -201,11 +200,11 @@ pub(crate) fn resolve(target: &str) -> Result<Conninfo> {
     Ok(conninfo)
 }
 
-/// Sessions that load, look at and measure a server must all reach the same one.
+/// Sessions that load data into, inspect and measure a server must all reach the same one.
 fn refuse_several_at_random(conninfo: &Conninfo) -> Result<()> {
     if conninfo.load_balance_hosts == LoadBalanceHosts::Random && conninfo.hosts.len() > 1 {
         bail!(
-            "`load_balance_hosts=random` would load one server and measure another; name one host of `{conninfo}`"
+            "`load_balance_hosts=random` would load data into one server and measure another; name one host of `{conninfo}`"
         );
     }
     Ok(())
@@ -242,8 +241,8 @@ fn source(name: &str, n_cpus: u32) -> Result<(String, String)> {
     Ok((name.to_string(), text))
 }
 
-/// The options as changes to the experiment file; `--set` comes late and wins, but for
-/// what one side of a comparison changes.
+/// The options as changes to the experiment file; `--set` comes late and wins, except over the changes of one side of a
+/// comparison.
 fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
     let mut changes = server_overrides(&args.server);
     if !args.clients.is_empty() {
@@ -291,9 +290,9 @@ fn script_overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
     let mut changes = Vec::new();
     for text in &args.defines {
         let origin = format!("-D {text}");
-        let (name, _) = text.split_once('=').with_context(|| format!("{origin}: write NAME=VALUE"))?;
+        let (name, _) = text.split_once('=').with_context(|| format!("{origin}: expected NAME=VALUE"))?;
         let mut change = Override::parse(&format!("workload.defines.{text}"))
-            .map_err(|_| anyhow::anyhow!("{origin}: `{name}` is not a variable's name"))?;
+            .map_err(|_| anyhow::anyhow!("{origin}: `{name}` is not a valid variable name"))?;
         change.origin = origin;
         changes.push(change);
     }
@@ -302,8 +301,8 @@ fn script_overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
     }
     if let Some(other) = args.workload.iter().find(|kind| kind.as_str() != WorkloadKind::Scripts.as_str()) {
         bail!(
-            "--workload {other} cannot be used with --script (-f): the scripts are what is run; leave --workload out, and \
-             say with --set workload.data=... which tables they run on"
+            "--workload {other} cannot be used with --script (-f): the scripts are the workload; omit --workload, and \
+             use --set workload.data=... to say which tables they run on"
         );
     }
     let entries: Result<Vec<Value>> = args.scripts.iter().map(|text| script_entry(text)).collect();
@@ -314,7 +313,7 @@ fn script_overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
     Ok(changes)
 }
 
-/// An option's script as in an experiment file; a file is relative to the working directory.
+/// A script option as an entry of an experiment file; a file is relative to the working directory.
 fn script_entry(text: &str) -> Result<Value> {
     let mut entry = ScriptEntry::parse(text).map_err(|message| anyhow::anyhow!("-f {text}: {message}"))?;
     if let ScriptOrigin::File(file) = &mut entry.source {
@@ -327,7 +326,7 @@ fn script_entry(text: &str) -> Result<Value> {
 fn server_overrides(args: &ServerArgs) -> Vec<Override> {
     let mut changes = Vec::new();
     if let Some(target) = &args.server {
-        // The option's text may have a password; messages name the option only.
+        // The option's text may contain a password; messages name only the option.
         changes.push(Override::levels("server.url", std::slice::from_ref(target), "--server".into()));
     }
     if !args.versions.is_empty() {
@@ -356,7 +355,7 @@ mod tests {
         assert_eq!(check(&format!("{user}=disable host=a,b")), Ok(()));
         assert_eq!(
             check(&format!("{user}=random host=a,b port=1,2")).unwrap_err(),
-            "`load_balance_hosts=random` would load one server and measure another; name one host of `u@a:1,b:2/d`"
+            "`load_balance_hosts=random` would load data into one server and measure another; name one host of `u@a:1,b:2/d`"
         );
     }
 }

@@ -1,11 +1,11 @@
-//! Arguments as a shell takes them.
+//! Quotes arguments for a shell.
 
-/// One line that a POSIX shell splits into exactly these words.
+/// A line that a POSIX shell splits into exactly these words.
 pub(crate) fn command(words: &[String]) -> String {
     words.iter().map(|word| quoted(word)).collect::<Vec<String>>().join(" ")
 }
 
-/// A word in single quotes, if it needs any: within them nothing is special but the quote itself (POSIX, 2.2.2).
+/// A word in single quotes, if it needs any: inside them only the quote itself is special (POSIX, 2.2.2).
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

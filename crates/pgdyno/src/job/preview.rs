@@ -1,4 +1,4 @@
-//! What a plan comes to before it is conducted: its size, what it takes, and what would make its runs fail.
+//! Looks ahead at a plan: its size, what it needs, and what would make its runs fail.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use wire::Conninfo;
 use crate::job::screen::Screen;
 use crate::signals;
 
-/// What would make runs of `plan` fail, and what they take on disk; their results go to `results`.
+/// What would make runs of `plan` fail, and the disk space they need; results go to `results`.
 pub(crate) fn look(
     plan: &Plan,
     servers: &[Conninfo],
@@ -45,7 +45,7 @@ pub(crate) fn look(
     Ok(found)
 }
 
-/// The largest load that this process may not have enough files for.
+/// The largest load that exceeds this process's limit of open files.
 pub(crate) fn open_files(plan: &Plan) -> Option<Obstacle> {
     let largest = plan.cases.iter().max_by_key(|case| case.workload.n_clients)?;
     let WorkloadSpec { n_clients, n_threads, .. } = largest.workload;
@@ -58,7 +58,7 @@ pub(crate) fn most_clients(plan: &Plan) -> u32 {
     plan.cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1)
 }
 
-/// An obstacle with the cases that it meets.
+/// An obstacle with the cases it affects.
 pub(crate) fn with_cases(plan: &Plan, obstacle: &Obstacle) -> String {
     match obstacle.cases.as_slice() {
         cases if cases.len() == plan.cases.len() => obstacle.reason.clone(),
@@ -73,12 +73,12 @@ pub(crate) fn with_cases(plan: &Plan, obstacle: &Obstacle) -> String {
     }
 }
 
-/// What the plan will take on this machine.
+/// What the plan will need on this machine.
 pub(crate) fn outlook(plan: &Plan) -> Outlook {
     Outlook::of(plan, server::settings::defaults::memory_bytes())
 }
 
-/// How much a plan has: `2 cases, 6 runs`.
+/// The size of a plan: `2 cases, 6 runs`.
 pub(crate) fn size(plan: &Plan) -> String {
     format!("{}, {}", plural(plan.cases.len(), "case"), plural(plan.runs.len(), "run"))
 }
@@ -92,7 +92,7 @@ pub(crate) fn order(plan: &Plan) -> String {
     }
 }
 
-/// Seconds as people say them.
+/// A duration as people say it.
 pub(crate) fn duration(s: f64) -> String {
     let s = s.round() as u64;
     match s {

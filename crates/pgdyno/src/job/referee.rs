@@ -1,4 +1,4 @@
-//! Tells the conductor whether a run was disturbed: by the findings that a report would have.
+//! Decides whether a run was disturbed, by the same findings as a report.
 
 use std::path::Path;
 

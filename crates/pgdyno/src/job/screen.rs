@@ -14,7 +14,7 @@ use crate::say;
 
 /// Shows progress.
 pub(crate) struct Screen {
-    /// One line on a terminal: runs done, what is going on, time left.
+    /// One line on a terminal: runs done, current activity, time left.
     bar: Option<ProgressBar>,
     plan_s: f64,
     left_s: f64,
@@ -32,7 +32,7 @@ impl Screen {
         Screen::of(plan.runs.len() as u64, plan_s)
     }
 
-    /// A screen for a single piece of work of unknown length.
+    /// A screen for a single task of unknown length.
     pub(crate) fn of_one() -> Screen {
         Screen::of(1, 0.0)
     }
@@ -50,7 +50,7 @@ impl Screen {
         }
     }
 
-    /// Shows what is going on.
+    /// Shows one step of progress.
     pub(crate) fn show(&mut self, progress: Progress) {
         match progress {
             Progress::Fetch(fetch) => self.fetch(fetch),
@@ -107,7 +107,7 @@ impl Screen {
 
     fn fetch(&mut self, progress: FetchProgress) {
         match progress {
-            FetchProgress::Resolving => self.doing("asking which releases there are".to_string()),
+            FetchProgress::Resolving => self.doing("asking which releases exist".to_string()),
             FetchProgress::Downloading { release } => {
                 self.line(&format!("fetching PostgreSQL {release} (once)"))
             }
@@ -118,7 +118,7 @@ impl Screen {
         }
     }
 
-    /// A line that stays.
+    /// Prints a line that stays.
     fn line(&mut self, text: &str) {
         self.loading_said = Instant::now();
         match &self.bar {
@@ -127,7 +127,7 @@ impl Screen {
         }
     }
 
-    /// What is going on right now; without a terminal it would be noise.
+    /// Shows the current activity, on a terminal only.
     fn doing(&mut self, text: String) {
         self.doing = text;
         let Some(bar) = &self.bar else { return };

@@ -8,17 +8,17 @@ use observe::http::{Address, Answer};
 
 use crate::{say, signals};
 
-/// Notices come 30 s to two minutes before the end; the clouds' documents advise to poll every 5 s.
+/// Notices come 30 s to two minutes before the end; the clouds' documentation advises polling every 5 s.
 const PERIOD: Duration = Duration::from_secs(5);
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 /// AWS asks for a token first (IMDSv2); it lasts for this many seconds.
 const TOKEN_REQUEST: &str = "X-aws-ec2-metadata-token-ttl-seconds: 21600\r\n";
 const TOKEN_PATH: &str = "/latest/api/token";
 
-/// Polls `url` as long as this process lives; a notice asks to stop, as a signal would.
+/// Polls `url` as long as this process lives; a notice asks for a stop, as a signal would.
 ///
 /// # Errors
-/// When `url` is not one of plain HTTP.
+/// When `url` is not a plain HTTP address.
 pub(crate) fn watch(url: &str) -> Result<()> {
     let address = Address::parse(url).context("--spot-notice")?;
     std::thread::spawn(move || {

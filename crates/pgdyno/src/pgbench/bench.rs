@@ -1,4 +1,4 @@
-//! Offers the load: orders a driver, follows what it tells, prints what came out.
+//! Offers the load: sends an order to a driver, follows its reports, prints the results.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,16 +21,16 @@ use crate::pgbench::output::results::{Outage, Results};
 use crate::pgbench::output::{json, server_text};
 use crate::signals;
 
-/// Longer than any load: pgbench waits as long as it takes.
+/// Longer than any load: pgbench waits indefinitely.
 const FOREVER_S: u32 = u32::MAX / 4;
-/// A rate above which a pace is not told from an endless one.
+/// A higher rate cannot be distinguished from an unlimited one.
 const RATE_MAX_PER_S: f64 = 1e8;
-/// The longest message that is taken: libpq takes what fits into its memory, and PostgreSQL's fields have 1 GiB at most.
+/// The longest message that is accepted: libpq takes what fits into memory, and PostgreSQL's fields have at most 1 GiB.
 const MESSAGE_BYTES_MAX: u32 = 1 << 30;
-/// Code of a load of which a client ended early.
+/// Exit code of a load in which a client aborted.
 const EXIT_ABORTED: u8 = 2;
 
-/// Offers the load and prints the results. Gives the exit code.
+/// Offers the load and prints the results. Returns the exit code.
 pub(crate) fn run(
     plan: &BenchPlan,
     conninfo: &mut Conninfo,
@@ -77,7 +77,7 @@ pub(crate) fn run(
     Ok(exit_code(&done, log))
 }
 
-/// Says which version of what is at work, and makes the tables fit to be used.
+/// Prints the versions of program and server, and inspects and vacuums the tables.
 fn prepare_tables(
     plan: &BenchPlan,
     conninfo: &mut Conninfo,
@@ -184,7 +184,7 @@ fn spawn(load: &LoadSpec, conninfo: &Conninfo) -> Result<LocalDriver, Complaint>
         .map_err(|error| Complaint::new(format!("{error:#}")))
 }
 
-/// The file for the results, made before the load: a path that cannot be written shall not cost a run.
+/// The results file, created before the load, so that a bad path costs no run.
 fn open_json(plan: &BenchPlan) -> Result<Option<File>, Complaint> {
     let path = plan.added.json.as_deref().filter(|path| *path != "-");
     let open = |path: &str| {
@@ -226,7 +226,7 @@ fn exit_code(done: &Done, log: &mut Log) -> u8 {
     if is_stopped { signals::exit_code() } else { EXIT_ABORTED }
 }
 
-/// The thread that a client belongs to: clients are dealt in order, the larger shares first.
+/// The thread of a client: clients are dealt out in order, larger shares first.
 fn thread_of(client: u32, plan: &BenchPlan) -> u32 {
     let (mut left, mut dealt) = (plan.n_clients, 0);
     for thread in 0..plan.n_threads {

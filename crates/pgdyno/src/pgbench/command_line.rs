@@ -1,4 +1,4 @@
-//! The command line of pgbench: its options, and the exact words of its complaints.
+//! pgbench's command line: its options, and its exact error messages.
 
 pub(crate) mod cnum;
 pub(crate) mod getopt;

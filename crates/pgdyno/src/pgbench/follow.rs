@@ -1,4 +1,4 @@
-//! Follows a driver: adds up its intervals, prints progress, and tells its events in pgbench's words.
+//! Follows a driver: adds up its intervals, prints progress, and reports its events in pgbench's words.
 
 use anyhow::Result;
 use model::load::drive::DriverLine;
@@ -11,10 +11,10 @@ use crate::pgbench::output::log::{Kind, Log};
 use crate::pgbench::output::progress::Stretch;
 use crate::pgbench::output::totals::{Sums, Totals};
 
-/// Nanoseconds of an interval that is not the last.
+/// Length of every interval but the last.
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Listens to a driver.
+/// Follows one driver.
 pub(crate) struct Follower<'a> {
     plan: &'a BenchPlan,
     log: &'a mut Log,
@@ -23,22 +23,21 @@ pub(crate) struct Follower<'a> {
     followed: Followed,
     stretch: Open,
     stall: Stall,
-    /// The second that is being told, script by script.
+    /// The second whose intervals are arriving, script by script.
     second: Option<u32>,
 }
 
-/// What is known at the end.
+/// The results of a load.
 #[derive(Debug, Default)]
 pub(crate) struct Followed {
-    /// All that was counted.
     pub(crate) totals: Totals,
     /// The first client that ended early.
     pub(crate) aborted_client: Option<u32>,
-    /// How often connections were lost.
+    /// How many connections were lost.
     pub(crate) n_lost: u64,
 }
 
-/// What no progress line has told yet.
+/// Counts that no progress line has printed yet.
 #[derive(Debug, Default)]
 struct Open {
     sums: Sums,
@@ -46,17 +45,17 @@ struct Open {
     end_unix_ns: u64,
 }
 
-/// Whether transactions are under way and none ends.
+/// Detects that transactions are running and none ends.
 #[derive(Debug, Default)]
 struct Stall {
-    /// Begun and not ended.
+    /// Transactions begun and not ended.
     in_flight: i64,
     ended_now: u64,
     seconds: u32,
 }
 
 impl Follower<'_> {
-    /// A follower of a load whose measure begins at `begin_unix_ns`.
+    /// A follower of a load whose measurement begins at `begin_unix_ns`.
     pub(crate) fn new<'a>(
         plan: &'a BenchPlan,
         log: &'a mut Log,
@@ -76,7 +75,7 @@ impl Follower<'_> {
         }
     }
 
-    /// Takes a line of the driver.
+    /// Takes one line of the driver.
     pub(crate) fn take(&mut self, line: &DriverLine) -> Result<()> {
         match line {
             DriverLine::Interval { interval, histograms } => self.interval(interval, histograms),
@@ -90,7 +89,7 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// All lines were taken.
+    /// Ends the last second.
     pub(crate) fn finish(&mut self) {
         self.end_second();
         if self.plan.added.progress_last && self.stretch.length_ns > 0 {
@@ -98,7 +97,6 @@ impl Follower<'_> {
         }
     }
 
-    /// What is known now.
     pub(crate) fn close(self) -> Followed {
         self.followed
     }
@@ -121,7 +119,7 @@ impl Follower<'_> {
         }
         if self.plan.progress_s > 0 {
             self.stretch.sums.add(interval);
-            // Each script tells the same second.
+            // Each script reports the same second.
             if interval.script == 0 {
                 self.stretch.length_ns += interval.length_ns;
                 self.stretch.end_unix_ns = interval.start_unix_ns + interval.length_ns;
@@ -129,7 +127,7 @@ impl Follower<'_> {
         }
     }
 
-    /// All scripts have told their part of a second.
+    /// Closes a second after all scripts have reported it.
     fn end_second(&mut self) {
         self.warn_of_stall();
         if self.plan.progress_s > 0 && self.stretch.length_ns >= u64::from(self.plan.progress_s) * SECOND_NS {
@@ -192,7 +190,7 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// pgbench has no words for connections that come and go; we have, if they may.
+    /// Prints a message about a connection if connections may come and go, for which pgbench has no message.
     fn say_of_connection(&mut self, text: &str) {
         if self.plan.added.on_disconnect == model::load::OnDisconnect::Reconnect {
             self.log.say(Kind::Warning, text);

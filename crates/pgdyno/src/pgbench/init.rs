@@ -1,4 +1,4 @@
-//! `-i`: makes and fills the standard tables, step by step in the order asked for.
+//! `-i`: creates and fills the standard tables, step by step in the order asked for.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -20,7 +20,7 @@ use progress::Progress;
 mod progress;
 mod streams;
 
-/// Since this version COPY FREEZE makes pages all-visible, so that it pays to use it.
+/// Since this version COPY FREEZE sets the all-visible flag, which makes it worth using.
 const FREEZE_VERSION_NUM: u32 = 140_000;
 
 type Result<T> = std::result::Result<T, Complaint>;
@@ -52,14 +52,14 @@ pub(crate) fn run(plan: &InitPlan, conninfo: &mut Conninfo, compat: Compat, log:
     Ok(())
 }
 
-/// Ctrl-C cancels what the server is doing; the statement then fails, and with it the program.
+/// On Ctrl-C, cancels the server's current statement; the statement then fails, and the program with it.
 fn cancel_on_signal(handle: CancelHandle) {
     let stop = crate::signals::stop_flag();
     std::thread::spawn(move || {
         while !stop.load(std::sync::atomic::Ordering::Relaxed) {
             std::thread::sleep(std::time::Duration::from_millis(50));
         }
-        // The server tells the outcome on the session itself.
+        // The session itself receives the outcome.
         handle.cancel().ok();
     });
 }
@@ -70,7 +70,7 @@ struct Init<'a> {
     session: Session,
     log: &'a mut Log,
     conninfo: &'a Conninfo,
-    /// Further sessions for `--streams`, once they were needed.
+    /// Additional sessions for `--streams`, opened on first use.
     others: Vec<Session>,
 }
 
@@ -112,7 +112,7 @@ impl Init<'_> {
         self.execute_all(partitions)
     }
 
-    /// Rows are made here and sent: step `g`.
+    /// Generates rows here and sends them: step `g`.
     fn generate_here(&mut self) -> Result<()> {
         self.log.write("generating data (client-side)...\n");
         if self.is_parallel()? {
@@ -162,7 +162,7 @@ impl Init<'_> {
         })
     }
 
-    /// Whether COPY FREEZE is allowed for a table and of use.
+    /// Whether COPY FREEZE is allowed for a table and useful.
     fn takes_freeze(&mut self, table: Table) -> Result<bool> {
         if self.session.server_version_num() < FREEZE_VERSION_NUM {
             return Ok(false);
@@ -178,7 +178,7 @@ impl Init<'_> {
         Ok(found.scalar() == Some("r"))
     }
 
-    /// The server makes the rows: step `G`.
+    /// Generates rows on the server: step `G`.
     fn generate_there(&mut self) -> Result<()> {
         self.log.write("generating data (server-side)...\n");
         self.execute("begin")?;

@@ -1,4 +1,4 @@
-//! What pgbench prints and writes: progress, results, logs, and the same as JSON.
+//! pgbench's output: progress, results, logs, and the results as JSON.
 
 pub(crate) mod json;
 pub(crate) mod log;

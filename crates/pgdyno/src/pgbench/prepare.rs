@@ -1,4 +1,4 @@
-//! What is looked at and cleaned before a load: the tables' scale and partitions, and vacuum.
+//! Preparation before a load: reads scale and partitions of the tables, and vacuums.
 
 use wire::SessionError;
 use wire::session::{Rows, Session};
@@ -7,20 +7,20 @@ use super::compat::Compat;
 use crate::pgbench::output::log::{Complaint, Kind, Log};
 use crate::pgbench::output::server_text;
 
-/// What the standard tables are like.
+/// Facts about the standard tables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Tables {
     /// Rows of `pgbench_branches`.
     pub(crate) scale: u32,
     /// `range` or `hash`, if accounts are partitioned.
     pub(crate) partition_method: Option<&'static str>,
-    /// How many partitions.
+    /// Number of partitions.
     pub(crate) n_partitions: u32,
 }
 
 const COUNT_BRANCHES: &str = "select count(*) from pgbench_branches";
 
-/// The first `pgbench_accounts` of the search path and what it is cut into.
+/// Finds the first `pgbench_accounts` of the search path and its partitions.
 const FIND_PARTITIONS: &str = "select o.n, p.partstrat, pg_catalog.count(i.inhparent) \
     from pg_catalog.pg_class as c \
     join pg_catalog.pg_namespace as n on (n.oid = c.relnamespace) \
@@ -32,7 +32,7 @@ const FIND_PARTITIONS: &str = "select o.n, p.partstrat, pg_catalog.count(i.inhpa
     order by 1 asc \
     limit 1";
 
-/// Looks at the tables that the built-in scripts use. A `scale` that was given is overruled, with a warning.
+/// Inspects the tables that the built-in scripts use. Overrides a given `scale`, with a warning.
 pub(crate) fn inspect(
     session: &mut Session,
     dbname: &str,
@@ -54,7 +54,7 @@ pub(crate) fn inspect(
         let message = format!("scale option ignored, using count from pgbench_branches table ({scale})");
         log.say(Kind::Warning, &message);
     }
-    // An old server does not know partitions: then there are none.
+    // A server without partitioning has no partitions.
     let Ok(found) = session.query(FIND_PARTITIONS) else { return Ok(Tables { scale, ..Tables::default() }) };
     if found.is_empty() {
         let path = if compat.quotes_search_path() { "\"search_path\"" } else { "search_path" };
@@ -73,7 +73,7 @@ fn partition_method(found: &Rows) -> Result<Option<&'static str>, Complaint> {
     }
 }
 
-/// Vacuums before a load; tables that are not there are no reason to give up.
+/// Vacuums before a load; missing tables are no reason to give up.
 pub(crate) fn vacuum(session: &mut Session, with_accounts: bool, log: &mut Log) {
     log.write("starting vacuum...");
     for sql in ["vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"] {
@@ -95,7 +95,7 @@ fn try_statement(session: &mut Session, sql: &str, log: &mut Log) {
     show_notices(session, log);
 }
 
-/// Shows what the server remarked, as libpq's programs do.
+/// Shows the server's notices, as libpq's programs do.
 pub(crate) fn show_notices(session: &mut Session, log: &mut Log) {
     for notice in session.take_notices() {
         log.write(&server_text::server_error(&notice, None));

@@ -1,4 +1,4 @@
-//! Scripts as the options name them: built in or from files, with weights.
+//! Scripts named by options: built in or from files, with weights.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -18,13 +18,12 @@ const SCRIPTS_MAX: usize = 128;
 /// A script of the load.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Script {
-    /// What reports call it: a file's name as given, or a built-in one's description.
+    /// Name in reports: a file's name as given, or a built-in script's description.
     pub(crate) name: String,
-    /// Its text.
     pub(crate) source: String,
-    /// How often it runs, relative to the sum.
+    /// Weight, relative to the sum of all weights.
     pub(crate) weight: u32,
-    /// Its commands; what is compiled for the load has the same.
+    /// The commands; the script compiled for the load has the same.
     pub(crate) program: Program,
 }
 
@@ -43,7 +42,7 @@ pub(crate) fn split_weight(text: &str) -> Result<(&str, u32), Complaint> {
     }
 }
 
-/// The built-in script that `prefix` is the beginning of.
+/// The built-in script whose name begins with `prefix`.
 pub(crate) fn find_builtin(prefix: &str) -> Result<Builtin, Complaint> {
     Builtin::parse_pgbench_prefix(prefix).map_err(|message| Complaint::new(message).and_raw(list_builtins()))
 }
@@ -71,20 +70,20 @@ pub(crate) fn read_file(name: &str) -> Result<String, Complaint> {
         _ => files::read_named(Path::new(name), SCRIPT_BYTES_MAX, &never),
     };
     let bytes = read.map_err(|error| unreadable(name, &error))?;
-    // C's strings end at the first zero byte.
+    // C strings end at the first zero byte.
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     String::from_utf8(bytes[..end].to_vec())
         .map_err(|_| Complaint::new(format!("script file \"{name}\" is not UTF-8 text; convert it")))
 }
 
-/// In pgbench's words, which tell a directory and a file without end from what cannot be opened.
+/// The error in pgbench's words, which distinguish a directory and an endless file from one that cannot be opened.
 fn unreadable(name: &str, error: &io::Error) -> Complaint {
     let is_open = matches!(error.kind(), ErrorKind::IsADirectory | ErrorKind::FileTooLarge);
     let what = if is_open { "read" } else { "open" };
     Complaint::new(format!("could not {what} file \"{name}\": {}", system_text(error)))
 }
 
-/// An error of the system in C's words, without Rust's `(os error 2)`.
+/// A system error in C's words, without Rust's `(os error 2)`.
 pub(crate) fn system_text(error: &std::io::Error) -> String {
     let text = error.to_string();
     match text.find(" (os error") {
@@ -111,7 +110,7 @@ pub(crate) fn add(
     Ok(())
 }
 
-/// A script's error as pgbench shows it; the line at fault and the caret are part of the message.
+/// A script's error as pgbench shows it, with the line at fault and the caret.
 pub(crate) fn complaint(error: ScriptError) -> Complaint {
     Complaint::new(error.to_string())
 }
@@ -164,7 +163,7 @@ mod tests {
         let expected =
             "pgbench: error: x.sql:3: invalid command in command \"syncpipeline\"\n\\syncpipeline\n";
         let source = "\\startpipeline\nSELECT 1;\n \\syncpipeline\n\\endpipeline";
-        // Before what else is wrong behind it.
+        // Reported before errors that come later in the text.
         for source in [source, &format!("{source}\n\\endif\n")] {
             assert_eq!(text_of(&add(source, Compat::V15).unwrap_err()), expected);
         }

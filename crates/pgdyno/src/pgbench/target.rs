@@ -1,4 +1,4 @@
-//! Connecting as the options say: `-h`, `-p`, `-U` and a database that may be a whole connection string.
+//! Connects as the options say: `-h`, `-p`, `-U` and a database that may be a whole connection string.
 
 use std::fs::OpenOptions;
 
@@ -10,15 +10,15 @@ use crate::pgbench::command_line::options::Target;
 use crate::pgbench::output::log::{Complaint, Kind, Log};
 use crate::pgbench::output::server_text;
 
-/// The settings of a target. What a connection string says wins over the options, as in libpq.
-/// `purpose` is for the message.
+/// The connection settings of a target. A connection string wins over the options, as in libpq. `purpose` is for the
+/// message.
 pub(crate) fn resolve(target: &Target, purpose: &str, progname: &str) -> Result<Conninfo, Complaint> {
     let mut surroundings = Surroundings::of_process();
     let given = [("PGHOST", &target.host), ("PGPORT", &target.port), ("PGUSER", &target.user)];
     let name = &target.dbname;
     let is_url = name.starts_with("postgresql://") || name.starts_with("postgres://");
     let text = if is_url {
-        // The environment is what a URL is completed from.
+        // The environment completes a URL.
         for (variable, value) in given {
             if let Some(value) = value.as_ref().filter(|value| !value.is_empty()) {
                 surroundings.environment.insert(variable.to_string(), value.clone());
@@ -42,17 +42,17 @@ pub(crate) fn resolve(target: &Target, purpose: &str, progname: &str) -> Result<
         conninfo.password = Some(password);
         conninfo.password_source = wire::conninfo::PasswordSource::Given;
     }
-    // pgbench's own comes after the connection string, and wins.
+    // pgbench's own setting comes after the connection string, and wins.
     conninfo.fallback_application_name = Some(progname.to_string());
     Ok(conninfo)
 }
 
-/// The database of that name; an empty name asks for the one that environment and user stand for.
+/// A connection string for the database of this name; an empty name means the default of environment and user.
 fn named(name: &str) -> String {
     if name.is_empty() { String::new() } else { format!("dbname={}", quoted(name)) }
 }
 
-/// Connects, and asks for the password if the server wants one that is not known. `purpose` is for the message.
+/// Connects, and asks for the password if the server requires one that is not known. `purpose` is for the message.
 pub(crate) fn connect(conninfo: &mut Conninfo, purpose: &str, log: &mut Log) -> Result<Session, Complaint> {
     if let Some(warning) = &conninfo.passfile_warning {
         log.write(&format!("WARNING: {warning}\n"));
@@ -75,8 +75,8 @@ fn not_connected(purpose: &str) -> String {
     format!("could not create connection for {purpose}")
 }
 
-/// Asks the user at the terminal, wherever the standard streams lead. Without a terminal, the question is a message, and
-/// the answer a line of standard input.
+/// Asks the user on the terminal, wherever the standard streams lead. Without a terminal, the question is a message,
+/// and the answer a line of standard input.
 fn ask_password(log: &mut Log) -> Option<Secret> {
     let tty = || OpenOptions::new().read(true).write(true).open("/dev/tty");
     let answer = match tty().and_then(|reader| Ok((reader, tty()?))) {

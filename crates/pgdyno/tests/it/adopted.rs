@@ -53,7 +53,7 @@ fn what_init_loads_check_proves_and_finds_damaged() {
     };
     assert_eq!((&json()["sound"], &json()["hint"]), (&false.into(), &serde_json::Value::Null));
 
-    // Data of the simple workload is told from damaged data.
+    // Data of the simple workload is distinguished from damaged data.
     init("1");
     run.splice(run.len() - 4.., ["-o", "simple", "-w", "tpcb-simple"]);
     place.run(&run).expect(0);

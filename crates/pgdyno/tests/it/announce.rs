@@ -54,7 +54,10 @@ fn on_a_terminal_a_database_that_holds_anything_else_is_asked_about() {
     for no in ["n\n", "\n"] {
         let (code, shown) = on_terminal(&["-o", "no"], no);
         assert_eq!(code, Some(1), "{shown}");
-        assert!(shown.contains(&line) && shown.contains(question) && shown.contains("not begun"), "{shown}");
+        assert!(
+            shown.contains(&line) && shown.contains(question) && shown.contains("not started"),
+            "{shown}"
+        );
         assert!(!place.path("no").exists());
         assert_eq!(is_loaded(), "f");
     }

@@ -178,7 +178,7 @@ fn servers_that_cannot_be_reached_are_told() {
         &["does not speak PostgreSQL's protocol", "HTTP port?"],
     );
 
-    // What contradicts itself is told without asking any server.
+    // Contradictions are reported without asking any server.
     place.write(
         "both.toml",
         "[experiment]\nname = \"x\"\n[server]\nversion = \"18\"\nurl = \"host=dbhots.invalid\"\n",

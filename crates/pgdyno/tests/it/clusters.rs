@@ -36,7 +36,7 @@ fn a_cluster_that_was_not_made_to_the_end_is_swept() {
     let text = std::fs::read_to_string(&marker).unwrap();
     std::fs::write(&marker, text.replace("\"is_complete\": true", "\"is_complete\": false")).unwrap();
     let list = place.run(&["server", "list"]).expect(0);
-    assert!(list.stdout.contains("not made to the end"), "{list:?}");
+    assert!(list.stdout.contains("incomplete"), "{list:?}");
     place.run(&["init", "--scale", "2"]).expect(0);
     let list = place.run(&["server", "list"]).expect(0);
     assert!(list.stdout.contains("scale 2") && list.stdout.lines().count() == 1, "{list:?}");

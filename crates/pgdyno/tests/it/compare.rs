@@ -81,7 +81,7 @@ fn a_slower_server_fails_the_comparison_now_and_later() {
     // The page says the verdict, and the command that makes both sides again.
     let read = |name: &str| std::fs::read_to_string(place.path(name)).unwrap();
     let page = read("out/report.html");
-    assert!(page.contains("<p class=\"verdict slower\">") && page.contains("To compare again"));
+    assert!(page.contains("<p class=\"verdict slower\">") && page.contains("Repeat this comparison"));
     let command = "--b workload.defines.delay=12 --pairs 6 --fail-on slower --json";
     for report in [&page, &read("out/report.md")] {
         assert!(report.contains(command) && report.contains("--set experiment.seed="), "{report:.4000}");
@@ -120,7 +120,7 @@ fn the_same_twice_stops_on_width_and_leaves_a_noise_floor() {
     let list = place.run(&["list", "."]).expect(0).stdout;
     assert!(list.contains("  compare  "), "the name that history wants: {list}");
     let none = place.run(&["history", "other", "--dir", "."]).expect(1);
-    assert!(none.stderr.contains("no experiment `other` in `.`; there are compare"), "{}", none.stderr);
+    assert!(none.stderr.contains("no experiment `other` in `.`; it has compare"), "{}", none.stderr);
     let report = std::fs::read_to_string(place.path("out/report.md")).unwrap();
     assert!(!report.contains("runs are missing"), "{report}");
 }
@@ -146,7 +146,7 @@ fn two_servers_take_turns_in_a_duet() {
     let slices = |run: usize| data.runs[run].record.load.as_ref().unwrap().turns.clone().unwrap().slices;
     assert!(slices(0).bytes().zip(slices(1).bytes()).all(|(a, b)| a != b));
     assert_eq!(data.runs[0].record.go_unix_ns, data.runs[1].record.go_unix_ns);
-    // Servers were started anew for the second round, and one of the two rounds swapped their clusters.
+    // Servers were restarted for the second round, and one of the two rounds swapped their clusters.
     let directory = |run: usize| data.runs[run].record.server.as_ref().unwrap().data_directory.clone();
     let of_case = |round: u32, case: u32| {
         data.runs
@@ -180,7 +180,7 @@ fn what_cannot_be_compared_is_told() {
     check(&["--b", "workload.clients=[1, 2]"], "B has several cases (workload.clients)");
     check(&["--aa", "--b", "server.version=17"], "cannot be used with");
     check(&["--aa", "--report", "x.html"], "cannot be used with");
-    // What would fail later is told before anything is begun.
+    // What would fail later is reported before anything begins.
     check(&["--b", "server.settings.no_such=1", "-o", "out"], "B: PostgreSQL 18");
     assert!(!place.path("out").exists());
 }

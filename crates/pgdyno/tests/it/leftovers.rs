@@ -1,4 +1,4 @@
-//! Databases that a killed pgdyno leaves on a server: which of them `clean --server` removes, and which it must not.
+//! Databases that a killed pgdyno leaves on a server: which of them `clean --server` removes, and which it may not.
 
 use std::process::Command;
 

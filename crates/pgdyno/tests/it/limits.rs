@@ -54,7 +54,7 @@ fn a_vacuum_behind_a_lock_ends_and_its_holder_is_named() {
         &ended,
         &["VACUUM of `public.pgbench_accounts` failed", "lock timeout", &held, "lock table pgbench_accounts"],
     );
-    // Nothing of ours waits on, and where nobody is in the way all goes well.
+    // None of our sessions keeps waiting, and all goes well if nobody is in the way.
     let waiting = "select count(*) from pg_locks where not granted";
     assert_eq!(pg.ask(&database, waiting), "0");
     holder.execute("rollback").unwrap();

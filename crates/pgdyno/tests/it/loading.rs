@@ -155,7 +155,7 @@ fn a_second_load_of_an_embedded_server_is_a_copy_of_its_snapshot() {
     let used = place.run(&args.split_whitespace().collect::<Vec<_>>()).expect(0);
     assert!(used.stderr.contains("using the data of scale 2 in 2 partitions"), "{}", used.stderr);
     let second = place.run(&init).expect(0);
-    assert!(second.stderr.contains("put back from its snapshot"), "{}", second.stderr);
+    assert!(second.stderr.contains("restored from its snapshot"), "{}", second.stderr);
     assert!(!second.stderr.contains("loading"), "{}", second.stderr);
     let checked = place.run(&["check", "--json"]).expect(0);
     let report: serde_json::Value = serde_json::from_str(&checked.stdout).unwrap();

@@ -1,4 +1,4 @@
-//! Factors, targets and what is told before anything begins.
+//! Factors, targets and what is reported before anything begins.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ fn what_would_make_a_run_fail_is_told_before_anything_begins() {
         "unrecognized configuration parameter \"no_such_setting\"",
         "invalid value for parameter \"wal_compression\": \"purple\"",
         "shared_buffers = 900GB is more than",
-        "starts  5 of 5 runs start a server anew",
+        "starts  5 of 5 runs restart the server",
         "memory  about",
         "snapshots",
         "at the peak",
@@ -74,7 +74,11 @@ fn a_large_matrix_wants_consent() {
         format!("[experiment]\nname = \"large\"\nrepeats = 101\n{}[workload]\nscale = 1\n", own_binaries());
     place.write("large.toml", &text);
     let plan = place.run(&["plan", "large.toml"]).expect(0);
-    assert!(plan.stdout.contains("101 runs are more than 100: `pgdyno run` wants --yes"), "{}", plan.stdout);
+    assert!(
+        plan.stdout.contains("101 runs are more than 100: `pgdyno run` requires --yes"),
+        "{}",
+        plan.stdout
+    );
     let ended = place.run(&["run", "large.toml", "-o", "out"]).expect(1);
     assert!(ended.stderr.contains("give --yes if it is meant"), "{}", ended.stderr);
     assert!(!place.path("out").exists());
@@ -145,7 +149,7 @@ fn targets_on_two_disks_are_measured_in_the_same_blocks_and_have_a_price() {
     place.write("places.toml", &text);
     let ended = place.run(&["run", "places.toml", "-o", "out"]).expect(0);
     assert!(
-        ended.stderr.contains("/second` for the next time; remove what is not needed"),
+        ended.stderr.contains("/second` for the next time; remove those you do not need"),
         "{}",
         ended.stderr
     );
@@ -162,7 +166,9 @@ fn targets_on_two_disks_are_measured_in_the_same_blocks_and_have_a_price() {
         assert!(directory.starts_with(&place.path(name).display().to_string()), "{directory}");
     }
     let page = std::fs::read_to_string(place.path("out/report.html")).unwrap();
-    for expected in ["Transactions for money", "0.5 EUR", "disk disk of second", "data-chart=\"bars\""] {
+    for expected in
+        ["Transactions per unit of money", "0.5 EUR", "disk disk of second", "data-chart=\"bars\""]
+    {
         assert!(page.contains(expected), "{expected}");
     }
     place.expect_clean();

@@ -1,4 +1,4 @@
-//! A signal in each phase of an experiment, one after the other. Phases are told apart by what pgdyno and its server write, and
+//! A signal in each phase of an experiment, one after the other. Phases are distinguished by what pgdyno and its server write, and
 //! by the processes that there are: no moment is left to chance.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! A run beside which something else uses the processors is made again.
+//! A run is repeated if something else used the processors during it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -117,7 +117,7 @@ fn what_another_session_makes_between_two_runs_is_still_there_and_the_report_say
         assert!(detail["no_template"].starts_with(&why), "{detail:?}");
     }
     assert!(details[1]["database_changed"].contains("public."), "{details:?}");
-    assert_eq!(details[2].get("database_changed"), None, "it is told once");
+    assert_eq!(details[2].get("database_changed"), None, "it is reported once");
     let report = std::fs::read_to_string(place.path("out/report.md")).unwrap();
     assert!(report.contains("Somebody else changed the database between runs"), "{report}");
     assert_eq!(pg.ask("postgres", &of(OURS, &database)), "");
@@ -176,7 +176,7 @@ fn a_database_that_pgdyno_made_is_replaced_by_copies_from_one_experiment_to_the_
     let server = pg.admin_target("made_by_pgdyno");
     let init =
         |code: i32| place.run(&["init", "--create-database", "--server", &server, "-s", "1"]).expect(code);
-    assert!(init(0).stderr.contains("made database `made_by_pgdyno`"));
+    assert!(init(0).stderr.contains("created database `made_by_pgdyno`"));
     assert!(init(0).stderr.contains("is there: pgdyno made it"));
     for out in ["out", "again"] {
         run(&place, &server, &["-o", out]).expect(0);

@@ -26,7 +26,7 @@ fn a_run_without_any_number_does_not_end_as_done() {
     assert!(ended.stdout.contains("No number: the only run is void"), "{}", ended.stdout);
     assert!(
         ended.stdout.contains("most often 22012 division by zero"),
-        "the cause is told: {}",
+        "the cause is reported: {}",
         ended.stdout
     );
     assert!(!ended.stdout.contains("Measure longer"), "{}", ended.stdout);
@@ -41,7 +41,7 @@ fn a_run_that_aborts_every_client_has_no_number_and_failed() {
     let place = Place::new();
     let ended = run_script(&place, "\\set x :n + 1\nSELECT :x;\n", &["-D", "n=abc"]).expect(1);
     assert!(
-        ended.stderr.contains("ended early: 0 runs completed, 1 cut short or failed"),
+        ended.stderr.contains("ended early: 0 runs completed, 1 interrupted or failed"),
         "{}",
         ended.stderr
     );
@@ -60,7 +60,7 @@ fn an_experiment_that_is_being_measured_is_read_and_left_alone() {
     place.wait_for_load("out", 1);
     let report = place.run(&["report", "out"]).expect(2);
     let expected = format!(
-        "`out` is still being measured by process {}: this is what there is so far (0 of 2 runs)",
+        "`out` is still being measured by process {}: these are the results so far (0 of 2 runs)",
         running.pid()
     );
     assert!(report.stderr.contains(&expected), "{}", report.stderr);
@@ -86,7 +86,7 @@ fn a_report_that_cannot_be_written_costs_neither_the_table_nor_the_results() {
     fs::create_dir(place.path("out/report.html.tmp")).unwrap();
     let ended = place.run(&["report", "out"]).expect(1);
     assert!(ended.stdout.contains("median tps"), "{}", ended.stdout);
-    for expected in ["`pgdyno report out` makes later", "Is a directory"] {
+    for expected in ["`pgdyno report out` writes it later", "Is a directory"] {
         assert!(ended.stderr.contains(expected), "{}", ended.stderr);
     }
     fs::remove_dir(place.path("out/report.html.tmp")).unwrap();

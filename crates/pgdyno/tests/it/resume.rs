@@ -92,7 +92,7 @@ fn kill_and_resume(n_kills: u32, repeats: u32, longest_ms: u64) {
     place.expect_clean();
 }
 
-/// The runs are those of the plan, each whole, each completed once; attempts that were cut off lie beside them.
+/// The runs are those of the plan, each complete, each once; attempts that were cut off are stored next to them.
 #[track_caller]
 pub(crate) fn expect_exactly_the_plan(place: &Place, plan: Option<&Plan>) {
     let data = place.results("out");
@@ -135,7 +135,7 @@ fn twenty_kills_resume_to_exactly_the_planned_runs() {
 #[track_caller]
 fn expect_resumable(ended: Ended) -> Ended {
     let ended = ended.expect(2);
-    assert!(ended.stderr.contains("go on with: pgdyno run --resume out"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("continue with: pgdyno run --resume out"), "{}", ended.stderr);
     ended
 }
 

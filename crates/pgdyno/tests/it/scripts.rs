@@ -1,4 +1,4 @@
-//! Experiments with scripts of the user's own: read once, checked by the server, run by weight, told apart in reports.
+//! Experiments with the user's own scripts: read once, checked by the server, run by weight, distinguished in reports.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -148,7 +148,7 @@ fn scripts_on_the_command_line_take_the_database_as_it_is() {
     let survey = run.record.survey.as_ref().unwrap();
     assert!(survey.unchecked[0].starts_with("select-only:2:"), "{survey:?}");
 
-    // What cannot run is told before any load, with its place.
+    // Errors in scripts are reported before any load, with their position.
     let refused = |script: &str, message: &str| {
         place.write("typo.sql", script);
         let mut args = vec!["run", "-f", "typo.sql", "-D", "n=1", "-o", "no", "--server", server.as_str()];
@@ -204,7 +204,7 @@ fn scripts_that_are_wrong_are_told_with_their_place() {
     check("plan -f shop/buy.sql -w tpcb", &["--script", "--workload", "cannot be used with"]);
     check("compare --aa -f shop/buy.sql -w tpcc", &["--workload tpcc cannot be used with --script"]);
     place.run(&["plan", "-w", "scripts", "-f", "builtin:select-only", "-s", "1", "-c", "1"]).expect(0);
-    check("plan -D most", &["-D most: write NAME=VALUE"]);
+    check("plan -D most", &["-D most: expected NAME=VALUE"]);
     check(
         "plan scripts",
         &["built-in experiment `scripts`: workload.scripts: no script is given", "-f a.sql@3"],

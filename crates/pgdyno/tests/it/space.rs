@@ -58,7 +58,7 @@ fn clusters(place: &Place) -> Vec<Value> {
     list.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Their scales, sorted.
+/// The scales of clusters, sorted.
 fn scales(place: &Place) -> Vec<String> {
     let scale = |cluster: &Value| cluster["labels"]["scale"].as_str().unwrap().to_string();
     let mut scales: Vec<String> = clusters(place).iter().map(scale).collect();
@@ -238,7 +238,7 @@ fn snapshots_are_kept_on_another_device_and_go_with_their_cluster() {
     place.results("out").runs.iter().for_each(expect_sound);
     let cluster = clusters(&place).remove(0);
     let path = PathBuf::from(cluster["path"].as_str().unwrap());
-    assert!(!path.join("snapshots").exists(), "nothing is kept beside the data");
+    assert!(!path.join("snapshots").exists(), "nothing is kept next to the data");
     let held = || fs::read_dir(&disk.0).unwrap().flatten().map(|entry| entry.path()).collect::<Vec<_>>();
     let [holder] = held().try_into().unwrap();
     assert!(holder.join("loaded/data/PG_VERSION").is_file());

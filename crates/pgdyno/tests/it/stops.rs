@@ -19,7 +19,7 @@ fn ctrl_c_in_the_measure_leaves_a_partial_result() {
     let began = Instant::now();
     let ended = running.wait().expect(2);
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-    assert!(ended.stderr.contains("stopped: 0 runs completed, 1 cut short"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("stopped: 0 runs completed, 1 interrupted"), "{}", ended.stderr);
     place.expect_clean();
 
     let data = place.results("out");

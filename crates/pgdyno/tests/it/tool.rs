@@ -36,7 +36,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Its exit code, if no signal ended it.
+    /// The exit code, if no signal ended the process.
     pub(crate) fn code(&self) -> Option<i32> {
         self.status.code()
     }
@@ -97,7 +97,7 @@ impl Place {
             }
         }
         command.args(args).current_dir(self.dir.path());
-        // Tests count runs, to which the machine's neighbours must not add any.
+        // Tests count runs: other load on the machine may not cause repeats.
         if measures_alone(args) {
             command.args(["--set", "run.repeat_disturbed=0"]);
         }
@@ -180,7 +180,7 @@ pub(crate) fn all_pids() -> Vec<i32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// Waits for `what`, which must not take longer than 60 s.
+/// Waits for `what`, which may take 60 s at most.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
@@ -199,7 +199,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Its process id.
+    /// The process id.
     pub(crate) fn pid(&self) -> i32 {
         self.child.id() as i32
     }
@@ -363,7 +363,7 @@ pub(crate) fn expect_identity(run: &RunData) {
     assert_eq!(errors, done.errors);
 }
 
-/// By how much the history grew during a run.
+/// How much the history grew during a run.
 #[track_caller]
 pub(crate) fn history_growth(run: &RunData) -> u64 {
     let rows = |rows: &std::collections::BTreeMap<String, u64>| rows["pgbench_history"];

@@ -189,7 +189,7 @@ fn open_bounds(seen: &Seen, rate_per_s: f64) -> Bounds {
     Bounds::new(seen.passages.iter().enumerate().map(bounds).unzip())
 }
 
-/// What the look-alike was told to do, in order: the first draws of its stream.
+/// The service times that the look-alike used, in order: the first draws of its stream.
 fn programmed(service: &str, n: usize) -> Vec<i64> {
     let (time, mut prng) = (service.parse::<ServiceTime>().unwrap(), Prng::seed(SEED));
     let mut draws: Vec<i64> = (0..n).map(|_| time.draw(&mut prng) as i64).collect();

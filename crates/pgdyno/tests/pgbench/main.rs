@@ -29,7 +29,7 @@ fn the_same_data_is_left() {
 #[test]
 fn the_user_is_told_the_same() {
     let cluster = cluster::Cluster::start();
-    // Whoever makes tables for the first time is told that there is nothing to drop, which is a notice of the server.
+    // The first time, the server raises notices that there is nothing to drop.
     for who in [cluster::Who::Genuine, cluster::Who::Ours] {
         assert_eq!(cluster.run(who, "-i -q").code, Some(0));
     }

@@ -25,7 +25,7 @@ fn normal(text: &str, who: Who) -> String {
         .lines()
         .map(|line| if line.starts_with("pgbench (") { "pgbench (...)\n".into() } else { mask(line) + "\n" })
         .collect();
-    // Whether the last second of a load is told is chance, and so is how often a socket is waited for. Our driver
+    // It is chance whether the last second of a load is reported, and how often a socket is waited for. Our driver
     // parses a statement with its first execution, not apart.
     lines.retain(|line| !line.contains(" preparing "));
     lines.dedup_by(|a, b| a == b && (a.starts_with("progress") || a.ends_with("receiving\n")));

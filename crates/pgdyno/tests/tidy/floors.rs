@@ -9,7 +9,7 @@ use super::{assert_none, assert_one};
 /// Outside world of a pure crate, as the table words it.
 const NONE: &str = "none";
 
-/// What a pure crate must not name: files, sockets, processes, the environment, threads and clocks.
+/// What a pure crate may not name: files, sockets, processes, the environment, threads and clocks.
 const OUTSIDE: &[&str] = &["std::fs", "std::net", "std::process", "std::env", "std::thread", "std::os"];
 const CLOCKS: &[&str] = &["SystemTime", "Instant", "::now("];
 
@@ -40,7 +40,7 @@ fn table(architecture: &str) -> Table {
     table
 }
 
-/// What each crate uses of ours, outside its tests, by the name of the crate.
+/// Which of our crates each crate uses outside its tests, by crate name.
 fn edges(manifests: &[SourceFile]) -> BTreeMap<String, BTreeSet<String>> {
     let parsed = manifests.iter().map(|file| (file, file.text.parse::<toml::Table>().unwrap()));
     let all: BTreeMap<String, BTreeSet<String>> = parsed

@@ -2,7 +2,7 @@
 //!
 //! Each check takes text and returns what is wrong with it, so that every one is also tried on bad text.
 //! After a change of the catalogue, the metrics or the command line, `PGDYNO_BLESS=1 cargo test -p pgdyno --test tidy`
-//! writes the generated parts of the documents anew.
+//! regenerates the generated parts of the documents.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail anywhere")]
 

@@ -1,4 +1,4 @@
-//! `pgdyno compare --duet`: both servers at once, their loads in turns.
+//! `pgdyno compare --duet`: both servers run at once and take the load in turns.
 
 use analysis::explain::compare_duet;
 use anyhow::Result;
@@ -34,7 +34,10 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
             let has_runs =
                 store::read_records(&path).is_ok_and(|runs| runs.iter().any(|run| run.go_unix_ns.is_some()));
             if has_runs {
-                say(&format!("what was measured is in {0}; for a page: pgdyno report {0}", path.display()));
+                say(&format!(
+                    "the results are in {0}; for an HTML report: pgdyno report {0}",
+                    path.display()
+                ));
             } else {
                 dir.discard();
             }

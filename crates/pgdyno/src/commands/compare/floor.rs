@@ -1,4 +1,5 @@
-//! The noise floor of a host: what the last A/A comparison on it could see. Kept beside the binaries and clusters.
+//! The noise floor of a host: the smallest difference that the last A/A comparison on it could detect. Stored in the
+//! cache, next to binaries and clusters.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -11,15 +12,15 @@ use model::run::{ExperimentData, RunRecord};
 use report::NoiseFloor;
 use server::Cache;
 
-/// Many times what comparisons of years leave.
+/// Many times the size that years of comparisons reach.
 const FLOORS_BYTES_MAX: u64 = 64 << 20;
 
-/// One JSON object per line, the newest last.
+/// File with one JSON object per line, the newest last.
 fn path(cache: &Cache) -> PathBuf {
     cache.dir.join("noise-floors.jsonl")
 }
 
-/// What an A/A comparison says of its host; `None` without a verdict.
+/// The noise floor that an A/A comparison found; `None` without a verdict.
 pub(super) fn of(comparison: &CaseComparison, data: &ExperimentData) -> Option<NoiseFloor> {
     let ratio = comparison.leading()?;
     let run = &data.runs.last()?.record;
@@ -34,7 +35,7 @@ pub(super) fn of(comparison: &CaseComparison, data: &ExperimentData) -> Option<N
     })
 }
 
-/// Adds it to those that are kept.
+/// Appends a noise floor.
 pub(super) fn keep(cache: &Cache, floor: &NoiseFloor) -> Result<()> {
     let path = path(cache);
     let context = || format!("cannot keep the noise floor in `{}`", path.display());
@@ -45,12 +46,12 @@ pub(super) fn keep(cache: &Cache, floor: &NoiseFloor) -> Result<()> {
     writeln!(file, "{}", serde_json::to_string(floor)?).with_context(context)
 }
 
-/// The newest that was measured on the host of these runs, of the same workload if there is one.
+/// The newest noise floor of the host of these runs, of the same workload if there is one.
 fn last(cache: &Cache, data: &ExperimentData) -> Option<NoiseFloor> {
     let run = &data.runs.first()?.record;
     files::trust::check_directory(&cache.dir).ok()?;
     let text = String::from_utf8(files::trust::read(&path(cache), FLOORS_BYTES_MAX).ok()?).ok()?;
-    // A line that a later version wrote otherwise is none of ours.
+    // A later version may have written a line that we cannot read.
     let kept: Vec<NoiseFloor> = text
         .lines()
         .filter_map(|line| serde_json::from_str(line).ok())
@@ -60,9 +61,9 @@ fn last(cache: &Cache, data: &ExperimentData) -> Option<NoiseFloor> {
     kept.iter().rev().find(|floor| floor.workload == workload).or(kept.last()).cloned()
 }
 
-/// The noise floor that a comparison is to be seen against, if there is one.
+/// The noise floor of the host on which these comparisons were measured, if known.
 pub(super) fn of_host(comparisons: &[CaseComparison], data: &ExperimentData) -> Result<Option<NoiseFloor>> {
-    // That of whole runs says nothing of slices.
+    // A noise floor of whole runs says nothing about slices.
     let is_duet = comparisons.iter().any(|case| matches!(case.pairing, Pairing::Slices | Pairing::Rounds));
     Ok(if is_duet { None } else { last(&Cache::default_location()?, data) })
 }

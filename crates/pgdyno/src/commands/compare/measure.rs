@@ -1,4 +1,4 @@
-//! The measuring form of `pgdyno compare`: two cases in pairs of runs, until the interval is narrow or the time is over.
+//! The measuring form of `pgdyno compare`: two cases in pairs of runs, until the interval is narrow or the time is up.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,11 +26,11 @@ use crate::job::referee::ByFindings;
 use crate::job::{self, Job, Terms};
 use crate::{Exit, say};
 
-/// What each round of a duet measures unless it is told: pairs by the dozen.
+/// Default measurement window of each round of a duet: dozens of pairs of slices.
 const DUET_MEASURE: &str = "12s";
-/// Its ramp-up: the data is in memory, and a pair of slices is short.
+/// Default ramp-up of each round: the data is in memory, and a pair of slices is short.
 const DUET_RAMP_UP: &str = "3s";
-/// Most pairs of a comparison whose number is not given.
+/// Most pairs of a comparison without --pairs.
 const PAIRS_MAX: u32 = 500;
 
 /// Measures A and B and compares them.
@@ -68,7 +68,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         floor::keep(&Cache::default_location()?, &found)?;
     }
     let exit = finish(&comparisons, &explained.data, args);
-    // After the noise floor, which it shows.
+    // After the noise floor, which the page shows.
     let html = report::write_reports(&path, &explained)?;
     say(&format!("report: {}", html.display()));
     let exit = exit?;
@@ -79,8 +79,8 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     Ok(if outcome.stopped || outcome.incomplete > 0 { Exit::Partial } else { exit })
 }
 
-/// Plans both sides, and makes the directory of the results if `check` lets the plan pass. `pairs` tells how many by the
-/// seconds of a run's load.
+/// Plans both sides, and creates the results directory if `check` accepts the plan. `pairs` returns the number of
+/// pairs, given the seconds of a run's load.
 pub(super) fn prepare(
     args: &CompareArgs,
     pairs: impl Fn(u32) -> Pairs,
@@ -103,15 +103,15 @@ pub(super) fn prepare(
     let request = page::request(args, plan.seed);
     let job = Job::begin(plan, &experiment_toml, servers, args.output.as_deref())?;
     job.dir.write_comparison(&request)?;
-    job::end_in_time(format!("what was measured is in {}", job.dir.path().display()));
+    job::end_in_time(format!("the results are in {}", job.dir.path().display()));
     Ok(job)
 }
 
-/// The experiment of one side.
+/// The options of one side's experiment.
 fn experiment_args(args: &CompareArgs, option: &'static str, changes: &[String]) -> ExperimentArgs {
     let list = |value: &Option<String>| value.iter().cloned().collect::<Vec<String>>();
     let n_cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-    // The built-in experiments have several numbers of clients: the one that keeps the processors busy.
+    // Built-in experiments vary the number of clients: take the one that keeps the processors busy.
     let usual = args.experiment.is_none().then(|| (2 * n_cpus).clamp(4, 64));
     ExperimentArgs {
         experiment: args.experiment.clone(),
@@ -128,10 +128,10 @@ fn experiment_args(args: &CompareArgs, option: &'static str, changes: &[String])
     }
 }
 
-/// What a side changes, for its name.
+/// A side's changes, for its name.
 fn changes(texts: &[String]) -> Result<Changes> {
     let change = |text: &String| {
-        // Mistakes were told when the sides were read.
+        // Errors were reported when the sides were read.
         let change = Override::parse(text).map_err(anyhow::Error::msg)?;
         let value = match change.value {
             toml::Value::String(text) => text,
@@ -142,7 +142,7 @@ fn changes(texts: &[String]) -> Result<Changes> {
     texts.iter().map(change).collect()
 }
 
-/// What A has where B alone changes something, as far as one level says it: A is called by that.
+/// A's own levels for keys that B alone changes, as far as a single level says it: they name A.
 fn levels_beside(a_changes: &Changes, b_changes: &Changes, a: &Asked) -> Changes {
     let experiment: toml::Table = a.experiment_toml.parse().unwrap_or_default();
     let level_of = |key: &str| {
@@ -177,7 +177,7 @@ fn both_tomls(a: &Asked, b: &Asked) -> String {
     )
 }
 
-/// As many pairs as are asked for, or as many as the time can hold.
+/// The number of pairs asked for, or as many as fit into the time.
 fn wanted(args: &CompareArgs, load_s: u32) -> Pairs {
     match args.pairs {
         Some(n) => Pairs { n_max: n, precision: None },
@@ -187,7 +187,7 @@ fn wanted(args: &CompareArgs, load_s: u32) -> Pairs {
             if (n as usize) < stats::PAIRS_MIN {
                 let least_min = (stats::PAIRS_MIN as f64 * of_pair_s / 60.0).ceil();
                 say(&format!(
-                    "note: {} pairs, the least for a verdict, take about {least_min} min: give --time {least_min}min or a \
+                    "note: {} pairs, the minimum for a verdict, take about {least_min} min: use --time {least_min}min or a \
                      shorter --measure",
                     stats::PAIRS_MIN
                 ));
@@ -197,17 +197,17 @@ fn wanted(args: &CompareArgs, load_s: u32) -> Pairs {
     }
 }
 
-/// Decides after each pair whether another one is needed, and whether there is time to repeat it.
+/// Decides after each pair whether another one is needed and whether there is time for it.
 struct Gauge {
     precision: Option<Precision>,
     time: Duration,
     made: Mutex<Made>,
 }
 
-/// What was measured so far.
+/// Progress so far.
 #[derive(Default)]
 struct Made {
-    /// When the first run was over: what came before it was loading too.
+    /// When the first run ended: the time before it included loading data.
     first_end: Option<Instant>,
     /// Runs since then.
     n_since: u32,
@@ -216,7 +216,7 @@ struct Made {
 }
 
 impl Made {
-    /// Time since the first run, when another pair will be over.
+    /// Time since the first run at which another pair will have ended.
     fn after_next_pair(&self) -> Duration {
         let spent = self.first_end.map_or(Duration::ZERO, |end| end.elapsed());
         spent + 2 * spent / self.n_since.max(1)
@@ -241,7 +241,7 @@ impl Referee for Gauge {
 
 impl Gauge {
     fn new(args: &CompareArgs, plan: &Plan) -> Gauge {
-        // Where the rate is given, throughput tells nothing: only the time ends the comparison.
+        // With a given rate throughput says nothing: only the time ends the comparison.
         let is_open = plan.cases.iter().any(|case| case.workload.pace.is_open());
         let half_width = if is_open { 0.0 } else { args.precision };
         Gauge {
@@ -255,7 +255,7 @@ impl Gauge {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asked for each run that counts, when its pair is over.
+    /// Called for each run that counts; answers once its pair is complete.
     fn is_enough(&self, record: &RunRecord) -> bool {
         let Some(precision) = self.precision else { return false };
         let mut made = self.made();

@@ -1,4 +1,4 @@
-//! The page of a comparison: with the results of one that was measured, where it is asked for of stored ones.
+//! The page of a comparison: written with the results of one that was measured, and on request for stored ones.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::front::cli::CompareArgs;
 use crate::front::shell;
 use crate::say;
 
-/// How a comparison that is about to be measured can be made again: in the order, and with the random numbers, of `seed`.
+/// How to repeat a comparison that is about to be measured: in the order, and with the random numbers, of `seed`.
 pub(super) fn request(args: &CompareArgs, seed: u64) -> ComparisonRequest {
     ComparisonRequest { format: model::FORMAT, command: again(arguments(), Some(seed)), margin: args.margin }
 }
@@ -24,8 +24,8 @@ fn arguments() -> impl Iterator<Item = String> {
     std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned())
 }
 
-/// The arguments of this process without the place of its results, which another comparison cannot have. Passwords are not
-/// among them: [`crate::front::secrets::hide_from_argv`] came first.
+/// The arguments of this process without the results directory, which another comparison cannot reuse. Passwords are
+/// gone: [`crate::front::secrets::hide_from_argv`] came first.
 fn again(args: impl Iterator<Item = String>, seed: Option<u64>) -> Vec<String> {
     let mut command = vec!["pgdyno".to_string()];
     let mut args = args.peekable();
@@ -44,7 +44,7 @@ fn again(args: impl Iterator<Item = String>, seed: Option<u64>) -> Vec<String> {
     command
 }
 
-/// Writes the page of a comparison that was measured into its directory.
+/// Writes the page of a measured comparison into its directory.
 pub(crate) fn write_own(dir: &Path, explained: &Explained) -> Result<()> {
     let request = store::read_comparison(dir)?;
     let margin = request.as_ref().map_or(MARGIN, |request| request.margin);
@@ -61,12 +61,12 @@ pub(crate) fn write_own(dir: &Path, explained: &Explained) -> Result<()> {
     Ok(())
 }
 
-/// An experiment that is compared.
+/// An experiment to be compared.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
     pub(super) explained: &'a Explained,
     pub(super) dir: &'a Path,
-    /// The only cases that matter; without any: all.
+    /// The only cases that matter; `None`: all.
     pub(super) cases: Option<[u32; 2]>,
 }
 
@@ -75,7 +75,7 @@ impl<'a> Source<'a> {
         Source { explained, dir: &target.dir, cases: None }
     }
 
-    /// The experiment as if it had the cases that matter alone.
+    /// The experiment reduced to the cases that matter.
     fn restricted(&self) -> Explained {
         let Explained { mut data, mut study } = self.explained.clone();
         if let Some(cases) = self.cases {
@@ -87,7 +87,7 @@ impl<'a> Source<'a> {
         Explained { data, study }
     }
 
-    /// What makes it again by itself.
+    /// The command that repeats it.
     fn command(&self) -> Result<String> {
         Ok(match store::read_comparison(self.dir)? {
             Some(request) => shell::command(&request.command),
@@ -96,10 +96,10 @@ impl<'a> Source<'a> {
     }
 }
 
-/// Writes the page of stored results where `--report` says, if it does.
+/// Writes the page of stored results to the path given with `--report`, if any.
 ///
 /// # Errors
-/// When it cannot be written, or would replace the report of an experiment.
+/// When it cannot be written, or would overwrite the report of an experiment.
 pub(super) fn write_asked(
     args: &CompareArgs,
     comparisons: &[CaseComparison],
@@ -125,12 +125,12 @@ pub(super) fn write_asked(
     );
     store::expect_ours(path)?;
     files::create_private_dir_all(path)
-        .with_context(|| format!("cannot make the directory `{}`", path.display()))?;
+        .with_context(|| format!("cannot create the directory `{}`", path.display()))?;
     write(&path.join(report::MARKDOWN), &pages.markdown)?;
     write(&path.join(report::HTML), &pages.html)
 }
 
-/// Both forms of a report.
+/// A report as HTML and as Markdown.
 struct Pages {
     html: String,
     markdown: String,
@@ -139,7 +139,7 @@ struct Pages {
 fn draw(comparisons: &[CaseComparison], sources: &[Source], commands: &[String]) -> Result<Pages> {
     let restricted: Vec<Explained> = sources.iter().map(Source::restricted).collect();
     let names: Vec<String> = sources.iter().map(|source| source.dir.display().to_string()).collect();
-    // Of one experiment the command that compares is all there is to repeat.
+    // For one experiment, the compare command is all there is to repeat.
     let of_each: Vec<Vec<String>> = match sources {
         [_] => vec![Vec::new()],
         several => several.iter().map(|source| Ok(vec![source.command()?])).collect::<Result<_>>()?,

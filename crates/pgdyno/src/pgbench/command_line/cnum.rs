@@ -1,15 +1,15 @@
-//! Numbers read as C's library reads them, because pgbench's users rely on what it accepts.
+//! Reads numbers as C's library does, because pgbench's users rely on what it accepts.
 
-/// Why `strtol` with a range refuses a text.
+/// Why `strtol` with a range rejects a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BadInt {
-    /// Something behind the number, or no number.
+    /// Trailing characters, or no number.
     Syntax,
-    /// A number beyond the range.
+    /// The number is out of range.
     Range,
 }
 
-/// PostgreSQL's `option_parse_int`: white space around is allowed, an empty text counts as 0.
+/// PostgreSQL's `option_parse_int`: allows surrounding white space, and an empty text counts as 0.
 pub(crate) fn option_int(text: &str, min: i32, max: i32) -> Result<i32, BadInt> {
     let (digits, rest) = split_integer(text);
     if !rest.trim_start_matches(is_space).is_empty() {
@@ -18,7 +18,7 @@ pub(crate) fn option_int(text: &str, min: i32, max: i32) -> Result<i32, BadInt> 
     match digits.parse::<i128>() {
         _ if digits.is_empty() => in_range(0, min, max),
         Ok(value) => in_range(value, min, max),
-        // More digits than i128 has.
+        // More digits than i128 can hold.
         Err(_) => Err(BadInt::Range),
     }
 }
@@ -27,20 +27,21 @@ fn in_range(value: i128, min: i32, max: i32) -> Result<i32, BadInt> {
     i32::try_from(value).ok().filter(|value| (min..=max).contains(value)).ok_or(BadInt::Range)
 }
 
-/// `strtol` that must take the whole text and find at least a digit. `None` also beyond 64 bits.
+/// `strtol` that must consume the whole text and find at least one digit. `None` also beyond 64 bits.
 pub(crate) fn whole_int(text: &str) -> Option<i64> {
     let (digits, rest) = split_integer(text);
     if rest.is_empty() { digits.parse().ok() } else { None }
 }
 
-/// `atoi`: the number that the text begins with, otherwise 0; what does not fit is cut as glibc cuts it.
+/// `atoi`: the number that the text begins with, otherwise 0; larger values are truncated as glibc does.
 pub(crate) fn leading_int(text: &str) -> i32 {
     let (digits, _) = split_integer(text);
     let value: i128 = digits.parse().unwrap_or(0);
     value.clamp(i64::MIN.into(), i64::MAX.into()) as i64 as i32
 }
 
-/// `sscanf("%lu%c")` that must stop at the end: a minus sign wraps around, what is too large becomes the maximum.
+/// `sscanf("%lu%c")` that must stop at the end: a minus sign wraps around, and a number that is too large becomes the
+/// maximum.
 pub(crate) fn whole_unsigned(text: &str) -> Option<u64> {
     let (digits, rest) = split_integer(text);
     if digits.is_empty() || !rest.is_empty() {
@@ -65,7 +66,7 @@ pub(crate) fn leading_float(text: &str) -> f64 {
     }
     let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
     let end = text.find(|c: char| !is_part(c)).unwrap_or(text.len());
-    // The longest beginning that is a number: a few characters, read once.
+    // The longest prefix that is a number: a few characters, read once.
     (1..=end).rev().find_map(|n| text[..n].parse::<f64>().ok()).unwrap_or(0.0)
 }
 
@@ -73,7 +74,7 @@ fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
 }
 
-/// Sign and digits behind leading white space (empty if there is no digit), and what follows.
+/// Sign and digits after leading white space (empty if there is no digit), and the rest.
 fn split_integer(text: &str) -> (&str, &str) {
     let start = text.trim_start_matches(is_space);
     let unsigned = start.strip_prefix(['+', '-']).unwrap_or(start);

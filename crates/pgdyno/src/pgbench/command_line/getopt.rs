@@ -1,7 +1,7 @@
-//! The rules of GNU `getopt_long`: abbreviations of long names, clusters of short ones, values glued or apart, and
-//! options behind arguments. Knows no option's meaning.
+//! The rules of GNU `getopt_long`: abbreviations of long names, clusters of short ones, attached or separate values,
+//! and options after arguments. Knows no option's meaning.
 
-/// An option that can be given.
+/// An option that may be given.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spec<Id> {
     /// `-x`.
@@ -10,10 +10,9 @@ pub(crate) struct Spec<Id> {
     pub(crate) long: &'static str,
     /// Whether a value follows.
     pub(crate) takes_value: bool,
-    /// Whether it may be abbreviated before others: options that pgbench does not have must not make an abbreviation
-    /// ambiguous that it takes.
+    /// Whether an abbreviation prefers other options: ours must not make an abbreviation ambiguous that pgbench
+    /// accepts.
     pub(crate) is_added: bool,
-    /// What it is.
     pub(crate) id: Id,
 }
 
@@ -22,13 +21,13 @@ pub(crate) struct Spec<Id> {
 pub(crate) enum Item<Id> {
     /// An option and its value.
     Option(Id, String),
-    /// Not an option.
+    /// An argument that is not an option.
     Argument(String),
-    /// Wrong: the message of `getopt_long`. Nothing follows.
+    /// The error message of `getopt_long`; nothing follows.
     Bad(String),
 }
 
-/// Splits arguments. `program` is how the program was called, for messages.
+/// Splits arguments. `program` is the name the program was called by, for messages.
 pub(crate) fn split<Id: Copy + PartialEq>(
     specs: &[Spec<Id>],
     program: &str,
@@ -82,7 +81,7 @@ fn long_option<Id: Copy + PartialEq>(
     Ok(Item::Option(spec.id, value))
 }
 
-/// `given` is what the user wrote, with the value.
+/// Finds a long option. `given` is the user's text, with the value.
 fn find_long<Id: Copy + PartialEq>(specs: &[Spec<Id>], name: &str, given: &str) -> Result<Spec<Id>, String> {
     let named = specs.iter().filter(|spec| !spec.long.is_empty());
     if let Some(spec) = named.clone().find(|spec| spec.long == name) {

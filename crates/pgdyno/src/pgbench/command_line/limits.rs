@@ -1,12 +1,12 @@
-//! The system's limits that stand against a load.
+//! System limits that a load may exceed.
 
 use nix::sys::resource::{Resource, getrlimit};
 
 use crate::pgbench::compat::Compat;
 use crate::pgbench::output::log::Complaint;
 
-/// Refuses more clients than files may be open, three of which are taken. Since 18 the soft limit does not count: it is
-/// raised (by the driver, which opens the connections).
+/// Rejects more clients than the limit of open files allows, three of which are in use. Since 18 the soft limit does
+/// not count: the driver, which opens the connections, raises it.
 pub(crate) fn check_open_files(n_clients: u32, compat: Compat) -> Result<(), Complaint> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)
         .map_err(|errno| Complaint::new(format!("getrlimit failed: {}", errno.desc())))?;

@@ -1,4 +1,4 @@
-//! What can be asked on the command line, and what was asked. Reading it is in `parse.rs`.
+//! The options of the command line, and their values. `parse.rs` reads them.
 
 use model::load::{OnDisconnect, PollerChoice, Protocol};
 use workload::tpcb::Partitioning;
@@ -10,28 +10,25 @@ use crate::pgbench::scripts::Script;
 /// What the command line asks for.
 #[derive(Debug)]
 pub(crate) enum Request {
-    /// Make the tables.
+    /// Create the tables.
     Init(Target, InitPlan),
     /// Offer load.
     Bench(Target, Box<BenchPlan>),
-    /// Nothing more: something was shown.
+    /// Nothing more: help, a version or a list was printed.
     Nothing,
 }
 
 /// Where to connect.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Target {
-    /// `-h`.
     pub(crate) host: Option<String>,
-    /// `-p`.
     pub(crate) port: Option<String>,
-    /// `-U`.
     pub(crate) user: Option<String>,
-    /// A name, a URL or a connection string; empty if an empty argument was given.
+    /// A name, a URL or a connection string; empty if the argument was empty.
     pub(crate) dbname: String,
 }
 
-/// How to make the tables.
+/// How to create the tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct InitPlan {
     /// Letters of `dtgGvpf` and spaces.
@@ -44,17 +41,17 @@ pub(crate) struct InitPlan {
     pub(crate) is_quiet: bool,
     /// Tables without WAL.
     pub(crate) unlogged: bool,
-    /// For tables.
+    /// Tablespace of tables.
     pub(crate) tablespace: Option<String>,
-    /// For primary keys.
+    /// Tablespace of primary keys.
     pub(crate) index_tablespace: Option<String>,
-    /// How accounts are cut.
+    /// How accounts are partitioned.
     pub(crate) partitioning: Option<Partitioning>,
-    /// `--streams`, which pgbench does not have: sessions that fill and key partitions side by side.
+    /// `--streams`, which pgbench does not have: sessions that fill and index partitions in parallel.
     pub(crate) n_streams: u32,
 }
 
-/// Which load to offer.
+/// The load to offer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct BenchPlan {
     /// At least one.
@@ -79,13 +76,13 @@ pub(crate) struct BenchPlan {
     pub(crate) rate_per_s: Option<f64>,
     /// `-L`, microseconds.
     pub(crate) latency_limit_us: Option<u64>,
-    /// `--max-tries`; 0 is without limit.
+    /// `--max-tries`; 0: no limit.
     pub(crate) max_tries: u32,
-    /// Without `-n`.
+    /// Vacuum before the load: without `-n`.
     pub(crate) vacuums: bool,
     /// `-v`.
     pub(crate) vacuums_accounts: bool,
-    /// `-P`, seconds; 0 is none.
+    /// `-P`, seconds; 0: no progress.
     pub(crate) progress_s: u32,
     /// `--progress-timestamp`.
     pub(crate) progress_timestamp: bool,
@@ -97,20 +94,20 @@ pub(crate) struct BenchPlan {
     pub(crate) verbose_errors: bool,
     /// `--exit-on-abort`.
     pub(crate) exit_on_abort: bool,
-    /// `-l` and its company.
+    /// `-l` and the options that go with it.
     pub(crate) log: Option<LogPlan>,
     /// Seed of all random numbers.
     pub(crate) seed: u64,
-    /// What pgbench does not have.
+    /// Options that pgbench does not have.
     pub(crate) added: Added,
 }
 
 /// When the load ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Length {
-    /// After so many transactions of each client.
+    /// After this many transactions of each client.
     Transactions(u32),
-    /// After so many seconds.
+    /// After this many seconds.
     Seconds(u32),
 }
 
@@ -121,11 +118,11 @@ pub(crate) struct LogPlan {
     pub(crate) prefix: String,
     /// `--sampling-rate`.
     pub(crate) sampling_rate: f64,
-    /// `--aggregate-interval`, seconds; 0 is none.
+    /// `--aggregate-interval`, seconds; 0: none.
     pub(crate) aggregate_interval_s: u32,
 }
 
-/// Options that pgbench does not have. None of them changes anything when it is not given.
+/// Options that pgbench does not have. None changes anything unless it is given.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Added {
     /// `--copy`.
@@ -140,17 +137,17 @@ pub(crate) struct Added {
     pub(crate) json: Option<String>,
     /// `--on-disconnect`.
     pub(crate) on_disconnect: OnDisconnect,
-    /// `--ramp-up`, seconds that do not count.
+    /// `--ramp-up`, seconds before the measurement.
     pub(crate) ramp_up_s: u32,
-    /// `--grace`: seconds after the end at which statements in flight are cancelled.
+    /// `--grace`: seconds after the end at which running statements are cancelled.
     pub(crate) grace_s: Option<u32>,
     /// `--progress-last`: also the last, incomplete interval.
     pub(crate) progress_last: bool,
-    /// `--stall-warning`: warn when no transaction ends for so many seconds.
+    /// `--stall-warning`: warn if no transaction ends for this many seconds.
     pub(crate) stall_warning_s: Option<u32>,
 }
 
-/// Every option there is.
+/// All options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named as on the command line")]
 pub(crate) enum Opt {
@@ -261,7 +258,7 @@ pub(crate) fn specs(compat: Compat) -> Vec<Spec<Opt>> {
         spec(None, "verbose-errors", FLAG, Opt::VerboseErrors),
     ];
     if compat.has_dbname_option() {
-        // Behind `--connect`, where the lists of these releases have it.
+        // After `--connect`, where the lists of these releases have it.
         specs.insert(before_define(&specs), spec(Some('d'), "dbname", VALUE, Opt::Dbname));
         specs.push(spec(None, "debug", FLAG, Opt::Debug));
         specs.push(spec(None, "exit-on-abort", FLAG, Opt::ExitOnAbort));

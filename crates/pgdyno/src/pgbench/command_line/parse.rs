@@ -1,4 +1,4 @@
-//! From the command line to a request, with pgbench's checks in pgbench's order: the first thing wrong is the one told.
+//! From the command line to a request, with pgbench's checks in pgbench's order: the first error is the one reported.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -13,24 +13,24 @@ use crate::pgbench::compat::Compat;
 use crate::pgbench::output::log::{Complaint, Kind, Log, try_help};
 use crate::pgbench::scripts::{self, Script};
 
-/// Steps of `-i` when none are given.
+/// Default steps of `-i`.
 const INIT_STEPS_DEFAULT: &str = "dtgvp";
-/// Every step there is.
+/// All steps.
 const INIT_STEPS_ALL: &str = "dtgGvpf";
-/// Transactions of each client when neither `-t` nor `-T` is given.
+/// Transactions of each client without `-t` and `-T`.
 const TRANSACTIONS_DEFAULT: u32 = 10;
-/// Beginning of the names of log files.
+/// Default prefix of log files.
 const LOG_PREFIX_DEFAULT: &str = "pgbench_log";
 
-/// What a command line is read with.
+/// Context for reading a command line.
 pub(crate) struct Reader<'a> {
-    /// The release whose options are taken.
+    /// The release whose options are accepted.
     pub(crate) compat: Compat,
-    /// How the program was called, for the messages of `getopt_long`.
+    /// The name the program was called by, for the messages of `getopt_long`.
     pub(crate) called: &'a str,
     /// Environment variables of libpq and of pgbench.
     pub(crate) environment: &'a BTreeMap<String, String>,
-    /// Name of the operating system's user.
+    /// Name of the operating system user.
     pub(crate) os_user: Option<&'a str>,
     /// Where messages go.
     pub(crate) log: &'a mut Log,
@@ -38,7 +38,7 @@ pub(crate) struct Reader<'a> {
 
 type Result<T> = std::result::Result<T, Complaint>;
 
-/// The release that is asked for: by option, otherwise by the environment.
+/// The release to imitate: by option, otherwise by environment.
 pub(crate) fn find_compat(args: &[String], environment: Option<&str>) -> Result<Compat> {
     let mut chosen = environment.map(str::to_string).filter(|text| !text.is_empty());
     for (at, arg) in args.iter().take_while(|arg| *arg != "--").enumerate() {
@@ -51,7 +51,7 @@ pub(crate) fn find_compat(args: &[String], environment: Option<&str>) -> Result<
     chosen.map_or(Ok(Compat::default()), |text| text.parse().map_err(Complaint::new))
 }
 
-/// The texts among the arguments that say where to connect.
+/// The arguments that say where to connect.
 pub(crate) fn targets(compat: Compat, args: &[String]) -> Vec<String> {
     let items = getopt::split(&specs(compat), "", args);
     let target = |item| match item {
@@ -62,7 +62,7 @@ pub(crate) fn targets(compat: Compat, args: &[String]) -> Vec<String> {
 }
 
 impl Reader<'_> {
-    /// Reads the arguments behind the program's name.
+    /// Reads the arguments after the program's name.
     pub(crate) fn read(mut self, args: &[String]) -> Result<Request> {
         let progname = self.log.progname.clone();
         let usage = |complaint: Complaint| complaint.hint(try_help(&progname));
@@ -128,11 +128,11 @@ fn time_seed() -> u64 {
     now.as_micros() as u64
 }
 
-/// The seed that a text asks for.
+/// The seed for this text.
 fn seed(text: &str) -> Result<u64> {
     match text {
         "time" => Ok(time_seed()),
-        // Hash keys are made from the system's random numbers.
+        // Hash keys come from the system's random numbers.
         "rand" => Ok(std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0u8)),
         _ => cnum::whole_unsigned(text).ok_or_else(|| {
             Complaint::new(format!("unrecognized random seed option \"{text}\""))
@@ -149,8 +149,8 @@ fn int(text: &str, option: &str, min: i32, max: i32) -> Result<u32> {
     }
 }
 
-/// A number above zero and up to `max`; `what` names it in the message. pgbench also takes what is infinite or no
-/// number; nobody means such a rate or limit.
+/// A number above zero and up to `max`; `what` names it in the message. pgbench also accepts infinity and NaN, which
+/// nobody means as a rate or limit.
 fn positive(text: &str, what: &str, max: f64) -> Result<f64> {
     let value = cnum::leading_float(text);
     if value > 0.0 && value <= max {
@@ -160,14 +160,14 @@ fn positive(text: &str, what: &str, max: f64) -> Result<f64> {
     }
 }
 
-/// How accounts are to be cut.
+/// How to partition accounts.
 #[derive(Debug, Clone, Copy)]
 enum Method {
     Range,
     Hash,
 }
 
-/// What was given so far.
+/// The options given so far.
 #[derive(Debug, Default)]
 struct Given {
     is_init: bool,
@@ -217,7 +217,7 @@ struct Given {
 }
 
 impl Given {
-    /// Takes one option. Says whether it was one that shows something and ends.
+    /// Applies one option. Returns whether it prints something and ends the program.
     fn take(&mut self, opt: Opt, value: &str, compat: Compat, log: &mut Log) -> Result<bool> {
         let text = || Some(value.to_string());
         match opt {
@@ -229,7 +229,7 @@ impl Given {
             Opt::Debug => log.debug = true,
             Opt::NoVacuum => self.no_vacuum = true,
             Opt::Scale => self.scale = Some(int(value, "-s/--scale", 1, i32::MAX)?),
-            // Looked at before all others.
+            // Handled before all others.
             Opt::Compat => {}
             Opt::Builtin if value == "list" => {
                 log.write(&scripts::list_builtins());
@@ -337,7 +337,7 @@ impl Given {
             Opt::Rate => self.rate_per_s = Some(positive(value, "rate limit", f64::MAX)?),
             Opt::LatencyLimit => {
                 let limit_ms = positive(value, "latency limit", f64::MAX)?;
-                // Less than a microsecond is no limit to pgbench.
+                // To pgbench, less than a microsecond is no limit.
                 self.latency_limit_us = Some((limit_ms * 1000.0) as u64).filter(|&us| us > 0);
             }
             Opt::MaxTries => {
@@ -405,7 +405,7 @@ impl Given {
         Ok(true)
     }
 
-    /// What pgbench checks once all options are known: the protocol may come last.
+    /// pgbench's checks after all options are known, since the protocol may come last.
     fn check_scripts(&self) -> Result<()> {
         if self.protocol.unwrap_or(Protocol::Simple) != Protocol::Simple {
             for script in &self.scripts {

@@ -1,4 +1,4 @@
-//! The lines that tell how far `-i` is, as pgbench writes them.
+//! Progress lines of `-i`, as pgbench writes them.
 
 use std::io::IsTerminal;
 use std::time::Instant;
@@ -10,14 +10,14 @@ const QUIET_STEP_S: f64 = 5.0;
 /// Rows between progress lines without `-q`.
 const LOUD_STEP_ROWS: u64 = 100_000;
 
-/// The lines that tell how far a table is.
+/// Progress of one table.
 pub(super) struct Progress {
     table: Table,
     n_rows: u64,
     is_quiet: bool,
     names_table: bool,
     begun: Instant,
-    /// On a terminal one line is written over and over.
+    /// On a terminal, one line is overwritten.
     is_terminal: bool,
     width: usize,
     rows_said: u64,
@@ -39,12 +39,11 @@ impl Progress {
         }
     }
 
-    /// What to write when `sent` rows are under way: a line for each 100 000 rows, or, quiet, one each 5 s and at the
-    /// end.
+    /// The text to write after `sent` rows: a line per 100 000 rows, or, with `-q`, one every 5 s and one at the end.
     pub(super) fn advance(&mut self, sent: u64) -> Option<String> {
         let elapsed_s = self.begun.elapsed().as_secs_f64();
         if self.is_quiet {
-            // pgbench looks at the clock every 100 rows: a table of fewer is never told.
+            // pgbench looks at the clock every 100 rows: smaller tables have no progress line.
             let is_end = sent == self.n_rows && self.n_rows.is_multiple_of(100);
             let is_due = is_end || elapsed_s >= self.quiet_steps * QUIET_STEP_S;
             if !is_due {
@@ -69,13 +68,13 @@ impl Progress {
             self.n_rows,
             sent * 100 / self.n_rows,
         );
-        // What is left of a longer line before it.
+        // Overwrites the rest of a longer previous line.
         let rest = self.width.saturating_sub(text.len());
         self.width = text.len();
         format!("{text}{:rest$}{}", "", if self.is_terminal { '\r' } else { '\n' })
     }
 
-    /// What to write when the table is full: since 17 the line on the terminal is wiped out.
+    /// The text to write when the table is full: since 17 the line on the terminal is erased.
     pub(super) fn close(&self, wipes: bool) -> String {
         match (self.is_terminal, wipes) {
             (false, _) => String::new(),

@@ -1,5 +1,4 @@
-//! `-i --streams`: partitions filled and keyed by several sessions side by side. What is left behind is what one
-//! session leaves.
+//! `-i --streams`: several sessions fill and index partitions in parallel. The result is the same as with one session.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -15,7 +14,7 @@ use super::{Init, Result, query_failed};
 use crate::pgbench::output::log::Complaint;
 use crate::pgbench::output::server_text;
 
-/// Foreign keys to tables that are to be emptied one by one, which the server refuses.
+/// Counts foreign keys to the tables, because of which the server refuses to truncate them one by one.
 const FOREIGN_KEYS: &str = "select count(*) from pg_catalog.pg_constraint where contype = 'f' and confrelid in \
      (pg_catalog.to_regclass('pgbench_accounts'), pg_catalog.to_regclass('pgbench_tellers'), \
       pg_catalog.to_regclass('pgbench_branches'))";
@@ -30,7 +29,7 @@ impl Init<'_> {
         Ok(found.scalar() == Some("0"))
     }
 
-    /// As one transaction of one session fills all tables; meanwhile a comment says that they are not whole.
+    /// Fills all tables, as one session does in one transaction; until then a comment marks them as incomplete.
     pub(super) fn fill_side_by_side(&mut self) -> Result<()> {
         let marker = Marker {
             workload: "tpcb".to_string(),
@@ -45,7 +44,7 @@ impl Init<'_> {
         let names_table = self.compat.copies_all_tables();
         let mut progress = Progress::new(Table::Accounts, n_rows, self.plan.is_quiet, names_table);
         let filled = self.run(self.load().fill(), &mut |log, sent| {
-            // The other tables' rows are few: they are not told apart.
+            // The other tables have few rows: they get no progress lines.
             if let Some(text) = progress.advance(sent.n_rows.min(n_rows)) {
                 log.write(&text);
             }

@@ -1,4 +1,4 @@
-//! The results as JSON: everything that the text has and what it leaves out, unrounded.
+//! The results as JSON: everything in the text and more, unrounded.
 
 use analysis::HistogramSum;
 use model::load::drive::{Done, Ending};
@@ -9,7 +9,7 @@ use super::results::{PERCENTILES, Results};
 use super::totals::{ScriptTotals, Sums};
 use crate::pgbench::command_line::options::Length;
 
-/// Version of the form.
+/// Version of the format.
 const FORMAT: u32 = 1;
 
 /// The results as one line.
@@ -128,7 +128,7 @@ fn times(moments: &Moments, histogram: Option<&HistogramSum>) -> Value {
     })
 }
 
-/// `max_ns` is the largest time if it is known better than the histogram has it.
+/// Percentiles of a histogram; `max_ns` is the maximum if it is known more exactly than the histogram has it.
 fn percentiles(sum: &HistogramSum, max_ns: f64) -> Value {
     let quantile = |q| sum.quantile_ns(q).map(|ns| (ns as f64).min(max_ns) / 1e6);
     PERCENTILES

@@ -5,11 +5,11 @@ use std::io::{IsTerminal, Write};
 
 use model::text::visible::visible;
 
-/// Where messages go, and which.
+/// Where messages go, and which ones.
 pub(crate) struct Log {
     /// Name of the program in front of each message.
     pub(crate) progname: String,
-    /// Whether debugging output is wanted.
+    /// Whether to write debugging output.
     pub(crate) debug: bool,
     is_colored: bool,
     is_terminal: bool,
@@ -22,14 +22,13 @@ enum Sink {
     Text(String),
 }
 
-/// What a message is.
+/// Kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The program ends, or a part of its work does.
+    /// The program, or a part of its work, ends.
     Error,
-    /// Something is not as the user may think.
+    /// Something differs from what the user may expect.
     Warning,
-    /// For the user to know.
     Info,
     /// More about the message before.
     Detail,
@@ -50,7 +49,7 @@ impl Kind {
     }
 }
 
-/// Why the program cannot go on, as the lines to be written.
+/// Why the program cannot continue, as the lines to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Complaint(Vec<(Option<Kind>, String)>);
 
@@ -95,7 +94,7 @@ impl Log {
         Log { progname: progname.to_string(), debug: false, is_colored, is_terminal, sink: Sink::Stderr }
     }
 
-    /// Messages kept, for tests.
+    /// A log that keeps its messages, for tests.
     #[cfg(test)]
     pub(crate) fn to_text() -> Log {
         Log {
@@ -107,7 +106,7 @@ impl Log {
         }
     }
 
-    /// What was written so far.
+    /// The messages so far.
     #[cfg(test)]
     pub(crate) fn text(&self) -> &str {
         match &self.sink {
@@ -133,7 +132,7 @@ impl Log {
         self.say(Kind::Error, message);
     }
 
-    /// Writes a message that only debugging asks for.
+    /// Writes a debug message.
     pub(crate) fn debug(&mut self, message: &str) {
         if self.debug {
             self.say(Kind::Info, message);
@@ -153,7 +152,7 @@ impl Log {
         }
     }
 
-    /// A message as it is, for programs that read pgbench's; on a terminal, what would steer that is shown instead.
+    /// A message unchanged, for programs that read pgbench's; on a terminal, control characters are escaped.
     fn shown<'a>(&self, message: &'a str) -> Cow<'a, str> {
         match self.is_terminal {
             true => visible(message),
@@ -161,7 +160,7 @@ impl Log {
         }
     }
 
-    /// Writes text as it is.
+    /// Writes text unchanged.
     pub(crate) fn write(&mut self, text: &str) {
         match &mut self.sink {
             // A closed standard error is no reason to stop measuring.
@@ -172,7 +171,7 @@ impl Log {
     }
 }
 
-/// The line that ends messages about wrong usage.
+/// The last line of messages about wrong usage.
 pub(crate) fn try_help(progname: &str) -> String {
     format!("Try \"{progname} --help\" for more information.")
 }

@@ -1,24 +1,24 @@
-//! The lines of `-P`: what happened since the last one.
+//! Progress lines of `-P`: what happened since the previous one.
 
 use super::results::decimal;
 use super::totals::Sums;
 use crate::pgbench::command_line::options::BenchPlan;
 
-/// A stretch of time and what happened in it.
+/// A period and what happened in it.
 #[derive(Debug)]
 pub(crate) struct Stretch<'a> {
-    /// All scripts together.
+    /// Sums over all scripts.
     pub(crate) sums: &'a Sums,
-    /// Its length, nanoseconds.
+    /// Length, nanoseconds.
     pub(crate) length_ns: u64,
-    /// Its end, nanoseconds after the begin of the load.
+    /// End of the period, nanoseconds after the beginning of the load.
     pub(crate) since_begin_ns: u64,
-    /// Its end, nanoseconds since the Unix epoch.
+    /// End of the period, nanoseconds since the Unix epoch.
     pub(crate) end_unix_ns: u64,
 }
 
 impl Stretch<'_> {
-    /// The line that tells it.
+    /// The progress line.
     pub(crate) fn line(&self, plan: &BenchPlan) -> String {
         let sums = self.sums;
         let time_s = if plan.progress_timestamp {

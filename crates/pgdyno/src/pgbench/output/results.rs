@@ -1,4 +1,4 @@
-//! The results as pgbench prints them at the end. A pure function of what was asked and what came out.
+//! The results as pgbench prints them at the end: a pure function of plan and totals.
 
 use std::fmt::Write;
 
@@ -10,26 +10,26 @@ use crate::pgbench::command_line::options::{BenchPlan, Length};
 use crate::pgbench::compat::Compat;
 use crate::pgbench::prepare::Tables;
 
-/// Quantiles of `--percentiles`, and how they are called.
+/// Quantiles of `--percentiles` and their names.
 pub(crate) const PERCENTILES: [(f64, &str); 6] =
     [(0.5, "50"), (0.9, "90"), (0.95, "95"), (0.99, "99"), (0.999, "99.9"), (1.0, "100")];
 
 /// All that is printed at the end.
 #[derive(Debug)]
 pub(crate) struct Results<'a> {
-    /// The release whose form is taken.
+    /// The release whose format is used.
     pub(crate) compat: Compat,
     /// What was asked.
     pub(crate) plan: &'a BenchPlan,
-    /// What the load ran on.
+    /// The tables the load ran on.
     pub(crate) tables: Tables,
     /// What was counted.
     pub(crate) totals: &'a Totals,
-    /// From the begin to the end of the last transaction, nanoseconds.
+    /// From the beginning to the end of the last transaction, nanoseconds.
     pub(crate) duration_ns: u64,
-    /// Time taken to connect: until the load began, or with `-C` all together, nanoseconds.
+    /// Time spent connecting: before the load, or with `-C` in total, nanoseconds.
     pub(crate) connect_ns: f64,
-    /// What came of lost connections, if they are made again.
+    /// Lost connections, if they are made again.
     pub(crate) outage: Option<Outage>,
 }
 
@@ -40,13 +40,13 @@ pub(crate) struct Outage {
     pub(crate) n_lost: u64,
     /// Time without connection, summed over clients, seconds.
     pub(crate) seconds: f64,
-    /// Transactions that ended with their connection, before anything of them was committed.
+    /// Transactions that ended with their connection, with nothing committed.
     pub(crate) n_failed: u64,
-    /// Transactions of which nobody knows whether they were committed.
+    /// Transactions that may or may not have been committed.
     pub(crate) n_unknown: u64,
 }
 
-/// A number as PostgreSQL's `printf` writes it: Rust's words for what is no number differ.
+/// A number in the format of PostgreSQL's `printf`: Rust writes infinity and NaN differently.
 pub(crate) fn decimal(value: f64, digits: usize) -> String {
     match value {
         _ if value.is_nan() => "NaN".to_string(),
@@ -82,7 +82,7 @@ impl Results<'_> {
         self.plan.rate_per_s.is_some() && self.plan.latency_limit_us.is_some()
     }
 
-    /// What the load was.
+    /// Prints what the load was.
     fn conditions(&self, out: &mut Out) {
         let plan = self.plan;
         let name = match &plan.scripts[..] {
@@ -119,10 +119,10 @@ impl Results<'_> {
         }
     }
 
-    /// What came of it. Tells whether there is anything to say of single scripts.
+    /// Prints the figures. Returns whether to print results of single scripts.
     fn figures(&self, out: &mut Out) -> bool {
         let (plan, all) = (self.plan, &self.totals.all);
-        // Since 18 failures are worth telling when nothing else happened, and nothing is not.
+        // Since 18, failures are printed even if nothing else happened, but not if nothing at all did.
         if self.compat.counts_all_per_script() && all.total() == 0 {
             return false;
         }
@@ -148,7 +148,7 @@ impl Results<'_> {
         if measures || plan.added.percentiles {
             out.moments("latency", &all.latency);
         } else {
-            // Nothing was measured, to pgbench's mind: the mean follows from how many there were.
+            // pgbench measured nothing here: the mean follows from the number of transactions.
             let mean_ns = self.duration_ns as f64 * f64::from(plan.n_clients) / all.total() as f64;
             let remark = if all.failures() > 0 { " (including failures)" } else { "" };
             out.line(format_args!("latency average = {} ms{remark}", ms(mean_ns)));
@@ -157,7 +157,7 @@ impl Results<'_> {
             out.percentiles("latency", &self.totals.latency(), &all.latency);
         }
         if plan.rate_per_s.is_some() {
-            // pgbench divides by their number, also where there is none.
+            // pgbench divides by their number even if it is 0.
             let (mean, max) = (ms(all.lag.sum / all.processed() as f64), ms(all.lag.max));
             out.line(format_args!("rate limit schedule lag: avg {mean} (max {max}) ms"));
         }
@@ -277,7 +277,7 @@ impl Results<'_> {
     }
 }
 
-/// The text, and the lines that more than one part has.
+/// The text, and the lines that several parts share.
 struct Out(String);
 
 impl Out {
@@ -313,7 +313,7 @@ impl Out {
         }
     }
 
-    /// The largest time is known exactly from `moments`; the histogram rounds.
+    /// `moments` has the exact maximum; the histogram rounds.
     fn percentiles(&mut self, what: &str, sum: &HistogramSum, moments: &Moments) {
         for (q, name) in PERCENTILES {
             if let Some(ns) = sum.quantile_ns(q) {

@@ -1,4 +1,4 @@
-//! Messages of servers and of failed connections in libpq's form, which scripts and eyes look for.
+//! Messages of servers and of failed connections in libpq's format, which scripts and people look for.
 
 use wire::conninfo::PasswordSource;
 use wire::{ConnectError, Conninfo, ServerError, SessionError, Units};
@@ -10,7 +10,7 @@ pub(crate) fn server_error(error: &ServerError, sql: Option<&str>) -> String {
     error.libpq_text(sql, Units::Characters) + "\n"
 }
 
-/// A failed statement in libpq's form.
+/// A failed statement in libpq's format.
 pub(crate) fn session_error(error: &SessionError, sql: &str) -> String {
     match error {
         SessionError::Server(error) => server_error(error, Some(sql)),
@@ -18,7 +18,7 @@ pub(crate) fn session_error(error: &SessionError, sql: &str) -> String {
     }
 }
 
-/// A failed connection in libpq's form.
+/// A failed connection in libpq's format.
 pub(crate) fn connect_error(error: &ConnectError, conninfo: &Conninfo) -> String {
     if let ConnectError::Several(errors) = error {
         return errors.iter().map(|error| connect_error(error, conninfo)).collect::<Vec<_>>().join("");
@@ -28,7 +28,7 @@ pub(crate) fn connect_error(error: &ConnectError, conninfo: &Conninfo) -> String
     let fatal = |message: &str| format!("FATAL:  {message}");
     let (place, reason) = match error {
         ConnectError::NoSuchHost { host, reason } => {
-            // Rust's library puts its own words before the resolver's.
+            // Rust's library puts its own text before the resolver's.
             let reason = reason.trim_start_matches("failed to lookup address information: ");
             return format!("could not translate host name \"{host}\" to address: {reason}\n");
         }
@@ -67,7 +67,7 @@ pub(crate) fn connect_error(error: &ConnectError, conninfo: &Conninfo) -> String
     format!("{}{reason}\n", introduction(place))
 }
 
-/// Why a driver could not begin. If it is a client's connection, told in two lines as pgbench does.
+/// Why a driver could not begin. A failed connection of a client takes two lines, as in pgbench.
 pub(crate) fn driver_error(message: &str, conninfo: &Conninfo) -> Complaint {
     let client = message.strip_prefix("client ").and_then(|rest| rest.split_once(": "));
     let Some((client, reason)) = client.filter(|(client, _)| client.parse::<u32>().is_ok()) else {

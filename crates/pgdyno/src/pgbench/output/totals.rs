@@ -1,11 +1,11 @@
-//! Sums over the intervals that a driver reports: of the whole load, of each script, of a stretch of time.
+//! Sums over the intervals that a driver reports: of the whole load, of each script, of a period.
 
 use std::collections::BTreeMap;
 
 use analysis::HistogramSum;
 use model::load::interval::{CommandTally, Counts, HistogramLine, Interval, Moments};
 
-/// What pgbench's figures are made of.
+/// The sums behind pgbench's figures.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Sums {
     /// Transactions, counted.
@@ -34,17 +34,16 @@ impl Sums {
         self.errors.get("40P01").copied().unwrap_or(0)
     }
 
-    /// What pgbench calls failed: any other error ends a client, and its transaction counts nowhere.
+    /// What pgbench calls failed: any other error ends a client, and its transaction is not counted.
     pub(crate) fn failures(&self) -> u64 {
         self.serialization_failures() + self.deadlock_failures()
     }
 
-    /// All that pgbench counts.
+    /// All transactions that pgbench counts.
     pub(crate) fn total(&self) -> u64 {
         self.processed() + self.counts.skipped + self.failures()
     }
 
-    /// Adds an interval.
     pub(crate) fn add(&mut self, interval: &Interval) {
         self.counts += interval.counts;
         for (sqlstate, n) in &interval.errors {
@@ -55,20 +54,19 @@ impl Sums {
     }
 }
 
-/// One script.
+/// Totals of one script.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ScriptTotals {
-    /// Its transactions.
     pub(crate) sums: Sums,
-    /// Its commands, in order.
+    /// Counts of the commands, in order.
     pub(crate) commands: Vec<CommandTally>,
-    /// Its latency, if asked for.
+    /// Latency, if asked for.
     pub(crate) latency: HistogramSum,
-    /// Service times of its statements, by their number among the statements, if asked for.
+    /// Service times of the statements, by statement number, if asked for.
     pub(crate) statements: BTreeMap<usize, HistogramSum>,
 }
 
-/// The whole load.
+/// Totals of the whole load.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Totals {
     /// All scripts together.
@@ -78,12 +76,11 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
-    /// Nothing yet of so many scripts.
+    /// Empty totals of this many scripts.
     pub(crate) fn new(n_scripts: usize) -> Totals {
         Totals { all: Sums::default(), scripts: vec![ScriptTotals::default(); n_scripts] }
     }
 
-    /// Adds an interval.
     pub(crate) fn add(&mut self, interval: &Interval) {
         self.all.add(interval);
         let Some(script) = self.scripts.get_mut(interval.script as usize) else { return };
@@ -99,7 +96,8 @@ impl Totals {
         }
     }
 
-    /// Takes away `n` slots that were due when the load ended and that no client came to: pgbench has not skipped them.
+    /// Subtracts `n` slots that were due when the load ended and that no client took: pgbench does not count them as
+    /// skipped.
     pub(crate) fn leave_out_backlog(&mut self, n: u64) {
         let first = self.scripts.first_mut().map(|script| &mut script.sums);
         for sums in first.into_iter().chain([&mut self.all]) {
@@ -107,8 +105,8 @@ impl Totals {
         }
     }
 
-    /// Adds the histograms of an interval of script number `script`, whose tag is `tag`. What cannot be read is left
-    /// out: the driver is of the same build.
+    /// Adds the histograms of an interval of script number `script`, whose tag is `tag`. Unreadable ones are left out,
+    /// which cannot happen with a driver of the same build.
     pub(crate) fn add_histograms(&mut self, script: usize, tag: &str, lines: &[HistogramLine]) {
         let Some(totals) = self.scripts.get_mut(script) else { return };
         for line in lines {

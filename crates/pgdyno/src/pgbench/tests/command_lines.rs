@@ -1,4 +1,4 @@
-//! Command lines: what is asked, and what is refused with which words.
+//! Command lines: what they request, and the messages of those that are rejected.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::pgbench::command_line::parse::{Reader, find_compat};
 use crate::pgbench::compat::Compat;
 use crate::pgbench::output::log::Log;
 
-/// What a command line asks for, and what was said meanwhile.
+/// The request of a command line, and the messages.
 fn read(line: &str, compat: Compat, environment: &[(&str, &str)]) -> (Option<Request>, String) {
     let args: Vec<String> = line.split_whitespace().map(str::to_string).collect();
     let environment: BTreeMap<String, String> =

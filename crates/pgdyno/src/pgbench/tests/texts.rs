@@ -1,5 +1,5 @@
-//! Results and progress as text, for made-up counts. The texts of 15 are also compared with the installed program's; these
-//! show what differs between releases.
+//! Results and progress as text, for made-up counts. The texts of 15 are also compared with the installed program's;
+//! these show how releases differ.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ fn plain() -> BenchPlan {
     }
 }
 
-/// Ten transactions of 1 ms and 3 ms in turn, two of which failed after a try more each.
+/// Ten transactions of 1 ms and 3 ms in turn, two of which failed after one retry each.
 fn interval(script: u32) -> Interval {
     let mut latency = Moments::default();
     for n in 0..8 {
