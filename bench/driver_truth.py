@@ -27,7 +27,7 @@ SELECT = "\\set aid random(1, 100000)\nSELECT abalance FROM pgbench_accounts WHE
 
 
 def on_core(core):
-    """What keeps a process on one core, if the machine has more of them: two that never sleep must not share one."""
+    """The prefix that pins a process to a core, if the machine has several: two processes that never sleep may not share one."""
     cores = sorted(os.sched_getaffinity(0))
     if core is False or len(cores) < 2:
         return None
@@ -232,7 +232,7 @@ def logged(prefix):
 
 
 def logged_distance(moments):
-    """Whole microseconds were logged: what they cut off is put back by lot."""
+    """Whole microseconds were logged: the truncated part is replaced by a random one."""
     return distance([max(b - a + random.uniform(-0.5, 0.5), 0) for a, b in zip(moments, moments[1:])])
 
 

@@ -246,7 +246,7 @@ def main():
     parser.add_argument("--pgdyno", default=os.path.join(ROOT, "target/release/pgdyno"))
     parser.add_argument("--clients", default="1,8,64,512")
     parser.add_argument("--pollers", default="io_uring,epoll")
-    parser.add_argument("--bare", nargs="?", const=BARE, help="beside them, the bare loop: the floor on this machine")
+    parser.add_argument("--bare", nargs="?", const=BARE, help="also run the bare loop: the floor on this machine")
     parser.add_argument("--scripts", default="select,tpcb")
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=5)

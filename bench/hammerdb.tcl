@@ -20,7 +20,7 @@ if {[info commands pg_notice_handler] eq ""} { proc pg_notice_handler args {} }
 rename pg_exec_prepared pg_exec_prepared_text
 proc pg_exec_prepared {connection name results formats args} { pg_exec_prepared_text $connection $name {*}$args }
 
-# What the script tells of its steps goes nowhere, as HammerDB's log is off by default; what it writes to a connection goes there.
+# Progress messages of the script are discarded, as HammerDB's log is off by default; writes to a connection go there.
 rename puts puts_channel
 proc puts {args} {
     set has_channel [expr {[llength $args] > 1 + ([lindex $args 0] eq "-nonewline")}]

@@ -46,7 +46,7 @@ def load(args, server, command):
 
 
 def rivals(times):
-    """What a repeat's time of ours is compared with."""
+    """The time that ours is compared with in a repeat."""
     plain = min(times["pgbench -I dtgvp"]["seconds"], times["pgbench -I dtGvp"]["seconds"])
     return {"pgdyno, 1 stream": plain, "pgdyno, 2 partitions, 2 streams": times["pgbench --partitions=2"]["seconds"]}
 
