@@ -1,6 +1,6 @@
 //! The least that a driver can do: prepared statements, messages built beforehand, one io_uring with multishot receives,
 //! no histogram, no clock, no script. What `pgdyno drive` takes beyond it is what measuring costs; what it takes itself
-//! is the kernel's. `bench/driver_vs_pgbench.py --bare` runs it beside the others.
+//! is the kernel's. `bench/driver_vs_pgbench.py --bare` runs it with the others.
 //!
 //!     cargo run --release -p driver --example bare_loop -- SOCKET_DIRECTORY tpcb|select CLIENTS SECONDS SCALE
 //!

@@ -149,7 +149,7 @@ impl Poller {
     /// [`Signal::Ready`] leads to the next call.
     ///
     /// # Errors
-    /// The loss of the connection, if it is not told by a [`Signal::Ended`].
+    /// The loss of the connection, if no [`Signal::Ended`] reports it.
     #[inline]
     pub(crate) fn send(&mut self, client: &mut Client, index: usize) -> io::Result<()> {
         match &mut self.way {

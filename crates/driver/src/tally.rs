@@ -28,7 +28,7 @@ pub(crate) struct ScriptTally {
     pub(crate) statements: Vec<Times>,
     /// Failed and unknown transactions by SQLSTATE.
     pub(crate) errors: Vec<(SqlState, u64)>,
-    /// Exact sums beside the histograms.
+    /// Exact sums in addition to the histograms.
     pub(crate) latency_moments: Moments,
     pub(crate) lag_moments: Moments,
     /// Each command of the script, if they are timed.
@@ -48,7 +48,7 @@ pub(crate) enum Kind {
     Punctual,
     /// Counted in an open loop only.
     Lag,
-    /// Of the statement with this index.
+    /// The statement with this index.
     Statement(u32),
 }
 
@@ -103,11 +103,11 @@ pub(crate) const ERRORS_MAX: usize = 1000;
 /// How large a tally must be.
 #[derive(Debug, Clone)]
 pub(crate) struct TallyShape {
-    /// By script.
+    /// Number of statements, by script.
     pub(crate) n_statements: Vec<usize>,
-    /// By script; all 0 if commands are not timed.
+    /// Number of commands, by script; all 0 if commands are not timed.
     pub(crate) n_commands: Vec<usize>,
-    /// By script.
+    /// Number of facts, by script.
     pub(crate) n_facts: Vec<usize>,
     pub(crate) is_open_loop: bool,
 }
@@ -354,7 +354,7 @@ mod tests {
         }
         script.note(Kind::Statement(1), u64::MAX);
         tally.count();
-        // Twice, for what is counted once must not be added twice.
+        // Twice, because what is counted once may not be added twice.
         tally.complete();
         tally.complete();
         let script = &tally.scripts[0];

@@ -87,7 +87,7 @@ impl Emulator {
     /// no command of its own, as in pgbench's statistics.
     ///
     /// # Errors
-    /// As [`Emulator::step`].
+    /// See [`Emulator::step`].
     #[inline]
     pub fn step_one(&mut self, program: &Program) -> Result<Option<Action>, RunError> {
         match self {

@@ -127,13 +127,13 @@ impl Builtin {
         self != Builtin::TpcbSelect
     }
 
-    /// By our name or pgbench's.
+    /// Finds a script by our name or pgbench's.
     pub fn parse(name: &str) -> Result<Builtin, UnknownBuiltin> {
         let is_named = |builtin: &Builtin| builtin.name() == name || builtin.pgbench_name() == name;
         Builtin::ALL.into_iter().find(is_named).ok_or_else(|| UnknownBuiltin(name.to_owned()))
     }
 
-    /// By an unambiguous prefix of pgbench's name; the error is pgbench's message.
+    /// Finds a script by an unambiguous prefix of pgbench's name; the error is pgbench's message.
     pub fn parse_pgbench_prefix(prefix: &str) -> Result<Builtin, String> {
         let found: Vec<Builtin> =
             Builtin::ALL.into_iter().filter(|builtin| builtin.pgbench_name().starts_with(prefix)).collect();

@@ -1,7 +1,7 @@
 //! TPROC-C: the workload of HammerDB, for numbers that can be compared with its NOPM.
 //!
 //! Tables, the interface of functions and procedures, mix and inputs are those of HammerDB 6.0, its defects
-//! included where they change the number (METHODOLOGY lists them). Rows and bodies are written anew. Either
+//! included where they change the number (METHODOLOGY lists them). Rows and bodies are our own. Either
 //! program drives what the other has loaded. Terms are the specification's, not HammerDB's: a virtual user is a client.
 
 mod routines;
@@ -61,7 +61,7 @@ impl Config {
         })
     }
 
-    /// The same as definitions.
+    /// The configuration as definitions of variables.
     pub fn defines(&self) -> BTreeMap<String, String> {
         [
             ("scale", self.warehouses.to_string()),

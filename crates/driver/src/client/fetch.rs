@@ -17,7 +17,7 @@ pub(crate) struct Fetched {
     n: usize,
     /// The last of them is not complete.
     is_open: bool,
-    /// What may be kept of one statement, and what is: the server's bytes, and what each row and result takes beside them.
+    /// Limit and size of what is kept of one statement: the server's bytes, and the overhead of each row and result.
     n_bytes_max: usize,
     n_bytes: usize,
 }

@@ -1,5 +1,5 @@
-//! Notices and warnings that the server raises under load. Some are told, the others counted: a script may raise one
-//! for each statement, and telling must not cost more than the load.
+//! Notices and warnings that the server raises under load. Some are reported, the others counted: a script may raise one
+//! per statement, and reporting may not cost more than the load.
 
 use wire::ServerError;
 
@@ -22,7 +22,7 @@ pub(crate) struct Notice {
 /// Notices of one client.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
-    /// Every one is to be told.
+    /// Report all of them.
     pub(crate) are_all_read: bool,
     read: Vec<Notice>,
     n_unread: u64,
@@ -54,7 +54,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// The notices that are to be told; the others are left out, and none is kept.
+    /// Takes the notices to report; the others are dropped, and none is kept.
     pub(crate) fn choose(&mut self, notices: &mut Notices) -> Vec<Notice> {
         let mut read = std::mem::take(&mut notices.read);
         let n_max = if notices.are_all_read { ALL_TOLD_MAX } else { TOLD_MAX };

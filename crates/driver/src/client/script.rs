@@ -21,7 +21,7 @@ pub(crate) struct Scripts {
 /// What is known of a statement before the load begins.
 #[derive(Debug)]
 struct Prepared {
-    /// Its number in the whole load.
+    /// Number of the client in the whole load.
     number: usize,
     /// Name of the prepared statement; empty when it is not kept.
     name: String,
@@ -102,7 +102,7 @@ impl Scripts {
         self.bundle.programs.iter().map(|program| program.statements.len()).collect()
     }
 
-    /// What is counted beside transactions, by script.
+    /// Counts other than transactions, by script.
     pub(crate) fn facts(&self) -> Vec<&'static [&'static str]> {
         self.bundle.programs.iter().map(|program| program.facts).collect()
     }
@@ -259,7 +259,7 @@ fn prepare_all(
 /// What each Bind of a statement begins with.
 fn bind_head(name: &str) -> Vec<u8> {
     let mut head = Vec::new();
-    // Only begun: the rest is written anew each time.
+    // Only the beginning: the rest is written each time.
     let _ = message::BindBuilder::begin(&mut head, name);
     head
 }

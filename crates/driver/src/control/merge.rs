@@ -18,7 +18,7 @@ use crate::thread::report::Part;
 /// Collects parts until all threads have delivered theirs, and keeps the totals.
 pub(crate) struct Merger {
     scripts: Vec<ScriptSpec>,
-    /// Names of what is counted beside transactions, by script.
+    /// Names of the counts other than transactions, by script.
     facts: Vec<&'static [&'static str]>,
     wall: WallClock,
     /// Threads that still deliver parts.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use model::load::drive::DriverLine;
 
-/// Why a load did not take place, or could not be told of.
+/// Why a load did not take place, or could not be reported.
 pub(crate) enum Failure {
     /// The parent does not listen any more.
     Output(io::Error),

@@ -67,7 +67,7 @@ fn prepare_and_run(mut input: impl BufRead + Send + 'static, output: &mut dyn Wr
     usage::expect_open_files(load.n_clients, load.n_threads)?;
     usage::raise_open_files()?;
 
-    // Threads that connect while the load runs must not wait for a resolver.
+    // Threads that connect while the load runs may not wait for a resolver.
     let conninfo = Arc::new(conninfo.with_addresses().map_err(|e| e.to_string())?);
     let order = Order { load: &load, conninfo, scripts: &scripts, wall: WallClock::read() };
     let commands = listen(input);
@@ -256,7 +256,7 @@ impl Order<'_> {
     }
 }
 
-/// What every worker is told.
+/// What every worker needs to know.
 struct Shared<'a> {
     n_threads: usize,
     go: Nanos,

@@ -43,7 +43,7 @@ pub fn raise_open_files() -> Result<(), String> {
 /// Fails when a load of `n_clients` connections on `n_threads` threads can never have the files that it needs.
 ///
 /// # Errors
-/// With the numbers, and what to do.
+/// Gives the numbers, and what to do.
 pub fn expect_open_files(n_clients: u32, n_threads: u32) -> Result<(), String> {
     let needed = u64::from(n_clients) + FILES_PER_THREAD * u64::from(n_threads) + 64;
     let (_, hard) = limits()?;

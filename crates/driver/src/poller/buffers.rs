@@ -59,7 +59,7 @@ impl Buffers {
     #[inline]
     pub(super) fn get(&self, piece: &Piece) -> &[u8] {
         let len = (piece.len as usize).min(BUFFER_BYTES);
-        // SAFETY: the buffer is one of ours, since the kernel named it, and the kernel does not write to it again
+        // SAFETY: the buffer is ours, since the kernel named it, and the kernel does not write to it again
         // before it is offered again, for which `release` takes the piece.
         unsafe { std::slice::from_raw_parts(self.data.add(usize::from(piece.buffer) * BUFFER_BYTES), len) }
     }

@@ -37,7 +37,7 @@ impl Outbox {
         self.n_used == 0
     }
 
-    /// Copies a message; `None` if it does not fit beside those that are lent.
+    /// Copies a message; `None` if there is no space left for it.
     #[inline]
     pub(super) fn lend(&mut self, message: &[u8]) -> Option<Lent> {
         let end = self.n_used + message.len();

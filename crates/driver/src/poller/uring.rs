@@ -39,7 +39,7 @@ pub(crate) struct Uring {
     /// Why the ring cannot be used any more; the next wait reports it.
     broken: Option<io::Error>,
     slots: Vec<Slot>,
-    /// What the last wait found, and how much of it is told.
+    /// What the last wait found, and how much of it has been reported.
     found: Vec<cqueue::Entry>,
     n_told: usize,
     /// Receives and polls that ended for want of buffers or room; they begin again with the next wait.
@@ -157,7 +157,7 @@ impl Uring {
         let slot = &mut self.slots[index];
         slot.watch = Watch::Nothing;
         slot.begin_generation();
-        // What is queued for this connection must not go to the one that follows under the client's number.
+        // What is queued for this connection may not go to the one that follows under the client's number.
         if let Err(error) = self.hand_over() {
             self.broken = Some(error);
         }

@@ -56,7 +56,7 @@ pub(crate) enum Outcome {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
     pub(crate) client: usize,
-    /// Its number among the client's, from 1.
+    /// Number of the transaction among the client's, from 1.
     pub(crate) number: u64,
     pub(crate) script: usize,
     pub(crate) outcome: Outcome,

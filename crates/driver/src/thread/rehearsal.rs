@@ -27,7 +27,7 @@ use crate::thread::schedule::Share;
 use crate::thread::stop;
 use crate::thread::worker::{Setup, Worker};
 
-/// The time between two rehearsals at least: caches were seen to hold for some hundred microseconds.
+/// Shortest time between two rehearsals: caches stayed warm for some hundred microseconds.
 const EVERY_NS: Nanos = 20_000;
 /// Of the time, rehearsals take about one part in so many at most: while one lasts, an answer waits.
 const PART: u64 = 8;

@@ -31,7 +31,7 @@ pub(crate) struct Part {
     pub(crate) end: Nanos,
     pub(crate) tally: Tally,
     pub(crate) thread_cpu_ns: u64,
-    /// Of this, spent awake without news.
+    /// Part of this time spent awake without events.
     pub(crate) polled_ns: u64,
     pub(crate) loop_max_ns: u64,
     pub(crate) in_flight: u64,

@@ -1,4 +1,4 @@
-//! How a load is told to end before its window does: a number that all threads see and that only grows.
+//! Ends a load before its window does: a number that all threads see and that only grows.
 
 use wire::CancelHandle;
 
@@ -6,10 +6,10 @@ use wire::CancelHandle;
 pub(crate) const NOT: u8 = 0;
 /// No transaction begins; those in flight have the grace of the window.
 pub(crate) const GENTLY: u8 = 1;
-/// Those in flight are cancelled.
+/// Transactions in flight are cancelled.
 pub(crate) const AT_ONCE: u8 = 2;
 
-/// Cancels statements from a thread of its own: a server that hangs must not hold up the others.
+/// Cancels statements from a separate thread: a server that hangs may not delay the others.
 pub(crate) fn cancel_all(handles: Vec<CancelHandle>) {
     std::thread::spawn(move || {
         for handle in handles {

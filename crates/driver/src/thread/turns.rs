@@ -39,7 +39,7 @@ impl TurnClock {
         Ok(Some(TurnClock { go, slice_ns: *slice_ns, guard_ns: *guard_ns, is_ours, committed }))
     }
 
-    /// When the next slice of ours begins; `None` if it is our turn. Without another one, never.
+    /// When our next slice begins; `None` if it is our turn. Without another one, never.
     #[inline]
     pub(crate) fn waits_until(&self, now: Nanos) -> Option<Nanos> {
         let slice = self.slice_at(now);

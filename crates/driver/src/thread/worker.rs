@@ -482,7 +482,7 @@ impl<'a> Worker<'a> {
         let mut n_reads = 0;
         while readable && self.read_once(index, closing, &mut buffer) {
             n_reads += 1;
-            // Others, and the end of the load, must not wait for a server that never stops.
+            // Others, and the end of the load, may not wait for a server that never stops.
             if n_reads == READS_MAX {
                 if let Err(e) = self.setup.poller.look_again(index, closing) {
                     self.lose(index, clock::now(), &e.to_string());
@@ -542,7 +542,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Tells of something that happened at `at`.
+    /// Reports something that happened at `at`.
     fn tell(&self, at: Nanos, event: Event) {
         self.report(Report::Event { at, event: Box::new(event) });
     }

@@ -1,4 +1,4 @@
-//! Transaction logs, beside those of genuine pgbench.
+//! Transaction logs, compared with those of genuine pgbench.
 
 use std::fs;
 

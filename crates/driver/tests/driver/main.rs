@@ -1,4 +1,4 @@
-//! The driver against a real server: Debian's PostgreSQL, started here, and beside its own pgbench.
+//! The driver against a real server: Debian's PostgreSQL, started here, and compared with its own pgbench.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 

@@ -156,7 +156,7 @@ fn slots_later_than_the_limit_are_skipped() {
     let counts = drive(spec.clone()).done.counts;
     assert_eq!((counts.due, counts.late), (200, counts.committed), "{counts:?}");
     assert!((25..=34).contains(&counts.committed) && counts.skipped == 200 - counts.committed, "{counts:?}");
-    // The limit is long: nothing is skipped by a client, and what it did not come to is told apart.
+    // The limit is long: nothing is skipped by a client, and slots that it never reached are counted separately.
     spec.latency_limit_ns = Some(60_000_000_000);
     let done = drive(spec.clone()).done;
     assert_eq!((done.backlog, done.counts.skipped), (200 - done.counts.committed, done.backlog));

@@ -60,7 +60,7 @@ fn a_shell_s_output_is_handed_on() {
     let cluster = Cluster::shared();
     let driven = drive(load(&cluster.conninfo(), &["\\set x 5\n\\shell echo a :x ::b"], 1));
     assert_eq!(driven.told(EventKind::ShellOutput), ["a 5 :b\n"]);
-    // A second ends while a command runs, and is told.
+    // A second ends while a command runs, and is reported.
     let driven = drive(load(&cluster.conninfo(), &["\\shell sleep 1.3"], 1));
     assert_eq!((driven.intervals.len(), driven.done.counts.committed), (2, 1));
 }

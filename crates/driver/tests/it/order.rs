@@ -45,7 +45,7 @@ pub(crate) struct Driving {
     driver: JoinHandle<std::io::Result<bool>>,
 }
 
-/// What a driver told of a load.
+/// What a driver reported about a load.
 #[derive(Debug)]
 pub(crate) struct Story {
     pub(crate) intervals: Vec<Interval>,
@@ -128,7 +128,7 @@ impl Driving {
     pub(crate) fn failure(self) -> String {
         loop {
             match self.next() {
-                // It may have been ready before it was told that there is no load.
+                // It may have been ready before it learned that there is no load.
                 DriverLine::Ready(_) => {}
                 DriverLine::Failed { message } => {
                     assert!(!self.driver.join().unwrap().unwrap(), "no load took place");
@@ -153,7 +153,7 @@ impl Driving {
             }
         };
         assert!(self.driver.join().unwrap().unwrap(), "the load took place");
-        // A machine with much else to do may keep the driver from running; that is told, and no fault.
+        // A machine with much else to do may keep the driver from running; that is reported, and no fault.
         events.retain(|event| event.kind != EventKind::DriverPaused);
         let story = Story { intervals, events, done };
         story.expect_balance();

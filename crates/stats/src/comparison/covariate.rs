@@ -50,7 +50,7 @@ pub fn control_variate(differences: &[f64], covariate: &[f64], level: f64) -> Op
     Some(Adjusted { estimate, slope, explained })
 }
 
-/// The control variate of [`control_variate`] where it is honest to show it beside the plain interval: the relation to the
+/// The control variate of [`control_variate`] where it is honest to show it with the plain interval: the relation to the
 /// covariate is closer than chance would make it (p < 0.01), the interval is narrower than that of the plain mean, and the
 /// covariate itself does not differ between the sides by its own interval, or else the treatment may have changed it.
 ///

@@ -20,7 +20,7 @@ const POWER: f64 = 0.8;
 /// How the number of pairs came about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Design {
-    /// It was set before the first pair.
+    /// The number of pairs was set before the first one.
     Fixed,
     /// It depended on the pairs: [`Precision`] or a time budget ended them.
     Sequential,

@@ -1,4 +1,4 @@
-//! How many repetitions a figure needs, told from repetitions that exist, without assuming a distribution.
+//! How many repetitions a figure needs, estimated from existing repetitions, without assuming a distribution.
 
 use crate::random::Random;
 use crate::sample::bootstrap::Resampling;

@@ -14,7 +14,7 @@ pub(crate) struct Remainder {
 }
 
 impl Remainder {
-    /// Of a column of type `bigint`, else `int`.
+    /// A remainder; `is_bigint` says whether the column's type is `bigint` or `int`.
     pub(crate) fn new(modulus: u32, remainder: u32, is_bigint: bool) -> Remainder {
         Remainder { modulus: u64::from(modulus.max(1)), remainder: u64::from(remainder), is_bigint }
     }

@@ -30,7 +30,7 @@ pub fn is_part_mark(comment: &str, workload: &str, part: &str) -> bool {
 pub struct Marker {
     /// Which workload the tables are for.
     pub workload: String,
-    /// Its size.
+    /// Size of the data.
     pub scale: u32,
     /// Version of the program that loaded them.
     pub tool_version: String,
@@ -43,7 +43,7 @@ pub struct Marker {
 /// How far loading came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MarkerState {
-    /// It began and did not finish.
+    /// Loading began and did not finish.
     Loading,
     /// The tables are complete.
     Finished {
@@ -93,7 +93,7 @@ impl Marker {
         pairs_text(known.chain(extra))
     }
 
-    /// Reads a comment; `None` if it is not a marker of ours.
+    /// Reads a comment; `None` if it is not one of our markers.
     pub fn parse(comment: &str) -> Result<Option<Marker>, MarkerError> {
         let mut words = comment.split_ascii_whitespace();
         if words.next() != Some(PREFIX) {

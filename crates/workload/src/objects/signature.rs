@@ -7,7 +7,7 @@ use crate::objects::schema::Schema;
 pub struct Signature {
     /// Whether it is called by CALL.
     pub is_procedure: bool,
-    /// Its name.
+    /// The routine's name.
     pub name: String,
     /// Types of the arguments that go in, as `oidvectortypes` writes `pg_proc.proargtypes`.
     pub types: String,

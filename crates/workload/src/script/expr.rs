@@ -179,7 +179,7 @@ impl<'s> Parser<'_, 's, '_> {
         }
         let (operand, depth) = self.expression(level::SIGN, outer + 1)?;
         let negated = match operand {
-            // The least integer has none, which is told when the expression is evaluated.
+            // The smallest integer has none, which is reported when the expression is evaluated.
             Expr::Constant(Value::Int(int)) if int != i64::MIN => Expr::Constant(Value::Int(-int)),
             other => Expr::Binary(BinaryOp::Sub, Box::new([Expr::Constant(Value::Int(0)), other])),
         };

@@ -24,7 +24,7 @@ pub struct Program {
     pub variables: Arc<VariableTable>,
     /// Which of the built-in transactions this is, counted from 0 in the order of their workload; `None` for a script.
     pub transaction: Option<usize>,
-    /// What is counted of transactions that ended well, beside their number.
+    /// What is counted for successful transactions in addition to their number.
     pub facts: &'static [&'static str],
 }
 
@@ -35,7 +35,7 @@ pub struct Step {
     pub command: Command,
     /// Line of the script, from 1.
     pub line: usize,
-    /// Its text, for reports.
+    /// The text, for reports.
     pub label: String,
 }
 
@@ -121,7 +121,7 @@ pub enum Delay {
 /// A word of a shell command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShellWord {
-    /// As it is.
+    /// Literal text.
     Text(String),
     /// The variable's value.
     Variable(VariableId),

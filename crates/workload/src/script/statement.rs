@@ -57,12 +57,12 @@ pub enum Fetch {
     Discard,
     /// `\gset`: the one row of the last query goes to variables named prefix + column.
     Gset {
-        /// In front of each column's name.
+        /// Prefix of each column's name.
         prefix: String,
     },
     /// `\aset`: the last row of every query goes to variables; queries without rows set none.
     Aset {
-        /// In front of each column's name.
+        /// Prefix of each column's name.
         prefix: String,
     },
     /// All rows go to the terminal ([`Emulator::take_row`](crate::Emulator::take_row)), by the places of their columns.

@@ -20,7 +20,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// As a boolean operand.
+    /// The value as a boolean operand.
     pub fn to_bool(self) -> Result<bool, EvalError> {
         match self {
             Value::Bool(truth) => Ok(truth),
@@ -46,7 +46,7 @@ impl Value {
         }
     }
 
-    /// As a double operand.
+    /// The value as a double operand.
     #[inline]
     pub fn to_double(self) -> Result<f64, EvalError> {
         match self {

@@ -1,4 +1,4 @@
-//! Queries that find what a run of the workload must not leave behind.
+//! Queries that find what a run of the workload may not leave behind.
 //!
 //! Every transaction adds one `delta` to an account, a teller and a branch and records it in the history, so the four
 //! sums agree at any instant, in total and per row. All queries of a check belong in one repeatable-read snapshot.

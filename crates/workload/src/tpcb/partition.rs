@@ -9,7 +9,7 @@ use crate::objects::hash_partition::Remainder;
 /// One partition of accounts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
-    /// Its table.
+    /// Name of the partition.
     pub name: String,
     /// The rows among which its own are, counted from 0.
     pub ids: Range<u64>,

@@ -40,9 +40,9 @@ impl Default for TpcbOptions {
 /// How `pgbench_accounts` is cut, and into how many partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Partitioning {
-    /// By ranges of `aid`.
+    /// Ranges of `aid`.
     Range(u32),
-    /// By hash of `aid`.
+    /// Hash of `aid`.
     Hash(u32),
 }
 
@@ -54,7 +54,7 @@ impl Partitioning {
         }
     }
 
-    /// The word for how rows are told apart: `range` or `hash`.
+    /// The partitioning method: `range` or `hash`.
     pub fn method(self) -> &'static str {
         match self {
             Partitioning::Range(_) => "range",
@@ -237,7 +237,7 @@ pub fn generate_statements(scale: u32) -> Vec<String> {
     ]
 }
 
-/// In the order in which pgbench names them.
+/// The tables' names in pgbench's order.
 fn all_names() -> String {
     [Table::Accounts, Table::Branches, Table::History, Table::Tellers].map(Table::name).join(", ")
 }

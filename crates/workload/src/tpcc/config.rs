@@ -102,18 +102,18 @@ pub struct Config {
     pub constants: Constants,
 }
 
-/// A parameter of a run that is missing or not understood.
+/// A parameter of a run that is missing or invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// It is not there.
+    /// The variable is missing.
     #[error("the load of tpcc has no `{0}`")]
     Missing(&'static str),
-    /// It cannot be read.
+    /// The variable's value is invalid.
     #[error("the load of tpcc has `{key}={value}`, which is not understood")]
     Unknown {
-        /// Its name.
+        /// Name of the variable.
         key: &'static str,
-        /// What it is.
+        /// The invalid value.
         value: String,
     },
 }
@@ -122,7 +122,7 @@ impl Config {
     /// The parameters as they stand in a load's definitions.
     ///
     /// # Errors
-    /// When one is missing or not understood.
+    /// When one is missing or invalid.
     pub fn from_defines(defines: &BTreeMap<String, String>) -> Result<Config, ConfigError> {
         fn read<T: FromStr>(defines: &BTreeMap<String, String>, key: &'static str) -> Result<T, ConfigError> {
             let value = defines.get(key).ok_or(ConfigError::Missing(key))?;
@@ -140,7 +140,7 @@ impl Config {
         Ok(Config { warehouses, calls: read(defines, "calls")?, think: read(defines, "think")?, constants })
     }
 
-    /// The same as definitions.
+    /// The configuration as definitions of variables.
     pub fn defines(&self) -> BTreeMap<String, String> {
         [
             ("scale", self.warehouses.to_string()),

@@ -16,11 +16,11 @@ const DELTA_EXCLUDED: [u32; 2] = [96, 112];
 /// The run-time constants `C`, one for each `A`; all terminals of a run have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Constants {
-    /// For last names, 0 to 255.
+    /// Constant for last names, 0 to 255.
     pub c_last: u32,
-    /// For customer numbers, 0 to 1023.
+    /// Constant for customer numbers, 0 to 1023.
     pub c_id: u32,
-    /// For item numbers, 0 to 8191.
+    /// Constant for item numbers, 0 to 8191.
     pub ol_i_id: u32,
 }
 

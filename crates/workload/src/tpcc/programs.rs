@@ -58,7 +58,7 @@ impl Profile {
         }
     }
 
-    /// What is counted of the transactions that ended well, beside their number.
+    /// What is counted for successful transactions in addition to their number.
     pub fn facts(self, think: Think) -> &'static [&'static str] {
         match self {
             Profile::NewOrder => &["rolled_back", "lines", "remote_lines"],

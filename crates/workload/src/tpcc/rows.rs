@@ -150,7 +150,7 @@ impl Rows {
         row.text(|out| decimal(out, tax, 4)).text(|out| out.extend_from_slice(b"30000.00")).uint(3001);
     }
 
-    /// In ten thousandths.
+    /// The tax rate in ten thousandths.
     fn tax(&self, prng: &mut Prng) -> u64 {
         prng.uint64_range(if self.is_spec() { 0 } else { 1000 }, 2000)
     }

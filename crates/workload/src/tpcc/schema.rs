@@ -88,7 +88,7 @@ pub fn primary_keys(schema: &Schema) -> Vec<(Table, String)> {
     .into()
 }
 
-/// The indexes beside the primary keys, to be made after loading. An index is in the schema of its table.
+/// The indexes other than primary keys, created after loading. An index is in the schema of its table.
 pub fn indexes(schema: &Schema) -> Vec<(Table, String)> {
     [
         (Table::Customer, "create index customer_name on @.customer (c_w_id, c_d_id, c_last, c_first)"),

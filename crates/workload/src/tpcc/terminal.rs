@@ -124,7 +124,7 @@ impl Terminal {
         (-uniform.ln() * mean_s).min(10.0 * mean_s)
     }
 
-    /// The next card of the deck, shuffled anew when all are played (clause 5.2.4.2).
+    /// The next card of the deck, shuffled again when all are played (clause 5.2.4.2).
     fn draw_card(&mut self) -> Profile {
         if self.n_played == CARDS {
             for last in (1..CARDS).rev() {

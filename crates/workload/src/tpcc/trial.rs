@@ -60,7 +60,7 @@ impl Order {
 pub struct Sent {
     /// Text with `$1`, `$2` and so on.
     pub sql: String,
-    /// Their values as text, `None` for NULL.
+    /// Values as text, `None` for NULL.
     pub params: Vec<Option<String>>,
 }
 

@@ -1,4 +1,4 @@
-//! HammerDB's stored functions and procedures, written anew: same names, arguments and results, and the same effects on
+//! HammerDB's stored functions and procedures, rewritten: same names, arguments and results, and the same effects on
 //! the tables, the wrong ones included. Each file says which those are.
 //!
 //! Function and procedure have one body. What the function declares for itself, the procedure takes and gives back.
@@ -26,10 +26,10 @@ struct Routine {
     body: &'static str,
 }
 
-/// What sets function and procedure apart.
+/// How functions and procedures differ.
 struct Form {
     takes: &'static str,
-    /// Of a function.
+    /// Result type of a function.
     returns: &'static str,
     declares: &'static str,
     /// What follows the body.
@@ -172,8 +172,8 @@ const SLEV: Routine = Routine {
 
 const ROUTINES: [&Routine; 5] = [&NEWORD, &PAYMENT, &DELIVERY, &OSTAT, &SLEV];
 
-/// The statements that make all functions, and from PostgreSQL 11 on all procedures. HammerDB's programs call whichever
-/// they are told to where both are there.
+/// The statements that make all functions, and from PostgreSQL 11 on all procedures. HammerDB's programs call the
+/// kind they are configured for if both exist.
 pub fn create_routines(schema: &Schema, version_num: u32) -> Vec<(Signature, String)> {
     let random = (Signature::of("function", "dbms_random", "int, int"), schema.fill(RANDOM));
     let functions = ROUTINES.iter().map(|routine| routine.create(schema, &routine.function));

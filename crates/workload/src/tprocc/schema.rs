@@ -82,7 +82,7 @@ pub fn primary_keys(schema: &Schema) -> Vec<(Table, String)> {
     .into()
 }
 
-/// The indexes beside the primary keys. An index is in the schema of its table.
+/// The indexes other than primary keys. An index is in the schema of its table.
 pub fn indexes(schema: &Schema) -> Vec<(Table, String)> {
     [
         (

@@ -15,7 +15,7 @@ const NAMES: Constants = Constants { c_last: 123, c_id: 123, ol_i_id: 123 };
 pub struct User {
     config: Config,
     prng: Prng,
-    /// Its number among the clients, from 0.
+    /// Number of the user among the clients, from 0.
     id: u32,
     /// The warehouse of the current transaction.
     w_id: u32,

@@ -40,7 +40,7 @@ pub(super) enum Watch {
     Receive,
     /// The kernel tells when it can be used: connections that are made, or encrypted.
     Poll {
-        /// Of poll(2).
+        /// Events of poll(2).
         events: i16,
     },
 }
@@ -57,7 +57,7 @@ pub(super) enum Purpose {
     Cancel = 5,
     /// Nothing: the connection is to be read again in the next turn.
     LookAgain = 6,
-    /// The same, and until its end.
+    /// Nothing: the connection is to be read again, to its end.
     LookToTheEnd = 7,
 }
 

@@ -289,7 +289,7 @@ impl Worker<'_> {
         }
         client.state = State::Gone;
         self.setup.poller.forget(client, index);
-        // An open transaction block must not keep its locks while the others go on.
+        // An open transaction block may not keep its locks while the others continue.
         client.disconnect();
         self.n_gone += 1;
         self.clients_lost += 1;

@@ -35,7 +35,7 @@ impl Worker<'_> {
         self.due_counter = setup.schedule.clone();
     }
 
-    /// Slots that wait belong to a rate that is no longer offered: what is offered next must not wait behind them. Which
+    /// Slots that wait belong to a rate that is no longer offered: what is offered next may not wait behind them. Which
     /// script each would have run is not decided; the first one stands for them.
     fn skip_waiting(&mut self, now: Nanos) {
         self.count_backlog(now);

@@ -7,7 +7,7 @@ use crate::client::notices::Notice;
 use crate::clock::Nanos;
 
 impl Worker<'_> {
-    /// Tells of a client's notices, as far as there may be so many.
+    /// Reports a client's notices, up to the limit.
     #[cold]
     pub(super) fn tell_notices(&mut self, index: usize, now: Nanos) {
         let client = &mut self.setup.clients[index];
@@ -26,7 +26,7 @@ impl Worker<'_> {
         }
     }
 
-    /// A second is over: notices that were too many for it are told as a number.
+    /// A second is over: notices beyond its limit are reported as a number.
     pub(super) fn tell_notices_left_out(&mut self, now: Nanos) {
         let n = self.notices.renew();
         if n > 0 {

@@ -19,7 +19,7 @@ const PIPELINE_BYTES: usize = 64 * 1024;
 pub(super) enum Turn {
     /// It waits for the server, a clock, a connection, or for ever.
     Waits,
-    /// Its transaction has ended.
+    /// The transaction has ended.
     Ended,
 }
 

@@ -40,7 +40,7 @@ pub(crate) struct Delivery {
     d_id: u32,
     o_id: u32,
     c_id: u32,
-    /// In cents.
+    /// The amount in cents.
     amount: i64,
     n_delivered: u32,
 }

@@ -249,7 +249,7 @@ impl NewOrder {
         this
     }
 
-    /// Its inputs.
+    /// Inputs of the transaction.
     pub(crate) fn order(&self, w_id: u32) -> Order {
         let asked = |line: &Line| OrderedItem {
             i_id: line.i_id,

@@ -18,7 +18,7 @@ enum Step {
     ById,
     /// The customer's last order.
     Order,
-    /// Its lines.
+    /// Lines of the order.
     Lines,
     /// The transaction closes.
     Commit,

@@ -36,7 +36,7 @@ pub(crate) struct Payment {
     d_id: u32,
     customer: Sought,
     is_remote: bool,
-    /// In cents.
+    /// The amount in cents.
     amount: u64,
     // The try.
     step: Step,
