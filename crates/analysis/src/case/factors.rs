@@ -115,6 +115,7 @@ pub fn scaling(study: &Study) -> Vec<Scaling> {
 /// All runs that count at one level of a factor, whatever the levels of the others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pool {
+    /// The level, as text.
     pub level: String,
     /// Throughput of the runs, per second.
     pub tps: Vec<f64>,

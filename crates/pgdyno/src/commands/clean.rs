@@ -28,7 +28,7 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
     }
     let cache = Cache::default_location()?;
     for path in server::binaries::fetch::sweep(&cache) {
-        say(&format!("removed `{}`, an incomplete download", path.display()));
+        say(&format!("removed `{}`, which was not completely unpacked", path.display()));
     }
     for path in server::binaries::build::sweep(&cache) {
         say(&format!("removed `{}`, an incomplete build", path.display()));

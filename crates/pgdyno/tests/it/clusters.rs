@@ -192,7 +192,7 @@ fn binaries_that_were_not_unpacked_to_the_end_are_removed_unless_a_process_is_at
     let lock = std::fs::File::open(dir(".unpack-busy")).unwrap();
     lock.lock().unwrap();
     let cleaned = place.run(&["clean"]).expect(0);
-    assert!(cleaned.stderr.contains(".unpack-dead`, which was not unpacked to the end"), "{cleaned:?}");
+    assert!(cleaned.stderr.contains(".unpack-dead`, which was not completely unpacked"), "{cleaned:?}");
     assert!(!dir(".unpack-dead").exists() && dir(".unpack-busy/bin").exists() && dir("mine/bin").exists());
     drop(lock);
     place.run(&["clean"]).expect(0);
