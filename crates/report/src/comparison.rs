@@ -139,7 +139,7 @@ pub(crate) fn why_otherwise(case: &CaseComparison) -> Option<String> {
         Pairing::None => "of each run of B to each of A",
     };
     Some(format!(
-        "B to A is the centre of the ratios {of} (Hodges-Lehmann), not the ratio of the medians, which point the other way \
+        "B to A is the centre of the ratios {of} (Hodges-Lehmann), not the ratio of the medians, which points the other way \
          for {}",
         figure.figure.as_str()
     ))
@@ -308,7 +308,7 @@ mod tests {
         check(&of_latency, "B is 4.1 % slower by p99 (95 % interval +2.9 to +5.3 %, 10 pairs)");
         let mut one_of_many = case(1.041, 1.029, 1.053, Verdict::Faster, None);
         one_of_many.figures[0].result.as_mut().expect("it is there").p_adjusted = 0.2;
-        assert!(verdict(&one_of_many).starts_with("undecided: +2.9 to +5.3 % (10 pairs); by itself"));
+        assert!(verdict(&one_of_many).starts_with("undecided: +2.9 to +5.3 % (10 pairs); it would differ"));
         let mut none = case(1.0, 1.0, 1.0, Verdict::Same, None);
         (none.figures[0].result, none.n_pairs, none.pairing) = (None, 3, Pairing::None);
         check(&none, "no verdict: 3 runs each");
