@@ -10,9 +10,9 @@ pub(crate) mod timeline;
 pub mod tpcc;
 pub(crate) mod usage;
 
-use crate::summary::RunSummary;
-
 use seconds::Distributions;
+
+use crate::summary::RunSummary;
 
 /// A run's summary, and its distributions, which can still be added to those of other runs.
 pub(crate) struct Explained {

@@ -151,7 +151,12 @@ pub fn run(mut request: AcidRequest<'_>, progress: &mut dyn FnMut(&str)) -> Resu
     let mut results = Vec::new();
     progress("consistency before the tests (clause 3.3.3.1)");
     results.push(consistency(&request, &schema, "3.3.3.1", "the tables are consistent before the tests")?);
-    let site = Site { conninfo: request.conninfo.clone(), schema: schema.clone(), stop: request.stop, scale };
+    let site = TestDatabase {
+        conninfo: request.conninfo.clone(),
+        schema: schema.clone(),
+        stop: request.stop,
+        scale,
+    };
     for test in atomicity::TESTS {
         progress(&format!("atomicity (clause {})", test.clause));
         results.push(site.run(&test, None)?);
@@ -225,14 +230,14 @@ pub(crate) struct Test {
     run: fn(&mut Scene) -> Result<Seen>,
 }
 
-struct Site {
+struct TestDatabase {
     conninfo: Conninfo,
     schema: Schema,
     stop: &'static AtomicBool,
     scale: u32,
 }
 
-impl Site {
+impl TestDatabase {
     fn run(&self, test: &Test, level: Option<(&'static str, bool)>) -> Result<AcidResult> {
         let mut scene = Scene::open(self, level.map(|(name, _)| name))?;
         let outcome = (test.run)(&mut scene);
@@ -270,7 +275,7 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    fn open(site: &Site, isolation: Option<&str>) -> Result<Scene> {
+    fn open(site: &TestDatabase, isolation: Option<&str>) -> Result<Scene> {
         let open = || -> Result<Session> {
             let mut session = session::open(&site.conninfo, site.stop)?;
             session.set_timeout(Some(ANSWER_TIMEOUT));

@@ -9,7 +9,6 @@ mod hung;
 
 use std::collections::BTreeSet;
 
-use crate::session::LIMIT_LOCK_WAITS;
 use anyhow::{Context, Result, bail, ensure};
 use wire::quote_literal;
 use wire::session::{Rows, Session, SessionError};
@@ -17,6 +16,7 @@ use workload::objects::marker::{Marker, is_part_mark};
 use workload::{Schema, Signature};
 
 use crate::kind::Dataset;
+use crate::session::LIMIT_LOCK_WAITS;
 
 /// "dependent objects still exist".
 const DEPENDENT_OBJECTS: &str = "2BP01";

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::AtomicBool;
 
-use crate::streams::LoadError;
 use anyhow::Result;
 use model::experiment::case::{Layout, WorkloadSpec};
 use wire::quote_literal;
@@ -13,6 +12,7 @@ use workload::{Schema, Signature};
 use crate::clearance::Clearance;
 use crate::kind::Dataset;
 use crate::layout::all_tables;
+use crate::streams::LoadError;
 
 /// Message after the user stopped loading. Loading may not have changed anything by then.
 pub(crate) const STOPPED_LOADING: &str =

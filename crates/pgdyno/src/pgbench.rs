@@ -18,12 +18,12 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use compat::Compat;
 use wire::conninfo::Surroundings;
 
 use crate::pgbench::command_line::options::Request;
 use crate::pgbench::command_line::parse::Reader;
 use crate::pgbench::output::log::{Complaint, Log};
-use compat::Compat;
 
 /// The argument that makes this program a driver, whatever name it is called by. pgbench has no such option.
 pub(crate) const DRIVE_ARGUMENT: &str = "--pgdyno-drive";

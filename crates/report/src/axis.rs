@@ -22,12 +22,12 @@ pub(crate) struct Axis {
     /// What distinguishes the groups.
     pub(crate) groups_title: String,
     /// Place of each case, by case number.
-    pub(crate) places: BTreeMap<u32, Place>,
+    pub(crate) places: BTreeMap<u32, AxisPlace>,
 }
 
 /// Where a case is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct AxisPlace {
     /// Index into the levels.
     pub(crate) level: usize,
     /// Index into the groups.
@@ -44,7 +44,7 @@ pub(crate) fn arrange(study: &Study) -> Axis {
         let places = cases
             .iter()
             .enumerate()
-            .map(|(i, case)| (case.id, Place { level: i, group: 0, colour: i % N_COLOURS }));
+            .map(|(i, case)| (case.id, AxisPlace { level: i, group: 0, colour: i % N_COLOURS }));
         return Axis {
             title: String::new(),
             levels: study.cases.iter().map(|summary| summary.label.clone()).collect(),
@@ -66,7 +66,7 @@ pub(crate) fn arrange(study: &Study) -> Axis {
         let level = position(&levels, &level(case, &key));
         let group = position(&groups, &group_name(case, &others));
         let colour = if groups.len() > 1 { group } else { level };
-        (case.id, Place { level, group, colour: colour % N_COLOURS })
+        (case.id, AxisPlace { level, group, colour: colour % N_COLOURS })
     });
     Axis {
         title: factor_words(&key),

@@ -2,10 +2,10 @@
 
 use analysis::finding::{Grade, Severity};
 use analysis::summary::{CaseSummary, Study};
+use model::text::visible::visible;
 
 use crate::prose::condense::{self, FindingGroup};
 use crate::prose::{format, headline, phrases, scripts, variation};
-use model::text::visible::visible;
 
 /// Below this width the terminal wraps lines itself.
 const MIN_WIDTH: usize = 60;

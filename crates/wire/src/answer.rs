@@ -8,7 +8,7 @@ pub(crate) const PIECE_BYTES: usize = 32;
 
 /// One reply that is kept.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum AnswerEvent {
     Columns(Vec<String>),
     Row(Vec<Option<String>>),
     Tag(Vec<u8>),
@@ -30,13 +30,13 @@ pub(crate) fn reply_bytes(reply: &Reply<'_>) -> usize {
 }
 
 /// The part of a reply that matters to a session.
-pub(crate) fn event(reply: Reply<'_>) -> Option<Event> {
+pub(crate) fn event(reply: Reply<'_>) -> Option<AnswerEvent> {
     let text = |value: Option<&[u8]>| value.map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     match reply {
-        Reply::RowDescription(body) => Some(Event::Columns(column_names(body))),
-        Reply::DataRow(body) => Some(Event::Row(row_values(body).map(text).collect())),
-        Reply::CommandComplete { tag } => Some(Event::Tag(tag.to_vec())),
-        Reply::CopyIn => Some(Event::CopyIn),
+        Reply::RowDescription(body) => Some(AnswerEvent::Columns(column_names(body))),
+        Reply::DataRow(body) => Some(AnswerEvent::Row(row_values(body).map(text).collect())),
+        Reply::CommandComplete { tag } => Some(AnswerEvent::Tag(tag.to_vec())),
+        Reply::CopyIn => Some(AnswerEvent::CopyIn),
         _ => None,
     }
 }

@@ -12,7 +12,7 @@ pub use error::ConnectError;
 
 use crate::conninfo::{Conninfo, Host, ProtocolVersion, SslMode, TargetSessionAttrs};
 use crate::link::{Link, Want};
-use attempt::{Attempt, Step, Target};
+use attempt::{Attempt, Endpoint, Step};
 use search::{Search, targets};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -107,8 +107,8 @@ impl Conninfo {
         let mut conninfo = self.clone();
         for host in &mut conninfo.hosts {
             let found = targets(host)?.into_iter().filter_map(|target| match target {
-                Target::Address(address) => Some(address),
-                Target::Socket(_) => None,
+                Endpoint::Address(address) => Some(address),
+                Endpoint::Socket(_) => None,
             });
             host.addresses = found.collect();
         }
@@ -246,8 +246,8 @@ impl Dialing {
             conninfo: Arc::clone(&self.conninfo),
             host: attempt.route.host,
             address: match &attempt.route.target {
-                Target::Address(address) => Some(address.ip()),
-                Target::Socket(_) => None,
+                Endpoint::Address(address) => Some(address.ip()),
+                Endpoint::Socket(_) => None,
             },
             is_encrypted: attempt.link.is_encrypted(),
             backend_pid: attempt.backend_pid,
@@ -392,7 +392,7 @@ mod tests {
             dialing.attempt.as_ref().unwrap().route.target.clone()
         };
         let n_first_is_first = |conninfo: &Conninfo| {
-            (0..60).filter(|_| first(conninfo) == Target::Address(addresses[0])).count()
+            (0..60).filter(|_| first(conninfo) == Endpoint::Address(addresses[0])).count()
         };
         assert_eq!(n_first_is_first(&conninfo), 60);
         conninfo.load_balance_hosts = LoadBalanceHosts::Random;

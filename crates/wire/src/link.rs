@@ -1,7 +1,13 @@
 //! The only file that touches sockets: one nonblocking connection over TCP or a unix socket, optionally through TLS.
 //! Knows nothing of PostgreSQL's messages.
 
-use crate::tls::TlsSetup;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
 use mio::event::Source;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
@@ -10,12 +16,8 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, set
 use nix::sys::time::{TimeVal, TimeValLike};
 use rustix::net::{self, RecvFlags, SendFlags};
 use rustls::ClientConnection;
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
-use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::time::{Duration, Instant};
+
+use crate::tls::TlsSetup;
 
 /// A TCP connection breaks after this time of unacknowledged data or silence of its peer if `tcp_user_timeout` is not
 /// set: long enough to see and report a stall, short enough to notice a dead host.

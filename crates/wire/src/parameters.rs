@@ -1,7 +1,8 @@
 //! The settings that a server reports, with a bound on their number.
 
-use crate::protocol_error::ProtocolError;
 use std::collections::BTreeMap;
+
+use crate::protocol_error::ProtocolError;
 
 /// PostgreSQL reports some fifteen settings, poolers and others a few more. The longest is `search_path`.
 const N_MAX: usize = 256;

@@ -10,7 +10,7 @@ pub use crate::dial::CancelHandle;
 pub use crate::quote::{quote_ident, quote_literal};
 pub use crate::rows::Rows;
 
-use crate::answer::Event;
+use crate::answer::AnswerEvent;
 use crate::conninfo::{Conninfo, Host};
 use crate::dial::{ConnectError, Connection, Dialing, Progress, connect};
 use crate::link::Want;
@@ -42,7 +42,7 @@ pub struct Session {
     inbox: Vec<u8>,
     n_scanned: usize,
     outbox: Vec<u8>,
-    events: VecDeque<Event>,
+    events: VecDeque<AnswerEvent>,
     notices: Vec<ServerError>,
     notice_bytes: usize,
     /// Memory that the answer to the current call takes so far.
@@ -231,12 +231,12 @@ impl Session {
         self.send_outbox(deadline)?;
         loop {
             match self.next_event(deadline)? {
-                Event::CopyIn => break,
-                Event::Error(error) => {
+                AnswerEvent::CopyIn => break,
+                AnswerEvent::Error(error) => {
                     self.collect(deadline, Some(error))?;
                 }
-                Event::Ready => return Err(SessionError::NotCopyIn),
-                Event::Columns(_) | Event::Row(_) | Event::Tag(_) => {}
+                AnswerEvent::Ready => return Err(SessionError::NotCopyIn),
+                AnswerEvent::Columns(_) | AnswerEvent::Row(_) | AnswerEvent::Tag(_) => {}
             }
         }
         let mut data_bytes = 0;
@@ -330,25 +330,27 @@ impl Session {
                 (Err(error), _) => return Err(error),
             };
             match event {
-                Event::Columns(columns) => rows = Rows { columns, ..Rows::default() },
-                Event::Row(row) => rows.rows.push(row),
-                Event::Tag(tag) => rows.tag = String::from_utf8_lossy(&tag).into_owned(),
-                Event::CopyIn => {
+                AnswerEvent::Columns(columns) => rows = Rows { columns, ..Rows::default() },
+                AnswerEvent::Row(row) => rows.rows.push(row),
+                AnswerEvent::Tag(tag) => rows.tag = String::from_utf8_lossy(&tag).into_owned(),
+                AnswerEvent::CopyIn => {
                     message::copy_fail(&mut self.outbox, "no data: this call does not copy");
                     self.send_outbox(deadline)?;
                 }
-                Event::Error(mut error) => {
+                AnswerEvent::Error(mut error) => {
                     if let Some(vigil) = &self.vigil {
                         vigil.explain(&mut error);
                     }
                     failure.get_or_insert(error);
                 }
-                Event::Ready => return failure.map_or(Ok(rows), |error| Err(SessionError::Server(error))),
+                AnswerEvent::Ready => {
+                    return failure.map_or(Ok(rows), |error| Err(SessionError::Server(error)));
+                }
             }
         }
     }
 
-    fn next_event(&mut self, deadline: Option<Instant>) -> Result<Event> {
+    fn next_event(&mut self, deadline: Option<Instant>) -> Result<AnswerEvent> {
         let began = Instant::now();
         loop {
             if let Some(event) = self.events.pop_front() {
@@ -470,7 +472,7 @@ impl Session {
     fn lost(&mut self, error: io::Error) -> SessionError {
         self.is_lost = true;
         let said = self.events.drain(..).find_map(|event| match event {
-            Event::Error(error) => Some(SessionError::Server(error)),
+            AnswerEvent::Error(error) => Some(SessionError::Server(error)),
             _ => None,
         });
         said.unwrap_or(SessionError::Lost(error))

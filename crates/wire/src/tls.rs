@@ -1,7 +1,11 @@
 //! libpq's semantics of TLS on top of rustls: which certificates are trusted for each `sslmode`, client certificates,
 //! and the hash that binds SCRAM to the channel. Reads certificate files; opens no connection.
 
-use crate::conninfo::{Conninfo, Host, SslMode, TlsVersion};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{ResolvesClientCert, WebPkiServerVerifier};
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
@@ -21,15 +25,13 @@ use rustls::{
     SupportedProtocolVersion, version,
 };
 use sha2::{Digest, Sha256, Sha384, Sha512};
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use x509_cert::der::asn1::ObjectIdentifier;
 use x509_cert::der::oid::db::{rfc4519, rfc5912};
 use x509_cert::der::{Decode, Encode};
 use x509_cert::ext::pkix::SubjectAltName;
 use x509_cert::ext::pkix::name::GeneralName;
+
+use crate::conninfo::{Conninfo, Host, SslMode, TlsVersion};
 
 /// The name that PostgreSQL 17 and later expect in the handshake; older servers ignore it.
 const ALPN: &[u8] = b"postgresql";

@@ -7,8 +7,9 @@ mod numbers;
 mod scripts;
 mod tpcb;
 
-use crate::{Bundle, Emulator, Prng, Seeds};
 use std::collections::BTreeMap;
+
+use crate::{Bundle, Emulator, Prng, Seeds};
 
 /// Variables as `-D name=value` would set them.
 fn defines(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {

@@ -1,6 +1,5 @@
 //! Fits the universal scalability law to throughput by number of clients.
 
-use crate::summary::scalability::{Figure, Fit, Scalability};
 use std::collections::BTreeMap;
 
 use stats::capacity::usl::{Parameters, parameters_bootstrap};
@@ -9,6 +8,7 @@ use stats::{Estimate, scalability};
 
 use crate::case::factors::CLIENTS;
 use crate::summary::CaseSummary;
+use crate::summary::scalability::{Figure, Fit, Scalability};
 
 /// Fewest numbers of clients: the law has three parameters, so it fits any three points, and only a fourth can
 /// contradict it.

@@ -1,10 +1,10 @@
 //! How much the runs of a case vary, why, and how to reduce it.
 
-use crate::summary::variation::{Origin, Spread, Variation};
 use model::run::RunData;
 
 use crate::run::Explained;
 use crate::summary::RunSummary;
+use crate::summary::variation::{Origin, Spread, Variation};
 
 /// With fewer runs a spread says nothing.
 pub(crate) const RUNS_MIN: usize = 3;
@@ -102,7 +102,7 @@ fn batches(run: &RunSummary) -> Option<Vec<f64>> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
     use super::*;
-    use crate::summary::variation::Level;
+    use crate::summary::variation::VarianceLevel;
 
     #[test]
     fn the_advice_is_about_the_level_that_varies_most() {
@@ -111,10 +111,10 @@ mod tests {
             assert_eq!(origin.most(), level, "{origin:?}");
             assert!(origin.advice().starts_with(words), "{}", origin.advice());
         };
-        check(Some(0.81), 0.1, 0.09, false, Level::Restart, "repeat restarts, not runs or seconds");
-        check(Some(0.1), 0.81, 0.09, false, Level::Run, "repeat runs, not seconds");
-        check(None, 0.81, 0.19, true, Level::Run, "repeat runs, each with its restart");
-        check(None, 0.2, 0.8, true, Level::Second, "measure longer");
+        check(Some(0.81), 0.1, 0.09, false, VarianceLevel::Restart, "repeat restarts, not runs or seconds");
+        check(Some(0.1), 0.81, 0.09, false, VarianceLevel::Run, "repeat runs, not seconds");
+        check(None, 0.81, 0.19, true, VarianceLevel::Run, "repeat runs, each with its restart");
+        check(None, 0.2, 0.8, true, VarianceLevel::Second, "measure longer");
     }
 
     /// Of 200 cases of five runs of 30 s with all variance within runs: the shares without a split, and with one that

@@ -1,12 +1,12 @@
 //! One run: from its records to its summary.
 
-use crate::run::Explained;
 use model::load::drive::Done;
 use model::run::RunData;
 
 use crate::explain::disturbance;
 use crate::finding::Grade;
 use crate::findings::{self, RunContext};
+use crate::run::Explained;
 use crate::run::capacity;
 use crate::run::marks;
 use crate::run::resources;

@@ -1,12 +1,12 @@
 //! Findings about a comparison of two cases.
 
-use crate::summary::RunSummary;
 use stats::{PAIRS_MIN, UNPAIRED_MIN};
 
 use super::format::{excerpts, list, plural, span};
 use super::{ComparisonContext, Rule};
 use crate::comparison::{Difference, Pairing, Side};
 use crate::finding::{Finding, Severity};
+use crate::summary::RunSummary;
 
 pub(super) const UNDECLARED_DIFFERENCE: Rule = Rule {
     id: "undeclared-difference",

@@ -16,14 +16,14 @@ pub(crate) struct Distributions {
     pub(crate) service: HistogramSum,
     pub(crate) lag: HistogramSum,
     /// Scripts by number.
-    pub(crate) scripts: BTreeMap<usize, Script>,
+    pub(crate) scripts: BTreeMap<usize, ScriptSums>,
     /// Statements by script and index.
-    pub(crate) statements: BTreeMap<(usize, usize), Statement>,
+    pub(crate) statements: BTreeMap<(usize, usize), StatementSums>,
 }
 
 /// One script's counts and distribution.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Script {
+pub(crate) struct ScriptSums {
     pub(crate) name: String,
     weight: u32,
     pub(crate) counts: Counts,
@@ -34,7 +34,7 @@ pub(crate) struct Script {
 
 /// One statement's distribution.
 #[derive(Debug, Clone)]
-pub(crate) struct Statement {
+pub(crate) struct StatementSums {
     script: String,
     label: String,
     service: HistogramSum,
@@ -47,7 +47,8 @@ impl Distributions {
         self.service.add(&other.service);
         self.lag.add(&other.lag);
         for (key, script) in &other.scripts {
-            let own = self.scripts.entry(*key).or_insert_with(|| Script::new(&script.name, script.weight));
+            let own =
+                self.scripts.entry(*key).or_insert_with(|| ScriptSums::new(&script.name, script.weight));
             own.add(script);
         }
         for (key, statement) in &other.statements {
@@ -62,7 +63,7 @@ impl Distributions {
     pub(crate) fn script_summaries(&self, measured_s: f64) -> Vec<ScriptSummary> {
         let weights: f64 = self.scripts.values().map(|script| f64::from(script.weight)).sum();
         let committed: u64 = self.scripts.values().map(|script| script.counts.committed).sum();
-        let summary = |script: &Script| ScriptSummary {
+        let summary = |script: &ScriptSums| ScriptSummary {
             name: script.name.clone(),
             weight: script.weight,
             share_planned: if weights > 0.0 { f64::from(script.weight) / weights } else { 0.0 },
@@ -76,7 +77,7 @@ impl Distributions {
 
     /// The statements' summaries in the order of the scripts.
     pub(crate) fn statement_summaries(&self) -> Vec<StatementSummary> {
-        let summary = |((_, index), statement): (&(usize, usize), &Statement)| {
+        let summary = |((_, index), statement): (&(usize, usize), &StatementSums)| {
             Some(StatementSummary {
                 script: statement.script.clone(),
                 index: *index,
@@ -88,9 +89,9 @@ impl Distributions {
     }
 }
 
-impl Script {
-    fn new(name: &str, weight: u32) -> Script {
-        Script { name: name.to_string(), weight, ..Script::default() }
+impl ScriptSums {
+    fn new(name: &str, weight: u32) -> ScriptSums {
+        ScriptSums { name: name.to_string(), weight, ..ScriptSums::default() }
     }
 
     /// A named count other than transactions.
@@ -98,7 +99,7 @@ impl Script {
         self.facts.get(name).copied().unwrap_or(0)
     }
 
-    fn add(&mut self, other: &Script) {
+    fn add(&mut self, other: &ScriptSums) {
         self.counts += other.counts;
         for (name, n) in &other.facts {
             *self.facts.entry(name.clone()).or_default() += n;
@@ -133,7 +134,7 @@ pub(crate) fn count(data: &RunData, line: &Timeline) -> Counted {
     let mut counted = Counted::default();
     let scripts = data.record.load.iter().flat_map(|load| &load.scripts);
     counted.distributions.scripts =
-        scripts.map(|script| Script::new(&script.name, script.weight)).enumerate().collect();
+        scripts.map(|script| ScriptSums::new(&script.name, script.weight)).enumerate().collect();
     let mut by_t: BTreeMap<u32, (Counts, u64)> = BTreeMap::new();
     for interval in &data.intervals {
         counted.total += interval.counts;
@@ -249,7 +250,7 @@ fn add_by_role(data: &RunData, sums: &mut Distributions, role: Role, one: &Histo
         }
         Role::Lag => sums.lag.add(one),
         Role::Statement { script, index } => {
-            let statement = sums.statements.entry((script, index)).or_insert_with(|| Statement {
+            let statement = sums.statements.entry((script, index)).or_insert_with(|| StatementSums {
                 script: script_name(data, script),
                 label: statement_label(data, script, index),
                 service: HistogramSum::new(),

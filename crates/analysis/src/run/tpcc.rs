@@ -1,11 +1,11 @@
 //! TPC-C in its own terms: New-Orders per minute, response times against the limits of the specification, inputs
 //! against their expected shares, and the conditions of the specification that a run does not meet.
 
-use crate::summary::tpcc::{InputShare, ProfileSummary, TpccSummary};
 use model::experiment::case::{Case, Isolation, Think, WorkloadKind};
 
-use crate::run::seconds::{Distributions, Script};
+use crate::run::seconds::{Distributions, ScriptSums};
 use crate::summary::RunSummary;
+use crate::summary::tpcc::{InputShare, ProfileSummary, TpccSummary};
 
 const NEW_ORDER: &str = "new-order";
 const DEFERRED: &str = "deferred-delivery";
@@ -123,9 +123,9 @@ pub(crate) fn summarize(case: &Case, sums: &Distributions, known: Known) -> Opti
     Some(summary)
 }
 
-fn profiles<'a>(scripts: impl Iterator<Item = &'a Script> + Clone) -> Vec<ProfileSummary> {
+fn profiles<'a>(scripts: impl Iterator<Item = &'a ScriptSums> + Clone) -> Vec<ProfileSummary> {
     let n: u64 = scripts.clone().filter(|sums| sums.name != DEFERRED).map(|sums| sums.counts.committed).sum();
-    let profile = |sums: &Script| ProfileSummary {
+    let profile = |sums: &ScriptSums| ProfileSummary {
         name: sums.name.clone(),
         counts: sums.counts,
         share: (sums.name != DEFERRED && n > 0).then(|| sums.counts.committed as f64 / n as f64),
@@ -145,7 +145,7 @@ fn p90_limit_s(profile: &str) -> u64 {
     }
 }
 
-fn inputs<'a>(scripts: impl Iterator<Item = &'a Script> + Clone, warehouses: u32) -> Vec<InputShare> {
+fn inputs<'a>(scripts: impl Iterator<Item = &'a ScriptSums> + Clone, warehouses: u32) -> Vec<InputShare> {
     let of = |name: &str| scripts.clone().find(|sums| sums.name == name);
     let committed = |name: &str| of(name).map_or(0, |sums| sums.counts.committed);
     let fact = |name: &str, fact: &str| of(name).map_or(0, |sums| sums.fact(fact));

@@ -44,7 +44,7 @@ pub struct Origin {
 /// The level of repetition from which most of the variance comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum VarianceLevel {
     /// Restarts of the server.
     Restart,
     /// Runs.
@@ -55,28 +55,30 @@ pub enum Level {
 
 impl Origin {
     /// The level with most of the variance.
-    pub fn most(&self) -> Level {
+    pub fn most(&self) -> VarianceLevel {
         let restarts = self.restarts.unwrap_or(0.0);
         if self.within >= self.runs.max(restarts) {
-            Level::Second
+            VarianceLevel::Second
         } else if restarts > self.runs {
-            Level::Restart
+            VarianceLevel::Restart
         } else {
-            Level::Run
+            VarianceLevel::Run
         }
     }
 
     /// What to repeat: "repetition is most needed where most uncertainty arises" (Kalibera and Jones 2013).
     pub fn advice(&self) -> &'static str {
         match (self.most(), self.is_each_restarted) {
-            (Level::Second, _) => {
+            (VarianceLevel::Second, _) => {
                 "measure longer: most of it is within runs, and each additional run needs its own preparation"
             }
-            (Level::Restart, _) => "repeat restarts, not runs or seconds: most of it is between restarts",
-            (Level::Run, true) => {
+            (VarianceLevel::Restart, _) => {
+                "repeat restarts, not runs or seconds: most of it is between restarts"
+            }
+            (VarianceLevel::Run, true) => {
                 "repeat runs, each with its restart, not seconds: longer runs would not reduce the variance between them"
             }
-            (Level::Run, false) => {
+            (VarianceLevel::Run, false) => {
                 "repeat runs, not seconds: longer runs would not reduce the variance between them"
             }
         }

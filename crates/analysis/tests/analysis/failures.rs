@@ -51,7 +51,7 @@ fn a_mix_without_one_of_its_scripts_is_void() {
     assert_eq!(
         findings[0].evidence,
         "60 transactions (0.2 %) failed; most often 22012 division by zero; none of other was committed: the mix is not \
-         what was asked"
+         the requested one"
     );
     let (grade, findings) = findings_of(two_scripts(ended(1, 2)));
     assert_eq!((grade, findings[0].severity), (Grade::Valid, Severity::Note), "{findings:?}");

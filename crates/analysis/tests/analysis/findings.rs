@@ -222,7 +222,7 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
         checkpoint(data, 12.0, 16.0)
     }),
     ("checkpoint-in-window", Severity::Doubt, "first from -2 s", |data| checkpoint(data, -2.0, 8.0)),
-    ("checkpoint-in-window", Severity::Doubt, "end was not seen", |data| {
+    ("checkpoint-in-window", Severity::Doubt, "end not seen", |data| {
         data.events.push(event(30.0, EventKind::CheckpointStart, "checkpoint starting: wal"));
     }),
     ("checkpoint-in-window", Severity::Doubt, "counted", |data| {

@@ -75,7 +75,7 @@ fn the_least_disturbed_attempt_counts_and_stays_doubtful() {
     assert_eq!(counting(&study), [2]);
     assert_eq!(study.runs[1].grade, Grade::Doubtful);
     let finding = study.cases[0].findings.iter().find(|finding| finding.id == "runs-repeated").unwrap();
-    assert!(finding.evidence.contains("of run 2 no attempt was undisturbed"), "{}", finding.evidence);
+    assert!(finding.evidence.contains("no attempt at run 2 was undisturbed"), "{}", finding.evidence);
 }
 
 #[test]

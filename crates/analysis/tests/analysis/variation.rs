@@ -3,7 +3,7 @@
 use analysis::comparison::{CaseComparison, Figure, MARGIN, Side};
 use analysis::explain::compare;
 use analysis::study;
-use analysis::summary::variation::{Level, Variation};
+use analysis::summary::variation::{VarianceLevel, Variation};
 use model::run::ExperimentData;
 
 use crate::comparison::pairs;
@@ -30,7 +30,7 @@ fn restarts_runs_and_seconds_are_told_apart() {
     let data = runs(&restarts);
     let of = variation(&data);
     let origin = of.origin.unwrap();
-    assert_eq!(origin.most(), Level::Restart, "{origin:?}");
+    assert_eq!(origin.most(), VarianceLevel::Restart, "{origin:?}");
     assert!(origin.restarts.unwrap() > 0.95 && !origin.is_each_restarted);
     let sum = origin.restarts.unwrap() + origin.runs + origin.within;
     assert!((sum - 1.0).abs() < 1e-12, "{origin:?}");
@@ -43,9 +43,9 @@ fn restarts_runs_and_seconds_are_told_apart() {
 
     let each = restarts.map(|(level, _)| level).into_iter().zip(1..).collect::<Vec<_>>();
     let origin = variation(&runs(&each)).origin.unwrap();
-    assert_eq!((origin.most(), origin.restarts, origin.is_each_restarted), (Level::Run, None, true));
+    assert_eq!((origin.most(), origin.restarts, origin.is_each_restarted), (VarianceLevel::Run, None, true));
     let origin = variation(&runs(&[(0, 1); 4])).origin.unwrap();
-    assert_eq!((origin.most(), origin.runs, origin.is_each_restarted), (Level::Second, 0.0, false));
+    assert_eq!((origin.most(), origin.runs, origin.is_each_restarted), (VarianceLevel::Second, 0.0, false));
 }
 
 #[test]

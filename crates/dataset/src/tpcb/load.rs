@@ -3,8 +3,6 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use crate::streams::{Sent, Streams};
-use crate::tpcb::copy::{TpcbLoad, default_streams, rows_total};
 use anyhow::{Result, bail, ensure};
 use wire::session::Session;
 use workload::objects::marker::{Marker, MarkerState};
@@ -17,6 +15,8 @@ use crate::load::{
     LoadProgress, LoadReport, LoadRequest, STOPPED_LOADING, explained, finish, mark_parts, marker_sql,
     replace_by,
 };
+use crate::streams::{Sent, Streams};
+use crate::tpcb::copy::{TpcbLoad, default_streams, rows_total};
 
 /// Loads the TPC-B-like tables as pgbench does.
 ///

@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use crate::streams::Streams;
 use anyhow::{Context, Result, bail};
 use wire::session::Session;
 use workload::objects::marker::{Marker, MarkerState};
@@ -14,6 +13,7 @@ use crate::clearance::Clearance;
 use crate::kind::Dataset;
 use crate::layout;
 use crate::load::{self, LoadProgress, LoadReport, LoadRequest, STOPPED_LOADING};
+use crate::streams::Streams;
 
 /// Seed of the rows: a constant, so that all databases of a scale are equal.
 const POPULATION_SEED: u64 = 1;

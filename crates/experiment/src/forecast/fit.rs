@@ -21,7 +21,7 @@ use model::text::units::{Scale, SettingValue, Span};
 use self::estimate::{estimated_s, loaded_bytes_per_s, most_clients, n_servers};
 pub use self::speed::Speed;
 use self::steps::STEPS;
-use crate::forecast::fit::changes::Snapshot;
+use crate::forecast::fit::changes::LevelsBefore;
 use crate::stage::os::Refusal;
 use dataset::kind::Dataset;
 
@@ -72,7 +72,7 @@ pub fn fit(experiment: &mut Experiment, limits: &Limits) -> Vec<Change> {
 /// As [`fit`], without the operating system settings that are refused.
 fn fit_without(experiment: &mut Experiment, limits: &Limits, refused: &[Refusal]) -> Vec<Change> {
     let mut changes = system::drop_refused(experiment, refused);
-    let before = Snapshot::of(experiment);
+    let before = LevelsBefore::of(experiment);
     let measured = experiment.run.measure.all().iter().copied().max();
     fit_machine(experiment, limits);
     let whole = experiment.clone();

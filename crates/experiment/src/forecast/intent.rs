@@ -4,6 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
+use dataset::kind::Dataset;
+use dataset::session::{self, limit};
+use dataset::state::Home;
 use model::experiment::RestoreBy;
 use model::experiment::case::{Case, ServerSource};
 use model::experiment::plan::Plan;
@@ -16,10 +19,6 @@ use workload::Schema;
 
 use crate::site::keys::data_words;
 use crate::stage::copies;
-
-use dataset::kind::Dataset;
-use dataset::session::{self, limit};
-use dataset::state::Home;
 
 /// Intention for one database.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,13 +2,13 @@
 //!
 //! Pure: `preflight.rs` asks servers and binaries what would make a run fail.
 
+use dataset::kind::data_bytes;
 use model::experiment::case::Case;
 use model::experiment::plan::{Plan, RunSpec};
 use model::text::prose::bytes;
 
 use crate::site::estimates::{load_s, version_num};
 use crate::site::keys::{StageKey, is_same_server, needs_restart};
-use dataset::kind::data_bytes;
 
 /// Seconds of a run in addition to its load and a server's start: vacuum, prewarm, checkpoint, settle, count. Observed
 /// on two cores with half a gigabyte of data; during an experiment, the real durations of its runs correct it.

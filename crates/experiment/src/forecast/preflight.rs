@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use dataset::session::limit;
 use model::experiment::case::{Case, ServerSource};
 use model::experiment::plan::Plan;
 use server::{Account, Binaries};
@@ -14,7 +15,6 @@ use crate::site::progress::{Progress, Watch};
 use crate::site::requirements;
 use crate::stage::adopted;
 use crate::stage::disk::Peak;
-use dataset::session::limit;
 
 /// One reason why runs would fail.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -27,9 +27,9 @@ use dataset::kind::Dataset;
 
 /// Environment that a plan is made for.
 #[derive(Debug, Clone, Default)]
-pub struct Site {
+pub struct Resources {
     /// The environment of each target by name, if the experiment has targets.
-    pub targets: BTreeMap<String, Site>,
+    pub targets: BTreeMap<String, Resources>,
     /// Memory of the machine with the data, bytes; `None` if we cannot see that machine.
     pub memory_bytes: Option<u64>,
     /// Scales of complete data that pgdyno loaded earlier on the server by URL.
@@ -53,7 +53,7 @@ pub const DEFAULT_VERSION: &str = "18";
 ///
 /// # Errors
 /// In words, when the experiment contradicts itself or asks for something impossible.
-pub fn plan(experiment: &Experiment, site: &Site) -> Result<Plan, String> {
+pub fn plan(experiment: &Experiment, site: &Resources) -> Result<Plan, String> {
     let header = &experiment.experiment;
     if !(1..=1000).contains(&header.repeats) {
         return Err(format!("experiment.repeats: {} is not in 1..1000", header.repeats));
@@ -127,12 +127,12 @@ fn ordered_runs(experiment: &Experiment, cases: &[Case], seed: u64) -> Result<Ve
 /// As [`plan`].
 pub fn check(experiment: &Experiment) -> Result<(), String> {
     let is_given = experiment.server.url.as_ref().map(|_| BTreeMap::new());
-    Grid::of(experiment, &Site { url_keywords: is_given, ..Site::default() }).map(drop)
+    Grid::of(experiment, &Resources { url_keywords: is_given, ..Resources::default() }).map(drop)
 }
 
 /// Keys of an experiment with their levels; empty if it contradicts itself, which planning will report.
 pub(crate) fn dimensions(experiment: &Experiment) -> Vec<Dimension> {
-    Grid::of(experiment, &Site::default()).map_or_else(|_| Vec::new(), |grid| grid.dimensions)
+    Grid::of(experiment, &Resources::default()).map_or_else(|_| Vec::new(), |grid| grid.dimensions)
 }
 
 /// More runs than this are a mistake: at two seconds each they would take almost a month.
@@ -154,7 +154,7 @@ fn case(
     grid: &Grid,
     chosen: &[usize],
     experiment: &Experiment,
-    site: &Site,
+    site: &Resources,
 ) -> Result<Case, String> {
     let mut levels = BTreeMap::new();
     let mut values: BTreeMap<&str, &str> = BTreeMap::new();

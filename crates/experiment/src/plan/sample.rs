@@ -3,12 +3,12 @@
 use model::experiment::case::Case;
 use model::experiment::plan::Plan;
 
-use crate::plan::expand::{self, Site};
+use crate::plan::expand::{self, Resources};
 
 /// The plan of an experiment file without its `[experiment]`, on a machine with two processors and 24 GB of memory.
 pub(crate) fn plan(text: &str) -> Plan {
     let text = format!("[experiment]\nname = \"x\"\nseed = 1\n{text}");
-    let site = Site { memory_bytes: Some(24 << 30), n_cpus: 2, ..Site::default() };
+    let site = Resources { memory_bytes: Some(24 << 30), n_cpus: 2, ..Resources::default() };
     expand::plan(&crate::plan::file::parse("x.toml", &text, &[]).unwrap(), &site).unwrap()
 }
 

@@ -95,7 +95,7 @@ pub(crate) fn adapt(
 
 #[cfg(test)]
 mod tests {
-    use crate::plan::expand::{self, Site};
+    use crate::plan::expand::{self, Resources};
     use crate::plan::sample;
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
         let check = |text: &str, expected: &str| {
             let text = format!("[experiment]\nname = \"x\"\nseed = 1\n{text}");
             let experiment = crate::plan::file::parse("x.toml", &text, &[]);
-            let site = Site { memory_bytes: Some(24 << 30), n_cpus: 2, ..Site::default() };
+            let site = Resources { memory_bytes: Some(24 << 30), n_cpus: 2, ..Resources::default() };
             let result = experiment.map_err(|e| e.to_string()).and_then(|e| expand::plan(&e, &site));
             let message = result.unwrap_err();
             assert!(message.contains(expected), "{message}\nexpected: {expected}");

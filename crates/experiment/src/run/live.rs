@@ -23,7 +23,7 @@ use wire::session::Session;
 
 use crate::run::meeting::Side;
 use crate::run::phases::{self, Detail, Ground};
-use crate::run::place::{Place, c_load, tables};
+use crate::run::place::{ServerPlace, c_load, tables};
 use crate::run::survey;
 use crate::site::progress::Watch;
 use crate::site::{Site, phase_limit};
@@ -57,7 +57,7 @@ impl OneRun<'_> {
     }
 
     /// Directories whose devices matter, if they are on this machine.
-    pub(crate) fn dirs(&self, place: &Place) -> BTreeMap<String, PathBuf> {
+    pub(crate) fn dirs(&self, place: &ServerPlace) -> BTreeMap<String, PathBuf> {
         let mut dirs = place.dirs.clone();
         dirs.insert("results".to_string(), self.results_dir.clone());
         dirs
@@ -77,7 +77,7 @@ pub(crate) struct Live<'a> {
 /// The server before the load.
 pub(crate) struct Found {
     pub(crate) conninfo: Conninfo,
-    pub(crate) place: Place,
+    pub(crate) place: ServerPlace,
 }
 
 impl Live<'_> {
@@ -114,7 +114,7 @@ impl Ground for Live<'_> {
         connections::check(session, self.run.site.most_clients)?;
         let local = self.stage.cluster().map(|cluster| LocalFacts::of(&cluster.binaries));
         record.server = Some(facts::record(session, local.as_ref())?);
-        let mut place = Place::of(self.stage, session);
+        let mut place = ServerPlace::of(self.stage, session);
         place.home = Home::of(session, &self.run.case.workload)?;
         place.c_load = c_load(session, place.home.as_ref())?;
         record.server_is_local = place.postmaster_pid.is_some();

@@ -19,7 +19,7 @@ use crate::run::adapt::Judge;
 use crate::run::follow::{Follow, KeepWal};
 use crate::run::live::{Found, Live, OneRun};
 use crate::run::outcome;
-use crate::run::place::Place;
+use crate::run::place::ServerPlace;
 use crate::run::search::Search;
 use crate::run::telemetry::{Telemetry, lock};
 use crate::site::clock::{GO_DELAY, unix_now};
@@ -107,7 +107,7 @@ impl OneRun<'_> {
         record.done = Some(done);
     }
 
-    fn observe(&self, place: &Place, conninfo: &Conninfo) -> ObserveSpec {
+    fn observe(&self, place: &ServerPlace, conninfo: &Conninfo) -> ObserveSpec {
         let log_offset =
             place.log_path.as_ref().and_then(|path| path.metadata().ok()).map_or(0, |meta| meta.len());
         ObserveSpec {

@@ -8,10 +8,10 @@ use workload::{Builtins, Schema};
 
 use crate::plan::scripts;
 use crate::run::live::OneRun;
-use crate::run::place::Place;
+use crate::run::place::ServerPlace;
 
 impl OneRun<'_> {
-    pub(crate) fn load_spec(&self, conninfo: &Conninfo, place: &Place, record: &RunRecord) -> LoadSpec {
+    pub(crate) fn load_spec(&self, conninfo: &Conninfo, place: &ServerPlace, record: &RunRecord) -> LoadSpec {
         let workload = &self.case.workload;
         let common = self.common_load(conninfo, record);
         let schema = place.home.as_ref().map_or_else(Schema::searched, |home| home.schema.clone());

@@ -5,10 +5,10 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-
-use crate::site::clock::{GO_DELAY, unix_now};
 use dataset::session::STOPPED;
 use model::load::Turns;
+
+use crate::site::clock::{GO_DELAY, unix_now};
 
 /// One side of a duet.
 pub(crate) struct Side<'a> {

@@ -13,7 +13,7 @@ use wire::session::Session;
 use crate::stage::Stage;
 
 /// The parts of the server that are on this machine, and the location of the tables.
-pub(crate) struct Place {
+pub(crate) struct ServerPlace {
     pub(crate) postmaster_pid: Option<i32>,
     pub(crate) dirs: BTreeMap<String, PathBuf>,
     pub(crate) log_path: Option<PathBuf>,
@@ -23,11 +23,11 @@ pub(crate) struct Place {
     pub(crate) c_load: Option<u32>,
 }
 
-impl Place {
-    pub(crate) fn of(stage: &Stage, session: &mut Session) -> Place {
+impl ServerPlace {
+    pub(crate) fn of(stage: &Stage, session: &mut Session) -> ServerPlace {
         if let (Some(cluster), Some(server)) = (stage.cluster(), stage.server()) {
             let dirs = [("data", cluster.data_dir()), ("wal", cluster.wal_dir())];
-            return Place {
+            return ServerPlace {
                 postmaster_pid: Some(server.pid() as i32),
                 dirs: dirs.map(|(role, dir)| (role.to_string(), dir)).into(),
                 log_path: Some(server.log_path().to_path_buf()),
@@ -37,7 +37,7 @@ impl Place {
         }
         let local = server::database::target::locate(session);
         let data = local.as_ref().and_then(|local| local.data_directory.clone());
-        Place {
+        ServerPlace {
             postmaster_pid: local.map(|local| local.postmaster_pid as i32),
             dirs: data.map(|dir| ("data".to_string(), dir)).into_iter().collect(),
             log_path: None,

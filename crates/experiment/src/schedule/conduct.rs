@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
+use dataset::session::STOPPED;
 use model::experiment::case::Case;
 use model::experiment::plan::{Plan, RunState, StateLine};
 use model::run::RunRecord;
@@ -20,7 +21,6 @@ use crate::site::progress::{Progress, Watch};
 use crate::site::referee::{Judged, Referee};
 use crate::stage::{Found, Stage};
 use crate::stage::{disk, os};
-use dataset::session::STOPPED;
 
 /// Outcome of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,6 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail, ensure};
+use dataset::kind::Dataset;
+use dataset::session::{self, lock};
+use dataset::state::{self, DataState, Home};
+use dataset::{layout, load, schema};
 use model::experiment::RestoreBy;
 use model::experiment::case::{Case, Layout, WorkloadKind, WorkloadSpec};
 use model::experiment::script::CaseData;
@@ -23,10 +27,6 @@ use crate::site::progress::{Progress, Watch};
 use crate::site::requirements;
 use crate::stage::copies::{self, Copies};
 use crate::stage::{connections, os};
-use dataset::kind::Dataset;
-use dataset::session::{self, lock};
-use dataset::state::{self, DataState, Home};
-use dataset::{layout, load, schema};
 
 /// Facts of a phase by name.
 type Detail = BTreeMap<String, String>;

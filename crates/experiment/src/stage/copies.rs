@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Error, Result, bail};
+use dataset::state::Home;
 use model::experiment::RestoreBy;
 use model::experiment::case::WorkloadSpec;
 use model::experiment::plan::Plan;
-use server::database::template::{self, Changed, Displaced, Doors, Load, Templates};
+use server::database::template::{self, Changed, Displaced, Doors, Loaded, Templates};
 use wire::Conninfo;
 use wire::session::Session;
 
 use crate::site::Site;
 use crate::site::keys::data_key;
 use crate::site::progress::{Progress, Watch};
-use dataset::state::Home;
 
 /// The fact of a restore that says what somebody else changed in the database since loading.
 pub const DATABASE_CHANGED: &str = "database_changed";
@@ -163,7 +163,7 @@ pub(crate) fn expect_alone(
 ) -> Result<()> {
     let tables = Home::of(session, workload)?.map(|home| home.tables());
     let tables: Option<Vec<&str>> = tables.as_ref().map(|all| all.iter().map(String::as_str).collect());
-    let load = tables.as_ref().map_or(Load::NotThereBefore(before), |tables| Load::Tables(tables));
+    let load = tables.as_ref().map_or(Loaded::NotThereBefore(before), |tables| Loaded::Tables(tables));
     match template::stranger(session, load)? {
         Some(what) => bail!("the database also holds {what}, which pgdyno did not load"),
         None => Ok(()),

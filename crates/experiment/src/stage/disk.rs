@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use dataset::kind::data_bytes;
 use model::experiment::case::{Case, ServerSource};
 use model::experiment::plan::Plan;
 use model::text::prose::{bytes, plural};
@@ -21,7 +22,6 @@ use crate::site::Site;
 use crate::site::estimates::{load_s, version_num};
 use crate::site::keys::{StageKey, cluster_key, clusters_dir};
 use crate::site::progress::{Progress, Watch};
-use dataset::kind::data_bytes;
 
 /// A cluster before data is loaded, without its WAL: 40 MB by initdb of PostgreSQL 18, and our database.
 const EMPTY_BYTES: u64 = 64 << 20;

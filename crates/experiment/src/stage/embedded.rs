@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
+use dataset::state::{self, DataState, Home};
+use dataset::{layout, schema, session};
 use model::experiment::case::Case;
 use model::experiment::script::CaseData;
 use server::cluster::workspace::{Claim, ClusterKey};
@@ -15,8 +17,6 @@ use crate::site::progress::{Progress, Watch};
 use crate::site::wal;
 use crate::stage::disk::{self, Adding, WalNeeds};
 use crate::stage::{os, own_data};
-use dataset::state::{self, DataState, Home};
-use dataset::{layout, schema, session};
 
 /// Label of a cluster whose data was loaded completely.
 const IS_LOADED: &str = "loaded";

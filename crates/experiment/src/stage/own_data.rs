@@ -4,12 +4,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
+use dataset::sql_files;
 use model::experiment::script::SqlFile;
 use wire::session::Session;
 
 use crate::plan::scripts;
 use crate::site::progress::{Progress, Watch};
-use dataset::sql_files;
 
 /// Runs the files in their order in one session. The setting `pgdyno.scale` has the scale.
 ///

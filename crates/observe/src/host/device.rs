@@ -18,7 +18,7 @@ const LAYERS_MAX: u32 = 8;
 
 /// Location of a directory.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct MountPlace {
     /// Device number of the file system (`st_dev`): equal for directories that share their space.
     pub(crate) dev: u64,
     pub(crate) mount_point: String,
@@ -62,7 +62,7 @@ impl Space {
 ///
 /// # Errors
 /// When it does not exist, or `/proc/self/mountinfo` cannot be read.
-pub(crate) fn place(directory: &Path) -> Result<Place> {
+pub(crate) fn place(directory: &Path) -> Result<MountPlace> {
     let path = fs::canonicalize(directory)
         .with_context(|| format!("cannot find directory `{}`", directory.display()))?;
     let meta = fs::metadata(&path).with_context(|| format!("cannot read `{}`", path.display()))?;
@@ -76,7 +76,7 @@ pub(crate) fn place(directory: &Path) -> Result<Place> {
     // File systems with several devices or subvolumes (btrfs) have a synthetic number; their source is a real device.
     let block = if major(dev) == 0 { block_number(Path::new(&source)) } else { Some(dev) };
     let devices = block.map_or_else(Vec::new, |dev| devices(Path::new("/sys"), major(dev), minor(dev)));
-    Ok(Place {
+    Ok(MountPlace {
         dev,
         mount_point: mount.mount_point.display().to_string(),
         fs_type: mount.fs_type.clone(),

@@ -15,7 +15,7 @@ struct Line<'a> {
 
 /// A reading for our table: metric, instance, and value, which is absolute for counters.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Reading {
+pub(crate) struct CounterReading {
     pub(crate) metric: &'static str,
     pub(crate) instance: String,
     pub(crate) value: f64,
@@ -41,7 +41,7 @@ const CPU: &str = "node_cpu_seconds_total";
 const NO_DEVICE: [&str; 4] = ["loop", "ram", "sr", "lo"];
 
 /// The readings in a scrape; empty if it is not node_exporter's.
-pub(crate) fn readings(text: &str) -> Vec<Reading> {
+pub(crate) fn readings(text: &str) -> Vec<CounterReading> {
     let mut found = Vec::new();
     let mut cpus: BTreeMap<(&'static str, String), f64> = BTreeMap::new();
     for line in text.lines().filter_map(parse) {
@@ -58,9 +58,13 @@ pub(crate) fn readings(text: &str) -> Vec<Reading> {
         {
             continue;
         }
-        found.push(Reading { metric, instance, value: line.value });
+        found.push(CounterReading { metric, instance, value: line.value });
     }
-    found.extend(cpus.into_iter().map(|((metric, instance), value)| Reading { metric, instance, value }));
+    found.extend(cpus.into_iter().map(|((metric, instance), value)| CounterReading {
+        metric,
+        instance,
+        value,
+    }));
     found
 }
 

@@ -46,7 +46,8 @@ impl Explained {
 
 /// Compares stored results.
 fn stored(results: &[String], args: &CompareArgs) -> Result<Exit> {
-    let targets: Vec<Target> = results.iter().map(|text| Target::parse(text)).collect::<Result<_>>()?;
+    let targets: Vec<StoredCase> =
+        results.iter().map(|text| StoredCase::parse(text)).collect::<Result<_>>()?;
     let first = Explained::read(&targets[0].dir)?;
     if let ([only], Some(duet)) = (&targets[..], store::read_duet(&targets[0].dir)?) {
         let (a, b) = of_one(&first, only)?;
@@ -54,7 +55,7 @@ fn stored(results: &[String], args: &CompareArgs) -> Result<Exit> {
         page::write_asked(args, &comparisons, &[page::Source::of(&first, only)])?;
         return finish(&comparisons, &first.data, args);
     }
-    let is_same = |target: &Target| target.dir.canonicalize().ok() == targets[0].dir.canonicalize().ok();
+    let is_same = |target: &StoredCase| target.dir.canonicalize().ok() == targets[0].dir.canonicalize().ok();
     let of_first = page::Source::of(&first, &targets[0]);
     let sides = match targets.get(1) {
         None => of_one(&first, &targets[0])?,
@@ -120,19 +121,19 @@ pub(crate) fn finish(
 
 /// Results as the user names them: a directory, and optionally the number of a case.
 #[derive(Debug, PartialEq)]
-struct Target {
+struct StoredCase {
     dir: PathBuf,
     case: Option<u32>,
 }
 
-impl Target {
-    fn parse(text: &str) -> Result<Target> {
+impl StoredCase {
+    fn parse(text: &str) -> Result<StoredCase> {
         let whole = PathBuf::from(text);
         let named =
             text.rsplit_once(':').and_then(|(dir, case)| Some((PathBuf::from(dir), case.parse().ok()?)));
         match named {
-            Some((dir, case)) if !whole.exists() => Ok(Target { dir, case: Some(case) }),
-            _ if whole.is_dir() => Ok(Target { dir: whole, case: None }),
+            Some((dir, case)) if !whole.exists() => Ok(StoredCase { dir, case: Some(case) }),
+            _ if whole.is_dir() => Ok(StoredCase { dir: whole, case: None }),
             _ => bail!("no results in `{text}`: name a results directory, or one of its cases as DIR:CASE"),
         }
     }
@@ -157,7 +158,7 @@ fn cases(data: &ExperimentData) -> String {
 }
 
 /// Two cases of one experiment.
-fn of_one<'a>(first: &'a Explained, target: &Target) -> Result<(Side<'a>, Side<'a>)> {
+fn of_one<'a>(first: &'a Explained, target: &StoredCase) -> Result<(Side<'a>, Side<'a>)> {
     match (target.case, first.data.plan.cases.as_slice()) {
         (None, [a, b]) => Ok((first.side(a.id), first.side(b.id))),
         _ => {
@@ -169,8 +170,8 @@ fn of_one<'a>(first: &'a Explained, target: &Target) -> Result<(Side<'a>, Side<'
 
 /// Cases of two experiments: the named ones, else those with the same levels.
 fn of_two<'a>(
-    (a, a_target): (&'a Explained, &Target),
-    (b, b_target): (&'a Explained, &Target),
+    (a, a_target): (&'a Explained, &StoredCase),
+    (b, b_target): (&'a Explained, &StoredCase),
 ) -> Result<Vec<(Side<'a>, Side<'a>)>> {
     let n_cases = a.data.plan.cases.len().max(b.data.plan.cases.len());
     if a_target.case.is_some() || b_target.case.is_some() || n_cases == 1 {
@@ -198,8 +199,8 @@ mod tests {
         let dir = place.path().join("a:b");
         std::fs::create_dir(&dir).unwrap();
         let text = dir.display().to_string();
-        assert_eq!(Target::parse(&text).unwrap(), Target { dir: dir.clone(), case: None });
-        assert_eq!(Target::parse(&format!("{text}:12")).unwrap(), Target { dir, case: Some(12) });
-        assert!(Target::parse("/nowhere/at/all").is_err());
+        assert_eq!(StoredCase::parse(&text).unwrap(), StoredCase { dir: dir.clone(), case: None });
+        assert_eq!(StoredCase::parse(&format!("{text}:12")).unwrap(), StoredCase { dir, case: Some(12) });
+        assert!(StoredCase::parse("/nowhere/at/all").is_err());
     }
 }

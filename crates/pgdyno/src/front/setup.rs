@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use experiment::forecast::fit::{Limits, Speed};
-use experiment::plan::expand::{self, Site};
+use experiment::plan::expand::{self, Resources};
 use experiment::plan::file::{self, Override};
 use experiment::plan::scripts::{self, Origin};
 use experiment::stage::adopted::{self, Glance};
@@ -61,7 +61,7 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     let now_unix_ns = now.as_nanosecond().max(0) as u64;
     let conninfo = experiment.server.url.as_deref().map(resolve).transpose()?;
     let mut servers: Vec<Conninfo> = conninfo.iter().cloned().collect();
-    let mut site = Site {
+    let mut site = Resources {
         n_cpus,
         now_unix_ns,
         // People type seeds to repeat an experiment: they are short and no secret.
@@ -72,11 +72,11 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     for target in &experiment.target {
         let within = || format!("{name}: target `{}`", target.name);
         let conninfo = target.url.as_deref().map(resolve).transpose().with_context(within)?;
-        let here = Site { n_cpus, ..place(&experiment, conninfo.as_ref()).with_context(within)? };
+        let here = Resources { n_cpus, ..place(&experiment, conninfo.as_ref()).with_context(within)? };
         all_here &= here.memory_bytes.is_some();
         let labelled = target.memory.as_deref().map(memory_of).transpose().with_context(within)?;
         let memory_bytes = labelled.or(here.memory_bytes);
-        site.targets.insert(target.name.clone(), Site { memory_bytes, ..here });
+        site.targets.insert(target.name.clone(), Resources { memory_bytes, ..here });
         servers.extend(conninfo);
     }
     let server_place = match (servers.is_empty(), all_here) {
@@ -155,15 +155,15 @@ fn read_scripts(
 }
 
 /// What a plan needs to know about where the data will be: this machine, or a server by URL.
-fn place(experiment: &Experiment, conninfo: Option<&Conninfo>) -> Result<Site> {
+fn place(experiment: &Experiment, conninfo: Option<&Conninfo>) -> Result<Resources> {
     let glance = conninfo.map(|conninfo| look(experiment, conninfo)).transpose()?.flatten();
     let is_here = glance.as_ref().is_none_or(|glance| glance.is_local);
-    Ok(Site {
+    Ok(Resources {
         memory_bytes: is_here.then(server::settings::defaults::memory_bytes),
         foreign_scale: glance.as_ref().and_then(|glance| glance.foreign_scale),
         data_scale: glance.map(|glance| glance.data_scale).unwrap_or_default(),
         url_keywords: conninfo.map(Conninfo::keywords),
-        ..Site::default()
+        ..Resources::default()
     })
 }
 

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use dataset::streams::LoadError;
+use progress::Progress;
 use wire::session::{Session, SessionError};
 use wire::{CancelHandle, Conninfo};
 use workload::Schema;
@@ -15,7 +16,6 @@ use super::target;
 use crate::pgbench::command_line::options::InitPlan;
 use crate::pgbench::output::log::{Complaint, Kind, Log};
 use crate::pgbench::output::server_text;
-use progress::Progress;
 
 mod progress;
 mod streams;

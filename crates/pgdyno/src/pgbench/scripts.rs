@@ -17,7 +17,7 @@ const SCRIPTS_MAX: usize = 128;
 
 /// A script of the load.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Script {
+pub(crate) struct GivenScript {
     /// Name in reports: a file's name as given, or a built-in script's description.
     pub(crate) name: String,
     pub(crate) source: String,
@@ -94,7 +94,7 @@ pub(crate) fn system_text(error: &std::io::Error) -> String {
 
 /// Compiles a script of `compat`'s language and adds it to the list.
 pub(crate) fn add(
-    scripts: &mut Vec<Script>,
+    scripts: &mut Vec<GivenScript>,
     name: &str,
     source: &str,
     weight: u32,
@@ -106,7 +106,7 @@ pub(crate) fn add(
         return Err(Complaint::new(format!("at most {SCRIPTS_MAX} SQL scripts are allowed")));
     }
     let (name, source) = (name.to_string(), source.to_string());
-    scripts.push(Script { name, source, weight, program });
+    scripts.push(GivenScript { name, source, weight, program });
     Ok(())
 }
 

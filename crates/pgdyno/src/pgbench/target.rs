@@ -6,13 +6,17 @@ use wire::conninfo::{Surroundings, quoted};
 use wire::session::Session;
 use wire::{ConnectError, Conninfo, Secret};
 
-use crate::pgbench::command_line::options::Target;
+use crate::pgbench::command_line::options::ConnectionOptions;
 use crate::pgbench::output::log::{Complaint, Kind, Log};
 use crate::pgbench::output::server_text;
 
 /// The connection settings of a target. A connection string wins over the options, as in libpq. `purpose` is for the
 /// message.
-pub(crate) fn resolve(target: &Target, purpose: &str, progname: &str) -> Result<Conninfo, Complaint> {
+pub(crate) fn resolve(
+    target: &ConnectionOptions,
+    purpose: &str,
+    progname: &str,
+) -> Result<Conninfo, Complaint> {
     let mut surroundings = Surroundings::of_process();
     let given = [("PGHOST", &target.host), ("PGPORT", &target.port), ("PGUSER", &target.user)];
     let name = &target.dbname;

@@ -12,20 +12,20 @@ const QUOTED: &str = "a\"b C";
 const HOSTILE: &str = "x:scale $body$;'\\y.z@.";
 
 /// A database with a schema that is on no search path.
-struct Site {
+struct Resources {
     place: Place,
     pg: Arc<Pg>,
     database: String,
     schema: &'static str,
 }
 
-impl Site {
-    fn with(schema: &'static str) -> Site {
+impl Resources {
+    fn with(schema: &'static str) -> Resources {
         let pg = Pg::shared();
         let database = pg.database();
         let quoted = format!("\"{}\"", schema.replace('"', "\"\""));
         pg.admin(&database).execute(&format!("create schema {quoted}")).unwrap();
-        Site { place: Place::new(), pg, database, schema }
+        Resources { place: Place::new(), pg, database, schema }
     }
 
     fn pgdyno(&self, args: &str) -> Ended {
@@ -59,7 +59,7 @@ impl Site {
 
 #[test]
 fn tpcb_runs_in_a_schema_that_is_on_no_search_path() {
-    let site = Site::with(QUOTED);
+    let site = Resources::with(QUOTED);
     for workload in ["tpcb", "tpcb-simple", "tpcb-select"] {
         site.run(workload, "");
     }
@@ -75,7 +75,7 @@ fn tpcb_runs_in_a_schema_that_is_on_no_search_path() {
 
 #[test]
 fn tpcc_runs_in_a_schema_that_is_on_no_search_path() {
-    let site = Site::with(QUOTED);
+    let site = Resources::with(QUOTED);
     site.pgdyno("init -s 1 -w tpcc").expect(0);
     for calls in ["statements", "functions", "procedures"] {
         site.run("tpcc", &format!("--set prepare.restore=false --set workload.calls={calls}"));
@@ -86,7 +86,7 @@ fn tpcc_runs_in_a_schema_that_is_on_no_search_path() {
 
 #[test]
 fn tproc_c_runs_in_a_schema_that_is_on_no_search_path() {
-    let site = Site::with(QUOTED);
+    let site = Resources::with(QUOTED);
     site.pgdyno("init -s 1 -w tproc-c").expect(0);
     for calls in ["functions", "procedures"] {
         site.run("tproc-c", &format!("--set prepare.restore=false --set workload.calls={calls}"));
@@ -96,7 +96,7 @@ fn tproc_c_runs_in_a_schema_that_is_on_no_search_path() {
 
 #[test]
 fn a_schema_may_have_any_name() {
-    let site = Site::with(HOSTILE);
+    let site = Resources::with(HOSTILE);
     for protocol in ["simple", "prepared"] {
         site.run("tpcb", &format!("-M {protocol}"));
     }
@@ -107,7 +107,7 @@ fn a_schema_may_have_any_name() {
 
 #[test]
 fn a_schema_that_cannot_be_used_is_named() {
-    let site = Site::with(QUOTED);
+    let site = Resources::with(QUOTED);
     let server = site.pg.admin_target(&site.database);
     let check = |schema: &str, expected: &str| {
         for command in [&["init"][..], &["run", "-s", "1", "-o", "out"], &["check"]] {

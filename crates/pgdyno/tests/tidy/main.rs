@@ -12,6 +12,7 @@ mod experiments;
 mod floors;
 mod folders;
 mod generated;
+mod glossary;
 mod licences;
 mod promises;
 mod sources;

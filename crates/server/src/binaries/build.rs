@@ -109,7 +109,7 @@ pub fn build(
         maker_uid: origin.maker().uid(),
         made: Tree::default(),
     };
-    let place = Place::of(&builds, &recipe);
+    let place = BuildPlace::of(&builds, &recipe);
     if !place.is_built()? {
         // Another pgdyno may be at it; then this one finds the result.
         let _lock = lock(&place.with("lock"), stop, tell)?;
@@ -191,12 +191,12 @@ fn lock(path: &Path, stop: &AtomicBool, tell: &mut dyn FnMut(String)) -> Result<
 }
 
 /// Where a build goes.
-struct Place {
+struct BuildPlace {
     dir: PathBuf,
 }
 
-impl Place {
-    fn of(builds: &Path, recipe: &Recipe) -> Place {
+impl BuildPlace {
+    fn of(builds: &Path, recipe: &Recipe) -> BuildPlace {
         // Where the content came from does not change what comes of it.
         let mut text = format!("{}\n{}\n{}", recipe.content, recipe.compiler, recipe.configure.join(" "));
         if let Some(uid) = recipe.maker_uid {
@@ -206,7 +206,7 @@ impl Place {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '_';
         let label: String = revision.chars().map(|c| if is_plain(c) { c } else { '-' }).take(40).collect();
         let hash = format!("{:x}", Sha256::digest(text));
-        Place { dir: builds.join(format!("{label}-{}", &hash[..16])) }
+        BuildPlace { dir: builds.join(format!("{label}-{}", &hash[..16])) }
     }
 
     /// The file is written last, and then all of it gets its name.
@@ -243,7 +243,7 @@ impl Place {
 }
 
 /// Builds in a directory beside the place, and gives it its name when all is there.
-fn make(place: &Place, origin: &Origin, mut recipe: Recipe, stop: &AtomicBool) -> Result<()> {
+fn make(place: &BuildPlace, origin: &Origin, mut recipe: Recipe, stop: &AtomicBool) -> Result<()> {
     let (work, stage, log) = (place.with("work"), place.with("stage"), place.with("log"));
     for left in [&work, &stage, &place.dir] {
         if left.exists() {
@@ -254,8 +254,10 @@ fn make(place: &Place, origin: &Origin, mut recipe: Recipe, stop: &AtomicBool) -
     let built = (|| {
         let home = origin.maker().home(&work)?;
         let site = match &home {
-            Some(home) => Site { home: Some(home), source: home.join("source"), stage: home.join("stage") },
-            None => Site { home: None, source: work.clone(), stage: stage.clone() },
+            Some(home) => {
+                Workshop { home: Some(home), source: home.join("source"), stage: home.join("stage") }
+            }
+            None => Workshop { home: None, source: work.clone(), stage: stage.clone() },
         };
         site.build(place, origin, &recipe, &log, stop)?;
         let Some(home) = site.home else { return Ok(()) };
@@ -276,18 +278,18 @@ fn make(place: &Place, origin: &Origin, mut recipe: Recipe, stop: &AtomicBool) -
 }
 
 /// Where a build works.
-struct Site<'a> {
+struct Workshop<'a> {
     /// Of the other user who does it.
     home: Option<&'a Path>,
     source: PathBuf,
     stage: PathBuf,
 }
 
-impl Site<'_> {
+impl Workshop<'_> {
     /// Builds the source and installs what comes of it below the stage.
     fn build(
         &self,
-        place: &Place,
+        place: &BuildPlace,
         origin: &Origin,
         recipe: &Recipe,
         log: &Path,

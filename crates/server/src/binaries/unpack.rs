@@ -68,7 +68,7 @@ fn unpack_within(archive: &[u8], into: &Path, bounds: Bounds) -> Result<u64> {
 /// Unpacks a tar into the existing, empty directory `into`; returns the bytes of all files.
 pub(crate) fn unpack_tar(tar: impl Read, into: &Path, bounds: Bounds) -> Result<u64> {
     let mut tar = tar::Archive::new(Bounded { from: tar, left: bounds.bytes_max, bounds });
-    let mut place = Place { into, bounds, n_made: 0 };
+    let mut place = EntryPlace { into, bounds, n_made: 0 };
     let mut links = Vec::new();
     let mut total_bytes = 0;
     for entry in tar.entries().context("archive has no readable tar")? {
@@ -214,13 +214,13 @@ impl Facts {
 }
 
 /// Where an archive goes, and how much has gone there.
-struct Place<'a> {
+struct EntryPlace<'a> {
     into: &'a Path,
     bounds: Bounds,
     n_made: usize,
 }
 
-impl Place<'_> {
+impl EntryPlace<'_> {
     fn count(&mut self) -> Result<()> {
         self.n_made += 1;
         let entries_max = self.bounds.entries_max;

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use server::Server;
-use server::database::template::{self, Changed, Doors, Fate, Load, Templates};
+use server::database::template::{self, Changed, Doors, Fate, Loaded, Templates};
 use wire::{Conninfo, Session};
 
 use crate::support::{ask, cluster, fetched, installed, place, session, settings};
@@ -466,7 +466,7 @@ fn what_pgdyno_made_is_known_by_its_mark_and_keeps_it() {
 fn tables_and_sequences_of_others_and_large_objects_are_strangers() {
     let bench = Bench::on(&installed());
     let mut inside = bench.session("bench");
-    let mut stranger = |tables: &[&str]| template::stranger(&mut inside, Load::Tables(tables)).unwrap();
+    let mut stranger = |tables: &[&str]| template::stranger(&mut inside, Loaded::Tables(tables)).unwrap();
     assert_eq!(stranger(&["load"]), None);
     assert_eq!(stranger(&[]).as_deref(), Some("table load"));
     let before = template::holders(&mut bench.session("bench")).unwrap();
@@ -481,7 +481,7 @@ fn tables_and_sequences_of_others_and_large_objects_are_strangers() {
         assert_eq!(stranger(&["load"]).as_deref(), Some(expected), "{make}");
         let mut inside = bench.session("bench");
         assert_eq!(
-            template::stranger(&mut inside, Load::NotThereBefore(&before)).unwrap().as_deref(),
+            template::stranger(&mut inside, Loaded::NotThereBefore(&before)).unwrap().as_deref(),
             Some("table load")
         );
         bench.session("bench").execute(undo).unwrap();

@@ -1,9 +1,10 @@
 //! Calls libpq's own parser of connection strings, which touches neither network nor environment.
 
-use super::ConninfoError;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
+
+use super::ConninfoError;
 
 /// The parser's result.
 pub(super) struct Parsed {

@@ -1,9 +1,10 @@
 //! The password file (`~/.pgpass`), for which libpq exports no reader.
 
-use crate::secret::Secret;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+
+use crate::secret::Secret;
 
 /// Socket directories that count as `localhost`: the defaults of PostgreSQL builds in use.
 const DEFAULT_SOCKET_DIRS: [&str; 3] = ["/tmp", "/var/run/postgresql", "/run/postgresql"];

@@ -1,8 +1,9 @@
 //! libpq's `require_auth`: the methods by which a server may authenticate us. Only the list is here; `dial::auth`
 //! checks the server's requests against it.
 
-use super::ConninfoError;
 use std::collections::BTreeSet;
+
+use super::ConninfoError;
 
 /// A method of authentication, as `require_auth` names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,5 +1,10 @@
 //! From parsed keywords to a [`Conninfo`]: precedence of sources, lists of hosts, defaults, and rejected values.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
 use super::parse::{self, Parsed};
 use super::passfile::{self, Wanted};
 use super::{
@@ -7,10 +12,6 @@ use super::{
     TargetSessionAttrs, encryption, service,
 };
 use crate::secret::Secret;
-use std::collections::BTreeMap;
-use std::net::IpAddr;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 const PORT_DEFAULT: u16 = 5432;
 

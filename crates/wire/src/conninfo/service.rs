@@ -1,9 +1,10 @@
 //! The service file: named groups of connection settings (`PGSERVICE`, `service=`).
 
-use super::{ConninfoError, Surroundings};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use super::{ConninfoError, Surroundings};
 
 /// Reads the settings of `service`: from `PGSERVICEFILE` or `~/.pg_service.conf`, then from the system's file.
 pub(super) fn read(service: &str, around: &Surroundings) -> Result<BTreeMap<String, String>, ConninfoError> {

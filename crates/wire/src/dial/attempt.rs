@@ -1,6 +1,13 @@
 //! One attempt: one address, one encryption method, from `connect` to ReadyForQuery. [`super`] decides which attempts
 //! are made, in which order.
 
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
 use super::auth::{Auth, Scram};
 use super::error::ConnectError;
 use super::negotiation;
@@ -12,12 +19,6 @@ use crate::parameters;
 use crate::protocol_error::ProtocolError;
 use crate::reply::{ServerError, parse_error, row_values};
 use crate::tls::{TlsSetup, server_end_point};
-use std::collections::BTreeMap;
-use std::io;
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Instant;
 
 /// No message of a starting server is longer, and before authentication libpq accepts no longer one either, for an
 /// authentication request and any other message (`PQconnectPoll` in fe-connect.c).
@@ -38,14 +39,14 @@ const ROLE_QUERY: &str =
 pub(super) struct Route {
     /// Index into `Conninfo::hosts`.
     pub(super) host: usize,
-    pub(super) target: Target,
+    pub(super) target: Endpoint,
     pub(super) encryption: Encryption,
     /// Whether this is a second method to reach the place of the previous route.
     pub(super) is_fallback: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum Endpoint {
     Address(SocketAddr),
     Socket(PathBuf),
 }
@@ -61,7 +62,7 @@ pub(super) enum Encryption {
 }
 
 /// What the attempt is waiting for.
-enum Phase {
+enum DialPhase {
     /// The kernel is making the connection.
     Connecting,
     /// SSLRequest is sent; one byte will be the answer.
@@ -93,7 +94,7 @@ pub(super) struct Attempt {
     pub(super) deadline: Option<Instant>,
     pub(super) route: Route,
     place: String,
-    phase: Phase,
+    phase: DialPhase,
     auth: Auth,
     is_authenticated: bool,
     n_auth_requests: u32,
@@ -113,12 +114,12 @@ impl Attempt {
         let limit = conninfo.connect_timeout;
         let place = place(conninfo, &route);
         let link = match &route.target {
-            Target::Address(address) => Link::start_tcp(*address, conninfo.tcp_user_timeout),
-            Target::Socket(path) => Link::start_unix(path, limit),
+            Endpoint::Address(address) => Link::start_tcp(*address, conninfo.tcp_user_timeout),
+            Endpoint::Socket(path) => Link::start_unix(path, limit),
         };
         let link = link.map_err(|error| match error.kind() {
             io::ErrorKind::TimedOut => ConnectError::Timeout { place: place.clone(), after: limit },
-            _ => ConnectError::from_io(&place, matches!(route.target, Target::Socket(_)), error),
+            _ => ConnectError::from_io(&place, matches!(route.target, Endpoint::Socket(_)), error),
         })?;
         let auth = Auth {
             place: place.clone(),
@@ -138,7 +139,7 @@ impl Attempt {
             deadline: (!limit.is_zero()).then(|| Instant::now() + limit),
             route,
             place,
-            phase: Phase::Connecting,
+            phase: DialPhase::Connecting,
             auth,
             is_authenticated: false,
             n_auth_requests: 0,
@@ -165,12 +166,12 @@ impl Attempt {
                 return Ok(Step::Wait(want));
             }
             match self.phase {
-                Phase::Connecting => match self.link.is_connected() {
+                DialPhase::Connecting => match self.link.is_connected() {
                     Ok(false) => return Ok(Step::Wait(Want::Write)),
                     Ok(true) => self.on_connected(conninfo, goal)?,
                     Err(error) => return Err(self.io(error)),
                 },
-                Phase::TlsAnswer => {
+                DialPhase::TlsAnswer => {
                     // One byte and no more: cleartext bytes that follow may not be taken for part of the TLS stream.
                     let mut answer = [0];
                     match self.link.recv(&mut answer) {
@@ -180,7 +181,7 @@ impl Attempt {
                         Err(error) => return Err(self.io(error)),
                     }
                 }
-                Phase::Handshake => match self.link.handshake() {
+                DialPhase::Handshake => match self.link.handshake() {
                     Ok(Some(want)) => return Ok(Step::Wait(want)),
                     Ok(None) => self.on_encrypted(conninfo, goal)?,
                     Err(error) => {
@@ -188,7 +189,7 @@ impl Attempt {
                         return Err(ConnectError::from_handshake(&self.place, begun, error));
                     }
                 },
-                Phase::CancelSent => match self.link.recv(&mut [0; 64]) {
+                DialPhase::CancelSent => match self.link.recv(&mut [0; 64]) {
                     Ok(0) => return Ok(Step::Done),
                     Ok(_) if self.n_reads < CANCEL_READS_MAX => self.n_reads += 1,
                     Ok(_) => return Ok(Step::Done),
@@ -196,7 +197,7 @@ impl Attempt {
                     // Some servers reset instead of closing: they have read the request nevertheless.
                     Err(_) => return Ok(Step::Done),
                 },
-                Phase::Startup | Phase::Role { .. } => match self.take_message()? {
+                DialPhase::Startup | DialPhase::Role { .. } => match self.take_message()? {
                     Some((tag, body)) => {
                         if self.on_message(tag, &body, conninfo)? {
                             return Ok(Step::Done);
@@ -215,7 +216,7 @@ impl Attempt {
             _ if conninfo.sslnegotiation == SslNegotiation::Direct => self.begin_tls(conninfo)?,
             _ => {
                 message::ssl_request(&mut self.outbox);
-                self.phase = Phase::TlsAnswer;
+                self.phase = DialPhase::TlsAnswer;
             }
         }
         Ok(())
@@ -229,7 +230,7 @@ impl Attempt {
             // An error before any negotiation, for example too many connections.
             b'E' => {
                 self.inbox.push(b'E');
-                self.phase = Phase::Startup;
+                self.phase = DialPhase::Startup;
             }
             other => return Err(ConnectError::not_postgres(&self.place, other)),
         }
@@ -241,7 +242,7 @@ impl Attempt {
         let setup = TlsSetup::new(conninfo, &conninfo.hosts[self.route.host]).map_err(failed)?;
         self.auth.certificate = Some(Arc::clone(&setup.certificate));
         self.link.start_tls(setup).map_err(|error| failed(error.to_string()))?;
-        self.phase = Phase::Handshake;
+        self.phase = DialPhase::Handshake;
         Ok(())
     }
 
@@ -262,11 +263,11 @@ impl Attempt {
         match goal {
             Goal::Session => {
                 message::startup(&mut self.outbox, self.protocol, startup_parameters(conninfo));
-                self.phase = Phase::Startup;
+                self.phase = DialPhase::Startup;
             }
             Goal::Cancel(CancelHandle { backend_pid, secret_key, .. }) => {
                 message::cancel_request(&mut self.outbox, *backend_pid, secret_key);
-                self.phase = Phase::CancelSent;
+                self.phase = DialPhase::CancelSent;
             }
         }
     }
@@ -274,20 +275,20 @@ impl Attempt {
     /// Handles one message; `true` if the connection is ready.
     fn on_message(&mut self, tag: u8, body: &[u8], conninfo: &Conninfo) -> Result<bool, ConnectError> {
         match (tag, &mut self.phase) {
-            (b'R', Phase::Startup) => {
+            (b'R', DialPhase::Startup) => {
                 self.n_auth_requests += 1;
                 if self.is_authenticated || self.n_auth_requests > AUTH_REQUESTS_MAX {
                     return Err(self.protocol_error(tag));
                 }
                 self.is_authenticated |= self.auth.on_request(body, &mut self.outbox)?;
             }
-            (b'v', Phase::Startup) if !self.is_authenticated => {
+            (b'v', DialPhase::Startup) if !self.is_authenticated => {
                 let oldest = conninfo.min_protocol_version;
                 self.protocol = negotiation::answer(body, self.protocol)
                     .ok_or_else(|| self.protocol_error(tag))
                     .and_then(|offered| negotiation::check(offered, oldest, &self.place))?;
             }
-            (b'K', Phase::Startup) => {
+            (b'K', DialPhase::Startup) => {
                 let (pid, key) =
                     negotiation::cancel_key(body, self.protocol).ok_or_else(|| self.protocol_error(tag))?;
                 (self.backend_pid, self.secret_key) = (pid, key.into());
@@ -302,21 +303,21 @@ impl Attempt {
             (b'E', _) => return Err(self.refusal(parse_error(body), conninfo)),
             // A server that skips the authentication skips the proof that it is the one we meant.
             (b'Z', _) if !self.is_authenticated => return Err(self.protocol_error(tag)),
-            (b'Z', Phase::Startup) if conninfo.target_session_attrs == TargetSessionAttrs::Any => {
+            (b'Z', DialPhase::Startup) if conninfo.target_session_attrs == TargetSessionAttrs::Any => {
                 return Ok(true);
             }
-            (b'Z', Phase::Startup) => match self.reported_role() {
+            (b'Z', DialPhase::Startup) => match self.reported_role() {
                 Some(answer) => return self.check_role(answer, conninfo.target_session_attrs),
                 None => {
                     message::query(&mut self.outbox, ROLE_QUERY);
-                    self.phase = Phase::Role { answer: None };
+                    self.phase = DialPhase::Role { answer: None };
                 }
             },
-            (b'D', Phase::Role { answer }) => {
+            (b'D', DialPhase::Role { answer }) => {
                 let mut values = row_values(body).map(Option::unwrap_or_default);
                 *answer = Some((values.next() == Some(b"t"), values.next() == Some(b"on")));
             }
-            (b'Z', Phase::Role { answer }) => {
+            (b'Z', DialPhase::Role { answer }) => {
                 let answer = answer.unwrap_or_default();
                 return self.check_role(answer, conninfo.target_session_attrs);
             }
@@ -384,7 +385,7 @@ impl Attempt {
     /// Whether TLS is another way to the same place, as far as this attempt knows: one that requested TLS and continues
     /// without it has learned that the server has none.
     fn may_encrypt(&self) -> bool {
-        self.route.encryption == Encryption::Plain && matches!(self.route.target, Target::Address(_))
+        self.route.encryption == Encryption::Plain && matches!(self.route.target, Endpoint::Address(_))
     }
 
     /// The next complete message of the inbox.
@@ -455,7 +456,7 @@ impl Attempt {
                 Err(error) => return Err(self.io(error)),
             }
         }
-        if matches!(self.phase, Phase::Handshake) {
+        if matches!(self.phase, DialPhase::Handshake) {
             return Ok(None);
         }
         match self.link.flush_pending() {
@@ -466,7 +467,7 @@ impl Attempt {
     }
 
     fn io(&self, error: io::Error) -> ConnectError {
-        ConnectError::from_io(&self.place, matches!(self.route.target, Target::Socket(_)), error)
+        ConnectError::from_io(&self.place, matches!(self.route.target, Endpoint::Socket(_)), error)
     }
 
     /// The error for a message of this type that is malformed or unexpected.
@@ -488,8 +489,8 @@ impl Attempt {
 fn place(conninfo: &Conninfo, route: &Route) -> String {
     let host: &Host = &conninfo.hosts[route.host];
     match &route.target {
-        Target::Socket(path) => path.display().to_string(),
-        Target::Address(_) => host.to_string(),
+        Endpoint::Socket(path) => path.display().to_string(),
+        Endpoint::Address(_) => host.to_string(),
     }
 }
 

@@ -1,16 +1,18 @@
 //! The client's side of authentication: cleartext password, md5, SCRAM-SHA-256 with and without channel binding. Takes
 //! requests and returns answers; sends nothing itself.
 
+use std::sync::Arc;
+
+use postgres_protocol::authentication::md5_hash;
+use postgres_protocol::authentication::sasl::{
+    ChannelBinding as Binding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
+};
+
 use super::error::ConnectError;
 use crate::conninfo::{AuthMethod, ChannelBinding, RequireAuth, Secret, SslCertMode};
 use crate::message;
 use crate::scan::ProtocolError;
 use crate::tls::ClientCertificate;
-use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::{
-    ChannelBinding as Binding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256,
-};
-use std::sync::Arc;
 
 /// The mechanism of OAuth (RFC 7628), of which we know only the name.
 const OAUTHBEARER: &str = "OAUTHBEARER";

@@ -1,10 +1,11 @@
 //! Why a connection could not be made, and what to do about it. Never contains a password.
 
+use std::io;
+use std::time::Duration;
+
 use crate::conninfo::{ConninfoError, PasswordSource, ProtocolVersion, SslNegotiation};
 use crate::reply::ServerError;
 use crate::scan::ProtocolError;
-use std::io;
-use std::time::Duration;
 
 /// Why a connection could not be made. `place` is `host:port` or the path of a unix socket.
 #[derive(Debug, thiserror::Error)]

@@ -1,12 +1,13 @@
 //! Decides what to try next: hosts, their addresses, and the encryption methods for each, in libpq's order.
 
-use super::attempt::{Attempt, Encryption, Route, Target};
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+
+use super::attempt::{Attempt, Encryption, Endpoint, Route};
 use super::error::ConnectError;
 use super::shuffle::{random_below, shuffle};
 use crate::conninfo::{Conninfo, ConninfoError, Host, LoadBalanceHosts, SslMode};
 use crate::link::look_up;
-use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
 
 /// What is left to try, and why the previous attempts failed.
 pub(super) struct Search {
@@ -137,27 +138,27 @@ fn balance<T>(conninfo: &Conninfo, items: &mut [T]) {
 }
 
 /// The addresses of a host.
-pub(super) fn targets(host: &Host) -> Result<Vec<Target>, ConnectError> {
+pub(super) fn targets(host: &Host) -> Result<Vec<Endpoint>, ConnectError> {
     if let Some(path) = host.socket_path() {
-        return Ok(vec![Target::Socket(path)]);
+        return Ok(vec![Endpoint::Socket(path)]);
     }
     if !host.addresses.is_empty() {
-        return Ok(host.addresses.iter().copied().map(Target::Address).collect());
+        return Ok(host.addresses.iter().copied().map(Endpoint::Address).collect());
     }
     let name = host.hostaddr.as_deref().unwrap_or(&host.host);
     if let Ok(address) = name.parse::<IpAddr>() {
-        return Ok(vec![Target::Address(SocketAddr::new(address, host.port))]);
+        return Ok(vec![Endpoint::Address(SocketAddr::new(address, host.port))]);
     }
     let failed = |reason: String| ConnectError::NoSuchHost { host: name.to_owned(), reason };
     match look_up(name, host.port) {
         Ok(found) if found.is_empty() => Err(failed("it has no address".to_owned())),
-        Ok(found) => Ok(found.into_iter().map(Target::Address).collect()),
+        Ok(found) => Ok(found.into_iter().map(Endpoint::Address).collect()),
         Err(error) => Err(failed(error.to_string())),
     }
 }
 
 /// The routes to each address, according to `sslmode`.
-fn routes(conninfo: &Conninfo, host: usize, targets: Vec<Target>) -> Vec<Route> {
+fn routes(conninfo: &Conninfo, host: usize, targets: Vec<Endpoint>) -> Vec<Route> {
     let over_network: &[Encryption] = match conninfo.sslmode {
         SslMode::Disable => &[Encryption::Plain],
         SslMode::Allow => &[Encryption::Plain, Encryption::Tls],
@@ -166,7 +167,7 @@ fn routes(conninfo: &Conninfo, host: usize, targets: Vec<Target>) -> Vec<Route> 
     };
     let mut routes = Vec::new();
     for target in targets {
-        let ways = if matches!(target, Target::Socket(_)) { &[Encryption::Plain] } else { over_network };
+        let ways = if matches!(target, Endpoint::Socket(_)) { &[Encryption::Plain] } else { over_network };
         for (i, &encryption) in ways.iter().enumerate() {
             routes.push(Route { host, target: target.clone(), encryption, is_fallback: i > 0 });
         }

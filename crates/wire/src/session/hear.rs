@@ -1,13 +1,14 @@
 //! Receives messages for a session: the answer to its call, up to a limit, and messages that a server may send at any
 //! time. Anything else ends the session.
 
+use std::io;
+
 use super::{Result, Session};
-use crate::answer::{Event, PIECE_BYTES, event, reply_bytes};
+use crate::answer::{AnswerEvent, PIECE_BYTES, event, reply_bytes};
 use crate::parameters;
 use crate::protocol_error::ProtocolError;
 use crate::reply::parse_error;
 use crate::scan::{Flow, Reply};
-use std::io;
 
 /// Notices beyond this number, and beyond this many bytes, are dropped: a loop in a function may not fill our memory.
 const N_NOTICES_MAX: usize = 1000;
@@ -80,7 +81,7 @@ impl Session {
                 Reply::Error(body) => {
                     let error = parse_error(body);
                     *answer_bytes += error.n_bytes() + PIECE_BYTES;
-                    events.push_back(Event::Error(error));
+                    events.push_back(AnswerEvent::Error(error));
                     if *answer_bytes > ANSWER_BYTES_MAX {
                         fault = Some(ProtocolError::TooMuch { what: "errors", limit: "64 MiB" });
                     }
@@ -89,7 +90,7 @@ impl Session {
                 Reply::ReadyForQuery(now) => {
                     *status = now;
                     *n_awaited -= 1;
-                    events.push_back(Event::Ready);
+                    events.push_back(AnswerEvent::Ready);
                 }
                 reply => {
                     *answer_bytes += reply_bytes(&reply);

@@ -1,13 +1,14 @@
 //! All scripts of a run, with the variables they share and how often each runs.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use crate::emulator::builtins::Builtins;
 use crate::objects::schema::Schema;
 use crate::random::Prng;
 use crate::script::fold;
 use crate::script::program::{Program, ScriptError};
 use crate::script::variables::{VariableTable, is_valid_name};
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Most scripts of a run, as in pgbench.
 pub const SCRIPTS_MAX: usize = 128;

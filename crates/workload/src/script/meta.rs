@@ -10,7 +10,7 @@ use crate::script::variables::{VariableTable, is_valid_name};
 const WORDS_MAX: usize = 256;
 
 /// Where a backslash command stands.
-pub(crate) struct Place<'a> {
+pub(crate) struct CommandPlace<'a> {
     pub(crate) file: &'a str,
     pub(crate) source: &'a str,
     pub(crate) line: usize,
@@ -39,7 +39,7 @@ type Word<'a> = (&'a str, usize);
 
 /// Parses the command behind the backslash at `place`; also gives the offset at which SQL goes on.
 pub(crate) fn parse(
-    place: &Place<'_>,
+    place: &CommandPlace<'_>,
     variables: &mut VariableTable,
 ) -> Result<(Parsed, usize), ScriptError> {
     let mut lexer = Lexer::new(place.source, place.start + 1);
@@ -74,7 +74,7 @@ pub(crate) fn parse(
 }
 
 fn expression_command(
-    place: &Place<'_>,
+    place: &CommandPlace<'_>,
     lexer: &mut Lexer<'_>,
     name: &str,
     lower: &str,
@@ -211,7 +211,7 @@ fn shell_words(words: &[Word<'_>], variables: &mut VariableTable) -> Vec<ShellWo
 
 /// A complete command, to be shown with its error.
 struct Fault<'a> {
-    place: &'a Place<'a>,
+    place: &'a CommandPlace<'a>,
     name: &'a str,
     line: &'a str,
 }
@@ -225,7 +225,7 @@ impl Fault<'_> {
     }
 }
 
-impl Place<'_> {
+impl CommandPlace<'_> {
     fn error(&self, name: &str, message: &str) -> ScriptError {
         self.error_at(name, message, None, None, None)
     }

@@ -3,13 +3,14 @@
 //! Compiling does all that can be done once: splitting, parsing, resolving names, pairing `\if` with its ends. Running a
 //! program is the work of `machine`; sharing variables between programs is that of `bundle`.
 
+use std::fmt;
+use std::sync::Arc;
+
 use crate::script::expr::Expr;
 use crate::script::meta::{self, Parsed};
 use crate::script::sqlscan::{SqlScanner, Stop};
 use crate::script::statement::{Fetch, PARAMETERS_MAX, Statement};
 use crate::script::variables::{VariableId, VariableTable};
-use std::fmt;
-use std::sync::Arc;
 
 /// A compiled script.
 #[derive(Clone, Debug, PartialEq)]
@@ -232,7 +233,7 @@ impl Program {
                 Stop::Backslash => {
                     let line = line_at(source, scanner.position);
                     let start = scanner.position - 1;
-                    let place = meta::Place { file: name, source, line, start, without };
+                    let place = meta::CommandPlace { file: name, source, line, start, without };
                     let (parsed, end) = meta::parse(&place, variables)?;
                     scanner.position = end;
                     // Of a script that begins so, pgbench tells the last line.

@@ -2,8 +2,9 @@
 //!
 //! Booleans are no numbers: they convert to nothing, and only conditions (`\if`, CASE) accept numbers as truth.
 
-use crate::number;
 use std::fmt;
+
+use crate::number;
 
 /// What an expression yields.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -2,11 +2,12 @@
 //!
 //! A row depends on its number only, never on how the range was cut, so that several loaders can share a table.
 
+use std::ops::Range;
+
 use super::partition::Partition;
 use super::{ACCOUNTS_PER_SCALE, TELLERS_PER_SCALE, Table, row_count};
 use crate::number::{self, PAIRS};
 use crate::objects::hash_partition::Remainder;
-use std::ops::Range;
 
 /// Longest row: two 20-digit numbers and what is around them take 47 bytes.
 const ROW_BYTES_MAX: usize = 64;

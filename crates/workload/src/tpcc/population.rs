@@ -34,7 +34,7 @@ const HAMMERDB_C_LAST: u32 = 123;
 
 /// The district that a row belongs to, and its number there, all from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RowPlace {
     pub(crate) w_id: u64,
     pub(crate) d_id: u64,
     /// Number of the customer or order in its district.
@@ -44,7 +44,7 @@ pub(crate) struct Place {
 /// What ORDER and ORDER-LINE have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OrderHead {
-    pub(crate) place: Place,
+    pub(crate) place: RowPlace,
     pub(crate) c_id: u64,
     pub(crate) ol_cnt: u64,
     /// `None` until it is delivered.
@@ -71,7 +71,7 @@ impl Population {
 
     /// What is common to an order and its lines; `unit` counts orders from 0.
     pub(crate) fn order(&self, unit: u64) -> OrderHead {
-        let place = Place::of(unit, ORDERS_PER_DISTRICT);
+        let place = RowPlace::of(unit, ORDERS_PER_DISTRICT);
         let mut prng = self.stream(Table::Orders, unit);
         let ol_cnt = prng.uint64_range(5, 15);
         let carrier_id = (place.id < FIRST_UNDELIVERED).then(|| prng.uint64_range(1, 10));
@@ -84,18 +84,22 @@ impl Population {
     }
 
     /// O_C_ID: a random permutation of the district's customers (clause 4.3.3.1).
-    fn customer_of(&self, place: Place) -> u64 {
+    fn customer_of(&self, place: RowPlace) -> u64 {
         let district = (place.w_id - 1) * DISTRICTS + place.d_id;
         let seed = self.seed.wrapping_add(district.wrapping_mul(0x9e6c_63d0_76cc_4bd9));
         random::permute(place.id as i64 - 1, ORDERS_PER_DISTRICT as i64, seed as i64) as u64 + 1
     }
 }
 
-impl Place {
+impl RowPlace {
     /// Where the unit number `unit`, from 0, of a table with so many rows in each district is.
-    pub(crate) fn of(unit: u64, per_district: u64) -> Place {
+    pub(crate) fn of(unit: u64, per_district: u64) -> RowPlace {
         let district = unit / per_district;
-        Place { w_id: district / DISTRICTS + 1, d_id: district % DISTRICTS + 1, id: unit % per_district + 1 }
+        RowPlace {
+            w_id: district / DISTRICTS + 1,
+            d_id: district % DISTRICTS + 1,
+            id: unit % per_district + 1,
+        }
     }
 }
 
@@ -118,9 +122,9 @@ mod tests {
 
     #[test]
     fn units_belong_to_districts() {
-        assert_eq!(Place::of(0, 3000), Place { w_id: 1, d_id: 1, id: 1 });
-        assert_eq!(Place::of(2999, 3000), Place { w_id: 1, d_id: 1, id: 3000 });
-        assert_eq!(Place::of(30_000, 3000), Place { w_id: 2, d_id: 1, id: 1 });
-        assert_eq!(Place::of(29_999, 3000), Place { w_id: 1, d_id: 10, id: 3000 });
+        assert_eq!(RowPlace::of(0, 3000), RowPlace { w_id: 1, d_id: 1, id: 1 });
+        assert_eq!(RowPlace::of(2999, 3000), RowPlace { w_id: 1, d_id: 1, id: 3000 });
+        assert_eq!(RowPlace::of(30_000, 3000), RowPlace { w_id: 2, d_id: 1, id: 1 });
+        assert_eq!(RowPlace::of(29_999, 3000), RowPlace { w_id: 1, d_id: 10, id: 3000 });
     }
 }

@@ -8,13 +8,13 @@ use crate::plan::design::Dimension;
 use crate::plan::expand;
 
 /// Levels of each key, as texts.
-pub(super) struct Snapshot {
+pub(super) struct LevelsBefore {
     dimensions: Vec<Dimension>,
 }
 
-impl Snapshot {
+impl LevelsBefore {
     /// Empty for an experiment that contradicts itself; planning will report that.
-    pub(super) fn of(experiment: &Experiment) -> Snapshot {
+    pub(super) fn of(experiment: &Experiment) -> LevelsBefore {
         let mut dimensions = expand::dimensions(experiment);
         let mut add = |key: &str, value: String| {
             dimensions.insert(0, Dimension { key: key.to_string(), levels: vec![value] });
@@ -24,7 +24,7 @@ impl Snapshot {
         add("run.extend", run.extend.to_string());
         add("run.ramp_up_max", run.ramp_up_max.map_or("by default".to_string(), |span| span.to_string()));
         add("experiment.repeats", experiment.experiment.repeats.to_string());
-        Snapshot { dimensions }
+        LevelsBefore { dimensions }
     }
 
     /// Levels of a key that is given in full or by its last part.
@@ -35,7 +35,7 @@ impl Snapshot {
 
     /// Differences from `experiment`.
     pub(super) fn changes(&self, experiment: &Experiment) -> Vec<Change> {
-        let after = Snapshot::of(experiment);
+        let after = LevelsBefore::of(experiment);
         let changed = self.dimensions.iter().filter_map(|before| {
             let levels = after.levels(&before.key).filter(|levels| *levels != before.levels)?;
             Some(Change {
@@ -73,7 +73,7 @@ pub(super) const LEVELS_LEFT_OUT: &str = "its levels were left out";
 
 /// Removes selectors of levels that are gone, which would be refused as mistakes.
 pub(super) fn drop_selectors(experiment: &mut Experiment) -> Vec<Change> {
-    let snapshot = Snapshot::of(experiment);
+    let snapshot = LevelsBefore::of(experiment);
     let is_gone = |selector: &Selector| {
         selector.levels.iter().any(|(key, wanted)| {
             let is_there = |there: &[String]| wanted.all().iter().any(|level| there.contains(&level.0));

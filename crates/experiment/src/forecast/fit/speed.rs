@@ -75,7 +75,7 @@ fn chain(mut x: u64, n_steps: u64) -> u64 {
 
 fn bytes_per_s(dir: &Path) -> Option<f64> {
     let dir = dir.ancestors().find(|dir| dir.is_dir())?;
-    let probe = Probe { path: dir.join(format!("probe-{}", std::process::id())) };
+    let probe = ProbeFile { path: dir.join(format!("probe-{}", std::process::id())) };
     let block = vec![0xA5; PROBE_BYTES];
     let mut file = File::create_new(&probe.path).ok()?;
     let mut trial = || {
@@ -89,11 +89,11 @@ fn bytes_per_s(dir: &Path) -> Option<f64> {
 }
 
 /// A file that is removed when dropped.
-struct Probe {
+struct ProbeFile {
     path: PathBuf,
 }
 
-impl Drop for Probe {
+impl Drop for ProbeFile {
     fn drop(&mut self) {
         fs::remove_file(&self.path).ok();
     }

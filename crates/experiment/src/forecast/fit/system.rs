@@ -221,7 +221,7 @@ mod tests {
         let zips: Vec<&Change> = changes.iter().filter(|change| change.key == "experiment.zip").collect();
         assert_eq!(zips.len(), 2, "{changes:?}");
         assert_eq!(experiment.experiment.zip, [["scale", "protocol"]]);
-        crate::plan::expand::plan(&experiment, &crate::plan::expand::Site::default()).unwrap();
+        crate::plan::expand::plan(&experiment, &crate::plan::expand::Resources::default()).unwrap();
     }
 
     #[test]

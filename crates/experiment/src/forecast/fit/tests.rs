@@ -25,8 +25,11 @@ fn every_study_fits_a_quarter_of_an_hour_on_a_small_machine_and_stays_itself() {
     for name in ["versions", "iops", "clouds", "low-variation", "numa-hugepages"] {
         let mut experiment = study(name);
         let factors = |e: &Experiment| {
-            let site =
-                crate::plan::expand::Site { memory_bytes: Some(24 << 30), n_cpus: 2, ..Default::default() };
+            let site = crate::plan::expand::Resources {
+                memory_bytes: Some(24 << 30),
+                n_cpus: 2,
+                ..Default::default()
+            };
             crate::plan::expand::plan(e, &site).unwrap().factors
         };
         let asked = factors(&experiment);
@@ -51,7 +54,8 @@ fn on_one_numa_node_the_study_of_memory_is_one_of_huge_pages() {
         why: "this machine has one NUMA node".to_string(),
     };
     assert_eq!(changes[0], numa);
-    let site = crate::plan::expand::Site { memory_bytes: Some(24 << 30), n_cpus: 2, ..Default::default() };
+    let site =
+        crate::plan::expand::Resources { memory_bytes: Some(24 << 30), n_cpus: 2, ..Default::default() };
     let plan = crate::plan::expand::plan(&experiment, &site).unwrap();
     assert_eq!((plan.factors, plan.cases.len(), plan.baseline), (vec!["os.huge_pages".to_string()], 2, 1));
 }
@@ -146,7 +150,8 @@ fn a_search_keeps_the_time_that_it_needs() {
                 pace = \"max with p99 <= 10ms\"\n[run]\nmeasure = \"10min\"\n";
     let mut experiment = crate::plan::file::parse("x", text, &[]).unwrap();
     fit_without(&mut experiment, &Limits { budget_s: 60.0, ..here() }, &[]);
-    let site = crate::plan::expand::Site { memory_bytes: Some(24 << 30), n_cpus: 2, ..Default::default() };
+    let site =
+        crate::plan::expand::Resources { memory_bytes: Some(24 << 30), n_cpus: 2, ..Default::default() };
     assert!(crate::plan::expand::plan(&experiment, &site).is_ok(), "{:?}", experiment.run);
 }
 

@@ -4,7 +4,7 @@ use model::experiment::case::{Calls, WorkloadKind};
 use model::experiment::levels::Levels;
 use model::experiment::{Experiment, RunSection, WorkloadSection};
 
-use super::{DEFAULT_VERSION, Site};
+use super::{DEFAULT_VERSION, Resources};
 use crate::plan::design::Dimension;
 use crate::plan::targets;
 
@@ -25,7 +25,7 @@ pub(super) struct Grid {
 
 impl Grid {
     /// All keys of `experiment`, including those with one level.
-    pub(super) fn of(experiment: &Experiment, site: &Site) -> Result<Grid, String> {
+    pub(super) fn of(experiment: &Experiment, site: &Resources) -> Result<Grid, String> {
         let mut grid = Grid { dimensions: Vec::new() };
         let server = &experiment.server;
         let runs_servers = targets::check(experiment)?;

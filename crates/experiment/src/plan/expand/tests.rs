@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-fn site() -> Site {
-    Site {
+fn site() -> Resources {
+    Resources {
         memory_bytes: Some(24 << 30),
         data_scale: BTreeMap::new(),
         foreign_scale: None,
@@ -13,7 +13,7 @@ fn site() -> Site {
         url_keywords: None,
         now_unix_ns: 1,
         fresh_seed: 42,
-        ..Site::default()
+        ..Resources::default()
     }
 }
 
@@ -21,7 +21,7 @@ fn plan_of(text: &str) -> Result<Plan, String> {
     plan_at(text, &site())
 }
 
-fn plan_at(text: &str, site: &Site) -> Result<Plan, String> {
+fn plan_at(text: &str, site: &Resources) -> Result<Plan, String> {
     let text = format!("[experiment]\nname = \"x\"\n{text}");
     plan(&crate::plan::file::parse("x.toml", &text, &[]).unwrap(), site)
 }
@@ -60,7 +60,7 @@ fn scales_are_resolved_against_the_machine() {
 fn a_machine_out_of_sight_has_no_memory_to_scale_by() {
     let scale = |text: &str, data_scale: Option<u32>| {
         let data_scale = data_scale.map(|scale| (Dataset::Tpcb, scale)).into_iter().collect();
-        let away = Site { memory_bytes: None, data_scale, ..site() };
+        let away = Resources { memory_bytes: None, data_scale, ..site() };
         plan_at(text, &away).map(|plan| plan.cases[0].workload.scale)
     };
     assert_eq!(scale("[workload]\nclients = 5000", None), Ok(10_000));

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use dataset::kind::Dataset;
+use dataset::schema;
 use model::experiment::case::{Calls, Layout, Think, TpccSpec, WorkloadKind, WorkloadSpec};
 use model::experiment::script::CaseData;
 use model::experiment::{Experiment, WorkloadSection};
 use model::load::Pace;
 use model::text::units::Scale;
 
-use super::Site;
+use super::Resources;
 use super::grid::DEFINES;
 use crate::plan::scripts;
-use dataset::kind::Dataset;
-use dataset::schema;
 
 /// The workload of a case.
 ///
@@ -22,7 +22,7 @@ use dataset::schema;
 pub(super) fn workload_spec(
     values: &BTreeMap<&str, &str>,
     experiment: &Experiment,
-    site: &Site,
+    site: &Resources,
 ) -> Result<WorkloadSpec, String> {
     let kind: WorkloadKind = values["workload.kind"].parse()?;
     let n_clients: u32 = values["workload.clients"].parse().map_err(|e| format!("workload.clients: {e}"))?;
@@ -115,7 +115,7 @@ fn number<T: FromStr<Err = std::num::ParseIntError>>(
 
 /// The value of `:scale` in scripts with their own data. `fit`: the scale of existing TPC-B-like tables, else 1, as in
 /// pgbench.
-fn own_scale(scale: Scale, data: &CaseData, site: &Site) -> Result<u32, String> {
+fn own_scale(scale: Scale, data: &CaseData, site: &Resources) -> Result<u32, String> {
     match scale {
         Scale::Units(units) => Ok(units),
         Scale::Fit if *data == CaseData::None => {
@@ -171,7 +171,7 @@ fn tpcc_spec(values: &BTreeMap<&str, &str>, pace: Pace) -> Result<TpccSpec, Stri
 /// Scale units for a rule. `fit`: the existing data, if pgdyno loaded it; else two branches per client, so that row
 /// locks on branches do not dominate (pgbench's documentation asks for at least one), at least 20, at most an eighth of
 /// memory.
-fn resolve_scale(scale: Scale, dataset: Dataset, most_clients: u32, site: &Site) -> Result<u32, String> {
+fn resolve_scale(scale: Scale, dataset: Dataset, most_clients: u32, site: &Resources) -> Result<u32, String> {
     let unit_bytes = dataset.estimated_bytes(1).max(1);
     // Each client of TPC-C has its own warehouse.
     let (per_client, least) = match dataset {

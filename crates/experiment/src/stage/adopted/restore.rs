@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use anyhow::Result;
+use dataset::kind::Dataset;
+use dataset::session::{self, lock};
 use model::experiment::RestoreBy;
 use model::experiment::case::{Case, WorkloadSpec};
 use model::experiment::script::CaseData;
@@ -15,8 +17,6 @@ use crate::site::Site;
 use crate::site::progress::Watch;
 use crate::stage::copies::{self, Wish};
 use crate::stage::own_data;
-use dataset::kind::Dataset;
-use dataset::session::{self, lock};
 
 impl Adopted {
     /// Restores by copying a template if one is possible and serves more than one run, else by loading.

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use model::experiment::comparison::ComparisonRequest;
 use model::run::ExperimentData;
 
-use super::{Explained, Target, floor};
+use super::{Explained, StoredCase, floor};
 use crate::commands::report;
 use crate::front::cli::CompareArgs;
 use crate::front::shell;
@@ -71,7 +71,7 @@ pub(super) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn of(explained: &'a Explained, target: &'a Target) -> Source<'a> {
+    pub(super) fn of(explained: &'a Explained, target: &'a StoredCase) -> Source<'a> {
         Source { explained, dir: &target.dir, cases: None }
     }
 

@@ -5,22 +5,22 @@ use workload::tpcb::Partitioning;
 
 use super::getopt::Spec;
 use crate::pgbench::compat::Compat;
-use crate::pgbench::scripts::Script;
+use crate::pgbench::scripts::GivenScript;
 
 /// What the command line asks for.
 #[derive(Debug)]
 pub(crate) enum Request {
     /// Create the tables.
-    Init(Target, InitPlan),
+    Init(ConnectionOptions, InitPlan),
     /// Offer load.
-    Bench(Target, Box<BenchPlan>),
+    Bench(ConnectionOptions, Box<BenchPlan>),
     /// Nothing more: help, a version or a list was printed.
     Nothing,
 }
 
 /// Where to connect.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct ConnectionOptions {
     pub(crate) host: Option<String>,
     pub(crate) port: Option<String>,
     pub(crate) user: Option<String>,
@@ -55,7 +55,7 @@ pub(crate) struct InitPlan {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct BenchPlan {
     /// At least one.
-    pub(crate) scripts: Vec<Script>,
+    pub(crate) scripts: Vec<GivenScript>,
     /// Whether one of them is built in.
     pub(crate) uses_builtin: bool,
     /// `-s`.

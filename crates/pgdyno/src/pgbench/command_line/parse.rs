@@ -8,10 +8,10 @@ use workload::tpcb::{Builtin, Partitioning};
 
 use super::cnum::{self, BadInt};
 use super::getopt::{self, Item};
-use super::options::{Added, BenchPlan, InitPlan, Length, LogPlan, Opt, Request, Target, specs};
+use super::options::{Added, BenchPlan, ConnectionOptions, InitPlan, Length, LogPlan, Opt, Request, specs};
 use crate::pgbench::compat::Compat;
 use crate::pgbench::output::log::{Complaint, Kind, Log, try_help};
-use crate::pgbench::scripts::{self, Script};
+use crate::pgbench::scripts::{self, GivenScript};
 
 /// Default steps of `-i`.
 const INIT_STEPS_DEFAULT: &str = "dtgvp";
@@ -96,8 +96,12 @@ impl Reader<'_> {
             let message = format!("too many command-line arguments (first is \"{extra}\")");
             return Err(usage(Complaint::new(message)));
         }
-        let target =
-            Target { host: given.host.take(), port: given.port.take(), user: given.user.take(), dbname };
+        let target = ConnectionOptions {
+            host: given.host.take(),
+            port: given.port.take(),
+            user: given.user.take(),
+            dbname,
+        };
         if given.is_init {
             given.init_plan().map(|plan| Request::Init(target, plan))
         } else {
@@ -190,7 +194,7 @@ struct Given {
     partitions: u32,
     n_streams: Option<u32>,
     method: Option<Method>,
-    scripts: Vec<Script>,
+    scripts: Vec<GivenScript>,
     uses_builtin: bool,
     defines: Vec<(String, String)>,
     protocol: Option<Protocol>,

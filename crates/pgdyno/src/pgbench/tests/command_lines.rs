@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::load::{OnDisconnect, Protocol};
 use workload::tpcb::Partitioning;
 
-use crate::pgbench::command_line::options::{BenchPlan, InitPlan, Length, Request, Target};
+use crate::pgbench::command_line::options::{BenchPlan, ConnectionOptions, InitPlan, Length, Request};
 use crate::pgbench::command_line::parse::{Reader, find_compat};
 use crate::pgbench::compat::Compat;
 use crate::pgbench::output::log::Log;
@@ -39,7 +39,7 @@ fn init(line: &str) -> InitPlan {
     }
 }
 
-fn target(line: &str, compat: Compat, environment: &[(&str, &str)]) -> Target {
+fn target(line: &str, compat: Compat, environment: &[(&str, &str)]) -> ConnectionOptions {
     match read(line, compat, environment).0 {
         Some(Request::Bench(target, _) | Request::Init(target, _)) => target,
         other => panic!("{line}: {other:?}"),

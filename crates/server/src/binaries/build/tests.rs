@@ -225,7 +225,7 @@ fn a_build_that_others_could_have_put_there_is_not_run() {
     }
     built().unwrap();
     // This process has seen it whole; what another would see is asked of the tree.
-    let recipe = Place { dir: home.clone() }.recipe().unwrap().unwrap();
+    let recipe = BuildPlace { dir: home.clone() }.recipe().unwrap().unwrap();
     crate::binaries::write_program(&home.join("bin/postgres"), "#!/bin/sh\ntouch /tmp/evil\n");
     let changed = recipe.made.verify(&home, FACTS_FILE).unwrap_err().to_string();
     assert!(changed.contains("`bin/postgres` was"), "{changed}");

@@ -36,7 +36,7 @@ pub(super) struct FileJob<'t> {
 }
 
 /// A directory of the tree, on both sides.
-struct Level<'t> {
+struct Directory<'t> {
     pair: &'t Pair<'t>,
     way: Arc<Path>,
     from: Held,
@@ -61,7 +61,7 @@ impl<'t> Pair<'t> {
         let context = || self.words("open", &way, OsStr::new(""));
         let from = child(&self.from).with_context(context)?;
         let to = child(&self.to).with_context(context)?;
-        Level { pair: self, way, from, to }.plan(skip, jobs)
+        Directory { pair: self, way, from, to }.plan(skip, jobs)
     }
 
     fn words(&self, what: &str, way: &Path, name: &OsStr) -> String {
@@ -83,7 +83,7 @@ impl FileJob<'_> {
     }
 }
 
-impl<'t> Level<'t> {
+impl<'t> Directory<'t> {
     fn plan(&self, skip: &[&str], jobs: &mut Vec<FileJob<'t>>) -> Result<()> {
         let context = || format!("read `{}`", self.pair.from.side.path.join(&self.way).display());
         if self.way.components().count() > DEPTH_MAX {
@@ -127,14 +127,14 @@ impl<'t> Level<'t> {
         Ok(())
     }
 
-    fn below(&self, name: &OsStr) -> Result<Level<'t>> {
+    fn below(&self, name: &OsStr) -> Result<Directory<'t>> {
         let way: Arc<Path> = self.way.join(name).into();
         let open = || -> io::Result<(Held, Held)> {
             let from = self.pair.from.side.rights.act(|| self.from.child(name))?;
             Ok((from, self.pair.to.side.rights.act(|| self.to.child_or_make(name))?))
         };
         let (from, to) = open().with_context(|| self.pair.words("open", &self.way, name))?;
-        Ok(Level { pair: self.pair, way, from, to })
+        Ok(Directory { pair: self.pair, way, from, to })
     }
 
     fn copy_link(&self, name: &OsStr) -> Result<()> {

@@ -11,7 +11,7 @@ use crate::database::relations::{Missing, with_parts};
 
 /// Whose contents they are.
 #[derive(Debug, Clone, Copy)]
-pub enum Load<'a> {
+pub enum Loaded<'a> {
     /// These tables, with their partitions and the sequences of their columns.
     Tables(&'a [&'a str]),
     /// All that was not there before, by [`holders`].
@@ -22,10 +22,10 @@ pub enum Load<'a> {
 ///
 /// # Errors
 /// When the server fails.
-pub fn stranger(session: &mut Session, load: Load) -> Result<Option<String>> {
+pub fn stranger(session: &mut Session, load: Loaded) -> Result<Option<String>> {
     let (tables, before): (&[&str], _) = match load {
-        Load::Tables(tables) => (tables, None),
-        Load::NotThereBefore(before) => (&[], Some(before)),
+        Loaded::Tables(tables) => (tables, None),
+        Loaded::NotThereBefore(before) => (&[], Some(before)),
     };
     let rows = session.query(&holders_sql(tables)).context("list what the database holds")?;
     let is_strange = |row: &&Vec<Option<String>>| {
