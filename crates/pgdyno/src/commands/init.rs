@@ -140,7 +140,7 @@ impl Order<'_> {
         if let Some(report) = stage.put_back()? {
             let (megabytes, method) = (report.bytes as f64 / 1e6, report.method.as_str());
             say(&format!(
-                "put back from its snapshot: {megabytes:.0} MB by {method} in {:.2} s",
+                "restored from its snapshot: {megabytes:.0} MB by {method} in {:.2} s",
                 report.seconds
             ));
         }

@@ -25,7 +25,7 @@ fn every_test_of_clause_3_holds_on_a_server_given_but_durability_which_is_skippe
     let absent = place.run(&acid).expect(1).stderr;
     assert!(absent.contains("no TPC-C tables; load them with pgdyno init -w tpcc"), "{absent}");
     let other = place.run(&["check", "--acid", "-w", "tpcb", "--server", &server]).expect(1).stderr;
-    assert!(other.contains("give --workload tpcc"), "{other}");
+    assert!(other.contains("add --workload tpcc"), "{other}");
 
     place.run(&["init", "-w", "tpcc", "-s", "1", "--server", &server]).expect(0);
     let ended = place.run(&acid).expect(0);
@@ -143,12 +143,12 @@ fn each_kind_of_damage_to_an_acknowledged_order_is_found_and_named() {
     assert_eq!(find_faults(&mut session, &Schema::named("public"), &ledger).unwrap(), Default::default());
 
     for (damage, o_id, expected) in [
-        ("delete from orders where o_d_id = 4 and o_id = 2991", 2991, "is not there"),
+        ("delete from orders where o_d_id = 4 and o_id = 2991", 2991, "is missing"),
         ("delete from order_line where ol_d_id = 4 and ol_o_id = 2992 and ol_number = 1", 2992, "lines"),
         (
             "update orders set o_c_id = o_c_id % 3000 + 1 where o_d_id = 4 and o_id = 2993",
             2993,
-            "is of customer",
+            "belongs to customer",
         ),
         ("delete from new_order where no_d_id = 4 and no_o_id = 2994", 2994, "has lost its row in NEW-ORDER"),
         ("update orders set o_carrier_id = 1 where o_d_id = 4 and o_id = 2995", 2995, "has lost its row"),
@@ -168,5 +168,5 @@ fn each_kind_of_damage_to_an_acknowledged_order_is_found_and_named() {
     let faults = find_faults(&mut session, &Schema::named("public"), &ledger).unwrap();
     let named: Vec<String> =
         faults.iter().map(|(entry, fault)| format!("{} {fault}", entry.name())).collect();
-    assert_eq!(named, ["order 3001 of district 4 of warehouse 1 is not there"]);
+    assert_eq!(named, ["order 3001 of district 4 of warehouse 1 is missing"]);
 }

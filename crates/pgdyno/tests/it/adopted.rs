@@ -76,7 +76,7 @@ fn data_that_is_half_loaded_is_refused() {
     init.wait();
 
     let checked = place.run(&["check", "--server", &server]).expect(1);
-    assert!(checked.stderr.contains("not finished"), "{}", checked.stderr);
+    assert!(checked.stderr.contains("did not finish"), "{}", checked.stderr);
     let mut args: Vec<&str> = AS_IS.split_whitespace().collect();
     args.extend(["--server", &server, "-o", "out", "--scale", "30"]);
     let refused = place.run(&args).expect(1);
@@ -98,7 +98,7 @@ fn tables_of_others_are_used_or_refused_but_not_dropped() {
 
     let init = place.run(&["init", "--server", &server, "--scale", "1"]).expect(1);
     assert!(
-        init.stderr.contains("pgdyno did not make") && init.stderr.contains("--replace"),
+        init.stderr.contains("pgdyno did not create") && init.stderr.contains("--replace"),
         "{}",
         init.stderr
     );
@@ -106,7 +106,7 @@ fn tables_of_others_are_used_or_refused_but_not_dropped() {
     let mut args: Vec<&str> = args.split_whitespace().collect();
     args.push(&server);
     let refused = place.run(&args).expect(1);
-    assert!(refused.stderr.contains("pgdyno did not make"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("pgdyno did not create"), "{}", refused.stderr);
     assert!(!place.path("refused").exists());
 
     let mut as_is: Vec<&str> = AS_IS.split_whitespace().collect();

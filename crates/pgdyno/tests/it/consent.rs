@@ -123,7 +123,7 @@ fn what_is_wrong_with_a_target_is_told_before_its_data_is_touched() {
     let missing = place.run(&args(RUN, &["--server", &pg.admin_target("missing"), "-s", "1"])).expect(1);
     assert!(missing.stderr.contains("`missing` does not exist"), "{}", missing.stderr);
     assert!(
-        missing.stderr.contains("there are: ") && missing.stderr.contains("postgres"),
+        missing.stderr.contains("existing databases: ") && missing.stderr.contains("postgres"),
         "{}",
         missing.stderr
     );

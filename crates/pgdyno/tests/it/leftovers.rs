@@ -72,7 +72,7 @@ fn exactly_those_that_a_killed_pgdyno_made_are_removed() {
     assert!(clean(&place, &server, 1).contains("removed database `pgdyno_"));
     assert_eq!(ours(&pg), "pgdyno_mine");
     admin.execute("drop database pgdyno_mine").unwrap();
-    assert!(clean(&place, &server, 0).contains("no databases of pgdyno"));
+    assert!(clean(&place, &server, 0).contains("no databases left behind by pgdyno"));
     place.expect_clean();
 }
 

@@ -80,7 +80,7 @@ fn a_large_matrix_wants_consent() {
         plan.stdout
     );
     let ended = place.run(&["run", "large.toml", "-o", "out"]).expect(1);
-    assert!(ended.stderr.contains("give --yes if it is meant"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("add --yes if you mean it"), "{}", ended.stderr);
     assert!(!place.path("out").exists());
 }
 

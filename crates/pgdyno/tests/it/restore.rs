@@ -163,7 +163,7 @@ fn a_database_that_pgdyno_did_not_make_is_replaced_only_if_it_is_named() {
     place.run(&[&plan[..], &template, &named].concat()).expect(0);
     let other = run(&place, &server, &["--replace-database", "other", "-o", "refused"]).expect(1);
     assert!(
-        other.stderr.contains("no server by URL of this experiment has its database there"),
+        other.stderr.contains("no server by URL in this experiment uses this database"),
         "{}",
         other.stderr
     );
@@ -177,7 +177,7 @@ fn a_database_that_pgdyno_made_is_replaced_by_copies_from_one_experiment_to_the_
     let init =
         |code: i32| place.run(&["init", "--create-database", "--server", &server, "-s", "1"]).expect(code);
     assert!(init(0).stderr.contains("created database `made_by_pgdyno`"));
-    assert!(init(0).stderr.contains("is there: pgdyno made it"));
+    assert!(init(0).stderr.contains("exists; pgdyno created it"));
     for out in ["out", "again"] {
         run(&place, &server, &["-o", out]).expect(0);
         for detail in restores(&place, out) {

@@ -12,20 +12,20 @@ const QUOTED: &str = "a\"b C";
 const HOSTILE: &str = "x:scale $body$;'\\y.z@.";
 
 /// A database with a schema that is on no search path.
-struct Resources {
+struct Site {
     place: Place,
     pg: Arc<Pg>,
     database: String,
     schema: &'static str,
 }
 
-impl Resources {
-    fn with(schema: &'static str) -> Resources {
+impl Site {
+    fn with(schema: &'static str) -> Site {
         let pg = Pg::shared();
         let database = pg.database();
         let quoted = format!("\"{}\"", schema.replace('"', "\"\""));
         pg.admin(&database).execute(&format!("create schema {quoted}")).unwrap();
-        Resources { place: Place::new(), pg, database, schema }
+        Site { place: Place::new(), pg, database, schema }
     }
 
     fn pgdyno(&self, args: &str) -> Ended {
@@ -59,7 +59,7 @@ impl Resources {
 
 #[test]
 fn tpcb_runs_in_a_schema_that_is_on_no_search_path() {
-    let site = Resources::with(QUOTED);
+    let site = Site::with(QUOTED);
     for workload in ["tpcb", "tpcb-simple", "tpcb-select"] {
         site.run(workload, "");
     }
@@ -75,7 +75,7 @@ fn tpcb_runs_in_a_schema_that_is_on_no_search_path() {
 
 #[test]
 fn tpcc_runs_in_a_schema_that_is_on_no_search_path() {
-    let site = Resources::with(QUOTED);
+    let site = Site::with(QUOTED);
     site.pgdyno("init -s 1 -w tpcc").expect(0);
     for calls in ["statements", "functions", "procedures"] {
         site.run("tpcc", &format!("--set prepare.restore=false --set workload.calls={calls}"));
@@ -86,7 +86,7 @@ fn tpcc_runs_in_a_schema_that_is_on_no_search_path() {
 
 #[test]
 fn tproc_c_runs_in_a_schema_that_is_on_no_search_path() {
-    let site = Resources::with(QUOTED);
+    let site = Site::with(QUOTED);
     site.pgdyno("init -s 1 -w tproc-c").expect(0);
     for calls in ["functions", "procedures"] {
         site.run("tproc-c", &format!("--set prepare.restore=false --set workload.calls={calls}"));
@@ -96,7 +96,7 @@ fn tproc_c_runs_in_a_schema_that_is_on_no_search_path() {
 
 #[test]
 fn a_schema_may_have_any_name() {
-    let site = Resources::with(HOSTILE);
+    let site = Site::with(HOSTILE);
     for protocol in ["simple", "prepared"] {
         site.run("tpcb", &format!("-M {protocol}"));
     }
@@ -107,7 +107,7 @@ fn a_schema_may_have_any_name() {
 
 #[test]
 fn a_schema_that_cannot_be_used_is_named() {
-    let site = Resources::with(QUOTED);
+    let site = Site::with(QUOTED);
     let server = site.pg.admin_target(&site.database);
     let check = |schema: &str, expected: &str| {
         for command in [&["init"][..], &["run", "-s", "1", "-o", "out"], &["check"]] {
@@ -118,7 +118,7 @@ fn a_schema_that_cannot_be_used_is_named() {
     };
     check("b\"C", "has no schema `b\"C`; create it first: create schema \"b\"\"C\"");
     check("pg_catalog", "is a system schema");
-    check(&"x".repeat(64), "its name has 1 to 63 bytes");
+    check(&"x".repeat(64), "names have 1 to 63 bytes");
     let scripts = site.pgdyno("run -f builtin:select-only -o out").expect(1);
     assert!(scripts.stderr.contains("workload.schema is for tables that pgdyno loads"), "{}", scripts.stderr);
     site.pgdyno("init -s 1").expect(0);

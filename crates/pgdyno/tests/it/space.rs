@@ -140,7 +140,7 @@ fn one_server_at_a_time_fits_where_two_do_not() {
     expect_refused_alike(
         &place,
         &both,
-        &["/cache/clusters` needs", "run.servers_at_a_time = 1: of 2 clusters"],
+        &["/cache/clusters` needs", "run.servers_at_a_time = 1: one at a time of 2 clusters"],
     );
     let in_turn = [&both[..], &["--set", "run.servers_at_a_time=1"]].concat();
     let plan = place.run(&short("plan", &in_turn)).expect(0).stdout;

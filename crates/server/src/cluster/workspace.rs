@@ -207,7 +207,8 @@ impl Workspace {
     /// As [`Workspace::claim_name`] for a cluster that is there; for one that is not, no lock is left behind.
     fn claim_existing(&self, name: &str) -> Result<Claim> {
         let expect = || {
-            let is_there = is_name(name) && self.dir.join(name).is_dir();
+            // What cannot be a name is refused as such, below.
+            let is_there = self.dir.join(name).is_dir() || !is_name(name);
             ensure!(is_there, "there is no cluster `{name}` in `{}`", self.dir.display());
             Ok(())
         };
