@@ -9,6 +9,7 @@ mod clearance;
 pub mod kind;
 pub mod layout;
 pub mod load;
+pub mod loading;
 pub mod schema;
 pub mod session;
 pub mod sql_files;

@@ -1,6 +1,6 @@
 //! State of a workload's tables in a database.
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, bail};
 use model::experiment::case::WorkloadSpec;
 use wire::ServerError;
 use wire::session::{Session, SessionError, quote_literal};
@@ -98,6 +98,26 @@ pub fn inspect(session: &mut Session, dataset: Dataset, schema: &Schema) -> Resu
             Err(error) => return Err(error.into()),
         };
     Ok(DataState::Foreign { scale, tables })
+}
+
+/// The scale of tables that are complete, whoever loaded them.
+///
+/// # Errors
+/// When the tables do not exist or are unfinished, or the server fails.
+pub(crate) fn complete_scale(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<u32> {
+    match inspect(session, dataset, schema)? {
+        DataState::Whole(marker) => Ok(marker.scale),
+        DataState::Foreign { scale: Some(scale), .. } if scale > 0 => Ok(scale),
+        DataState::Foreign { tables, .. } => {
+            bail!("the tables {} are not a complete {} set", tables.join(", "), dataset.title())
+        }
+        DataState::Half(marker) => bail!(
+            "pgdyno {1} began to load scale {0} and did not finish; load again with pgdyno init",
+            marker.scale,
+            marker.tool_version
+        ),
+        DataState::Absent => bail!(absent(session, dataset, schema)?),
+    }
 }
 
 /// The message that a schema has no tables of the workload, and which other schema has some.

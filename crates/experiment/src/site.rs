@@ -17,7 +17,7 @@ use anyhow::{Result, bail};
 use dataset::kind::Dataset;
 use dataset::load::{LoadReport, LoadRequest};
 use dataset::session::{self, STOPPED};
-use dataset::{layout, schema, tpcb, tpcc};
+use dataset::{layout, loading, schema};
 use host::Keeper;
 use model::experiment::case::WorkloadSpec;
 use model::run::RunRecord;
@@ -91,12 +91,8 @@ impl Site<'_> {
         };
         watch(Progress::Step(format!("loading {}", layout::describe(workload))));
         let mut tell = |progress| watch(Progress::Load(progress));
-        let report = match Dataset::of(&workload.data) {
-            Some(dataset @ (Dataset::Tpcc | Dataset::TprocC)) => {
-                tpcc::load::load(session, dataset, &request, &mut tell)?
-            }
-            Some(Dataset::Tpcb) | None => tpcb::load::load(session, &request, &mut tell)?,
-        };
+        let dataset = Dataset::of(&workload.data).unwrap_or(Dataset::Tpcb);
+        let report = loading::load(session, dataset, &request, &mut tell)?;
         let megabytes = report.data_bytes as f64 / 1e6;
         let streams =
             if report.n_streams > 1 { format!(" over {} streams", report.n_streams) } else { String::new() };

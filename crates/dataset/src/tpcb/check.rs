@@ -1,31 +1,19 @@
 //! Verifies the invariants of the TPC-B-like tables.
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use wire::session::Session;
 use workload::{Builtin, Schema, tpcb};
 
 use crate::check::{CheckReport, run_checks};
 use crate::kind::Dataset;
-use crate::state::{self, DataState, inspect};
+use crate::state::complete_scale;
 
 /// Verifies the TPC-B-like tables for a workload that ran on them.
 ///
 /// # Errors
 /// When the tables do not exist or are unfinished, or the server fails.
 pub fn check(session: &mut Session, builtin: Builtin, schema: &Schema) -> Result<CheckReport> {
-    let scale = match inspect(session, Dataset::Tpcb, schema)? {
-        DataState::Whole(marker) => marker.scale,
-        DataState::Foreign { scale: Some(scale), .. } if scale > 0 => scale,
-        DataState::Foreign { tables, .. } => {
-            bail!("the tables {} are not a complete TPC-B-like set", tables.join(", "))
-        }
-        DataState::Half(marker) => bail!(
-            "pgdyno {1} began to load scale {0} and did not finish; load again with pgdyno init",
-            marker.scale,
-            marker.tool_version
-        ),
-        DataState::Absent => bail!(state::absent(session, Dataset::Tpcb, schema)?),
-    };
+    let scale = complete_scale(session, Dataset::Tpcb, schema)?;
     session.execute("begin transaction isolation level repeatable read read only")?;
     let results = run_checks(session, &tpcb::balance_checks(schema, builtin, scale))?;
     let is_violated = results.iter().any(|result| !result.violations.is_empty());

@@ -1,6 +1,5 @@
 //! Loads the TPC-B-like tables as pgbench does.
 
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
@@ -12,8 +11,7 @@ use crate::clearance::Clearance;
 use crate::kind::Dataset;
 use crate::layout::{all_tables, lacks_partitions, layout_facts, partitioning};
 use crate::load::{
-    LoadProgress, LoadReport, LoadRequest, STOPPED_LOADING, explained, finish, mark_parts, marker_sql,
-    replace_by,
+    LoadProgress, LoadReport, LoadRequest, explained, finish, mark_parts, marker_sql, replace_by,
 };
 use crate::streams::{Sent, Streams};
 use crate::tpcb::copy::{TpcbLoad, default_streams, rows_total};
@@ -22,20 +20,7 @@ use crate::tpcb::copy::{TpcbLoad, default_streams, rows_total};
 ///
 /// # Errors
 /// When there are tables that may not be dropped, when the server or one of the streams fails, or when `stop` is set.
-pub fn load(
-    session: &mut Session,
-    request: &LoadRequest<'_>,
-    progress: &mut dyn FnMut(LoadProgress),
-) -> Result<LoadReport> {
-    let result = load_all(session, request, progress);
-    if result.is_err() && request.stop.load(Ordering::Relaxed) {
-        // Whatever the cancelled statement reports.
-        bail!(STOPPED_LOADING);
-    }
-    result
-}
-
-fn load_all(
+pub(crate) fn load(
     session: &mut Session,
     request: &LoadRequest<'_>,
     progress: &mut dyn FnMut(LoadProgress),

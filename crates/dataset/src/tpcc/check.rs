@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use wire::quote_literal;
 use wire::session::Session;
 use workload::{Schema, tpcc};
 
 use crate::check::{CheckReport, run_checks};
 use crate::kind::Dataset;
-use crate::state::{self, DataState};
+use crate::state::complete_scale;
 
 /// The cheap conditions that are violated, each with an example; none for tables so large that even these would take
 /// long.
@@ -45,21 +45,7 @@ pub(crate) fn quick_check(session: &mut Session, schema: &Schema) -> Result<BTre
 /// # Errors
 /// When the tables do not exist or are unfinished, or the server fails.
 pub fn check(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<CheckReport> {
-    let scale = match state::inspect(session, dataset, schema)? {
-        DataState::Whole(marker) => marker.scale,
-        DataState::Foreign { scale: Some(scale), .. } if scale > 0 => scale,
-        DataState::Foreign { tables, .. } => {
-            bail!("the tables {} are not a complete {} set", tables.join(", "), dataset.title())
-        }
-        DataState::Half(marker) => bail!(
-            "pgdyno {1} began to load scale {0} and did not finish; load again with pgdyno init",
-            marker.scale,
-            marker.tool_version
-        ),
-        DataState::Absent => {
-            bail!(state::absent(session, dataset, schema)?)
-        }
-    };
+    let scale = complete_scale(session, dataset, schema)?;
     session.execute("begin transaction isolation level repeatable read read only")?;
     let mut checks = tpcc::checks(schema, scale);
     if dataset == Dataset::TprocC {

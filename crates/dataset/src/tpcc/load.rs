@@ -1,9 +1,8 @@
 //! Loads the tables of TPC-C.
 
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use wire::session::Session;
 use workload::objects::marker::{Marker, MarkerState};
 use workload::tpcc::{self, Population, Style, TABLES};
@@ -12,7 +11,7 @@ use workload::{Signature, tprocc};
 use crate::clearance::Clearance;
 use crate::kind::Dataset;
 use crate::layout;
-use crate::load::{self, LoadProgress, LoadReport, LoadRequest, STOPPED_LOADING};
+use crate::load::{self, LoadProgress, LoadReport, LoadRequest};
 use crate::streams::Streams;
 
 /// Seed of the rows: a constant, so that all databases of a scale are equal.
@@ -28,20 +27,7 @@ const LINES_PER_ORDER: u64 = 10;
 ///
 /// # Errors
 /// When there are tables that may not be dropped, when the server fails, or when `stop` is set.
-pub fn load(
-    session: &mut Session,
-    dataset: Dataset,
-    request: &LoadRequest<'_>,
-    progress: &mut dyn FnMut(LoadProgress),
-) -> Result<LoadReport> {
-    let result = load_all(session, dataset, request, progress);
-    if result.is_err() && request.stop.load(Ordering::Relaxed) {
-        bail!(STOPPED_LOADING);
-    }
-    result
-}
-
-fn load_all(
+pub(crate) fn load(
     session: &mut Session,
     dataset: Dataset,
     request: &LoadRequest<'_>,

@@ -6,9 +6,9 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, Result, bail, ensure};
 use dataset::kind::Dataset;
 use dataset::load::LoadRequest;
+use dataset::loading;
 use dataset::schema;
 use dataset::session::{self, limit, lock};
-use dataset::{tpcb, tpcc};
 use experiment::forecast::intent::Intent;
 use experiment::site::Site;
 use experiment::site::progress::Progress;
@@ -91,9 +91,8 @@ impl Order<'_> {
         };
         let mut show = |load| screen.show(Progress::Load(load));
         let case = embedded_case(&args.server, dataset.workload(), scale, layout, args.streams)?;
-        let report = limit::within("load", experiment::site::phase_limit::of(&case), || match dataset {
-            Dataset::Tpcb => tpcb::load::load(&mut session, &request, &mut show),
-            dataset => tpcc::load::load(&mut session, dataset, &request, &mut show),
+        let report = limit::within("load", experiment::site::phase_limit::of(&case), || {
+            loading::load(&mut session, dataset, &request, &mut show)
         });
         screen.close();
         let report = report?;
