@@ -49,11 +49,11 @@ impl Emulator {
 
     /// Starts a transaction at its first command and remembers the random stream for [`Emulator::rewind`].
     pub fn begin(&mut self, program: &Program) {
-        let profile = || program.transaction.map(|transaction| Profile::ALL[transaction]);
-        match self {
-            Emulator::Script(script) => script.begin(),
-            Emulator::Terminal(terminal) => profile().into_iter().for_each(|profile| terminal.begin(profile)),
-            Emulator::User(user) => profile().into_iter().for_each(|profile| user.begin(profile)),
+        match (self, program.transaction) {
+            (Emulator::Script(script), _) => script.begin(),
+            (Emulator::Terminal(terminal), Some(transaction)) => terminal.begin(Profile::ALL[transaction]),
+            (Emulator::User(user), Some(transaction)) => user.begin(Profile::ALL[transaction]),
+            (Emulator::Terminal(_) | Emulator::User(_), None) => {}
         }
     }
 
