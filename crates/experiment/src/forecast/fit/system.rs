@@ -179,18 +179,23 @@ mod tests {
     use super::super::tests::here;
     use super::*;
 
+    /// What a machine with one NUMA node refuses, and a level that no machine takes.
+    fn one_node_and_swappiness() -> Vec<Refusal> {
+        let swappiness = Refusal {
+            key: "os.swappiness".to_string(),
+            level: "201".to_string(),
+            reason: "201 is not in 0..200".to_string(),
+        };
+        one_node().into_iter().chain([swappiness]).collect()
+    }
+
     #[test]
     fn what_selects_levels_that_are_refused_is_dropped_with_them() {
         let text = "[experiment]\nname = \"x\"\nbaseline = {numa = \"local\"}\nexclude = [{numa = \"remote\", \
                     swappiness = 1}, {swappiness = 201}]\n[workload]\nscale = 10\n[run]\nmeasure = \"10s\"\n\
                     [os]\nnuma = [\"local\", \"remote\"]\nswappiness = [1, 10, 201]\n";
         let mut experiment = crate::plan::file::parse("x", text, &[]).unwrap();
-        let swappiness = Refusal {
-            key: "os.swappiness".to_string(),
-            level: "201".to_string(),
-            reason: "201 is not in 0..200".to_string(),
-        };
-        let refused: Vec<Refusal> = one_node().into_iter().chain([swappiness]).collect();
+        let refused = one_node_and_swappiness();
         let changes = fit_without(&mut experiment, &here(), &refused);
         let told: Vec<String> = changes.iter().map(|c| format!("{}: {} ({})", c.key, c.to, c.why)).collect();
         let expected = [
@@ -211,12 +216,7 @@ mod tests {
                     clients = [1, 8]\nprotocol = [\"simple\", \"prepared\"]\n[run]\nmeasure = \"5s\"\n[os]\nnuma = \
                     [\"local\", \"remote\"]\nswappiness = [10, 201]\n";
         let mut experiment = crate::plan::file::parse("x", text, &[]).unwrap();
-        let swappiness = Refusal {
-            key: "os.swappiness".to_string(),
-            level: "201".to_string(),
-            reason: "201 is not in 0..200".to_string(),
-        };
-        let refused: Vec<Refusal> = one_node().into_iter().chain([swappiness]).collect();
+        let refused = one_node_and_swappiness();
         let changes = fit_without(&mut experiment, &here(), &refused);
         let zips: Vec<&Change> = changes.iter().filter(|change| change.key == "experiment.zip").collect();
         assert_eq!(zips.len(), 2, "{changes:?}");
