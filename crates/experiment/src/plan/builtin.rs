@@ -5,7 +5,7 @@
 pub struct Builtin {
     /// The name for `pgdyno run`.
     pub name: &'static str,
-    /// Its question, in one line.
+    /// The question that the experiment answers, in one line.
     pub about: &'static str,
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct OneRun<'a> {
     pub(crate) program: &'a Path,
     pub(crate) results_dir: PathBuf,
     pub(crate) tool_version: &'a str,
-    /// Its side of a duet.
+    /// Set where the run is one side of a duet.
     pub(crate) side: Option<Side<'a>>,
 }
 

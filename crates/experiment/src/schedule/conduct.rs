@@ -75,7 +75,7 @@ pub fn conduct(order: &Order, watch: &mut Watch) -> (Outcome, Result<()>) {
         is_enough: false,
     };
     let result = conduct_all(order, &mut stages, &mut outcome, watch);
-    // Also after an error, so that no server of ours is left running.
+    // Also after an error: pgdyno leaves none of its servers running.
     let result = result.and(stages.stand_down());
     // Releases their clusters, so that they may be removed.
     drop(stages);

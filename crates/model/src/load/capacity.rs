@@ -12,8 +12,8 @@ use crate::text::units::serde_by_text;
 pub const SETTLE_S: u32 = 1;
 /// The lowest rate that a search offers, as a share of the closed loop's throughput.
 pub const LOWEST_SHARE: f64 = 0.02;
-/// The highest rate that a search offers, as a share of the closed loop's throughput, which may have been too low in
-/// its short time.
+/// The highest rate that a search offers, as a share of the closed loop's throughput: a loop that runs for a short time
+/// may show less than the server can do.
 pub const HIGHEST_SHARE: f64 = 1.25;
 /// The shortest probe, seconds.
 const PROBE_S_MIN: u32 = 2;

@@ -156,7 +156,7 @@ fn a_marker_that_a_power_cut_left_empty_blocks_nothing() {
     place.expect_clean();
 }
 
-/// A kill may come between the directory and its marker: seen to block every later `init` and `run`.
+/// A kill between the making of the directory and of its marker once blocked every later `init` and `run`.
 #[test]
 fn a_cluster_whose_making_or_removal_was_cut_off_before_or_after_its_marker_blocks_nothing() {
     let place = Place::new();

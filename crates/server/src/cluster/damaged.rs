@@ -34,8 +34,8 @@ const NAMES: [&str; 13] = [
     "single-user.sql",
 ];
 
-/// Whether the cluster can neither be used nor be told from one that was not made to the end: the marker is there, can be
-/// trusted, and says nothing; or a kill came before the marker, or after its removal.
+/// Whether the cluster can neither be used nor be distinguished from an unfinished one: its marker can be trusted but is
+/// unreadable, or a kill came before the marker was written or after it was removed.
 pub(crate) fn is_damaged(root: &Path) -> bool {
     is_shell(root) || (has_marker(root) && is_ours(root).is_ok() && is_unreadable(root))
 }

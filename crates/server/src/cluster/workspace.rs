@@ -398,7 +398,7 @@ mod tests {
         }
         assert!(workspace.remove("none").unwrap_err().to_string().contains("no cluster `none`"));
         assert_eq!(workspace.sweep().unwrap(), Vec::<String>::new());
-        // Also where it is called like one of ours, unless nothing is in it.
+        // Also if it has the name of one of pgdyno's clusters, unless it is empty.
         let like_ours = dir.path().join(key("1").directory_name());
         fs::create_dir(&like_ours).unwrap();
         fs::write(like_ours.join("photo.jpg"), "precious").unwrap();

@@ -20,7 +20,7 @@ use crate::process::environment;
 use crate::user::account::Account;
 use crate::user::given;
 
-/// The directory of the user in one of ours.
+/// Name of the user's own directory, within one that belongs to pgdyno's user.
 const HOME: &str = "d";
 /// What the way to other machines may need.
 const PROXIES: [&str; 8] = [
@@ -75,8 +75,8 @@ impl Maker {
         }
     }
 
-    /// Has `command` run as who does the work. Another user gets nothing of what our environment holds, and no keys of ours:
-    /// what was fetched could read both.
+    /// Makes `command` run as the maker. Another user gets neither pgdyno's environment nor its keys: fetched code could
+    /// read both.
     pub(super) fn prepare(&self, command: &mut Command, home: Option<&Path>) {
         let (Some(account), Some(home)) = (&self.0, home) else { return clean_environment(command) };
         environment::clean(command);

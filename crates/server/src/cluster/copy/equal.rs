@@ -113,7 +113,7 @@ mod ioctl {
 
 /// Lets `to` share the blocks of `from`; false where the file system cannot.
 fn clone_file(from: &File, to: &File) -> bool {
-    // SAFETY: FICLONE takes the descriptor of the source by value and touches no memory of ours; both
+    // SAFETY: FICLONE takes the descriptor of the source by value and touches none of our memory; both
     // descriptors are open during the call.
     unsafe { ioctl::ficlone(to.as_raw_fd(), from.as_raw_fd() as _) }.is_ok()
 }
