@@ -19,11 +19,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use compat::Compat;
+use nix::sys::signal::Signal;
 use wire::conninfo::Surroundings;
 
 use crate::pgbench::command_line::options::Request;
 use crate::pgbench::command_line::parse::Reader;
 use crate::pgbench::output::log::{Complaint, Log};
+use crate::signals;
 
 /// The argument that makes this program a driver, whatever name it is called by. pgbench has no such option.
 pub(crate) const DRIVE_ARGUMENT: &str = "--pgdyno-drive";
@@ -62,13 +64,21 @@ impl Invocation {
 /// Does what `invocation` asks for.
 pub(crate) fn run(invocation: &Invocation) -> ExitCode {
     let mut log = Log::to_stderr(&invocation.progname);
-    match work(invocation, &mut log) {
+    let Ended { result, handles_interrupt } = work(invocation, &mut log);
+    let code = match result {
         Ok(code) => ExitCode::from(code),
         Err(complaint) => {
             log.complain(&complaint);
             ExitCode::FAILURE
         }
+    };
+    // pgbench dies of its signals, and callers tell an interrupted load from a failed one by that.
+    match signals::last() {
+        None => {}
+        Some(Signal::SIGINT) if handles_interrupt => {}
+        Some(signal) => signals::die_of(signal),
     }
+    code
 }
 
 /// Removes a password from the arguments, which every user may read.
@@ -87,17 +97,54 @@ fn hide_password(invocation: &Invocation, compat: Compat) -> Result<(), Complain
     .map_err(|error| Complaint::new(format!("{error:#}")))
 }
 
-fn work(invocation: &Invocation, log: &mut Log) -> Result<u8, Complaint> {
+/// How the work ended.
+struct Ended {
+    /// The exit code.
+    result: Result<u8, Complaint>,
+    /// Whether pgbench handles Ctrl-C itself, as it does while it loads tables: it cancels the statement and exits.
+    handles_interrupt: bool,
+}
+
+impl Ended {
+    fn load(result: Result<u8, Complaint>) -> Ended {
+        Ended { result, handles_interrupt: false }
+    }
+}
+
+fn work(invocation: &Invocation, log: &mut Log) -> Ended {
+    let request = match read(invocation, log) {
+        Ok(request) => request,
+        Err(complaint) => return Ended::load(Err(complaint)),
+    };
+    let progname = &invocation.progname;
+    match request {
+        (_, Request::Nothing) => Ended::load(Ok(0)),
+        (compat, Request::Init(target, plan)) => {
+            let result = target::resolve(&target, "initialization", progname)
+                .and_then(|mut conninfo| init::run(&plan, &mut conninfo, compat, log));
+            Ended { result: result.map(|()| 0), handles_interrupt: true }
+        }
+        (compat, Request::Bench(target, plan)) => Ended::load(
+            target::resolve(&target, "setup", progname)
+                .and_then(|mut conninfo| bench::run(&plan, &mut conninfo, compat, log)),
+        ),
+    }
+}
+
+/// The release to imitate, and what the arguments ask for. Help and version are printed at once.
+fn read(invocation: &Invocation, log: &mut Log) -> Result<(Compat, Request), Complaint> {
     let Invocation { called, progname, args, .. } = invocation;
     let environment = std::env::var(Compat::ENVIRONMENT).ok();
     let compat = crate::pgbench::command_line::parse::find_compat(args, environment.as_deref())?;
     match args.first().map(String::as_str) {
         // Only as the first argument, as in pgbench.
         Some("--help" | "-?") => {
-            return bench::print(&crate::pgbench::command_line::help::usage(progname, compat)).map(|()| 0);
+            bench::print(&crate::pgbench::command_line::help::usage(progname, compat))?;
+            return Ok((compat, Request::Nothing));
         }
         Some("--version" | "-V") => {
-            return bench::print(&format!("pgbench (PostgreSQL) {}\n", compat.version())).map(|()| 0);
+            bench::print(&format!("pgbench (PostgreSQL) {}\n", compat.version()))?;
+            return Ok((compat, Request::Nothing));
         }
         _ => {}
     }
@@ -110,15 +157,5 @@ fn work(invocation: &Invocation, log: &mut Log) -> Result<u8, Complaint> {
         os_user: surroundings.os_user.as_deref(),
         log,
     };
-    match reader.read(args)? {
-        Request::Nothing => Ok(0),
-        Request::Init(target, plan) => {
-            let mut conninfo = target::resolve(&target, "initialization", progname)?;
-            init::run(&plan, &mut conninfo, compat, log).map(|()| 0)
-        }
-        Request::Bench(target, plan) => {
-            let mut conninfo = target::resolve(&target, "setup", progname)?;
-            bench::run(&plan, &mut conninfo, compat, log)
-        }
-    }
+    Ok((compat, reader.read(args)?))
 }

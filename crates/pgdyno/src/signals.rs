@@ -19,11 +19,8 @@ extern "C" fn on_signal(number: i32) {
     if SIGNALLED.swap(true, Ordering::Relaxed)
         && let Ok(signal) = Signal::try_from(number)
     {
-        // The default action ends the process when this handler returns. Our children end with it.
-        let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-        // SAFETY: no handler is installed. Neither call fails for a signal that could be handled.
-        unsafe { sigaction(signal, &default) }.ok();
-        raise(signal).ok();
+        // The signal is blocked while its handler runs, and ends the process when this returns. Our children end with it.
+        die_of(signal);
     }
 }
 
@@ -32,10 +29,18 @@ pub(crate) fn ask_to_stop() {
     STOP.store(true, Ordering::Relaxed);
 }
 
-/// The exit code of a program ended by the last signal, as shells report it: 130 for Ctrl-C, which is the default.
-pub(crate) fn exit_code() -> u8 {
-    let number = u8::try_from(LAST.load(Ordering::Relaxed)).unwrap_or_default();
-    128 + if number == 0 { Signal::SIGINT as u8 } else { number }
+/// The last signal, if one has come.
+pub(crate) fn last() -> Option<Signal> {
+    Signal::try_from(LAST.load(Ordering::Relaxed)).ok()
+}
+
+/// Ends this process by `signal` itself, as if it had never been handled: a shell whose child dies of SIGINT ends its
+/// loop, and one whose child exits with a code goes on.
+pub(crate) fn die_of(signal: Signal) {
+    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    // SAFETY: no handler is installed.
+    unsafe { sigaction(signal, &default) }.ok();
+    raise(signal).ok();
 }
 
 /// How long a run may take for an orderly stop: a cloud gives half a minute before it takes a machine away.

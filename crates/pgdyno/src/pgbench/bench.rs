@@ -73,8 +73,20 @@ pub(crate) fn run(
             n_unknown: done.counts.unknown,
         }),
     };
-    show(&results, &done, &version, json_file)?;
-    Ok(exit_code(&done, log))
+    if done.ending == Ending::Stopped && stop.load(Ordering::Relaxed) {
+        log.error("Run was interrupted; the results below are incomplete.");
+        show(&results, &done, &version, json_file, &mut |text| {
+            log.results(text);
+            Ok(())
+        })?;
+        return Ok(EXIT_ABORTED);
+    }
+    show(&results, &done, &version, json_file, &mut print)?;
+    if done.clients_lost > 0 {
+        log.error("Run was aborted; the above results are incomplete.");
+        return Ok(EXIT_ABORTED);
+    }
+    Ok(0)
 }
 
 /// Prints the versions of program and server, and inspects and vacuums the tables.
@@ -195,11 +207,14 @@ fn open_json(plan: &BenchPlan) -> Result<Option<File>, Complaint> {
     path.map(open).transpose()
 }
 
+/// Prints the results by `print`: those of an interrupted load may not reach standard output, where parsers would take
+/// them for results.
 fn show(
     results: &Results,
     done: &Done,
     server_version: &str,
     json_file: Option<File>,
+    print: &mut dyn FnMut(&str) -> Result<(), Complaint>,
 ) -> Result<(), Complaint> {
     if results.plan.added.json.as_deref() == Some("-") {
         return print(&json::text(results, done, server_version));
@@ -215,15 +230,6 @@ fn show(
 pub(crate) fn print(text: &str) -> Result<(), Complaint> {
     crate::print_as_pgbench(text)
         .map_err(|error| Complaint::new(format!("could not write to standard output: {error}")))
-}
-
-fn exit_code(done: &Done, log: &mut Log) -> u8 {
-    let is_stopped = done.ending == Ending::Stopped && signals::stop_flag().load(Ordering::Relaxed);
-    if !is_stopped && done.clients_lost == 0 {
-        return 0;
-    }
-    log.error("Run was aborted; the above results are incomplete.");
-    if is_stopped { signals::exit_code() } else { EXIT_ABORTED }
 }
 
 /// The thread of a client: clients are dealt out in order, larger shares first.

@@ -76,7 +76,8 @@ impl Cluster {
         self.server.dir()
     }
 
-    fn surround(&self, command: &mut Command) {
+    /// Puts a command into the place of both programs: its directory, its server, and no other PG* variable.
+    pub(crate) fn surround(&self, command: &mut Command) {
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("PG") {
                 command.env_remove(name);

@@ -5,6 +5,7 @@ mod cluster;
 mod connections;
 mod layout;
 mod output;
+mod signals;
 mod statements;
 mod workloads;
 
@@ -40,4 +41,15 @@ fn the_user_is_told_the_same() {
     connections::settings_have_the_same_effect(&cluster);
     connections::newer_keywords_are_taken(&cluster);
     connections::failures_have_the_same_words(&cluster);
+}
+
+#[test]
+fn the_same_ends_are_found_by_callers() {
+    let cluster = cluster::Cluster::start();
+    for who in [cluster::Who::Genuine, cluster::Who::Ours] {
+        assert_eq!(cluster.run(who, "-i -q").code, Some(0));
+    }
+    output::the_banner_is_read_by_the_patterns_of_parsers(&cluster);
+    signals::signals_kill(&cluster);
+    signals::ctrl_c_ends_the_loop_of_a_shell(&cluster);
 }

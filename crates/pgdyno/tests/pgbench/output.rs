@@ -1,6 +1,8 @@
 //! What the user sees: the same words in the same order, on the same stream, with the same exit code. Figures differ,
 //! so each number becomes a `#`.
 
+use regex_lite::Regex;
+
 use crate::cluster::{Cluster, Who, database};
 
 /// A text with every number, and the spaces that align it, replaced.
@@ -252,5 +254,25 @@ pub(crate) fn logs_have_the_same_form(cluster: &Cluster) {
         "-S -t 100 --sampling-rate=0.3 --random-seed=5 -n",
     ] {
         assert_eq!(logged(Who::Ours, arguments), logged(Who::Genuine, arguments), "{arguments}");
+    }
+}
+
+/// The patterns that public parsers of pgbench's output use on its version, and what they find.
+pub(crate) fn the_banner_is_read_by_the_patterns_of_parsers(cluster: &Cluster) {
+    for who in [Who::Genuine, Who::Ours] {
+        let version = cluster.run(who, "--version").stdout;
+        let text = cluster.run(who, "-S -n -t 1").stdout;
+        let banner = text.lines().next().unwrap_or_default();
+        let first = |pattern: &str, text: &str| {
+            let found = Regex::new(pattern).expect("a valid pattern").captures(text)?;
+            Some(found.get(1)?.as_str().to_string())
+        };
+        let release = first(r"pgbench \(PostgreSQL\) (\d+)(?:\.\d+)?", &version);
+        assert!(release.is_some(), "{who:?}: {version}");
+        let strict = r"^pgbench \(([^\s(),]+)(?: \([^)]*\))?(?:, server [^\s(),]+(?: \([^)]*\))?)?\)$";
+        let bare = first(strict, banner).unwrap_or_else(|| panic!("{who:?}: {banner}"));
+        assert_eq!(bare.split('.').next(), release.as_deref(), "{who:?}: {banner}");
+        let whole = first(r"^pgbench \((.+)\)$", banner).unwrap_or_else(|| panic!("{who:?}: {banner}"));
+        assert_eq!(first("^([1-9][0-9]*)", &whole), release, "{who:?}: {banner}");
     }
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
+use model::secret;
 use model::text::visible::visible;
 
 /// Where messages go, and which ones.
@@ -150,6 +151,14 @@ impl Log {
                 }
             }
         }
+    }
+
+    /// Writes results without secrets, as standard output would have them.
+    pub(crate) fn results(&mut self, text: &str) {
+        let is_json = text.starts_with('{');
+        let text = if is_json { secret::hide_json(text) } else { secret::hide_text(text) };
+        let shown = self.shown(&text).into_owned();
+        self.write(&shown);
     }
 
     /// A message unchanged, for programs that read pgbench's; on a terminal, control characters are escaped.
