@@ -18,10 +18,12 @@ function throughputByCase() {
     const cases = data.cases.filter((c) => c.group === group && c.median !== null && c.range);
     cases.sort((a, b) => a.level - b.level);
     const colour = groupColour(group);
-    if (cases.length && data.axis.numeric) series.push(medianLine(cases, group, colour));
+    const hasLaw = data.scalability.some((one) => one.group === group);
+    if (cases.length && data.axis.numeric && !hasLaw) series.push(medianLine(cases, group, colour));
     if (cases.length) series.push(boxes(name, cases, group, colour));
     series.push(dots(name, group, colour));
   });
+  series.push(...data.scalability.map(law));
   if (data.axis.groups.length > 1) {
     const element = document.querySelector('[data-chart=throughput]');
     keys(element, data.axis.groups.map((name, group) => ({ name, colour: groupColour(group) })));
@@ -41,6 +43,43 @@ function medianLine(cases, group, colour) {
       const shift = offset(group, api.size([1, 0])[0]);
       const points = cases.map((c) => api.coord([c.level, c.median])).map(([x, y]) => [x + shift, y]);
       return { type: 'polyline', shape: { points }, style: { stroke: colour, fill: 'none', lineWidth: data.axis.groups.length > 1 ? 2 : 1.5, opacity: data.axis.groups.length > 1 ? 0.75 : 0.45 } };
+    },
+  };
+}
+
+// The place of a number of clients between the levels, which stand at equal distances.
+function between(clients) {
+  const levels = data.axis.levels.map(Number);
+  const next = levels.findIndex((level) => level >= clients);
+  if (next < 0) return null;
+  if (levels[next] === clients) return next;
+  if (next === 0) return null;
+  const [low, high] = [levels[next - 1], levels[next]].map(Math.log);
+  return next - 1 + (Math.log(clients) - low) / (high - low);
+}
+
+// The fitted scalability law of a group over its medians, with a ring at its peak.
+function law({ group, curve, peak }) {
+  const colour = groupColour(group);
+  const points = [...curve, ...(peak ? [peak] : [])].map(([clients, tps]) => [between(clients), tps]);
+  const ring = peak ? points[points.length - 1] : null;
+  const line = points.slice(0, curve.length).filter(([place]) => place !== null);
+  return {
+    type: 'custom', silent: true, z: 1, data: [[0, highest(line.map(([, tps]) => tps))]],
+    renderItem: (params, api) => {
+      // Only whole levels have coordinates of their own.
+      const at = ([place, tps]) => {
+        const low = Math.min(Math.floor(place), Math.max(data.axis.levels.length - 2, 0));
+        const [x0, y] = api.coord([low, tps]);
+        const x1 = api.coord([low + 1, tps])[0];
+        return [x0 + (x1 - x0) * (place - low) + offset(group, api.size([1, 0])[0]), y];
+      };
+      const children = [{ type: 'polyline', shape: { points: line.map(at) }, style: { stroke: colour, fill: 'none', lineWidth: 1.5, lineDash: [5, 4] } }];
+      if (ring && ring[0] !== null) {
+        const [cx, cy] = at(ring);
+        children.push({ type: 'circle', shape: { cx, cy, r: 7 }, style: { fill: 'none', stroke: colour, lineWidth: 2 } });
+      }
+      return { type: 'group', children };
     },
   };
 }

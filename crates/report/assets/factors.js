@@ -1,4 +1,4 @@
-// Charts of factors: bars by level and group, one small chart for each level, boxes of pooled runs.
+// Charts of factors: one small chart for each level, boxes of pooled runs.
 
 // A bar from zero to the median, with a whisker from the lowest to the highest run.
 function bar(api, item, place, width, shift, colour) {
@@ -28,32 +28,6 @@ function niceAbove(x) {
   if (!(x > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(x));
   return [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].map((n) => n * power).find((n) => n >= x);
-}
-
-function barsByLevel() {
-  const groups = data.axis.groups;
-  const series = groups.map((name, group) => {
-    const cases = measured(data.cases).filter((c) => c.group === group);
-    return {
-      type: 'custom', name, data: cases.map((c) => [c.level, c.median]), encode: { x: 0, y: 1 },
-      tooltip: { formatter: (p) => caseTip(cases[p.dataIndex]) },
-      renderItem: (params, api) => {
-        const item = cases[params.dataIndex];
-        const wide = Math.min((api.size([1, 0])[0] * 0.8) / groups.length, 48);
-        return bar(api, item, item.level, wide * 0.86, (group - (groups.length - 1) / 2) * wide, groupColour(group));
-      },
-    };
-  });
-  if (groups.length > 1) {
-    const element = document.querySelector('[data-chart=bars]');
-    keys(element, groups.map((name, group) => ({ name, colour: groupColour(group), area: true })));
-  }
-  const words = measured(data.cases).map((c) => `${c.label}: ${significant(c.median)} tps`);
-  return {
-    ...frame(`Median throughput as bars. ${words.join('; ')}.`),
-    grid: { left: 62, right: 12, top: 14, bottom: data.axis.title ? 52 : 30 },
-    xAxis: levelAxis(), yAxis: valueAxis({ min: 0, max: reach(measured(data.cases)) }), series,
-  };
 }
 
 // What is left of the groups' names when the words that all of them share are taken away.

@@ -1,6 +1,6 @@
 // Draws the charts of the page from its data block. Words and tables are in the page already.
 //
-// The files of the script (page.js, cases.js, factors.js, capacity.js, scalability.js, time.js, compare.js) become one script element,
+// The files of the script (page.js, cases.js, factors.js, capacity.js, time.js, compare.js) become one script element,
 // in this order.
 'use strict';
 
@@ -85,16 +85,12 @@ function drawNamed(element, name) {
     place(element, data.cases.length === 1 ? throughputOfRuns() : throughputByCase());
   } else if (name === 'latency') {
     place(element, data.cases.length === 1 ? latencyOfOne() : latencyByCase(['p50', 'p95', 'p99'], false));
-  } else if (name === 'bars') {
-    place(element, barsByLevel());
   } else if (name.startsWith('multiple-')) {
     place(element, barsOfLevel(Number(name.replace('multiple-', ''))));
   } else if (name.startsWith('ratio-')) {
     place(element, ratioPlot(name));
   } else if (name.startsWith('spread-')) {
     place(element, poolBoxes(data.pools[Number(name.replace('spread-', ''))]));
-  } else if (name === 'usl') {
-    place(element, scalabilityCurves());
   } else if (name.startsWith('probes-')) {
     place(element, probesOfRun(Number(name.replace('probes-', ''))));
   } else {

@@ -39,8 +39,6 @@ const SCRIPT: &str = concat!(
     "\n",
     include_str!("../assets/capacity.js"),
     "\n",
-    include_str!("../assets/scalability.js"),
-    "\n",
     include_str!("../assets/time.js"),
     "\n",
     include_str!("../assets/compare.js")
@@ -150,11 +148,12 @@ impl Document<'_> {
         let shown = || self.sections.iter().filter(|section| !section.body.is_empty());
         let links: String = shown().map(|s| format!("<a href=\"#{}\">{}</a>", s.id, text(s.name))).collect();
         let mut body = format!(
-            "<nav class=\"bar\" aria-label=\"Sections\"><a class=\"brand\" href=\"#top\">pgdyno</a>\
+            "<a class=\"skip\" href=\"#top\">Skip to the report</a>\n\
+             <nav class=\"bar\" aria-label=\"Sections\"><a class=\"brand\" href=\"#top\">pgdyno</a>\
              <div class=\"links\">{links}</div>\
              <button type=\"button\" id=\"theme\" aria-label=\"Switch between light and dark\">\
              <svg viewBox=\"0 0 16 16\" aria-hidden=\"true\"><circle cx=\"8\" cy=\"8\" r=\"6.5\"/><path d=\"M8 1.5a6.5 6.5 0 0 1 0 13z\"/></svg>\
-             </button></nav>\n<main id=\"top\">\n{}",
+             </button></nav>\n<main id=\"top\" tabindex=\"-1\">\n{}",
             self.head
         );
         for section in shown() {
@@ -174,15 +173,23 @@ impl Document<'_> {
     }
 }
 
+/// The figures, the chart, what limited or spoiled them, and the rest. For a single case the figures are in the head.
 fn sections(input: &Input, axis: &Axis) -> Vec<Section> {
     let study = input.study;
+    let cases = |shown: bool| Section {
+        id: "cases",
+        name: "Cases",
+        body: if shown { tables::cases(study, axis) } else { String::new() },
+    };
+    let is_one = study.cases.len() == 1;
     vec![
-        Section { id: "findings", name: "Findings", body: lead::findings(study) },
+        cases(!is_one),
         Section { id: "throughput", name: "Throughput", body: tables::throughput(study, axis) },
         Section { id: "capacity", name: "Highest rate", body: capacity::section(study, axis) },
-        Section { id: "factors", name: "Factors", body: factors::section(study, axis) },
+        Section { id: "findings", name: "Findings", body: lead::findings(study) },
         Section { id: "latency", name: "Latency", body: tables::latency(study, axis) },
-        Section { id: "cases", name: "Cases", body: tables::cases(study, axis) },
+        cases(is_one),
+        Section { id: "factors", name: "Factors", body: factors::section(study, axis) },
         Section { id: "variation", name: "Variation", body: variation::section(study, axis) },
         Section { id: "tpcc", name: "TPC-C", body: tpcc::section(study, axis) },
         Section { id: "time", name: "Over time", body: timeline::section(study, axis) },
@@ -231,7 +238,9 @@ impl Figure<'_> {
 
 /// A table with a header; the cells are already HTML.
 fn table(class: &str, heads: &[&str], rows: &[Vec<String>]) -> String {
-    let mut html = format!("<div class=\"scroll\" tabindex=\"0\"><table class=\"{class}\"><thead><tr>");
+    let mut html = format!(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Table\"><table class=\"{class}\"><thead><tr>"
+    );
     for head in heads {
         html.push_str(&format!("<th scope=\"col\">{}</th>", text(head)));
     }

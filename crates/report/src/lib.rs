@@ -15,6 +15,7 @@ use analysis::comparison::CaseComparison;
 use analysis::summary::Study;
 pub use comparison::NoiseFloor;
 use model::run::ExperimentData;
+use terminal::Detail;
 
 /// Input of the page and the Markdown text.
 #[derive(Debug, Clone, Copy)]
@@ -44,9 +45,14 @@ pub fn runs_csv(study: &Study) -> String {
     csv::runs(study)
 }
 
-/// Table of cases and condensed findings, at most `width` columns wide; `colour` adds ANSI colours.
+/// Table of cases, doubts and voids, and the number of notes, at most `width` columns wide; `colour` adds ANSI colours.
 pub fn terminal_table(study: &Study, width: usize, colour: bool) -> String {
-    terminal::table(study, width, colour)
+    terminal::table(study, width, colour, Detail::Weighty)
+}
+
+/// [`terminal_table`] with all findings in full and where the variation comes from.
+pub fn terminal_table_in_full(study: &Study, width: usize, colour: bool) -> String {
+    terminal::table(study, width, colour, Detail::All)
 }
 
 /// The study as one JSON value, numbers unrounded.

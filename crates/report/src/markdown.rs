@@ -4,6 +4,7 @@ pub(crate) mod comparison;
 
 use std::collections::BTreeSet;
 
+use analysis::finding::Severity;
 use analysis::summary::Study;
 use model::run::RunRecord;
 use model::run::host::HostRecord;
@@ -26,14 +27,16 @@ pub(crate) fn text(input: &Input) -> String {
         text.push_str(&format!("> **Partial:** {}\n\n", escape(&phrases::one_line(why))));
     }
     text.push_str(&cases(input));
-    text.push_str(&against_baseline(input.study));
-    text.push_str(&money(input.study));
     for line in terminal::tpcc(study) {
         text.push_str(&format!("\nTPC-C-like, {}\n", escape(&line)));
     }
-    for line in
-        crate::prose::capacity::lines(study).into_iter().chain(crate::prose::scalability::lines(study))
-    {
+    for line in crate::prose::capacity::lines(study) {
+        text.push_str(&format!("\n{}\n", escape(&line)));
+    }
+    text.push_str(&findings(study));
+    text.push_str(&against_baseline(input.study));
+    text.push_str(&money(input.study));
+    for line in crate::prose::scalability::lines(study) {
         text.push_str(&format!("\n{}\n", escape(&line)));
     }
     let spreads = variation::lines(&study.cases);
@@ -42,13 +45,6 @@ pub(crate) fn text(input: &Input) -> String {
         spreads.iter().for_each(|line| text.push_str(&format!("- {}\n", escape(line))));
     }
     text.push_str(&scripts_of_best(input));
-    let groups = condense::findings(study);
-    if !groups.is_empty() {
-        text.push_str("\n### Findings\n\n");
-        for group in &groups {
-            text.push_str(&finding(group, study.runs.len()));
-        }
-    }
     text.push_str(&setting(input.data.runs.iter().map(|run| &run.record)));
     text.push_str(&format!(
         "\nMade by pgdyno {}, measured by pgdyno {} ({}), seed {}.\n",
@@ -118,11 +114,34 @@ fn scripts_of_best(input: &Input) -> String {
     text
 }
 
+/// Doubts and voids, then the notes folded into one line.
+fn findings(study: &Study) -> String {
+    let groups = condense::findings(study);
+    let (notes, weighty): (Vec<&FindingGroup>, Vec<&FindingGroup>) =
+        groups.iter().partition(|group| group.severity == Severity::Note);
+    let list = |groups: &[&FindingGroup]| {
+        groups.iter().map(|group| finding(group, study.runs.len())).collect::<String>()
+    };
+    let mut text = String::new();
+    if !groups.is_empty() {
+        text.push_str(&format!("\n### Findings\n\n{}", list(&weighty)));
+    }
+    if !notes.is_empty() {
+        text.push_str(&format!(
+            "\n<details><summary>{}</summary>\n\n{}\n</details>\n",
+            phrases::plural(notes.len(), "note"),
+            list(&notes)
+        ));
+    }
+    text
+}
+
 fn finding(group: &FindingGroup, n_runs: usize) -> String {
     format!(
-        "- **{}: {}** in {}: {}. _{}_\n",
+        "- **{}: {}** \\[{}\\], in {}: {}. _{}_\n",
         phrases::capital(terminal::severity_word(group.severity)),
         escape(&group.title()),
+        group.id,
         escape(&group.where_found(n_runs)),
         escape(&terminal::evidence(group)),
         escape(&phrases::one_line(&group.example().finding.advice)),

@@ -20,8 +20,17 @@ const NAME_INDENT: &str = "  ";
 /// Column heads; all but the first and the last are right-aligned.
 const HEADS: [&str; 8] = ["case", "runs", "median tps", "CV", "p50 ms", "p95 ms", "p99 ms", "verdict"];
 
-/// The whole text, ending with a newline.
-pub(crate) fn table(study: &Study, width: usize, colour: bool) -> String {
+/// How much is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// Doubts and voids in full, notes by their identifiers.
+    Weighty,
+    /// All findings in full, and where the variation of the runs comes from.
+    All,
+}
+
+/// The whole text, ending with a newline: the answer, the figures, what spoiled them, and the rest.
+pub(crate) fn table(study: &Study, width: usize, colour: bool, detail: Detail) -> String {
     let width = width.max(MIN_WIDTH);
     let paint = Paint { colour };
     let mut text = String::new();
@@ -33,15 +42,17 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool) -> String {
     }
     text.push('\n');
     cases(&mut text, study, width, &paint);
-    for line in tpcc(study)
-        .into_iter()
-        .chain(crate::prose::capacity::lines(study))
-        .chain(crate::prose::scalability::lines(study))
-    {
+    for line in tpcc(study).into_iter().chain(crate::prose::capacity::lines(study)) {
         push_wrapped(&mut text, &paint, Style::Plain, &line, "", width);
     }
+    findings(&mut text, study, width, &paint, detail);
+    let scalability = crate::prose::scalability::lines(study);
+    if !scalability.is_empty() {
+        text.push('\n');
+        scalability.iter().for_each(|line| push_wrapped(&mut text, &paint, Style::Plain, line, "", width));
+    }
     let spreads = variation::lines(&study.cases);
-    if (1..=MAX_SPREADS).contains(&spreads.len()) {
+    if detail == Detail::All && (1..=MAX_SPREADS).contains(&spreads.len()) {
         text.push_str(&format!("\n{}\n", paint.on("variation", Style::Bold)));
         spreads.iter().for_each(|line| push_wrapped(&mut text, &paint, Style::Plain, line, "", width));
     }
@@ -49,16 +60,32 @@ pub(crate) fn table(study: &Study, width: usize, colour: bool) -> String {
         text.push('\n');
         script_rows(&mut text, case, study.cases.len() > 1, width, &paint);
     }
-    let groups = condense::findings(study);
-    if !groups.is_empty() {
-        text.push('\n');
-        text.push_str(&paint.on("findings", Style::Bold));
-        text.push('\n');
-        for group in &groups {
-            finding(&mut text, group, study.runs.len(), width, &paint);
-        }
-    }
     text
+}
+
+/// Doubts and voids in full, then the notes: in full too, or in a line with their identifiers, which `explain` takes.
+fn findings(text: &mut String, study: &Study, width: usize, paint: &Paint, detail: Detail) {
+    let groups = condense::findings(study);
+    if groups.is_empty() {
+        return;
+    }
+    text.push_str(&format!("\n{}\n", paint.on("findings", Style::Bold)));
+    let (notes, weighty): (Vec<&FindingGroup>, Vec<&FindingGroup>) =
+        groups.iter().partition(|group| group.severity == Severity::Note);
+    for group in weighty {
+        finding(text, group, study.runs.len(), width, paint);
+    }
+    if detail == Detail::All {
+        notes.iter().for_each(|group| finding(text, group, study.runs.len(), width, paint));
+    } else if !notes.is_empty() {
+        let ids: Vec<&str> = notes.iter().map(|group| group.id).collect();
+        let line = format!(
+            "{}: {} (--verbose shows them, pgdyno explain NAME explains one)",
+            phrases::plural(notes.len(), "note"),
+            ids.join(", ")
+        );
+        push_wrapped(text, paint, Style::Dim, &line, "", width);
+    }
 }
 
 fn cases(text: &mut String, study: &Study, width: usize, paint: &Paint) {
@@ -181,7 +208,7 @@ fn indented(n: usize, line: &str) -> String {
 fn finding(text: &mut String, group: &FindingGroup, n_runs: usize, width: usize, paint: &Paint) {
     let word = severity_word(group.severity);
     let indent = " ".repeat(8);
-    let lead = format!("{}, in {}", group.title(), group.where_found(n_runs));
+    let lead = format!("{} [{}], in {}", group.title(), group.id, group.where_found(n_runs));
     let mut lines = wrap(&lead, width - indent.len()).into_iter();
     let first = lines.next().unwrap_or_default();
     text.push_str(&format!(

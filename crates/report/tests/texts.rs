@@ -45,7 +45,6 @@ fn own_markup(page: &str) -> String {
         include_str!("../assets/cases.js"),
         include_str!("../assets/factors.js"),
         include_str!("../assets/capacity.js"),
-        include_str!("../assets/scalability.js"),
         include_str!("../assets/time.js"),
         include_str!("../assets/page.css"),
         include_str!("../assets/echarts/echarts.min.js"),
@@ -90,11 +89,14 @@ fn the_page_says_everything_that_weighs() {
     let order = [
         "<h1>",
         "<strong>Partial.</strong>",
+        "id=\"cases\"",
+        "id=\"throughput\"",
         "id=\"findings\"",
         "The server restarted during the load",
-        "id=\"throughput\"",
+        "[server-restarted]",
+        "<summary>2 notes</summary>",
+        "[checkpoint-in-window]",
         "id=\"latency\"",
-        "id=\"cases\"",
         "id=\"time\"",
         "id=\"statements\"",
         "id=\"runs\"",
@@ -122,11 +124,44 @@ fn the_page_says_everything_that_weighs() {
 }
 
 #[test]
-fn medians_without_a_law_are_not_drawn_a_second_time() {
-    for (clients, is_drawn) in [(vec![1, 8, 64], false), (vec![1, 2, 4, 8, 16, 32, 64], true)] {
-        let page = own_markup(&page(&synthetic::make(&Shape { clients, ..Shape::default() })));
-        assert_eq!(page.contains("data-chart=\"usl\""), is_drawn);
-        assert_eq!(page.contains("no law fitted"), !is_drawn);
+fn throughput_by_clients_is_drawn_once_with_its_law() {
+    let versions = || ["15", "18"].map(str::to_string).to_vec();
+    for (versions, clients, n_laws) in [
+        (vec!["18".to_string()], vec![1, 8, 64], 0),
+        (vec!["18".to_string()], vec![1, 2, 4, 8, 16, 32, 64], 1),
+        (versions(), vec![1, 2, 4, 8, 16, 32, 64], 2),
+    ] {
+        let page = page(&synthetic::make(&Shape { versions, clients, ..Shape::default() }));
+        let own = own_markup(&page);
+        assert_eq!(own.matches("<strong>Throughput by clients").count(), 1);
+        assert_eq!(own.contains("dashed: the fitted law"), n_laws > 0);
+        let laws = data_block(&page)["scalability"].as_array().unwrap().clone();
+        let groups: Vec<u64> = laws.iter().map(|law| law["group"].as_u64().unwrap()).collect();
+        assert_eq!(groups, (0..n_laws).collect::<Vec<u64>>());
+    }
+}
+
+#[test]
+fn a_single_run_has_no_chart_of_a_single_dot() {
+    for (repeats, is_drawn) in [(1, false), (3, true)] {
+        let shape = Shape { clients: vec![8], repeats, ..Shape::default() };
+        let page = own_markup(&page(&synthetic::make(&shape)));
+        assert_eq!(page.contains("data-chart=\"throughput\""), is_drawn);
+    }
+}
+
+#[test]
+fn notes_are_printed_in_full_only_when_asked() {
+    let (study, _) = synthetic::make(&Shape { troubled: true, ..Shape::default() });
+    let short = report::terminal_table(&study, 100, false);
+    let full = report::terminal_table_in_full(&study, 100, false);
+    let [note, doubt] = ["A checkpoint ran during the measurement", "Something else used the processors"];
+    assert!(!short.contains(note) && short.contains("2 notes: checkpoint-in-window, closed-loop"), "{short}");
+    assert!(full.contains(&format!("{note} [checkpoint-in-window]")), "{full}");
+    for text in [short, full] {
+        let places: Vec<usize> =
+            ["verdict", doubt, "scalability"].iter().map(|part| text.find(part).unwrap()).collect();
+        assert!(places.is_sorted(), "the figures, what spoiled them, the rest: {text}");
     }
 }
 
@@ -187,7 +222,7 @@ fn what_is_found_of_an_attempt_that_another_one_replaces_is_a_note() {
     let finding = Finding { id: "run-incomplete", severity: Severity::Void, evidence, advice: String::new() };
     study.runs[0].findings.push(finding);
     let lines_of = |study: &Study| {
-        let table = report::terminal_table(study, 100, false);
+        let table = report::terminal_table_in_full(study, 100, false);
         table.lines().filter(|line| line.contains("planned end")).map(str::to_string).collect::<Vec<_>>()
     };
     assert!(lines_of(&study)[0].starts_with("void"), "{:?}", lines_of(&study));
@@ -285,7 +320,7 @@ fn the_terminal_gets_plain_lines_that_fit() {
 #[test]
 fn the_terminal_says_each_finding_once_and_why_runs_are_left_out() {
     let (study, _) = synthetic::make(&Shape { troubled: true, ..Shape::default() });
-    let text = report::terminal_table(&study, 110, false);
+    let text = report::terminal_table_in_full(&study, 110, false);
     for part in [
         "Highest throughput at ",
         "partial: ",
@@ -297,7 +332,7 @@ fn the_terminal_says_each_finding_once_and_why_runs_are_left_out() {
         assert!(text.contains(part), "{part} is missing in\n{text}");
     }
     assert_eq!(text.matches("Stop what else runs on the host").count(), 1, "{text}");
-    for line in report::terminal_table(&study, 80, false).lines() {
+    for line in report::terminal_table_in_full(&study, 80, false).lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
 }

@@ -41,13 +41,15 @@ pub(crate) fn signals_kill(cluster: &Cluster) {
             assert_eq!(died_of, Some(signal as i32), "{who:?}: {stderr}");
             assert!(!stdout.contains("tps"), "{who:?}: {stdout}");
             if who == Who::Ours {
-                assert!(stderr.contains("Run was interrupted; the results below are incomplete."), "{stderr}");
+                assert!(
+                    stderr.contains("Run was interrupted; the results below are incomplete."),
+                    "{stderr}"
+                );
                 assert!(stderr.contains("tps = "), "{stderr}");
             }
         }
     }
-    let (_, stdout, stderr) =
-        signalled(cluster, Who::Ours, &format!("{LOAD} --json=-"), Signal::SIGTERM);
+    let (_, stdout, stderr) = signalled(cluster, Who::Ours, &format!("{LOAD} --json=-"), Signal::SIGTERM);
     assert_eq!(stdout, "");
     assert!(stderr.contains("\"is_complete\":false"), "{stderr}");
 }

@@ -37,7 +37,7 @@ pub(super) fn of(study: &Study, axis: &Axis, comparisons: Vec<RatioData>) -> Dat
         first: timeline::first_choice(study),
         pools: factors::pools(study),
         capacity: capacity::data(study),
-        scalability: scalability::data(study),
+        scalability: scalability::data(study, axis),
         comparisons,
     }
 }

@@ -1,4 +1,4 @@
-//! The section on factors: cases in per cent of a baseline, bars by factor, one small chart per level of the axis,
+//! The section on factors: cases in per cent of a baseline, one small chart per level of the axis,
 //! growth and decline with clients, the spread over all other factors, and cost of transactions.
 
 use analysis::case::factors;
@@ -34,7 +34,6 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
         return String::new();
     }
     let mut html = percentages(study, axis);
-    html.push_str(&bars(axis));
     html.push_str(&multiples(axis));
     html.push_str(&scalability::panel(study));
     html.push_str(&spreads(study));
@@ -58,17 +57,6 @@ fn cells<const N: usize>(axis: &Axis, rows: &[Row<N>]) -> Vec<Vec<String>> {
         std::iter::once(case_name(axis, row.case)).chain(row.cells.iter().map(|cell| text(cell))).collect()
     };
     rows.iter().map(cells).collect()
-}
-
-/// A group of bars for each level of the axis.
-fn bars(axis: &Axis) -> String {
-    let by = if axis.title.is_empty() { "case".to_string() } else { axis.title.clone() };
-    let title = match axis.groups_title.as_str() {
-        "" => format!("Throughput by {by}"),
-        groups => format!("Throughput by {by} and {groups}"),
-    };
-    let note = "median transactions per second; whisker: lowest to highest run";
-    Figure { id: "bars", title: &title, note, height: "tall", table: "" }.html()
 }
 
 /// A panel for each level of the axis, with the other factors along it.

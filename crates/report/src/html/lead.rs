@@ -142,17 +142,26 @@ pub(super) fn tiles<'a>(tiles: impl Iterator<Item = (String, &'a str, &'a str)>)
     html
 }
 
-/// All findings, each once.
+/// All findings, each once: doubts and voids, then the notes folded into one line.
 pub(super) fn findings(study: &Study) -> String {
     let groups = condense::findings(study);
-    if groups.is_empty() {
-        return "<p class=\"quiet\">No finding casts doubt on these numbers.</p>\n".to_string();
+    let (notes, weighty): (Vec<&FindingGroup>, Vec<&FindingGroup>) =
+        groups.iter().partition(|group| group.severity == Severity::Note);
+    let list = |groups: &[&FindingGroup]| -> String {
+        let items: String = groups.iter().map(|group| finding(group, study.runs.len())).collect();
+        format!("<ul class=\"findings\">\n{items}</ul>\n")
+    };
+    let mut html = match weighty.as_slice() {
+        [] => "<p class=\"quiet\">No finding casts doubt on these numbers.</p>\n".to_string(),
+        weighty => list(weighty),
+    };
+    if !notes.is_empty() {
+        html.push_str(&format!(
+            "<details class=\"fold notes\"><summary>{}</summary>{}</details>\n",
+            phrases::plural(notes.len(), "note"),
+            list(&notes)
+        ));
     }
-    let mut html = String::from("<ul class=\"findings\">\n");
-    for group in &groups {
-        html.push_str(&finding(group, study.runs.len()));
-    }
-    html.push_str("</ul>\n");
     html
 }
 
@@ -164,9 +173,10 @@ pub(super) fn finding(group: &FindingGroup, n_runs: usize) -> String {
     };
     let mut html = format!(
         "<li class=\"{class}\"><div class=\"mark\" aria-hidden=\"true\">{mark}</div><div>\
-         <h3>{} <span class=\"severity\">{}</span> <span class=\"scope\">{}</span></h3>\
+         <h3>{} <code class=\"id\">[{}]</code> <span class=\"severity\">{}</span> <span class=\"scope\">{}</span></h3>\
          <p>{}</p><p class=\"advice\">{}</p>",
         text(&group.title()),
+        text(group.id),
         terminal::severity_word(group.severity),
         text(&group.where_found(n_runs)),
         text(&phrases::capital(&terminal::evidence(group))),

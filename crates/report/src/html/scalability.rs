@@ -1,13 +1,14 @@
-//! The scalability panel: growth to the peak, the decline after it, and the fitted law.
+//! The scalability panel: growth to the peak, the decline after it, and the fitted law, which the chart of throughput
+//! draws over the medians.
 
 use analysis::case::factors::{self, Scaling};
-use analysis::summary::Study;
 use analysis::summary::scalability::{Figure as Number, Fit, Scalability};
+use analysis::summary::{CaseSummary, Study};
 use serde::Serialize;
 
 use super::escape::text;
-use super::{Figure, table};
-use crate::axis;
+use super::table;
+use crate::axis::{self, Axis};
 use crate::html::thinning;
 use crate::prose::scalability::others;
 use crate::prose::{format, phrases};
@@ -15,32 +16,34 @@ use crate::prose::{format, phrases};
 /// More curves than this are hard to read.
 const CURVES_MAX: usize = 8;
 
-/// One curve of the chart.
+/// The law of one curve, drawn over the medians of its group.
 #[derive(Debug, Serialize)]
 pub(super) struct CurveData {
-    name: String,
-    /// Clients and median throughput.
-    points: Vec<(u32, f64)>,
-    /// The law, if it was fitted.
+    /// Number of the group on the axis of clients.
+    group: usize,
+    /// Clients and throughput.
     curve: Vec<(f64, f64)>,
     /// Clients and throughput at its peak.
     peak: Option<(f64, f64)>,
 }
 
-/// The curves of a study.
-pub(super) fn data(study: &Study) -> Vec<CurveData> {
-    let drawn = study.scalability.iter().filter(|one| one.points.len() > 1).take(CURVES_MAX);
-    drawn
-        .map(|one| CurveData {
-            name: others(one),
-            points: one.points.clone(),
-            curve: one
-                .fit
+/// The fitted laws of a study.
+pub(super) fn data(study: &Study, axis: &Axis) -> Vec<CurveData> {
+    let fitted = study.scalability.iter().filter_map(|one| Some((one, one.fit.as_ref()?)));
+    fitted
+        .take(CURVES_MAX)
+        .filter_map(|(one, fit)| {
+            let is_of =
+                |key: &String, level: &String, case: &CaseSummary| case.case.levels.get(key) == Some(level);
+            let case = study
+                .cases
                 .iter()
-                .flat_map(|fit| &fit.curve)
-                .map(|point| (point.0, rounded(point.1)))
-                .collect(),
-            peak: one.fit.as_ref().and_then(|fit| Some((fit.peak_clients?.point, fit.peak_tps?.point))),
+                .find(|case| one.others.iter().all(|(key, level)| is_of(key, level, case)))?;
+            Some(CurveData {
+                group: axis.places.get(&case.case.id)?.group,
+                curve: fit.curve.iter().map(|point| (point.0, rounded(point.1))).collect(),
+                peak: fit.peak_clients.and_then(|clients| Some((clients.point, fit.peak_tps?.point))),
+            })
         })
         .collect()
 }
@@ -78,7 +81,7 @@ fn scaling_row(scaling: &Scaling) -> Vec<String> {
     row.iter().map(|cell| text(cell)).collect()
 }
 
-/// The fitted law: chart, table, and its limits.
+/// The fitted law: its table, and its limits.
 fn law(study: &Study) -> String {
     if study.scalability.iter().all(|one| one.points.len() < 2) {
         return String::new();
@@ -93,21 +96,15 @@ fn law(study: &Study) -> String {
         .map(|(one, remark)| format!("<li>{}: {}</li>", text(&others(one)), text(remark)))
         .collect();
     let remarks = if remarks.is_empty() { remarks } else { format!("<ul class=\"quiet\">{remarks}</ul>\n") };
-    // Medians without a law are drawn above.
-    let fitted = if rows.is_empty() { String::new() } else { chart() + &table("plain", &heads, &rows) };
-    format!("{fitted}\n{remarks}")
-}
-
-fn chart() -> String {
-    let note = "dots: medians; line: X(n) = λ n / (1 + σ (n − 1) + κ n (n − 1)), the universal scalability law; ring: its peak";
-    let figure = Figure {
-        id: "usl",
-        title: "Throughput by clients and the fitted law",
-        note,
-        height: "tall",
-        table: "",
+    // The chart of throughput draws the law over the medians.
+    let fitted = match rows.as_slice() {
+        [] => String::new(),
+        rows => format!(
+            "<p class=\"quiet\">The fitted law: X(n) = λ n / (1 + σ (n − 1) + κ n (n − 1)), the universal scalability law.</p>{}",
+            table("plain", &heads, rows)
+        ),
     };
-    figure.html()
+    format!("{fitted}\n{remarks}")
 }
 
 fn fit_row(one: &Scalability, fit: &Fit) -> Vec<String> {

@@ -14,7 +14,8 @@ const NONE: &str = "<span class=\"none\">-</span>";
 
 /// Throughput of all runs by case.
 pub(super) fn throughput(study: &Study, axis: &Axis) -> String {
-    if study.runs.iter().all(|run| run.tps.is_none()) {
+    // A single dot would say what the figures above it say.
+    if study.runs.iter().filter(|run| run.tps.is_some()).count() < 2 {
         return String::new();
     }
     let by = if axis.title.is_empty() { "run".to_string() } else { axis.title.clone() };
@@ -35,10 +36,12 @@ pub(super) fn throughput(study: &Study, axis: &Axis) -> String {
         }
         (_, false) => "transactions per second; dots: runs, bar: median",
     };
+    let has_law = study.scalability.iter().any(|one| one.fit.is_some());
+    let law = if has_law { "; dashed: the fitted law, ring: its peak" } else { "" };
     Figure {
         id: "throughput",
         title: &format!("Throughput by {by}"),
-        note: &format!("{note}{}", if hollow { "; hollow: does not count" } else { "" }),
+        note: &format!("{note}{law}{}", if hollow { "; hollow: does not count" } else { "" }),
         height: if study.cases.len() == 1 { "mid" } else { "tall" },
         table: &table("plain", &["Case", "Median tps", "Runs, tps"], &rows),
     }
@@ -47,7 +50,8 @@ pub(super) fn throughput(study: &Study, axis: &Axis) -> String {
 
 /// Percentiles of latency by case.
 pub(super) fn latency(study: &Study, axis: &Axis) -> String {
-    if study.cases.iter().all(|case| case.latency.is_none()) {
+    let n_known = study.cases.iter().filter(|case| case.latency.is_some()).count();
+    if n_known == 0 {
         return String::new();
     }
     let rows: Vec<Vec<String>> = study
@@ -56,6 +60,9 @@ pub(super) fn latency(study: &Study, axis: &Axis) -> String {
         .map(|case| [vec![text(&case.label)], percentiles(case.latency)].concat())
         .collect();
     let table = table("plain", &PERCENTILE_HEADS, &rows);
+    if n_known == 1 && study.cases.len() > 1 {
+        return table;
+    }
     if study.cases.len() == 1 {
         let note = "milliseconds, log scale; all runs that count together, single runs thin";
         return Figure { id: "latency", title: "Latency by percentile", note, height: "tall", table: &table }
@@ -215,7 +222,7 @@ pub(super) fn runs(study: &Study, axis: &Axis) -> String {
         return String::new();
     }
     let phases = csv::phase_names(study);
-    let mut heads = vec!["Run", "Block", "Case", "Seed", "tps", "p99 ms", "Errors", "Verdict"];
+    let mut heads = vec!["Run", "Block", "Case", "tps", "p99 ms", "Errors", "Verdict"];
     let phase_heads: Vec<String> = phases.iter().map(|name| format!("{} s", phrases::of_id(name))).collect();
     heads.extend(phase_heads.iter().map(String::as_str));
     let rows: Vec<Vec<String>> = study.runs.iter().map(|run| run_row(study, axis, run, &phases)).collect();
@@ -233,13 +240,11 @@ pub(super) fn runs(study: &Study, axis: &Axis) -> String {
 
 fn run_row(study: &Study, axis: &Axis, run: &RunSummary, phases: &[String]) -> Vec<String> {
     let case = study.cases.iter().find(|case| case.case.id == run.case);
-    let seed = study.plan.runs.iter().find(|spec| spec.run == phrases::planned(run)).map(|spec| spec.seed);
     let errors = run.total.failed + run.total.unknown;
     let mut row = vec![
         run.run.to_string(),
         run.block.to_string(),
         case.map_or_else(|| run.case.to_string(), |case| case_name(axis, case)),
-        seed.map_or_else(|| NONE.to_string(), |seed| format!("<code>{seed}</code>")),
         number(run.tps, format::tps),
         number(run.latency.map(|l| l.p99_ns as f64), format::ms),
         format::count(errors),
