@@ -1,7 +1,7 @@
 //! The rules that judge a number: their catalogue, and the data that each sees.
 //!
-//! A rule is a row of [`CATALOGUE`] and a few lines in one of the files below. It looks at one run, one case or one
-//! experiment, and either is silent or reports what it found with the measured figure.
+//! A rule is one row in one of the files below, listed in [`CATALOGUE`], next to the function that judges. It looks at one
+//! run, case, experiment or comparison, and either is silent or reports what it found with the measured figure.
 
 mod builds;
 mod capacity;
@@ -10,7 +10,6 @@ mod comparisons;
 mod format;
 mod host;
 mod load;
-pub mod pages;
 mod platform;
 mod records;
 mod server;
@@ -30,8 +29,8 @@ use crate::run::timeline::Timeline;
 use crate::run::usage::Usage;
 use crate::summary::{CaseSummary, RunSummary};
 
-/// One rule of the catalogue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// One rule: what it is called, what it says, why, and the function that judges.
+#[derive(Debug, Clone, Copy)]
 pub struct Rule {
     /// Identifier, as in findings: `checkpoint-in-window`.
     pub id: &'static str,
@@ -43,24 +42,62 @@ pub struct Rule {
     pub source: &'static str,
     /// What to do: one sentence.
     pub advice: &'static str,
+    /// The records and statistics behind the evidence.
+    pub evidence: &'static str,
+    /// What is wrong with a number if the finding is ignored.
+    pub why: &'static str,
+    /// The situation in which a test saw the rule fire, or that no test builds it on a real server.
+    pub tested: &'static str,
+    pub(crate) check: Check,
+}
+
+/// What [`Rule::tested`] says of a rule whose situation no test builds on a real server.
+pub(crate) const ON_RECORDS: &str = "Made-up records; no test builds the situation on a real server.";
+
+/// The function of a rule, by what it looks at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Check {
+    Run(fn(&RunContext) -> Option<Finding>),
+    Case(fn(&CaseContext) -> Option<Finding>),
+    Study(fn(&StudyContext) -> Option<Finding>),
+    /// Several findings where parts of what was found differ in severity.
+    Comparison(fn(&ComparisonContext) -> Vec<Finding>),
 }
 
 impl Rule {
+    /// The whole text about the rule, ending with a newline.
+    pub fn page(&self) -> String {
+        let mut text = format!("{}: {}\n", self.id, self.title);
+        let sections = [
+            ("when", self.severity),
+            ("evidence", self.evidence),
+            ("why", self.why),
+            ("advice", self.advice),
+            ("source", self.source),
+            ("tested with", self.tested),
+        ];
+        for (name, content) in sections {
+            text.push_str(&format!("\n{name}\n    {content}\n"));
+        }
+        text
+    }
+
     /// A finding of this rule with its usual advice.
     fn finds(&self, severity: Severity, evidence: impl Into<String>) -> Finding {
         Finding { id: self.id, severity, evidence: evidence.into(), advice: self.advice.to_string() }
     }
 }
 
-/// All rules: for runs, then for cases, experiments and comparisons.
+/// All rules: for runs, then for cases, experiments and comparisons. Findings of equal severity come in this order.
 pub const CATALOGUE: &[Rule] = &[
     records::RUN_INCOMPLETE,
     records::COUNTS_BROKEN,
     records::RECORDS_DAMAGED,
     records::HISTORY_DIFFERS,
     records::CONSISTENCY_BROKEN,
-    load::TOO_FEW_TRANSACTIONS,
+    // Failures may explain why there are few.
     load::TRANSACTIONS_FAILED,
+    load::TOO_FEW_TRANSACTIONS,
     load::OUTCOMES_UNKNOWN,
     load::CUT_OFF_AT_END,
     load::OFFERED_NOT_ACHIEVED,
@@ -111,19 +148,19 @@ pub const CATALOGUE: &[Rule] = &[
     capacity::SEARCHES_DISAGREE,
     tpcc::TPCC_LIKE,
     studies::INCOMPLETE,
-    studies::RESUMED,
     studies::MACHINE_CHANGED,
     studies::SEQUENTIAL,
     studies::SERVERS_IN_TURN,
+    studies::RESUMED,
     studies::CLOSED_LOOP,
+    state::DATA_DIFFERS,
+    builds::BUILDS_DIFFER,
     comparisons::UNDECLARED_DIFFERENCE,
     comparisons::NOT_INTERLEAVED,
     comparisons::TOO_FEW_PAIRS,
     comparisons::TOO_FEW_ROUNDS,
     comparisons::PAIRS_EXCLUDED,
     comparisons::TURNS_WEIGH,
-    state::DATA_DIFFERS,
-    builds::BUILDS_DIFFER,
 ];
 
 /// The rule with this identifier.
@@ -155,6 +192,13 @@ pub(crate) struct CaseContext<'a> {
     pub(crate) runs: &'a [(&'a RunData, &'a Explained)],
 }
 
+/// What the rules for experiments see.
+pub(crate) struct StudyContext<'a> {
+    pub(crate) data: &'a ExperimentData,
+    /// Why the experiment is incomplete.
+    pub(crate) partial: Option<&'a str>,
+}
+
 /// What the rules for comparisons see.
 pub(crate) struct ComparisonContext<'a> {
     pub(crate) a: Side<'a>,
@@ -169,72 +213,6 @@ pub(crate) struct ComparisonContext<'a> {
     pub(crate) undeclared: &'a [Difference],
 }
 
-type RunRule = fn(&RunContext) -> Option<Finding>;
-type CaseRule = fn(&CaseContext) -> Option<Finding>;
-
-const RUN_RULES: &[RunRule] = &[
-    records::run_incomplete,
-    records::counts_broken,
-    records::records_damaged,
-    records::history_differs,
-    records::consistency_broken,
-    // Failures may explain why there are few.
-    load::transactions_failed,
-    load::too_few_transactions,
-    load::outcomes_unknown,
-    load::cut_off_at_end,
-    load::offered_not_achieved,
-    load::stall,
-    load::not_steady,
-    window::ramp_up_not_steady,
-    window::measure_extended,
-    load::too_short_to_judge,
-    load::few_effective_seconds,
-    load::unfair_clients,
-    load::took_turns,
-    capacity::target_unreachable,
-    capacity::target_not_limiting,
-    capacity::capacity_unsure,
-    server::connection_lost,
-    server::protocol_broken,
-    server::server_restarted,
-    server::server_trouble,
-    server::checkpoint_in_window,
-    server::autovacuum_in_window,
-    server::not_durable,
-    builds::assertions_on,
-    builds::build_not_optimized,
-    server::disk_nearly_full,
-    state::wal_policy,
-    state::database_changed,
-    host::foreign_cpu,
-    host::steal,
-    host::driver_saturated,
-    host::driver_waits_for_cpu,
-    host::driver_paused,
-    platform::memory_pressure,
-    platform::slow_clocksource,
-    platform::cpu_frequency_varies,
-    host::telemetry_missing,
-    tpcc::tpcc_inputs,
-    tpcc::tpcc_response,
-];
-
-const CASE_RULES: &[CaseRule] = &[
-    cases::nothing_counts,
-    cases::runs_excluded,
-    cases::runs_repeated,
-    cases::spread,
-    cases::spread_origin,
-    cases::outlier_run,
-    cases::spread_unknown,
-    cases::cache_fit,
-    cases::no_checkpoint,
-    cases::row_contention,
-    capacity::searches_disagree,
-    tpcc::tpcc_like,
-];
-
 /// How many times the threshold of a rule is exceeded.
 type Excess = fn(&RunContext) -> Option<f64>;
 
@@ -248,41 +226,39 @@ pub(crate) const DISTURBANCES: &[(&str, Excess)] = &[
 
 /// Findings of a run, most severe first.
 pub(crate) fn of_run(context: &RunContext) -> Vec<Finding> {
-    heaviest_first(RUN_RULES.iter().filter_map(|rule| rule(context)).collect())
+    heaviest_first(|check| match check {
+        Check::Run(check) => check(context).into_iter().collect(),
+        _ => Vec::new(),
+    })
 }
 
 /// Findings of a case, most severe first; those of its runs are with the runs.
 pub(crate) fn of_case(context: &CaseContext) -> Vec<Finding> {
-    heaviest_first(CASE_RULES.iter().filter_map(|rule| rule(context)).collect())
+    heaviest_first(|check| match check {
+        Check::Case(check) => check(context).into_iter().collect(),
+        _ => Vec::new(),
+    })
 }
 
 /// Findings of an experiment as a whole, most severe first.
-pub(crate) fn of_study(data: &ExperimentData, partial: Option<&str>) -> Vec<Finding> {
-    let found = [
-        studies::incomplete(partial),
-        studies::machine_changed(data),
-        studies::sequential(data),
-        studies::servers_in_turn(data),
-        studies::resumed(data),
-        studies::closed_loop(data),
-        state::data_differs(data),
-        builds::builds_differ(data),
-    ];
-    heaviest_first(found.into_iter().flatten().collect())
+pub(crate) fn of_study(context: &StudyContext) -> Vec<Finding> {
+    heaviest_first(|check| match check {
+        Check::Study(check) => check(context).into_iter().collect(),
+        _ => Vec::new(),
+    })
 }
 
 /// Findings of a comparison, most severe first.
 pub(crate) fn of_comparison(context: &ComparisonContext) -> Vec<Finding> {
-    let mut found = comparisons::undeclared_differences(context);
-    found.extend(comparisons::not_interleaved(context));
-    found.extend(comparisons::too_few_pairs(context));
-    found.extend(comparisons::too_few_rounds(context));
-    found.extend(comparisons::pairs_excluded(context));
-    found.extend(comparisons::turns_weigh(context));
-    heaviest_first(found)
+    heaviest_first(|check| match check {
+        Check::Comparison(check) => check(context),
+        _ => Vec::new(),
+    })
 }
 
-fn heaviest_first(mut findings: Vec<Finding>) -> Vec<Finding> {
+/// What the rules of the catalogue find.
+fn heaviest_first(judge: impl Fn(Check) -> Vec<Finding>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = CATALOGUE.iter().flat_map(|rule| judge(rule.check)).collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     findings
 }

@@ -7,7 +7,7 @@ use super::run;
 use crate::case::scalability;
 use crate::explain::case;
 use crate::explain::disturbance;
-use crate::findings;
+use crate::findings::{self, StudyContext};
 use crate::run::Explained;
 use crate::summary::{CaseSummary, Study};
 
@@ -29,7 +29,7 @@ pub fn study(data: &ExperimentData) -> Study {
     let cases: Vec<CaseSummary> = cases.collect();
     let partial = partial(data);
     Study {
-        findings: findings::of_study(data, partial.as_deref()),
+        findings: findings::of_study(&StudyContext { data, partial: partial.as_deref() }),
         plan: data.plan.clone(),
         scalability: scalability::of_cases(&cases),
         cases,

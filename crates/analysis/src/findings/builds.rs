@@ -1,10 +1,10 @@
 //! Findings about the builds of servers.
 
 use model::experiment::case::ServerSource;
-use model::run::{ExperimentData, RunRecord};
+use model::run::RunRecord;
 
 use super::format::list;
-use super::{Rule, RunContext};
+use super::{Check, ON_RECORDS, Rule, RunContext, StudyContext};
 use crate::comparison::build;
 use crate::finding::{Finding, Severity};
 
@@ -14,9 +14,13 @@ pub(super) const ASSERTIONS_ON: Rule = Rule {
     severity: "Doubt when debug_assertions is on",
     source: "PostgreSQL documentation, --enable-cassert: it slows the server down significantly",
     advice: "Measure a build without --enable-cassert.",
+    evidence: "The server's setting debug_assertions.",
+    why: "Assertions add checks that a release build does not have, and slow some code paths down much more than others.",
+    tested: ON_RECORDS,
+    check: Check::Run(assertions_on),
 };
 
-pub(super) fn assertions_on(context: &RunContext) -> Option<Finding> {
+fn assertions_on(context: &RunContext) -> Option<Finding> {
     let on = context.data.record.server.as_ref()?.setting("debug_assertions") == Some("on");
     on.then(|| ASSERTIONS_ON.finds(Severity::Doubt, "debug_assertions is on"))
 }
@@ -29,10 +33,15 @@ pub(super) const BUILD_NOT_OPTIMIZED: Rule = Rule {
     source: BUILDS_DIFFER.source,
     advice: "Compare such a build only with similar ones, or measure the binaries that you use (server.bin_dir), or a build by \
              pgdyno with -O2 (server.source).",
+    evidence: "The optimization level in the server's CFLAGS, from the view pg_config.",
+    why: "Code optimized for size or debugging differs in speed from the packages that servers run from, in each code path by \
+         a different amount.",
+    tested: ON_RECORDS,
+    check: Check::Run(build_not_optimized),
 };
 
 /// Checks the flags: builds by meson may optimize without naming a level.
-pub(super) fn build_not_optimized(context: &RunContext) -> Option<Finding> {
+fn build_not_optimized(context: &RunContext) -> Option<Finding> {
     let flags = context.data.record.server.as_ref()?.build.get("CFLAGS")?;
     let level = build::level(flags)?;
     let severity = match level {
@@ -51,9 +60,14 @@ pub(super) const BUILDS_DIFFER: Rule = Rule {
              +18 %",
     advice: "Have pgdyno build each version with the same compiler and flags (server.source, server.revision), or attribute \
              differences below 20 % to the builds.",
+    evidence: "Compiler, its flags and assertions of each server, from version() and pg_config.",
+    why: "A package optimized for size, or another compiler, changes the processor time of the same release by up to 18 %.",
+    tested: ON_RECORDS,
+    check: Check::Study(builds_differ),
 };
 
-pub(super) fn builds_differ(data: &ExperimentData) -> Option<Finding> {
+fn builds_differ(context: &StudyContext) -> Option<Finding> {
+    let data = context.data;
     let mut builds: Vec<(String, String)> = Vec::new();
     for record in data.runs.iter().map(|run| &run.record) {
         let Some(build) = build_of(record) else { continue };

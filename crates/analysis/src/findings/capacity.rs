@@ -1,7 +1,7 @@
 //! Findings about the search for the highest rate that meets a latency target.
 
 use super::format::{figure, percent, plural};
-use super::{CaseContext, Rule, RunContext};
+use super::{CaseContext, Check, ON_RECORDS, Rule, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::summary::capacity::{Outcome, ProbeVerdict};
 
@@ -11,9 +11,13 @@ pub(super) const TARGET_UNREACHABLE: Rule = Rule {
     severity: "Void when the search ends below the lowest rate that it offers, 2 % of the closed loop's throughput",
     source: "design: with so little load a rate says nothing about the server's capacity",
     advice: "Use a higher latency limit or a lower percentile, and find out what makes single transactions slow.",
+    evidence: "The probes of a search for the highest rate: share of transactions later than the target's limit at each rate.",
+    why: "There is no number: any load at all has more late transactions than the target allows.",
+    tested: ON_RECORDS,
+    check: Check::Run(target_unreachable),
 };
 
-pub(super) fn target_unreachable(context: &RunContext) -> Option<Finding> {
+fn target_unreachable(context: &RunContext) -> Option<Finding> {
     let capacity = context.summary.capacity.as_ref().filter(|one| one.outcome == Outcome::Unreachable)?;
     let lowest = capacity.probes.iter().min_by(|a, b| a.rate_per_s.total_cmp(&b.rate_per_s))?;
     let late = percent(lowest.late);
@@ -29,9 +33,13 @@ pub(super) const TARGET_NOT_LIMITING: Rule = Rule {
     severity: "Note when the rate that was found is 97 % or more of the closed loop's throughput",
     source: "design: a closed loop is the highest load that the same clients can offer",
     advice: "Use a lower latency limit, or more clients if the server has capacity for them.",
+    evidence: "The rate that was found, and the throughput of the closed loop before the first probe.",
+    why: "The number is the highest throughput of these clients; a lower latency limit would be met as well.",
+    tested: ON_RECORDS,
+    check: Check::Run(target_not_limiting),
 };
 
-pub(super) fn target_not_limiting(context: &RunContext) -> Option<Finding> {
+fn target_not_limiting(context: &RunContext) -> Option<Finding> {
     let capacity = context.summary.capacity.as_ref().filter(|one| one.outcome == Outcome::NotLimiting)?;
     let evidence = format!(
         "{} is met at {} per second or more, and the closed loop reached no more than {}",
@@ -53,9 +61,13 @@ pub(super) const CAPACITY_UNSURE: Rule = Rule {
     source: "Watson and Pelli 1983, Kontsevich and Tyler 1999: the interval is that of the search, see stats::Threshold; \
              10 % is our convention",
     advice: "Measure longer, which makes probes longer and more numerous, and make sure that nothing else uses the machine.",
+    evidence: "The interval of the rate that was found, and the verdict of the confirming probe.",
+    why: "Another run would find another rate; differences smaller than the interval mean nothing.",
+    tested: ON_RECORDS,
+    check: Check::Run(capacity_unsure),
 };
 
-pub(super) fn capacity_unsure(context: &RunContext) -> Option<Finding> {
+fn capacity_unsure(context: &RunContext) -> Option<Finding> {
     let capacity = context.summary.capacity.as_ref()?;
     let rate = capacity.rate?;
     let missed = capacity.probes.iter().find(|probe| probe.confirms && probe.verdict == ProbeVerdict::Misses);
@@ -87,9 +99,13 @@ pub(super) const SEARCHES_DISAGREE: Rule = Rule {
     source: "design: a run in which no rate met the target counts as a rate below all others, so there is no median",
     advice: "Use a higher latency limit or a lower percentile, or repeat more often: near a limit that single transactions \
              exceed, chance decides.",
+    evidence: "How each run's search for the highest rate ended.",
+    why: "There is no number: the median of such runs is a rate below the lowest that a search offers.",
+    tested: ON_RECORDS,
+    check: Check::Case(searches_disagree),
 };
 
-pub(super) fn searches_disagree(context: &CaseContext) -> Option<Finding> {
+fn searches_disagree(context: &CaseContext) -> Option<Finding> {
     let runs = || context.runs.iter().map(|(_, run)| &run.summary).filter(|run| run.replaced_by.is_none());
     let n_never = runs().filter(|run| run.is_censored()).count();
     let undecided = context.summary.n_runs > 0 && n_never > 0 && context.summary.capacity.is_none();

@@ -7,7 +7,7 @@ use model::telemetry::event::EventKind;
 
 use super::format::{bytes, list, percent, plural};
 use super::server::writes;
-use super::{CaseContext, Rule};
+use super::{CaseContext, Check, ON_RECORDS, Rule};
 use crate::finding::{Finding, Severity};
 use crate::run::marks;
 use crate::summary::RunSummary;
@@ -26,9 +26,13 @@ pub(super) const NOTHING_COUNTS: Rule = Rule {
     severity: "Void when every run is void or incomplete",
     source: "design: void and partial runs are shown, never counted",
     advice: "See the findings of its runs, or finish the experiment.",
+    evidence: "The runs of the case that completed and are not void.",
+    why: "Without one there is no number.",
+    tested: ON_RECORDS,
+    check: Check::Case(nothing_counts),
 };
 
-pub(super) fn nothing_counts(context: &CaseContext) -> Option<Finding> {
+fn nothing_counts(context: &CaseContext) -> Option<Finding> {
     let evidence = || match context.runs.len() {
         0 => format!("none of its {} was started", plural(context.n_planned, "run")),
         n => format!("none of its {} that were started counts", plural(n, "run")),
@@ -42,9 +46,13 @@ pub(super) const RUNS_EXCLUDED: Rule = Rule {
     severity: "Note when some, but not all, of a case's runs do not count",
     source: "design: nothing is dropped silently",
     advice: "See the findings of these runs.",
+    evidence: "Runs of the case that do not count, with the findings that void them.",
+    why: "The number is that of the others; if these did not fail by accident, it is too good.",
+    tested: ON_RECORDS,
+    check: Check::Case(runs_excluded),
 };
 
-pub(super) fn runs_excluded(context: &CaseContext) -> Option<Finding> {
+fn runs_excluded(context: &CaseContext) -> Option<Finding> {
     let excluded = context.runs.iter().map(|(_, run)| &run.summary).filter(|run| !run.is_completed());
     let excluded: Vec<String> = excluded
         .map(|run| {
@@ -65,9 +73,13 @@ pub(super) const RUNS_REPEATED: Rule = Rule {
     source: "validity of noisy hosts: foreign CPU, steal, memory pressure and pauses explain most outliers; both are kept \
              and shown (design)",
     advice: "Compare the attempts in runs.csv; if most runs are disturbed, stop other work on the machine or use another.",
+    evidence: "Runs whose record says that they repeat another, with the findings about a disturbance and how far it exceeded their thresholds.",
+    why: "Choosing among several numbers would favour the best one; here the disturbance decides, and all are shown.",
+    tested: ON_RECORDS,
+    check: Check::Case(runs_repeated),
 };
 
-pub(super) fn runs_repeated(context: &CaseContext) -> Option<Finding> {
+fn runs_repeated(context: &CaseContext) -> Option<Finding> {
     let runs = || context.runs.iter().map(|(_, run)| &run.summary);
     let why = |run: &RunSummary| match &run.disturbance {
         Some(found) => found.rules.join(", "),
@@ -107,9 +119,13 @@ pub(super) const SPREAD: Rule = Rule {
              two runs differ by more than 2.8 times that in 5 of 100 cases (ISO 5725-6:1994, critical range)",
     advice: "Remove the disturbances named in the runs' findings, measure longer or repeat more often, and ignore \
              differences smaller than the spread.",
+    evidence: "The coefficient of variation of the runs' throughput; of two runs, how far they are apart against their mean.",
+    why: "Differences between cases that are smaller than the spread within one mean nothing.",
+    tested: ON_RECORDS,
+    check: Check::Case(spread),
 };
 
-pub(super) fn spread(context: &CaseContext) -> Option<Finding> {
+fn spread(context: &CaseContext) -> Option<Finding> {
     let tps = &context.summary.tps;
     let low = tps.iter().copied().min_by(f64::total_cmp)?;
     let high = tps.iter().copied().max_by(f64::total_cmp)?;
@@ -144,9 +160,13 @@ pub(super) const SPREAD_ORIGIN: Rule = Rule {
     severity: "Note with the doubt about the spread, if the runs have 20 seconds or more",
     source: "Kalibera and Jones 2013, 6.2: repeat at the level where most uncertainty arises",
     advice: "Repeat runs if most of the variance lies between them, measure longer if it lies within them.",
+    evidence: "The variance of the runs' means against that of batch means within the runs.",
+    why: "More seconds do not reduce differences from run to run, and more runs are wasted if there are none.",
+    tested: ON_RECORDS,
+    check: Check::Case(spread_origin),
 };
 
-pub(super) fn spread_origin(context: &CaseContext) -> Option<Finding> {
+fn spread_origin(context: &CaseContext) -> Option<Finding> {
     context.summary.tps_cv.filter(|cv| context.summary.n_runs >= MIN_RUNS && *cv > SPREAD_MAX)?;
     let variation = &context.summary.variation;
     let origin = variation.origin?;
@@ -168,9 +188,13 @@ pub(super) const OUTLIER_RUN: Rule = Rule {
     severity: "Note for a run further from the median of five or more than 14.8 median absolute deviations",
     source: "Iglewicz and Hoaglin 1993, modified z-score; the threshold is hyperfine's (ten standard deviations)",
     advice: "See its findings and marks; it is shown and counted, since it hardly affects the median.",
+    evidence: "Each run's distance from the median in units of the median absolute deviation.",
+    why: "A single disturbed run dominates a mean; silently leaving it out would bias it too.",
+    tested: ON_RECORDS,
+    check: Check::Case(outlier_run),
 };
 
-pub(super) fn outlier_run(context: &CaseContext) -> Option<Finding> {
+fn outlier_run(context: &CaseContext) -> Option<Finding> {
     let median = context.summary.tps_median.filter(|_| context.summary.n_runs >= 5)?;
     let mad = stats::mad(&context.summary.tps).filter(|mad| *mad > 0.0)?;
     let runs = context.runs.iter().map(|(_, run)| &run.summary).filter(|run| run.counts());
@@ -190,9 +214,13 @@ pub(super) const SPREAD_UNKNOWN: Rule = Rule {
     severity: "Note when one or two runs count",
     source: "Kalibera and Jones 2013: repetition is needed where the uncertainty arises",
     advice: "Repeat each case three times or more.",
+    evidence: "The number of runs that count.",
+    why: "With one or two runs a difference cannot be distinguished from chance.",
+    tested: ON_RECORDS,
+    check: Check::Case(spread_unknown),
 };
 
-pub(super) fn spread_unknown(context: &CaseContext) -> Option<Finding> {
+fn spread_unknown(context: &CaseContext) -> Option<Finding> {
     let n = context.summary.n_runs;
     let evidence = || format!("{} only", plural(n, "run"));
     (0 < n && n < MIN_RUNS).then(|| SPREAD_UNKNOWN.finds(Severity::Note, evidence()))
@@ -204,9 +232,13 @@ pub(super) const CACHE_FIT: Rule = Rule {
     severity: "Note, whenever the sizes are known",
     source: "pgbench documentation, good practices: the size of the data against memory decides what is measured",
     advice: "Choose the scale for the question: in shared buffers, in memory, or larger than memory.",
+    evidence: "The size of the database against shared_buffers and the machine's memory.",
+    why: "In memory you measure the processor, beyond it the disk: two benchmarks under one name.",
+    tested: ON_RECORDS,
+    check: Check::Case(cache_fit),
 };
 
-pub(super) fn cache_fit(context: &CaseContext) -> Option<Finding> {
+fn cache_fit(context: &CaseContext) -> Option<Finding> {
     let record = |(data, _): &(&model::run::RunData, _)| {
         let server = data.record.server.clone().filter(|server| server.database_bytes > 0)?;
         let host =
@@ -254,9 +286,13 @@ pub(super) const NO_CHECKPOINT: Rule = Rule {
     severity: "Note for workloads that write, when no counting run saw a checkpoint within its measurement",
     source: "TPC asks for measurement intervals with checkpoints: without one the number is a peak, not a sustained rate",
     advice: "For sustained throughput measure over two checkpoints or more (checkpoint_timeout, max_wal_size).",
+    evidence: "Checkpoints within the measurements of all counting runs.",
+    why: "Between checkpoints a server defers work; its throughput sustained over hours is lower.",
+    tested: ON_RECORDS,
+    check: Check::Case(no_checkpoint),
 };
 
-pub(super) fn no_checkpoint(context: &CaseContext) -> Option<Finding> {
+fn no_checkpoint(context: &CaseContext) -> Option<Finding> {
     let counting: Vec<_> =
         context.runs.iter().map(|(data, run)| (data, &run.summary)).filter(|(_, run)| run.counts()).collect();
     // Unless the server's statistics or log were read, the absence of a mark says nothing.
@@ -288,9 +324,13 @@ pub(super) const ROW_CONTENTION: Rule = Rule {
     severity: "Note for tpcb when there are more clients than scale units",
     source: "pgbench documentation, good practices: the scale should be at least the largest number of clients",
     advice: "Raise the scale to the number of clients or more, unless row locks are the question.",
+    evidence: "Clients against branches, as each TPC-B-like transaction updates one branch.",
+    why: "Clients that queue for one row measure the lock manager.",
+    tested: ON_RECORDS,
+    check: Check::Case(row_contention),
 };
 
-pub(super) fn row_contention(context: &CaseContext) -> Option<Finding> {
+fn row_contention(context: &CaseContext) -> Option<Finding> {
     let workload = &context.case.workload;
     let contended = workload.kind == WorkloadKind::Tpcb && workload.n_clients > workload.scale;
     let evidence = || {

@@ -3,7 +3,7 @@
 use stats::{PAIRS_MIN, UNPAIRED_MIN};
 
 use super::format::{excerpts, list, plural, span};
-use super::{ComparisonContext, Rule};
+use super::{Check, ComparisonContext, ON_RECORDS, Rule};
 use crate::comparison::{Difference, Pairing, Side};
 use crate::finding::{Finding, Severity};
 use crate::summary::RunSummary;
@@ -16,10 +16,14 @@ pub(super) const UNDECLARED_DIFFERENCE: Rule = Rule {
     source: "Raasveldt et al. 2018, fair benchmarking: only what is asked for may differ; what voids is our convention",
     advice: "Make A and B equal except for what you compare, or vary it as a factor, such as server.settings.NAME or server.data_checksums; \
              --force shows the comparison anyway.",
+    evidence: "Load, settings, builds, data, durability, checksums and machine of A and B, from plan.json and run.json.",
+    why: "If two things differ, a difference in speed belongs to neither of them.",
+    tested: ON_RECORDS,
+    check: Check::Comparison(undeclared_differences),
 };
 
 /// One finding per severity.
-pub(super) fn undeclared_differences(context: &ComparisonContext) -> Vec<Finding> {
+fn undeclared_differences(context: &ComparisonContext) -> Vec<Finding> {
     let of = |severity: Severity| {
         let words = |d: &Difference| {
             let [a, b] = excerpts(&d.a, &d.b);
@@ -40,16 +44,23 @@ pub(super) const NOT_INTERLEAVED: Rule = Rule {
     severity: "Doubt when A and B are of two experiments",
     source: "A/A study and simulation: blocks of identical runs, one after the other, differ in 8 to 92 % of cases",
     advice: "Measure both in one experiment, in pairs: pgdyno compare --a KEY=VALUE --b KEY=VALUE.",
+    evidence: "Whether the runs of A and of B are of one experiment; if not, the time between their first runs.",
+    why: "Machines change from hour to hour by more than most differences: blocks of identical runs differ most of the time.",
+    tested: ON_RECORDS,
+    check: Check::Comparison(not_interleaved),
 };
 
-pub(super) fn not_interleaved(context: &ComparisonContext) -> Option<Finding> {
+fn not_interleaved(context: &ComparisonContext) -> Vec<Finding> {
     let moment = |side: Side| side.first().and_then(|run| run.record.go_unix_ns);
     let apart = match (moment(context.a), moment(context.b)) {
         (Some(a), Some(b)) => format!("their first runs are {} apart", span(a.abs_diff(b))),
         _ => "the time between them is unknown".to_string(),
     };
     let evidence = format!("{apart}: whatever changed in between is part of the difference");
-    (context.pairing == Pairing::None).then(|| NOT_INTERLEAVED.finds(Severity::Doubt, evidence))
+    (context.pairing == Pairing::None)
+        .then(|| NOT_INTERLEAVED.finds(Severity::Doubt, evidence))
+        .into_iter()
+        .collect()
 }
 
 pub(super) const TOO_FEW_PAIRS: Rule = Rule {
@@ -58,16 +69,20 @@ pub(super) const TOO_FEW_PAIRS: Rule = Rule {
     severity: "Doubt below six pairs, or four runs on each side where they are not paired",
     source: "signed rank test: with five pairs no result has a chance below 6 %; rank sum test: with three and three, 10 %",
     advice: "Run more blocks.",
+    evidence: "Pairs of which both runs count.",
+    why: "With five pairs even five wins are chance in one case of sixteen.",
+    tested: ON_RECORDS,
+    check: Check::Comparison(too_few_pairs),
 };
 
-pub(super) fn too_few_pairs(context: &ComparisonContext) -> Option<Finding> {
+fn too_few_pairs(context: &ComparisonContext) -> Vec<Finding> {
     let (least, noun) = match context.pairing {
         Pairing::Blocks | Pairing::Slices => (PAIRS_MIN, "pair"),
         Pairing::Rounds => (PAIRS_MIN, "round"),
         Pairing::None => (UNPAIRED_MIN, "run"),
     };
     let evidence = format!("{} of {least} that are needed", plural(context.n_pairs, noun));
-    (context.n_pairs < least).then(|| TOO_FEW_PAIRS.finds(Severity::Doubt, evidence))
+    (context.n_pairs < least).then(|| TOO_FEW_PAIRS.finds(Severity::Doubt, evidence)).into_iter().collect()
 }
 
 pub(super) const TOO_FEW_ROUNDS: Rule = Rule {
@@ -77,16 +92,23 @@ pub(super) const TOO_FEW_ROUNDS: Rule = Rule {
     source: "duets of a server with itself: of one round, 95 % intervals excluded a ratio of 1; Kalibera and Jones 2013, \
              6: the interval comes from the highest level that varies",
     advice: "Measure six or more rounds (--rounds), which may be shorter.",
+    evidence: "Rounds of a duet, each with servers restarted and clients connected again.",
+    why: "How processes and memory are placed is decided at the start and favours one side until the next start: slices do not show it.",
+    tested: ON_RECORDS,
+    check: Check::Comparison(too_few_rounds),
 };
 
-pub(super) fn too_few_rounds(context: &ComparisonContext) -> Option<Finding> {
+fn too_few_rounds(context: &ComparisonContext) -> Vec<Finding> {
     let evidence = || {
         format!(
             "fewer than {PAIRS_MIN} rounds, so slices are compared: the interval ignores effects that are fixed when servers start \
              and clients connect"
         )
     };
-    (context.pairing == Pairing::Slices).then(|| TOO_FEW_ROUNDS.finds(Severity::Doubt, evidence()))
+    (context.pairing == Pairing::Slices)
+        .then(|| TOO_FEW_ROUNDS.finds(Severity::Doubt, evidence()))
+        .into_iter()
+        .collect()
 }
 
 pub(super) const PAIRS_EXCLUDED: Rule = Rule {
@@ -96,9 +118,13 @@ pub(super) const PAIRS_EXCLUDED: Rule = Rule {
                counts and has no throughput or no latency; Void in a duet of too few rounds, or when a search found no rate",
     source: "design: nothing is dropped silently; a run without its partner would affect one side only",
     advice: "See the findings of these runs.",
+    evidence: "Runs of A and B that do not count or lack a figure, and with them their pairs, or rounds of a duet.",
+    why: "If one side fails more often than the other, that is a result too.",
+    tested: ON_RECORDS,
+    check: Check::Comparison(pairs_excluded),
 };
 
-pub(super) fn pairs_excluded(context: &ComparisonContext) -> Option<Finding> {
+fn pairs_excluded(context: &ComparisonContext) -> Vec<Finding> {
     let lost = |side: Side| {
         let begun: Vec<u32> =
             side.runs().filter(|run| run.replaced_by.is_none()).map(|run| run.run).collect();
@@ -128,7 +154,7 @@ pub(super) fn pairs_excluded(context: &ComparisonContext) -> Option<Finding> {
                 .to_string(),
         );
     }
-    (!evidence.is_empty()).then(|| PAIRS_EXCLUDED.finds(severity, evidence.join("; ")))
+    (!evidence.is_empty()).then(|| PAIRS_EXCLUDED.finds(severity, evidence.join("; "))).into_iter().collect()
 }
 
 pub(super) const TURNS_WEIGH: Rule = Rule {
@@ -139,10 +165,14 @@ pub(super) const TURNS_WEIGH: Rule = Rule {
     source: "cross-over designs: a carry-over effect shows when periods are compared (Grizzle 1965)",
     advice: "Use longer slices or a longer guard; if one server's background work (checkpoints, vacuum) disturbs the \
              other, a duet does not apply: compare whole runs.",
+    evidence: "The second slices of all pairs against the first ones, by the signed rank test.",
+    why: "What one side leaves behind (dirty pages, WAL, busy processors) is paid for in the slice of the other.",
+    tested: ON_RECORDS,
+    check: Check::Comparison(turns_weigh),
 };
 
-pub(super) fn turns_weigh(context: &ComparisonContext) -> Option<Finding> {
-    let ratio = context.carry_over?;
+fn turns_weigh(context: &ComparisonContext) -> Vec<Finding> {
+    let Some(ratio) = context.carry_over else { return Vec::new() };
     let is_beyond = |margin: f64| ratio.low > 1.0 + margin || ratio.high < 1.0 / (1.0 + margin);
     let severity = if is_beyond(context.margin) { Severity::Doubt } else { Severity::Note };
     let change = |of: f64| 100.0 * (of - 1.0);
@@ -152,5 +182,5 @@ pub(super) fn turns_weigh(context: &ComparisonContext) -> Option<Finding> {
         change(ratio.low),
         change(ratio.high)
     );
-    is_beyond(0.0).then(|| TURNS_WEIGH.finds(severity, evidence))
+    is_beyond(0.0).then(|| TURNS_WEIGH.finds(severity, evidence)).into_iter().collect()
 }

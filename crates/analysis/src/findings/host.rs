@@ -4,7 +4,7 @@ use model::telemetry::event::EventKind;
 use model::telemetry::reading::TickSource;
 
 use super::format::{excerpt, figure, list, percent};
-use super::{Rule, RunContext};
+use super::{Check, ON_RECORDS, Rule, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::run::marks;
 
@@ -35,6 +35,10 @@ pub(super) const FOREIGN_CPU: Rule = Rule {
     source: "A/A study: foreign CPU explains most of the noise on shared machines (correlation with log throughput \
              -0.73; below 5 % the spread falls from 28 % to 7 %)",
     advice: "Stop other work on the machine, or use one that is not shared, and repeat.",
+    evidence: "User and system time of all processors minus that of the server, the driver and pgdyno, each second.",
+    why: "It explained most of the differences between identical runs on shared machines, while steal was almost zero.",
+    tested: ON_RECORDS,
+    check: Check::Run(foreign_cpu),
 };
 
 /// How many times foreign CPU exceeds its threshold, on average or in the worst stretch.
@@ -49,7 +53,7 @@ fn worst_foreign(context: &RunContext) -> Option<(f64, f64)> {
     context.usage.worst_stretch(context.line.measured_span()?, STRETCH_S, |cpu| cpu.foreign)
 }
 
-pub(super) fn foreign_cpu(context: &RunContext) -> Option<Finding> {
+fn foreign_cpu(context: &RunContext) -> Option<Finding> {
     let n_cpus = f64::from(context.summary.resources.n_cpus?);
     let mean = context.summary.resources.foreign_cpu?;
     let worst = worst_foreign(context);
@@ -74,6 +78,10 @@ pub(super) const STEAL: Rule = Rule {
     severity: "Doubt when steal exceeds 1 % of all processors in any 5 s",
     source: "noisy neighbours: proc(5), steal; 1 % in 5 s is our convention",
     advice: "Use a machine with dedicated processors, or interleave more runs.",
+    evidence: "Steal time in /proc/stat, in the worst five seconds and on average.",
+    why: "The hypervisor ran other machines while the server was ready to run: the number is that of a smaller machine.",
+    tested: ON_RECORDS,
+    check: Check::Run(steal),
 };
 
 /// How many times steal exceeds its threshold.
@@ -86,7 +94,7 @@ fn worst_steal(context: &RunContext) -> Option<(f64, f64)> {
     context.usage.worst_stretch(context.line.measured_span()?, STRETCH_S, |cpu| Some(cpu.steal))
 }
 
-pub(super) fn steal(context: &RunContext) -> Option<Finding> {
+fn steal(context: &RunContext) -> Option<Finding> {
     let n_cpus = f64::from(context.summary.resources.n_cpus?);
     let (worst, from_s) = worst_steal(context)?;
     let excess = steal_excess(context)?;
@@ -107,9 +115,13 @@ pub(super) const DRIVER_SATURATED: Rule = Rule {
                loop whose 99th percentile of lag exceeds a tenth of that of latency",
     source: "open-loop honesty (wrk2); thresholds are our convention",
     advice: "Use more driver threads, or run the driver on another machine: this number is not the server's.",
+    evidence: "Processor time of the busiest driver thread; in an open loop also lag and latency.",
+    why: "A driver at its limit measures itself.",
+    tested: ON_RECORDS,
+    check: Check::Run(driver_saturated),
 };
 
-pub(super) fn driver_saturated(context: &RunContext) -> Option<Finding> {
+fn driver_saturated(context: &RunContext) -> Option<Finding> {
     let busiest = context.summary.resources.driver_busiest_thread?;
     let lagging = match (context.summary.lag, context.summary.latency) {
         (Some(lag), Some(latency)) => lag.p99_ns as f64 > 0.1 * latency.p99_ns as f64,
@@ -128,9 +140,13 @@ pub(super) const DRIVER_WAITS_FOR_CPU: Rule = Rule {
     severity: "Note when its threads were runnable but not running for more than 10 % of their time",
     source: "Linux schedstat, run delay; 10 % is our convention",
     advice: "Run the driver on another machine, or use fewer clients: this latency includes the driver's wait for a processor.",
+    evidence: "The run delay of the driver's threads (schedstat).",
+    why: "The time in which the driver was ready and did not run is part of each latency.",
+    tested: ON_RECORDS,
+    check: Check::Run(driver_waits_for_cpu),
 };
 
-pub(super) fn driver_waits_for_cpu(context: &RunContext) -> Option<Finding> {
+fn driver_waits_for_cpu(context: &RunContext) -> Option<Finding> {
     let (from_s, to_s) = context.line.measured_span()?;
     let delay = context.usage.rate("driver.run_delay", from_s, to_s)?;
     let record = &context.data.record;
@@ -146,6 +162,10 @@ pub(super) const DRIVER_PAUSED: Rule = Rule {
     severity: "Doubt for a pause within the measurement",
     source: "fault study: other tools report nothing when the driver is stopped for 3 s of 8",
     advice: "Check whether the machine was suspended or is overcommitted, and repeat.",
+    evidence: "Gaps in the driver's own clock.",
+    why: "A driver that did not run measures nothing, and in a closed loop this goes unnoticed.",
+    tested: ON_RECORDS,
+    check: Check::Run(driver_paused),
 };
 
 /// Length of the driver's pauses within the measurement, in units of the shortest reported pause.
@@ -162,7 +182,7 @@ fn pauses(context: &RunContext) -> Option<(f64, f64)> {
     Some((pauses.iter().map(|mark| mark.to_s - mark.from_s).sum(), pauses.first()?.from_s))
 }
 
-pub(super) fn driver_paused(context: &RunContext) -> Option<Finding> {
+fn driver_paused(context: &RunContext) -> Option<Finding> {
     let (total_s, first_s) = pauses(context)?;
     let evidence = format!("paused for {} s in total, first at {:.0} s", figure(total_s), first_s);
     Some(DRIVER_PAUSED.finds(Severity::Doubt, evidence))
@@ -174,9 +194,13 @@ pub(super) const TELEMETRY_MISSING: Rule = Rule {
     severity: "Note when a source of telemetry was not available, was lost, or covers less than 80 % of the measurement",
     source: "design: what a server or a user may not see is named, never guessed",
     advice: "Grant pg_monitor and run pgdyno on the server's machine if these figures matter; findings that need them stay silent.",
+    evidence: "Sources of telemetry that were refused, were lost, or cover less than 80 % of the measurement.",
+    why: "Rules that need them are silent, and silence is then no proof.",
+    tested: ON_RECORDS,
+    check: Check::Run(telemetry_missing),
 };
 
-pub(super) fn telemetry_missing(context: &RunContext) -> Option<Finding> {
+fn telemetry_missing(context: &RunContext) -> Option<Finding> {
     let unavailable = &context.data.record.telemetry_unavailable;
     let mut parts: Vec<String> =
         unavailable.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();

@@ -6,7 +6,7 @@ use model::load::Pace;
 use model::load::drive::Ending;
 
 use super::format::{chance, excerpt, figure, list, percent, plural};
-use super::{Rule, RunContext};
+use super::{Check, ON_RECORDS, Rule, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::summary::ScriptSummary;
 
@@ -17,9 +17,13 @@ pub(super) const TOO_FEW_TRANSACTIONS: Rule = Rule {
     source: "fault study: other tools report a run without transactions as a success; below 100, a 99th percentile is one \
              value",
     advice: "Measure longer, or find out why so little was committed.",
+    evidence: "Committed transactions within the measurement, in total and per client.",
+    why: "The 99th percentile of a hundred values is one value; a rate over a few transactions is mostly chance.",
+    tested: ON_RECORDS,
+    check: Check::Run(too_few_transactions),
 };
 
-pub(super) fn too_few_transactions(context: &RunContext) -> Option<Finding> {
+fn too_few_transactions(context: &RunContext) -> Option<Finding> {
     if context.data.record.state != RunState::Completed {
         return None;
     }
@@ -47,9 +51,13 @@ pub(super) const TRANSACTIONS_FAILED: Rule = Rule {
     source: "fault study: other tools do not report 85 % of serialization failures; 1 % is our convention; without a \
              script that has a weight, the mix is not the requested one",
     advice: "See the errors by SQLSTATE: throughput counts only committed transactions.",
+    evidence: "Failed transactions over those that ended in the measurement, with the commonest SQLSTATE.",
+    why: "A failing transaction often costs less than one that commits, so the measured load is not the requested one; without one of its scripts it is a different load.",
+    tested: ON_RECORDS,
+    check: Check::Run(transactions_failed),
 };
 
-pub(super) fn transactions_failed(context: &RunContext) -> Option<Finding> {
+fn transactions_failed(context: &RunContext) -> Option<Finding> {
     let counts = context.summary.counts;
     if counts.failed == 0 {
         return None;
@@ -91,9 +99,13 @@ pub(super) const OUTCOMES_UNKNOWN: Rule = Rule {
     severity: "Doubt for any",
     source: "Jepsen's third outcome `info`: without an answer to COMMIT, it is unknown whether it took place",
     advice: "Find out why connections broke in the middle of a transaction; committed rows may exceed the count.",
+    evidence: "Transactions whose connection ended while the client waited for the answer to COMMIT.",
+    why: "It is unknown whether they took place, so neither throughput nor the rows in the tables are exact.",
+    tested: ON_RECORDS,
+    check: Check::Run(outcomes_unknown),
 };
 
-pub(super) fn outcomes_unknown(context: &RunContext) -> Option<Finding> {
+fn outcomes_unknown(context: &RunContext) -> Option<Finding> {
     let n = context.summary.total.unknown;
     let evidence = || format!("{} ended without an answer", plural(n, "transaction"));
     (n > 0).then(|| OUTCOMES_UNKNOWN.finds(Severity::Doubt, evidence()))
@@ -105,9 +117,13 @@ pub(super) const CUT_OFF_AT_END: Rule = Rule {
     severity: "Doubt when a completed run had to cancel or abandon transactions after its grace time",
     source: "fault study: a statement longer than the run, a lock or a silent server",
     advice: "Measure for longer than the longest transaction takes, or find out what it waited for.",
+    evidence: "Transactions in flight that had to be cancelled when the grace time ended.",
+    why: "The longest transactions are cut off, so the tail of the latency distribution is too short.",
+    tested: ON_RECORDS,
+    check: Check::Run(cut_off_at_end),
 };
 
-pub(super) fn cut_off_at_end(context: &RunContext) -> Option<Finding> {
+fn cut_off_at_end(context: &RunContext) -> Option<Finding> {
     let completed = context.data.record.done.as_ref().is_some_and(|done| done.ending == Ending::Completed);
     let n = context.summary.total.aborted;
     if !completed || n == 0 {
@@ -124,9 +140,13 @@ pub(super) const OFFERED_NOT_ACHIEVED: Rule = Rule {
     severity: "Doubt in an open loop when fewer than 99 % of the offered transactions ended, beyond chance (3 sigma)",
     source: "open-loop honesty (wrk2); 99 % is our convention",
     advice: "Offer less: beyond the server's capacity latency grows with the length of the run and describes the queue.",
+    evidence: "Transactions that ended per second over the rate of the schedule, three standard deviations for chance.",
+    why: "Beyond capacity the queue grows for as long as the run lasts, and latency measures the length of the run.",
+    tested: ON_RECORDS,
+    check: Check::Run(offered_not_achieved),
 };
 
-pub(super) fn offered_not_achieved(context: &RunContext) -> Option<Finding> {
+fn offered_not_achieved(context: &RunContext) -> Option<Finding> {
     let (Pace::Constant { rate_per_s } | Pace::Poisson { rate_per_s }) = pace(context) else { return None };
     let offered = rate_per_s * context.summary.measured_s;
     let ended = context.summary.counts.ended() as f64;
@@ -149,9 +169,13 @@ pub(super) const STALL: Rule = Rule {
     source: "stall share, after G. Tene on coordinated omission: a stall of 10 % of a closed run is invisible up to the \
              99.99th percentile",
     advice: "Check marks and telemetry at these seconds, and use an open pace to see how long users would have waited.",
+    evidence: "One-second throughput against a tenth of the median second.",
+    why: "A closed loop sends nothing while it waits: a stall of a tenth of the run is invisible up to the 99.99th percentile.",
+    tested: ON_RECORDS,
+    check: Check::Run(stall),
 };
 
-pub(super) fn stall(context: &RunContext) -> Option<Finding> {
+fn stall(context: &RunContext) -> Option<Finding> {
     let measured: Vec<(u32, f64)> =
         context.summary.seconds.iter().filter(|s| s.measured).map(|s| (s.t, s.tps)).collect();
     let median = stats::median(&measured.iter().map(|(_, tps)| *tps).collect::<Vec<f64>>())?;
@@ -184,9 +208,13 @@ pub(super) const NOT_STEADY: Rule = Rule {
                means, 5 %, or 1 % below 24 s) or a step (t test on 10 batch means, 1 %) is significant",
     source: "Barrett et al. 2017 on warm-up; Mann 1945, Kendall 1975; chosen by simulation, see stats::steadiness",
     advice: "Use a longer ramp-up, and check what grows or fills up during the run (tables, caches, WAL).",
+    evidence: "One-second throughput: halves of the measurement, Mann-Kendall on 12 batch means, t test on 10 batch means.",
+    why: "The mean of a run that still warms up or slows down depends on how long it was, and not only on the server.",
+    tested: ON_RECORDS,
+    check: Check::Run(not_steady),
 };
 
-pub(super) fn not_steady(context: &RunContext) -> Option<Finding> {
+fn not_steady(context: &RunContext) -> Option<Finding> {
     let result = stats::steadiness(&measured_tps(context)).filter(|result| !result.steady)?;
     let word = if result.change < 0.0 { "below" } else { "above" };
     let evidence = format!(
@@ -204,9 +232,13 @@ pub(super) const TOO_SHORT_TO_JUDGE: Rule = Rule {
     severity: "Note below 8 measured seconds",
     source: "below eight values no rank test reaches 1 % usefully (stats::steadiness)",
     advice: "Measure for 30 s or more.",
+    evidence: "The number of measured seconds.",
+    why: "A few seconds may show a steady level, or the way to it.",
+    tested: ON_RECORDS,
+    check: Check::Run(too_short_to_judge),
 };
 
-pub(super) fn too_short_to_judge(context: &RunContext) -> Option<Finding> {
+fn too_short_to_judge(context: &RunContext) -> Option<Finding> {
     let n = context.summary.seconds.iter().filter(|second| second.measured).count();
     let short = n > 0 && n < stats::series::trend::STEADINESS_MIN;
     short.then(|| TOO_SHORT_TO_JUDGE.finds(Severity::Note, format!("{n} s were measured")))
@@ -223,9 +255,13 @@ pub(super) const FEW_EFFECTIVE_SECONDS: Rule = Rule {
     severity: "Note when 30 or more measured seconds determine the mean no better than ten independent ones would",
     source: "Geyer 1992, effective sample size; Law and Kelton 9.5: ten batches or more",
     advice: "Measure longer, and treat the run as a single value: its seconds say little about the next run.",
+    evidence: "Autocorrelation of one-second throughput, summed up to an effective sample size.",
+    why: "Seconds that resemble their neighbours make an interval computed from them two or three times too narrow.",
+    tested: ON_RECORDS,
+    check: Check::Run(few_effective_seconds),
 };
 
-pub(super) fn few_effective_seconds(context: &RunContext) -> Option<Finding> {
+fn few_effective_seconds(context: &RunContext) -> Option<Finding> {
     let tps = measured_tps(context);
     let effective = stats::effective_sample_size(&tps).filter(|_| tps.len() >= SECONDS_MIN)?;
     let evidence = format!("{} measured seconds are worth {} independent ones", tps.len(), figure(effective));
@@ -238,9 +274,13 @@ pub(super) const UNFAIR_CLIENTS: Rule = Rule {
     severity: "Note when Jain's index is below 0.95, with at least 100 transactions for each client",
     source: "Jain, Chiu and Hawe 1984; below 100 chance alone moves the index",
     advice: "Compare the clients: percentiles give more weight to the favoured ones and hide the waits of the others.",
+    evidence: "Jain's index over the transactions that each client committed in the measurement.",
+    why: "Percentiles give most weight to the clients that were served most, and hide the waits of the others.",
+    tested: ON_RECORDS,
+    check: Check::Run(unfair_clients),
 };
 
-pub(super) fn unfair_clients(context: &RunContext) -> Option<Finding> {
+fn unfair_clients(context: &RunContext) -> Option<Finding> {
     let index = context.summary.fairness.filter(|index| *index < 0.95)?;
     let shares = &context.data.record.done.as_ref()?.measured_by_client;
     let enough = shares.iter().sum::<u64>() >= 100 * shares.len() as u64;
@@ -271,9 +311,13 @@ pub(super) const TOOK_TURNS: Rule = Rule {
     severity: "Doubt for a side of a duet",
     source: "design: throughput counts all seconds, also those that belonged to the other side",
     advice: "Compare the two sides with pgdyno compare DIR; by itself this run does not measure its server.",
+    evidence: "The slices in run.json, and which of them belonged to this load.",
+    why: "Half of its seconds are idle, so its throughput is about half of what its server can do.",
+    tested: ON_RECORDS,
+    check: Check::Run(took_turns),
 };
 
-pub(super) fn took_turns(context: &RunContext) -> Option<Finding> {
+fn took_turns(context: &RunContext) -> Option<Finding> {
     let turns = context.data.record.load.as_ref()?.turns.as_ref()?;
     let n_own = turns.slices.bytes().filter(|slice| *slice == b'1').count();
     let evidence = format!("it began transactions in {n_own} of {} slices", turns.slices.len());

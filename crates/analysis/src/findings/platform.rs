@@ -1,7 +1,7 @@
 //! Findings about the machine's configuration: clocks, frequencies, memory.
 
 use super::format::percent;
-use super::{Rule, RunContext};
+use super::{Check, ON_RECORDS, Rule, RunContext};
 use crate::finding::{Finding, Severity};
 
 /// Clock sources that can be read without leaving user mode.
@@ -17,6 +17,10 @@ pub(super) const MEMORY_PRESSURE_FOUND: Rule = Rule {
     severity: "Doubt when some task waited for memory in more than 5 % of the measurement (PSI)",
     source: "kernel documentation, PSI: pressure stall information; 5 % is our convention",
     advice: "Lower shared_buffers, work_mem or the number of clients, or stop what else uses memory, and repeat.",
+    evidence: "Pressure stall information of memory, mean over the measurement.",
+    why: "Tasks that wait for pages to be freed or read back make latency depend on what else occupies memory.",
+    tested: ON_RECORDS,
+    check: Check::Run(memory_pressure),
 };
 
 fn memory_share(context: &RunContext) -> Option<f64> {
@@ -24,7 +28,7 @@ fn memory_share(context: &RunContext) -> Option<f64> {
     context.usage.rate("host.psi.memory.some", from_s, to_s)
 }
 
-pub(super) fn memory_pressure(context: &RunContext) -> Option<Finding> {
+fn memory_pressure(context: &RunContext) -> Option<Finding> {
     let share = memory_share(context)?;
     let evidence = format!("tasks waited for memory in {} of the measurement", percent(share));
     (share > MEMORY_PRESSURE).then(|| MEMORY_PRESSURE_FOUND.finds(Severity::Doubt, evidence))
@@ -36,9 +40,13 @@ pub(super) const SLOW_CLOCKSOURCE: Rule = Rule {
     severity: "Note when the kernel's clock source needs a system call or the hypervisor (hpet, acpi_pm, xen, jiffies)",
     source: "vdso(7); PostgreSQL documentation, pg_test_timing: such clocks take 0.5 us and more",
     advice: "Use tsc or the hypervisor's own fast clock; with this one, timing costs processor time and adds to latency.",
+    evidence: "The kernel's current clock source.",
+    why: "Each timestamp then costs a system call or an exit to the hypervisor, in the driver and in the server.",
+    tested: ON_RECORDS,
+    check: Check::Run(slow_clocksource),
 };
 
-pub(super) fn slow_clocksource(context: &RunContext) -> Option<Finding> {
+fn slow_clocksource(context: &RunContext) -> Option<Finding> {
     let clock = fact(context, "clocksource").filter(|clock| !FAST_CLOCKS.contains(clock))?;
     Some(SLOW_CLOCKSOURCE.finds(Severity::Note, format!("the clock source is {clock}")))
 }
@@ -49,9 +57,13 @@ pub(super) const CPU_FREQUENCY_VARIES: Rule = Rule {
     severity: "Note when the frequency governor is neither performance nor userspace",
     source: "kernel documentation, CPU performance scaling; Gregg, Systems Performance, 6.4.1",
     advice: "Set the governor to performance during the experiment.",
+    evidence: "The frequency governor of the first processor.",
+    why: "The same work takes longer if the processor was idle before: low loads look slower than they are.",
+    tested: ON_RECORDS,
+    check: Check::Run(cpu_frequency_varies),
 };
 
-pub(super) fn cpu_frequency_varies(context: &RunContext) -> Option<Finding> {
+fn cpu_frequency_varies(context: &RunContext) -> Option<Finding> {
     let governor = fact(context, "cpu_governor").filter(|name| !STEADY_GOVERNORS.contains(name))?;
     Some(CPU_FREQUENCY_VARIES.finds(Severity::Note, format!("the governor is {governor}")))
 }

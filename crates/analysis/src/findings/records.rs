@@ -8,7 +8,7 @@ use model::load::interval::{Counts, Interval};
 use model::run::RunData;
 
 use super::format::{list, percent, plural};
-use super::{Rule, RunContext};
+use super::{Check, ON_RECORDS, Rule, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::run::seconds::Recorded;
 
@@ -18,9 +18,13 @@ pub(super) const RUN_INCOMPLETE: Rule = Rule {
     severity: "Void for any run that is not completed",
     source: "design: a partial result is kept and shown, never counted",
     advice: "Repeat the run, or resume the experiment; its results are shown but do not count.",
+    evidence: "The state of the run in run.json, its last second and the recorded reason.",
+    why: "A run that ended early measured a different period; its mean is not comparable with the others.",
+    tested: ON_RECORDS,
+    check: Check::Run(run_incomplete),
 };
 
-pub(super) fn run_incomplete(context: &RunContext) -> Option<Finding> {
+fn run_incomplete(context: &RunContext) -> Option<Finding> {
     let what = match context.data.record.state {
         RunState::Completed => return None,
         RunState::Started => "was cut off",
@@ -47,9 +51,13 @@ pub(super) const COUNTS_BROKEN: Rule = Rule {
     source: "identity of counts, checked like pgbench's own counters (pgbench.c, StatsData)",
     advice: "If files of the run were truncated or changed afterwards, restore them; otherwise this is a bug in pgdyno: please report it \
              with the run directory.",
+    evidence: "The identity of counts over the driver's totals, and the sum of intervals.jsonl against them.",
+    why: "If transactions do not add up, some were counted twice or lost, and no figure of the run can be right.",
+    tested: ON_RECORDS,
+    check: Check::Run(counts_broken),
 };
 
-pub(super) fn counts_broken(context: &RunContext) -> Option<Finding> {
+fn counts_broken(context: &RunContext) -> Option<Finding> {
     let total = context.summary.total;
     let evidence = match &context.data.record.done {
         Some(done) if !done.counts.identity_holds(0) => {
@@ -78,9 +86,13 @@ pub(super) const RECORDS_DAMAGED: Rule = Rule {
                numbers of times than its seconds say",
     source: "design: nothing is dropped silently; each time is counted in the second and in the histogram at once",
     advice: "Check the disk that holds the results, restore the directory from a copy or repeat the run.",
+    evidence: "Lines and histograms that could not be read, seconds of the window without an interval, and the number of times in each histogram against its second.",
+    why: "What is missing may be the worst second; throughput and percentiles are then those of the rest.",
+    tested: ON_RECORDS,
+    check: Check::Run(records_damaged),
 };
 
-pub(super) fn records_damaged(context: &RunContext) -> Option<Finding> {
+fn records_damaged(context: &RunContext) -> Option<Finding> {
     let mut parts: Vec<String> = context.data.damage.clone();
     parts.extend(context.unreadable.iter().cloned());
     if let Some((from_s, to_s)) = context.line.measured_span() {
@@ -145,9 +157,13 @@ pub(super) const HISTORY_DIFFERS: Rule = Rule {
     source: "each such transaction adds one row: acknowledged <= rows <= acknowledged + unknown outcomes",
     advice: "If rows are missing, acknowledged commits were lost: check synchronous_commit and the storage; if there \
              are too many, something else wrote to the tables.",
+    evidence: "Rows of the history table before and after the run, against committed transactions give or take unknown ones.",
+    why: "A server that acknowledges commits and loses them is faster than one that keeps them; its throughput means nothing.",
+    tested: ON_RECORDS,
+    check: Check::Run(history_differs),
 };
 
-pub(super) fn history_differs(context: &RunContext) -> Option<Finding> {
+fn history_differs(context: &RunContext) -> Option<Finding> {
     let record = &context.data.record;
     let done = record.done.as_ref()?.counts;
     let differs = match record.case.workload.kind {
@@ -174,9 +190,13 @@ pub(super) const CONSISTENCY_BROKEN: Rule = Rule {
     severity: "Void when a quick consistency condition does not hold before the load or after the drain (TPC-C)",
     source: "TPC-C 3.3.2.1 to 3 and 8 to 9, which read no large table",
     advice: "pgdyno check lists all violations; if there were none before, the server lost or mixed up transactions.",
+    evidence: "TPC-C conditions that read no large table, checked in one snapshot before the load and after the drain.",
+    why: "Balances that do not match mean that transactions were lost or mixed, by the server or by the driver.",
+    tested: ON_RECORDS,
+    check: Check::Run(consistency_broken),
 };
 
-pub(super) fn consistency_broken(context: &RunContext) -> Option<Finding> {
+fn consistency_broken(context: &RunContext) -> Option<Finding> {
     let record = &context.data.record;
     let told = |when: &str, broken: &BTreeMap<String, String>| -> Vec<String> {
         broken.iter().map(|(id, example)| format!("{id} {when} ({example})")).collect()

@@ -6,7 +6,7 @@ use model::run::RunRecord;
 use model::telemetry::event::{Event, EventKind};
 
 use super::format::{excerpt, list, plural};
-use super::{Rule, RunContext};
+use super::{Check, ON_RECORDS, Rule, RunContext};
 use crate::finding::{Finding, Severity};
 use crate::run::marks;
 use crate::summary::Mark;
@@ -20,9 +20,13 @@ pub(super) const CONNECTION_LOST: Rule = Rule {
     severity: "Void for any",
     source: "fault study: other tools print the throughput of fewer clients as if nothing had happened",
     advice: "Read the message, and the server's log around that time; fix the script or the server and repeat.",
+    evidence: "Clients that ended before the load, because of their connection or their script: the driver's events and totals.",
+    why: "What remains is the throughput of fewer clients under the name of all of them.",
+    tested: ON_RECORDS,
+    check: Check::Run(connection_lost),
 };
 
-pub(super) fn connection_lost(context: &RunContext) -> Option<Finding> {
+fn connection_lost(context: &RunContext) -> Option<Finding> {
     let done = context.data.record.done.as_ref();
     let events: Vec<&Event> = events(context, EventKind::ConnectionLost).collect();
     let n = u64::from(done.map_or(0, |done| done.clients_lost)).max(events.len() as u64);
@@ -54,9 +58,13 @@ pub(super) const PROTOCOL_BROKEN: Rule = Rule {
     source: "a reply without a request, or one without a result, does not prove a commit",
     advice: "Find out what answers there: a server, a pooler or a proxy; if a message was too long for one of your rows, \
              raise max_message_mib.",
+    evidence: "Replies without a request, replies that lack a result, and invalid messages, as each client saw them.",
+    why: "Where replies and statements do not match one to one, a count of replies is no count of commits.",
+    tested: ON_RECORDS,
+    check: Check::Run(protocol_broken),
 };
 
-pub(super) fn protocol_broken(context: &RunContext) -> Option<Finding> {
+fn protocol_broken(context: &RunContext) -> Option<Finding> {
     let events: Vec<&Event> = events(context, EventKind::ProtocolBroken).collect();
     let first = events.first()?;
     let who = plural(events.len() as u64, "client");
@@ -69,9 +77,13 @@ pub(super) const SERVER_RESTARTED: Rule = Rule {
     severity: "Void for any restart or failover",
     source: "fault study: other tools average a crash and restart away",
     advice: "Read the server's log for the cause and repeat.",
+    evidence: "The postmaster's start time and what telemetry recorded of it, during the load.",
+    why: "A crash and a recovery within the measurement disappear in the mean.",
+    tested: ON_RECORDS,
+    check: Check::Run(server_restarted),
 };
 
-pub(super) fn server_restarted(context: &RunContext) -> Option<Finding> {
+fn server_restarted(context: &RunContext) -> Option<Finding> {
     let event = events(context, EventKind::ServerRestarted).next()?;
     let t_s = context.line.place(event.t_unix_ns)?;
     Some(SERVER_RESTARTED.finds(Severity::Void, format!("at {t_s:.0} s: {}", excerpt(&event.text))))
@@ -83,9 +95,13 @@ pub(super) const SERVER_TROUBLE: Rule = Rule {
     severity: "Void for a PANIC or a crashed process, Doubt for another FATAL line during the load",
     source: "PostgreSQL documentation, message severity levels (runtime-config-logging)",
     advice: "Read the server's log around that time, remove the cause and repeat.",
+    evidence: "Lines of severity PANIC or FATAL, and of crashed processes, in the server's log during the load.",
+    why: "A server that loses processes, space or files does different work from what is being measured.",
+    tested: ON_RECORDS,
+    check: Check::Run(server_trouble),
 };
 
-pub(super) fn server_trouble(context: &RunContext) -> Option<Finding> {
+fn server_trouble(context: &RunContext) -> Option<Finding> {
     let lines: Vec<&Event> = events(context, EventKind::ServerTrouble).collect();
     let worst = lines.iter().find(|event| is_crash(event)).or(lines.first())?;
     let severity = if is_crash(worst) { Severity::Void } else { Severity::Doubt };
@@ -116,9 +132,13 @@ pub(super) const CHECKPOINT_IN_WINDOW: Rule = Rule {
              contains whole checkpoint cycles",
     advice: "Checkpoint before the run and keep the measurement shorter than checkpoint_timeout and max_wal_size allow, or \
              measure over several checkpoints.",
+    evidence: "Checkpoints from the server's log and its counters, placed on the time line of the run.",
+    why: "One checkpoint in a short measurement takes 0 or 30 % depending on luck, and no statistic on throughput sees it.",
+    tested: ON_RECORDS,
+    check: Check::Run(checkpoint_in_window),
 };
 
-pub(super) fn checkpoint_in_window(context: &RunContext) -> Option<Finding> {
+fn checkpoint_in_window(context: &RunContext) -> Option<Finding> {
     if !writes(context.data.record.case.workload.kind, &context.data.record) {
         return None;
     }
@@ -147,9 +167,13 @@ pub(super) const AUTOVACUUM_IN_WINDOW: Rule = Rule {
     source: "PostgreSQL documentation, routine vacuuming; 300 s is five times the default autovacuum_naptime",
     advice: "Vacuum and analyze before each run, and measure either shorter than autovacuum_naptime or long enough to \
              include its usual share.",
+    evidence: "Autovacuum workers seen in pg_stat_activity and in the log during the measurement.",
+    why: "It reads and writes during the load, in some runs and not in others.",
+    tested: ON_RECORDS,
+    check: Check::Run(autovacuum_in_window),
 };
 
-pub(super) fn autovacuum_in_window(context: &RunContext) -> Option<Finding> {
+fn autovacuum_in_window(context: &RunContext) -> Option<Finding> {
     let touching = in_window(context, marks::AUTOVACUUM);
     let first = touching.first()?;
     let severity =
@@ -175,9 +199,13 @@ pub(super) const NOT_DURABLE: Rule = Rule {
              (wal-reliability); mount(8), tmpfs(5), the kernel's overlayfs: volatile mount",
     advice: "Turn the setting on, or use a file system that survives a crash, unless that is what you want to measure: such numbers \
              cannot be compared with those of a server that keeps its data.",
+    evidence: "fsync, full_page_writes, synchronous_commit, and the file systems of data and WAL.",
+    why: "Such a server skips the most expensive part of a commit; it is faster because it promises less.",
+    tested: ON_RECORDS,
+    check: Check::Run(not_durable),
 };
 
-pub(super) fn not_durable(context: &RunContext) -> Option<Finding> {
+fn not_durable(context: &RunContext) -> Option<Finding> {
     let record = &context.data.record;
     let off = |name: &&str| record.server.as_ref().is_some_and(|server| server.setting(name) == Some("off"));
     let is_off = |name: &str| format!("{name} = off");
@@ -221,9 +249,13 @@ pub(super) const DISK_NEARLY_FULL: Rule = Rule {
     severity: "Doubt when telemetry saw it",
     source: "fault study: a full WAL disk is a PANIC; file systems slow down before that",
     advice: "Free space on the device and repeat.",
+    evidence: "Free space of the file systems of data, WAL and results.",
+    why: "File systems slow down when nearly full, and a full WAL disk ends the server.",
+    tested: ON_RECORDS,
+    check: Check::Run(disk_nearly_full),
 };
 
-pub(super) fn disk_nearly_full(context: &RunContext) -> Option<Finding> {
+fn disk_nearly_full(context: &RunContext) -> Option<Finding> {
     // A disk that was full before the load is full during it, so every event up to the end counts.
     let mut before_end = context.data.events.iter().filter(|event| {
         event.kind == EventKind::DiskNearlyFull

@@ -3,12 +3,12 @@
 use model::experiment::case::Case;
 use model::experiment::os::WalPolicy;
 use model::experiment::script::CaseData;
+use model::run::RunRecord;
 use model::run::phase::Phase;
-use model::run::{ExperimentData, RunRecord};
 use model::telemetry::event::EventKind;
 
 use super::format::{bytes, plural};
-use super::{Rule, RunContext};
+use super::{Check, ON_RECORDS, Rule, RunContext, StudyContext};
 use crate::finding::{Finding, Severity};
 use crate::run::marks;
 
@@ -19,9 +19,14 @@ pub(super) const DATA_DIFFERS: Rule = Rule {
                only sizes do; Note when prepare.restore is off, or workload.data of a server by URL is none",
     source: "design: each run begins from the same state, and the record proves it",
     advice: "Turn on prepare.restore, or repeat: a run that began from other data measured something else.",
+    evidence: "Rows, sizes, index definitions and checksums of each run before vacuum and analyze, against the first run that began from the same data.",
+    why: "A run on a bloated or half-loaded table measures the table, and repeating it does not show that.",
+    tested: ON_RECORDS,
+    check: Check::Study(data_differs),
 };
 
-pub(super) fn data_differs(data: &ExperimentData) -> Option<Finding> {
+fn data_differs(context: &StudyContext) -> Option<Finding> {
+    let data = context.data;
     let records: Vec<&RunRecord> =
         data.runs.iter().map(|run| &run.record).filter(|record| record.fingerprint.is_some()).collect();
     let mut worst: Option<(Severity, String, &Case)> = None;
@@ -97,9 +102,15 @@ pub(super) const DATABASE_CHANGED: Rule = Rule {
     source: "design: pgdyno drops only what it can prove that it made",
     advice: "Give the benchmark a database of its own (pgdyno init --create-database), or keep others out of this one while \
              it runs.",
+    evidence: "The contents of the catalogs of a database by URL, and properties of the database itself, against those when the \
+         data was loaded.",
+    why: "Replacing the database by a copy would have dropped what somebody else created there; tables that are loaded again have \
+         a different layout on disk from a copy.",
+    tested: ON_RECORDS,
+    check: Check::Run(database_changed),
 };
 
-pub(super) fn database_changed(context: &RunContext) -> Option<Finding> {
+fn database_changed(context: &RunContext) -> Option<Finding> {
     let restore = context.data.record.phase(Phase::Restore)?;
     let difference = restore.detail.get("database_changed")?;
     Some(DATABASE_CHANGED.finds(Severity::Note, format!("{difference}; nothing was dropped because of it")))
@@ -114,9 +125,13 @@ pub(super) const WAL_POLICY: Rule = Rule {
              written",
     advice: "Set max_wal_size, or the length of the measurement, as the evidence says, or let run.wal do it on a server that \
              pgdyno runs.",
+    evidence: "The rate of WAL in the ramp-up and the checkpoints of the measurement, against what run.wal asks for.",
+    why: "A run that should have had no checkpoint, or two complete ones, but had another number answers another question.",
+    tested: ON_RECORDS,
+    check: Check::Run(wal_policy),
 };
 
-pub(super) fn wal_policy(context: &RunContext) -> Option<Finding> {
+fn wal_policy(context: &RunContext) -> Option<Finding> {
     let record = &context.data.record;
     let span = context.line.measured_span()?;
     let of_kind = |mark: &&crate::summary::Mark| mark.kind == marks::CHECKPOINT;

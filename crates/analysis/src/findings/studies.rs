@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use model::experiment::plan::{RunOrder, RunState};
 use model::load::Pace;
-use model::run::{ExperimentData, RunRecord};
+use model::run::RunRecord;
 
-use super::Rule;
 use super::format::{list, plural};
+use super::{Check, ON_RECORDS, Rule, StudyContext};
 use crate::finding::{Finding, Severity};
 
 pub(super) const INCOMPLETE: Rule = Rule {
@@ -16,10 +16,14 @@ pub(super) const INCOMPLETE: Rule = Rule {
     severity: "Doubt when planned runs are missing",
     source: "design: cases of one block belong together, and a missing block weakens every comparison",
     advice: "Resume the experiment, or read its numbers as provisional.",
+    evidence: "Planned runs without a completed record, and the last reason in state.jsonl.",
+    why: "Cases of a block should share disturbances; a missing block separates them.",
+    tested: ON_RECORDS,
+    check: Check::Study(incomplete),
 };
 
-pub(super) fn incomplete(partial: Option<&str>) -> Option<Finding> {
-    partial.map(|sentence| INCOMPLETE.finds(Severity::Doubt, sentence))
+fn incomplete(context: &StudyContext) -> Option<Finding> {
+    context.partial.map(|sentence| INCOMPLETE.finds(Severity::Doubt, sentence))
 }
 
 pub(super) const RESUMED: Rule = Rule {
@@ -28,9 +32,14 @@ pub(super) const RESUMED: Rule = Rule {
     severity: "Note when `state.jsonl` says that it was resumed",
     source: "design: runs of one block belong together in time; the machine may drift during a gap",
     advice: "Trust the difference between two cases less if a gap separates their runs of one block.",
+    evidence: "Runs that start twice in state.jsonl, and starts of the experiment after the first.",
+    why: "The machine may have changed between the runs of one block, and a gap of days does not show in a table.",
+    tested: ON_RECORDS,
+    check: Check::Study(resumed),
 };
 
-pub(super) fn resumed(data: &ExperimentData) -> Option<Finding> {
+fn resumed(context: &StudyContext) -> Option<Finding> {
+    let data = context.data;
     let begun = |run: u32| {
         data.state.iter().filter(|line| line.run == run && line.state == RunState::Started).count() as u64
     };
@@ -65,9 +74,14 @@ pub(super) const MACHINE_CHANGED: Rule = Rule {
              other binaries to another case",
     advice: "Compare only runs of one machine and one build, or repeat the experiment; name a commit or a tag, which \
              do not change, rather than a branch or a directory that is being edited.",
+    evidence: "Processors, memory, kernel, machine and version of pgdyno of each completed run against the first, and the SHA-256 of the server that pgdyno ran against the first run of its case.",
+    why: "A difference between machines would look like a difference between cases.",
+    tested: ON_RECORDS,
+    check: Check::Study(machine_changed),
 };
 
-pub(super) fn machine_changed(data: &ExperimentData) -> Option<Finding> {
+fn machine_changed(context: &StudyContext) -> Option<Finding> {
+    let data = context.data;
     let completed: Vec<&RunRecord> = data
         .runs
         .iter()
@@ -139,9 +153,14 @@ pub(super) const SEQUENTIAL: Rule = Rule {
     severity: "Doubt when `experiment.order` is `sequential` and there are two cases or more",
     source: "Kalibera and Jones 2013; Mytkowicz et al. 2009: what drifts with time becomes a difference between cases",
     advice: "Leave experiment.order at randomized, which measures every case once in each block.",
+    evidence: "The order in plan.json and the number of cases.",
+    why: "All runs of a case share their hour: drift, heat and neighbours become its result.",
+    tested: ON_RECORDS,
+    check: Check::Study(sequential),
 };
 
-pub(super) fn sequential(data: &ExperimentData) -> Option<Finding> {
+fn sequential(context: &StudyContext) -> Option<Finding> {
+    let data = context.data;
     let n_cases = data.plan.cases.len();
     let is_found = data.plan.order == RunOrder::Sequential && n_cases > 1;
     let evidence =
@@ -156,9 +175,14 @@ pub(super) const SERVERS_IN_TURN: Rule = Rule {
     source: "Kalibera and Jones 2013; Mytkowicz et al. 2009: what drifts with time becomes a difference between servers",
     advice: "Provide disk space for all servers at once (pgdyno plan says how much) and remove run.servers_at_a_time, or \
              repeat the experiment and compare servers over the repetitions.",
+    evidence: "run.servers_at_a_time and the order in plan.json.",
+    why: "All runs of a server share their hours: drift, heat and neighbours become a difference between servers.",
+    tested: ON_RECORDS,
+    check: Check::Study(servers_in_turn),
 };
 
-pub(super) fn servers_in_turn(data: &ExperimentData) -> Option<Finding> {
+fn servers_in_turn(context: &StudyContext) -> Option<Finding> {
+    let data = context.data;
     let is_apart = data.plan.runs.windows(2).any(|pair| pair[1].block < pair[0].block);
     let is_found =
         data.plan.servers_at_a_time.is_some() && is_apart && data.plan.order == RunOrder::Randomized;
@@ -175,9 +199,14 @@ pub(super) const CLOSED_LOOP: Rule = Rule {
     severity: "Note, once, when any case has the pace `closed`",
     source: "G. Tene, coordinated omission; wrk2: latency counts from when a request was due",
     advice: "For latency as users would see it, repeat with an open pace at 50 to 90 % of the measured throughput.",
+    evidence: "The pace of each case.",
+    why: "A client that waits sends nothing, so waiting is under-counted: users would see worse.",
+    tested: ON_RECORDS,
+    check: Check::Study(closed_loop),
 };
 
-pub(super) fn closed_loop(data: &ExperimentData) -> Option<Finding> {
+fn closed_loop(context: &StudyContext) -> Option<Finding> {
+    let data = context.data;
     let closed = data.plan.cases.iter().filter(|case| case.workload.pace == Pace::Closed).count();
     let evidence = format!(
         "{closed} of {} cases use a closed loop: a client sends nothing while it waits, so the latency under-counts \

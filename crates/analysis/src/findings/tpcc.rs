@@ -2,7 +2,7 @@
 
 use model::experiment::case::WorkloadKind;
 
-use super::{CaseContext, Rule, RunContext};
+use super::{CaseContext, Check, ON_RECORDS, Rule, RunContext};
 use crate::finding::{Finding, Severity};
 
 pub(super) const TPCC_INPUTS: Rule = Rule {
@@ -12,9 +12,13 @@ pub(super) const TPCC_INPUTS: Rule = Rule {
                skipped deliveries, mix) is further than four standard deviations from the specification's",
     source: "TPC-C 2.4.1, 2.5.1, 2.6.1, 2.7.4.2, 5.2.3, counted by the driver",
     advice: "If deliveries were skipped, load the data again; otherwise this is a bug in pgdyno: please report it.",
+    evidence: "Shares of inputs as the driver counted them, against the specification's within four standard deviations.",
+    why: "Another mix is another benchmark: a few more remote lines or rollbacks change the throughput.",
+    tested: ON_RECORDS,
+    check: Check::Run(tpcc_inputs),
 };
 
-pub(super) fn tpcc_inputs(context: &RunContext) -> Option<Finding> {
+fn tpcc_inputs(context: &RunContext) -> Option<Finding> {
     let tpcc = context.summary.tpcc.as_ref()?;
     let missed: Vec<String> = tpcc
         .inputs
@@ -34,9 +38,13 @@ pub(super) const TPCC_RESPONSE: Rule = Rule {
                Delivery 80 s)",
     source: "TPC-C 5.2.5.3 and 2.7.2.2",
     advice: "Use fewer terminals or warehouses.",
+    evidence: "The 90th percentile of each transaction's response times against its limit.",
+    why: "Beyond the limits the specification does not allow a throughput to be reported.",
+    tested: ON_RECORDS,
+    check: Check::Run(tpcc_response),
 };
 
-pub(super) fn tpcc_response(context: &RunContext) -> Option<Finding> {
+fn tpcc_response(context: &RunContext) -> Option<Finding> {
     let tpcc = context.summary.tpcc.as_ref()?;
     let late: Vec<String> = tpcc
         .profiles
@@ -57,9 +65,13 @@ pub(super) const TPCC_LIKE: Rule = Rule {
     severity: "Note for each TPC-C and TPROC-C case, with the conditions of the specification that are not met",
     source: "TPC-C 5.11 and the TPC's fair use policy: only audited results may be called tpmC",
     advice: "Call it NOPM, state the conditions that are not met, and do not compare it with published tpmC.",
+    evidence: "The conditions of the specification that pgdyno knows and that this case does not meet.",
+    why: "tpmC is the name of an audited result; comparing with one would be wrong in both directions.",
+    tested: ON_RECORDS,
+    check: Check::Case(tpcc_like),
 };
 
-pub(super) fn tpcc_like(context: &CaseContext) -> Option<Finding> {
+fn tpcc_like(context: &CaseContext) -> Option<Finding> {
     let tpcc = context.summary.tpcc.as_ref()?;
     let lead = match context.case.workload.kind {
         WorkloadKind::TprocC => "as in HammerDB",

@@ -2,7 +2,7 @@
 
 use model::load::course::RampUpEnd;
 
-use super::{Rule, RunContext};
+use super::{Check, ON_RECORDS, Rule, RunContext};
 use crate::finding::{Finding, Severity};
 
 pub(super) const RAMP_UP_NOT_STEADY: Rule = Rule {
@@ -13,9 +13,13 @@ pub(super) const RAMP_UP_NOT_STEADY: Rule = Rule {
     source: "White 1997 and Hoad, Robinson and Davies 2010 on MSER in sequence; Barrett et al. 2017: many programs never \
              reach a steady state; chosen by simulation, see stats::is_warm",
     advice: "Raise run.ramp_up_max, or look for what keeps changing (caches, table growth, other work on the machine).",
+    evidence: "Why and after how many seconds the ramp-up ended, from run.json; its values are the intervals before the measurement.",
+    why: "The measurement then includes part of the warm-up, or of a change that never ends.",
+    tested: ON_RECORDS,
+    check: Check::Run(ramp_up_not_steady),
 };
 
-pub(super) fn ramp_up_not_steady(context: &RunContext) -> Option<Finding> {
+fn ramp_up_not_steady(context: &RunContext) -> Option<Finding> {
     let course = context.summary.course.filter(|course| course.ramp_up_end == Some(RampUpEnd::Bound))?;
     let evidence =
         format!("still not steady after {} s, the longest permitted ramp-up", course.window.ramp_up_s);
@@ -29,9 +33,13 @@ pub(super) const MEASURE_EXTENDED: Rule = Rule {
     source: "design: a longer measurement of an unsteady load determines its mean better; all seconds count, and whether it is \
              steady is judged again (not-steady)",
     advice: "Plan a longer measurement if most runs need it, so that all of them have the same length.",
+    evidence: "Seconds of the measurement as planned and as they became, from run.json.",
+    why: "A run measured for longer than its neighbours saw more of the machine's variation; its mean is better known than theirs.",
+    tested: ON_RECORDS,
+    check: Check::Run(measure_extended),
 };
 
-pub(super) fn measure_extended(context: &RunContext) -> Option<Finding> {
+fn measure_extended(context: &RunContext) -> Option<Finding> {
     let course = context.summary.course.filter(|course| course.extended_s > 0)?;
     let planned_s = course.window.measure_s.saturating_sub(course.extended_s);
     let evidence = format!("{} s instead of {planned_s} s", course.window.measure_s);

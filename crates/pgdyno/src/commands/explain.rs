@@ -1,6 +1,6 @@
 //! `pgdyno explain`: the page of a finding, or the list of all findings.
 
-use analysis::findings::{CATALOGUE, Rule, pages, rule};
+use analysis::findings::{CATALOGUE, Rule, rule};
 use anyhow::{Result, bail};
 
 use crate::{Exit, print};
@@ -9,7 +9,7 @@ use crate::{Exit, print};
 pub(crate) fn explain(finding: Option<&str>) -> Result<Exit> {
     let text = match finding {
         None => list(),
-        Some(name) => pages::text(find(name)?),
+        Some(name) => find(name)?.page(),
     };
     print(&text)?;
     Ok(Exit::Done)
