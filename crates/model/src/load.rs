@@ -237,37 +237,16 @@ pub struct ScriptSpec {
     pub source: String,
 }
 
-/// How statements are sent, in pgbench's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Protocol {
-    /// One Query message with the values written into the text.
-    Simple,
-    /// Parse, Bind, Execute for every statement.
-    Extended,
-    /// Parse once per connection, then Bind and Execute.
-    Prepared,
-}
-
-impl Protocol {
-    /// The word used in files and on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Protocol::Simple => "simple",
-            Protocol::Extended => "extended",
-            Protocol::Prepared => "prepared",
-        }
-    }
-}
-
-impl FromStr for Protocol {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Protocol, String> {
-        [Protocol::Simple, Protocol::Extended, Protocol::Prepared]
-            .into_iter()
-            .find(|p| p.as_str() == text)
-            .ok_or_else(|| format!("`{text}` is not a protocol; use simple, extended or prepared"))
+words! {
+    /// How statements are sent, in pgbench's words.
+    Protocol, "a protocol" {
+        /// One Query message with the values written into the text.
+        Simple = "simple",
+        /// Parse, Bind, Execute for every statement.
+        Extended = "extended",
+        /// Parse once per connection, then Bind and Execute.
+        #[default]
+        Prepared = "prepared",
     }
 }
 

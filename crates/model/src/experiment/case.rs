@@ -302,11 +302,7 @@ impl WorkloadSpec {
             max_message_mib: None,
             load_streams: None,
             schema: None,
-            data: match kind {
-                WorkloadKind::Tpcc => CaseData::Tpcc,
-                WorkloadKind::TprocC => CaseData::TprocC,
-                _ => CaseData::Tpcb,
-            },
+            data: kind.data(),
             scripts: Vec::new(),
             defines: BTreeMap::new(),
             tpcc: None,
@@ -316,68 +312,36 @@ impl WorkloadSpec {
     }
 }
 
-/// A workload: built in, or the user's own scripts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum WorkloadKind {
-    /// pgbench's TPC-B-like transaction: three updates, one select, one insert.
-    #[serde(rename = "tpcb")]
-    Tpcb,
-    /// TPC-B-like without the contended updates of tellers and branches.
-    #[serde(rename = "tpcb-simple")]
-    TpcbSimple,
-    /// The select alone.
-    #[serde(rename = "tpcb-select")]
-    TpcbSelect,
-    /// The user's own scripts.
-    #[serde(rename = "scripts")]
-    Scripts,
-    /// TPC-C-like: five transactions of a wholesale supplier.
-    #[serde(rename = "tpcc")]
-    Tpcc,
-    /// HammerDB's TPROC-C, by its stored functions.
-    #[serde(rename = "tproc-c")]
-    TprocC,
+words! {
+    /// A workload: built in, or the user's own scripts.
+    WorkloadKind, "a workload" {
+        /// pgbench's TPC-B-like transaction: three updates, one select, one insert.
+        #[default]
+        Tpcb = "tpcb",
+        /// TPC-B-like without the contended updates of tellers and branches.
+        TpcbSimple = "tpcb-simple",
+        /// The select alone.
+        TpcbSelect = "tpcb-select",
+        /// The user's own scripts.
+        Scripts = "scripts",
+        /// TPC-C-like: five transactions of a wholesale supplier.
+        Tpcc = "tpcc",
+        /// HammerDB's TPROC-C, by its stored functions.
+        TprocC = "tproc-c",
+    }
 }
 
 impl WorkloadKind {
-    /// All workloads.
-    pub const ALL: [WorkloadKind; 6] = [
-        WorkloadKind::Tpcb,
-        WorkloadKind::TpcbSimple,
-        WorkloadKind::TpcbSelect,
-        WorkloadKind::Tpcc,
-        WorkloadKind::TprocC,
-        WorkloadKind::Scripts,
-    ];
-
-    /// The word used in files and on the command line.
-    pub fn as_str(self) -> &'static str {
+    /// The data that it runs on. For the user's own scripts, the experiment file may name other data.
+    pub fn data(self) -> CaseData {
         match self {
-            WorkloadKind::Tpcb => "tpcb",
-            WorkloadKind::TpcbSimple => "tpcb-simple",
-            WorkloadKind::TpcbSelect => "tpcb-select",
-            WorkloadKind::Tpcc => "tpcc",
-            WorkloadKind::TprocC => "tproc-c",
-            WorkloadKind::Scripts => "scripts",
+            WorkloadKind::Tpcc => CaseData::Tpcc,
+            WorkloadKind::TprocC => CaseData::TprocC,
+            WorkloadKind::Tpcb
+            | WorkloadKind::TpcbSimple
+            | WorkloadKind::TpcbSelect
+            | WorkloadKind::Scripts => CaseData::Tpcb,
         }
-    }
-}
-
-impl fmt::Display for WorkloadKind {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for WorkloadKind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<WorkloadKind, String> {
-        WorkloadKind::ALL.into_iter().find(|kind| kind.as_str() == text).ok_or_else(|| {
-            format!(
-                "`{text}` is not a workload; use tpcb, tpcb-simple, tpcb-select, tpcc, tproc-c or scripts"
-            )
-        })
     }
 }
 
