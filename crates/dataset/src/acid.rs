@@ -23,7 +23,7 @@ use workload::tpcc::{Constants, Order};
 use workload::{Prng, Schema, tpcc};
 
 use crate::check::CheckReport;
-use crate::kind::Dataset;
+use crate::kind::{Dataset, SPECIFIED};
 use crate::session::STOPPED;
 use crate::session::{self, limit};
 use crate::state::{self, DataState, inspect};
@@ -209,7 +209,7 @@ fn consistency(
         Ok((limit::database_bytes(&mut session)?, session))
     };
     let (bytes, mut session) = limit::within("connect", limit::QUESTIONS, open)?;
-    let check = || crate::tpcc::check::check(&mut session, Dataset::Tpcc, schema);
+    let check = || crate::tpcc::check::check(&mut session, &SPECIFIED, schema);
     let CheckReport { results, .. } = limit::within("consistency", limit::for_bytes(bytes), check)?;
     let n = results.len();
     let broken = results.into_iter().filter_map(|result| {

@@ -13,8 +13,8 @@ pub const PARTITIONS_VERSION_NUM: u32 = 110_000;
 
 /// Tables and partitions that loading creates.
 pub fn all_tables(dataset: Dataset, scale: u32, layout: Layout) -> Vec<String> {
-    let partitions = match (dataset, partitioning(layout)) {
-        (Dataset::Tpcb, Some(partitioning)) => tpcb::partitions(scale, partitioning),
+    let partitions = match partitioning(layout) {
+        Some(partitioning) if dataset.can_be_partitioned() => tpcb::partitions(scale, partitioning),
         _ => Vec::new(),
     };
     let tables = dataset.tables().into_iter().map(str::to_string);
@@ -53,7 +53,7 @@ pub fn layout_of(marker: &Marker) -> Layout {
 
 /// Whether a marker's data has this layout; only TPC-B-like tables have several.
 pub fn has_layout(marker: &Marker, dataset: Dataset, layout: Layout) -> bool {
-    dataset != Dataset::Tpcb || marker.extra == layout_facts(layout)
+    !dataset.can_be_partitioned() || marker.extra == layout_facts(layout)
 }
 
 /// The data of a workload in words.

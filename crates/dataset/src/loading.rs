@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use anyhow::{Result, bail};
 use wire::session::Session;
 
-use crate::kind::Dataset;
+use crate::kind::{Dataset, Family};
 use crate::load::{LoadProgress, LoadReport, LoadRequest, STOPPED_LOADING};
 use crate::{tpcb, tpcc};
 
@@ -19,9 +19,9 @@ pub fn load(
     request: &LoadRequest<'_>,
     progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<LoadReport> {
-    let result = match dataset {
-        Dataset::Tpcb => tpcb::load::load(session, request, progress),
-        Dataset::Tpcc | Dataset::TprocC => tpcc::load::load(session, dataset, request, progress),
+    let result = match dataset.facts().family {
+        Family::Tpcb => tpcb::load::load(session, request, progress),
+        Family::Tpcc(variant) => tpcc::load::load(session, variant, request, progress),
     };
     if result.is_err() && request.stop.load(Ordering::Relaxed) {
         // Whatever the statement that was cancelled says of it.

@@ -9,7 +9,7 @@ use model::experiment::case::WorkloadKind;
 use wire::session::Session;
 
 use crate::check::CheckReport;
-use crate::kind::{Dataset, builtin};
+use crate::kind::{Dataset, Family, builtin};
 use crate::schema;
 use crate::state::Home;
 use crate::{tpcb, tpcc};
@@ -34,10 +34,9 @@ pub fn require_invariants(kind: WorkloadKind) -> Result<()> {
 pub fn check(session: &mut Session, kind: WorkloadKind, asked: Option<&str>) -> Result<CheckReport> {
     require_invariants(kind)?;
     let schema = &schema::find(session, asked)?;
-    match kind {
-        WorkloadKind::Tpcc => tpcc::check::check(session, Dataset::Tpcc, schema),
-        WorkloadKind::TprocC => tpcc::check::check(session, Dataset::TprocC, schema),
-        _ => {
+    match Dataset::of_kind(kind).unwrap_or_default().facts().family {
+        Family::Tpcc(variant) => tpcc::check::check(session, variant, schema),
+        Family::Tpcb => {
             let builtin = builtin(kind).context("TPC-B-like workloads are built in")?;
             tpcb::check::check(session, builtin, schema)
         }
@@ -49,10 +48,9 @@ pub fn check(session: &mut Session, kind: WorkloadKind, asked: Option<&str>) -> 
 /// # Errors
 /// When the server fails.
 pub fn quick_check(session: &mut Session, home: Option<&Home>) -> Result<BTreeMap<String, String>> {
-    match home {
-        Some(Home { dataset: Dataset::Tpcc | Dataset::TprocC, schema }) => {
-            tpcc::check::quick_check(session, schema)
-        }
-        Some(Home { dataset: Dataset::Tpcb, .. }) | None => Ok(BTreeMap::new()),
+    let Some(Home { dataset, schema }) = home else { return Ok(BTreeMap::new()) };
+    match dataset.facts().family {
+        Family::Tpcc(_) => tpcc::check::quick_check(session, schema),
+        Family::Tpcb => Ok(BTreeMap::new()),
     }
 }

@@ -91,7 +91,7 @@ impl Site<'_> {
         };
         watch(Progress::Step(format!("loading {}", layout::describe(workload))));
         let mut tell = |progress| watch(Progress::Load(progress));
-        let dataset = Dataset::of(&workload.data).unwrap_or(Dataset::Tpcb);
+        let dataset = Dataset::of(&workload.data).unwrap_or_default();
         let report = loading::load(session, dataset, &request, &mut tell)?;
         let megabytes = report.data_bytes as f64 / 1e6;
         let streams =

@@ -174,7 +174,7 @@ pub const TABLES: [Table; 4] = [Table::Branches, Table::Tellers, Table::Accounts
 
 impl Table {
     /// The table's name.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Table::Branches => "pgbench_branches",
             Table::Tellers => "pgbench_tellers",

@@ -91,7 +91,7 @@ pub const TABLES: [Table; 9] = [
 
 impl Table {
     /// The table's name.
-    pub fn name(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Table::Item => "item",
             Table::Warehouse => "warehouse",

@@ -8,7 +8,7 @@ use wire::session::Session;
 use workload::{Schema, tpcc};
 
 use crate::check::{CheckReport, run_checks};
-use crate::kind::Dataset;
+use crate::kind::TpccVariant;
 use crate::state::complete_scale;
 
 /// The cheap conditions that are violated, each with an example; none for tables so large that even these would take
@@ -44,14 +44,16 @@ pub(crate) fn quick_check(session: &mut Session, schema: &Schema) -> Result<BTre
 ///
 /// # Errors
 /// When the tables do not exist or are unfinished, or the server fails.
-pub fn check(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result<CheckReport> {
-    let scale = complete_scale(session, dataset, schema)?;
+pub(crate) fn check(session: &mut Session, variant: &TpccVariant, schema: &Schema) -> Result<CheckReport> {
+    let scale = complete_scale(session, variant.dataset, schema)?;
     session.execute("begin transaction isolation level repeatable read read only")?;
     let mut checks = tpcc::checks(schema, scale);
-    if dataset == Dataset::TprocC {
-        checks.retain(|check| KEPT_BY_HAMMERDB.contains(&check.id));
-    } else if session.query(&tpcc::is_fresh(schema))?.is_empty() {
-        checks.extend(tpcc::fresh_checks(schema, scale));
+    match variant.kept_checks {
+        Some(kept) => checks.retain(|check| kept.contains(&check.id)),
+        None if session.query(&tpcc::is_fresh(schema))?.is_empty() => {
+            checks.extend(tpcc::fresh_checks(schema, scale));
+        }
+        None => {}
     }
     let results = run_checks(session, &checks)?;
     let history = session.query(&schema.fill("select count(*) from @.history"))?;
@@ -59,22 +61,6 @@ pub fn check(session: &mut Session, dataset: Dataset, schema: &Schema) -> Result
     session.execute("commit")?;
     Ok(CheckReport { scale, history_rows, results, hint: None })
 }
-
-/// Conditions that HammerDB's transactions preserve.
-const KEPT_BY_HAMMERDB: [&str; 12] = [
-    "row-counts",
-    "3.3.2.1",
-    "3.3.2.2",
-    "3.3.2.3",
-    "3.3.2.4",
-    "3.3.2.5",
-    "3.3.2.6",
-    "3.3.2.7",
-    "3.3.2.8",
-    "3.3.2.9",
-    "3.3.2.11",
-    "lines",
-];
 
 /// Larger tables are not checked after each run: about 100 warehouses, and some seconds.
 const QUICK_BYTES_MAX: u64 = 512 << 20;

@@ -4,12 +4,12 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use wire::session::Session;
+use workload::Signature;
 use workload::objects::marker::{Marker, MarkerState};
-use workload::tpcc::{self, Population, Style, TABLES};
-use workload::{Signature, tprocc};
+use workload::tpcc::{self, Population, TABLES};
 
 use crate::clearance::Clearance;
-use crate::kind::Dataset;
+use crate::kind::TpccVariant;
 use crate::layout;
 use crate::load::{self, LoadProgress, LoadReport, LoadRequest};
 use crate::streams::Streams;
@@ -29,18 +29,18 @@ const LINES_PER_ORDER: u64 = 10;
 /// When there are tables that may not be dropped, when the server fails, or when `stop` is set.
 pub(crate) fn load(
     session: &mut Session,
-    dataset: Dataset,
+    variant: &TpccVariant,
     request: &LoadRequest<'_>,
     progress: &mut dyn FnMut(LoadProgress),
 ) -> Result<LoadReport> {
     let begun = Instant::now();
+    let TpccVariant { dataset, style, create_tables, .. } = *variant;
     let schema = request.schema;
     let tables = layout::all_tables(dataset, request.scale, request.layout);
     let clearance = Clearance { dataset, schema, tables: &tables, replace: request.replace };
     clearance.check(session)?;
     let at = session.query("select date_trunc('second', now())::text")?;
     let at = at.scalar().context("the server has a clock")?.to_string();
-    let style = if dataset == Dataset::Tpcc { Style::Spec } else { Style::HammerDb };
     let population = Population { warehouses: request.scale, seed: POPULATION_SEED, style, at };
     let marker = |state| {
         let c_load = population.constants().c_last.to_string();
@@ -57,10 +57,7 @@ pub(crate) fn load(
     let n_cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let n_streams = request.n_streams.map_or(n_cpus.clamp(1, STREAMS_MAX), |n| n as usize);
     let mut others: Vec<Session> = (1..n_streams).map(|_| (request.connect)()).collect::<Result<_>>()?;
-    let mut statements = match dataset {
-        Dataset::TprocC => tprocc::create_tables(schema),
-        Dataset::Tpcb | Dataset::Tpcc => tpcc::create_tables(schema),
-    };
+    let mut statements = create_tables(schema);
     let routines = dataset.routines(schema, session.server_version_num());
     let (signatures, routines): (Vec<Signature>, Vec<String>) = routines.into_iter().unzip();
     statements.extend(routines);

@@ -154,11 +154,7 @@ fn fit_scale(experiment: &mut Experiment, limits: &Limits) {
 
 /// The dataset of the first workload.
 fn dataset_of(experiment: &Experiment) -> Dataset {
-    match experiment.workload.kind.all()[0] {
-        model::experiment::case::WorkloadKind::Tpcc => Dataset::Tpcc,
-        model::experiment::case::WorkloadKind::TprocC => Dataset::TprocC,
-        _ => Dataset::Tpcb,
-    }
+    Dataset::of_kind(experiment.workload.kind.all()[0]).unwrap_or_default()
 }
 
 /// Approximate scale units for a rule; `unit` is the size of one, bytes.

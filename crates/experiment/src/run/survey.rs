@@ -5,6 +5,7 @@
 //! what is written. Nothing is executed except COPY, which the server analyzes only on execution; it gets no rows.
 
 use anyhow::{Result, bail};
+use dataset::kind::DataSource;
 use model::experiment::case::WorkloadSpec;
 use model::experiment::script::{CaseData, ScriptSurvey};
 use model::load::Protocol;
@@ -168,16 +169,16 @@ fn in_original(program: &Program, statement: &Statement, position: usize) -> usi
 
 /// Advice about a missing table.
 fn about_data(data: &CaseData) -> &'static str {
-    match data {
-        CaseData::None => {
+    match DataSource::of(data) {
+        DataSource::Existing => {
             "  the database is used as it is; have tables created with workload.data = \"tpcb\" or \
              {files = [\"schema.sql\"]}, or name another database"
         }
-        CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC => {
+        DataSource::Loaded(_) => {
             "  the database has the TPC-B-like tables (pgbench_accounts and so on); have others created with \
              workload.data = {files = [\"schema.sql\"]}"
         }
-        CaseData::Files(_) => "  the files of workload.data did not create such a table",
+        DataSource::Files(_) => "  the files of workload.data did not create such a table",
     }
 }
 

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use dataset::kind::Dataset;
+use dataset::kind::DataSource;
 use dataset::layout;
 use model::experiment::case::{Case, ServerSource, WorkloadSpec};
-use model::experiment::script::CaseData;
 use server::cluster::workspace::ClusterKey;
 use server::{Binaries, Cache};
 
@@ -83,12 +82,11 @@ pub(crate) fn cluster_key(binaries: &Binaries, case: &Case) -> Result<ClusterKey
 /// Key that distinguishes the data of one workload from that of another.
 pub(crate) fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
     let scale = ("scale", format!("s{}", workload.scale));
-    let parts = match &workload.data {
-        CaseData::Tpcb => vec![("workload", Dataset::Tpcb.name().to_string()), scale],
-        CaseData::Tpcc => vec![("workload", Dataset::Tpcc.name().to_string()), scale],
-        CaseData::TprocC => vec![("workload", Dataset::TprocC.name().to_string()), scale],
-        CaseData::None => vec![("workload", "none".to_string())],
-        CaseData::Files(files) => {
+    let source = DataSource::of(&workload.data);
+    let parts = match source {
+        DataSource::Loaded(dataset) => vec![("workload", dataset.name().to_string()), scale],
+        DataSource::Existing => vec![("workload", "none".to_string())],
+        DataSource::Files(files) => {
             let hashes: Vec<&str> = files.iter().map(|file| file.sha256.as_str()).collect();
             // The directory's name hashes the whole key; the first letters are for people.
             vec![("workload", format!("sql-{}", &hashes.concat())), scale]
@@ -96,21 +94,23 @@ pub(crate) fn data_key(workload: &WorkloadSpec) -> BTreeMap<String, String> {
     };
     let mut key: BTreeMap<String, String> =
         parts.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
-    if workload.data == CaseData::Tpcb {
-        // The plain layout adds nothing to the key, so that clusters from before there were layouts are found again.
-        key.extend(layout::layout_facts(workload.layout));
-    }
-    if let (Some(schema), true) = (&workload.schema, Dataset::of(&workload.data).is_some()) {
-        key.insert("schema".to_string(), schema.clone());
+    if let DataSource::Loaded(dataset) = source {
+        if dataset.can_be_partitioned() {
+            // The plain layout adds nothing to the key, so that clusters from before there were layouts are found again.
+            key.extend(layout::layout_facts(workload.layout));
+        }
+        key.extend(workload.schema.iter().map(|schema| ("schema".to_string(), schema.clone())));
     }
     key
 }
 
 /// Description of the data.
 pub fn data_words(workload: &WorkloadSpec) -> String {
-    match &workload.data {
-        CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC => layout::describe(workload),
-        CaseData::None => "the database as it is".to_string(),
-        CaseData::Files(files) => files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", "),
+    match DataSource::of(&workload.data) {
+        DataSource::Loaded(_) => layout::describe(workload),
+        DataSource::Existing => "the database as it is".to_string(),
+        DataSource::Files(files) => {
+            files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ")
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail, ensure};
-use dataset::kind::Dataset;
+use dataset::kind::{DataSource, Dataset};
 use dataset::session::{self, lock};
 use dataset::state::{self, DataState, Home};
 use dataset::{layout, load, schema};
@@ -158,13 +158,13 @@ impl Adopted {
     fn restore_data(&mut self, case: &Case, site: &Site, watch: &mut Watch) -> Result<Detail> {
         let mut session = session::open(&self.conninfo, site.stop)?;
         let detail = |text: String| Ok(BTreeMap::from([("method".to_string(), text)]));
-        match &case.workload.data {
-            CaseData::None => return detail("none: the database is used as it is".to_string()),
-            CaseData::Files(_) if !case.prepare.restore => {
+        match DataSource::of(&case.workload.data) {
+            DataSource::Existing => return detail("none: the database is used as it is".to_string()),
+            DataSource::Files(_) if !case.prepare.restore => {
                 return detail("none: prepare.restore is off".to_string());
             }
-            CaseData::Files(_) => return self.restore_tables(case, session, site, watch),
-            CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC => {}
+            DataSource::Files(_) => return self.restore_tables(case, session, site, watch),
+            DataSource::Loaded(_) => {}
         }
         let Some(home) = Home::of(&mut session, &case.workload)? else {
             bail!("the workload does not use pgdyno's tables");
@@ -277,7 +277,7 @@ fn as_it_is(state: &DataState, workload: &WorkloadSpec) -> Result<&'static str> 
     );
     if let DataState::Whole(marker) = state {
         ensure!(
-            layout::has_layout(marker, Dataset::of(&workload.data).unwrap_or(Dataset::Tpcb), workload.layout),
+            layout::has_layout(marker, Dataset::of(&workload.data).unwrap_or_default(), workload.layout),
             "the experiment asks for data of {}, but the existing data is {}; give {}, or leave prepare.restore on",
             layout::describe(workload),
             layout::layout_of(marker),

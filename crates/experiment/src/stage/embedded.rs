@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail};
+use dataset::kind::DataSource;
 use dataset::state::{self, DataState, Home};
 use dataset::{layout, schema, session};
 use model::experiment::case::Case;
-use model::experiment::script::CaseData;
 use server::cluster::workspace::{Claim, ClusterKey};
 use server::running::numa::Binding;
 use server::{Binaries, Cluster, InitOptions, Server, StartOptions, StopMode};
@@ -100,13 +100,13 @@ impl Embedded {
         self.start(settings, None)?;
         let conninfo = self.conninfo()?;
         let mut session = session::open(&conninfo, site.stop)?;
-        match &case.workload.data {
-            CaseData::None => {}
-            CaseData::Tpcb | CaseData::Tpcc | CaseData::TprocC => {
+        match DataSource::of(&case.workload.data) {
+            DataSource::Existing => {}
+            DataSource::Loaded(_) => {
                 schema::make(&mut session, case.workload.schema.as_deref())?;
                 site.load(&mut session, &conninfo, &case.workload, watch)?;
             }
-            CaseData::Files(files) => {
+            DataSource::Files(files) => {
                 let scale = case.workload.scale;
                 let done = own_data::run_files(&mut session, files, scale, site.stop, watch)?;
                 watch(Progress::Step(done));

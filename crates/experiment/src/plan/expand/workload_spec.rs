@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use dataset::kind::Dataset;
+use dataset::kind::{Dataset, FitScale};
 use dataset::schema;
 use model::experiment::case::{Calls, Layout, Think, TpccSpec, WorkloadKind, WorkloadSpec};
 use model::experiment::script::CaseData;
@@ -44,9 +44,7 @@ pub(super) fn workload_spec(
     let section = &experiment.workload;
     let data = match kind {
         WorkloadKind::Scripts => scripts::data_of(section, site.url_keywords.is_some()),
-        WorkloadKind::Tpcc => CaseData::Tpcc,
-        WorkloadKind::TprocC => CaseData::TprocC,
-        WorkloadKind::Tpcb | WorkloadKind::TpcbSimple | WorkloadKind::TpcbSelect => CaseData::Tpcb,
+        kind => kind.data(),
     };
     if section.schema.is_some() && Dataset::of(&data).is_none() {
         return Err(
@@ -168,16 +166,11 @@ fn tpcc_spec(values: &BTreeMap<&str, &str>, pace: Pace) -> Result<TpccSpec, Stri
     Ok(spec)
 }
 
-/// Scale units for a rule. `fit`: the existing data, if pgdyno loaded it; else two branches per client, so that row
-/// locks on branches do not dominate (pgbench's documentation asks for at least one), at least 20, at most an eighth of
-/// memory.
+/// Scale units for a rule. `fit`: the existing data, if pgdyno loaded it; else as much as the dataset has by default for
+/// so many clients, at most an eighth of memory.
 fn resolve_scale(scale: Scale, dataset: Dataset, most_clients: u32, site: &Resources) -> Result<u32, String> {
     let unit_bytes = dataset.estimated_bytes(1).max(1);
-    // Each client of TPC-C has its own warehouse.
-    let (per_client, least) = match dataset {
-        Dataset::Tpcb => (2, 20),
-        Dataset::Tpcc | Dataset::TprocC => (1, 10),
-    };
+    let FitScale { per_client, least } = dataset.fit_scale();
     match (scale, site.memory_bytes) {
         (Scale::Units(0), _) => Err("workload.scale: 0 is not in 1..".to_string()),
         (Scale::Units(units), _) => Ok(units),
