@@ -23,7 +23,7 @@ use model::run::{ExperimentData, RunData};
 
 use crate::comparison::{Difference, Pairing, Ratio, Side};
 use crate::finding::{Finding, Severity};
-use crate::run::Explained;
+use crate::run::ExplainedRun;
 use crate::run::seconds::Recorded;
 use crate::run::timeline::Timeline;
 use crate::run::usage::Usage;
@@ -189,7 +189,7 @@ pub(crate) struct CaseContext<'a> {
     /// Number of planned runs of the case.
     pub(crate) n_planned: usize,
     /// Runs of the case that were started.
-    pub(crate) runs: &'a [(&'a RunData, &'a Explained)],
+    pub(crate) runs: &'a [(&'a RunData, &'a ExplainedRun)],
 }
 
 /// What the rules for experiments see.

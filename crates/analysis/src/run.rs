@@ -15,7 +15,7 @@ use seconds::Distributions;
 use crate::summary::RunSummary;
 
 /// A run's summary, and its distributions, which can still be added to those of other runs.
-pub(crate) struct Explained {
+pub(crate) struct ExplainedRun {
     pub(crate) summary: RunSummary,
     pub(crate) distributions: Distributions,
 }

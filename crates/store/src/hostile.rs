@@ -15,17 +15,17 @@ use crate::{ExperimentDir, list, load_experiment, names, read_comparison, read_d
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The directory of an experiment inside a directory with other files.
-struct Place {
+struct Results {
     outer: tempfile::TempDir,
     dir: PathBuf,
 }
 
-impl Place {
-    fn new() -> Place {
+impl Results {
+    fn new() -> Results {
         let outer = tempfile::tempdir().unwrap();
         let dir = outer.path().join("experiment");
         sample::write(&dir);
-        Place { outer, dir }
+        Results { outer, dir }
     }
 
     /// Every file of an experiment and of its first run.
@@ -61,15 +61,15 @@ fn says(found: &Result<ExperimentData, String>, word: &str) -> bool {
 
 #[test]
 fn a_link_in_the_place_of_a_file_is_not_read() {
-    for n in 0..Place::new().files().len() {
-        let place = Place::new();
-        let path = place.files().remove(n);
+    for n in 0..Results::new().files().len() {
+        let results = Results::new();
+        let path = results.files().remove(n);
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        let secret = place.outer.path().join("secret");
+        let secret = results.outer.path().join("secret");
         // The same bytes elsewhere: if the link were followed, nothing would be wrong.
         fs::rename(&path, &secret).or_else(|_| fs::write(&secret, "{}")).unwrap();
         symlink(&secret, &path).unwrap();
-        let found = read_all(&place.dir);
+        let found = read_all(&results.dir);
         match name.as_str() {
             names::EXPERIMENT => assert_eq!(found.unwrap().experiment_toml, ""),
             names::STATE => assert!(found.unwrap().state.is_empty()),
@@ -81,12 +81,12 @@ fn a_link_in_the_place_of_a_file_is_not_read() {
 
 #[test]
 fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
-    for n in 0..Place::new().files().len() {
-        let place = Place::new();
-        let path = &place.files()[n];
+    for n in 0..Results::new().files().len() {
+        let results = Results::new();
+        let path = &results.files()[n];
         fs::remove_file(path).ok();
         nix::unistd::mkfifo(path, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        let found = read_all(&place.dir);
+        let found = read_all(&results.dir);
         let is_quiet = [names::EXPERIMENT, names::STATE, names::LOCK].iter().any(|name| path.ends_with(name));
         assert!(is_quiet == found.is_ok() || says(&found, "regular file"), "{}: {found:?}", path.display());
     }
@@ -95,11 +95,11 @@ fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
 #[test]
 fn a_link_in_the_place_of_a_runs_directory_is_not_entered() {
     for name in [names::RUNS, "runs/0001"] {
-        let place = Place::new();
-        let elsewhere = place.outer.path().join("elsewhere");
-        fs::rename(place.dir.join(name), &elsewhere).unwrap();
-        symlink(&elsewhere, place.dir.join(name)).unwrap();
-        match read_all(&place.dir) {
+        let results = Results::new();
+        let elsewhere = results.outer.path().join("elsewhere");
+        fs::rename(results.dir.join(name), &elsewhere).unwrap();
+        symlink(&elsewhere, results.dir.join(name)).unwrap();
+        match read_all(&results.dir) {
             Ok(data) => assert_eq!(data.runs.len(), 1, "{name}"),
             Err(error) => assert!(error.contains("symbolic link"), "{name}: {error}"),
         }
@@ -112,13 +112,13 @@ fn a_lock_file_that_names_another_file_is_not_written() {
     let plants: [Plant; 2] =
         [|victim, lock| symlink(victim, lock).unwrap(), |victim, lock| fs::hard_link(victim, lock).unwrap()];
     for plant in plants {
-        let place = Place::new();
-        let victim = place.outer.path().join("victim");
+        let results = Results::new();
+        let victim = results.outer.path().join("victim");
         fs::write(&victim, "mine").unwrap();
-        plant(&victim, &place.dir.join(names::LOCK));
-        let refused = format!("{:#}", ExperimentDir::open(&place.dir).unwrap_err());
+        plant(&victim, &results.dir.join(names::LOCK));
+        let refused = format!("{:#}", ExperimentDir::open(&results.dir).unwrap_err());
         assert!(refused.contains("link"), "{refused}");
-        let new = place.outer.path().join("new");
+        let new = results.outer.path().join("new");
         fs::create_dir(&new).unwrap();
         plant(&victim, &new.join(names::LOCK));
         assert!(ExperimentDir::create(&new, &sample::plan(), "").is_err());
@@ -128,16 +128,16 @@ fn a_lock_file_that_names_another_file_is_not_written() {
 
 #[test]
 fn what_a_link_names_is_not_written() {
-    let place = Place::new();
-    let victim = place.outer.path().join("victim");
+    let results = Results::new();
+    let victim = results.outer.path().join("victim");
     fs::write(&victim, "mine").unwrap();
-    fs::remove_file(place.dir.join(names::STATE)).unwrap();
-    symlink(&victim, place.dir.join(names::STATE)).unwrap();
-    let refused = format!("{:#}", ExperimentDir::open(&place.dir).unwrap_err());
+    fs::remove_file(results.dir.join(names::STATE)).unwrap();
+    symlink(&victim, results.dir.join(names::STATE)).unwrap();
+    let refused = format!("{:#}", ExperimentDir::open(&results.dir).unwrap_err());
     assert!(refused.contains("symbolic link"), "{refused}");
     for name in ["report.html", "report.html.tmp"] {
-        symlink(&victim, place.dir.join(name)).unwrap();
-        crate::write_report(&place.dir.join("report.html"), b"page").unwrap();
+        symlink(&victim, results.dir.join(name)).unwrap();
+        crate::write_report(&results.dir.join("report.html"), b"page").unwrap();
     }
     assert_eq!(fs::read(&victim).unwrap(), b"mine");
 }
@@ -147,7 +147,7 @@ fn root_writes_no_results_where_others_can_replace_them() {
     if !nix::unistd::geteuid().is_root() {
         return;
     }
-    let place = Place::new();
+    let results = Results::new();
     let refused = |path: &Path, is_new: bool| {
         let opened = match is_new {
             true => ExperimentDir::create(path, &sample::plan(), ""),
@@ -158,14 +158,14 @@ fn root_writes_no_results_where_others_can_replace_them() {
         words
     };
     let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    set(&place.dir, 0o777);
-    assert!(refused(&place.dir, false).contains("every user"));
-    set(&place.dir, 0o755);
-    drop(ExperimentDir::open(&place.dir).unwrap());
-    chown(&place.dir, Some(65_534), None).unwrap();
-    assert!(refused(&place.dir, false).contains("user `nobody`"));
-    assert!(refused(&place.dir.join("new/one"), true).contains("user `nobody`"));
-    assert!(!place.dir.join("new").exists());
+    set(&results.dir, 0o777);
+    assert!(refused(&results.dir, false).contains("every user"));
+    set(&results.dir, 0o755);
+    drop(ExperimentDir::open(&results.dir).unwrap());
+    chown(&results.dir, Some(65_534), None).unwrap();
+    assert!(refused(&results.dir, false).contains("user `nobody`"));
+    assert!(refused(&results.dir.join("new/one"), true).contains("user `nobody`"));
+    assert!(!results.dir.join("new").exists());
 }
 
 #[test]
@@ -173,19 +173,19 @@ fn root_writes_no_report_where_others_can_replace_it() {
     if !nix::unistd::geteuid().is_root() {
         return;
     }
-    let place = Place::new();
-    let report = place.dir.join("report.html");
+    let results = Results::new();
+    let report = results.dir.join("report.html");
     let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    set(&place.dir, 0o755);
+    set(&results.dir, 0o755);
     crate::write_report(&report, b"page").unwrap();
     // As in /tmp, where nobody else can replace our entries.
-    set(&place.dir, 0o1777);
+    set(&results.dir, 0o1777);
     crate::write_report(&report, b"page").unwrap();
     fs::remove_file(&report).unwrap();
-    set(&place.dir, 0o777);
+    set(&results.dir, 0o777);
     assert!(crate::write_report(&report, b"page").is_err());
-    set(&place.dir, 0o755);
-    chown(&place.dir, Some(65_534), None).unwrap();
+    set(&results.dir, 0o755);
+    chown(&results.dir, Some(65_534), None).unwrap();
     let words = format!("{:#}", crate::write_report(&report, b"page").unwrap_err());
     assert!(words.contains("root does not write results to") && words.contains("user `nobody`"), "{words}");
     assert!(!report.exists());
@@ -193,10 +193,10 @@ fn root_writes_no_report_where_others_can_replace_it() {
 
 #[test]
 fn numbers_that_no_run_can_have_are_damage_and_add_up_to_nothing() {
-    let place = Place::new();
-    let path = place.dir.join("runs/0001").join(names::INTERVALS);
+    let results = Results::new();
+    let path = results.dir.join("runs/0001").join(names::INTERVALS);
     let text = fs::read_to_string(&path).unwrap();
-    let whole = load_experiment(&place.dir).unwrap().runs[0].intervals.clone();
+    let whole = load_experiment(&results.dir).unwrap().runs[0].intervals.clone();
     let first = text.lines().next().unwrap();
     let interval: serde_json::Value = serde_json::from_str(first).unwrap();
     let numbers = ["/counts/due", "/counts/late", "/length_ns", "/start_unix_ns", "/latency/n"];
@@ -205,7 +205,7 @@ fn numbers_that_no_run_can_have_are_damage_and_add_up_to_nothing() {
             let mut changed = interval.clone();
             *changed.pointer_mut(pointer).unwrap() = number.into();
             fs::write(&path, text.replacen(first, &changed.to_string(), 1)).unwrap();
-            let found = read_all(&place.dir);
+            let found = read_all(&results.dir);
             assert!(says(&found, "is more than"), "{pointer} {number}: {found:?}");
             assert_eq!(found.unwrap().runs[0].intervals, whole[1..], "{pointer}");
         }
@@ -215,6 +215,6 @@ fn numbers_that_no_run_can_have_are_damage_and_add_up_to_nothing() {
         let mut changed = interval.clone();
         changed[&pointer[1..]] = serde_json::json!({ name: u64::MAX });
         fs::write(&path, text.replacen(first, &changed.to_string(), 1)).unwrap();
-        assert!(says(&read_all(&place.dir), "is more than"), "{pointer}");
+        assert!(says(&read_all(&results.dir), "is more than"), "{pointer}");
     }
 }

@@ -2,7 +2,7 @@
 
 use model::run::RunData;
 
-use crate::run::Explained;
+use crate::run::ExplainedRun;
 use crate::summary::RunSummary;
 use crate::summary::variation::{Origin, Spread, Variation};
 
@@ -28,7 +28,7 @@ impl Spread {
 }
 
 /// The variation of a case's runs.
-pub(crate) fn of_case(runs: &[(&RunData, &Explained)]) -> Variation {
+pub(crate) fn of_case(runs: &[(&RunData, &ExplainedRun)]) -> Variation {
     let counting: Vec<(&RunData, &RunSummary)> =
         runs.iter().map(|(data, run)| (*data, &run.summary)).filter(|(_, run)| run.counts()).collect();
     if counting.len() < RUNS_MIN {

@@ -6,7 +6,7 @@ use crate::case::capacity;
 use crate::case::variation;
 use crate::finding::{Finding, Grade};
 use crate::findings::{self, CaseContext};
-use crate::run::Explained;
+use crate::run::ExplainedRun;
 use crate::run::histogram::HistogramSum;
 use crate::run::seconds::Distributions;
 use crate::run::tpcc;
@@ -17,9 +17,9 @@ use crate::summary::{CaseSummary, RunSummary};
 pub(crate) fn summarize(
     case: &Case,
     n_planned: usize,
-    runs: &[(&model::run::RunData, &Explained)],
+    runs: &[(&model::run::RunData, &ExplainedRun)],
 ) -> CaseSummary {
-    let counting: Vec<&Explained> =
+    let counting: Vec<&ExplainedRun> =
         runs.iter().map(|(_, run)| *run).filter(|run| run.summary.counts()).collect();
     let mut sums = Distributions::default();
     for run in &counting {

@@ -9,7 +9,7 @@ use model::run::RunData;
 use super::run;
 use crate::finding::Finding;
 use crate::findings::{self, RunContext};
-use crate::run::Explained;
+use crate::run::ExplainedRun;
 use crate::summary::{Disturbance, RunSummary};
 
 /// Scores how much a run was disturbed, as `model::experiment::repeat` requires, and describes the evidence.
@@ -39,7 +39,7 @@ pub(crate) fn of(context: &RunContext, found: &[Finding]) -> Option<Disturbance>
 }
 
 /// Sorts runs in the order of execution, and excludes all attempts but the one that counts from the numbers.
-pub(crate) fn settle(plan: &Plan, runs: &mut [(&RunData, Explained)]) {
+pub(crate) fn settle(plan: &Plan, runs: &mut [(&RunData, ExplainedRun)]) {
     let turn = |data: &RunData| plan.turn_of(&data.record.spec, data.record.repeat);
     let attempt = |data: &RunData| data.record.repeat.map_or(0, |repeat| repeat.attempt);
     runs.sort_by_key(|(data, _)| (turn(data), attempt(data), data.record.spec.run));
@@ -53,7 +53,7 @@ pub(crate) fn settle(plan: &Plan, runs: &mut [(&RunData, Explained)]) {
     }
 }
 
-fn leave_out(runs: &mut [(&RunData, Explained)], n_of_turn: usize, attempt: impl Fn(&RunData) -> u32) {
+fn leave_out(runs: &mut [(&RunData, ExplainedRun)], n_of_turn: usize, attempt: impl Fn(&RunData) -> u32) {
     let last = runs.iter().map(|(data, _)| attempt(data)).max().unwrap_or(0);
     let scores: Vec<f64> = (0..=last)
         .map(|n| {

@@ -6,7 +6,7 @@ use model::run::RunData;
 use crate::explain::disturbance;
 use crate::finding::Grade;
 use crate::findings::{self, RunContext};
-use crate::run::Explained;
+use crate::run::ExplainedRun;
 use crate::run::capacity;
 use crate::run::marks;
 use crate::run::resources;
@@ -18,7 +18,7 @@ use crate::run::usage::Usage;
 use crate::summary::{ErrorSummary, RunSummary};
 
 /// Explains one run. `partner` is the other side of a duet.
-pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> Explained {
+pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> ExplainedRun {
     let line = Timeline::of(data);
     let mut usage = Usage::new(line.place_ticks(&data.ticks), data.record.server_is_local);
     if data.record.took_turns() {
@@ -85,7 +85,7 @@ pub(crate) fn explain(data: &RunData, partner: Option<&RunData>) -> Explained {
     summary.findings = found;
     summary.disturbance = disturbance;
     summary.grade = Grade::of(&summary.findings);
-    Explained { summary, distributions: counted.distributions }
+    ExplainedRun { summary, distributions: counted.distributions }
 }
 
 /// Errors of the whole load: the driver's totals, or the sum of the intervals if it never reported any.

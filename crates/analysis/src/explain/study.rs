@@ -8,17 +8,17 @@ use crate::case::scalability;
 use crate::explain::case;
 use crate::explain::disturbance;
 use crate::findings::{self, StudyContext};
-use crate::run::Explained;
+use crate::run::ExplainedRun;
 use crate::summary::{CaseSummary, Study};
 
 /// Explains an experiment in any state: nothing completed, nothing started, runs cut short.
 pub fn study(data: &ExperimentData) -> Study {
     let explained = data.runs.iter().map(|run| (run, run::explain(run, partner_of(run, data))));
-    let mut runs: Vec<(&RunData, Explained)> = explained.collect();
+    let mut runs: Vec<(&RunData, ExplainedRun)> = explained.collect();
     disturbance::settle(&data.plan, &mut runs);
     let of_case = |id: u32| {
         let planned = data.plan.runs.iter().filter(|spec| spec.case == id).count();
-        let begun: Vec<(&RunData, &Explained)> =
+        let begun: Vec<(&RunData, &ExplainedRun)> =
             runs.iter().filter(|(_, run)| run.summary.case == id).map(|(data, run)| (*data, run)).collect();
         (planned, begun)
     };

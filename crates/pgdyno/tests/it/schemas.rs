@@ -12,20 +12,20 @@ const QUOTED: &str = "a\"b C";
 const HOSTILE: &str = "x:scale $body$;'\\y.z@.";
 
 /// A database with a schema that is on no search path.
-struct Site {
+struct OtherSchema {
     place: Place,
     pg: Arc<Pg>,
     database: String,
     schema: &'static str,
 }
 
-impl Site {
-    fn with(schema: &'static str) -> Site {
+impl OtherSchema {
+    fn with(schema: &'static str) -> OtherSchema {
         let pg = Pg::shared();
         let database = pg.database();
         let quoted = format!("\"{}\"", schema.replace('"', "\"\""));
         pg.admin(&database).execute(&format!("create schema {quoted}")).unwrap();
-        Site { place: Place::new(), pg, database, schema }
+        OtherSchema { place: Place::new(), pg, database, schema }
     }
 
     fn pgdyno(&self, args: &str) -> Ended {
@@ -59,70 +59,70 @@ impl Site {
 
 #[test]
 fn tpcb_runs_in_a_schema_that_is_on_no_search_path() {
-    let site = Site::with(QUOTED);
+    let other = OtherSchema::with(QUOTED);
     for workload in ["tpcb", "tpcb-simple", "tpcb-select"] {
-        site.run(workload, "");
+        other.run(workload, "");
     }
-    site.run("tpcb", "-M simple");
-    site.pgdyno("init -s 1 --partitions 3 --streams 2").expect(0);
-    site.run("tpcb", "--set workload.partitions=3 --set prepare.restore=false");
+    other.run("tpcb", "-M simple");
+    other.pgdyno("init -s 1 --partitions 3 --streams 2").expect(0);
+    other.run("tpcb", "--set workload.partitions=3 --set prepare.restore=false");
     let scripts = "run -f builtin:tpcb-like --set workload.data=\"tpcb\" -s 1 -c 2 --measure 2s --ramp-up 0s --repeats 1 \
                    --replace -o scripts";
-    site.pgdyno(scripts).expect(0);
-    expect_sound(&site.place.first_run("scripts"));
-    site.expect_alone();
+    other.pgdyno(scripts).expect(0);
+    expect_sound(&other.place.first_run("scripts"));
+    other.expect_alone();
 }
 
 #[test]
 fn tpcc_runs_in_a_schema_that_is_on_no_search_path() {
-    let site = Site::with(QUOTED);
-    site.pgdyno("init -s 1 -w tpcc").expect(0);
+    let other = OtherSchema::with(QUOTED);
+    other.pgdyno("init -s 1 -w tpcc").expect(0);
     for calls in ["statements", "functions", "procedures"] {
-        site.run("tpcc", &format!("--set prepare.restore=false --set workload.calls={calls}"));
+        other.run("tpcc", &format!("--set prepare.restore=false --set workload.calls={calls}"));
     }
-    site.pgdyno("check --acid -w tpcc --acid-load 1s").expect(0);
-    site.expect_alone();
+    other.pgdyno("check --acid -w tpcc --acid-load 1s").expect(0);
+    other.expect_alone();
 }
 
 #[test]
 fn tproc_c_runs_in_a_schema_that_is_on_no_search_path() {
-    let site = Site::with(QUOTED);
-    site.pgdyno("init -s 1 -w tproc-c").expect(0);
+    let other = OtherSchema::with(QUOTED);
+    other.pgdyno("init -s 1 -w tproc-c").expect(0);
     for calls in ["functions", "procedures"] {
-        site.run("tproc-c", &format!("--set prepare.restore=false --set workload.calls={calls}"));
+        other.run("tproc-c", &format!("--set prepare.restore=false --set workload.calls={calls}"));
     }
-    site.expect_alone();
+    other.expect_alone();
 }
 
 #[test]
 fn a_schema_may_have_any_name() {
-    let site = Site::with(HOSTILE);
+    let other = OtherSchema::with(HOSTILE);
     for protocol in ["simple", "prepared"] {
-        site.run("tpcb", &format!("-M {protocol}"));
+        other.run("tpcb", &format!("-M {protocol}"));
     }
-    site.pgdyno("init -s 1 -w tpcc").expect(0);
-    site.run("tpcc", "--set prepare.restore=false --set workload.calls=functions");
-    site.expect_alone();
+    other.pgdyno("init -s 1 -w tpcc").expect(0);
+    other.run("tpcc", "--set prepare.restore=false --set workload.calls=functions");
+    other.expect_alone();
 }
 
 #[test]
 fn a_schema_that_cannot_be_used_is_named() {
-    let site = Site::with(QUOTED);
-    let server = site.pg.admin_target(&site.database);
+    let other = OtherSchema::with(QUOTED);
+    let server = other.pg.admin_target(&other.database);
     let check = |schema: &str, expected: &str| {
         for command in [&["init"][..], &["run", "-s", "1", "-o", "out"], &["check"]] {
             let args = [command, &["--server", &server, "--schema", schema]].concat();
-            let refused = site.place.run(&args).expect(1);
+            let refused = other.place.run(&args).expect(1);
             assert!(refused.stderr.contains(expected), "{args:?}: {}", refused.stderr);
         }
     };
     check("b\"C", "has no schema `b\"C`; create it first: create schema \"b\"\"C\"");
     check("pg_catalog", "is a system schema");
     check(&"x".repeat(64), "names have 1 to 63 bytes");
-    let scripts = site.pgdyno("run -f builtin:select-only -o out").expect(1);
+    let scripts = other.pgdyno("run -f builtin:select-only -o out").expect(1);
     assert!(scripts.stderr.contains("workload.schema is for tables that pgdyno loads"), "{}", scripts.stderr);
-    site.pgdyno("init -s 1").expect(0);
-    let elsewhere = site.place.run(&["check", "--server", &server]).expect(1);
+    other.pgdyno("init -s 1").expect(0);
+    let elsewhere = other.place.run(&["check", "--server", &server]).expect(1);
     assert!(elsewhere.stderr.contains("but schema `a\"b C` has: pass --schema"), "{}", elsewhere.stderr);
 }
 
