@@ -1,5 +1,6 @@
 //! How people write numbers and words, and how text from others is displayed.
 
+pub mod nearest;
 pub mod prose;
 pub mod units;
 pub mod visible;

@@ -1,5 +1,7 @@
 //! Reads an experiment file and the options that change it, with errors that name the position.
 
+mod mistakes;
+
 use std::fmt;
 
 use model::experiment::Experiment;
@@ -84,45 +86,36 @@ impl std::error::Error for FileError {}
 /// Names file, line and column, or the option at fault.
 pub fn parse(name: &str, text: &str, overrides: &[Override]) -> Result<Experiment, FileError> {
     // The file is checked by itself first, so that its mistakes are reported with their position.
-    let unchanged: Experiment = toml::from_str(text).map_err(|e| located(name, text, &e))?;
+    let unchanged: Experiment = toml::from_str(text).map_err(|_| mistakes::all(name, text))?;
     if overrides.is_empty() {
         return Ok(unchanged);
     }
-    let mut table: Table = text.parse().map_err(|e| located(name, text, &e))?;
+    let mut table: Table = text.parse().map_err(|_| mistakes::all(name, text))?;
+    let mut refused = Vec::new();
     for change in overrides {
-        set(&mut table, change)?;
         // Checked one by one, so that a message can name the option.
-        let changed: Result<Experiment, _> = Value::Table(table.clone()).try_into();
-        changed
-            .map_err(|e| FileError { message: format!("{}: {}", change.origin, one_line(e.message())) })?;
+        match with(&table, change) {
+            Ok(changed) => table = changed,
+            Err(error) => refused.push(error.message),
+        }
     }
-    Value::Table(table).try_into().map_err(|e: toml::de::Error| FileError { message: one_line(e.message()) })
+    if !refused.is_empty() {
+        return Err(FileError { message: refused.join("\n") });
+    }
+    Value::Table(table)
+        .try_into()
+        .map_err(|e: toml::de::Error| FileError { message: mistakes::words(e.message()) })
 }
 
-fn located(name: &str, text: &str, error: &toml::de::Error) -> FileError {
-    let message = one_line(error.message());
-    let Some(span) = error.span() else {
-        return FileError { message: format!("{name}: {message}") };
+/// The table with one change, if the result is an experiment.
+fn with(table: &Table, change: &Override) -> Result<Table, FileError> {
+    let mut changed = table.clone();
+    set(&mut changed, change)?;
+    let read: Result<Experiment, _> = Value::Table(changed.clone()).try_into();
+    let explain = |error: toml::de::Error| FileError {
+        message: format!("{}: {}", change.origin, mistakes::words(error.message())),
     };
-    let before = &text[..span.start.min(text.len())];
-    let line = before.matches('\n').count() + 1;
-    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    let column = before[line_start..].chars().count() + 1;
-    let source = text.lines().nth(line - 1).unwrap_or_default();
-    let caret = format!("{}^", " ".repeat(column - 1));
-    if source.contains("://") || source.contains("password") {
-        // The line may contain a password.
-        return FileError { message: format!("{name}:{line}:{column}: {message}") };
-    }
-    FileError { message: format!("{name}:{line}:{column}: {message}\n  {source}\n  {caret}") }
-}
-
-fn one_line(message: &str) -> String {
-    // serde uses Rust's type names.
-    let message = message
-        .replace("expected u32", "expected a whole number")
-        .replace("expected u64", "expected a whole number");
-    message.split('\n').map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")
+    read.map_err(explain).map(|_| changed)
 }
 
 /// Keys that name a server exclude each other: the last one given wins.
@@ -175,7 +168,30 @@ mod tests {
             "x.toml:4:11: version `8.4` is older",
         );
         check("[experiment]\nname = \n", "x.toml:2:");
+        check(
+            "[experiment]\nname = \"x\"\n[workload]\nclinets = 1\n",
+            "x.toml:4:1: unknown field `clinets`; did you mean `clients`?",
+        );
         check("", "x.toml:1:1: missing field `experiment`");
+    }
+
+    #[test]
+    fn all_mistakes_are_reported_at_once() {
+        let text = "[experiment]\nname = \"x\"\nrepeats = \"three\"\n[workload]\nclinets = [\n  1,\n]\nscale = 1\n\
+                    [serverr]\nversion = \"18\"\n[run]\nmeasure = 30\n";
+        let message = parse("x.toml", text, &[]).unwrap_err().to_string();
+        let places: Vec<&str> = message.lines().filter(|line| line.starts_with("x.toml")).collect();
+        assert_eq!(places.len(), 4, "{message}");
+        for (place, start) in places.iter().zip(["x.toml:3:11:", "x.toml:5:1:", "x.toml:9:", "x.toml:12:11:"])
+        {
+            assert!(place.starts_with(start), "{message}");
+        }
+        let options = ["workload.clinets=1", "run.measure=30", "workload.scale=1"];
+        let changes: Vec<Override> = options.iter().map(|text| Override::parse(text).unwrap()).collect();
+        let message = parse("x.toml", FILE, &changes).unwrap_err().to_string();
+        assert_eq!(message.lines().count(), 2, "{message}");
+        assert!(message.contains("--set workload.clinets=1: unknown field"), "{message}");
+        assert!(message.contains("--set run.measure=30: 30 needs a unit"), "{message}");
     }
 
     #[test]

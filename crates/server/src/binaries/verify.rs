@@ -1,14 +1,16 @@
 //! Asks binaries whether they know settings and take their values, without a cluster and without starting a server.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use model::text::nearest::nearest;
 
 use crate::binaries::Binaries;
 use crate::process::command::{run_logged, server_command};
 use crate::process::socket::NAME_BEGIN;
-use crate::process::start_error::fault_of;
+use crate::process::start_error::{StartFault, fault_of};
 use crate::user::account::Account;
 use crate::user::given::Scratch;
 
@@ -35,10 +37,28 @@ pub fn refused_settings(binaries: &Binaries, settings: &BTreeMap<String, String>
         command.args(["-C", name, "-D"]).arg(dir).args(["-c", &format!("{name}={value}")]);
         let Err(error) = run_logged(command, &log, DEADLINE) else { continue };
         let said = format!("{error:#}");
-        refused.push(match said.lines().find_map(|line| line.split_once("FATAL:")) {
-            Some((_, words)) => format!("FATAL: {}; {}", words.trim(), fault_of(&said).advice()),
-            None => said,
-        });
+        let of_server = |label: &str| said.lines().find_map(|line| Some(line.split_once(label)?.1.trim()));
+        let Some(fatal) = of_server("FATAL:") else {
+            refused.push(said);
+            continue;
+        };
+        let hint = of_server("HINT:").map(|hint| format!(" ({})", hint.trim_end_matches('.')));
+        let fault = fault_of(&said);
+        let advice = match fault {
+            StartFault::UnknownSetting => like(binaries, &account, dir, &log, name),
+            _ => None,
+        };
+        let advice = advice.unwrap_or_else(|| fault.advice().to_string());
+        refused.push(format!("FATAL: {fatal}{}; {advice}", hint.unwrap_or_default()));
     }
     Ok(refused)
+}
+
+/// The question whether the setting of the binaries that is spelt most like `name` was meant, if one is like it.
+fn like(binaries: &Binaries, account: &Account, dir: &Path, log: &Path, name: &str) -> Option<String> {
+    let mut command = server_command(&binaries.program("postgres"), account, dir);
+    command.arg("--describe-config");
+    let text = run_logged(command, log, DEADLINE).ok()?;
+    let names = text.lines().filter_map(|line| line.split('\t').next());
+    nearest(&name.to_lowercase(), names).map(|known| format!("did you mean `{known}`?"))
 }
