@@ -6,6 +6,7 @@
 
 mod attached;
 mod hung;
+mod rights;
 
 use std::collections::BTreeSet;
 
@@ -56,14 +57,35 @@ struct Routine {
 }
 
 impl Clearance<'_> {
-    /// Fails, before anything is changed, if something would be dropped that may not be dropped.
+    /// Fails, before anything is changed, if something would keep the load from replacing its objects.
     ///
     /// # Errors
-    /// Names all of these objects and says what to do.
+    /// Names all of [`Clearance::problems`].
     pub(crate) fn check(&self, session: &mut Session) -> Result<()> {
+        let problems = self.problems(session)?;
+        ensure!(problems.is_empty(), "{}", problems.join("; "));
+        Ok(())
+    }
+
+    /// What would keep the load from replacing its objects, one sentence each.
+    ///
+    /// # Errors
+    /// When the server fails.
+    pub(crate) fn problems(&self, session: &mut Session) -> Result<Vec<String>> {
         let relations = self.relations(session)?;
-        self.judge(&relations, &self.routines(session)?)?;
-        self.expect_nothing_else(session, &relations)
+        let routines = self.routines(session)?;
+        let tables = oids(&relations);
+        let mut found = Vec::new();
+        let mut take = |judged: Result<()>| found.extend(judged.err().map(|error| format!("{error:#}")));
+        take(self.judge(&relations, &routines));
+        take(attached::expect_none(session, self.schema, &tables));
+        if !self.replace {
+            take(hung::expect_none(session, self.schema, &tables));
+        }
+        let of_routines = routines.iter().map(|routine| routine.oid).collect();
+        found.extend(rights::of_others(session, &tables, &of_routines)?);
+        found.extend(rights::dependents(session, self.schema, &tables)?);
+        Ok(found)
     }
 
     /// Fails if objects that others created would be dropped with these tables.

@@ -12,6 +12,7 @@ use workload::{Schema, Signature};
 use crate::clearance::Clearance;
 use crate::kind::Dataset;
 use crate::layout::all_tables;
+use crate::state::untouched;
 use crate::streams::LoadError;
 
 /// Message after the user stopped loading. Loading may not have changed anything by then.
@@ -62,19 +63,20 @@ pub struct LoadRequest<'a> {
     pub stop: &'a AtomicBool,
 }
 
-/// Fails if loading a workload's data would drop objects that it may not drop; changes nothing.
+/// What would keep a workload's data from being loaded: objects that may not be dropped, owners whose rights the user
+/// lacks, what depends on the tables. Changes nothing.
 ///
 /// # Errors
-/// As [`Clearance::check`].
-pub fn expect_clear(
+/// When the server fails.
+pub fn problems(
     session: &mut Session,
     workload: &WorkloadSpec,
     schema: &Schema,
     replace: bool,
-) -> Result<()> {
-    let Some(dataset) = Dataset::of(&workload.data) else { return Ok(()) };
+) -> Result<Vec<String>> {
+    let Some(dataset) = Dataset::of(&workload.data) else { return Ok(Vec::new()) };
     let tables = all_tables(dataset, workload.scale, workload.layout);
-    Clearance { dataset, schema, tables: &tables, replace }.check(session)
+    Clearance { dataset, schema, tables: &tables, replace }.problems(session)
 }
 
 /// The statement that describes the loaded data on the marked table.
@@ -82,18 +84,19 @@ pub(crate) fn marker_sql(dataset: Dataset, schema: &Schema, marker: &Marker) -> 
     marker.comment_sql_on(&schema.sql_name(dataset.marked_table()))
 }
 
-/// Marks all tables as complete: those that this load created, and nobody else's.
+/// Marks all tables as complete, with proofs of the state they are in: those that this load created, and nobody else's.
 pub(crate) fn finish(
     session: &mut Session,
     clearance: &Clearance,
     marker: &dyn Fn(MarkerState) -> Marker,
-    at: String,
+    (n_rows, at): (u64, String),
 ) -> Result<()> {
     session.execute("begin")?;
-    let sql = marker_sql(clearance.dataset, clearance.schema, &marker(MarkerState::Finished { at }));
-    let done = clearance
-        .expect_own(session, &marker(MarkerState::Loading))
-        .and_then(|()| Ok(session.execute(&sql)?));
+    let done = clearance.expect_own(session, &marker(MarkerState::Loading)).and_then(|()| {
+        let mut finished = marker(MarkerState::Finished { at });
+        finished.extra.extend(untouched::proofs(session, clearance.schema, clearance.tables, n_rows)?);
+        Ok(session.execute(&marker_sql(clearance.dataset, clearance.schema, &finished))?)
+    });
     let ended = session.execute(if done.is_ok() { "commit" } else { "rollback" });
     // The reason for the rollback comes first.
     done.and_then(|()| Ok(ended?))

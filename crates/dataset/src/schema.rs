@@ -102,7 +102,7 @@ pub fn expect_creatable(session: &mut Session, schema: &Schema, place: &str) -> 
     ensure!(
         text(2) == "t",
         "`{}` may not create tables in schema `{}` of database `{}` at `{place}`; grant create on it, name another schema \
-         with --schema, use a database that the user owns, or turn prepare.restore off",
+         with --schema, use a database that the user owns, or measure the data as it is with `pgdyno run --no-restore`",
         text(0),
         schema.name(),
         text(1)

@@ -1,5 +1,7 @@
 //! State of a workload's tables in a database.
 
+pub mod untouched;
+
 use anyhow::{Result, anyhow, bail};
 use model::experiment::case::WorkloadSpec;
 use wire::ServerError;

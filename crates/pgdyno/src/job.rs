@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use experiment::schedule::conduct::Order;
 use experiment::site::Site;
 use experiment::site::progress::{Progress, Watch};
@@ -136,15 +136,8 @@ pub(crate) fn expect_possible(
     consent: Consent,
     output: Option<&Path>,
 ) -> Result<()> {
-    // A single server by URL is checked when it is adopted, before anything is changed there.
-    let is_one_by_url = plan.cases.windows(2).all(|pair| pair[0].server.source == pair[1].server.source)
-        && plan.cases.iter().all(|case| case.server.target.is_none() && !case.server.source.is_embedded());
-    if is_one_by_url {
-        let obstacle = preview::open_files(plan).map(|obstacle| preview::with_cases(plan, &obstacle));
-        return obstacle.map_or(Ok(()), |reason| bail!(reason));
-    }
     let results = output.unwrap_or(Path::new(RESULTS));
-    let obstacles = preview::look(plan, servers, consent.replace_databases, results)?.obstacles;
+    let obstacles = preview::look(plan, servers, consent, results)?.obstacles;
     let problems: Vec<String> =
         obstacles.iter().map(|obstacle| preview::with_cases(plan, obstacle)).collect();
     ensure!(problems.is_empty(), "{}", problems.join("\npgdyno: error: "));

@@ -75,7 +75,7 @@ pub(crate) fn load(
         progress(LoadProgress { step, rows_done, rows_total });
     });
     let sent = filled.map_err(|error| load::explained(session, &clearance, error))?;
-    load::finish(session, &clearance, &marker, (request.now)())?;
+    load::finish(session, &clearance, &marker, (sent.n_rows, (request.now)()))?;
     Ok(LoadReport {
         n_rows: sent.n_rows,
         data_bytes: sent.data_bytes,

@@ -34,10 +34,12 @@ pub struct Look {
     pub peak: Option<Peak>,
 }
 
-/// Looks for obstacles to a plan whose results go to `results`. Fetches binaries if they have to be queried; examines
-/// servers by URL without changing them.
+/// Looks for obstacles to a plan whose results go to `results`. Fetches binaries if they have to be queried and the plan
+/// fits on disk; examines servers by URL without changing them.
 pub fn find(plan: &Plan, site: &Site, results: &Path, watch: &mut Watch) -> Look {
     let mut found = Found::default();
+    let peak = space(plan, site, results, &mut found);
+    let can_fetch = found.obstacles.is_empty();
     let mut by_source: Vec<(&ServerSource, Vec<&Case>)> = Vec::new();
     for case in &plan.cases {
         match by_source.iter_mut().find(|(source, _)| *source == &case.server.source) {
@@ -58,25 +60,32 @@ pub fn find(plan: &Plan, site: &Site, results: &Path, watch: &mut Watch) -> Look
                 });
                 found.take(cases, problems);
             }
-            _ => own_server(source, cases, site, watch, &mut found),
-        }
-    }
-    let mut peak = None;
-    let embedded: Vec<&Case> = plan.cases.iter().filter(|case| case.server.source.is_embedded()).collect();
-    if !embedded.is_empty() {
-        found.take(&embedded, Account::choose().map(|_| Vec::new()));
-        match Peak::of(plan, site, results) {
-            Ok(of_plan) => {
-                found.take(&embedded, Ok(of_plan.refusals()));
-                peak = Some(of_plan);
-            }
-            Err(error) => found.take(&embedded, Err(error)),
-        }
-        for case in &embedded {
-            found.take(&[case], Ok(outlook::beyond_memory(case, site.memory_bytes).into_iter().collect()));
+            _ => own_server(source, cases, (site, can_fetch), watch, &mut found),
         }
     }
     Look { obstacles: found.obstacles, peak }
+}
+
+/// Disk space and memory for servers that pgdyno runs, if there are any.
+fn space(plan: &Plan, site: &Site, results: &Path, found: &mut Found) -> Option<Peak> {
+    let embedded: Vec<&Case> = plan.cases.iter().filter(|case| case.server.source.is_embedded()).collect();
+    if embedded.is_empty() {
+        return None;
+    }
+    found.take(&embedded, Account::choose().map(|_| Vec::new()));
+    for case in &embedded {
+        found.take(&[case], Ok(outlook::beyond_memory(case, site.memory_bytes).into_iter().collect()));
+    }
+    match Peak::of(plan, site, results) {
+        Ok(of_plan) => {
+            found.take(&embedded, Ok(of_plan.refusals()));
+            Some(of_plan)
+        }
+        Err(error) => {
+            found.take(&embedded, Err(error));
+            None
+        }
+    }
 }
 
 #[derive(Default)]
@@ -99,7 +108,13 @@ impl Found {
 }
 
 /// Checks a server that pgdyno runs: its binaries, and each different set of settings.
-fn own_server(source: &ServerSource, cases: &[&Case], site: &Site, watch: &mut Watch, found: &mut Found) {
+fn own_server(
+    source: &ServerSource,
+    cases: &[&Case],
+    (site, can_fetch): (&Site, bool),
+    watch: &mut Watch,
+    found: &mut Found,
+) {
     let mut by_settings: Vec<(&BTreeMap<String, String>, Vec<&Case>)> = Vec::new();
     for case in cases {
         match by_settings.iter_mut().find(|(settings, _)| *settings == &case.server.settings) {
@@ -107,7 +122,7 @@ fn own_server(source: &ServerSource, cases: &[&Case], site: &Site, watch: &mut W
             None => by_settings.push((&case.server.settings, vec![case])),
         }
     }
-    let must_ask = by_settings.iter().any(|(settings, _)| !settings.is_empty());
+    let must_ask = can_fetch && by_settings.iter().any(|(settings, _)| !settings.is_empty());
     let binaries = match binaries(source, must_ask, site, watch) {
         Ok(binaries) => binaries,
         Err(error) => return found.take(cases, Err(error)),

@@ -1,6 +1,7 @@
 //! An existing server: whether it can take the load, and its data, which is restored by copying a template or by
 //! loading it again.
 
+mod problems;
 mod restore;
 
 use std::collections::BTreeMap;
@@ -10,8 +11,7 @@ use anyhow::{Result, bail, ensure};
 use dataset::kind::{DataSource, Dataset};
 use dataset::session::{self, lock};
 use dataset::state::{self, DataState, Home};
-use dataset::{layout, load, schema};
-use model::experiment::RestoreBy;
+use dataset::{layout, schema};
 use model::experiment::case::{Case, Layout, WorkloadKind, WorkloadSpec};
 use model::experiment::script::CaseData;
 use model::load::Protocol;
@@ -24,9 +24,10 @@ use workload::{Marker, Schema};
 
 use crate::site::Site;
 use crate::site::progress::{Progress, Watch};
-use crate::site::requirements;
-use crate::stage::copies::{self, Copies};
+use crate::stage::copies::Copies;
 use crate::stage::{connections, os};
+
+pub(crate) use problems::find as problems;
 
 /// Facts of a phase by name.
 type Detail = BTreeMap<String, String>;
@@ -76,6 +77,8 @@ pub struct Adopted {
     /// Holds the advisory lock; `None` while the database is replaced.
     holder: Option<Session>,
     copies: Copies,
+    /// Data was restored at least once.
+    has_restored: bool,
 }
 
 /// Facts that determine whether a case can run there.
@@ -129,8 +132,14 @@ impl Adopted {
         }
         connections::check(&mut other, site.most_clients)?;
         let holder = Some(holder);
-        let mut adopted =
-            Adopted { conninfo, facts, found_data: BTreeMap::new(), holder, copies: Copies::Unknown };
+        let mut adopted = Adopted {
+            conninfo,
+            facts,
+            found_data: BTreeMap::new(),
+            holder,
+            copies: Copies::Unknown,
+            has_restored: false,
+        };
         if let Some(home) = Home::of(&mut other, &case.workload)? {
             adopted.found(&mut other, &home);
         }
@@ -173,7 +182,7 @@ impl Adopted {
             let state = state::inspect(&mut session, home.dataset, &home.schema)?;
             if state == DataState::Absent {
                 let absent = state::absent(&mut session, home.dataset, &home.schema)?;
-                bail!("{absent}, or leave prepare.restore on");
+                bail!("{absent}, or run without --no-restore (prepare.restore = false)");
             }
             return detail(as_it_is(&state, &case.workload)?.to_string());
         }
@@ -182,48 +191,6 @@ impl Adopted {
         }
         self.restore_tables(case, session, site, watch)
     }
-}
-
-/// What would make runs of `cases` fail on a server, which is examined and not changed.
-pub(crate) fn problems(conninfo: &Conninfo, cases: &[&Case], site: &Site) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut look = || -> Result<()> {
-        let mut session = session::open(conninfo, site.stop)?;
-        let mut other = session::open(conninfo, site.stop)?;
-        let facts = Facts::of(conninfo, &mut session, &mut other)?;
-        for case in cases {
-            let judged = judge(&facts, case).err().map(|error| format!("{error:#}"));
-            let lacking = requirements::lacks(session.server_version_num(), case);
-            for reason in judged.into_iter().chain(lacking) {
-                if !found.contains(&reason) {
-                    found.push(reason);
-                }
-            }
-        }
-        drop(other);
-        let most_clients = cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1);
-        connections::check(&mut session, most_clients)?;
-        let loads = |case: &Case| case.prepare.restore && case.workload.data != CaseData::None;
-        let mut loading: Vec<&WorkloadSpec> =
-            cases.iter().filter(|case| loads(case)).map(|case| &case.workload).collect();
-        loading.dedup_by_key(|workload| copies::data_name(workload));
-        for workload in loading {
-            let schema = schema::find(&mut session, workload.schema.as_deref())?;
-            schema::expect_creatable(&mut session, &schema, &facts.place)?;
-            load::expect_clear(&mut session, workload, &schema, site.replace)?;
-        }
-        let copies = |case: &&Case| loads(case) && case.prepare.restore_by == RestoreBy::Template;
-        let may_replace = site.replace_databases.contains(&conninfo.dbname);
-        if cases.iter().any(copies)
-            && let Some(reason) = copies::refusal(&mut session, facts.is_pooled, may_replace)?
-        {
-            found.push(copies::no_template(&reason));
-        }
-        Ok(())
-    };
-    let last = look().err().map(|error| format!("{error:#}"));
-    found.extend(last);
-    found
 }
 
 /// Existing data is replaced only by equal data: it may have taken hours to load.
@@ -264,10 +231,14 @@ fn as_it_is(state: &DataState, workload: &WorkloadSpec) -> Result<&'static str> 
         DataState::Whole(marker) => marker.scale,
         DataState::Foreign { scale: Some(found), .. } => *found,
         DataState::Foreign { .. } | DataState::Half(_) => {
-            bail!("the data is not complete; load it with pgdyno init, or leave prepare.restore on")
+            bail!(
+                "the data is not complete; load it with pgdyno init, or run without --no-restore (prepare.restore = false)"
+            )
         }
         DataState::Absent => {
-            bail!("the database has no such tables; load them with pgdyno init, or leave prepare.restore on")
+            bail!(
+                "the database has no such tables; load them with pgdyno init, or run without --no-restore (prepare.restore = false)"
+            )
         }
     };
     let scale = workload.scale;
@@ -278,7 +249,7 @@ fn as_it_is(state: &DataState, workload: &WorkloadSpec) -> Result<&'static str> 
     if let DataState::Whole(marker) = state {
         ensure!(
             layout::has_layout(marker, Dataset::of(&workload.data).unwrap_or_default(), workload.layout),
-            "the experiment asks for data of {}, but the existing data is {}; give {}, or leave prepare.restore on",
+            "the experiment asks for data of {}, but the existing data is {}; give {}, or run without --no-restore (prepare.restore = false)",
             layout::describe(workload),
             layout::layout_of(marker),
             layout_options(layout::layout_of(marker))
@@ -329,7 +300,7 @@ fn judge(facts: &Facts, case: &Case) -> Result<()> {
         ensure!(
             is_as_it_is || (only_reads && !prepare.restore),
             "`{place}` is {name}, not PostgreSQL: loading and writing are not supported there; only tpcb-select on \
-             data as it is (prepare.restore = false)"
+             data as it is (--no-restore)"
         );
     }
     ensure!(

@@ -15,6 +15,7 @@ use model::load::capacity::Probing;
 use model::text::prose::{bytes, plural};
 use workload::Program;
 
+use crate::front::announce::Consent;
 use crate::front::cli::{PlanArgs, RESULTS};
 use crate::front::setup;
 use crate::job::preview::{duration, look, order, outlook, size, with_cases};
@@ -23,7 +24,8 @@ use crate::{Exit, print, print_exact, say};
 /// Prints the ordered runs, what they need, and what would make them fail.
 pub(crate) fn plan(args: &PlanArgs) -> Result<Exit> {
     let asked = setup::ask(&args.experiment)?;
-    let look = look(&asked.plan, &asked.servers, &args.replace_databases, Path::new(RESULTS))?;
+    let consent = Consent { yes: true, replace: args.replace, replace_databases: &args.replace_databases };
+    let look = look(&asked.plan, &asked.servers, consent, Path::new(RESULTS))?;
     let obstacles = look.obstacles;
     if args.json {
         print_exact(&format!("{}\n", serde_json::to_string_pretty(&asked.plan)?))?;

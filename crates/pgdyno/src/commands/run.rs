@@ -64,17 +64,18 @@ fn kept_by_targets(plan: &Plan) -> Vec<String> {
 }
 
 fn consent(args: &RunArgs) -> Consent<'_> {
-    Consent { yes: args.yes, replace_databases: &args.replace_databases }
+    Consent { yes: args.yes, replace: args.replace, replace_databases: &args.replace_databases }
 }
 
 fn begun(args: &RunArgs) -> Result<Job> {
     let asked = setup::ask(&args.experiment)?;
+    let consent = consent(args);
+    // What is impossible comes first: consent to it would be asked in vain.
+    job::expect_possible(&asked.plan, &asked.servers, consent, args.output.as_deref())?;
     if let Some(why) = preview::outlook(&asked.plan).asks_consent(asked.plan.runs.len()).filter(|_| !args.yes)
     {
         bail!("{why}; check it with pgdyno plan, and add --yes if you mean it");
     }
-    let consent = consent(args);
-    job::expect_possible(&asked.plan, &asked.servers, consent, args.output.as_deref())?;
     announce(&asked.plan, &asked.servers, consent)?;
     Job::begin(asked.plan, &asked.experiment_toml, asked.servers, args.output.as_deref())
 }

@@ -19,6 +19,8 @@ use crate::{say, signals};
 pub(crate) struct Consent<'a> {
     /// Whether to ask nothing.
     pub(crate) yes: bool,
+    /// Tables and routines that pgdyno did not create may be dropped.
+    pub(crate) replace: bool,
     /// Databases that may be replaced by copies of themselves.
     pub(crate) replace_databases: &'a [String],
 }

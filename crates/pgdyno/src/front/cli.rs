@@ -118,6 +118,9 @@ pub(crate) struct ExperimentArgs {
     /// Schema to load the tables into [default: the first existing one of the search path].
     #[arg(long, value_name = "NAME")]
     pub(crate) schema: Option<String>,
+    /// Measure the data as it is: nothing is loaded, and nothing is restored between runs.
+    #[arg(long)]
+    pub(crate) no_restore: bool,
     /// How statements are sent: simple, extended, prepared.
     #[arg(short = 'M', long, value_name = "MODE,...", value_delimiter = ',')]
     pub(crate) protocol: Vec<String>,
@@ -214,6 +217,9 @@ pub(crate) struct RunArgs {
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) experiment: ExperimentArgs,
+    /// As for `run`: tables of these names that pgdyno did not create may be dropped.
+    #[arg(long)]
+    pub(crate) replace: bool,
     /// As for `run`: this database of --server may be replaced by a copy of itself before each run. Repeatable.
     #[arg(long = "replace-database", value_name = "NAME")]
     pub(crate) replace_databases: Vec<String>,

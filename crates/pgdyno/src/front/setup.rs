@@ -272,6 +272,10 @@ fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
         let origin = format!("--schema {name}");
         changes.push(Override { key: "workload.schema".into(), value: Value::String(name.clone()), origin });
     }
+    if args.no_restore {
+        let origin = "--no-restore".to_string();
+        changes.push(Override { key: "prepare.restore".into(), value: Value::Boolean(false), origin });
+    }
     if let Some(n) = args.repeats {
         let origin = format!("--repeats {n}");
         changes.push(Override { key: "experiment.repeats".into(), value: Value::Integer(n.into()), origin });

@@ -13,16 +13,12 @@ use model::text::prose::plural;
 use server::Cache;
 use wire::Conninfo;
 
+use crate::front::announce::Consent;
 use crate::job::screen::Screen;
 use crate::signals;
 
 /// What would make runs of `plan` fail, and the disk space they need; results go to `results`.
-pub(crate) fn look(
-    plan: &Plan,
-    servers: &[Conninfo],
-    replace_databases: &[String],
-    results: &Path,
-) -> Result<Look> {
+pub(crate) fn look(plan: &Plan, servers: &[Conninfo], consent: Consent, results: &Path) -> Result<Look> {
     let cache = Cache::default_location()?;
     let mut screen = Screen::of_one();
     let site = Site {
@@ -32,8 +28,8 @@ pub(crate) fn look(
         servers,
         os: None,
         runs_by_data: BTreeMap::new(),
-        replace: false,
-        replace_databases,
+        replace: consent.replace,
+        replace_databases: consent.replace_databases,
         stop: signals::stop_flag(),
         now: &String::new,
         is_enough: None,
@@ -46,7 +42,7 @@ pub(crate) fn look(
 }
 
 /// The largest load that exceeds this process's limit of open files.
-pub(crate) fn open_files(plan: &Plan) -> Option<Obstacle> {
+fn open_files(plan: &Plan) -> Option<Obstacle> {
     let largest = plan.cases.iter().max_by_key(|case| case.workload.n_clients)?;
     let WorkloadSpec { n_clients, n_threads, .. } = largest.workload;
     let reason = driver::expect_open_files(n_clients, n_threads).err()?;

@@ -130,7 +130,11 @@ fn versions_and_settings_that_cannot_be_are_told() {
     let unknown = format!("{short} server.settings.shared_bufers=8GB");
     check(
         &unknown,
-        &["unrecognized configuration parameter \"shared_bufers\"", "FATAL:", "did you mean `shared_buffers`?"],
+        &[
+            "unrecognized configuration parameter \"shared_bufers\"",
+            "FATAL:",
+            "did you mean `shared_buffers`?",
+        ],
     );
     // Also with data that is there already.
     place.run(&["init", "--scale", "1"]).expect(0);

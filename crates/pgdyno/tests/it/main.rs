@@ -28,6 +28,7 @@ mod neighbours;
 mod os;
 mod pace;
 mod phases;
+mod preflight;
 mod repeats;
 mod restore;
 mod results;

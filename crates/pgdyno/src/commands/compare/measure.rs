@@ -97,7 +97,8 @@ pub(super) fn prepare(
     let plan = pairs::plan((a.plan, a_changes), (b.plan, b_changes), pairs(load_s));
     let plan = plan.map_err(anyhow::Error::msg)?;
     check(&plan)?;
-    let consent = Consent { yes: args.yes, replace_databases: &args.replace_databases };
+    let consent =
+        Consent { yes: args.yes, replace: args.replace, replace_databases: &args.replace_databases };
     job::expect_possible(&plan, &servers, consent, args.output.as_deref())?;
     announce(&plan, &servers, consent)?;
     let request = page::request(args, plan.seed);

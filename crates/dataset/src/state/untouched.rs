@@ -1,0 +1,127 @@
+//! Whether data is still as a load left it, so that a run may begin with it instead of loading it again.
+//!
+//! Two proofs, both noted in the load marker. The **state** is a digest of what every write and every change of a
+//! definition alters at once: files and their sizes, columns, indexes, constraints, triggers, rules, policies, privileges.
+//! The **rows** are those that the server's statistics count as inserted, with none updated or deleted; they also show
+//! writes that fit into existing pages. Where either is unknown, the data counts as touched.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use sha2::{Digest, Sha256};
+use wire::quote_literal;
+use wire::session::Session;
+use workload::{Marker, Schema};
+
+/// Keys of the two proofs in a marker.
+pub(crate) const KEYS: [&str; 2] = [ROWS, STATE];
+const ROWS: &str = "rows";
+const STATE: &str = "state_digest";
+
+/// Characters of the digest: 64 bits, enough against chance.
+const DIGEST_CHARS: usize = 16;
+
+/// The proofs of tables that were loaded just now with `n_rows` rows, for their marker.
+///
+/// # Errors
+/// When the server fails.
+pub(crate) fn proofs(
+    session: &mut Session,
+    schema: &Schema,
+    tables: &[String],
+    n_rows: u64,
+) -> Result<BTreeMap<String, String>> {
+    let state = digest(session, schema, tables)?;
+    Ok([(ROWS, n_rows.to_string()), (STATE, state)].map(|(key, value)| (key.to_string(), value)).into())
+}
+
+/// Whether the tables, partitions included, are as the load left them that wrote `marker`.
+///
+/// # Errors
+/// When the server fails.
+pub fn is_untouched(
+    session: &mut Session,
+    schema: &Schema,
+    tables: &[String],
+    marker: &Marker,
+) -> Result<bool> {
+    let proof = |key: &str| marker.extra.get(key).map(String::as_str);
+    let (Some(rows), Some(state)) = (proof(ROWS), proof(STATE)) else { return Ok(false) };
+    if written(session, schema, tables)? != [rows, "0", "0"] {
+        return Ok(false);
+    }
+    Ok(digest(session, schema, tables)? == state)
+}
+
+/// Rows inserted, updated and deleted since the tables were created, as the server's statistics count them.
+fn written(session: &mut Session, schema: &Schema, tables: &[String]) -> Result<[String; 3]> {
+    let sql = format!(
+        "select coalesce(sum(n_tup_ins), 0)::bigint, coalesce(sum(n_tup_upd), 0)::bigint, \
+           coalesce(sum(n_tup_del), 0)::bigint \
+         from pg_catalog.pg_stat_all_tables where schemaname = {} and relname in ({})",
+        quote_literal(schema.name()),
+        literals(tables)
+    );
+    let rows = session.query(&sql)?;
+    let value =
+        |column: usize| rows.rows.first().and_then(|row| row.get(column)?.clone()).unwrap_or_default();
+    Ok([value(0), value(1), value(2)])
+}
+
+fn digest(session: &mut Session, schema: &Schema, tables: &[String]) -> Result<String> {
+    let rows = session.query(&state_sql(schema, tables))?;
+    let mut hash = Sha256::new();
+    for row in &rows.rows {
+        for value in row {
+            hash.update(value.as_deref().unwrap_or("-"));
+            hash.update([0]);
+        }
+    }
+    let text: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(text[..DIGEST_CHARS].to_string())
+}
+
+/// One row for each fact. Sizes are those of the main fork: a vacuum that changes nothing may extend the others.
+fn state_sql(schema: &Schema, tables: &[String]) -> String {
+    format!(
+        "with tables as ( \
+           select c.* from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
+            where n.nspname = {} and c.relname in ({})), \
+         files as (select oid from tables union all \
+           select indexrelid from pg_catalog.pg_index where indrelid in (select oid from tables)) \
+         select 'file' as kind, c.oid::text as a, pg_catalog.pg_relation_filenode(c.oid)::text as b, \
+                pg_catalog.pg_relation_size(c.oid)::text as c, \
+                concat_ws(' ', c.relname, c.relpersistence, c.relowner, c.relacl::text, c.reloptions::text, \
+                  pg_catalog.to_jsonb(c) ->> 'relrowsecurity', c.reltablespace) as d \
+           from pg_catalog.pg_class c where c.oid in (select oid from files) \
+         union all \
+         select 'column', a.attrelid::text, a.attnum::text, a.attname, \
+                concat_ws(' ', a.atttypid, a.atttypmod, a.attnotnull, a.attisdropped, a.attacl::text, \
+                  a.attstorage, a.attstattarget, pg_catalog.pg_get_expr(f.adbin, f.adrelid)) \
+           from pg_catalog.pg_attribute a left join pg_catalog.pg_attrdef f on f.adrelid = a.attrelid and f.adnum = a.attnum \
+          where a.attrelid in (select oid from tables) and a.attnum > 0 \
+         union all \
+         select 'index', indexrelid::text, indrelid::text, indisvalid::text, pg_catalog.pg_get_indexdef(indexrelid) \
+           from pg_catalog.pg_index where indrelid in (select oid from tables) \
+         union all \
+         select 'constraint', oid::text, conrelid::text, conname, pg_catalog.pg_get_constraintdef(oid) \
+           from pg_catalog.pg_constraint \
+          where conrelid in (select oid from tables) or confrelid in (select oid from tables) \
+         union all \
+         select 'trigger', oid::text, tgrelid::text, tgenabled::text, pg_catalog.pg_get_triggerdef(oid) \
+           from pg_catalog.pg_trigger where tgrelid in (select oid from tables) \
+         union all \
+         select 'rule', oid::text, ev_class::text, ev_enabled::text, pg_catalog.pg_get_ruledef(oid) \
+           from pg_catalog.pg_rewrite where ev_class in (select oid from tables) \
+         union all \
+         select 'policy', oid::text, polrelid::text, polname, pg_catalog.pg_get_expr(polqual, polrelid) \
+           from pg_catalog.pg_policy where polrelid in (select oid from tables) \
+         order by 1, 2, 3, 4, 5",
+        quote_literal(schema.name()),
+        literals(tables)
+    )
+}
+
+fn literals(names: &[String]) -> String {
+    names.iter().map(|name| quote_literal(name)).collect::<Vec<_>>().join(", ")
+}

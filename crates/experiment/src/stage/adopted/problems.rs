@@ -1,0 +1,138 @@
+//! What would make runs on a server by URL fail: found by examining the server, and reported all at once, before
+//! anything is changed.
+
+use anyhow::{Error, Result};
+use dataset::kind::{Dataset, data_bytes};
+use dataset::session;
+use dataset::state::{self, DataState, Home};
+use dataset::{load, schema};
+use model::experiment::RestoreBy;
+use model::experiment::case::Case;
+use model::experiment::script::CaseData;
+use model::text::prose::bytes;
+use server::cluster::space::free_bytes;
+use server::database::target::locate;
+use wire::Conninfo;
+use wire::session::{Session, quote_literal};
+
+use super::{Facts, as_it_is, expect_same, judge};
+use crate::site::Site;
+use crate::site::requirements;
+use crate::stage::{connections, copies};
+
+/// One sentence for each problem of `cases`.
+pub(crate) fn find(conninfo: &Conninfo, cases: &[&Case], site: &Site) -> Vec<String> {
+    let mut found = Found::default();
+    if let Err(error) = examine(conninfo, cases, site, &mut found) {
+        found.add(error);
+    }
+    found.0
+}
+
+#[derive(Default)]
+struct Found(Vec<String>);
+
+impl Found {
+    fn add(&mut self, error: Error) {
+        self.say(format!("{error:#}"));
+    }
+
+    fn say(&mut self, reason: String) {
+        if !self.0.contains(&reason) {
+            self.0.push(reason);
+        }
+    }
+
+    /// The value, or `None` after noting why there is none.
+    fn take<T>(&mut self, result: Result<T>) -> Option<T> {
+        result.map_err(|error| self.add(error)).ok()
+    }
+}
+
+fn examine(conninfo: &Conninfo, cases: &[&Case], site: &Site, found: &mut Found) -> Result<()> {
+    let mut session = session::open(conninfo, site.stop)?;
+    let mut other = session::open(conninfo, site.stop)?;
+    let facts = Facts::of(conninfo, &mut session, &mut other)?;
+    drop(other);
+    for case in cases {
+        found.take(judge(&facts, case));
+        requirements::lacks(session.server_version_num(), case).into_iter().for_each(|why| found.say(why));
+    }
+    let most_clients = cases.iter().map(|case| case.workload.n_clients).max().unwrap_or(1);
+    found.take(connections::check(&mut session, most_clients));
+    let mut seen: Vec<String> = Vec::new();
+    for case in cases.iter().filter(|case| case.workload.data != CaseData::None) {
+        let data = format!("{} {}", case.prepare.restore, copies::data_name(&case.workload));
+        if seen.contains(&data) {
+            continue;
+        }
+        seen.push(data);
+        if case.prepare.restore {
+            of_load(&mut session, case, &facts, site, found);
+        } else {
+            of_data_as_it_is(&mut session, case, found);
+        }
+    }
+    let copies = |case: &&Case| {
+        case.prepare.restore
+            && case.workload.data != CaseData::None
+            && case.prepare.restore_by == RestoreBy::Template
+    };
+    let may_replace = site.replace_databases.contains(&conninfo.dbname);
+    if cases.iter().any(copies)
+        && let Some(reason) = copies::refusal(&mut session, facts.is_pooled, may_replace)?
+    {
+        found.say(copies::no_template(&reason));
+    }
+    Ok(())
+}
+
+/// Problems with loading a case's data.
+fn of_load(session: &mut Session, case: &Case, facts: &Facts, site: &Site, found: &mut Found) {
+    let workload = &case.workload;
+    let Some(schema) = found.take(schema::find(session, workload.schema.as_deref())) else { return };
+    found.take(schema::expect_creatable(session, &schema, &facts.place));
+    let problems = load::problems(session, workload, &schema, site.replace);
+    found.take(problems).into_iter().flatten().for_each(|why| found.say(why));
+    let Some(dataset) = Dataset::of(&workload.data) else { return };
+    if !site.replace
+        && let Ok(DataState::Whole(marker)) = state::inspect(session, dataset, &schema)
+    {
+        found.take(expect_same(&marker, dataset, workload));
+    }
+    found.take(expect_room(session, case, &Home { dataset, schema }));
+}
+
+/// Problems with data that is used as it is.
+fn of_data_as_it_is(session: &mut Session, case: &Case, found: &mut Found) {
+    let Some(Some(home)) = found.take(Home::of(session, &case.workload)) else { return };
+    let Some(state) = found.take(state::inspect(session, home.dataset, &home.schema)) else { return };
+    found.take(as_it_is(&state, &case.workload));
+}
+
+/// Fails if the data does not fit on the server's disk, as far as that can be seen: the server runs on this machine and
+/// says where its data directory is. What the existing tables take is free again after they are dropped; the WAL of the
+/// load, whose size depends on the server's settings, is not counted.
+fn expect_room(session: &mut Session, case: &Case, home: &Home) -> Result<()> {
+    let Some(directory) = locate(session).and_then(|server| server.data_directory) else { return Ok(()) };
+    let Ok(free) = free_bytes(&directory) else { return Ok(()) };
+    let names: Vec<String> = home.dataset.tables().into_iter().map(quote_literal).collect();
+    let sql = format!(
+        "select coalesce(sum(pg_catalog.pg_total_relation_size(c.oid)), 0)::bigint from pg_catalog.pg_class c \
+         join pg_catalog.pg_namespace n on n.oid = c.relnamespace where n.nspname = {} and c.relname in ({})",
+        quote_literal(home.schema.name()),
+        names.join(", ")
+    );
+    let replaced: u64 = session.query(&sql)?.scalar().and_then(|n| n.parse().ok()).unwrap_or(0);
+    let needed = data_bytes(&case.workload);
+    anyhow::ensure!(
+        needed <= free.saturating_add(replaced),
+        "data of scale {} needs about {}, but the server's data directory `{}` has {} free; lower --scale, or free some \
+         space",
+        case.workload.scale,
+        bytes(needed as f64),
+        directory.display(),
+        bytes(free as f64)
+    );
+    Ok(())
+}

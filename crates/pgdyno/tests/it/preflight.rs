@@ -1,0 +1,125 @@
+//! What is found before a server by URL is touched: every problem at once, the same by `plan` as by `run`, and data
+//! that needs no load.
+
+use testbed::Pg;
+
+use crate::tool::{Ended, Place};
+
+const SHORT: &str = "-s 1 -c 1 --measure 2s --ramp-up 0s --repeats 1 --yes";
+
+struct Server {
+    place: Place,
+    pg: std::sync::Arc<Pg>,
+    database: String,
+}
+
+impl Server {
+    fn new() -> Server {
+        let pg = Pg::shared();
+        let database = pg.database();
+        Server { place: Place::new(), pg, database }
+    }
+
+    fn execute(&self, sql: &str) {
+        self.pg.execute(&self.database, sql);
+    }
+
+    /// `pgdyno COMMAND` with the shortest experiment and `args`, as `role` if one is named.
+    fn pgdyno(&self, command: &str, role: Option<&str>, args: &[&str]) -> Ended {
+        let mut server = self.pg.admin_target(&self.database);
+        if let Some(role) = role {
+            server.push_str(&format!(" options='-c role={role}'"));
+        }
+        let mut all = vec![command];
+        all.extend(SHORT.split(' ').filter(|word| command == "run" || *word != "--yes"));
+        all.extend(args);
+        all.extend(["--server", &server]);
+        self.place.run(&all)
+    }
+
+    fn init(&self) {
+        let server = self.pg.admin_target(&self.database);
+        self.place.run(&["init", "-s", "1", "--server", &server]).expect(0);
+    }
+}
+
+#[test]
+fn every_problem_is_reported_at_once_and_before_a_load_is_announced() {
+    let server = Server::new();
+    server.init();
+    let role = format!("reader_{}", server.database);
+    server.execute(&format!("create role {role}"));
+    server.execute(&format!("grant select on all tables in schema public to {role}"));
+    server.execute("create view balances as select abalance from pgbench_accounts");
+    server.execute("create table visits (aid int references pgbench_accounts)");
+    let expected = [
+        "may not replace table `public.pgbench_accounts`",
+        "may not create tables in schema `public`",
+        "view balances",
+        "on table visits",
+        "--no-restore",
+        "need 10001 connections",
+    ];
+    let planned = server.pgdyno("plan", Some(&role), &["-c", "10000"]).expect(1);
+    let ran = server.pgdyno("run", Some(&role), &["-c", "10000", "-o", "out"]).expect(1);
+    for part in expected {
+        assert!(planned.stdout.contains(part), "plan: {part}\n{}", planned.stdout);
+        assert!(ran.stderr.contains(part), "run: {part}\n{}", ran.stderr);
+    }
+    assert!(!ran.stderr.contains("loads 4 tables"), "{}", ran.stderr);
+    assert!(!server.place.path("out").exists());
+    // What is advised works, also with the view and the foreign key.
+    let reads = ["--no-restore", "-w", "tpcb-select", "-o", "reads"];
+    server.pgdyno("run", Some(&role), &reads).expect(0);
+    server.execute(&format!("drop owned by {role}"));
+    server.execute(&format!("drop role {role}"));
+    server.place.expect_clean();
+}
+
+#[test]
+fn data_that_nobody_has_touched_since_init_is_not_loaded_again() {
+    let server = Server::new();
+    let run = |name: &str| -> String {
+        server.pgdyno("run", None, &["-o", name]).expect(0);
+        let run = server.place.first_run(name);
+        run.record.phases[0].detail["method"].clone()
+    };
+    let check = |name: &str, is_used: bool| {
+        let method = run(name);
+        assert_eq!(method.starts_with("none: the data is as it was loaded"), is_used, "{name}: {method}");
+    };
+    server.init();
+    check("untouched", true);
+    check("run-wrote", false);
+    let touches = [
+        ("updated", "update pgbench_tellers set tbalance = tbalance where tid = 1"),
+        ("deleted", "delete from pgbench_accounts where aid = 7"),
+        ("truncated", "truncate pgbench_accounts"),
+        ("index", "alter table pgbench_tellers drop constraint pgbench_tellers_pkey"),
+        ("unlogged", "alter table pgbench_history set unlogged"),
+        ("setting", "alter table pgbench_branches set (fillfactor = 50)"),
+    ];
+    for (name, sql) in touches {
+        server.init();
+        server.execute(sql);
+        check(name, false);
+    }
+    server.place.expect_clean();
+}
+
+#[test]
+fn a_setting_with_a_typing_error_is_named_with_what_was_meant() {
+    let place = Place::new();
+    let bin_dir = testbed::bin_dir();
+    let planned = place
+        .run(&[
+            "plan",
+            "--bin-dir",
+            &bin_dir.display().to_string(),
+            "--set",
+            "server.settings.shared_bufers=1GB",
+        ])
+        .expect(1);
+    assert!(planned.stdout.contains("did you mean `shared_buffers`?"), "{}", planned.stdout);
+    place.expect_clean();
+}
