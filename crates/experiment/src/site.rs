@@ -21,6 +21,7 @@ use dataset::{layout, loading, schema};
 use host::Keeper;
 use model::experiment::case::WorkloadSpec;
 use model::run::RunRecord;
+use model::text::prose::{bytes, grouped};
 use server::Cache;
 use wire::Conninfo;
 use wire::session::Session;
@@ -93,12 +94,13 @@ impl Site<'_> {
         let mut tell = |progress| watch(Progress::Load(progress));
         let dataset = Dataset::of(&workload.data).unwrap_or_default();
         let report = loading::load(session, dataset, &request, &mut tell)?;
-        let megabytes = report.data_bytes as f64 / 1e6;
         let streams =
             if report.n_streams > 1 { format!(" over {} streams", report.n_streams) } else { String::new() };
         watch(Progress::Step(format!(
-            "loaded {} rows, {megabytes:.0} MB in {:.1} s{streams}",
-            report.n_rows, report.seconds
+            "loaded {} rows, {} in {:.1} s{streams}",
+            grouped(&report.n_rows.to_string()),
+            bytes(report.data_bytes as f64),
+            report.seconds
         )));
         Ok(report)
     }

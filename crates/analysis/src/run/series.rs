@@ -13,6 +13,9 @@ use crate::run::timeline::{Placed, Timeline};
 use crate::run::usage::{CpuSplit, Usage, sum_of};
 use crate::summary::Series;
 
+/// Bytes to MiB: reports have sizes in one family of units.
+const MIB: f64 = 1.0 / (1 << 20) as f64;
+
 /// Telemetry this long before `go` and after the load is still drawn, seconds.
 const MARGIN_S: f64 = 2.0;
 /// How many wait events are drawn, the most frequent first.
@@ -26,7 +29,7 @@ pub(crate) fn series(data: &RunData, line: &Timeline, usage: &Usage) -> Vec<Seri
     let mut all = draw.processors(resources::n_cpus(data, usage));
     all.extend(draw.cores());
     all.extend(draw.disks(data));
-    all.push(one("wal", "WAL written", "MB/s", draw.rate("server.wal_bytes", 1e-6)));
+    all.push(one("wal", "WAL written", "MiB/s", draw.rate("server.wal_bytes", MIB)));
     all.extend(draw.memory());
     all.extend(draw.server());
     all.extend(draw.pressure());
@@ -134,8 +137,8 @@ impl Draw<'_, '_> {
         };
         let named = |name: &str, unit: &str, points| one("disk", &format!("{label} {name}"), unit, points);
         vec![
-            named("read", "MB/s", rate("disk.read_bytes", 1e-6)),
-            named("written", "MB/s", rate("disk.write_bytes", 1e-6)),
+            named("read", "MiB/s", rate("disk.read_bytes", MIB)),
+            named("written", "MiB/s", rate("disk.write_bytes", MIB)),
             named("reads", "IOPS", rate("disk.reads", 1.0)),
             named("writes", "IOPS", rate("disk.writes", 1.0)),
             named("flushes", "IOPS", rate("disk.flushes", 1.0)),
@@ -147,7 +150,7 @@ impl Draw<'_, '_> {
     }
 
     fn memory(&self) -> Vec<Series> {
-        let level = |name: &str, key: &str| one("memory", name, "MB", self.level(key, 1e-6));
+        let level = |name: &str, key: &str| one("memory", name, "MiB", self.level(key, MIB));
         vec![
             level("available", "host.memory.available"),
             level("page cache", "host.memory.cached"),

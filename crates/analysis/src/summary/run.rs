@@ -188,7 +188,7 @@ pub struct Series {
     pub panel: String,
     /// Name in the legend: `cpu0`, `server`, `data reads`.
     pub name: String,
-    /// Unit of the values: `%`, `MB/s`, `IOPS`, `ms`, `MB`, `sessions`, `transactions`.
+    /// Unit of the values: `%`, `MiB/s`, `IOPS`, `ms`, `MiB`, `sessions`, `transactions`.
     pub unit: String,
     /// Points: seconds since `go` and value.
     pub points: Vec<(f64, f64)>,

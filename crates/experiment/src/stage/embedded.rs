@@ -7,6 +7,7 @@ use dataset::kind::DataSource;
 use dataset::state::{self, DataState, Home};
 use dataset::{layout, schema, session};
 use model::experiment::case::Case;
+use model::text::prose::bytes;
 use server::cluster::workspace::{Claim, ClusterKey};
 use server::running::numa::Binding;
 use server::{Binaries, Cluster, InitOptions, Server, StartOptions, StopMode};
@@ -124,9 +125,9 @@ impl Embedded {
         self.stop(StopMode::Fast)?;
         if disk::has_snapshot(case) {
             let report = self.cluster.snapshot(LOADED)?;
-            let (megabytes, method) = (report.bytes as f64 / 1e6, report.method.as_str());
+            let (size, method) = (bytes(report.bytes as f64), report.method.as_str());
             let seconds = report.seconds;
-            watch(Progress::Step(format!("snapshot: {megabytes:.0} MB by {method} in {seconds:.1} s")));
+            watch(Progress::Step(format!("snapshot: {size} by {method} in {seconds:.1} s")));
         }
         self.label(case)?;
         self.is_fresh = true;

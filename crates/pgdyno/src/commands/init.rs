@@ -15,6 +15,7 @@ use experiment::site::progress::Progress;
 use experiment::stage::adopted;
 use experiment::stage::{Found, Stage};
 use model::experiment::case::{Layout, WorkloadKind};
+use model::text::prose::bytes;
 use model::text::units::Scale;
 use server::Cache;
 use server::cluster::budget::Budget;
@@ -137,11 +138,8 @@ impl Order<'_> {
         let mut stage = stage?;
         stage.stand_down()?;
         if let Some(report) = stage.put_back()? {
-            let (megabytes, method) = (report.bytes as f64 / 1e6, report.method.as_str());
-            say(&format!(
-                "restored from its snapshot: {megabytes:.0} MB by {method} in {:.2} s",
-                report.seconds
-            ));
+            let (size, method) = (bytes(report.bytes as f64), report.method.as_str());
+            say(&format!("restored from its snapshot: {size} by {method} in {:.2} s", report.seconds));
         }
         if let Some(cluster) = stage.cluster() {
             let data = dataset::layout::describe(&case.workload);

@@ -131,7 +131,7 @@ fn is_core(name: &str) -> bool {
 fn describe(panel: &str, unit: &str) -> (String, &'static str) {
     match (panel, unit) {
         ("cpu", _) => ("CPU by user".to_string(), "share"),
-        ("disk", "MB/s" | "MiB/s") => ("Disk throughput".to_string(), "plain"),
+        ("disk", "MiB/s") => ("Disk throughput".to_string(), "plain"),
         ("disk", "IOPS") => ("Disk operations".to_string(), "plain"),
         ("disk", "%") => ("Disk busy".to_string(), "plain"),
         ("disk", "ms") => ("Disk latency".to_string(), "plain"),
@@ -226,7 +226,7 @@ mod tests {
             points: vec![(0.5, 1.0)],
         };
         let panels = telemetry(&[
-            series("wal", "wal", "MB/s"),
+            series("wal", "wal", "MiB/s"),
             series("disk", "reads", "IOPS"),
             series("cpu", "server", "%"),
             series("new", "x", "1"),

@@ -330,20 +330,20 @@ fn series(shape: &Shape, length_s: u32, tps: f64, checkpoint: f64, random: &mut 
     add("cpu", "foreign", "%", 0.9, 1.0, 0.6);
     add("cpu", "pgdyno", "%", 0.4, 1.0, 0.2);
     add("cpu", "steal", "%", 0.1, 1.0, 0.6);
-    add("disk", "data+wal read", "MB/s", 1.1, 1.0, 0.5);
-    add("disk", "data+wal written", "MB/s", tps * 0.0031, 4.2, 0.1);
+    add("disk", "data+wal read", "MiB/s", 1.1, 1.0, 0.5);
+    add("disk", "data+wal written", "MiB/s", tps * 0.0031, 4.2, 0.1);
     add("disk", "data+wal reads", "IOPS", 42.0, 1.0, 0.4);
     add("disk", "data+wal writes", "IOPS", tps * 0.21, 2.2, 0.1);
     add("disk", "data+wal flushes", "IOPS", tps * 0.08, 1.0, 0.1);
     add("disk", "data+wal busy", "%", 34.0, 2.4, 0.08);
     add("disk", "data+wal write latency", "ms", 0.21, 3.4, 0.1);
-    add("wal", "WAL written", "MB/s", tps * 0.00118, 2.4, 0.05);
+    add("wal", "WAL written", "MiB/s", tps * 0.00118, 2.4, 0.05);
     add("waits", "LWLock:WALWrite", "sessions", 2.6, 1.8, 0.25);
     add("waits", "Lock:transactionid", "sessions", 1.4, 0.8, 0.4);
     add("waits", "IO:WALSync", "sessions", 0.8, 1.3, 0.3);
     add("server", "active", "sessions", 6.1, 1.1, 0.1);
     add("server", "waiting", "sessions", 4.0, 1.5, 0.15);
-    add("memory", "dirty", "MB", 210.0, 1.8, 0.05);
+    add("memory", "dirty", "MiB", 210.0, 1.8, 0.05);
     add("driver", "in flight", "transactions", 7.6, 1.0, 0.05);
     all
 }

@@ -9,6 +9,7 @@ use model::experiment::case::{Calls, Layout, Think, TpccSpec, WorkloadKind, Work
 use model::experiment::script::CaseData;
 use model::experiment::{Experiment, WorkloadSection};
 use model::load::Pace;
+use model::text::prose::bytes;
 use model::text::units::Scale;
 
 use super::Resources;
@@ -183,8 +184,8 @@ fn resolve_scale(scale: Scale, dataset: Dataset, most_clients: u32, site: &Resou
         }
         (Scale::TimesRam(_), None) => Err(format!(
             "workload.scale: `{scale}` needs the memory of the server's machine, which is not this one; give a \
-             number: one scale unit is about {} MB",
-            unit_bytes / 1_000_000
+             number: one scale unit is about {}",
+            bytes(unit_bytes as f64)
         )),
     }
 }
