@@ -5,6 +5,7 @@ pub(crate) mod design;
 pub mod expand;
 pub mod file;
 pub mod pairs;
+pub mod question;
 #[cfg(test)]
 pub(crate) mod sample;
 pub mod scripts;

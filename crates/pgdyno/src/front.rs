@@ -5,6 +5,9 @@ pub(crate) mod cli;
 #[cfg(test)]
 pub(crate) mod documents;
 pub(crate) mod hiding;
+pub(crate) mod schema;
 pub(crate) mod secrets;
 pub(crate) mod setup;
 pub(crate) mod shell;
+pub(crate) mod template;
+pub(crate) mod usage;

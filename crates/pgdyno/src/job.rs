@@ -51,6 +51,8 @@ pub(crate) struct Terms<'a> {
     pub(crate) n_servers: u64,
     /// See [`Site::is_enough`].
     pub(crate) is_enough: Option<&'a (dyn Fn(&RunRecord) -> bool + Sync)>,
+    /// Whether to show no progress.
+    pub(crate) quiet: bool,
     /// See [`Site::referee`].
     pub(crate) referee: Option<&'a (dyn Referee + Sync)>,
 }
@@ -109,7 +111,7 @@ impl Job {
             done: &self.done,
             tool_version: env!("CARGO_PKG_VERSION"),
         };
-        let mut screen = Screen::new(&self.plan);
+        let mut screen = Screen::new(&self.plan, terms.quiet);
         let result = conduct(&order, &mut |progress| {
             if let Progress::PhaseBegins(phase) = &progress {
                 guard::panic_if_asked(phase.as_str());

@@ -11,8 +11,7 @@ mod undone;
 
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 use model::secret;
 
 use crate::front::cli::{Cli, Command};
@@ -41,7 +40,7 @@ fn main() -> ExitCode {
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return usage(with_guess(error)),
+        Err(error) => return crate::front::usage::report(error),
     };
     dataset::session::limit::on_stuck(job::end_stuck);
     if let Err(reason) = driver::raise_open_files() {
@@ -52,6 +51,12 @@ fn main() -> ExitCode {
         Command::Plan(args) => crate::commands::plan::plan(&args),
         Command::Report(args) => crate::commands::report::report(&args),
         Command::Compare(args) => crate::commands::compare::compare(&args),
+        Command::Export(args) => crate::commands::export::export(&args),
+        Command::New { template } => crate::commands::texts::template(template),
+        Command::Schema => crate::commands::texts::schema(),
+        Command::Completions { shell } => crate::commands::texts::completions(shell),
+        Command::Man { dir } => crate::commands::texts::man(&dir),
+        Command::Version => print(concat!("pgdyno ", env!("CARGO_PKG_VERSION"), "\n")).map(|()| Exit::Done),
         Command::Explain { finding } => crate::commands::explain::explain(finding.as_deref()),
         Command::History(args) => crate::commands::history::history(&args),
         Command::List(args) => crate::commands::list::list(&args),
@@ -71,40 +76,6 @@ fn main() -> ExitCode {
             ExitCode::from(Exit::Failed as u8)
         }
     }
-}
-
-/// clap's own exit code for bad usage is 2; here that means partial results.
-fn usage(error: clap::Error) -> ExitCode {
-    // If the terminal is gone, there is nobody left to inform.
-    error.print().ok();
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
-        _ => ExitCode::from(Exit::Failed as u8),
-    }
-}
-
-/// Suggests a command that may have been meant, if clap suggests none or a hidden one: its similarity measure does not
-/// see swapped letters.
-fn with_guess(mut error: clap::Error) -> clap::Error {
-    let sorted = |word: &str| {
-        let mut letters: Vec<char> = word.chars().collect();
-        letters.sort_unstable();
-        letters
-    };
-    let commands = Cli::command();
-    let visible: Vec<&str> =
-        commands.get_subcommands().filter(|command| !command.is_hide_set()).map(|c| c.get_name()).collect();
-    let is_helped = match error.get(ContextKind::SuggestedSubcommand) {
-        Some(ContextValue::Strings(names)) => names.iter().any(|name| visible.contains(&name.as_str())),
-        Some(ContextValue::String(name)) => visible.contains(&name.as_str()),
-        _ => false,
-    };
-    if !is_helped && let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) {
-        let typed = sorted(typed);
-        let guess = visible.iter().find(|name| sorted(name) == typed).map(ToString::to_string);
-        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(guess.into_iter().collect()));
-    }
-    error
 }
 
 fn drive() -> Exit {

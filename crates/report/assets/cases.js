@@ -108,12 +108,13 @@ function boxes(name, cases, group, colour) {
       }
       children.push(line(x - half, at(item.median), x + half, at(item.median), 2.5));
       if (data.cases.length <= 12 && data.axis.groups.length === 1) {
+        // Above the dots, or beside the bar where they are far from it.
+        const isFar = at(item.median) - at(item.range[1]) > 14;
+        const place = isFar ? { x: x + half + 6, y: at(item.median), align: 'left', verticalAlign: 'middle' }
+          : { x, y: at(item.range[1]) - 9, align: 'center', verticalAlign: 'bottom' };
         children.push({
           type: 'text', silent: true,
-          style: {
-            text: significant(item.median), x, y: at(item.range[1]) - 9, align: 'center', verticalAlign: 'bottom',
-            fill: colours.text, font: `600 13px ${fontFamily}`,
-          },
+          style: { text: significant(item.median), ...place, fill: colours.text, font: `600 13px ${fontFamily}` },
         });
       }
       return { type: 'group', children };

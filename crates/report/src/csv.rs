@@ -1,4 +1,8 @@
-//! One row per run, unrounded, for spreadsheets and scripts. RFC 4180: comma, CRLF, doubled quotes.
+//! Tables for spreadsheets and scripts, unrounded: one row per run, per case, or per second. RFC 4180: comma, CRLF,
+//! doubled quotes.
+
+pub(crate) mod cases;
+pub(crate) mod seconds;
 
 use std::borrow::Cow;
 
@@ -8,7 +12,7 @@ use model::text::visible::visible;
 
 use crate::prose::phrases;
 
-/// The whole table.
+/// One row per run.
 pub(crate) fn runs(study: &Study) -> String {
     let phases = phase_names(study);
     let rows: Vec<Vec<(String, String)>> = study.runs.iter().map(|run| row(study, run, &phases)).collect();

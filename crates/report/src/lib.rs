@@ -45,6 +45,22 @@ pub fn runs_csv(study: &Study) -> String {
     csv::runs(study)
 }
 
+/// One row per case with its levels, throughput in transactions per second with a 95 % interval, and latencies in
+/// nanoseconds, in the format of [`runs_csv`].
+pub fn cases_csv(study: &Study) -> String {
+    csv::cases::table(study)
+}
+
+/// One row per second of a run, or of all runs, with the series of host and server, in the format of [`runs_csv`].
+pub fn seconds_csv(study: &Study, run: Option<u32>) -> String {
+    csv::seconds::table(study, run)
+}
+
+/// The answer in a sentence, as every form of the report begins.
+pub fn headline(study: &Study) -> String {
+    prose::headline::sentence(study)
+}
+
 /// Table of cases, doubts and voids, and the number of notes, at most `width` columns wide; `colour` adds ANSI colours.
 pub fn terminal_table(study: &Study, width: usize, colour: bool) -> String {
     terminal::table(study, width, colour, Detail::Weighty)
@@ -100,6 +116,11 @@ pub struct ComparisonInput<'a> {
 /// A comparison as one self-contained HTML page, like [`html`].
 pub fn comparison_html(input: &ComparisonInput) -> String {
     html::comparison_page(input)
+}
+
+/// The verdict of a comparison in a sentence.
+pub fn comparison_headline(case: &CaseComparison) -> String {
+    prose::phrases::capital(&comparison::verdict(case))
 }
 
 /// The short report of a comparison for an issue or a chat.

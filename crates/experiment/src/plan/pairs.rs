@@ -4,6 +4,8 @@ use model::experiment::case::Case;
 use model::experiment::plan::{Plan, RunSpec};
 use workload::Prng;
 
+use crate::plan::question;
+
 /// Number of pairs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pairs {
@@ -12,6 +14,9 @@ pub struct Pairs {
     /// Half width of the ratio's interval, as a share, at which fewer pairs suffice; without it, all are run.
     pub precision: Option<f64>,
 }
+
+/// The factor of a comparison of a case with itself.
+const SIDE: &str = "compare.side";
 
 /// Changes of one side, by key of the experiment file; they name its case.
 pub type Changes = Vec<(String, String)>;
@@ -31,7 +36,7 @@ pub fn plan(a: (Plan, Changes), b: (Plan, Changes), pairs: Pairs) -> Result<Plan
         };
         let mut levels: std::collections::BTreeMap<String, String> = changes.iter().cloned().collect();
         if levels.is_empty() {
-            levels.insert("compare.side".to_string(), name.to_string());
+            levels.insert(SIDE.to_string(), name.to_string());
         }
         Ok(Case { id, levels, ..case.clone() })
     };
@@ -47,7 +52,7 @@ pub fn plan(a: (Plan, Changes), b: (Plan, Changes), pairs: Pairs) -> Result<Plan
     let mut factors: Vec<String> = cases.iter().flat_map(|case| case.levels.keys().cloned()).collect();
     factors.sort();
     factors.dedup();
-    Ok(Plan {
+    let mut plan = Plan {
         name: "compare".to_string(),
         title: format!("{} against {}", cases[1].label(), cases[0].label()),
         description: format!(
@@ -61,7 +66,11 @@ pub fn plan(a: (Plan, Changes), b: (Plan, Changes), pairs: Pairs) -> Result<Plan
         runs: runs(pairs.n_max, plan.seed),
         cases,
         ..plan
-    })
+    };
+    if plan.factors != [SIDE] {
+        plan.name.extend(question::name(&plan, true).map(|name| format!("-{name}")));
+    }
+    Ok(plan)
 }
 
 /// Refuses changes without effect: a long measurement would only show noise.
@@ -113,6 +122,7 @@ mod tests {
         assert_eq!((plan.runs.len(), plan.repeats, plan.precision), (80, 40, Some(0.01)));
         assert_eq!(plan.cases.iter().map(Case::label).collect::<Vec<_>>(), ["version 15", "version 18"]);
         assert_eq!(plan.factors, ["server.version"]);
+        assert_eq!(plan.name, "compare-versions-15-18");
         let mut n_a_first = 0;
         for (n, pair) in plan.runs.chunks(2).enumerate() {
             assert!(pair.iter().all(|run| run.block == n as u32 + 1));

@@ -9,6 +9,7 @@ use model::experiment::case::Case;
 use model::experiment::os::WalPolicy;
 use model::load::Window;
 use model::load::drive::DriverLine;
+use model::load::interval::HistogramLine;
 use model::run::phase::Phase;
 use store::RunWriter;
 
@@ -75,6 +76,8 @@ pub(crate) struct Follow<'a, 'w> {
     orders: Orders,
     t: u32,
     committed: u64,
+    /// Histograms of the current second.
+    histograms: Vec<HistogramLine>,
 }
 
 impl<'a, 'w> Follow<'a, 'w> {
@@ -84,7 +87,7 @@ impl<'a, 'w> Follow<'a, 'w> {
         judge: Judge,
         orders: Orders,
     ) -> Follow<'a, 'w> {
-        Follow { writer, watch, judge, orders, t: 0, committed: 0 }
+        Follow { writer, watch, judge, orders, t: 0, committed: 0, histograms: Vec::new() }
     }
 
     /// Returns the second that ends with this line.
@@ -95,6 +98,7 @@ impl<'a, 'w> Follow<'a, 'w> {
                 self.writer.histograms(interval.t, interval.start_unix_ns, interval.length_ns, histograms)?;
                 self.t = interval.t;
                 self.committed += interval.counts.committed;
+                self.histograms.extend_from_slice(histograms);
                 self.judge.interval(interval);
             }
             DriverLine::Tick(tick) => {
@@ -121,9 +125,11 @@ impl<'a, 'w> Follow<'a, 'w> {
                 t: self.t + 1,
                 n: window.load_s(),
                 committed: self.committed,
+                histograms: std::mem::take(&mut self.histograms),
                 is_measured: window.measures(self.t),
             });
         }
         self.committed = 0;
+        self.histograms.clear();
     }
 }

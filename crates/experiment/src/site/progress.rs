@@ -1,6 +1,7 @@
 //! Progress of an experiment: values, never text for a screen.
 
 use model::experiment::plan::RunState;
+use model::load::interval::HistogramLine;
 use model::run::phase::Phase;
 use server::FetchProgress;
 
@@ -11,7 +12,7 @@ use dataset::load::LoadProgress;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
     Fetch(FetchProgress),
-    /// Work outside of runs, in words: `loading scale 32`, `snapshot: 480 MB in 1.2 s`.
+    /// Work outside of runs, in words: `loading scale 32`, `snapshot: 480 MiB in 1.2 s`.
     Step(String),
     Load(LoadProgress),
     /// A note that is not an error.
@@ -32,6 +33,8 @@ pub enum Progress {
         n: u32,
         /// Transactions committed in this second.
         committed: u64,
+        /// Its histograms, as the driver reports them.
+        histograms: Vec<HistogramLine>,
         /// Whether the second is part of the measurement.
         is_measured: bool,
     },

@@ -20,21 +20,34 @@ pub(crate) fn clean(args: &CleanArgs) -> Result<Exit> {
     let undone =
         host::undo_left(&Machine::this()).context("cannot restore values of the operating system")?;
     report_undone(&undone);
+    let mut n_removed = 0;
+    let mut told = |line: String| {
+        n_removed += 1;
+        say(&line);
+    };
     for path in server::process::socket::sweep_sockets() {
-        say(&format!("removed `{}`", path.display()));
+        told(format!("removed `{}`", path.display()));
     }
     for path in crate::commands::acid::sweep_ledgers(&std::env::temp_dir()) {
-        say(&format!("removed `{}`", path.display()));
+        told(format!("removed `{}`", path.display()));
     }
     let cache = Cache::default_location()?;
     for path in server::binaries::fetch::sweep(&cache) {
-        say(&format!("removed `{}`, which was not completely unpacked", path.display()));
+        told(format!("removed `{}`, which was not completely unpacked", path.display()));
     }
     for path in server::binaries::build::sweep(&cache) {
-        say(&format!("removed `{}`, an incomplete build", path.display()));
+        told(format!("removed `{}`, an incomplete build", path.display()));
     }
     for name in Workspace::in_cache(&cache)?.sweep()? {
-        say(&format!("removed cluster `{name}`, which was incomplete"));
+        told(format!("removed cluster `{name}`, which was incomplete"));
+    }
+    if n_removed == 0 && undone.is_empty() {
+        say(&format!(
+            "nothing was left behind: no values of the operating system, no sockets or ledgers in `{}`, no incomplete \
+             binaries or clusters in `{}`",
+            std::env::temp_dir().display(),
+            cache.dir.display()
+        ));
     }
     let is_all = undone.iter().all(|value| value.problem.is_none());
     Ok(if is_all { Exit::Done } else { Exit::Failed })

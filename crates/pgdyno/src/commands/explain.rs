@@ -23,7 +23,8 @@ fn list() -> String {
 /// Reports write `foreign CPU` for `foreign-cpu`.
 fn find(name: &str) -> Result<&'static Rule> {
     let id = name.trim().to_lowercase().replace([' ', '_', '/'], "-").replace("i-o", "io");
-    if let Some(rule) = rule(&id) {
+    let has_title = |rule: &&Rule| rule.title.eq_ignore_ascii_case(name.trim());
+    if let Some(rule) = rule(id.trim_matches(['[', ']'])).or_else(|| CATALOGUE.iter().find(has_title)) {
         return Ok(rule);
     }
     let is_like = |rule: &&Rule| {
@@ -42,7 +43,10 @@ mod tests {
 
     #[test]
     fn findings_are_found_as_reports_write_them() {
-        for name in ["foreign-cpu", "foreign CPU", "Foreign_CPU"] {
+        let title = rule("foreign-cpu").unwrap().title;
+        for name in
+            ["foreign-cpu", "foreign CPU", "Foreign_CPU", "[foreign-cpu]", title, &title.to_uppercase()]
+        {
             assert_eq!(find(name).unwrap().id, "foreign-cpu");
         }
         assert!(find("cpu").unwrap_err().to_string().contains("did you mean foreign-cpu"));

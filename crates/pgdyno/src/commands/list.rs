@@ -1,15 +1,27 @@
-//! `pgdyno list`: the stored results.
+//! `pgdyno list`: the stored results with their answers.
 
 use std::path::Path;
 
+use analysis::finding::Grade;
+use analysis::summary::Study;
 use anyhow::Result;
 use model::experiment::plan::RunState;
+use model::run::ExperimentData;
+use serde::{Deserialize, Serialize};
 use store::Listing;
 
+use crate::commands::compare::{Explained, page};
 use crate::front::cli::{ListArgs, RESULTS};
 use crate::{Exit, print, print_exact, say};
 
-/// The experiments in a directory. Damaged ones are reported on stderr. The default directory need not exist yet.
+/// The file that keeps the answer of an experiment, so that a list need not read all its records.
+pub(crate) const ANSWER: &str = "answer.json";
+
+/// A longer file is not one of ours.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// The experiments in a directory, oldest first. Damaged ones are reported on stderr. The default directory need not
+/// exist yet.
 pub(crate) fn listings(dir: &Path) -> Result<Vec<Listing>> {
     if dir == Path::new(RESULTS) && !dir.exists() {
         return Ok(Vec::new());
@@ -19,33 +31,155 @@ pub(crate) fn listings(dir: &Path) -> Result<Vec<Listing>> {
     Ok(listings.experiments)
 }
 
-/// Prints one line per experiment, oldest first.
+/// What an experiment found, in short.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Answer {
+    title: String,
+    headline: String,
+    /// The worst grade of the cases that have a number.
+    verdict: String,
+    /// The servers, as the experiment names them.
+    server: String,
+    /// The program whose words these are.
+    tool_version: String,
+}
+
+impl Answer {
+    /// The answer of an explained experiment.
+    ///
+    /// # Errors
+    /// When the request of a comparison cannot be read.
+    pub(crate) fn of(dir: &Path, explained: &Explained) -> Result<Answer> {
+        let Explained { data, study } = explained;
+        let (headline, grade) = match page::own_comparisons(dir, explained)?.as_slice() {
+            [first, ..] => (report::comparison_headline(first), first.grade),
+            [] => (report::headline(study), worst(study)),
+        };
+        let bare = headline.strip_suffix(&format!(" - {}", grade.as_str())).unwrap_or(&headline);
+        Ok(Answer {
+            title: data.plan.title.clone(),
+            headline: bare.to_string(),
+            verdict: grade.as_str().to_string(),
+            server: servers(data),
+            tool_version: env!("CARGO_PKG_VERSION").to_string(),
+        })
+    }
+
+    /// The stored answer, or the one that the records give.
+    fn read(dir: &Path) -> Result<Answer> {
+        let stored = files::read(&dir.join(ANSWER), BYTES_MAX).ok();
+        let stored = stored.and_then(|bytes| serde_json::from_slice::<Answer>(&bytes).ok());
+        match stored.filter(|answer| answer.tool_version == env!("CARGO_PKG_VERSION")) {
+            Some(answer) => Ok(answer),
+            None => Answer::of(dir, &Explained::read(dir)?),
+        }
+    }
+}
+
+fn worst(study: &Study) -> Grade {
+    let known = study.cases.iter().filter(|case| case.tps_median.is_some());
+    known.map(|case| case.grade).max().unwrap_or(Grade::Void)
+}
+
+fn servers(data: &ExperimentData) -> String {
+    let mut names: Vec<String> = Vec::new();
+    for case in &data.plan.cases {
+        let name = match &case.server.target {
+            Some(target) => target.name.clone(),
+            None => case.server.source.to_string(),
+        };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join(", ")
+}
+
+/// Prints the experiments, newest first.
 pub(crate) fn list(args: &ListArgs) -> Result<Exit> {
-    let listings = listings(&args.dir)?;
+    let mut listings = listings(&args.dir)?;
+    listings.reverse();
     if listings.is_empty() {
         say(&format!("no results in `{}`", args.dir.display()));
     }
     let width = listings.iter().map(|listing| listing.name.chars().count()).max().unwrap_or(0);
+    let now_s = jiff::Timestamp::now().as_second();
     for listing in listings {
-        let made = jiff::Timestamp::from_nanosecond(listing.made_unix_ns.into()).unwrap_or_default();
-        let state = match listing.state {
-            RunState::Completed => "completed",
-            RunState::Partial => "partial",
-            RunState::Failed => "failed",
-            RunState::Started => "not finished",
-        };
-        let runs = format!("{}/{}", listing.n_runs_completed, listing.n_runs_planned);
+        let answer = Answer::read(&listing.path).unwrap_or_else(|error| {
+            say(&format!("skipped the records of damaged results: {error:#}"));
+            Answer::default()
+        });
         if args.json {
-            let value = serde_json::json!({
-                "path": listing.path, "name": listing.name, "made": made.to_string(), "state": state,
-                "runs_completed": listing.n_runs_completed, "runs_planned": listing.n_runs_planned,
-            });
-            print_exact(&format!("{value}\n"))?;
+            print_exact(&format!("{}\n", json(&listing, &answer)))?;
         } else {
-            let when = made.strftime("%Y-%m-%d %H:%M:%SZ");
-            let (name, path) = (&listing.name, listing.path.display());
-            print(&format!("{when}  {runs:>9} runs  {state:<12}  {name:<width$}  {path}\n"))?;
+            print(&text(&listing, &answer, width, now_s))?;
         }
     }
     Ok(Exit::Done)
+}
+
+fn state(listing: &Listing) -> &'static str {
+    match listing.state {
+        RunState::Completed => "completed",
+        RunState::Partial => "partial",
+        RunState::Failed => "failed",
+        RunState::Started => "not finished",
+    }
+}
+
+fn json(listing: &Listing, answer: &Answer) -> serde_json::Value {
+    let made = jiff::Timestamp::from_nanosecond(listing.made_unix_ns.into()).unwrap_or_default();
+    serde_json::json!({
+        "path": listing.path, "name": listing.name, "made": made.to_string(), "state": state(listing),
+        "runs_completed": listing.n_runs_completed, "runs_planned": listing.n_runs_planned,
+        "title": answer.title, "headline": answer.headline, "verdict": answer.verdict, "server": answer.server,
+    })
+}
+
+/// Space in front of all lines of an experiment but the first.
+const INDENT: &str = "             ";
+
+fn text(listing: &Listing, answer: &Answer, width: usize, now_s: i64) -> String {
+    let Listing { path, name, made_unix_ns, n_runs_completed, n_runs_planned, .. } = listing;
+    let age = age(now_s - (made_unix_ns / 1_000_000_000) as i64);
+    let state = match listing.state {
+        RunState::Completed => String::new(),
+        _ => format!(", {}", state(listing)),
+    };
+    let Answer { verdict, server, headline, .. } = answer;
+    format!(
+        "{age:>11}  {name:<width$}  {verdict:<8}  {n_runs_completed}/{n_runs_planned} runs{state}  {server}\n\
+         {INDENT}{headline}\n{INDENT}{}\n",
+        path.display()
+    )
+}
+
+/// How long ago something was.
+fn age(s: i64) -> String {
+    match s {
+        ..60 => "just now".to_string(),
+        60..7200 => format!("{} min ago", s / 60),
+        7200..172_800 => format!("{} h ago", s / 3600),
+        _ => format!("{} d ago", s / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_told_in_one_unit() {
+        for (s, expected) in [
+            (-5, "just now"),
+            (59, "just now"),
+            (60, "1 min ago"),
+            (7199, "119 min ago"),
+            (7200, "2 h ago"),
+            (172_799, "47 h ago"),
+            (172_800, "2 d ago"),
+        ] {
+            assert_eq!(age(s), expected);
+        }
+    }
 }

@@ -6,14 +6,16 @@ use std::path::{Path, PathBuf};
 use analysis::summary::Study;
 use anyhow::{Context, Result};
 use model::experiment::plan::RunState;
+use model::secret;
 use model::text::prose::plural;
 use report::Input;
 use store::Writer;
 
 use crate::commands::compare::{self, Explained};
+use crate::commands::list::{ANSWER, Answer};
 use crate::front::cli::ReportArgs;
 use crate::front::shell;
-use crate::{Exit, print, print_exact, say};
+use crate::{Exit, print_exact, say};
 
 /// The HTML page of a report.
 pub(crate) const HTML: &str = "report.html";
@@ -22,11 +24,12 @@ pub(crate) const MARKDOWN: &str = "report.md";
 
 /// Writes and prints the report of each directory. Results that are still being written are only printed.
 pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
+    let form = Form::of(args.json, args.csv, args.verbose);
     let mut worst = Exit::Done;
     for dir in &args.dirs {
         let exit = match store::writer_of(dir) {
-            Some(writer) => so_far(dir, writer, args.json)?,
-            None => strict_exit(&explain(dir, args.json)?, args.strict),
+            Some(writer) => so_far(dir, writer, form)?,
+            None => strict_exit(&explain(dir, form)?, args.strict),
         };
         if exit != Exit::Done {
             worst = exit;
@@ -36,7 +39,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<Exit> {
 }
 
 /// Prints the completed runs of an experiment that another pgdyno is measuring.
-fn so_far(dir: &Path, writer: Writer, json: bool) -> Result<Exit> {
+fn so_far(dir: &Path, writer: Writer, form: Form) -> Result<Exit> {
     let mut data = store::load_experiment(dir)?;
     // The run in progress would be reported as cut off, with advice to repeat it.
     data.runs.retain(|run| run.record.state != RunState::Started);
@@ -48,7 +51,7 @@ fn so_far(dir: &Path, writer: Writer, json: bool) -> Result<Exit> {
         data.runs.len(),
         plural(data.plan.runs.len(), "run")
     ));
-    show(&analysis::study(&data), json)?;
+    show(&analysis::study(&data), form)?;
     Ok(Exit::Partial)
 }
 
@@ -69,6 +72,9 @@ fn write_all(dir: &Path, explained: &Explained) -> Result<PathBuf> {
     let Explained { data, study } = explained;
     let html = dir.join(HTML);
     store::write_report(&dir.join("runs.csv"), report::runs_csv(study).as_bytes())?;
+    store::write_report(&dir.join("cases.csv"), report::cases_csv(study).as_bytes())?;
+    let answer = serde_json::to_string_pretty(&Answer::of(dir, explained)?)?;
+    store::write_report(&dir.join(ANSWER), secret::hide_json(&answer).as_bytes())?;
     if data.plan.is_comparison {
         compare::page::write_own(dir, explained)?;
         return Ok(html);
@@ -85,21 +91,49 @@ pub(crate) fn run_again(dir: &Path) -> String {
     shell::command(&["pgdyno".into(), "run".into(), dir.join(store::names::EXPERIMENT).display().to_string()])
 }
 
-/// Prints the table of one directory, or its study as JSON, then writes its reports. In this order, because the table
-/// needs no disk space.
-pub(crate) fn explain(dir: &Path, json: bool) -> Result<Study> {
+/// Prints the results of one directory, then writes its reports. In this order, because printing needs no disk space.
+/// The path of the page is no result: it goes to standard error.
+pub(crate) fn explain(dir: &Path, form: Form) -> Result<Study> {
     let explained = Explained::read(dir)?;
-    show(&explained.study, json)?;
+    show(&explained.study, form)?;
     let html = write_reports(dir, &explained)?;
-    if !json {
-        print(&format!("\nreport: {}\n", html.display()))?;
-    }
+    say(&format!("report: {}", html.display()));
     Ok(explained.study)
 }
 
-/// Prints the table of a study, or the whole study as JSON.
-fn show(study: &Study, json: bool) -> Result<()> {
-    print_exact(&if json { report::json(study) } else { report::terminal_table(study, width(), colour()) })
+/// How results are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A table with what casts doubt on its numbers.
+    Table,
+    /// A table with all findings in full.
+    Full,
+    /// The whole study.
+    Json,
+    /// The cases.
+    Csv,
+}
+
+impl Form {
+    /// The form that the options `--json`, `--csv` and `--verbose` ask for.
+    pub(crate) fn of(json: bool, csv: bool, verbose: bool) -> Form {
+        match (json, csv, verbose) {
+            (true, _, _) => Form::Json,
+            (_, true, _) => Form::Csv,
+            (_, _, true) => Form::Full,
+            _ => Form::Table,
+        }
+    }
+}
+
+/// Prints a study.
+fn show(study: &Study, form: Form) -> Result<()> {
+    print_exact(&match form {
+        Form::Json => report::json(study),
+        Form::Csv => report::cases_csv(study),
+        Form::Table => report::terminal_table(study, width(), colour()),
+        Form::Full => report::terminal_table_in_full(study, width(), colour()),
+    })
 }
 
 /// The exit code of a study under `--strict`.

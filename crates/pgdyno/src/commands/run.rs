@@ -10,7 +10,7 @@ use model::experiment::plan::Plan;
 use model::text::prose::plural;
 use store::ExperimentDir;
 
-use crate::commands::report;
+use crate::commands::report::{self, Form};
 use crate::front::announce::{Consent, announce};
 use crate::front::cli::{ExperimentArgs, RunArgs};
 use crate::front::{hiding, setup};
@@ -42,6 +42,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Exit> {
         replace_databases: &args.replace_databases,
         n_servers: 1,
         is_enough: None,
+        quiet: args.quiet,
         referee: Some(&ByFindings),
     };
     let (outcome, result) = job.conduct(terms, conduct::conduct)?;
@@ -129,7 +130,7 @@ fn finish(args: &RunArgs, dir: ExperimentDir, outcome: Outcome, result: Result<(
         say(&format!("{word} before the first run; {} has no results; {go_on}", path.display()));
         return Ok(if outcome.stopped { Exit::Partial } else { Exit::Failed });
     }
-    let study = report::explain(&path, args.json)?;
+    let study = report::explain(&path, Form::of(args.json, args.csv, args.verbose))?;
     let explained = report::strict_exit(&study, args.strict);
     let is_partial = outcome.incomplete + outcome.missing > 0;
     if is_partial {

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::front::template::Template;
+
 /// Default directory of results.
 pub(crate) const RESULTS: &str = "results";
 
@@ -24,20 +26,28 @@ pub(crate) enum Command {
     /// Show what `run` would do with the same options, without doing it.
     #[command(disable_version_flag = true)]
     Plan(PlanArgs),
-    /// Write report.html, report.md and runs.csv again from stored results.
+    /// Print a commented experiment file to start from: pgdyno new versions > exp.toml.
+    New {
+        /// What to ask.
+        #[arg(value_enum, value_name = "QUESTION", default_value_t)]
+        template: Template,
+    },
+    /// Write report.html, report.md, runs.csv and cases.csv again from stored results.
     Report(ReportArgs),
     /// Compare two measured cases, or measure two now in pairs: ratio, interval, verdict.
     Compare(Box<CompareArgs>),
     /// Explain what a finding means, why it matters and what to do; without a name, list all findings.
     Explain {
-        /// Identifier of the finding: checkpoint-in-window.
+        /// Identifier of the finding or its title, as reports write them: checkpoint-in-window.
         #[arg(value_name = "FINDING")]
         finding: Option<String>,
     },
     /// Show stored runs of the same case over time, and where their level changed.
     History(HistoryArgs),
-    /// List the results in a directory.
+    /// List the results in a directory, newest first, with their answers.
     List(ListArgs),
+    /// Print the seconds of stored runs as CSV: throughput, latency, host and server.
+    Export(ExportArgs),
     /// Load a workload's tables into a database.
     #[command(disable_version_flag = true)]
     Init(InitArgs),
@@ -56,6 +66,23 @@ pub(crate) enum Command {
     /// List or remove the clusters of embedded servers that are kept for the next run.
     #[command(subcommand)]
     Server(ServerCommand),
+    /// Print the JSON Schema of the experiment file, for editors.
+    Schema,
+    /// Print the completions for a shell: pgdyno completions bash > /etc/bash_completion.d/pgdyno.
+    Completions {
+        /// bash, zsh, fish.
+        #[arg(value_enum, value_name = "SHELL")]
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages of all commands into a directory.
+    Man {
+        /// The directory, which is created if necessary.
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+    },
+    /// Print the version.
+    #[command(hide = true)]
+    Version,
     /// Run the load driver, which reads its order from standard input.
     #[command(hide = true)]
     Drive,
@@ -92,12 +119,29 @@ pub(crate) enum ServerCommand {
     },
 }
 
+/// How the results are called.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Labels {
+    /// Name of the experiment: part of the results directory's name, and what `history` looks for [default: made from
+    /// what varies].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Title of the report.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) title: Option<String>,
+    /// What else a reader of the report should know: "after the new disks".
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) note: Option<String>,
+}
+
 /// Which experiment, and what to change in it.
 #[derive(Debug, Default, Args)]
 pub(crate) struct ExperimentArgs {
     /// An experiment file, or the name of a built-in experiment [default: quick].
     #[arg(value_name = "EXPERIMENT")]
     pub(crate) experiment: Option<String>,
+    #[command(flatten)]
+    pub(crate) labels: Labels,
     #[command(flatten)]
     pub(crate) server: ServerArgs,
     /// Numbers of clients; several make a factor: 1,8,32.
@@ -109,6 +153,9 @@ pub(crate) struct ExperimentArgs {
     /// Load before the measurement window, which does not count.
     #[arg(long, value_name = "TIME")]
     pub(crate) ramp_up: Option<String>,
+    /// Driver threads [default: one for every 64 clients, at most half of the processors].
+    #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = clients)]
+    pub(crate) threads: Vec<u32>,
     /// How often each case is run.
     #[arg(long, value_name = "N")]
     pub(crate) repeats: Option<u32>,
@@ -171,9 +218,9 @@ pub(crate) struct ServerArgs {
 
 /// Options that a resumed experiment may not change, because it goes on as it was asked for. The remaining ones may
 /// hold values that were hidden in its results.
-const WHAT_IS_ASKED: [&str; 13] = [
-    "server", "versions", "bin_dir", "clients", "measure", "ramp_up", "repeats", "scale", "schema",
-    "protocol", "workload", "pace", "fit",
+const WHAT_IS_ASKED: [&str; 17] = [
+    "name", "title", "note", "threads", "server", "versions", "bin_dir", "clients", "measure", "ramp_up",
+    "repeats", "scale", "schema", "protocol", "workload", "pace", "fit",
 ];
 
 /// Options of `run`.
@@ -204,6 +251,15 @@ pub(crate) struct RunArgs {
     /// Print the whole study as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print the cases as CSV instead of a table.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
+    /// Print all findings in full, and where the variation comes from.
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// Show no progress.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
     /// Exit with 3 if a finding voids a number.
     #[arg(long)]
     pub(crate) strict: bool,
@@ -237,9 +293,26 @@ pub(crate) struct ReportArgs {
     /// Print the whole study as JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Print the cases as CSV instead of a table.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
+    /// Print all findings in full, and where the variation comes from.
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
     /// Exit with 3 if a finding voids a number.
     #[arg(long)]
     pub(crate) strict: bool,
+}
+
+/// Options of `export`.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// Results directory.
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// This run alone.
+    #[arg(long, value_name = "N")]
+    pub(crate) run: Option<u32>,
 }
 
 /// Options of `compare`.
@@ -249,6 +322,11 @@ pub(crate) struct CompareArgs {
     /// Results: two directories, two cases (DIR:1 DIR:2), or one directory with two cases. Without any, measure now.
     #[arg(value_name = "DIR[:CASE]", num_args = 0..=2)]
     pub(crate) results: Vec<String>,
+    #[command(flatten)]
+    pub(crate) labels: Labels,
+    /// Show no progress.
+    #[arg(short, long, conflicts_with = "results")]
+    pub(crate) quiet: bool,
     /// What A changes in the experiment: server.version=15, server.settings.work_mem=64MB, server.url=… Repeatable.
     #[arg(long = "a", value_name = "KEY=VALUE", conflicts_with_all = ["results", "aa"])]
     pub(crate) a: Vec<String>,
@@ -288,6 +366,9 @@ pub(crate) struct CompareArgs {
     /// A pgbench script of your own and its weight. Repeatable.
     #[arg(short = 'f', long = "script", value_name = "FILE[@WEIGHT]", conflicts_with = "results")]
     pub(crate) scripts: Vec<String>,
+    /// Driver threads.
+    #[arg(long, value_name = "N", value_parser = clients, conflicts_with = "results")]
+    pub(crate) threads: Option<u32>,
     /// Length of the measurement window, per run, or per round of a duet.
     #[arg(long, value_name = "TIME", conflicts_with = "results")]
     pub(crate) measure: Option<String>,

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use experiment::forecast::fit::{Limits, Speed};
 use experiment::plan::expand::{self, Resources};
 use experiment::plan::file::{self, Override};
+use experiment::plan::question;
 use experiment::plan::scripts::{self, Origin};
 use experiment::stage::adopted::{self, Glance};
 use experiment::stage::os::{self, ServerPlace};
@@ -19,7 +20,7 @@ use toml::Value;
 use wire::Conninfo;
 use wire::conninfo::{LoadBalanceHosts, PasswordSource};
 
-use crate::front::cli::{ExperimentArgs, ServerArgs};
+use crate::front::cli::{ExperimentArgs, Labels, ServerArgs};
 use crate::front::{hiding, secrets};
 use crate::{say, signals};
 
@@ -57,6 +58,9 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
     if let Some(budget) = &args.fit {
         fit(&mut experiment, budget, n_cpus)?;
     }
+    if let Some(note) = &args.labels.note {
+        say_more(&mut experiment.experiment.description, note);
+    }
     let now = jiff::Timestamp::now();
     let now_unix_ns = now.as_nanosecond().max(0) as u64;
     let conninfo = experiment.server.url.as_deref().map(resolve).transpose()?;
@@ -84,7 +88,13 @@ pub(crate) fn ask(args: &ExperimentArgs) -> Result<Asked> {
         (false, true) => ServerPlace::Here,
         (false, false) => ServerPlace::Away,
     };
-    let plan = expand::plan(&experiment, &site).map_err(|message| anyhow::anyhow!("{name}: {message}"))?;
+    let mut plan =
+        expand::plan(&experiment, &site).map_err(|message| anyhow::anyhow!("{name}: {message}"))?;
+    let has_name = args.labels.name.is_some() || args.experiment.is_some();
+    if let Some(made) = question::name(&plan, !args.clients.is_empty()).filter(|_| !has_name) {
+        experiment.experiment.name.clone_from(&made);
+        plan.name = made;
+    }
     refuse_os(&plan, server_place)?;
     experiment.experiment.seed = Some(plan.seed);
     let mut texts = servers.iter().map(secrets::keyword_text);
@@ -133,11 +143,17 @@ fn fit(experiment: &mut Experiment, budget: &str, n_cpus: u32) -> Result<()> {
         say(&format!("fit: {told} ({})", change.why));
     }
     if !told.is_empty() {
-        let description = &mut experiment.experiment.description;
-        let space = if description.is_empty() { "" } else { " " };
-        description.push_str(&format!("{space}Scaled to the machine and {budget}: {}.", told.join("; ")));
+        let scaled = format!("Scaled to the machine and {budget}: {}.", told.join("; "));
+        say_more(&mut experiment.experiment.description, &scaled);
     }
     Ok(())
+}
+
+fn say_more(description: &mut String, sentence: &str) {
+    if !description.is_empty() {
+        description.push(' ');
+    }
+    description.push_str(sentence);
 }
 
 /// Reads the files that the experiment names, relative to the experiment file.
@@ -245,10 +261,21 @@ fn source(name: &str, n_cpus: u32) -> Result<(String, String)> {
 /// comparison.
 fn overrides(args: &ExperimentArgs) -> Result<Vec<Override>> {
     let mut changes = server_overrides(&args.server);
+    let Labels { name, title, .. } = &args.labels;
+    for (key, option, value) in [("experiment.name", "--name", name), ("experiment.title", "--title", title)]
+    {
+        let value = value.iter().map(|text| Value::String(text.clone()));
+        changes.extend(value.map(|value| Override { key: key.into(), value, origin: option.to_string() }));
+    }
     if !args.clients.is_empty() {
         let all = args.clients.iter().map(|&n| Value::Integer(n.into())).collect();
         let origin = "--clients".to_string();
         changes.push(Override { key: "workload.clients".into(), value: Value::Array(all), origin });
+    }
+    if !args.threads.is_empty() {
+        let all = args.threads.iter().map(|&n| Value::Integer(n.into())).collect();
+        let origin = "--threads".to_string();
+        changes.push(Override { key: "workload.threads".into(), value: Value::Array(all), origin });
     }
     let texts = [
         ("workload.scale", "--scale", &args.scale),

@@ -1,11 +1,15 @@
-//! Progress for people, on standard error: bars on a terminal, lines otherwise.
+//! Progress for people, on standard error: a line with a bar on a terminal, lines otherwise.
+
+mod live;
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use experiment::site::progress::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use live::Live;
 use model::experiment::plan::{Plan, RunState};
+use model::text::prose::{bytes, grouped};
 use model::text::visible::visible;
 use server::FetchProgress;
 
@@ -14,40 +18,33 @@ use crate::say;
 
 /// Shows progress.
 pub(crate) struct Screen {
-    /// One line on a terminal: runs done, current activity, time left.
+    /// One line on a terminal.
     bar: Option<ProgressBar>,
-    plan_s: f64,
-    left_s: f64,
-    left_said: Instant,
-    run: String,
-    doing: String,
+    /// Whether only notes are shown.
+    quiet: bool,
+    live: Live,
     loading_said: Instant,
 }
 
 impl Screen {
     /// A screen for the runs of `plan`.
-    pub(crate) fn new(plan: &Plan) -> Screen {
+    pub(crate) fn new(plan: &Plan, quiet: bool) -> Screen {
         let plan_s = outlook(plan).runs_s;
-        say(&format!("{}: {} in {}, about {}", plan.name, size(plan), order(plan), duration(plan_s)));
-        Screen::of(plan.runs.len() as u64, plan_s)
+        if !quiet {
+            say(&format!("{}: {} in {}, about {}", plan.name, size(plan), order(plan), duration(plan_s)));
+        }
+        Screen::of(plan.runs.len() as u32, plan_s, quiet)
     }
 
     /// A screen for a single task of unknown length.
     pub(crate) fn of_one() -> Screen {
-        Screen::of(1, 0.0)
+        Screen::of(1, 0.0, false)
     }
 
-    fn of(n: u64, plan_s: f64) -> Screen {
-        let now = Instant::now();
-        Screen {
-            bar: std::io::stderr().is_terminal().then(|| bar(n)),
-            plan_s,
-            left_s: plan_s,
-            left_said: now,
-            run: String::new(),
-            doing: String::new(),
-            loading_said: now,
-        }
+    fn of(n_runs: u32, plan_s: f64, quiet: bool) -> Screen {
+        let live = Live::new(n_runs, plan_s);
+        let bar = (std::io::stderr().is_terminal() && !quiet).then(|| bar(live.length()));
+        Screen { bar, quiet, live, loading_said: Instant::now() }
     }
 
     /// Shows one step of progress.
@@ -55,7 +52,7 @@ impl Screen {
         match progress {
             Progress::Fetch(fetch) => self.fetch(fetch),
             Progress::Step(text) => self.line(&text),
-            Progress::Note(text) => self.line(&format!("note: {text}")),
+            Progress::Note(text) => self.note(&text),
             Progress::Load(load) => {
                 let percent = 100.0 * load.rows_done as f64 / load.rows_total.max(1) as f64;
                 let elapsed_s = self.loading_said.elapsed().as_secs_f64();
@@ -65,35 +62,32 @@ impl Screen {
                 self.doing(format!("loading: {} {percent:.0} %{eta}", load.step));
             }
             Progress::RunBegins { run, n_runs, label } => {
-                self.left_said = Instant::now();
-                self.run = format!("run {run}/{n_runs}, {label}");
+                self.live.begin(run, n_runs, label);
                 self.doing("restore".to_string());
             }
             Progress::PhaseBegins(phase) => self.doing(phase.as_str().replace('_', "-")),
-            Progress::Second { t, n, committed, is_measured } => {
-                let phase = if is_measured { "measure" } else { "ramp-up" };
-                self.doing(format!("{phase} {t}/{n} s, {committed} tps"));
+            Progress::Second { t, n, committed, is_measured, histograms } => {
+                self.live.second(t, n);
+                // Decoded for a terminal alone.
+                let p99 = self.bar.as_ref().and_then(|_| live::p99_ms(&histograms));
+                self.doing(live::second(t, n, committed, is_measured, p99));
             }
             Progress::RunRepeats { run, n, reason } => {
                 self.line(&format!("run {run} was disturbed and is repeated: {reason}"));
+                self.live.repeat(n);
                 if let Some(bar) = &self.bar {
-                    bar.inc_length(n.into());
+                    bar.set_length(self.live.length());
                 }
             }
             Progress::RunEnds { run, n_runs, state, tps, reason, left_s } => {
-                self.left_s = left_s;
-                self.left_said = Instant::now();
-                let ended = match (state, tps) {
-                    (RunState::Completed, Some(tps)) => format!("{tps:.0} tps"),
-                    (_, Some(tps)) => format!("{tps:.0} tps, {reason}"),
+                let ended = match (state, tps.map(|tps| grouped(&format!("{tps:.0}")))) {
+                    (RunState::Completed, Some(tps)) => format!("{tps} tps"),
+                    (_, Some(tps)) => format!("{tps} tps, {reason}"),
                     (_, None) => reason,
                 };
                 let left = if run < n_runs { format!(", {} left", duration(left_s)) } else { String::new() };
-                let run = std::mem::take(&mut self.run);
-                self.line(&format!("{run}: {ended}{left}"));
-                if let Some(bar) = &self.bar {
-                    bar.inc(1);
-                }
+                let name = self.live.end(left_s);
+                self.line(&format!("{name}: {ended}{left}"));
             }
         }
     }
@@ -112,14 +106,25 @@ impl Screen {
                 self.line(&format!("fetching PostgreSQL {release} (once)"))
             }
             FetchProgress::Unpacking { archive_bytes } => {
-                self.doing(format!("unpacking {:.0} MB", archive_bytes as f64 / 1e6));
+                self.doing(format!("unpacking {}", bytes(archive_bytes as f64)));
             }
-            FetchProgress::Note(text) => self.line(&format!("note: {text}")),
+            FetchProgress::Note(text) => self.note(&text),
         }
+    }
+
+    /// Prints a note, which stays and is shown in any case.
+    fn note(&mut self, text: &str) {
+        self.print(&format!("note: {text}"));
     }
 
     /// Prints a line that stays.
     fn line(&mut self, text: &str) {
+        if !self.quiet {
+            self.print(text);
+        }
+    }
+
+    fn print(&mut self, text: &str) {
         self.loading_said = Instant::now();
         match &self.bar {
             Some(bar) => bar.suspend(|| say(text)),
@@ -129,19 +134,16 @@ impl Screen {
 
     /// Shows the current activity, on a terminal only.
     fn doing(&mut self, text: String) {
-        self.doing = text;
         let Some(bar) = &self.bar else { return };
-        let left_s =
-            (self.left_s - self.left_said.elapsed().as_secs_f64()).clamp(0.0, self.plan_s.max(self.left_s));
-        let run = if self.run.is_empty() { String::new() } else { format!("{}: ", self.run) };
-        let left = if self.plan_s > 0.0 { format!(" | {} left", duration(left_s)) } else { String::new() };
-        bar.set_message(visible(&format!("{run}{}{left}", self.doing)).into_owned());
+        bar.set_position(self.live.position());
+        bar.set_message(visible(&self.live.message(&text)).into_owned());
     }
 }
 
-fn bar(n_runs: u64) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(Some(n_runs), ProgressDrawTarget::stderr_with_hz(10));
-    let style = ProgressStyle::with_template("[{bar:20}] {pos}/{len} {elapsed} {msg}")
+fn bar(length: u64) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::stderr_with_hz(10));
+    // A wide message is cut at the edge of the terminal, so that the line never wraps.
+    let style = ProgressStyle::with_template("[{bar:16}] {wide_msg}")
         .expect("the template is fixed and valid")
         .progress_chars("=> ");
     bar.set_style(style);

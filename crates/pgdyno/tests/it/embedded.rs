@@ -84,7 +84,7 @@ fn expect_report(place: &Place) {
 
     let before = fs::read(place.path("out/runs.csv")).unwrap();
     let again = place.run(&["report", "out"]).expect(0);
-    assert!(again.stdout.contains("report: out/report.html"), "{}", again.stdout);
+    assert!(again.stderr.contains("report: out/report.html"), "{}", again.stderr);
     assert_eq!(fs::read(place.path("out/runs.csv")).unwrap(), before, "a pure function of the records");
 
     let list = place.run(&["list", "."]).expect(0);

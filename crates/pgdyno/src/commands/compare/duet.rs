@@ -22,6 +22,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         replace_databases: &args.replace_databases,
         n_servers: 2,
         is_enough: None,
+        quiet: args.quiet,
         referee: None,
     };
     let result =

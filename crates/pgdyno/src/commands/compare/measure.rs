@@ -48,6 +48,7 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
         replace_databases: &args.replace_databases,
         n_servers: 1,
         is_enough: Some(&is_enough),
+        quiet: args.quiet,
         referee: Some(&gauge),
     };
     let (outcome, result) = job.conduct(terms, conduct::conduct)?;
@@ -95,7 +96,9 @@ pub(super) fn prepare(
     let servers = [a.servers, b.servers].concat();
     let load_s = a.plan.cases.first().map_or(0, |case| case.adapt.longest(case.window).load_s());
     let plan = pairs::plan((a.plan, a_changes), (b.plan, b_changes), pairs(load_s));
-    let plan = plan.map_err(anyhow::Error::msg)?;
+    let mut plan = plan.map_err(anyhow::Error::msg)?;
+    plan.name = args.labels.name.clone().unwrap_or(plan.name);
+    plan.title = args.labels.title.clone().unwrap_or(plan.title);
     check(&plan)?;
     let consent =
         Consent { yes: args.yes, replace: args.replace, replace_databases: &args.replace_databases };
@@ -116,7 +119,9 @@ fn experiment_args(args: &CompareArgs, option: &'static str, changes: &[String])
     let usual = args.experiment.is_none().then(|| (2 * n_cpus).clamp(4, 64));
     ExperimentArgs {
         experiment: args.experiment.clone(),
+        labels: args.labels.clone(),
         clients: args.clients.or(usual).into_iter().collect(),
+        threads: args.threads.into_iter().collect(),
         scale: list(&args.scale),
         schema: args.schema.clone(),
         workload: list(&args.workload),

@@ -47,18 +47,29 @@ fn again(args: impl Iterator<Item = String>, seed: Option<u64>) -> Vec<String> {
 /// Writes the page of a measured comparison into its directory.
 pub(crate) fn write_own(dir: &Path, explained: &Explained) -> Result<()> {
     let request = store::read_comparison(dir)?;
-    let margin = request.as_ref().map_or(MARGIN, |request| request.margin);
-    let (a, b) = (explained.side(1), explained.side(2));
-    let comparisons = match store::read_duet(dir)? {
-        Some(duet) => vec![compare_duet(a, b, &duet, margin)],
-        None => compare(&[(a, b)], margin),
-    };
+    let comparisons = own_comparisons(dir, explained)?;
     let commands: Vec<String> = request.iter().map(|request| shell::command(&request.command)).collect();
     let source = Source { explained, dir, cases: None };
     let pages = draw(&comparisons, &[source], &commands)?;
     store::write_report(&dir.join(report::HTML), pages.html.as_bytes())?;
     store::write_report(&dir.join(report::MARKDOWN), pages.markdown.as_bytes())?;
     Ok(())
+}
+
+/// The comparison that a directory was measured for, if it is one.
+///
+/// # Errors
+/// When its request or its slices cannot be read.
+pub(crate) fn own_comparisons(dir: &Path, explained: &Explained) -> Result<Vec<CaseComparison>> {
+    if !explained.data.plan.is_comparison {
+        return Ok(Vec::new());
+    }
+    let margin = store::read_comparison(dir)?.map_or(MARGIN, |request| request.margin);
+    let (a, b) = (explained.side(1), explained.side(2));
+    Ok(match store::read_duet(dir)? {
+        Some(duet) => vec![compare_duet(a, b, &duet, margin)],
+        None => compare(&[(a, b)], margin),
+    })
 }
 
 /// An experiment to be compared.

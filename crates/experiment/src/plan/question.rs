@@ -1,0 +1,89 @@
+//! The name of an experiment that was asked for by options alone: made from what it varies.
+
+use model::experiment::case::WorkloadKind;
+use model::experiment::plan::Plan;
+
+/// Longest name that is made; an experiment file allows 64 characters.
+const NAME_MAX: usize = 60;
+/// With more levels than this a name does not list them.
+const LEVELS_MAX: usize = 4;
+const CLIENTS: &str = "workload.clients";
+
+/// What the plan asks, as a name: `versions-15-18`, `settings-shared_buffers`, `clients`. Numbers of clients count only
+/// if `asks_clients`, or if nothing else varies. `None` if nothing was asked but what the experiment has by itself.
+pub fn name(plan: &Plan, asks_clients: bool) -> Option<String> {
+    let varied: Vec<&String> =
+        plan.factors.iter().filter(|key| key.as_str() != CLIENTS || asks_clients).collect();
+    let mut parts: Vec<String> = varied.iter().map(|key| of_factor(plan, key)).collect();
+    let kind = plan.cases.first().map(|case| case.workload.kind);
+    let is_varied = plan.factors.iter().any(|key| key == "workload.kind");
+    if let Some(kind) = kind.filter(|kind| *kind != WorkloadKind::Tpcb && !is_varied) {
+        parts.insert(0, kind.as_str().to_string());
+    }
+    if parts.is_empty() {
+        let n_clients = plan.cases.first().filter(|_| asks_clients)?.workload.n_clients;
+        parts.push(format!("clients-{n_clients}"));
+    }
+    let mut name: String = parts.join("-").chars().map(kept).take(NAME_MAX).collect();
+    name.truncate(name.trim_end_matches(['-', '.', '_']).len());
+    Some(name)
+}
+
+fn of_factor(plan: &Plan, key: &str) -> String {
+    let levels = levels(plan, key);
+    let listed = if levels.len() <= LEVELS_MAX { format!("-{}", levels.join("-")) } else { String::new() };
+    match key {
+        "server.version" => format!("versions{listed}"),
+        "workload.kind" => format!("workloads{listed}"),
+        "target" => format!("targets{listed}"),
+        CLIENTS => format!("clients{listed}"),
+        _ => match key.split_once(".settings.") {
+            Some((_, setting)) => format!("settings-{setting}"),
+            None => key.rsplit('.').next().unwrap_or(key).to_string(),
+        },
+    }
+}
+
+/// The levels of a factor, in the order of the cases.
+fn levels(plan: &Plan, key: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for level in plan.cases.iter().filter_map(|case| case.levels.get(key)) {
+        if !found.contains(level) {
+            found.push(level.clone());
+        }
+    }
+    found
+}
+
+/// Names hold letters, digits, `-`, `_` and `.`.
+fn kept(c: char) -> char {
+    if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_says_what_varies() {
+        let check = |text: &str, asks_clients: bool, expected: Option<&str>| {
+            let plan = crate::plan::sample::plan(text);
+            assert_eq!(name(&plan, asks_clients).as_deref(), expected, "{text}");
+        };
+        let clients = "[workload]\nclients = [1, 8]\n";
+        check(clients, false, None);
+        check(clients, true, Some("clients-1-8"));
+        check("[workload]\nclients = 8\n", true, Some("clients-8"));
+        check(&format!("[server]\nversion = [\"15\", \"18\"]\n{clients}"), false, Some("versions-15-18"));
+        check(
+            "[server.settings]\nshared_buffers = [\"1GB\", \"2GB\"]\n",
+            false,
+            Some("settings-shared_buffers"),
+        );
+        check("[workload]\nkind = \"tpcb-select\"\n", false, Some("tpcb-select"));
+        check("[workload]\nkind = [\"tpcb\", \"tpcb-select\"]\n", false, Some("workloads-tpcb-tpcb-select"));
+        check("[workload]\nscale = [10, 100]\n", false, Some("scale"));
+        let many = (1..=60).map(|n| n.to_string()).collect::<Vec<_>>().join(", ");
+        check(&format!("[workload]\nclients = [{many}]\n"), true, Some("clients"));
+    }
+}

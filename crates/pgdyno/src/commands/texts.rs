@@ -1,0 +1,96 @@
+//! Commands that print or write texts made from the program itself: templates of experiments, the schema of their files,
+//! completions and man pages.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use clap::CommandFactory;
+use clap_complete::Shell;
+
+use crate::front::cli::Cli;
+use crate::front::schema;
+use crate::front::template::Template;
+use crate::{Exit, print_exact};
+
+/// Prints an experiment file to start from.
+pub(crate) fn template(template: Template) -> Result<Exit> {
+    print_exact(template.text())?;
+    Ok(Exit::Done)
+}
+
+/// Prints the JSON Schema of the experiment file.
+pub(crate) fn schema() -> Result<Exit> {
+    print_exact(&format!("{}\n", serde_json::to_string_pretty(&schema::schema())?))?;
+    Ok(Exit::Done)
+}
+
+/// Prints the completions for a shell.
+pub(crate) fn completions(shell: Shell) -> Result<Exit> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "pgdyno", &mut text);
+    print_exact(&String::from_utf8(text).context("completions are text")?)?;
+    Ok(Exit::Done)
+}
+
+/// Writes the man pages of all commands into a directory.
+///
+/// # Errors
+/// When the directory cannot be made or written.
+pub(crate) fn man(dir: &Path) -> Result<Exit> {
+    std::fs::create_dir_all(dir)
+        .with_context(|| format!("cannot create the directory `{}`", dir.display()))?;
+    clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), dir)
+        .with_context(|| format!("cannot write man pages into `{}`", dir.display()))?;
+    Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+    use experiment::plan::expand::{self, Resources};
+    use experiment::plan::file;
+    use experiment::plan::scripts::{self, Origin};
+    use wire::Conninfo;
+
+    use super::*;
+
+    #[test]
+    fn every_template_is_an_experiment_that_can_be_planned() {
+        let dir = tempfile::tempdir().unwrap();
+        for script in ["read.sql", "write.sql", "schema.sql"] {
+            std::fs::write(dir.path().join(script), "SELECT 1;\n").unwrap();
+        }
+        for template in Template::value_variants() {
+            let text = template.text();
+            assert!(text.starts_with(schema::FIRST_LINE), "{template:?}");
+            let mut experiment = file::parse("x.toml", text, &[]).unwrap();
+            let stop = std::sync::atomic::AtomicBool::new(false);
+            let origin = Origin { name: "x.toml", text, dir: dir.path(), stop: &stop };
+            scripts::read(&mut experiment, &origin).unwrap();
+            let mut site = Resources { memory_bytes: Some(24 << 30), n_cpus: 4, ..Resources::default() };
+            for target in &experiment.target {
+                let url_keywords =
+                    target.url.as_deref().map(|url| Conninfo::resolve(url).unwrap().keywords());
+                let place = Resources { n_cpus: 4, url_keywords, ..Resources::default() };
+                site.targets.insert(target.name.clone(), place);
+            }
+            let plan =
+                expand::plan(&experiment, &site).unwrap_or_else(|error| panic!("{template:?}: {error}"));
+            assert!(plan.cases.len() > 1 && plan.repeats >= 3, "{template:?}");
+        }
+    }
+
+    #[test]
+    fn completions_and_man_pages_name_the_commands() {
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "pgdyno", &mut text);
+            let text = String::from_utf8(text).unwrap();
+            assert!(text.contains("compare") && text.contains("measure"), "{shell}");
+        }
+        let dir = tempfile::tempdir().unwrap();
+        man(dir.path()).unwrap();
+        let page = std::fs::read_to_string(dir.path().join("pgdyno-run.1")).unwrap();
+        assert!(page.contains("measure"), "{page}");
+    }
+}

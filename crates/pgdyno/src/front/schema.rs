@@ -1,0 +1,238 @@
+//! The JSON Schema of the experiment file, for editors: keys, descriptions and which of them are factors come from the
+//! table in FORMAT.md; the kinds of their values are listed here. Tests compare both with what the code reads.
+
+use serde_json::{Map, Value, json};
+
+/// The first line of experiment files that pgdyno writes: editors that know TOML take the schema from there.
+#[cfg(test)]
+pub(crate) const FIRST_LINE: &str = "#:schema ./pgdyno.schema.json\n";
+
+const FORMAT: &str = include_str!("../../../../FORMAT.md");
+/// A number in a name that is the user's: `server.settings.NAME`.
+const NAME: &str = "NAME";
+const SPAN: &str = "^[0-9]+(\\.[0-9]+)? ?(ms|s|min|h|d)$";
+
+/// A row of the table of keys.
+struct Row<'a> {
+    key: &'a str,
+    what: &'a str,
+    default: &'a str,
+    may_be_list: bool,
+}
+
+/// The rows of the table of keys; a row with several keys is one row for each.
+fn rows() -> Vec<Row<'static>> {
+    let table = FORMAT.lines().skip_while(|line| !line.starts_with("| key | value | default | list |"));
+    let rows = table.skip(2).take_while(|line| line.starts_with('|'));
+    rows.flat_map(|line| {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let cell = |n: usize| cells.get(n).copied().unwrap_or_default();
+        let (what, default, list) = (cell(1), cell(2), cells.last().copied().unwrap_or_default());
+        let keys = cell(0).split(", ").map(|key| key.trim_matches('`')).collect::<Vec<_>>();
+        keys.into_iter().map(move |key| Row {
+            key,
+            what,
+            default,
+            may_be_list: list.trim_matches([' ', '|']) == "list",
+        })
+    })
+    .collect()
+}
+
+/// The schema, draft 2020-12.
+pub(crate) fn schema() -> Value {
+    let mut sections: Map<String, Value> = Map::new();
+    for row in rows() {
+        let Some((section, name)) = row.key.split_once('.') else { continue };
+        let place = sections.entry(section).or_insert_with(|| section_of(section));
+        put(&mut place["properties"], name, with_words(value(&row), &row));
+    }
+    sections.insert(
+        "target".to_string(),
+        json!({"type": "array", "items": target(), "description": "servers in different places"}),
+    );
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "pgdyno experiment",
+        "type": "object",
+        "required": ["experiment"],
+        "additionalProperties": false,
+        "properties": sections,
+    })
+}
+
+fn section_of(name: &str) -> Value {
+    let mut section = json!({"type": "object", "additionalProperties": false, "properties": {}});
+    if name == "experiment" {
+        section["required"] = json!(["name"]);
+    }
+    section
+}
+
+/// Puts a key below the properties of its section; names of the user's own become a map.
+fn put(properties: &mut Value, name: &str, value: Value) {
+    match name.split_once('.') {
+        Some((map, NAME)) => properties[map] = json!({"type": "object", "additionalProperties": value}),
+        _ => properties[name] = value,
+    }
+}
+
+/// A value, or where the key may be a factor a list of values.
+fn value(row: &Row) -> Value {
+    let single = kind(row.key).schema();
+    match row.may_be_list {
+        true => json!({"anyOf": [single, {"type": "array", "minItems": 1, "items": single}]}),
+        false => single,
+    }
+}
+
+fn with_words(mut value: Value, row: &Row) -> Value {
+    let plain = row.what.replace(['`', '*'], "");
+    let default = match row.default.replace('`', "").as_str() {
+        "" | "required" => String::new(),
+        default => format!(" Default: {default}."),
+    };
+    value["description"] = json!(format!("{plain}.{default}"));
+    value
+}
+
+/// What a value may be.
+enum Kind {
+    Text,
+    Pattern(&'static str),
+    Flag,
+    Number,
+    Whole(u64, u64),
+    Words(&'static [&'static str]),
+    Or(&'static [Kind]),
+    Span,
+    /// A combination of levels.
+    Selector,
+    Other(fn() -> Value),
+}
+
+impl Kind {
+    fn schema(&self) -> Value {
+        match self {
+            Kind::Text => json!({"type": "string"}),
+            Kind::Pattern(pattern) => json!({"type": "string", "pattern": pattern}),
+            Kind::Flag => json!({"type": "boolean"}),
+            Kind::Number => json!({"type": "number"}),
+            Kind::Whole(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
+            Kind::Words(words) => json!({"type": "string", "enum": words}),
+            Kind::Or(kinds) => json!({"anyOf": kinds.iter().map(Kind::schema).collect::<Vec<_>>()}),
+            Kind::Span => json!({"type": "string", "pattern": SPAN}),
+            Kind::Selector => json!({"type": "object"}),
+            Kind::Other(schema) => schema(),
+        }
+    }
+}
+
+const U32: Kind = Kind::Whole(0, u32::MAX as u64);
+const SETTING: Kind = Kind::Or(&[Kind::Text, Kind::Number, Kind::Flag]);
+
+/// What the value of a key may be; text, if nothing is said here.
+fn kind(key: &str) -> Kind {
+    match key {
+        "experiment.name" => Kind::Pattern("^[A-Za-z0-9._-]{1,64}$"),
+        "experiment.seed" => Kind::Whole(0, i64::MAX as u64),
+        "experiment.repeats" => Kind::Whole(1, 1000),
+        "experiment.design" => Kind::Words(&["grid", "one-factor"]),
+        "experiment.order" => Kind::Words(&["randomized", "sequential"]),
+        "experiment.zip" => {
+            Kind::Other(|| json!({"type": "array", "items": {"type": "array", "items": {"type": "string"}}}))
+        }
+        "experiment.exclude" => Kind::Other(|| json!({"type": "array", "items": {"type": "object"}})),
+        "experiment.baseline" => Kind::Selector,
+        "server.data_checksums"
+        | "workload.all_warehouses"
+        | "prepare.restore"
+        | "prepare.checksums"
+        | "prepare.vacuum"
+        | "prepare.analyze"
+        | "prepare.prewarm"
+        | "prepare.checkpoint"
+        | "prepare.settle"
+        | "prepare.snapshot" => Kind::Flag,
+        "server.settings.NAME" | "workload.defines.NAME" => SETTING,
+        "server.version" => Kind::Or(&[Kind::Text, Kind::Number]),
+        "workload.kind" => Kind::Words(&["tpcb", "tpcb-simple", "tpcb-select", "tpcc", "tproc-c", "scripts"]),
+        "workload.scale" => Kind::Or(&[Kind::Whole(1, 1_000_000), Kind::Text]),
+        "workload.protocol" => Kind::Words(&["simple", "extended", "prepared"]),
+        "workload.clients" => Kind::Whole(1, 100_000),
+        "workload.threads" => Kind::Whole(1, u32::MAX as u64),
+        "workload.poller" => Kind::Words(&["auto", "io_uring", "epoll"]),
+        "workload.busy_poll_us" => Kind::Whole(0, 1_000_000),
+        "workload.transactions" => Kind::Whole(1, i64::MAX as u64),
+        "workload.pace" => Kind::Text,
+        "workload.partitions" => Kind::Whole(0, 10_000),
+        "workload.partition_method" => Kind::Words(&["range", "hash"]),
+        "workload.max_message_mib" => Kind::Whole(1, 1024),
+        "workload.load_streams" => Kind::Whole(1, 256),
+        "workload.scripts" => {
+            Kind::Other(|| json!({"type": "array", "items": {"anyOf": [{"type": "string"}, script()]}}))
+        }
+        "workload.data" => Kind::Other(|| json!({"anyOf": [{"enum": ["tpcb", "none"]}, files()]})),
+        "workload.calls" => Kind::Words(&["statements", "functions", "procedures"]),
+        "workload.think" => Kind::Words(&["none", "spec"]),
+        "workload.isolation" => Kind::Words(&["read committed", "repeatable read", "serializable"]),
+        "run.ramp_up" => Kind::Or(&[Kind::Words(&["auto"]), Kind::Span]),
+        "run.ramp_up_max" | "run.measure" | "run.extend" | "run.grace" | "run.phase_timeout" => Kind::Span,
+        "run.repeat_disturbed" => Kind::Whole(0, 10),
+        "run.wal" => Kind::Words(&["as-is", "no-checkpoint", "two-checkpoints"]),
+        "run.servers_at_a_time" => Kind::Whole(1, 1),
+        "prepare.restore_by" => Kind::Words(&["auto", "template", "load"]),
+        "os.huge_pages" => Kind::Words(&["on", "off"]),
+        "os.transparent_huge_pages" => Kind::Words(&["always", "madvise", "never"]),
+        "os.numa" => Kind::Words(&["local", "remote", "interleave"]),
+        "os.swappiness" => Kind::Whole(0, 200),
+        "os.overcommit_memory" => Kind::Whole(0, 2),
+        "os.read_ahead_kb" | "os.somaxconn" | "os.max_map_count" => U32,
+        _ => Kind::Text,
+    }
+}
+
+fn script() -> Value {
+    closed(&["file", "builtin", "text", "name"], json!({"weight": {"type": "integer", "minimum": 0}}))
+}
+
+fn files() -> Value {
+    let file = json!({"anyOf": [{"type": "string"}, closed(&["name", "file", "sha256", "text"], json!({}))]});
+    let mut schema = closed(&[], json!({"files": {"type": "array", "items": file}}));
+    schema["required"] = json!(["files"]);
+    schema
+}
+
+/// `[[target]]`.
+fn target() -> Value {
+    let texts = [
+        "name",
+        "url",
+        "directory",
+        "provider",
+        "region",
+        "instance",
+        "disk",
+        "memory",
+        "currency",
+        "telemetry",
+    ];
+    let more = json!({
+        "price_per_hour": {"type": "number"},
+        "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+    });
+    let mut schema = closed(&texts, more);
+    schema["required"] = json!(["name"]);
+    schema
+}
+
+/// An object with these keys of text, these others, and no more.
+fn closed(texts: &[&str], mut properties: Value) -> Value {
+    for name in texts {
+        properties[*name] = json!({"type": "string"});
+    }
+    json!({"type": "object", "additionalProperties": false, "properties": properties})
+}
+
+#[cfg(test)]
+mod tests;

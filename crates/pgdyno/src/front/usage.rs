@@ -1,0 +1,145 @@
+//! Errors about wrong usage: in the style of all other errors, with tips that name what exists.
+
+use std::process::ExitCode;
+
+use clap::CommandFactory;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::front::cli::Cli;
+use crate::{Exit, say};
+
+/// Options of pgbench that pgdyno's own commands write in another way, and how.
+const OF_PGBENCH: &[(&[&str], &str)] = &[
+    (&["-T", "--time"], "--measure 30s"),
+    (&["-j", "--jobs"], "--threads 4"),
+    (&["-t", "--transactions"], "--set workload.transactions=1000"),
+    (&["-R", "--rate"], "--set workload.pace=2000/s"),
+    (&["-L", "--latency-limit"], "--set \"workload.pace=max with p99 <= 10ms\""),
+    (&["-b", "--builtin"], "-f builtin:select-only"),
+    (&["-S", "--select-only"], "--workload tpcb-select"),
+    (&["-N", "--skip-some-updates"], "--workload tpcb-simple"),
+    (&["-n", "--no-vacuum"], "--set prepare.vacuum=false"),
+    (&["-i", "--initialize"], "pgdyno init"),
+    (
+        &["-h", "--host", "-p", "--port", "-U", "--username", "-d", "--dbname"],
+        "--server \"host=db1 dbname=bench\"",
+    ),
+    (&["--random-seed"], "--set experiment.seed=42"),
+    (&["--partitions"], "--set workload.partitions=8"),
+];
+/// Options of pgbench for which pgdyno's own commands have none.
+const ONLY_OF_PGBENCH: &[&str] =
+    &["-P", "--progress", "-r", "--report-per-command", "-C", "--connect", "-l", "--log", "-F", "-I"];
+
+/// Prints what clap has to say: help to standard output, errors as errors.
+pub(crate) fn report(error: clap::Error) -> ExitCode {
+    use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
+    match error.kind() {
+        // If the terminal is gone, there is nobody left to inform.
+        DisplayHelp | DisplayVersion => {
+            error.print().ok();
+            return ExitCode::SUCCESS;
+        }
+        DisplayHelpOnMissingArgumentOrSubcommand => {
+            error.print().ok();
+        }
+        _ => say(&text(error)),
+    }
+    // clap's own exit code for wrong usage is 2; here that means partial results.
+    ExitCode::from(Exit::Failed as u8)
+}
+
+fn text(error: clap::Error) -> String {
+    format!("pgdyno: {}", with_tips(error).render().to_string().trim_end())
+}
+
+fn with_tips(error: clap::Error) -> clap::Error {
+    with_option_of_pgbench(with_command(error))
+}
+
+/// Suggests a command that may have been meant, if clap suggests none or a hidden one: its similarity measure does not
+/// see swapped letters.
+fn with_command(mut error: clap::Error) -> clap::Error {
+    let sorted = |word: &str| {
+        let mut letters: Vec<char> = word.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    let commands = Cli::command();
+    let visible: Vec<&str> =
+        commands.get_subcommands().filter(|command| !command.is_hide_set()).map(|c| c.get_name()).collect();
+    let is_helped = match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(names)) => names.iter().any(|name| visible.contains(&name.as_str())),
+        Some(ContextValue::String(name)) => visible.contains(&name.as_str()),
+        _ => false,
+    };
+    if !is_helped && let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) {
+        let typed = sorted(typed);
+        let guess = visible.iter().find(|name| sorted(name) == typed).map(ToString::to_string);
+        error.remove(ContextKind::SuggestedSubcommand);
+        match guess {
+            Some(name) => error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(name)),
+            None => tip(&mut error, &[format!("the commands are {}", visible.join(", "))]),
+        };
+    }
+    error
+}
+
+/// Says how an option of pgbench is written here, and which command takes it as it is.
+fn with_option_of_pgbench(mut error: clap::Error) -> clap::Error {
+    if error.kind() != ErrorKind::UnknownArgument || error.get(ContextKind::SuggestedArg).is_some() {
+        return error;
+    }
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) else { return error };
+    let ours = OF_PGBENCH.iter().find(|(theirs, _)| theirs.contains(&typed.as_str()));
+    let lead = match ours {
+        Some((_, ours)) => format!("pgbench's `{typed}` is written `{ours}` here"),
+        None if ONLY_OF_PGBENCH.contains(&typed.as_str()) => {
+            format!("`{typed}` is an option of pgbench alone")
+        }
+        None => {
+            // Nothing that pgdyno takes as a value begins with a dash.
+            error.remove(ContextKind::Suggested);
+            return error;
+        }
+    };
+    let front = "pgdyno pgbench takes all options of pgbench".to_string();
+    tip(&mut error, &[lead, front]);
+    error
+}
+
+fn tip(error: &mut clap::Error, tips: &[String]) -> Option<ContextValue> {
+    let tips = tips.iter().map(StyledStr::from).collect();
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[test]
+    fn errors_of_usage_are_errors_like_others_with_tips_that_help() {
+        let check = |args: &str, expected: &[&str]| {
+            let args = std::iter::once("pgdyno").chain(args.split(' '));
+            let said = text(Cli::try_parse_from(args).unwrap_err());
+            assert!(said.starts_with("pgdyno: error: "), "{said}");
+            for part in expected {
+                assert!(said.contains(part), "{part} in {said}");
+            }
+            for line in said.lines().filter(|line| line.trim_start().starts_with("tip:")) {
+                assert!(!line.trim_end().ends_with([':', ',']) && !line.contains("as a value"), "{said}");
+            }
+        };
+        check("run -T 30", &["`--measure 30s` here", "pgdyno pgbench takes all options"]);
+        check("run -j 4", &["`--threads 4` here", "pgdyno pgbench takes all options"]);
+        check("run -P 5", &["`-P` is an option of pgbench alone", "pgdyno pgbench takes all options"]);
+        check("compare -j 4", &["`--threads 4` here"]);
+        check("run --measur 30s", &["'--measure'"]);
+        check("run --foo", &["unexpected argument '--foo'"]);
+        check("rnu", &["'run'"]);
+        check("xyz", &["the commands are run, plan, "]);
+    }
+}

@@ -1,0 +1,56 @@
+//! One row per case: its levels as columns, its figures, how far to trust them.
+
+use analysis::summary::{CaseSummary, Study};
+
+use super::{latency, line, number};
+
+/// Confidence level of the interval.
+const LEVEL: f64 = 0.95;
+
+/// The whole table. All cases have the same columns.
+pub(crate) fn table(study: &Study) -> String {
+    let rows: Vec<Vec<(String, String)>> = study.cases.iter().map(|case| row(study, case)).collect();
+    let mut text = String::new();
+    match rows.first() {
+        Some(first) => line(&mut text, first.iter().map(|(name, _)| name.as_str())),
+        None => line(&mut text, ["case", "label"].into_iter()),
+    }
+    for row in &rows {
+        line(&mut text, row.iter().map(|(_, value)| value.as_str()));
+    }
+    text
+}
+
+fn row(study: &Study, case: &CaseSummary) -> Vec<(String, String)> {
+    let mut row: Vec<(String, String)> = Vec::new();
+    let mut put = |name: &str, value: String| row.push((name.to_string(), value));
+    put("case", case.case.id.to_string());
+    put("label", case.label.clone());
+    for factor in &study.plan.factors {
+        put(factor, case.case.levels.get(factor).cloned().unwrap_or_default());
+    }
+    put("verdict", case.grade.as_str().to_string());
+    let findings = || case.findings.iter().map(|finding| finding.id);
+    let of_runs = study.runs.iter().filter(|run| run.case == case.case.id && run.counts());
+    let mut ids: Vec<&str> =
+        findings().chain(of_runs.flat_map(|run| run.findings.iter().map(|finding| finding.id))).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    put("findings", ids.join(" "));
+    put("runs", case.n_runs.to_string());
+    put("tps", number(case.tps_median));
+    // Of a search the interval is that of the rate that it found.
+    let interval = match &case.capacity {
+        Some(found) => Some((found.rate.low, found.rate.high)),
+        None => stats::mean_interval(&case.tps, LEVEL).map(|mean| (mean.low.max(0.0), mean.high)),
+    };
+    put("tps_low", number(interval.map(|(low, _)| low)));
+    put("tps_high", number(interval.map(|(_, high)| high)));
+    put("tps_cv", number(case.tps_cv));
+    if study.cases.iter().any(|case| case.tpcc.is_some()) {
+        put("nopm", number(case.tpcc.as_ref().map(|tpcc| tpcc.nopm)));
+    }
+    latency(&mut row, "latency", case.latency);
+    latency(&mut row, "service", case.service);
+    row
+}
