@@ -3,6 +3,7 @@
 pub mod covariate;
 pub mod equivalence;
 pub mod holm;
+pub mod levels;
 pub mod rank_sum;
 pub(crate) mod ranks;
 pub mod signed_rank;

@@ -17,6 +17,7 @@ pub use capacity::usl::{Scalability, scalability};
 pub use comparison::covariate::{Adjusted, control_variate, narrowed};
 pub use comparison::equivalence::equivalence_p;
 pub use comparison::holm::holm;
+pub use comparison::levels::{LevelPair, LevelRuns, compare_levels};
 pub use comparison::rank_sum::{rank_sum_p, shift};
 pub use comparison::signed_rank::{centre, signed_rank_p};
 pub use comparison::verdict::{

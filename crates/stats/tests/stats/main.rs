@@ -3,6 +3,7 @@
 mod capacity;
 mod inference;
 mod inference_vectors;
+mod levels;
 mod simulation;
 mod vectors;
 mod warm_up;

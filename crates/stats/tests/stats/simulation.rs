@@ -14,8 +14,8 @@ const MARGIN: f64 = 0.02;
 
 /// What disturbs runs; shares of throughput.
 #[derive(Debug, Clone, Copy, Default)]
-struct World {
-    name: &'static str,
+pub(crate) struct World {
+    pub(crate) name: &'static str,
     /// Standard deviation between runs.
     noise: f64,
     /// Standard deviation of a level that forgets a tenth of itself from run to run.
@@ -28,7 +28,7 @@ struct World {
     trend: f64,
 }
 
-const WORLDS: [World; 6] = [
+pub(crate) const WORLDS: [World; 6] = [
     World { name: "quiet", noise: 0.004, drift: 0.0, neighbour: 0.0, outliers: 0.0, trend: 0.0 },
     World { name: "drift", noise: 0.007, drift: 0.03, neighbour: 0.0, outliers: 0.0, trend: 0.0 },
     World { name: "neighbour", noise: 0.007, drift: 0.0, neighbour: 0.12, outliers: 0.0, trend: 0.0 },
@@ -38,16 +38,16 @@ const WORLDS: [World; 6] = [
 ];
 
 /// One run after the other in a world.
-struct Runs {
+pub(crate) struct Runs {
     world: World,
-    random: Random,
+    pub(crate) random: Random,
     n: usize,
     level: f64,
     neighbour: f64,
 }
 
 impl Runs {
-    fn new(world: World, seed: u64) -> Runs {
+    pub(crate) fn new(world: World, seed: u64) -> Runs {
         let mut random = Random::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x5eed);
         let level = random.normal() * world.drift;
         let mut runs = Runs { world, random, n: 0, level, neighbour: 0.0 };
@@ -57,7 +57,7 @@ impl Runs {
     }
 
     /// The logarithm of the next run's throughput.
-    fn next(&mut self) -> f64 {
+    pub(crate) fn next(&mut self) -> f64 {
         let world = self.world;
         self.level = 0.9 * self.level + self.random.normal() * world.drift * (1.0 - 0.81f64).sqrt();
         self.step_neighbour();
