@@ -10,4 +10,5 @@ pub mod question;
 pub(crate) mod sample;
 pub mod scripts;
 pub(crate) mod targets;
+pub(crate) mod title;
 pub(crate) mod windows;

@@ -64,7 +64,6 @@ fn scripts(n_cpus: u32) -> String {
     format!(
         r#"[experiment]
 name = "scripts"
-title = "How fast are these scripts?"
 description = "Scripts of the user's own, chosen by weight for each transaction."
 repeats = 3
 
@@ -86,7 +85,6 @@ fn quick(n_cpus: u32) -> String {
     format!(
         r#"[experiment]
 name = "quick"
-title = "How fast is PostgreSQL on this machine?"
 description = "Throughput and latency, each case once in every randomized block."
 repeats = 3
 

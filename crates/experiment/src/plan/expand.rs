@@ -20,7 +20,7 @@ use self::grid::{Grid, OS, PREPARE, RESTORE_BY};
 use self::workload_spec::workload_spec;
 pub use self::workload_spec::{LOAD_STREAMS_MAX, PARTITIONS_MAX};
 use crate::plan::design::{self, Combine, Dimension};
-use crate::plan::windows;
+use crate::plan::{title, windows};
 use crate::site::keys::StageKey;
 use crate::site::wal;
 use dataset::kind::Dataset;
@@ -76,10 +76,15 @@ pub fn plan(experiment: &Experiment, site: &Resources) -> Result<Plan, String> {
         cases.push(case(n as u32 + 1, &grid, levels, experiment, site)?);
     }
     let seed = header.seed.unwrap_or(site.fresh_seed);
+    let factors: Vec<String> =
+        grid.dimensions.iter().filter(|d| d.is_factor()).map(|d| d.key.clone()).collect();
     Ok(Plan {
         format: model::FORMAT,
         name: header.name.clone(),
-        title: if header.title.is_empty() { header.name.clone() } else { header.title.clone() },
+        title: match header.title.trim() {
+            "" => title::title(&cases, &factors),
+            own => own.to_string(),
+        },
         description: header.description.clone(),
         seed,
         repeats: header.repeats,
@@ -88,7 +93,7 @@ pub fn plan(experiment: &Experiment, site: &Resources) -> Result<Plan, String> {
         precision: None,
         is_comparison: false,
         repeat_disturbed: windows::repeat_disturbed(&experiment.run)?,
-        factors: grid.dimensions.iter().filter(|d| d.is_factor()).map(|d| d.key.clone()).collect(),
+        factors,
         runs: ordered_runs(experiment, &cases, seed)?,
         order: header.order,
         servers_at_a_time: experiment.run.servers_at_a_time,

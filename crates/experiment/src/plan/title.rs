@@ -1,0 +1,134 @@
+//! The title of an experiment that has none of its own: workload, server and what is measured by which factors.
+
+use model::experiment::case::{Case, ServerSource, WorkloadKind};
+
+/// `TPC-B-like on bench at db1:5432: throughput by clients`.
+pub(crate) fn title(cases: &[Case], factors: &[String]) -> String {
+    let Some(first) = cases.first() else { return String::new() };
+    let by: Vec<String> = factors.iter().map(|key| factor(key).to_string()).collect();
+    let by = match by.as_slice() {
+        [] => format!("with {}", model::text::prose::plural(first.workload.n_clients, "client")),
+        by => format!("by {}", joined(by)),
+    };
+    format!("{} on {}: {} {by}", several(cases, workload), servers(cases), several(cases, figure))
+}
+
+fn factor(key: &str) -> &str {
+    match key {
+        "server.bin_dir" => "binaries",
+        "server.url" => "server",
+        "workload.kind" => "workload",
+        _ => key.rsplit('.').next().unwrap_or(key),
+    }
+}
+
+fn workload(case: &Case) -> String {
+    match case.workload.kind {
+        WorkloadKind::Tpcb => "TPC-B-like".to_string(),
+        WorkloadKind::TpcbSimple => "simple TPC-B-like updates".to_string(),
+        WorkloadKind::TpcbSelect => "TPC-B-like selects".to_string(),
+        WorkloadKind::Tpcc => "TPC-C-like".to_string(),
+        WorkloadKind::TprocC => "TPROC-C".to_string(),
+        WorkloadKind::Scripts => match case.workload.scripts.as_slice() {
+            [] => "scripts".to_string(),
+            few @ ([_] | [_, _]) => joined(&few.iter().map(|script| script.name.clone()).collect::<Vec<_>>()),
+            many => format!("{} scripts", many.len()),
+        },
+    }
+}
+
+fn figure(case: &Case) -> String {
+    let pace = case.workload.pace;
+    match (pace.target(), case.workload.kind) {
+        (Some(target), _) => format!("highest rate with {target}"),
+        (None, _) if pace.is_open() => format!("latency at {pace}"),
+        (None, WorkloadKind::Tpcc | WorkloadKind::TprocC) => "NOPM".to_string(),
+        (None, _) => "throughput".to_string(),
+    }
+}
+
+fn servers(cases: &[Case]) -> String {
+    let version = |case: &Case| match (&case.server.target, &case.server.source) {
+        (None, ServerSource::Version(version)) => Some(version.to_string()),
+        _ => None,
+    };
+    match cases.iter().map(version).collect::<Option<Vec<String>>>() {
+        Some(versions) => {
+            let versions = distinct(versions);
+            match versions.as_slice() {
+                [first, _, _, _, ..] => format!("PostgreSQL {first} to {}", versions[versions.len() - 1]),
+                few => format!("PostgreSQL {}", joined(few)),
+            }
+        }
+        None => several(cases, server),
+    }
+}
+
+fn server(case: &Case) -> String {
+    if let Some(target) = &case.server.target {
+        return target.name.clone();
+    }
+    let ServerSource::Url(keywords) = &case.server.source else { return case.server.source.to_string() };
+    let of = |key: &str| keywords.get(key).cloned().unwrap_or_default();
+    let host = if of("host").is_empty() { of("hostaddr") } else { of("host") };
+    format!("{} at {host}:{}", of("dbname"), of("port"))
+}
+
+/// What the cases have in common, or up to three different things.
+fn several(cases: &[Case], of: fn(&Case) -> String) -> String {
+    let words = distinct(cases.iter().map(of).collect());
+    match words.as_slice() {
+        [first, _, _, _, ..] => format!("{first} and {} others", words.len() - 1),
+        few => joined(few),
+    }
+}
+
+fn distinct(mut words: Vec<String>) -> Vec<String> {
+    let mut seen = std::collections::BTreeSet::new();
+    words.retain(|word| seen.insert(word.clone()));
+    words
+}
+
+fn joined(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::plan::sample::plan;
+
+    #[test]
+    fn a_title_names_what_is_measured_unless_the_user_gives_one() {
+        for (text, expected) in [
+            ("[workload]\nclients = [1, 8]", "TPC-B-like on PostgreSQL 18: throughput by clients"),
+            (
+                "[server]\nversion = [\"13\", \"18\"]\n[workload]\nclients = 4",
+                "TPC-B-like on PostgreSQL 13 and 18: throughput by version",
+            ),
+            (
+                "[server]\nversion = [\"13\", \"14\", \"15\", \"16\", \"18\"]\n[workload]\nclients = [1, 4]",
+                "TPC-B-like on PostgreSQL 13 to 18: throughput by version and clients",
+            ),
+            ("[workload]\nclients = 1", "TPC-B-like on PostgreSQL 18: throughput with 1 client"),
+            (
+                "[workload]\nkind = \"tpcc\"\n[server.settings]\nwork_mem = [\"4MB\", \"64MB\"]",
+                "TPC-C-like on PostgreSQL 18: NOPM by work_mem",
+            ),
+            (
+                "[workload]\npace = \"max with p99 <= 10ms\"\nclients = [8, 16]\n[run]\nmeasure = \"60s\"",
+                "TPC-B-like on PostgreSQL 18: highest rate with p99 <= 10ms by clients",
+            ),
+            (
+                "[workload]\npace = [\"1000/s\", \"2000/s\"]\nclients = 8",
+                "TPC-B-like on PostgreSQL 18: latency at 1000/s and latency at 2000/s by pace",
+            ),
+            ("title = \"My own\"\n[workload]\nclients = [1, 8]", "My own"),
+        ] {
+            assert_eq!(plan(text).title, expected, "{text}");
+        }
+    }
+}
