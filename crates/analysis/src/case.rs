@@ -1,5 +1,6 @@
 //! Figures over the runs of a case: how they vary, and the effects of the factors.
 
+pub mod answer;
 pub mod capacity;
 pub mod factors;
 pub mod scalability;

@@ -1,5 +1,6 @@
 //! Text that all forms of the report share, as sentences and rows.
 
+pub(crate) mod answer;
 pub(crate) mod capacity;
 pub(crate) mod condense;
 pub(crate) mod factors;

@@ -70,12 +70,13 @@ fn context(made: String, data: &[&ExperimentData]) -> String {
 
 /// The answer with its verdict as a badge.
 fn answer(study: &Study) -> String {
-    let sentence = headline::sentence(study);
-    let Some(best) = headline::best(study) else {
-        return format!("<p class=\"answer\">{}.</p>\n", text(&sentence));
-    };
-    let without = sentence.strip_suffix(&format!(" - {}", best.grade.as_str())).unwrap_or(&sentence);
-    format!("<p class=\"answer\">{} {}</p>\n", text(&kept_together(without)), badge(best.grade))
+    let headline::Headline { text: sentence, grade } = headline::of(study);
+    match grade {
+        None => format!("<p class=\"answer\">{}.</p>\n", text(&sentence)),
+        Some(grade) => {
+            format!("<p class=\"answer\">{} {}</p>\n", text(&kept_together(&sentence)), badge(grade))
+        }
+    }
 }
 
 /// Keeps each number on the line of its unit.

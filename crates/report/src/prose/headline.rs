@@ -1,9 +1,10 @@
 //! The answer in one sentence.
 
+use analysis::case::answer;
 use analysis::finding::Grade;
 use analysis::summary::{CaseSummary, Study};
 
-use crate::prose::{format, phrases};
+use crate::prose::{self, format, phrases};
 
 /// Title of the experiment for people.
 pub(crate) fn title(study: &Study) -> String {
@@ -12,7 +13,7 @@ pub(crate) fn title(study: &Study) -> String {
     phrases::one_line(title)
 }
 
-/// The case that the headline is about: the highest throughput among those that are not void, if there is one.
+/// The case that the key figures are about: the highest throughput among those that are not void, if there is one.
 pub(crate) fn best(study: &Study) -> Option<&CaseSummary> {
     let measured = || study.cases.iter().filter(|case| case.tps_median.is_some());
     let highest = |a: &&CaseSummary, b: &&CaseSummary| {
@@ -21,47 +22,75 @@ pub(crate) fn best(study: &Study) -> Option<&CaseSummary> {
     measured().filter(|case| case.grade != Grade::Void).max_by(highest).or_else(|| measured().max_by(highest))
 }
 
+/// The answer with the grade of what it rests on; no grade without a number.
+pub(crate) struct Headline {
+    pub(crate) text: String,
+    pub(crate) grade: Option<Grade>,
+}
+
 /// The answer: `8 clients: 4,812 tps (median of 3 runs, CV 1.2 %), p99 3.40 ms - valid`.
 pub(crate) fn sentence(study: &Study) -> String {
-    let Some(best) = best(study) else {
-        // Without a best case, no line mentions a rate that counts.
-        match crate::prose::capacity::lines(study).as_slice() {
-            [] => {}
-            [only] => return format!("No number: {only}"),
-            lines => {
-                return format!(
-                    "No number: in none of {} did most searches find a rate",
-                    phrases::plural(lines.len(), "case")
-                );
-            }
+    let Headline { text, grade } = of(study);
+    grade.map_or_else(|| text.clone(), |grade| format!("{text} - {}", grade.as_str()))
+}
+
+/// The answer to the question of the experiment: that of its factor, or the figures of its only case.
+pub(crate) fn of(study: &Study) -> Headline {
+    let Some(best) = best(study) else { return Headline { text: no_number(study), grade: None } };
+    let of_study = Grade::of(&study.findings);
+    match answer::of(study) {
+        Some(answer) => {
+            let of_levels = answer.groups[answer.lead].levels.iter().map(|level| level.grade);
+            let grade = of_levels.fold(of_study, Grade::max);
+            Headline { text: prose::answer::words(study, &answer), grade: Some(grade) }
         }
-        let void = study.runs.iter().filter(|run| run.grade == Grade::Void).count();
-        return match (study.runs.len(), void) {
-            (0, _) => "No number: no run was started".to_string(),
-            (n, void) if n == void => format!("No number: {} void", of_all(n)),
-            (n, _) => format!("No number: none of {} counts", phrases::plural(n, "run")),
-        };
-    };
-    let label = name(best);
-    if let Some(capacity) = crate::prose::capacity::words(best) {
-        return format!("{label}: {capacity} - {}", best.grade.as_str());
+        None => Headline { text: of_case(best), grade: Some(best.grade.max(of_study)) },
     }
-    let lead = if study.cases.len() > 1 { format!("Highest throughput at {label}") } else { label };
-    let tps = best.tps_median.map_or_else(|| "-".to_string(), format::tps);
-    let mut spread = match best.n_runs {
+}
+
+fn of_case(case: &CaseSummary) -> String {
+    let label = name(case);
+    if let Some(capacity) = prose::capacity::words(case) {
+        return format!("{label}: {capacity}");
+    }
+    let tps = case.tps_median.map_or_else(|| "-".to_string(), format::tps);
+    let mut spread = match case.n_runs {
         1 => "one run".to_string(),
         n => format!("median of {n} runs"),
     };
-    if let Some(cv) = best.tps_cv {
+    if let Some(cv) = case.tps_cv {
         spread.push_str(&format!(", CV {}", format::percent(cv)));
     }
-    let p99 = best
+    let p99 = case
         .latency
         .map(|latency| format!(", p99 {} ms", format::ms(latency.p99_ns as f64)))
         .unwrap_or_default();
     let nopm =
-        best.tpcc.as_ref().map(|tpcc| format!("{} NOPM, ", format::tps(tpcc.nopm))).unwrap_or_default();
-    format!("{lead}: {nopm}{tps} tps ({spread}){p99} - {}", best.grade.as_str())
+        case.tpcc.as_ref().map(|tpcc| format!("{} NOPM, ", format::tps(tpcc.nopm))).unwrap_or_default();
+    format!("{label}: {nopm}{tps} tps ({spread}){p99}")
+}
+
+/// Why there is no answer.
+fn no_number(study: &Study) -> String {
+    // Without a best case, no line mentions a rate that counts.
+    match prose::capacity::lines(study).as_slice() {
+        [] => {}
+        [only] => return format!("No number: {only}"),
+        lines => {
+            return format!(
+                "No number: in none of {} did most searches find a rate",
+                phrases::plural(lines.len(), "case")
+            );
+        }
+    }
+    let void = study.runs.iter().filter(|run| run.grade == Grade::Void).count();
+    match (study.runs.len(), void) {
+        (0, _) => "No number: no run was started".to_string(),
+        (1, 1) => "No number: the only run is void".to_string(),
+        (n, void) if n == void => format!("No number: all {n} runs are void"),
+        (1, _) => "No number: the only run does not count".to_string(),
+        (n, _) => format!("No number: none of {n} runs counts"),
+    }
 }
 
 /// The case as people say it: `64 clients`, not `clients 64`.
@@ -70,8 +99,4 @@ fn name(case: &CaseSummary) -> String {
         Some(n) if case.case.levels.len() == 1 => phrases::plural_of(n, "client"),
         _ => phrases::one_line(&case.label),
     }
-}
-
-fn of_all(n: usize) -> String {
-    if n == 1 { "the only run is".to_string() } else { format!("all {n} runs are") }
 }

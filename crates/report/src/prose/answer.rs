@@ -1,0 +1,402 @@
+//! The answer to the question of an experiment's factor, as sentences. It ranks nothing that may be chance.
+
+use analysis::case::answer::{Against, Answer, Decider, Group, Level, Standing};
+use analysis::summary::{CaseSummary, Study};
+
+use crate::axis;
+use crate::prose::{format, phrases};
+
+/// The key whose levels are numbers of clients.
+const CLIENTS: &str = "workload.clients";
+/// More clauses about other groups than this are left to the table.
+const CLAUSES_MAX: usize = 3;
+
+/// The answer in one or two sentences, without a final period.
+pub(crate) fn words(study: &Study, answer: &Answer) -> String {
+    let group = &answer.groups[answer.lead];
+    let words = Words { study, answer };
+    let mut text = match group.levels.as_slice() {
+        [only] => words.only(group, only),
+        _ if group.is_of_single_runs() => words.single_runs(group),
+        _ if answer.factor == CLIENTS => words.peak(group),
+        [_, _] => words.two(group),
+        _ => words.several(group),
+    };
+    if let Some(others) = words.other_groups() {
+        text.push_str(&format!("; {others}"));
+    }
+    if !group.without_number.is_empty() {
+        text.push_str(&format!("; no number for {}", words.list(&group.without_number)));
+    }
+    if !group.others.is_empty() {
+        text = format!("at {}, {text}", words.place(group));
+    }
+    phrases::capital(&phrases::one_line(&text))
+}
+
+struct Words<'a> {
+    study: &'a Study,
+    answer: &'a Answer,
+}
+
+impl Words<'_> {
+    /// The only level with a number.
+    fn only(&self, group: &Group, level: &Level) -> String {
+        format!("{}: {} ({})", self.list(&[level.level.clone()]), self.value(level.median), of_runs(level))
+    }
+
+    /// One run of each level.
+    fn single_runs(&self, group: &Group) -> String {
+        let mut order: Vec<&Level> = group.levels.iter().collect();
+        order.sort_by(|a, b| b.median.total_cmp(&a.median));
+        let (most, least) = (order[0], order[order.len() - 1]);
+        format!(
+            "one run each ranks nothing: {} with {}, {} with {}; use --repeats 3 or more",
+            self.value(least.median),
+            self.list(&[least.level.clone()]),
+            self.value(most.median),
+            self.list(&[most.level.clone()])
+        )
+    }
+
+    /// The number of clients with the highest throughput, and those that may be as good.
+    fn peak(&self, group: &Group) -> String {
+        let best = group.best();
+        let plateau = group.plateau();
+        let lead = match self.answer.by {
+            Decider::P99 => "lowest p99",
+            Decider::Rate(_) | Decider::Nopm | Decider::Throughput => "peak",
+        };
+        let p99 = match self.answer.by {
+            Decider::P99 => String::new(),
+            _ => self.case(best).and_then(p99).map_or(String::new(), |p99| format!(", {p99}")),
+        };
+        let found = format!(
+            "{lead}: {} with {} ({}{}){p99}",
+            self.value(best.median),
+            self.list(&[best.level.clone()]),
+            self.ends(best),
+            of_runs(best)
+        );
+        let others: Vec<&Level> = plateau.iter().copied().filter(|level| level.case != best.case).collect();
+        let rest = match others.as_slice() {
+            [] if is_last(group) => "it is the most that were measured, and more may be faster".to_string(),
+            [] => {
+                let others = if self.answer.by == Decider::P99 {
+                    "all others are slower"
+                } else {
+                    "all others are lower"
+                };
+                format!("{others}{}", so_far(group))
+            }
+            _ if plateau.len() == group.levels.len() => {
+                format!("no client count can be distinguished from it here{}", self.missing(group))
+            }
+            others => {
+                let names: Vec<String> = others.iter().map(|level| level.level.clone()).collect();
+                format!("{} cannot be distinguished from it here{}", self.list(&names), self.missing(group))
+            }
+        };
+        format!("{found}; {rest}")
+    }
+
+    /// Two levels.
+    fn two(&self, group: &Group) -> String {
+        let best = group.best();
+        let other = &group.levels[1 - group.best];
+        let Some(against) = other.against_best else { return self.open(group) };
+        let names: Vec<String> = group.levels.iter().map(|level| level.level.clone()).collect();
+        match against.standing {
+            Standing::Open => self.open(group),
+            Standing::Same => format!(
+                "{} differ by less than 2 % ({}, {})",
+                self.list(&names),
+                interval(&against),
+                phrases::plural(against.n_blocks, "block")
+            ),
+            Standing::Worse | Standing::ProvisionallyWorse => format!(
+                "{} {}: {} against {}{}",
+                self.list(&[best.level.clone()]),
+                self.ahead(&against, &other.level),
+                self.value(best.median),
+                self.value(other.median),
+                provisional(&against)
+            ),
+        }
+    }
+
+    /// Three levels or more.
+    fn several(&self, group: &Group) -> String {
+        let plateau = group.plateau();
+        let names =
+            |levels: &[&Level]| levels.iter().map(|level| level.level.clone()).collect::<Vec<String>>();
+        if plateau.len() == group.levels.len() {
+            return self.open(group);
+        }
+        let best = group.best();
+        if let [_] = plateau.as_slice() {
+            let others = group.levels.iter().filter(|level| level.case != best.case);
+            let Some((next, against)) = others
+                .filter_map(|level| Some((level, level.against_best?)))
+                .min_by(|(_, a), (_, b)| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs()))
+            else {
+                return self.open(group);
+            };
+            return format!(
+                "{} is {}: {}, {}{}",
+                self.list(&[best.level.clone()]),
+                self.superlative(),
+                self.value(best.median),
+                self.difference(&against, &next.level),
+                provisional(&against)
+            );
+        }
+        let worse: Vec<&Level> =
+            group.levels.iter().filter(|level| plateau.iter().all(|one| one.case != level.case)).collect();
+        format!(
+            "{} are {} and cannot be distinguished here{}; {} {}",
+            self.list(&names(&plateau)),
+            self.superlative(),
+            self.missing(group),
+            self.list(&names(&worse)),
+            match (worse.len(), self.answer.by) {
+                (1, Decider::P99) => "is slower",
+                (_, Decider::P99) => "are slower",
+                (1, _) => "is lower",
+                _ => "are lower",
+            }
+        )
+    }
+
+    /// Levels none of which stands out.
+    fn open(&self, group: &Group) -> String {
+        let names: Vec<String> = group.levels.iter().map(|level| level.level.clone()).collect();
+        format!("{} cannot be distinguished here{}", self.list(&names), self.missing(group))
+    }
+
+    /// How much runs vary, and how many more blocks would help: of the levels that may be as good as the best one.
+    fn missing(&self, group: &Group) -> String {
+        let vary = group.cv_max().map(|cv| format!(" (runs vary by {})", format::percent(cv)));
+        let open: Vec<Against> = group
+            .plateau()
+            .into_iter()
+            .filter_map(|level| level.against_best)
+            .filter(|against| against.standing == Standing::Open)
+            .collect();
+        let more = match open.iter().map(|against| against.would_settle).collect::<Option<Vec<_>>>() {
+            Some(all) => all.into_iter().max_by_key(|settles| settles.more_blocks).map(|settles| {
+                format!(
+                    ", {} would settle {} (--repeats {})",
+                    phrases::plural(settles.more_blocks, "more block"),
+                    format::percent(settles.difference).replace(".0 %", " %"),
+                    self.study.plan.repeats as usize + settles.more_blocks
+                )
+            }),
+            None => Some(", too much to settle 5 % by repeating".to_string()),
+        };
+        match (vary, more) {
+            (Some(vary), more) => format!("{vary}{}", more.unwrap_or_default()),
+            (None, _) => String::new(),
+        }
+    }
+
+    /// `is 12 % faster than 13 (95 % interval +8.1 to +16 %, 6 blocks)`.
+    fn ahead(&self, against: &Against, other: &str) -> String {
+        let change = format::percent((against.ratio - 1.0).abs());
+        let verb = match self.answer.by {
+            Decider::P99 => format!("has a p99 {change} lower than"),
+            _ if against.ratio >= 2.0 => {
+                format!("is {} times as fast as", format::significant(against.ratio))
+            }
+            _ => format!("is {change} faster than"),
+        };
+        format!("{verb} {} ({}, {})", self.bare(other), interval(against), in_blocks(against))
+    }
+
+    /// `6.1 % above 17, the next (+3.0 to +9.1 %, 6 blocks)`.
+    fn difference(&self, against: &Against, next: &str) -> String {
+        let change = format::percent((against.ratio - 1.0).abs());
+        let below = if self.answer.by == Decider::P99 { "below" } else { "above" };
+        format!(
+            "{change} {below} {}, the next ({}, {})",
+            self.bare(next),
+            interval(against),
+            in_blocks(against)
+        )
+    }
+
+    fn superlative(&self) -> &'static str {
+        if self.answer.by == Decider::P99 { "lowest by p99" } else { "fastest" }
+    }
+
+    /// What holds for the other groups, each outcome once.
+    fn other_groups(&self) -> Option<String> {
+        let lead = &self.answer.groups[self.answer.lead];
+        let mut outcomes: Vec<(String, Vec<String>)> = Vec::new();
+        for group in self.answer.groups.iter().filter(|group| !std::ptr::eq(*group, lead)) {
+            let place = self.place(group);
+            let outcome = self.outcome(group);
+            match outcomes.iter_mut().find(|(known, _)| *known == outcome) {
+                Some((_, places)) => places.push(place),
+                None => outcomes.push((outcome, vec![place])),
+            }
+        }
+        let of_lead = self.outcome(lead);
+        let clause = |(outcome, places): &(String, Vec<String>)| {
+            let places = if places.len() > 4 { format!("{} others", places.len()) } else { joined(places) };
+            match *outcome == of_lead {
+                true => format!("the same at {places}"),
+                false => format!("{outcome} at {places}"),
+            }
+        };
+        match outcomes.len() {
+            0 => None,
+            1..=CLAUSES_MAX => Some(outcomes.iter().map(clause).collect::<Vec<String>>().join("; ")),
+            n => Some(format!("{n} different results at the others, see the table")),
+        }
+    }
+
+    /// What a group shows, in short: equal texts are the same outcome.
+    fn outcome(&self, group: &Group) -> String {
+        if group.levels.len() < 2 {
+            return "one level only".to_string();
+        }
+        let plateau: Vec<String> = group.plateau().iter().map(|level| level.level.clone()).collect();
+        match plateau.as_slice() {
+            [best] => format!("{} {}", self.bare(best), self.superlative()),
+            all if all.len() == group.levels.len() => "not distinguished".to_string(),
+            several => format!("{} {}, not distinguished", joined(several), self.superlative()),
+        }
+    }
+
+    fn place(&self, group: &Group) -> String {
+        let part = |(key, level): (&String, &String)| name(key, std::slice::from_ref(level));
+        group.others.iter().map(part).collect::<Vec<String>>().join(", ")
+    }
+
+    /// Levels of the factor with its name: `PostgreSQL 13 and 18`.
+    fn list(&self, levels: &[String]) -> String {
+        let shown: Vec<String> = levels.iter().map(|level| self.bare(level)).collect();
+        name(&self.answer.factor, &shown)
+    }
+
+    /// A level without the name of the factor. A connection string is shown as a place.
+    fn bare(&self, level: &str) -> String {
+        if self.answer.factor != "server.url" {
+            return level.to_string();
+        }
+        let mut cases = self.study.cases.iter().map(|case| &case.case);
+        let of = |case: &&model::experiment::case::Case| {
+            case.levels.get("server.url").is_some_and(|url| url == level)
+        };
+        cases.find(of).map_or_else(|| level.to_string(), |case| case.server.source.to_string())
+    }
+
+    fn case(&self, level: &Level) -> Option<&CaseSummary> {
+        self.study.cases.iter().find(|case| case.case.id == level.case)
+    }
+
+    /// `95 % interval 4,700 to 4,924, `; empty if it is unknown.
+    fn ends(&self, level: &Level) -> String {
+        let number =
+            |value: f64| if self.answer.by == Decider::P99 { format::ms(value) } else { format::tps(value) };
+        level.interval.map_or(String::new(), |(low, high)| {
+            format!("95 % interval {} to {}, ", number(low), number(high))
+        })
+    }
+
+    /// A figure with its unit.
+    fn value(&self, value: f64) -> String {
+        match self.answer.by {
+            Decider::Throughput => format!("{} tps", format::tps(value)),
+            Decider::Nopm => format!("{} NOPM", format::tps(value)),
+            Decider::Rate(target) => format!("{}/s ({target})", format::tps(value)),
+            Decider::P99 => format!("p99 {} ms", format::ms(value)),
+        }
+    }
+}
+
+/// Levels with the name of their factor, as people say it: `4, 8 and 16 clients`, `work_mem 4MB`.
+fn name(key: &str, levels: &[String]) -> String {
+    let list = match key {
+        CLIENTS => ranges(levels),
+        _ => joined(levels),
+    };
+    match key {
+        CLIENTS => phrases::plural_of(&list, "client"),
+        "" | "target" | "workload.kind" | "workload.pace" | "server.url" | "compare.side" => list,
+        "server.version" => format!("PostgreSQL {list}"),
+        _ => format!("{} {list}", axis::factor_words(key)),
+    }
+}
+
+/// `4, 8 and 16`.
+fn joined(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// At most three numbers, else the range that they span.
+fn ranges(levels: &[String]) -> String {
+    match levels {
+        [first, _, _, _, ..] => format!("{first} to {}", levels[levels.len() - 1]),
+        few => joined(few),
+    }
+}
+
+/// Whether the best level is the last of its factor, so that a larger one might be better still.
+fn is_last(group: &Group) -> bool {
+    group.best + 1 == group.levels.len() && group.levels.len() > 1
+}
+
+/// ` so far (3 blocks)`; empty once there are enough blocks for a verdict.
+fn so_far(group: &Group) -> String {
+    let against = group.levels.iter().filter_map(|level| level.against_best);
+    let provisional = against.filter(|against| against.standing == Standing::ProvisionallyWorse);
+    let fewest = provisional.map(|against| against.n_blocks).min();
+    fewest.map_or(String::new(), |n| format!(" so far ({})", phrases::plural(n, "block")))
+}
+
+/// `median of 3 runs, CV 1.2 %`.
+fn of_runs(level: &Level) -> String {
+    let of = match level.n_runs {
+        0 | 1 => "one run".to_string(),
+        n => format!("median of {n} runs"),
+    };
+    let cv = level.cv.map_or(String::new(), |cv| format!(", CV {}", format::percent(cv)));
+    format!("{of}{cv}")
+}
+
+/// The interval of a ratio as a change: `+8.1 to +16 %`.
+fn interval(against: &Against) -> String {
+    let [low, high] = [against.low, against.high].map(|ratio| crate::comparison::signed(ratio - 1.0));
+    format!("95 % interval {} to {high}", low.trim_end_matches(" %"))
+}
+
+/// `in 3 of 3 blocks`; once a verdict is reached only their number matters.
+fn in_blocks(against: &Against) -> String {
+    match against.standing {
+        Standing::ProvisionallyWorse => format!("in {} of {} blocks", against.n_better, against.n_blocks),
+        _ => phrases::plural(against.n_blocks, "block"),
+    }
+}
+
+/// What is missing for a verdict.
+fn provisional(against: &Against) -> String {
+    let missing = stats::PAIRS_MIN.saturating_sub(against.n_blocks);
+    match against.standing {
+        Standing::ProvisionallyWorse => {
+            let more = phrases::plural(missing, "more block");
+            format!("; provisional: {more} for a verdict")
+        }
+        _ => String::new(),
+    }
+}
+
+/// `p99 3.40 ms`.
+fn p99(case: &CaseSummary) -> Option<String> {
+    Some(format!("p99 {} ms", format::ms(case.latency?.p99_ns as f64)))
+}

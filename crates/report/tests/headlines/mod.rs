@@ -1,0 +1,183 @@
+//! The answer in one sentence, for made-up throughputs of levels by block.
+
+use analysis::finding::Grade;
+use analysis::summary::Study;
+use model::load::Pace;
+
+use crate::synthetic::{self, Shape};
+
+/// A study of versions by clients whose runs have these throughputs: a row for each case, a column for each block.
+fn study(versions: &[&str], clients: &[u32], tps: &[&[f64]]) -> Study {
+    let shape = Shape {
+        versions: versions.iter().map(ToString::to_string).collect(),
+        clients: clients.to_vec(),
+        repeats: tps[0].len() as u32,
+        window: (1, 3),
+        ..Shape::default()
+    };
+    let (mut study, _) = synthetic::make(&shape);
+    assert_eq!(study.cases.len(), tps.len(), "a row for each case");
+    for run in &mut study.runs {
+        run.tps = Some(tps[run.case as usize - 1][run.block as usize - 1]);
+        run.findings.clear();
+        run.grade = Grade::Valid;
+    }
+    for (case, tps) in study.cases.iter_mut().zip(tps) {
+        (case.tps, case.tps_median, case.tps_cv) = (tps.to_vec(), stats::median(tps), stats::cv(tps));
+        (case.n_runs, case.grade, case.latency) = (tps.len(), Grade::Valid, None);
+    }
+    study.findings.clear();
+    study
+}
+
+/// The second line of the Markdown report, which is the headline.
+fn headline(study: &Study) -> String {
+    let (_, data) = synthetic::make(&Shape { window: (1, 3), ..Shape::default() });
+    let input = report::Input { study, data: &data, commands: &[], tool_version: "0.1.0" };
+    let text = report::markdown(&input);
+    text.lines().nth(2).unwrap_or_default().trim_matches('*').replace('\\', "")
+}
+
+fn check(study: &Study, expected: &str) {
+    assert_eq!(headline(study), expected);
+}
+
+const NOISY: [f64; 6] = [3572.0, 2300.0, 4900.0, 3100.0, 3900.0, 2700.0];
+const NOISY_TOO: [f64; 6] = [2400.0, 3300.0, 3650.0, 4100.0, 2900.0, 3350.0];
+
+#[test]
+fn two_versions_are_ranked_only_if_they_differ_beyond_chance() {
+    let two = |a: &[f64], b: &[f64]| study(&["13", "18"], &[4], &[a, b]);
+    check(
+        &two(&NOISY[..3], &NOISY_TOO[..3]),
+        "PostgreSQL 13 and 18 cannot be distinguished here (runs vary by 36 %), too much to settle 5 % by repeating - valid",
+    );
+    check(
+        &two(&[1000.0, 1030.0, 990.0], &[1010.0, 1005.0, 1020.0]),
+        "PostgreSQL 13 and 18 cannot be distinguished here (runs vary by 2.1 %), 3 more blocks would settle 5 % \
+         (--repeats 6) - valid",
+    );
+    check(
+        &two(&[1000.0, 1010.0, 990.0], &[1130.0, 1120.0, 1125.0]),
+        "PostgreSQL 18 is 13 % faster than 13 (95 % interval +9.0 to +16.1 %, in 3 of 3 blocks): 1,125 tps against 1,000 \
+         tps; provisional: 3 more blocks for a verdict - valid",
+    );
+    check(
+        &two(
+            &[1000.0, 1010.0, 990.0, 1005.0, 1001.0, 999.0],
+            &[1130.0, 1120.0, 1125.0, 1118.0, 1131.0, 1127.0],
+        ),
+        "PostgreSQL 18 is 12 % faster than 13 (95 % interval +10.9 to +13.6 %, 6 blocks): 1,126 tps against 1,000 tps - valid",
+    );
+    check(
+        &two(
+            &[1000.0, 1002.0, 999.0, 1005.0, 1001.0, 999.0],
+            &[1001.0, 1000.0, 1002.0, 1003.0, 1000.0, 1003.0],
+        ),
+        "PostgreSQL 13 and 18 differ by less than 2 % (95 % interval -0.20 to +0.40 %, 6 blocks) - valid",
+    );
+    check(
+        &two(&[100.0, 101.0, 99.0], &[310.0, 312.0, 309.0]),
+        "PostgreSQL 18 is 3.10 times as fast as 13 (95 % interval +199.9 to +221.1 %, in 3 of 3 blocks): 310 tps against 100 \
+         tps; provisional: 3 more blocks for a verdict - valid",
+    );
+}
+
+#[test]
+fn one_run_of_each_level_ranks_nothing() {
+    check(
+        &study(&["13", "18"], &[4], &[&[3572.0], &[2400.0]]),
+        "One run each ranks nothing: 2,400 tps with PostgreSQL 18, 3,572 tps with PostgreSQL 13; use --repeats 3 or more - \
+         valid",
+    );
+    check(
+        &study(&["18"], &[1, 8, 64], &[&[500.0], &[4812.0], &[4700.0]]),
+        "One run each ranks nothing: 500 tps with 1 client, 4,812 tps with 8 clients; use --repeats 3 or more - valid",
+    );
+}
+
+#[test]
+fn several_versions_have_a_fastest_group() {
+    let row = |level: f64| [level, 1.004 * level, 0.997 * level];
+    let rows = [row(800.0), row(900.0), row(1000.0), [1001.0, 1000.0, 1002.0]];
+    let of: Vec<&[f64]> = rows.iter().map(|row| &row[..]).collect();
+    check(
+        &study(&["13", "14", "17", "18"], &[4], &of),
+        "PostgreSQL 17 and 18 are fastest and cannot be distinguished here (runs vary by 0.4 %), 3 more blocks would settle \
+         5 % (--repeats 6); PostgreSQL 13 and 14 are lower - valid",
+    );
+    let rows = [row(800.0), row(900.0), row(1000.0)];
+    let of: Vec<&[f64]> = rows.iter().map(|row| &row[..]).collect();
+    check(
+        &study(&["13", "14", "18"], &[4], &of),
+        "PostgreSQL 18 is fastest: 1,000 tps, 11 % above 14, the next (95 % interval +11.1 to +11.1 %, in 3 of 3 blocks); \
+         provisional: 3 more blocks for a verdict - valid",
+    );
+}
+
+#[test]
+fn clients_have_a_peak_with_its_plateau() {
+    let rows = [
+        [500.0, 505.0, 498.0],
+        [4000.0, 4050.0, 3990.0],
+        [4812.0, 4790.0, 4840.0],
+        [4780.0, 4800.0, 4795.0],
+        [3000.0, 3010.0, 2990.0],
+    ];
+    let of: Vec<&[f64]> = rows.iter().map(|row| &row[..]).collect();
+    check(
+        &study(&["18"], &[1, 4, 16, 32, 64], &of),
+        "Peak: 4,812 tps with 16 clients (95 % interval 4,752 to 4,877, median of 3 runs, CV 0.5 %); 32 clients cannot be \
+         distinguished from it here (runs vary by 0.5 %), 3 more blocks would settle 5 % (--repeats 6) - valid",
+    );
+    check(
+        &study(&["18"], &[1, 4, 16], &of[..3]),
+        "Peak: 4,812 tps with 16 clients (95 % interval 4,752 to 4,877, median of 3 runs, CV 0.5 %); it is the most that were \
+         measured, and more may be faster - valid",
+    );
+    check(
+        &study(&["18"], &[1, 16, 64], &[of[0], of[2], of[4]]),
+        "Peak: 4,812 tps with 16 clients (95 % interval 4,752 to 4,877, median of 3 runs, CV 0.5 %); all others are lower so \
+         far (3 blocks) - valid",
+    );
+}
+
+#[test]
+fn of_two_factors_the_one_that_is_not_the_clients_is_answered_at_each_client_count() {
+    let rows =
+        [[500.0, 505.0, 498.0], [4000.0, 4010.0, 3990.0], [501.0, 500.0, 503.0], [4400.0, 4420.0, 4390.0]];
+    let of: Vec<&[f64]> = rows.iter().map(|row| &row[..]).collect();
+    check(
+        &study(&["13", "18"], &[1, 16], &of),
+        "At 16 clients, PostgreSQL 18 is 10 % faster than 13 (95 % interval +9.8 to +10.4 %, in 3 of 3 blocks): 4,400 tps \
+         against 4,000 tps; provisional: 3 more blocks for a verdict; not distinguished at 1 client - valid",
+    );
+}
+
+#[test]
+fn where_the_rate_is_given_latency_is_ranked() {
+    let mut study = study(&["13", "18"], &[4], &[&[1000.0; 3], &[1000.0; 3]]);
+    for case in &mut study.cases {
+        case.case.workload.pace = Pace::Poisson { rate_per_s: 1000.0 };
+    }
+    for run in &mut study.runs {
+        let ms = if run.case == 1 { 8.0 } else { 4.0 };
+        run.latency.as_mut().unwrap().p99_ns = (ms * 1e6 * (1.0 + 0.01 * f64::from(run.block))) as u64;
+    }
+    check(
+        &study,
+        "PostgreSQL 18 has a p99 50 % lower than 13 (95 % interval -50.0 to -50.0 %, in 3 of 3 blocks): p99 4.08 ms against \
+         p99 8.16 ms; provisional: 3 more blocks for a verdict - valid",
+    );
+}
+
+#[test]
+fn levels_without_a_number_are_named_and_grades_are_the_worst() {
+    let same: &[f64] = &[1000.0, 1001.0, 999.0];
+    let mut study = study(&["13", "14", "18"], &[4], &[same; 3]);
+    study.cases[1].tps_median = None;
+    study.runs.retain(|run| run.case != 2);
+    study.cases[0].grade = Grade::Doubtful;
+    let text = headline(&study);
+    assert!(text.ends_with("; no number for PostgreSQL 14 - doubtful"), "{text}");
+}
