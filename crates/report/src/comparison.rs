@@ -5,6 +5,7 @@ use analysis::finding::Severity;
 use model::text::visible::visible;
 
 use crate::ComparisonInput;
+pub(crate) use crate::prose::format::signed;
 use crate::prose::{format, phrases};
 
 /// The smallest difference that an A/A comparison on this host could detect.
@@ -223,12 +224,6 @@ pub(crate) fn noise_floor(floor: &NoiseFloor) -> String {
 pub(crate) fn interval(ratio: &Ratio) -> String {
     let low = signed(ratio.low - 1.0);
     format!("{} to {}", low.trim_end_matches(" %"), signed(ratio.high - 1.0))
-}
-
-/// A change as a percentage with its sign and one decimal, two below 1 %: `+4.1 %`.
-pub(crate) fn signed(share: f64) -> String {
-    let percent = 100.0 * share;
-    if percent.abs() < 0.995 { format!("{percent:+.2} %") } else { format!("{percent:+.1} %") }
 }
 
 /// A share as a percentage with as few digits as it needs: `2 %`, `4.1 %`, `0.35 %`.

@@ -49,7 +49,7 @@ pub struct Group {
     /// Levels of the other factors, by key.
     pub others: BTreeMap<String, String>,
     /// Levels with a number, in the order of the plan.
-    pub levels: Vec<Level>,
+    pub levels: Vec<LevelResult>,
     /// Levels without a number.
     pub without_number: Vec<String>,
     /// Index of the level with the best median.
@@ -58,7 +58,7 @@ pub struct Group {
 
 /// One level of the factor.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Level {
+pub struct LevelResult {
     /// The level, as text.
     pub level: String,
     /// Its case.
@@ -136,12 +136,12 @@ const DIFFERENCES: [f64; 3] = [0.05, 0.02, 0.01];
 
 impl Group {
     /// The level with the best median.
-    pub fn best(&self) -> &Level {
+    pub fn best(&self) -> &LevelResult {
         &self.levels[self.best]
     }
 
     /// The levels that are not worse than the best one, with it, in the order of the plan.
-    pub fn plateau(&self) -> Vec<&Level> {
+    pub fn plateau(&self) -> Vec<&LevelResult> {
         self.levels.iter().filter(|level| !level.is_worse()).collect()
     }
 
@@ -156,7 +156,7 @@ impl Group {
     }
 }
 
-impl Level {
+impl LevelResult {
     fn is_worse(&self) -> bool {
         self.against_best.is_some_and(|against| against.standing.is_worse())
     }
@@ -188,7 +188,8 @@ pub fn of(study: &Study) -> Option<Answer> {
     }
     compare(study, by, &mut groups);
     let throughput = |group: &Group| {
-        let of_level = |level: &Level| study.cases.iter().find(|case| case.case.id == level.case)?.tps_median;
+        let of_level =
+            |level: &LevelResult| study.cases.iter().find(|case| case.case.id == level.case)?.tps_median;
         group.levels.iter().filter_map(of_level).fold(0.0, f64::max)
     };
     let highest = |a: &usize, b: &usize| throughput(&groups[*a]).total_cmp(&throughput(&groups[*b]));
@@ -253,7 +254,7 @@ fn counting<'a>(study: &'a Study, case: u32) -> impl Iterator<Item = &'a RunSumm
     study.runs.iter().filter(move |run| run.case == case && run.counts())
 }
 
-fn of_case(study: &Study, case: &CaseSummary, level: String, by: Decider) -> Option<Level> {
+fn of_case(study: &Study, case: &CaseSummary, level: String, by: Decider) -> Option<LevelResult> {
     // A case may have runs and no number, if searches disagree.
     case.tps_median.filter(|_| case.grade != Grade::Void)?;
     let values: Vec<f64> = counting(study, case.case.id).filter_map(|run| by.of_run(run)).collect();
@@ -270,7 +271,7 @@ fn of_case(study: &Study, case: &CaseSummary, level: String, by: Decider) -> Opt
         Some(capacity) => Some((capacity.rate.low, capacity.rate.high)),
         None => centre.map(|centre| (centre.low.exp().min(median), centre.high.exp().max(median))),
     };
-    Some(Level {
+    Some(LevelResult {
         level,
         case: case.case.id,
         median,
@@ -287,7 +288,7 @@ fn compare(study: &Study, by: Decider, groups: &mut [Group]) {
     let mut blocks: Vec<u32> = study.runs.iter().map(|run| run.block).collect();
     blocks.sort_unstable();
     blocks.dedup();
-    let runs_of = |level: &Level| -> LevelRuns {
+    let runs_of = |level: &LevelResult| -> LevelRuns {
         let of_block = |block: &u32| {
             let run = counting(study, level.case).find(|run| run.block == *block)?;
             by.of_run(run).map(f64::ln)

@@ -1,6 +1,6 @@
 //! The answer to the question of an experiment's factor, as sentences. It ranks nothing that may be chance.
 
-use analysis::case::answer::{Against, Answer, Decider, Group, Level, Standing};
+use analysis::case::answer::{Against, Answer, Decider, Group, LevelResult, Standing};
 use analysis::summary::{CaseSummary, Study};
 
 use crate::axis;
@@ -41,13 +41,13 @@ struct Words<'a> {
 
 impl Words<'_> {
     /// The only level with a number.
-    fn only(&self, group: &Group, level: &Level) -> String {
+    fn only(&self, group: &Group, level: &LevelResult) -> String {
         format!("{}: {} ({})", self.list(&[level.level.clone()]), self.value(level.median), of_runs(level))
     }
 
     /// One run of each level.
     fn single_runs(&self, group: &Group) -> String {
-        let mut order: Vec<&Level> = group.levels.iter().collect();
+        let mut order: Vec<&LevelResult> = group.levels.iter().collect();
         order.sort_by(|a, b| b.median.total_cmp(&a.median));
         let (most, least) = (order[0], order[order.len() - 1]);
         format!(
@@ -78,7 +78,8 @@ impl Words<'_> {
             self.ends(best),
             of_runs(best)
         );
-        let others: Vec<&Level> = plateau.iter().copied().filter(|level| level.case != best.case).collect();
+        let others: Vec<&LevelResult> =
+            plateau.iter().copied().filter(|level| level.case != best.case).collect();
         let rest = match others.as_slice() {
             [] if is_last(group) => "it is the most that were measured, and more may be faster".to_string(),
             [] => {
@@ -129,7 +130,7 @@ impl Words<'_> {
     fn several(&self, group: &Group) -> String {
         let plateau = group.plateau();
         let names =
-            |levels: &[&Level]| levels.iter().map(|level| level.level.clone()).collect::<Vec<String>>();
+            |levels: &[&LevelResult]| levels.iter().map(|level| level.level.clone()).collect::<Vec<String>>();
         if plateau.len() == group.levels.len() {
             return self.open(group);
         }
@@ -151,7 +152,7 @@ impl Words<'_> {
                 provisional(&against)
             );
         }
-        let worse: Vec<&Level> =
+        let worse: Vec<&LevelResult> =
             group.levels.iter().filter(|level| plateau.iter().all(|one| one.case != level.case)).collect();
         format!(
             "{} are {} and cannot be distinguished here{}; {} {}",
@@ -292,12 +293,12 @@ impl Words<'_> {
         cases.find(of).map_or_else(|| level.to_string(), |case| case.server.source.to_string())
     }
 
-    fn case(&self, level: &Level) -> Option<&CaseSummary> {
+    fn case(&self, level: &LevelResult) -> Option<&CaseSummary> {
         self.study.cases.iter().find(|case| case.case.id == level.case)
     }
 
     /// `95 % interval 4,700 to 4,924, `; empty if it is unknown.
-    fn ends(&self, level: &Level) -> String {
+    fn ends(&self, level: &LevelResult) -> String {
         let number =
             |value: f64| if self.answer.by == Decider::P99 { format::ms(value) } else { format::tps(value) };
         level.interval.map_or(String::new(), |(low, high)| {
@@ -361,7 +362,7 @@ fn so_far(group: &Group) -> String {
 }
 
 /// `median of 3 runs, CV 1.2 %`.
-fn of_runs(level: &Level) -> String {
+fn of_runs(level: &LevelResult) -> String {
     let of = match level.n_runs {
         0 | 1 => "one run".to_string(),
         n => format!("median of {n} runs"),
@@ -370,9 +371,13 @@ fn of_runs(level: &Level) -> String {
     format!("{of}{cv}")
 }
 
-/// The interval of a ratio as a change: `+8.1 to +16 %`.
+/// The interval of a ratio as a change: `+8.1 to +16.0 %`, or `2.2 to 2.4 times`.
 fn interval(against: &Against) -> String {
-    let [low, high] = [against.low, against.high].map(|ratio| crate::comparison::signed(ratio - 1.0));
+    if against.ratio >= 2.0 {
+        let [low, high] = [against.low, against.high].map(format::significant);
+        return format!("95 % interval {low} to {high} times");
+    }
+    let [low, high] = [against.low, against.high].map(|ratio| format::signed(ratio - 1.0));
     format!("95 % interval {} to {high}", low.trim_end_matches(" %"))
 }
 

@@ -32,6 +32,12 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
+/// A change as a percentage with its sign and one decimal, two below 1 %: `+4.1 %`.
+pub(crate) fn signed(share: f64) -> String {
+    let percent = 100.0 * share;
+    if percent.abs() < 0.995 { format!("{percent:+.2} %") } else { format!("{percent:+.1} %") }
+}
+
 /// Seconds: one decimal below 100, whole above.
 pub(crate) fn seconds(s: f64) -> String {
     if s.abs() < 99.95 { format!("{s:.1}") } else { grouped(&format!("{s:.0}")) }
