@@ -250,7 +250,7 @@ impl Decider {
     }
 }
 
-fn counting<'a>(study: &'a Study, case: u32) -> impl Iterator<Item = &'a RunSummary> {
+fn counting(study: &Study, case: u32) -> impl Iterator<Item = &RunSummary> {
     study.runs.iter().filter(move |run| run.case == case && run.counts())
 }
 
