@@ -16,7 +16,7 @@ pub(crate) fn words(study: &Study, answer: &Answer) -> String {
     let group = &answer.groups[answer.lead];
     let words = Words { study, answer };
     let mut text = match group.levels.as_slice() {
-        [only] => words.only(group, only),
+        [only] => words.only(only),
         _ if group.is_of_single_runs() => words.single_runs(group),
         _ if answer.factor == CLIENTS => words.peak(group),
         [_, _] => words.two(group),
@@ -41,8 +41,13 @@ struct Words<'a> {
 
 impl Words<'_> {
     /// The only level with a number.
-    fn only(&self, group: &Group, level: &LevelResult) -> String {
-        format!("{}: {} ({})", self.list(&[level.level.clone()]), self.value(level.median), of_runs(level))
+    fn only(&self, level: &LevelResult) -> String {
+        format!(
+            "{}: {} ({})",
+            self.list(std::slice::from_ref(&level.level)),
+            self.value(level.median),
+            of_runs(level)
+        )
     }
 
     /// One run of each level.
@@ -53,9 +58,9 @@ impl Words<'_> {
         format!(
             "one run each ranks nothing: {} with {}, {} with {}; use --repeats 3 or more",
             self.value(least.median),
-            self.list(&[least.level.clone()]),
+            self.list(std::slice::from_ref(&least.level)),
             self.value(most.median),
-            self.list(&[most.level.clone()])
+            self.list(std::slice::from_ref(&most.level))
         )
     }
 
@@ -74,7 +79,7 @@ impl Words<'_> {
         let found = format!(
             "{lead}: {} with {} ({}{}){p99}",
             self.value(best.median),
-            self.list(&[best.level.clone()]),
+            self.list(std::slice::from_ref(&best.level)),
             self.ends(best),
             of_runs(best)
         );
@@ -117,7 +122,7 @@ impl Words<'_> {
             ),
             Standing::Worse | Standing::ProvisionallyWorse => format!(
                 "{} {}: {} against {}{}",
-                self.list(&[best.level.clone()]),
+                self.list(std::slice::from_ref(&best.level)),
                 self.ahead(&against, &other.level),
                 self.value(best.median),
                 self.value(other.median),
@@ -145,7 +150,7 @@ impl Words<'_> {
             };
             return format!(
                 "{} is {}: {}, {}{}",
-                self.list(&[best.level.clone()]),
+                self.list(std::slice::from_ref(&best.level)),
                 self.superlative(),
                 self.value(best.median),
                 self.difference(&against, &next.level),
