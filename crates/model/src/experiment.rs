@@ -26,6 +26,7 @@ use crate::experiment::selector::Selector;
 use crate::experiment::target::TargetSection;
 use crate::load::course::RampUp;
 use crate::load::{Pace, PollerChoice, Protocol};
+use crate::text::share::Share;
 use crate::text::units::{PgVersion, Scale, SettingValue, Span};
 pub use prepare::{Prepare, PrepareSection, RestoreBy, SpaceSpec};
 
@@ -233,6 +234,9 @@ pub struct RunSection {
     pub phase_timeout: Option<Span>,
     /// How often a run is repeated that something else on the machine disturbed; 0: never.
     pub repeat_disturbed: u32,
+    /// The share of failed transactions above which a run is doubtful; above ten times that it is void. By default 1 %.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_failed: Option<Share>,
     /// Which checkpoints a run should have.
     pub wal: Levels<WalPolicy>,
     /// How many servers run by pgdyno may have their data on disk at the same time: 1, or all.
@@ -250,6 +254,7 @@ impl Default for RunSection {
             grace: Levels::one(Span::from_s(10)),
             phase_timeout: None,
             repeat_disturbed: 2,
+            max_failed: None,
             wal: Levels::one(WalPolicy::AsIs),
             servers_at_a_time: None,
         }

@@ -2,6 +2,7 @@
 
 pub mod nearest;
 pub mod prose;
+pub mod share;
 pub mod units;
 pub mod visible;
 pub(crate) mod word_enum;

@@ -12,6 +12,7 @@ mod prose;
 mod terminal;
 
 use analysis::comparison::CaseComparison;
+use analysis::finding::Grade;
 use analysis::summary::Study;
 pub use comparison::NoiseFloor;
 use model::run::ExperimentData;
@@ -59,6 +60,12 @@ pub fn seconds_csv(study: &Study, run: Option<u32>) -> String {
 /// The answer in a sentence, as every form of the report begins.
 pub fn headline(study: &Study) -> String {
     prose::headline::sentence(study)
+}
+
+/// The text of [`headline`] without its grade, and the grade: void if there is no number.
+pub fn headline_and_grade(study: &Study) -> (String, Grade) {
+    let prose::headline::Headline { text, grade } = prose::headline::of(study);
+    (text, grade.unwrap_or(Grade::Void))
 }
 
 /// Table of cases, doubts and voids, and the number of notes, at most `width` columns wide; `colour` adds ANSI colours.

@@ -65,8 +65,8 @@ fn cases(input: &Input) -> String {
         let cells = terminal::cells(case).map(|cell| escape(&cell));
         let reasons = condense::reasons(input.study, case).join("; ");
         let verdict = match reasons.as_str() {
-            "" => case.grade.as_str().to_string(),
-            reasons => format!("**{}**: {}", case.grade.as_str(), escape(reasons)),
+            "" => case.verdict().to_string(),
+            reasons => format!("**{}**: {}", case.verdict(), escape(reasons)),
         };
         text.push_str(&format!("| {} | {verdict} |\n", cells.join(" | ")));
     }

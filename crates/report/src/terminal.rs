@@ -97,7 +97,7 @@ fn cases(text: &mut String, study: &Study, width: usize, paint: &Paint) {
     text.push('\n');
     for (row, case) in rows.iter().zip(&study.cases) {
         let reasons = condense::reasons(study, case).join("; ");
-        let verdict = case.grade.as_str();
+        let verdict = case.verdict();
         text.push_str(&aligned(row, &widths));
         text.push_str(&paint.on(verdict, Style::of_grade(case.grade)));
         if reasons.is_empty() {

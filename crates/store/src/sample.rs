@@ -29,6 +29,7 @@ pub(crate) fn case() -> Case {
         wal: Default::default(),
         adapt: Default::default(),
         phase_timeout_s: None,
+        max_failed: None,
     }
 }
 

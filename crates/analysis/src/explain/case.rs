@@ -38,6 +38,7 @@ pub(crate) fn summarize(
     let mut summary = CaseSummary {
         case: case.clone(),
         label: case.label(),
+        n_started: runs.len(),
         n_runs: counting.len(),
         tps_median: match is_search {
             true => capacity.as_ref().map(|capacity| capacity.rate.point),

@@ -211,7 +211,7 @@ fn outlier_run(context: &CaseContext) -> Option<Finding> {
 pub(super) const SPREAD_UNKNOWN: Rule = Rule {
     id: "spread-unknown",
     title: "Too few runs to know their spread",
-    severity: "Note when one or two runs count",
+    severity: "Doubt when one or two runs count",
     source: "Kalibera and Jones 2013: repetition is needed where the uncertainty arises",
     advice: "Repeat each case three times or more.",
     evidence: "The number of runs that count.",
@@ -223,7 +223,7 @@ pub(super) const SPREAD_UNKNOWN: Rule = Rule {
 fn spread_unknown(context: &CaseContext) -> Option<Finding> {
     let n = context.summary.n_runs;
     let evidence = || format!("{} only", plural(n, "run"));
-    (0 < n && n < MIN_RUNS).then(|| SPREAD_UNKNOWN.finds(Severity::Note, evidence()))
+    (0 < n && n < MIN_RUNS).then(|| SPREAD_UNKNOWN.finds(Severity::Doubt, evidence()))
 }
 
 pub(super) const CACHE_FIT: Rule = Rule {

@@ -1,14 +1,8 @@
 //! The number formats of findings.
 
-pub(crate) use model::text::prose::plural;
+pub(crate) use model::text::prose::{percent, plural};
 
 use model::text::prose::grouped;
-
-/// A share as a percentage with two or three digits: `0.034` is `3.4 %`.
-pub(crate) fn percent(share: f64) -> String {
-    let value = share * 100.0;
-    if value.abs() >= 10.0 { format!("{value:.0} %") } else { format!("{value:.1} %") }
-}
 
 /// A rate or count of any size with about three digits: `1,234`.
 pub(crate) fn figure(value: f64) -> String {

@@ -58,7 +58,8 @@ fn foreign_cpu(context: &RunContext) -> Option<Finding> {
     let mean = context.summary.resources.foreign_cpu?;
     let worst = worst_foreign(context);
     foreign_excess(context).filter(|excess| *excess > 1.0)?;
-    let stretch = worst.map_or(String::new(), |(foreign, from_s)| {
+    // Stretches need not cover a short measurement: none may be as bad as its mean.
+    let stretch = worst.filter(|(foreign, _)| *foreign > mean).map_or(String::new(), |(foreign, from_s)| {
         format!(", at worst {} from {from_s:.0} s to {:.0} s", percent(foreign / n_cpus), from_s + STRETCH_S)
     });
     let scope = match context.data.record.server_is_local {
@@ -99,12 +100,15 @@ fn steal(context: &RunContext) -> Option<Finding> {
     let (worst, from_s) = worst_steal(context)?;
     let excess = steal_excess(context)?;
     let mean = context.summary.resources.steal.unwrap_or(0.0);
-    let evidence = format!(
-        "{} of processor time was stolen from {from_s:.0} s to {:.0} s, {} on average",
-        percent(worst / n_cpus),
-        from_s + STRETCH_S,
-        percent(mean)
-    );
+    let stretch = format!("from {from_s:.0} s to {:.0} s", from_s + STRETCH_S);
+    // Stretches need not cover a short measurement: none may be as bad as its mean.
+    let evidence = match worst / n_cpus > mean {
+        true => {
+            let worst = percent(worst / n_cpus);
+            format!("{worst} of processor time was stolen {stretch}, {} on average", percent(mean))
+        }
+        false => format!("{} of processor time was stolen on average", percent(mean)),
+    };
     (excess > 1.0).then(|| STEAL.finds(Severity::Doubt, evidence))
 }
 

@@ -4,6 +4,7 @@ use model::experiment::case::Think;
 use model::experiment::plan::RunState;
 use model::load::Pace;
 use model::load::drive::Ending;
+use model::text::share::Share;
 
 use super::format::{chance, excerpt, figure, list, percent, plural};
 use super::{Check, ON_RECORDS, Rule, RunContext};
@@ -46,9 +47,9 @@ fn too_few_transactions(context: &RunContext) -> Option<Finding> {
 pub(super) const TRANSACTIONS_FAILED: Rule = Rule {
     id: "transactions-failed",
     title: "Transactions failed",
-    severity: "Void when all of a script's failed (5 or more, with other scripts in the load), Doubt when more than 1 % of those that ended in the measurement failed, Note \
-               for any",
-    source: "fault study: other tools do not report 85 % of serialization failures; 1 % is our convention; without a \
+    severity: "Void when all of a script's failed (5 or more, with other scripts in the load) or more than 10 % of those \
+               that ended in the measurement, Doubt above 1 % (`run.max_failed`; Void above ten times that), Note for any",
+    source: "fault study: other tools do not report 85 % of serialization failures; 1 % and 10 % are our convention; without a \
              script that has a weight, the mix is not the requested one",
     advice: "See the errors by SQLSTATE: throughput counts only committed transactions.",
     evidence: "Failed transactions over those that ended in the measurement, with the commonest SQLSTATE.",
@@ -57,12 +58,16 @@ pub(super) const TRANSACTIONS_FAILED: Rule = Rule {
     check: Check::Run(transactions_failed),
 };
 
+/// How many times the allowed share voids the number.
+const FAILED_VOID: f64 = 10.0;
+
 fn transactions_failed(context: &RunContext) -> Option<Finding> {
     let counts = context.summary.counts;
     if counts.failed == 0 {
         return None;
     }
     let share = counts.failed as f64 / counts.ended() as f64;
+    let max_failed = context.data.record.case.max_failed.unwrap_or(Share::PERCENT).value();
     let n = plural(counts.failed, "transaction");
     let example = context.summary.errors.first().map_or(String::new(), |error| {
         format!("; most often {} {}", error.sqlstate, excerpt(&error.message))
@@ -70,14 +75,16 @@ fn transactions_failed(context: &RunContext) -> Option<Finding> {
     let evidence = format!("{n} ({}) failed{}", percent(share), example.trim_end());
     Some(match never_committed(context) {
         Some(of) => TRANSACTIONS_FAILED.finds(Severity::Void, format!("{evidence}; {of}")),
-        None if share > 0.01 => TRANSACTIONS_FAILED.finds(Severity::Doubt, evidence),
+        None if share > (FAILED_VOID * max_failed).min(1.0) => {
+            TRANSACTIONS_FAILED.finds(Severity::Void, evidence)
+        }
+        None if share > max_failed => TRANSACTIONS_FAILED.finds(Severity::Doubt, evidence),
         None => TRANSACTIONS_FAILED.finds(Severity::Note, evidence),
     })
 }
 
 /// Fewest failed transactions of a script, in a load with other scripts, for which it is no chance that all failed:
 /// with one that fails every other time, five in a row fail once in 32.
-/// every other time, five in a row do once in 32.
 const ALL_FAILED_MIN: u64 = 5;
 
 /// The scripts of which transactions failed and none was committed.
@@ -229,7 +236,7 @@ fn not_steady(context: &RunContext) -> Option<Finding> {
 pub(super) const TOO_SHORT_TO_JUDGE: Rule = Rule {
     id: "too-short-to-judge",
     title: "Too short to judge whether it was steady",
-    severity: "Note below 8 measured seconds",
+    severity: "Doubt below 8 measured seconds",
     source: "below eight values no rank test reaches 1 % usefully (stats::steadiness)",
     advice: "Measure for 30 s or more.",
     evidence: "The number of measured seconds.",
@@ -241,7 +248,7 @@ pub(super) const TOO_SHORT_TO_JUDGE: Rule = Rule {
 fn too_short_to_judge(context: &RunContext) -> Option<Finding> {
     let n = context.summary.seconds.iter().filter(|second| second.measured).count();
     let short = n > 0 && n < stats::series::trend::STEADINESS_MIN;
-    short.then(|| TOO_SHORT_TO_JUDGE.finds(Severity::Note, format!("{n} s were measured")))
+    short.then(|| TOO_SHORT_TO_JUDGE.finds(Severity::Doubt, format!("{n} s were measured")))
 }
 
 /// Measured seconds from which on their effective number is judged.

@@ -32,8 +32,9 @@ pub(crate) fn of_run(data: &RunData) -> Option<Capacity> {
         Some(rate) if rate.point >= NOT_LIMITING_SHARE * ceiling => Outcome::NotLimiting,
         _ => Outcome::Found,
     };
-    // Beyond the offered rates the distribution is a guess: the rate is at least this high.
-    let offered = |rate: f64| rate.min(HIGHEST_SHARE * ceiling);
+    // Beyond the rates that probes and the closed loop had, the distribution is a guess: the rate is at least this high.
+    let highest = probes.iter().map(|probe| probe.rate_per_s).fold(ceiling, f64::max);
+    let offered = |rate: f64| rate.min(highest);
     let within =
         |rate: Rate| Rate { point: offered(rate.point), low: offered(rate.low), high: offered(rate.high) };
     let rate = rate.filter(|_| outcome != Outcome::Unreachable).map(within);

@@ -16,6 +16,8 @@ pub struct CaseSummary {
     pub case: Case,
     /// Label for tables and axes.
     pub label: String,
+    /// Runs that were started.
+    pub n_started: usize,
     /// Runs that count.
     pub n_runs: usize,
     /// Throughput of the runs that count, transactions per second, in the order of execution.
@@ -45,4 +47,11 @@ pub struct CaseSummary {
     pub findings: Vec<Finding>,
     /// The worst grade that follows from `findings` and the counting runs' findings.
     pub grade: Grade,
+}
+
+impl CaseSummary {
+    /// The grade in words; `not measured` for a case of which no run was started, whose grade is void.
+    pub fn verdict(&self) -> &'static str {
+        if self.n_started == 0 { "not measured" } else { self.grade.as_str() }
+    }
 }

@@ -41,7 +41,7 @@ pub(crate) const STUDY_TABLE: &[(&str, Severity, &str, Change)] = &[
             set_committed(run, 5..35, |t| tps(t) + more);
         }
     }),
-    ("spread-unknown", Severity::Note, "2 runs only", |data| data.runs.truncate(2)),
+    ("spread-unknown", Severity::Doubt, "2 runs only", |data| data.runs.truncate(2)),
     ("cache-fit", Severity::Note, "the data (1.46 GiB) fits in memory, not in shared buffers", |_| {}),
     ("cache-fit", Severity::Note, "fits in shared buffers", |data| {
         setting(&mut data.runs[0], "shared_buffers", "2GB");

@@ -130,7 +130,18 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("transactions-failed", Severity::Doubt, "800 transactions (2.7 %) failed", |data| {
         end_otherwise(data, |counts| (counts.committed, counts.failed) = (counts.committed - 800, 800));
     }),
-    ("transactions-failed", Severity::Note, "1 transaction (0.0 %) failed", |data| {
+    ("transactions-failed", Severity::Void, "3200 transactions (11 %) failed", |data| {
+        end_otherwise(data, |counts| (counts.committed, counts.failed) = (counts.committed - 3200, 3200));
+    }),
+    ("transactions-failed", Severity::Note, "800 transactions (2.7 %) failed", |data| {
+        data.record.case.max_failed = "5%".parse().ok();
+        end_otherwise(data, |counts| (counts.committed, counts.failed) = (counts.committed - 800, 800));
+    }),
+    ("transactions-failed", Severity::Doubt, "15000 transactions (50 %) failed", |data| {
+        data.record.case.max_failed = "20%".parse().ok();
+        end_otherwise(data, |counts| (counts.committed, counts.failed) = (counts.committed - 15_000, 15_000));
+    }),
+    ("transactions-failed", Severity::Note, "1 transaction (0.003 %) failed", |data| {
         end_otherwise(data, |counts| (counts.committed, counts.failed) = (counts.committed - 1, 1));
     }),
     ("outcomes-unknown", Severity::Doubt, "1 transaction ended without an answer", |data| {
@@ -157,7 +168,7 @@ pub(crate) const RUN_TABLE: &[(&str, Severity, &str, Disturb)] = &[
     ("measure-extended", Severity::Note, "30 s instead of 20 s", |data| {
         quiet::found(data, RampUpEnd::Steady, 10);
     }),
-    ("too-short-to-judge", Severity::Note, "5 s were measured", |data| {
+    ("too-short-to-judge", Severity::Doubt, "5 s were measured", |data| {
         data.record.load.as_mut().unwrap().window.measure_s = 5;
     }),
     ("few-effective-seconds", Severity::Note, "30 measured seconds are worth", |data| {

@@ -46,6 +46,7 @@ pub(crate) fn case(id: u32) -> Case {
         prepare: Prepare::default(),
         space: Default::default(),
         phase_timeout_s: None,
+        max_failed: None,
         os: Default::default(),
         wal: Default::default(),
         adapt: Default::default(),

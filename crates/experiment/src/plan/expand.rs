@@ -230,6 +230,7 @@ fn case(
         wal,
         adapt,
         phase_timeout_s: windows::phase_timeout_s(&experiment.run)?,
+        max_failed: experiment.run.max_failed,
     })
 }
 

@@ -14,6 +14,7 @@ use crate::experiment::{Prepare, SpaceSpec};
 use crate::load::course::Adapt;
 use crate::load::{Pace, PollerChoice, Protocol, Window};
 use crate::text::prose::plural;
+use crate::text::share::Share;
 use crate::text::units::PgVersion;
 use crate::text::word_enum::words;
 
@@ -47,6 +48,9 @@ pub struct Case {
     /// Time limit of each phase but the load, seconds; if absent, it depends on the size of the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase_timeout_s: Option<u32>,
+    /// The share of failed transactions above which the run is doubtful; if absent, 1 %.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_failed: Option<Share>,
 }
 
 impl Case {

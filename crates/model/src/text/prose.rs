@@ -42,6 +42,24 @@ pub fn significant(x: f64) -> String {
     grouped(&format!("{x:.decimals$}"))
 }
 
+/// A share as a percentage: one decimal below 10 %, none above, but as many as it needs so that a share that is not 0 or
+/// 100 % is never written as such: `3.4 %`, `34 %`, `99.97 %`, `0.003 %`.
+pub fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    if !value.is_finite() {
+        return "-".to_string();
+    }
+    let few = usize::from(value.abs() < 9.95);
+    let written = |decimals: usize| format!("{value:.decimals$}");
+    let is_end =
+        |text: &str| text.parse().is_ok_and(|end: f64| end == 0.0 || (end == 100.0 && value < 100.0));
+    let text = match value == 0.0 {
+        true => written(few),
+        false => (few..=12).map(written).find(|text| !is_end(text)).unwrap_or_else(|| written(few)),
+    };
+    format!("{} %", grouped(&text))
+}
+
 /// Bytes in binary units with their IEC names (IEC 80000-13); PostgreSQL's `MB` is a `MiB`: `16.0 MiB`.
 pub fn bytes(n: f64) -> String {
     let mut x = n;
@@ -58,6 +76,28 @@ pub fn bytes(n: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_share_is_rounded_to_all_or_nothing() {
+        for (share, expected) in [
+            (0.0, "0.0 %"),
+            (1.0, "100 %"),
+            (0.034, "3.4 %"),
+            (0.345, "34 %"),
+            (0.0997, "10 %"),
+            (0.996, "99.6 %"),
+            (0.9997, "99.97 %"),
+            (0.999999, "99.9999 %"),
+            (0.0002, "0.02 %"),
+            (1.0 / 30_000.0, "0.003 %"),
+            (-0.0002, "-0.02 %"),
+            (1.004, "100 %"),
+            (12.345, "1,234 %"),
+            (f64::NAN, "-"),
+        ] {
+            assert_eq!(percent(share), expected, "{share}");
+        }
+    }
 
     #[test]
     fn three_digits_carry_every_magnitude() {

@@ -104,6 +104,7 @@ pub(crate) fn embedded_case(
         wal: Default::default(),
         adapt: Default::default(),
         phase_timeout_s: None,
+        max_failed: None,
     })
 }
 

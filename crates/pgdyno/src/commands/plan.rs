@@ -75,6 +75,9 @@ fn text(plan: &Plan, peak: Option<&Peak>) -> Result<String> {
         if let Some(seconds) = case.phase_timeout_s {
             writeln!(out, "          run.phase_timeout = {seconds}s")?;
         }
+        if let Some(share) = case.max_failed {
+            writeln!(out, "          run.max_failed = {share}")?;
+        }
         if !case.wal.is_as_is() {
             writeln!(out, "          run.wal = {}", case.wal)?;
         }

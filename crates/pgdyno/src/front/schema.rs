@@ -179,6 +179,7 @@ fn kind(key: &str) -> Kind {
         "run.ramp_up" => Kind::Or(&[Kind::Words(&["auto"]), Kind::Span]),
         "run.ramp_up_max" | "run.measure" | "run.extend" | "run.grace" | "run.phase_timeout" => Kind::Span,
         "run.repeat_disturbed" => Kind::Whole(0, 10),
+        "run.max_failed" => Kind::Or(&[Kind::Text, Kind::Number]),
         "run.wal" => Kind::Words(&["as-is", "no-checkpoint", "two-checkpoints"]),
         "run.servers_at_a_time" => Kind::Whole(1, 1),
         "prepare.restore_by" => Kind::Words(&["auto", "template", "load"]),

@@ -70,7 +70,7 @@ pub(super) fn section(study: &Study, axis: &Axis) -> String {
         return String::new();
     }
     let rows: Vec<Vec<String>> = study.cases.iter().map(|case| case_row(study, axis, case)).collect();
-    let heads = ["Case", "Target", "Highest rate", "Interval", "Runs", "Closed loop, at most"];
+    let heads = ["Case", "Target", "Highest rate", "Interval", "Runs", "Closed loop"];
     let mut html = format!(
         "<p class=\"quiet\">Transactions per second, at random times, whose latency, counted from when each was due, meets the \
          target. The interval of one run, or of {} and more, is a 95 % interval; for fewer runs it spans those of the runs.</p>{}\n",
@@ -104,7 +104,7 @@ fn of_run(run: &RunSummary, capacity: &Capacity) -> String {
     let title = format!("Run {}: {} probes", run.run, capacity.probes.len());
     let found = match capacity.rate {
         Some(rate) => format!(
-            "{}/s ({} to {}) of at most {}/s",
+            "{}/s ({} to {}), closed loop {}/s",
             format::tps(rate.point),
             format::tps(rate.low),
             format::tps(rate.high),

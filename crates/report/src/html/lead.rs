@@ -92,12 +92,17 @@ fn kept_together(sentence: &str) -> String {
 
 /// A verdict with a mark that does not depend on colour.
 pub(super) fn badge(grade: Grade) -> String {
+    badge_of(grade, grade.as_str())
+}
+
+/// [`badge`] in other words than the grade's own.
+pub(super) fn badge_of(grade: Grade, words: &str) -> String {
     let (class, mark) = match grade {
         Grade::Valid => ("valid", "✓"),
         Grade::Doubtful => ("doubt", "▲"),
         Grade::Void => ("void", "✕"),
     };
-    format!("<span class=\"badge {class}\"><i aria-hidden=\"true\">{mark}</i>{}</span>", grade.as_str())
+    format!("<span class=\"badge {class}\"><i aria-hidden=\"true\">{mark}</i>{words}</span>")
 }
 
 /// The key figures of the best case, in large type.

@@ -3,7 +3,7 @@
 use analysis::summary::{CaseSummary, LatencySummary, RunSummary, Study};
 
 use super::escape::text;
-use super::lead::badge;
+use super::lead::{badge, badge_of};
 use super::{Figure, table};
 use crate::axis::Axis;
 use crate::csv;
@@ -123,7 +123,7 @@ pub(super) fn cases(study: &Study, axis: &Axis) -> String {
             };
             vec![
                 case_name(axis, case),
-                badge(case.grade),
+                badge_of(case.grade, case.verdict()),
                 case.n_runs.to_string(),
                 median,
                 number(case.tps_cv, format::percent),

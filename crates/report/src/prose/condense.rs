@@ -164,6 +164,10 @@ pub(crate) fn findings(study: &Study) -> Vec<FindingGroup<'_>> {
 /// Why a case is not simply valid, in short: what casts doubt on it, most severe first, and which of its runs are left
 /// out of its numbers.
 pub(crate) fn reasons(study: &Study, case: &CaseSummary) -> Vec<String> {
+    // Its verdict says all there is to say.
+    if case.n_started == 0 {
+        return Vec::new();
+    }
     let of_case = || study.runs.iter().filter(|run| run.case == case.case.id);
     let counting: Vec<_> = of_case().filter(|run| run.counts()).collect();
     let mut doubts: Vec<(Severity, &'static str, usize)> = Vec::new();

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use model::text::prose::grouped;
-pub(crate) use model::text::prose::{bytes, significant};
+pub(crate) use model::text::prose::{bytes, percent, significant};
 
 /// A whole number with its digits grouped: `1,234,567`.
 pub(crate) fn count(n: u64) -> String {
@@ -18,18 +18,6 @@ pub(crate) fn tps(x: f64) -> String {
 /// Nanoseconds as milliseconds, without the unit.
 pub(crate) fn ms(ns: f64) -> String {
     significant(ns / 1e6)
-}
-
-/// A share (0 to 1) as per cent: `1.2 %`, `14 %`.
-pub(crate) fn percent(share: f64) -> String {
-    let x = share * 100.0;
-    if !x.is_finite() {
-        "-".to_string()
-    } else if x.abs() < 9.95 {
-        format!("{x:.1} %")
-    } else {
-        format!("{} %", grouped(&format!("{x:.0}")))
-    }
 }
 
 /// A change as a percentage with its sign and one decimal, two below 1 %: `+4.1 %`.

@@ -112,6 +112,7 @@ fn cases(shape: &Shape) -> Vec<Case> {
                 wal: Default::default(),
                 adapt: Default::default(),
                 phase_timeout_s: None,
+                max_failed: None,
             });
         }
     }
@@ -369,6 +370,7 @@ fn summary(case: &Case, runs: &[RunSummary]) -> CaseSummary {
     CaseSummary {
         case: case.clone(),
         label: case.label(),
+        n_started: runs.iter().filter(|run| run.case == case.id).count(),
         n_runs: of_case.len(),
         tps_median: stats::median(&tps),
         tps_cv: cv,

@@ -47,6 +47,7 @@ fn cases_with_each_value(experiment: &Experiment) -> Vec<Case> {
                 wal: WalPolicy::AsIs,
                 adapt: Default::default(),
                 phase_timeout_s: None,
+                max_failed: None,
             });
         }
     }
