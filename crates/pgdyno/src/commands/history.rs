@@ -53,9 +53,19 @@ fn text(history: &History) -> String {
         .expect("a string takes any text");
     }
     if history.changes.is_empty() {
-        text.push_str("  no level change (at least 2 %, p below 0.001, four runs on each side)\n");
+        text.push_str(no_change(history.points.len()));
     }
     text
+}
+
+/// Fewest runs among which a change of level can be found: four on each side.
+const RUNS_MIN: usize = 8;
+
+fn no_change(n_runs: usize) -> &'static str {
+    match n_runs < RUNS_MIN {
+        true => "  too few runs to tell whether the level changed (four are needed on each side)\n",
+        false => "  no level change (at least 2 %, p below 0.001, four runs on each side)\n",
+    }
 }
 
 fn words(change: &Change) -> String {

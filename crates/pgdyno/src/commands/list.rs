@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use analysis::finding::Grade;
-use analysis::summary::Study;
 use anyhow::Result;
 use model::experiment::plan::RunState;
 use model::run::ExperimentData;
@@ -36,7 +34,7 @@ pub(crate) fn listings(dir: &Path) -> Result<Vec<Listing>> {
 pub(crate) struct Answer {
     title: String,
     headline: String,
-    /// The worst grade of the cases that have a number.
+    /// The grade of the headline.
     verdict: String,
     /// The servers, as the experiment names them.
     server: String,
@@ -53,12 +51,11 @@ impl Answer {
         let Explained { data, study } = explained;
         let (headline, grade) = match page::own_comparisons(dir, explained)?.as_slice() {
             [first, ..] => (report::comparison_headline(first), first.grade),
-            [] => (report::headline(study), worst(study)),
+            [] => report::headline_and_grade(study),
         };
-        let bare = headline.strip_suffix(&format!(" - {}", grade.as_str())).unwrap_or(&headline);
         Ok(Answer {
             title: data.plan.title.clone(),
-            headline: bare.to_string(),
+            headline,
             verdict: grade.as_str().to_string(),
             server: servers(data),
             tool_version: env!("CARGO_PKG_VERSION").to_string(),
@@ -74,11 +71,6 @@ impl Answer {
             None => Answer::of(dir, &Explained::read(dir)?),
         }
     }
-}
-
-fn worst(study: &Study) -> Grade {
-    let known = study.cases.iter().filter(|case| case.tps_median.is_some());
-    known.map(|case| case.grade).max().unwrap_or(Grade::Void)
 }
 
 fn servers(data: &ExperimentData) -> String {
