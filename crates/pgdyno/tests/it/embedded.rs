@@ -88,7 +88,7 @@ fn expect_report(place: &Place) {
     assert_eq!(fs::read(place.path("out/runs.csv")).unwrap(), before, "a pure function of the records");
 
     let list = place.run(&["list", "."]).expect(0);
-    assert!(list.stdout.contains("4/4 runs") && list.stdout.contains("completed"), "{}", list.stdout);
+    assert!(list.stdout.contains("4/4 runs") && list.stdout.contains(" tps"), "{}", list.stdout);
 }
 
 /// The experiment as recorded gives the same plan again.

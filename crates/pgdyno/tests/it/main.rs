@@ -43,3 +43,4 @@ mod targets;
 mod tool;
 mod tpcc;
 mod truth;
+mod ways;

@@ -1,0 +1,63 @@
+//! Finding one's way among results: names, answers, tables, and which stream has what.
+
+use std::collections::BTreeMap;
+
+use testbed::Pg;
+
+use crate::tool::{Ended, Place};
+
+/// A run of a script against the shared server.
+fn run(place: &Place, more: &[&str]) -> Ended {
+    let pg = Pg::shared();
+    let server = pg.admin_target(&pg.database());
+    place.write("own.sql", "SELECT 1;\n");
+    let args = "run -f own.sql --measure 2s --ramp-up 0s --repeats 1 --set prepare.settle=false --server";
+    place.run(&[&args.split_whitespace().collect::<Vec<_>>()[..], &[&server], more].concat())
+}
+
+/// Rows of a table as maps from column to value; no value of these has a comma.
+fn rows(csv: &str) -> Vec<BTreeMap<&str, &str>> {
+    let mut lines = csv.lines();
+    let heads: Vec<&str> = lines.next().unwrap_or_default().split(',').collect();
+    lines.map(|line| heads.iter().copied().zip(line.split(',')).collect()).collect()
+}
+
+#[test]
+fn results_are_found_by_name_answer_and_table() {
+    let place = Place::new();
+    let first = run(&place, &["-c", "1,2", "--csv", "--quiet"]).expect(0);
+    let cases = rows(&first.stdout);
+    let clients: Vec<&str> = cases.iter().map(|row| row["workload.clients"]).collect();
+    assert_eq!(clients, ["1", "2"], "standard output has the table alone: {}", first.stdout);
+    assert!(cases.iter().all(|row| row["tps"].parse::<f64>().is_ok_and(|tps| tps > 0.0)), "{}", first.stdout);
+    assert!(!first.stderr.contains("run 1/2"), "quiet: {}", first.stderr);
+    let page = first.stderr.lines().find_map(|line| line.strip_prefix("report: ")).unwrap();
+    let dir = page.strip_suffix("/report.html").unwrap();
+    assert!(dir.contains("-scripts-clients-1-2-"), "the name is what was asked: {dir}");
+    let stored = std::fs::read_to_string(place.path(dir).join("cases.csv")).unwrap();
+    assert_eq!(stored, first.stdout);
+
+    let named = ["-c", "1", "--name", "monday", "--title", "Own title", "--note", "After the move."];
+    let second = run(&place, &named).expect(0);
+    assert!(second.stdout.starts_with("Own title\n"), "{}", second.stdout);
+    assert!(second.stderr.contains("run 1/1"), "{}", second.stderr);
+
+    let list = place.run(&["list"]).expect(0).stdout;
+    let places: Vec<usize> = ["monday", "scripts-clients-1-2"].map(|name| list.find(name).unwrap()).to_vec();
+    assert!(places.is_sorted(), "newest first: {list}");
+    let json = place.run(&["list", "--json"]).expect(0).stdout;
+    let newest: serde_json::Value = serde_json::from_str(json.lines().next().unwrap()).unwrap();
+    assert_eq!((&newest["name"], &newest["title"]), (&"monday".into(), &"Own title".into()));
+    let headline = newest["headline"].as_str().unwrap();
+    assert!(headline.contains("tps") && list.contains(headline), "{headline} in {list}");
+    let markdown = std::fs::read_to_string(place.path(newest["path"].as_str().unwrap()).join("report.md"));
+    assert!(markdown.unwrap().contains("After the move."));
+
+    let seconds = place.run(&["export", dir, "--run", "2"]).expect(0).stdout;
+    let seconds = rows(&seconds);
+    assert!(seconds.iter().all(|row| row["run"] == "2"), "{seconds:?}");
+    assert!(seconds.iter().filter(|row| row["measured"] == "1").count() >= 2, "{seconds:?}");
+    let missing = place.run(&["export", dir, "--run", "3"]).expect(1).stderr;
+    assert!(missing.contains("has no run 3; its last run is 2"), "{missing}");
+    place.expect_clean();
+}
