@@ -22,10 +22,10 @@ use crate::process::spawn::output_of;
 use crate::user::account::Account;
 
 /// Oldest version that pgdyno runs: 9.4 brought `pg_stat_activity.backend_xmin`, `ALTER SYSTEM` and replication slots.
-/// Before 9.6 what runs is written from the documentation: there are no binaries of it to try.
+/// Code for versions before 9.6 follows the documentation: there are no binaries of them to test with.
 const VERSION_NUM_MIN: u32 = 90_400;
 
-/// How long a program may stay open for writing before it is refused. Who holds it is a child between its fork and
+/// How long a program may stay open for writing before it is refused. A child holds it open between its fork and
 /// its exec, milliseconds on a machine that is not starved.
 const BUSY_MAX: Duration = Duration::from_secs(10);
 
@@ -57,8 +57,8 @@ pub struct Binaries {
 }
 
 impl Binaries {
-    /// The user's binaries in `bin_dir`: `postgres` and `initdb` must be there and run. They run as the server's user, as
-    /// the server will: whoever can change them gets no more rights by that.
+    /// The user's binaries in `bin_dir`, which must include a working `postgres` and `initdb`. They run as the server's
+    /// user, as the server will: whoever can change them gets no more rights by that.
     pub fn from_bin_dir(bin_dir: &Path) -> Result<Binaries> {
         let bin_dir = bin_dir.canonicalize().with_context(|| {
             format!(
@@ -82,7 +82,7 @@ impl Binaries {
         let said = String::from_utf8_lossy(&output.stdout);
         ensure!(
             output.status.success(),
-            "`{} --version` failed: {}; the binaries do not fit this machine",
+            "`{} --version` failed: {}; the binaries do not run on this machine",
             postgres.display(),
             String::from_utf8_lossy(&output.stderr).trim()
         );
@@ -108,7 +108,7 @@ impl Binaries {
         self.version_num / 10_000
     }
 
-    /// Series as people write it: `18`, `9.6`.
+    /// Series: `18`, `9.6`.
     pub fn series(&self) -> String {
         match self.major() {
             9 => format!("9.{}", self.version_num / 100 % 100),
@@ -131,9 +131,9 @@ impl Binaries {
     }
 }
 
-/// Runs a program that was perhaps unpacked a moment ago. A file cannot be executed while a process has it open for
-/// writing, and a child that another thread forked during the unpacking has what was open then until it is another
-/// program itself (`ETXTBSY`, execve(2)).
+/// Runs a program that may have been unpacked a moment ago. A file cannot be executed while a process has it open for
+/// writing, and a child that another thread forked during the unpacking keeps what was open then until its own exec
+/// (`ETXTBSY`, execve(2)).
 fn output_once_closed(command: impl Fn() -> Command) -> io::Result<Output> {
     let deadline = Instant::now() + BUSY_MAX;
     loop {
@@ -162,8 +162,8 @@ fn check_executable(bin_dir: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// As root, refuses programs that a third user could change: that user would get the rights of the server's user, who may
-/// own other clusters.
+/// As root, refuses programs that a third user could change: that user would gain the rights of the server's user, who
+/// may own other clusters.
 fn check_owners(bin_dir: &Path, account: &Account) -> Result<()> {
     if !account.is_switched {
         return Ok(());
@@ -171,7 +171,7 @@ fn check_owners(bin_dir: &Path, account: &Account) -> Result<()> {
     for name in ["postgres", "initdb"] {
         files::trust::check_program(&bin_dir.join(name), account.uid).with_context(|| {
             format!(
-                "the binaries in `{}` would run as user `{}`; run pgdyno as the user whose they are, or name that user in \
+                "the binaries in `{}` would run as user `{}`; run pgdyno as the user who owns them, or name that user in \
                  PGDYNO_SERVER_USER",
                 bin_dir.display(),
                 account.name

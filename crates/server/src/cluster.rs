@@ -1,17 +1,17 @@
-//! A cluster: a data directory that pgdyno made, with its WAL, its snapshots and its log.
+//! A cluster: a data directory that pgdyno created, with its WAL, its snapshots and its log.
 //!
 //! ```text
 //! ROOT/pgdyno-cluster.json   what it is; a directory without it is not touched
-//! ROOT/data/                 the data directory: the server's user's
+//! ROOT/data/                 the data directory, owned by the server's user
 //! ROOT/snapshots/NAME/       copies of data and WAL
 //! ROOT/server.log            log of the last start
 //! HOLDER/pgdyno-snapshots.json, HOLDER/NAME/   the snapshots, where they are kept on another device
-//! HOLDER/pgdyno-wal.json     whose WAL it is, where the WAL is on a device of its own
-//! HOLDER/wal/                the WAL: the server's user's
+//! HOLDER/pgdyno-wal.json     whose WAL it is, where the WAL is on another device
+//! HOLDER/wal/                the WAL, owned by the server's user
 //! ```
 //!
-//! All but `data` and `wal` belongs to the user that runs pgdyno and can be replaced by nobody else, for what the marker
-//! and snapshots say is believed. What is in `data` and `wal` is touched with the rights of the server's user only.
+//! All but `data` and `wal` belongs to the user that runs pgdyno, and nobody else can replace it, because the marker
+//! and the snapshots are trusted. Files in `data` and `wal` are touched only with the rights of the server's user.
 
 pub mod budget;
 pub mod control;
@@ -55,51 +55,51 @@ pub(crate) const CONFIGURATION: &str = "pgdyno.conf";
 pub(crate) const MARKER: &str = "pgdyno-cluster.json";
 pub(crate) const WAL_MARKER: &str = "pgdyno-wal.json";
 const SNAPSHOT_MARKER: &str = "pgdyno-snapshots.json";
-/// The WAL in its holder.
+/// Name of the WAL's directory in its holder.
 const WAL: &str = "wal";
 const FORMAT: u32 = 1;
-/// Far more than a marker has.
+/// Far more than the size of a marker.
 pub(crate) const MARKER_BYTES_MAX: u64 = 1 << 20;
-/// On its parent's death a server is told to end at once, and its postmaster kills children that do not within 5 s; a
-/// busy machine is slower.
+/// When its parent dies, a server gets an immediate shutdown, and its postmaster kills children that do not end within
+/// 5 s; a busy machine is slower.
 const PREDECESSOR_PATIENCE: Duration = Duration::from_secs(20);
-/// Far more than `initdb` needs on a slow disk.
+/// Far longer than `initdb` needs on a slow disk.
 const INIT_DEADLINE: Duration = Duration::from_secs(300);
 
-/// How a cluster is made. Its encoding is UTF8 and its locale C, so that sorting is the same everywhere.
+/// Options of a new cluster. Its encoding is UTF8 and its locale C, so that sorting is the same everywhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InitOptions {
-    /// Existing directory, on a device of its own, in which a directory for the WAL is made.
+    /// Existing directory, usually on another device, in which a directory for the WAL is created.
     pub wal_directory: Option<PathBuf>,
-    /// Existing directory, on another device, in which a directory for the snapshots is made.
+    /// Existing directory, usually on another device, in which a directory for the snapshots is created.
     pub snapshot_directory: Option<PathBuf>,
     /// Page checksums; `None` is the server's own default (on since 18).
     pub checksums: Option<bool>,
 }
 
-/// A data directory of ours.
+/// A cluster that pgdyno created.
 #[derive(Debug, Clone)]
 pub struct Cluster {
-    /// Directory that holds everything of the cluster but a separate WAL.
+    /// Directory of the cluster, which holds everything but a WAL or snapshots kept elsewhere.
     pub root: PathBuf,
     /// Binaries that run it.
     pub binaries: Binaries,
     /// User that owns it and runs its server.
     pub account: Account,
-    /// What is recorded of it.
+    /// The record in its marker file.
     pub facts: ClusterFacts,
 }
 
-/// What the marker file of a cluster says.
+/// The contents of a cluster's marker file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClusterFacts {
     /// Version of this file's format.
     pub format: u32,
-    /// Version of the binaries that made it, as `postgres --version` names it.
+    /// Version of the binaries that created it, as `postgres --version` prints it.
     pub version: String,
     /// The same as a number: 180006.
     pub version_num: u32,
-    /// When it was made, seconds since the Unix epoch.
+    /// When it was created, seconds since the Unix epoch.
     pub created_unix_s: u64,
     /// Directory made for the WAL outside the data directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,18 +109,18 @@ pub struct ClusterFacts {
     pub snapshot_holder: Option<PathBuf>,
     /// Whether the extension `pg_prewarm` is in database `pgdyno`.
     pub has_prewarm: bool,
-    /// Whether it was made to the end.
+    /// Whether its creation was completed.
     pub is_complete: bool,
-    /// Snapshot that was being restored; set while the data directory is neither this nor that.
+    /// Snapshot that was being restored; set while the data directory is only partly restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restoring: Option<String>,
-    /// The user's remarks: what is loaded in it.
+    /// Remarks by the caller, such as which data is loaded.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
 }
 
 impl Cluster {
-    /// Makes a cluster in `root`, which must not exist yet. What was made is removed on an error.
+    /// Creates a cluster in `root`, which may not exist yet. On an error, what was created is removed.
     pub fn create(binaries: &Binaries, root: &Path, options: &InitOptions) -> Result<Cluster> {
         let account = Account::choose()?;
         account.check_reach(&binaries.program("postgres"))?;
@@ -134,18 +134,18 @@ impl Cluster {
         let mut cluster = Cluster { root, binaries: binaries.clone(), account, facts };
         let made = cluster.initialize(options);
         if made.is_err() {
-            // The first error is the one to tell.
+            // The first error is the one to report.
             cluster.remove_files().ok();
         }
         made.map(|()| cluster)
     }
 
-    /// Opens a cluster that pgdyno made before, to be run with `binaries` of the same major version.
+    /// Opens a cluster that pgdyno created before, to be run with `binaries` of the same major version.
     pub fn open(binaries: &Binaries, root: &Path) -> Result<Cluster> {
         let facts = ClusterFacts::read(root)?;
         ensure!(
             facts.is_complete,
-            "cluster `{}` was not made to the end; remove it and make it anew",
+            "the creation of cluster `{}` was interrupted; remove it and create it again",
             root.display()
         );
         let made_by = Binaries { version_num: facts.version_num, ..binaries.clone() }.series();
@@ -162,7 +162,7 @@ impl Cluster {
         ensure!(
             owner.uid == account.uid,
             "the data of cluster `{}` belong to user `{}` but the server would run as `{}`; set PGDYNO_SERVER_USER, or \
-             remove the cluster and make it anew",
+             remove the cluster and create it again",
             root.display(),
             owner.name,
             account.name
@@ -177,7 +177,7 @@ impl Cluster {
         self.root.join("data")
     }
 
-    /// The directory of the WAL: in the data directory, or on a device of its own.
+    /// The directory of the WAL: in the data directory, or elsewhere.
     pub fn wal_dir(&self) -> PathBuf {
         match &self.facts.wal_holder {
             Some(holder) => holder.join(WAL),
@@ -195,12 +195,12 @@ impl Cluster {
         postmaster_of(&self.data_dir(), &self.account)
     }
 
-    /// What the server's control file says.
+    /// The contents of the server's control file.
     pub fn control_file(&self) -> Result<ControlFile> {
         ControlFile::read(&self.data_dir(), &self.account)
     }
 
-    /// Remembers remarks such as what is loaded in the cluster.
+    /// Records remarks such as which data is loaded in the cluster.
     pub fn set_labels(&mut self, labels: BTreeMap<String, String>) -> Result<()> {
         self.facts.labels = labels;
         self.facts.write(&self.root)
@@ -212,7 +212,7 @@ impl Cluster {
         self.remove_files()
     }
 
-    /// Waits a little for the server's end: that of a pgdyno that was killed gets its own a moment later.
+    /// Waits a little for the server's end: the server of a killed pgdyno is told to stop a moment later.
     pub(crate) fn wait_until_stopped(&self, purpose: &str) -> Result<()> {
         let end = Instant::now() + PREDECESSOR_PATIENCE;
         while self.running_pid().is_some() && Instant::now() < end {
@@ -237,7 +237,7 @@ impl Cluster {
         if let Some(directory) = &options.wal_directory {
             let holder = wal_holder_in(directory)?;
             self.facts.wal_holder = Some(holder.clone());
-            // Before it is made: after a kill, nothing else names it.
+            // Before it is created: after a kill, nothing else would name it.
             self.facts.write(&self.root)?;
             self.make_wal_holder(&holder)?;
         }
@@ -260,7 +260,7 @@ impl Cluster {
             .with_context(|| format!("write `{}`", main.display()))?;
         let said = self.single_user("postgres", &format!("CREATE DATABASE {DATABASE}"))?;
         ensure!(!has_error(&said), "cannot create database `{DATABASE}`:\n{}", said.trim_end());
-        // Not every build has the contrib extensions; prewarming has another way without this one.
+        // Not every build has the contrib extensions; prewarming can do without this one.
         self.facts.has_prewarm = !has_error(&self.single_user(DATABASE, "CREATE EXTENSION pg_prewarm")?);
         nix::unistd::syncfs(File::open(&data)?).context("write the cluster to disk")?;
         self.facts.is_complete = true;
@@ -278,7 +278,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Ours and closed to others, the server's user included: what is put back is what was taken.
+    /// A directory that others, including the server's user, can neither read nor change, so that what is restored is
+    /// what was taken.
     fn make_snapshot_holder(&self, holder: &Path) -> Result<()> {
         fs::DirBuilder::new().mode(0o700).create(holder)?;
         let marker = serde_json::to_vec(&self.root)?;
@@ -289,7 +290,7 @@ impl Cluster {
         let mut command = server_command(&self.binaries.program("initdb"), &self.account, &self.root);
         command.arg("-D").arg(self.data_dir());
         command.args(["-U", SUPERUSER, "-E", "UTF8", "--locale=C", "-A", "trust"]);
-        // `-N`: the whole is written to disk once, by us, when it is complete.
+        // `-N`: we write everything to disk once, when it is complete.
         command.arg("-N");
         match options.checksums {
             Some(true) => command.arg("-k"),
@@ -303,8 +304,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Who may connect. The socket's directory is closed to all but the server's user and root, so that whoever
-    /// gets there is trusted; over TCP every local user would get there, so a password is asked for.
+    /// The contents of `pg_hba.conf`. The socket's directory is closed to all but the server's user and root, so
+    /// whoever gets there is trusted; every local user can connect over TCP, so that needs a password.
     fn write_access(&self) -> Result<()> {
         let method = if self.binaries.version_num >= 100_000 { "scram-sha-256" } else { "md5" };
         let text = format!(
@@ -321,7 +322,7 @@ impl Cluster {
             .with_context(|| format!("write `{}`", path.display()))
     }
 
-    /// Runs one statement on one line in single-user mode; returns what was said.
+    /// Runs one statement on one line in single-user mode; returns the output.
     fn single_user(&self, database: &str, statement: &str) -> Result<String> {
         let input = self.root.join("single-user.sql");
         untrusted::create(&input)
@@ -341,17 +342,18 @@ impl Cluster {
 }
 
 impl ClusterFacts {
-    /// What the cluster in `root` is; an error if `root` is not a cluster of pgdyno, or others could have replaced it.
+    /// The record of the cluster in `root`; an error if `root` is not a cluster of pgdyno, or others could have
+    /// replaced it.
     pub fn read(root: &Path) -> Result<ClusterFacts> {
         let path = root.join(MARKER);
         ensure!(
             has_marker(root),
-            "`{}` is not a cluster made by pgdyno (no `{MARKER}`); it is left alone",
+            "`{}` is not a cluster created by pgdyno (no `{MARKER}`); it is left alone",
             root.display()
         );
         trust::check_directory(root).with_context(|| match is_owned_by_server(root) {
             true => format!(
-                "cluster `{}` was made by an older pgdyno, which gave all of it to the server's user; remove it with \
+                "cluster `{}` was created by an older pgdyno, which gave all of it to the server's user; remove it with \
                  pgdyno server remove and load it again",
                 root.display()
             ),
@@ -363,13 +365,13 @@ impl ClusterFacts {
             serde_json::from_slice(&text).with_context(|| format!("`{}` is damaged", path.display()))?;
         ensure!(
             facts.format <= FORMAT,
-            "cluster `{}` was made by a newer pgdyno; use that one or remove it",
+            "cluster `{}` was created by a newer pgdyno; use that one or remove the cluster",
             root.display()
         );
         Ok(facts)
     }
 
-    /// Directories of the cluster that are not in its own: for the WAL and the snapshots.
+    /// Directories of the cluster outside its own: for the WAL and the snapshots.
     pub fn holders(&self) -> impl Iterator<Item = &Path> {
         self.wal_holder.iter().chain(&self.snapshot_holder).map(PathBuf::as_path)
     }
@@ -380,7 +382,7 @@ impl ClusterFacts {
             .with_context(|| format!("write `{}`", path.display()))
     }
 
-    /// What is known of a cluster whose marker cannot be read.
+    /// Stands for the record of a cluster whose marker cannot be read.
     pub(crate) fn unknown(wal_holder: Option<PathBuf>) -> ClusterFacts {
         ClusterFacts {
             format: FORMAT,
@@ -397,14 +399,14 @@ impl ClusterFacts {
     }
 }
 
-/// Whether the directory has a marker, whatever that says.
+/// Whether the directory has a marker, readable or not.
 pub(crate) fn has_marker(root: &Path) -> bool {
     fs::symlink_metadata(root.join(MARKER)).is_ok_and(|facts| facts.is_file())
 }
 
-/// Removes a cluster's directories; only those that carry pgdyno's markers.
+/// Removes those directories of a cluster that carry pgdyno's markers.
 pub(crate) fn remove_cluster_files(root: &Path, facts: &ClusterFacts) -> Result<()> {
-    // One that is removed only in part is not to be taken for whole.
+    // A cluster that is only partly removed may not look complete.
     ClusterFacts { is_complete: false, ..facts.clone() }.write(root)?;
     let holders = [(&facts.wal_holder, WAL_MARKER), (&facts.snapshot_holder, SNAPSHOT_MARKER)];
     for (holder, marker) in holders {
@@ -433,8 +435,8 @@ pub(crate) fn remove_cluster_files(root: &Path, facts: &ClusterFacts) -> Result<
     fs::remove_dir_all(root).with_context(|| format!("remove `{}`", root.display()))
 }
 
-/// Removes a cluster that an older pgdyno gave to the server's user as a whole. Nothing in it is believed: what is in it
-/// is removed with that user's rights.
+/// Removes a cluster that an older pgdyno gave to the server's user as a whole. Nothing in it is trusted: its files are
+/// removed with that user's rights.
 pub(crate) fn remove_old_cluster(root: &Path) -> Result<()> {
     let owner = Account::of_owner(root)?;
     let marker = owner.act(|| files::read(&root.join(MARKER), MARKER_BYTES_MAX));
@@ -442,7 +444,7 @@ pub(crate) fn remove_old_cluster(root: &Path) -> Result<()> {
     if let Some(holder) = facts.and_then(|facts| facts.wal_holder) {
         ensure!(
             !owner.act(|| fs::exists(&holder))?,
-            "cluster `{}` says that its WAL is in `{}`, for which only user `{}` vouches; remove that directory by hand \
+            "cluster `{}` says that its WAL is in `{}`, but user `{}` could have written that; remove that directory by hand \
              if it is, and the cluster again",
             root.display(),
             holder.display(),
@@ -469,7 +471,7 @@ fn snapshot_holder_in(directory: &Path) -> Result<PathBuf> {
     Ok(directory.join(format!("pgdyno-snapshots-{}", random_hex(6)?)))
 }
 
-/// Removes a directory that a kill left without the marker that is made first in it: nothing else may be in it.
+/// Removes a directory that a kill left without the marker, which is the first file in it: it must be empty.
 fn remove_begun_holder(holder: &Path, marker: &str) -> Result<()> {
     trust::check_directory(holder)?;
     fs::remove_file(files::temporary_name(&holder.join(marker))).ok();
@@ -492,14 +494,14 @@ pub(crate) fn wal_name(version_num: u32) -> &'static str {
     if version_num >= 100_000 { "pg_wal" } else { "pg_xlog" }
 }
 
-/// Makes the directory; one that exists already is somebody's and is not touched.
+/// Creates the directory; one that exists already may be somebody else's and is not touched.
 fn make_root(root: &Path, account: &Account) -> Result<PathBuf> {
     let name = root.file_name().with_context(|| format!("`{}` has no last part", root.display()))?;
     let parent = trust::make_place(root.parent().unwrap_or(Path::new("")))?;
     let root = parent.join(name);
     match given::make_outer(&root, account) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-            bail!("`{}` exists already; name a new directory for the cluster", root.display())
+            bail!("`{}` already exists; name a new directory for the cluster", root.display())
         }
         made => made.with_context(|| format!("create `{}`", root.display()))?,
     }

@@ -1,4 +1,4 @@
-//! A database of a running server: what it holds, and how it is brought into a known state.
+//! A database of a running server: what it contains, and how it is brought into a known state.
 
 pub mod facts;
 pub mod fingerprint;

@@ -1,4 +1,4 @@
-//! Random text for names of temporary things and for passwords, from the kernel's generator.
+//! Random text from the kernel's generator, for temporary names and for passwords.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! Processes of PostgreSQL: how they are started, watched and ended.
+//! PostgreSQL's processes: starting, watching and ending them.
 
 pub(crate) mod command;
 pub(crate) mod environment;

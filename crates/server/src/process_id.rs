@@ -1,4 +1,4 @@
-//! Which process something belongs to, across reuse of process ids and reboots.
+//! The identity of a process across reuse of process ids and reboots.
 
 use std::fs;
 
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_told_apart_from_a_later_one_with_its_id() {
+    fn a_process_is_distinguished_from_a_later_one_with_its_id() {
         let me = ProcessId::current();
         assert!(me.start_ticks > 0 && me.is_alive());
         assert!(!ProcessId { start_ticks: me.start_ticks + 1, ..me.clone() }.is_alive());

@@ -1,4 +1,4 @@
-//! A server of our own from its start to its stop.
+//! Our own server from its start to its stop.
 
 pub mod huge_pages;
 pub mod launch;

@@ -1,4 +1,4 @@
-//! Settings (GUCs) as text: shares of memory become sizes, and a configuration file is written from a map.
+//! Settings (GUCs) as text: turns shares of memory into sizes, and a map into a configuration file.
 
 pub mod defaults;
 
@@ -30,7 +30,7 @@ const SIZES: [&str; 17] = [
     "work_mem",
 ];
 
-/// Settings that pgdyno decides for a server of its own, with the reason.
+/// Settings that pgdyno decides for its own servers, with the reason.
 const DECIDED: [(&str, &str); 14] = [
     ("config_file", "its configuration is written by pgdyno"),
     ("data_directory", "pgdyno keeps the data directory"),
@@ -48,7 +48,8 @@ const DECIDED: [(&str, &str); 14] = [
     ("lc_messages", "pgdyno reads the server's messages in English"),
 ];
 
-/// The value as the server takes it: `25%` of a size becomes megabytes of `ram_bytes`, all else stays as it is.
+/// The value as the server accepts it: `25%` of a size becomes megabytes of `ram_bytes`; any other value stays as it
+/// is.
 ///
 /// # Errors
 /// A share of a setting that is not a size, or not between 0 and 100 %.
@@ -63,15 +64,15 @@ pub fn resolve_setting(name: &str, value: &str, ram_bytes: u64) -> Result<String
     Ok(size_text((ram_bytes as f64 * share / 100.0) as u64))
 }
 
-/// Bytes as PostgreSQL reads them: whole megabytes, or kilobytes below one.
+/// Bytes in PostgreSQL's notation: whole megabytes, or kilobytes below one.
 pub(crate) fn size_text(bytes: u64) -> String {
     if bytes >= MB { format!("{}MB", bytes / MB) } else { format!("{}kB", (bytes / 1024).max(1)) }
 }
 
-/// Refuses settings that a server of our own cannot have.
+/// Refuses settings that our own servers cannot have.
 ///
 /// # Errors
-/// A name that is no setting's name, a value with a line break, or a setting that pgdyno decides.
+/// When a name is not that of a setting, a value has a line break, or pgdyno decides the setting.
 pub fn check_settings(settings: &BTreeMap<String, String>) -> Result<()> {
     for (name, value) in settings {
         ensure!(is_setting_name(name), "`{name}` is not the name of a setting");
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_pgdyno_decides_or_that_are_none_are_refused() {
+    fn settings_that_pgdyno_decides_and_names_that_are_no_settings_are_refused() {
         let check = |name: &str, value: &str| {
             let settings = BTreeMap::from([(name.to_string(), value.to_string())]);
             check_settings(&settings).map_err(|error| error.to_string())

@@ -1,4 +1,4 @@
-//! The user that a server runs as, and files that belong to that user.
+//! The user that a server runs as, and that user's files.
 
 pub mod account;
 pub(crate) mod beneath;

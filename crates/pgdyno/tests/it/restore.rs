@@ -186,7 +186,7 @@ fn a_database_that_pgdyno_made_is_replaced_by_copies_from_one_experiment_to_the_
     }
     let theirs = pg.admin_target(&pg.database());
     let refused = place.run(&["init", "--create-database", "--server", &theirs, "-s", "1"]).expect(1);
-    assert!(refused.stderr.contains("pgdyno did not make it"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("pgdyno did not create it"), "{}", refused.stderr);
     place.expect_clean();
 }
 

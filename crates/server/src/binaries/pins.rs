@@ -16,7 +16,7 @@ pub struct Pin {
     /// Release: `18.6`, `9.6.24`.
     pub release: &'static str,
     /// Number that the archive is published under. From 10 on its third part counts packagings of one release:
-    /// `11.22.1` is PostgreSQL 11.22 packed anew.
+    /// `11.22.1` is PostgreSQL 11.22, packaged a second time.
     pub archive: &'static str,
     /// SHA-256 of the archive as published, hexadecimal.
     pub sha256: &'static str,
@@ -60,12 +60,12 @@ pub fn pin_of_release(arch: &str, release: &str) -> Option<&'static Pin> {
     PINS.iter().find(|pin| pin.arch == arch && pin.release == release)
 }
 
-/// Whether a version names a series, not one release.
+/// Whether the text names a series rather than one release.
 pub fn is_series(version: &PgVersion) -> bool {
     version.as_str() == version.series()
 }
 
-/// Which archives hold a release: one number for 9.6, any packaging from 10 on. `None` if it is no release.
+/// Which archives hold a release: one number for 9.6, any packaging from 10 on. `None` if the text names no release.
 pub fn archives_of_release(release: &str) -> Option<VersionReq> {
     let parts: Option<Vec<u64>> = release.split('.').map(|part| part.parse().ok()).collect();
     match *parts?.as_slice() {
@@ -75,7 +75,7 @@ pub fn archives_of_release(release: &str) -> Option<VersionReq> {
     }
 }
 
-/// Which archives hold releases of a series. `None` if it is no series.
+/// Which archives hold releases of a series. `None` if the text names no series.
 pub fn archives_of_series(series: &str) -> Option<VersionReq> {
     let parts: Option<Vec<u64>> = series.split('.').map(|part| part.parse().ok()).collect();
     match *parts?.as_slice() {
@@ -95,7 +95,7 @@ fn request(op: Op, major: u64, minor: Option<u64>, patch: Option<u64>) -> Versio
     VersionReq { comparators: vec![Comparator { op, major, minor, patch, pre: Prerelease::EMPTY }] }
 }
 
-/// The release in an archive, as people name it.
+/// PostgreSQL's name of the release in an archive.
 pub fn semver_to_release(version: &semver::Version) -> String {
     if version.major == 9 {
         format!("{}.{}.{}", version.major, version.minor, version.patch)

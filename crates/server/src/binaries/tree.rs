@@ -1,7 +1,7 @@
-//! What a directory of binaries holds: written down when pgdyno has made it, and checked before anything in it is run.
+//! The contents of a directory of binaries: recorded when pgdyno has made it, and checked before anything in it is run.
 //!
-//! The record lies in the directory itself, so it vouches for nothing against somebody who can write there; that is what
-//! `files::trust` refuses. It finds what a disk, a broken copy or a careless hand has changed.
+//! The record lies in the directory itself, so it does not protect from somebody who can write there; that is what
+//! `files::trust` is for. It finds changes made by a bad disk, a broken copy or by mistake.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// What is below `dir` but the file `record`, in which this is to be kept.
+    /// The contents of `dir` except for the file `record`, which is to hold this.
     ///
     /// # Errors
     /// When something there cannot be read, is neither file, directory nor link, or could be changed by another user.
@@ -33,12 +33,12 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Whether it is of a time when none was written down.
+    /// Whether it is missing from the record: an older pgdyno did not write it.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Checks that `dir` is what it was when this was written down.
+    /// Checks that `dir` is as it was recorded.
     ///
     /// # Errors
     /// As [`Tree::of`], and the first difference.

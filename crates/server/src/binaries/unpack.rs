@@ -1,11 +1,11 @@
-//! Unpack a tar into an empty directory of ours: that of a fetched archive (a zip with one xz-compressed tar in it), or
+//! Unpacks a tar into an empty directory: that of a fetched archive (a zip with one xz-compressed tar in it), or
 //! that of a commit.
 //!
 //! The archive is not trusted: nothing is written, and no link leads, outside of the directory; nothing but files,
 //! directories and links is made; set-uid bits are dropped; memory, bytes and the number of entries are bounded.
 //!
-//! Links are made last, so that no file is ever written through one, and only in real directories. A link in a directory
-//! that is itself reached by a link would count its `..` from where that leads.
+//! Links are made last, so that no file is ever written through one, and only in real directories. A link in a
+//! directory that is itself reached by a link would count its `..` from where that leads.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufReader, Cursor, Read};
@@ -33,15 +33,16 @@ pub(crate) const COMMIT: Bounds = Bounds { bytes_max: 4 << 30, entries_max: 200_
 pub(crate) struct Bounds {
     /// Bytes of the tar, and so of all files together.
     pub(crate) bytes_max: u64,
-    /// Files, links and directories, those included that only paths name.
+    /// Files, links and directories, including those that only paths name.
     pub(crate) entries_max: usize,
 }
 
 impl Bounds {
-    /// Takes one entry of so many bytes out of what is left.
+    /// Subtracts one entry of so many bytes from the allowance.
     pub(crate) fn take(&mut self, size_bytes: u64) -> Result<()> {
         let left = self.bytes_max.checked_sub(size_bytes).zip(self.entries_max.checked_sub(1));
-        let (bytes_max, entries_max) = left.context("it has more than a source of PostgreSQL can have")?;
+        let (bytes_max, entries_max) =
+            left.context("it has more than a source tree of PostgreSQL can have")?;
         *self = Bounds { bytes_max, entries_max };
         Ok(())
     }
@@ -115,7 +116,7 @@ fn inner_tar_xz(archive: &[u8]) -> Result<Vec<u8>> {
     bail!("archive has no `.txz` in it")
 }
 
-/// A tar up to its bound: also what only a header or a long name holds.
+/// Reads a tar up to its bound, which includes what only headers and long names hold.
 struct Bounded<R> {
     from: R,
     left: u64,
@@ -178,7 +179,7 @@ fn make_link(into: &Path, link: &Link) -> Result<()> {
     let made = if link.is_hard {
         expect_real_parent(into, &link.target).with_context(words)?;
         let target = into.join(&link.target);
-        // A symbolic link would keep its `..` and lose its place.
+        // A hard link to a symbolic link would resolve its `..` from another directory.
         let is_file = fs::symlink_metadata(&target).is_ok_and(|facts| facts.is_file());
         ensure!(is_file, "{}, which is not a file of the archive", words());
         fs::hard_link(target, path)
@@ -197,10 +198,10 @@ fn expect_real_parent(into: &Path, relative: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What is kept of a file beside its bytes.
+/// The attributes of a file that are kept.
 struct Facts {
     is_executable: bool,
-    /// Make goes by the times of files.
+    /// `make` compares the times of files.
     modified_unix_s: u64,
 }
 
@@ -213,7 +214,7 @@ impl Facts {
     }
 }
 
-/// Where an archive goes, and how much has gone there.
+/// Where an archive is unpacked, and how much of it so far.
 struct EntryPlace<'a> {
     into: &'a Path,
     bounds: Bounds,
@@ -259,7 +260,7 @@ impl EntryPlace<'_> {
         file.set_permissions(Permissions::from_mode(mode))
             .with_context(|| format!("set permissions of `{}`", path.display()))?;
         if let Some(at) = UNIX_EPOCH.checked_add(Duration::from_secs(facts.modified_unix_s)) {
-            // A time that the file system cannot hold is none that anything depends on.
+            // Nothing depends on a time that the file system cannot hold.
             file.set_modified(at).ok();
         }
         Ok(n_bytes)
@@ -474,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn rubbish_is_named_as_such() {
+    fn a_file_that_is_no_archive_is_refused_as_such() {
         let into = tempfile::tempdir().unwrap();
         let error = unpack(b"<html>not found</html>", into.path()).unwrap_err();
         assert!(format!("{error:#}").contains("not a readable zip"), "{error:#}");

@@ -17,8 +17,8 @@ use crate::user::given::Scratch;
 /// `postgres -C` reads the configuration, prints one setting and ends.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// What these binaries say against each of `settings`, one sentence for each that they refuse. That several settings do
-/// not fit together, or not into this machine, is only found by a start.
+/// What these binaries say against each of `settings`, one sentence for each that they refuse. Whether several settings
+/// fit together and fit the machine is found only by starting the server.
 ///
 /// # Errors
 /// When the binaries cannot be run.

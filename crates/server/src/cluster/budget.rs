@@ -1,8 +1,8 @@
-//! How much the cache may keep: a budget in bytes, and what goes first when it is used up.
+//! The budget of the cache: how many bytes it may keep, and what is removed first when they are used up.
 //!
 //! Everything in the cache counts. Clusters and builds are removed, the least recently used first, never one in use;
-//! fetched binaries stay, because they could not be had again without the network. When a cluster or a build was used
-//! last is the time of change of a file beside it, in a directory that only the owner of the cache writes to.
+//! fetched binaries stay, because they could not be fetched again without the network. When a cluster or a build was
+//! used last is the modification time of a file next to it, in a directory that only the owner of the cache writes to.
 
 use std::env;
 use std::fs::{self};
@@ -23,23 +23,23 @@ use crate::user::rights::Rights;
 
 /// The environment variable that sets the budget.
 pub const VARIABLE: &str = "PGDYNO_CACHE_SIZE";
-/// Share of the disk without it.
+/// Share of the disk if the variable is not set.
 const DEFAULT_PERCENT: u64 = 10;
 
 /// How much the cache may keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Budget {
-    /// Bytes; `None`: there is no limit, and nothing is removed.
+    /// Bytes; `None` means no limit, and nothing is removed.
     pub bytes: Option<u64>,
-    /// Where that comes from.
+    /// Where the limit comes from, for messages.
     pub origin: String,
 }
 
 impl Budget {
-    /// The budget of `cache`: what [`VARIABLE`] says, else a tenth of its disk.
+    /// The budget of `cache`: the value of [`VARIABLE`], else a tenth of its disk.
     ///
     /// # Errors
-    /// When the variable is no size, or the disk cannot be looked at.
+    /// When the variable is not a size, or the disk cannot be inspected.
     pub fn of(cache: &Cache) -> Result<Budget> {
         let disk_bytes = FileSystem::of(&cache.dir)?.total_bytes;
         match env::var_os(VARIABLE).filter(|text| !text.is_empty()) {
@@ -51,7 +51,7 @@ impl Budget {
         }
     }
 
-    /// A budget that keeps nothing once nobody uses it.
+    /// A budget that keeps only what is in use.
     pub fn keeps_nothing(&self) -> bool {
         self.bytes == Some(0)
     }
@@ -64,7 +64,7 @@ impl Budget {
             ("0", _) => Some(Some(0)),
             (_, Some(percent)) if percent <= 100 => Some(Some(disk_bytes / 100 * percent)),
             (_, Some(_)) => None,
-            // A bare number has no unit, and nobody would know which was meant.
+            // Nobody would know which unit a bare number means.
             _ if text.ends_with(|c: char| c.is_ascii_digit()) => None,
             _ => size_bytes(text, 0).map(Some),
         };
@@ -76,31 +76,31 @@ impl Budget {
     }
 }
 
-/// What the cache keeps.
+/// The contents of the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holdings {
-    /// What may be removed, the least recently used first, also what is in use now.
+    /// Clusters and builds, the least recently used first, including those in use.
     pub items: Vec<Item>,
-    /// Bytes of all, binaries that stay included.
+    /// Bytes of everything, including fetched binaries, which stay.
     pub bytes: u64,
 }
 
 /// A cluster or a build that the cache keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// What it is.
+    /// Cluster or build.
     pub kind: Kind,
     /// Name of its directory.
     pub name: String,
-    /// Its directories with their bytes: WAL and snapshots may be on other devices.
+    /// All directories with their bytes: WAL and snapshots may be on other devices.
     pub places: Vec<(PathBuf, u64)>,
     /// When it was used last.
     pub last_used: SystemTime,
-    /// Whether a pgdyno or a server uses it now, or it cannot be told to be ours.
+    /// Whether a pgdyno or a server uses it now, or it cannot be shown to be pgdyno's.
     pub is_held: bool,
 }
 
-/// Sorts of things that may be removed. Of two that were used last together a cluster goes before the build that runs it.
+/// Kinds of things that may be removed. Of two with the same last use, a cluster goes before the build that runs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A cluster with its WAL and its snapshots.
@@ -126,7 +126,7 @@ impl Item {
 }
 
 impl Holdings {
-    /// What `cache` keeps now.
+    /// Looks at what `cache` keeps now.
     ///
     /// # Errors
     /// When its clusters cannot be listed.
@@ -162,18 +162,18 @@ impl Holdings {
         })
     }
 
-    /// What may be removed now.
+    /// Clusters and builds that may be removed now.
     pub fn idle(&self) -> impl Iterator<Item = &Item> {
         self.items.iter().filter(|item| !item.is_held)
     }
 }
 
-/// Removes what was used least recently until `incoming_bytes` more fit into the budget and `has_room` says that disks have
-/// room; `has_room` is asked again after each. Returns what was removed. Where the budget alone cannot be kept, because
-/// what is in use or comes in is larger, all else goes: what is needed is made in any case.
+/// Removes what was used least recently until `incoming_bytes` more fit into the budget and `has_room` says that disks
+/// have room; `has_room` is asked again after each. Returns what was removed. Where the budget cannot be kept, because
+/// what is in use or comes in is larger, everything else is removed, and what is needed is created all the same.
 ///
 /// # Errors
-/// When the cache cannot be looked at. What cannot be removed is left.
+/// When the cache cannot be read. What cannot be removed is left.
 pub fn make_room(
     cache: &Cache,
     budget: &Budget,
@@ -196,8 +196,9 @@ pub fn make_room(
     Ok(removed)
 }
 
-/// Removes what was used least recently until the cache keeps to its budget. The cluster that was used last stays, however
-/// large it is, unless the budget is 0. Returns what was removed, and by how much the budget is exceeded all the same.
+/// Removes what was used least recently until the cache is within its budget. The cluster that was used last stays,
+/// however large it is, unless the budget is 0. Returns what was removed, and by how many bytes the budget is still
+/// exceeded.
 ///
 /// # Errors
 /// As [`make_room`].
@@ -233,7 +234,7 @@ fn builds_dir(cache: &Cache) -> PathBuf {
     cache.dir.join("builds")
 }
 
-/// The builds that are whole.
+/// The builds that are complete.
 fn builds(cache: &Cache) -> Vec<Item> {
     let Ok(entries) = fs::read_dir(builds_dir(cache)) else { return Vec::new() };
     let is_build =
@@ -310,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_least_recently_goes_first_and_nothing_in_use() {
+    fn the_least_recently_used_is_removed_first_and_nothing_in_use() {
         let (_place, cache) = cache_with(&["third", "second", "first"]);
         let dir = |name: &str| builds_dir(&cache).join(name);
         let other = files::lock_file(&with_ending(&dir("second"), "lock")).unwrap();

@@ -1,4 +1,4 @@
-//! The three facts of `pg_control` that matter here. Their places at the head of the file are the same from 9.4 to 18
+//! The three facts of `pg_control` that matter here. Their offsets at the head of the file are the same from 9.4 to 18
 //! (PostgreSQL's `catalog/pg_control.h`: system_identifier, pg_control_version, catalog_version_no, state).
 
 use std::path::Path;
@@ -12,12 +12,12 @@ const SHUT_DOWN: u32 = 1;
 /// `PG_CONTROL_FILE_SIZE` is 8192.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
-/// Part of a cluster's control file.
+/// The facts read from a cluster's control file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ControlFile {
     /// Identifies the cluster and its copies.
     pub system_identifier: u64,
-    /// Whether it was shut down in order, so that a start needs no recovery.
+    /// Whether it was shut down cleanly, so that a start needs no recovery.
     pub is_shut_down: bool,
 }
 

@@ -1,7 +1,7 @@
-//! Make one directory tree equal to another, fast: clones where the file system shares blocks; else copies within the
+//! Makes one directory tree equal to another, fast: clones where the file system shares blocks; else copies within the
 //! kernel for new files, and for files that exist compares page by page and writes only pages that differ.
 //!
-//! Rewriting what differs measured 1.0 to 1.5 s for 1.5 GB with 250 MB changed, against 1.8 to 3.9 s for a whole copy.
+//! Rewriting what differs took 1.0 to 1.5 s for 1.5 GB with 250 MB changed, against 1.8 to 3.9 s for a full copy.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ impl CopyMethod {
     }
 }
 
-/// What a copy did.
+/// The result of a copy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CopyReport {
     /// The method that most of the files took.
@@ -89,9 +89,10 @@ pub(crate) struct Tree<'a> {
     pub(crate) to: Side<'a>,
 }
 
-/// Makes each `to` equal to its `from`: same files, contents and modes; what is in `to` alone is removed, and what is made
-/// there belongs to the user whose rights make it. Files named in `skip` directly in a `from` are left out. Everything
-/// is on disk when this returns. Nothing outside of the trees is touched, whoever swaps links into them meanwhile.
+/// Makes each `to` equal to its `from`: same files, contents and modes; what is in `to` alone is removed, and what is
+/// made there belongs to the user whose rights are used. Files named in `skip` directly in a `from` are left out.
+/// Everything is on disk when this returns. Nothing outside the trees is touched, even if somebody puts links into them
+/// meanwhile.
 pub(crate) fn mirror(trees: &[Tree], skip: &[&str]) -> Result<CopyReport> {
     let began = Instant::now();
     let pairs = trees.iter().map(Pair::open).collect::<Result<Vec<_>>>()?;
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_beyond_what_can_be_counted_are_no_panic() {
+    fn sizes_that_add_up_to_more_than_a_u64_do_not_panic() {
         // A file with nothing but a hole has up to 8 EiB in a file system such as tmpfs or XFS.
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         for name in ["a", "b", "c"] {

@@ -1,8 +1,8 @@
-//! Clusters whose marker cannot be read, as a power cut may leave it: what shows that they are ours all the same, and their
-//! removal.
+//! Clusters whose marker cannot be read, as after a power cut: what shows that they are pgdyno's all the same, and
+//! their removal.
 //!
-//! They lie in the directory of clusters, which only the user of pgdyno can change, belong to that user, and hold nothing
-//! but what a cluster of ours holds.
+//! They lie in the directory of clusters, which only the user of pgdyno can change, belong to that user, and contain
+//! nothing but what pgdyno puts into a cluster.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use crate::cluster::workspace::is_directory_name;
 use crate::cluster::{ClusterFacts, MARKER, MARKER_BYTES_MAX, WAL_MARKER, has_marker, remove_cluster_files};
 use crate::user::account::Account;
 
-/// Says where the snapshots of a cluster are if they are elsewhere. The marker says it too, and may be lost.
+/// Names the directory of a cluster's snapshots if they are elsewhere. The marker names it too, but may be lost.
 const SNAPSHOT_HOLDER: &str = "pgdyno-snapshots-at.json";
 
-/// What is in the directory of a cluster, at any moment of its life.
+/// Everything that is in the directory of a cluster at any moment of its life.
 const NAMES: [&str; 13] = [
     MARKER,
     SNAPSHOT_HOLDER,
@@ -34,21 +34,21 @@ const NAMES: [&str; 13] = [
     "single-user.sql",
 ];
 
-/// Whether the cluster can neither be used nor be distinguished from an unfinished one: its marker can be trusted but is
-/// unreadable, or a kill came before the marker was written or after it was removed.
+/// Whether the cluster can neither be used nor be distinguished from an unfinished one: its marker can be trusted but
+/// is unreadable, or a kill came before the marker was written or after it was removed.
 pub(crate) fn is_damaged(root: &Path) -> bool {
     is_shell(root) || (has_marker(root) && is_ours(root).is_ok() && is_unreadable(root))
 }
 
-/// Whether the directory has the name of a cluster and holds nothing that anybody would miss: it was made just now, or
-/// removed but for its logs.
+/// Whether the directory has the name of a cluster and contains nothing that anybody would miss: it was just created,
+/// or removed except for its logs.
 fn is_shell(root: &Path) -> bool {
     let has_data =
         [MARKER, "data", "snapshots"].iter().any(|name| fs::symlink_metadata(root.join(name)).is_ok());
     !has_data && is_directory_name(root) && holds_only_ours(root).is_ok()
 }
 
-/// A marker of a newer pgdyno may have other keys; it is none that is damaged.
+/// A newer pgdyno's marker may have other keys; that is not damage.
 fn is_unreadable(root: &Path) -> bool {
     let marker = trust::read(&root.join(MARKER), MARKER_BYTES_MAX).unwrap_or_default();
     serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&marker)
@@ -58,7 +58,7 @@ fn is_unreadable(root: &Path) -> bool {
 /// Removes a cluster whose marker is damaged or gone. The caller holds its place, and its server is stopped.
 ///
 /// # Errors
-/// When it is not shown to be ours, with what speaks against it.
+/// When it cannot be shown to be pgdyno's, with the reason.
 pub(crate) fn remove(root: &Path) -> Result<()> {
     is_ours(root)?;
     let facts =
@@ -66,7 +66,7 @@ pub(crate) fn remove(root: &Path) -> Result<()> {
     remove_cluster_files(root, &facts)
 }
 
-/// Writes down where the snapshots of the cluster in `root` are going to be.
+/// Records where the snapshots of the cluster in `root` will be.
 pub(crate) fn note_snapshot_holder(root: &Path, holder: &Path) -> Result<()> {
     let path = root.join(SNAPSHOT_HOLDER);
     files::replace(&path, files::PRIVATE, &serde_json::to_vec(holder)?)
@@ -104,7 +104,7 @@ fn holds_only_ours(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where the WAL is if it is elsewhere, as the data directory has it. Only a directory with a marker of its own counts,
+/// Where the WAL is if it is elsewhere, by the data directory's link. Only a directory with its own marker counts,
 /// and that must name this cluster.
 fn wal_holder(root: &Path) -> Option<PathBuf> {
     let data = root.join("data");

@@ -1,7 +1,7 @@
 //! Snapshots of a cluster: copies of its files, taken and put back while its server is stopped.
 //!
-//! They are ours, so that what is put back is what was taken; data and WAL are read and written with the rights of the
-//! server's user.
+//! Only pgdyno's user can change them, so that what is restored is what was taken; data and WAL are read and written
+//! with the rights of the server's user.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
@@ -28,10 +28,10 @@ const WAL: &str = "wal";
 /// Files of a running or crashed postmaster, not of the data.
 const SKIPPED: [&str; 2] = ["postmaster.pid", "postmaster.opts"];
 
-/// What is known of a snapshot.
+/// A snapshot's record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SnapshotFacts {
-    /// Its name.
+    /// Name of the snapshot, and of its directory.
     pub name: String,
     /// When it was taken, seconds since the Unix epoch.
     pub created_unix_s: u64,
@@ -39,25 +39,25 @@ pub struct SnapshotFacts {
     pub bytes: u64,
     /// Number of its files.
     pub n_files: u64,
-    /// Directories outside the data directory that it holds too: name in the snapshot and place.
+    /// Directories outside the data directory that it includes: name in the snapshot, and original path.
     pub outside: Vec<(String, PathBuf)>,
 }
 
 impl Cluster {
-    /// Copies the cluster's files under a name. The server must have been stopped with a fast shutdown.
+    /// Copies the cluster's files to a snapshot of this name. The server must have been stopped with a fast shutdown.
     pub fn snapshot(&self, name: &str) -> Result<CopyReport> {
         check_name(name)?;
         self.wait_until_stopped("take a snapshot")?;
         let dir = self.snapshot_dir(name);
-        ensure!(!dir.exists(), "snapshot `{name}` exists already; remove it or choose another name");
+        ensure!(!dir.exists(), "snapshot `{name}` already exists; remove it or choose another name");
         ensure!(
             self.control_file()?.is_shut_down,
-            "cluster `{}` was not shut down in order, so each start from its snapshot would recover first; \
+            "cluster `{}` was not shut down cleanly, so each start from its snapshot would recover first; \
              start it and stop it with a fast shutdown",
             self.root.display()
         );
         if let Some(cut_off) = &self.facts.restoring {
-            bail!("restoring snapshot `{cut_off}` was cut off; restore it again first");
+            bail!("restoring snapshot `{cut_off}` was interrupted; restore it again first");
         }
         let partial = self.snapshots_dir().join(format!(".{name}.partial"));
         let copied = self.copy_to(&partial, name);
@@ -68,13 +68,13 @@ impl Cluster {
             Ok(report)
         });
         if kept.is_err() {
-            // The first error is the one to tell; a partial copy is overwritten by the next attempt.
+            // The first error is the one to report; the next attempt overwrites a partial copy.
             fs::remove_dir_all(&partial).ok();
         }
         kept
     }
 
-    /// Puts the cluster's files back to a snapshot. The server must be stopped, in whatever way.
+    /// Restores the cluster's files to a snapshot. The server must be stopped, no matter how.
     pub fn restore(&mut self, name: &str) -> Result<CopyReport> {
         check_name(name)?;
         self.wait_until_stopped("restore a snapshot")?;
@@ -132,7 +132,7 @@ impl Cluster {
         let known: Vec<String> = self.snapshots().into_iter().map(|snapshot| snapshot.name).collect();
         read_facts(&self.snapshot_dir(name)).with_context(|| {
             format!(
-                "cluster `{}` has no snapshot `{name}` (it has: {})",
+                "cluster `{}` has no snapshot `{name}` (there are: {})",
                 self.root.display(),
                 known.join(", ")
             )
@@ -186,7 +186,7 @@ impl Cluster {
             };
             let context = || format!("read `{}`", place.display());
             let place = place.canonicalize().with_context(context)?;
-            // In a tablespace's place only the directories of PostgreSQL are the cluster's.
+            // Of a tablespace's location, only PostgreSQL's directories belong to the cluster.
             for (name, _) in Held::open(&place).and_then(|held| held.entries()).with_context(context)? {
                 if name.as_bytes().starts_with(b"PG_") {
                     let held_as = format!("tablespace-{}-{}", link.display(), name.display());

@@ -1,6 +1,6 @@
-//! Space on file systems: what is free, what something takes up there at its peak, and the WAL that must fit.
+//! Disk space: what is free, what is needed at the peak, and the WAL that must fit.
 //!
-//! One rule for all: `plan`, `run` before it begins and the making of a cluster add up [`Part`]s with [`demands`], and
+//! One rule for all: `plan`, the start of `run` and the creation of a cluster add up [`Part`]s with [`demands`], and
 //! refuse with [`Demand::refusal`].
 
 use std::collections::BTreeMap;
@@ -16,19 +16,19 @@ use crate::cluster::copy::tree_bytes;
 use crate::settings::defaults::{MAX_WAL_SIZE_BYTES, max_wal_bytes, size_bytes, wal_setting};
 use crate::user::rights::Rights;
 
-/// Space that is to stay free on the WAL's device: below this a run is ended.
+/// Space that has to stay free on the WAL's device: below this, a run is ended.
 pub const RESERVE_BYTES: u64 = 256 << 20;
-/// Smallest WAL that a default is lowered to: PostgreSQL's own default.
+/// Smallest `max_wal_size` that our default is lowered to: PostgreSQL's own default.
 const MAX_WAL_BYTES_MIN: u64 = 1 << 30;
 
-/// A file system, as far as space goes.
+/// The space of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileSystem {
     /// Distinguishes it from others.
     pub device: u64,
     /// Bytes that this process may still write.
     pub free_bytes: u64,
-    /// Bytes of the whole.
+    /// Total bytes.
     pub total_bytes: u64,
 }
 
@@ -38,10 +38,10 @@ impl FileSystem {
     /// # Errors
     /// As the system says.
     pub fn of(path: &Path) -> Result<FileSystem> {
-        // One that is relative ends in an empty path, which is nowhere.
+        // The ancestors of a relative path end in an empty one, which does not exist.
         let path = &std::path::absolute(path).with_context(|| format!("cannot find `{}`", path.display()))?;
         let existing = path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
-        let look = || format!("cannot find out the free space of `{}`", existing.display());
+        let look = || format!("cannot determine the free space of `{}`", existing.display());
         let facts = nix::sys::statvfs::statvfs(existing).with_context(look)?;
         let block_bytes = facts.fragment_size() as u64;
         Ok(FileSystem {
@@ -76,10 +76,10 @@ pub fn require_space(path: &Path, needed_bytes: u64, purpose: &str) -> Result<()
     Ok(())
 }
 
-/// What space is needed for.
+/// Purposes of disk space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Use {
-    /// Tables and indexes, with what loads and runs add.
+    /// Tables and indexes, including what loading and runs add.
     Data,
     /// Copies of freshly loaded data.
     Snapshot,
@@ -89,7 +89,7 @@ pub enum Use {
     Binaries,
     /// Records of the runs.
     Results,
-    /// What must stay free on the WAL's device, where a run is ended before it is full; once for all.
+    /// Space that must stay free on the WAL's device, where a run is ended before it is full; counted once.
     Reserve,
 }
 
@@ -105,7 +105,7 @@ impl Use {
         }
     }
 
-    /// What makes this part smaller, or puts it elsewhere.
+    /// How to make this part smaller, or to put it elsewhere.
     fn advice(self) -> &'static str {
         match self {
             Use::Data => "lower the scale",
@@ -123,29 +123,29 @@ impl Use {
     }
 }
 
-/// What something takes up at its peak, and where.
+/// Space for one purpose at its peak, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// What for.
+    /// The purpose.
     pub what: Use,
     /// A directory on the file system; it need not exist yet.
     pub place: PathBuf,
-    /// How much.
+    /// Bytes at the peak.
     pub bytes: u64,
 }
 
-/// Everything that is to be put on one file system.
+/// All parts on one file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Demand {
     /// A directory on it, that of the largest part.
     pub place: PathBuf,
     /// See [`FileSystem::device`].
     pub device: u64,
-    /// Bytes at the peak by what they are for.
+    /// Bytes at the peak by purpose.
     pub parts: BTreeMap<Use, u64>,
     /// Bytes that are free.
     pub free_bytes: u64,
-    /// Bytes of clusters that are there: used again, or removed from the cache to make room.
+    /// Bytes of existing clusters: they are used again, or removed from the cache to make room.
     pub reusable_bytes: u64,
 }
 
@@ -160,7 +160,7 @@ impl Demand {
         self.needed_bytes().saturating_sub(self.free_bytes.saturating_add(self.reusable_bytes))
     }
 
-    /// The demand in words: what is needed, for what, and what is there.
+    /// The demand as text: how much is needed, for which purposes, and how much is free.
     pub fn words(&self) -> String {
         let size = |n: u64| bytes(n as f64);
         let parts: Vec<String> =
@@ -174,7 +174,7 @@ impl Demand {
         );
         if self.reusable_bytes > 0 {
             // Writing to a string does not fail.
-            let _ = write!(text, " beside {} of clusters that are there already", size(self.reusable_bytes));
+            let _ = write!(text, ", not counting {} of existing clusters", size(self.reusable_bytes));
         }
         text
     }
@@ -195,11 +195,11 @@ impl Demand {
     }
 }
 
-/// Adds up parts by file system, in the order of the first part of each. `reusable` is what lies there that will be used
-/// again or may be removed; on file systems that nothing is put on it does not count.
+/// Adds up parts by file system, in the order of the first part of each. `reusable` is existing data that will be used
+/// again or may be removed; it does not count on file systems without parts.
 ///
 /// # Errors
-/// When a file system does not tell its space.
+/// When a file system does not report its space.
 pub fn demands(
     parts: &[Part],
     reusable: &[(PathBuf, u64)],
@@ -232,14 +232,14 @@ pub fn demands(
     Ok(found.into_iter().map(|(demand, _)| demand).collect())
 }
 
-/// Space that the WAL may take: `max_wal_size` is a soft limit (PostgreSQL documentation, WAL Configuration), passed
+/// Space that the WAL may take: `max_wal_size` is a soft limit (PostgreSQL documentation, WAL Configuration), exceeded
 /// while a checkpoint is still under way. The quarter is our convention.
 pub fn wal_space_bytes(max_wal_bytes: u64) -> u64 {
     max_wal_bytes.saturating_add(max_wal_bytes / 4)
 }
 
-/// Space that must be there for the WAL of a server with the settings that an experiment has `chosen`: what is chosen in
-/// full, of our default the least that it is lowered to.
+/// Space that must be free for the WAL of a server with the settings that an experiment has `chosen`: a chosen limit in
+/// full; of our default, the least that it is lowered to.
 pub fn wal_needed_bytes(version_num: u32, chosen: &BTreeMap<String, String>) -> u64 {
     let max_bytes = max_wal_bytes(version_num, chosen).unwrap_or(MAX_WAL_BYTES_MIN);
     wal_space_bytes(max_bytes).saturating_add(wal_kept_bytes(chosen))
@@ -254,21 +254,21 @@ fn wal_kept_bytes(settings: &BTreeMap<String, String>) -> u64 {
     of("wal_keep_size", 1 << 20).saturating_add(of("wal_keep_segments", 16 << 20))
 }
 
-/// What the WAL of a cluster has to fit into.
+/// The space that the WAL of a cluster has to fit into.
 pub struct WalRoom<'a> {
-    /// Space that the user vouches for, in place of what follows from `max_wal_size`.
+    /// How much WAL there will be by the user's word, instead of what follows from `max_wal_size`.
     pub headroom_bytes: Option<u64>,
-    /// Bytes that data and snapshots are still going to take from the WAL's device, where the WAL takes so many.
+    /// Bytes that data and snapshots will still take on the WAL's device, given the bytes of the WAL.
     pub reserved_bytes: &'a dyn Fn(u64) -> u64,
 }
 
 impl WalRoom<'_> {
-    /// A cluster that nothing is added to.
+    /// The space of a cluster that will not grow.
     pub const OF_ONE_THAT_IS_THERE: WalRoom<'static> =
         WalRoom { headroom_bytes: None, reserved_bytes: &|_| 0 };
 }
 
-/// Sees to it that the WAL of a server with these `settings` does not fill the device that it is on: halves our
+/// Makes sure that the WAL of a server with these `settings` does not fill its device: halves our
 /// default, down to 1 GB, and refuses what the experiment has `chosen` when that does not fit.
 ///
 /// # Errors
@@ -280,7 +280,7 @@ pub fn fit_wal(
     settings: &mut BTreeMap<String, String>,
 ) -> Result<()> {
     let wal_dir = cluster.wal_dir();
-    // What is there is used again.
+    // Existing WAL is used again.
     let here_bytes = tree_bytes(&wal_dir, Rights::Of(&cluster.account));
     let free_bytes = free_bytes(&wal_dir)?.saturating_add(here_bytes);
     fit_wal_into(free_bytes, room, cluster.binaries.version_num, chosen, settings)
@@ -308,12 +308,12 @@ fn fit_wal_into(
         let (name, value) = wal_setting(version_num, max_bytes);
         settings.insert(name.to_string(), value);
     }
-    // A value in a way that we do not read is the server's to judge.
+    // A value that we cannot read is left for the server to judge.
     let Some(max_bytes) = max_wal_bytes(version_num, settings) else { return Ok(()) };
     let (wal, all) = (wal_bytes(max_bytes), needed(max_bytes));
     let besides = match all - wal {
         0 => String::new(),
-        n => format!(" beside {} for data and snapshots", bytes(n as f64)),
+        n => format!(" in addition to {} for data and snapshots", bytes(n as f64)),
     };
     ensure!(
         all <= free_bytes,
@@ -333,7 +333,7 @@ mod tests {
     const GB: u64 = 1 << 30;
 
     #[test]
-    fn our_default_of_the_wal_fits_the_device_and_a_choice_must() {
+    fn our_default_for_the_wal_is_lowered_to_fit_and_a_chosen_value_that_does_not_fit_is_refused() {
         let check_in = |room: &WalRoom,
                         version_num: u32,
                         chosen: &[(&str, &str)],
@@ -367,18 +367,18 @@ mod tests {
         );
         check(180_006, &[("Max_Wal_Size", "100MB")], 0.2, Ok(("Max_Wal_Size", "100MB")));
         check(180_006, &[("max_wal_size", "a lot")], 0.1, Ok(("max_wal_size", "a lot")));
-        // Data of 4 GB are still to come, and the WAL a second time, in a snapshot.
+        // 4 GB of data are still to come, and the WAL a second time, in a snapshot.
         let loading = WalRoom { headroom_bytes: None, reserved_bytes: &|wal| 4 * GB + wal };
         check_in(&loading, 180_006, &[], 24.0, Ok(("max_wal_size", "8192MB")));
         check_in(&loading, 180_006, &[], 10.0, Ok(("max_wal_size", "2048MB")));
-        check_in(&loading, 180_006, &[], 6.0, Err("1.25 GiB beside 5.25 GiB for data and snapshots"));
+        check_in(&loading, 180_006, &[], 6.0, Err("1.25 GiB in addition to 5.25 GiB for data and snapshots"));
         let vouched = WalRoom { headroom_bytes: Some(GB), reserved_bytes: &|_| 0 };
         check_in(&vouched, 180_006, &[("max_wal_size", "250GB")], 1.1, Ok(("max_wal_size", "250GB")));
         check_in(&vouched, 180_006, &[("max_wal_size", "250GB")], 0.9, Err("may grow to 1.00 GiB"));
     }
 
     #[test]
-    fn what_plans_count_for_the_wal_is_what_must_fit() {
+    fn a_plan_counts_the_same_space_for_the_wal_as_the_check_before_a_start() {
         let needed = |chosen: &[(&str, &str)]| {
             let chosen = chosen.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
             wal_needed_bytes(180_006, &chosen)
@@ -416,8 +416,8 @@ mod tests {
         let texts: Vec<Option<String>> = found.iter().map(Demand::refusal).collect();
         assert_eq!(
             texts[0].as_deref().unwrap(),
-            "`/slow/clusters` needs 11.0 GiB at the peak (data 7.00 GiB, snapshots 4.00 GiB), and 9.00 GiB are free beside \
-             1.00 GiB of clusters that are there already: 1.00 GiB are missing; free some space, or lower the scale"
+            "`/slow/clusters` needs 11.0 GiB at the peak (data 7.00 GiB, snapshots 4.00 GiB), and 9.00 GiB are free, not counting \
+             1.00 GiB of existing clusters: 1.00 GiB are missing; free some space, or lower the scale"
         );
         assert!(texts[1].as_deref().unwrap().contains("prepare.wal_headroom"), "{texts:?}");
         let all_there = demands(&parts[2..], &reusable, &look).unwrap();

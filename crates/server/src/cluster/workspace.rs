@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! WORKSPACE/NAME/        a cluster
-//! WORKSPACE/NAME.lock    held by the process that uses it; the kernel lets go of it when that process ends
+//! WORKSPACE/NAME.lock    locked by the process that uses it; the kernel releases the lock when that process ends
 //! ```
 
 use std::collections::BTreeMap;
@@ -31,17 +31,17 @@ use crate::user::rights::Rights;
 
 /// Longest name of a cluster's directory.
 const NAME_BYTES_MAX: usize = 80;
-/// Digits of the hash that ends it.
+/// Digits of the hash at the end of that name.
 const N_HASH: usize = 12;
-/// A lock file names one process.
+/// Far more than a lock file has, which names one process.
 const LOCK_BYTES_MAX: u64 = 4 << 10;
 
-/// What tells one cluster from another. Two runs with the same key can start from the same snapshot.
+/// What distinguishes one cluster from another. Two runs with the same key can start from the same snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterKey {
-    /// Which binaries: release and hash, or hash of the executable.
+    /// The binaries: release and hash, or version and hash of the executable.
     pub source: String,
-    /// Whatever else makes a difference by name: workload, scale, layout, WAL directory.
+    /// Everything else that makes a difference, by name: workload, scale, layout, WAL directory.
     pub parts: BTreeMap<String, String>,
 }
 
@@ -55,7 +55,7 @@ impl ClusterKey {
         Ok(ClusterKey { source, parts })
     }
 
-    /// Name of the cluster's directory: readable, and told apart by a hash of the whole key.
+    /// Name of the cluster's directory: readable, and made unique by a hash of the whole key.
     pub fn directory_name(&self) -> String {
         let mut text = format!("source={}\n", self.source);
         for (name, value) in &self.parts {
@@ -81,7 +81,7 @@ pub struct Workspace {
     pub dir: PathBuf,
 }
 
-/// A cluster's place, ours until this is dropped.
+/// The exclusive use of a cluster's directory, until this is dropped.
 #[derive(Debug)]
 pub struct Claim {
     /// Directory of the cluster; absent until one is made.
@@ -92,7 +92,7 @@ pub struct Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // A cluster that looks older than it is goes a little early: no reason to fail.
+        // A cluster that looks older than it is would be removed a little early: no reason to fail.
         self.lock.set_modified(SystemTime::now()).ok();
     }
 }
@@ -104,15 +104,15 @@ pub struct Entry {
     pub name: String,
     /// The directory.
     pub root: PathBuf,
-    /// What it is, if that is known.
+    /// The record in its marker, if that is readable.
     pub facts: Option<ClusterFacts>,
-    /// Why it is not.
+    /// Why there is no record.
     pub problem: Option<String>,
     /// Bytes of the directory, snapshots included.
     pub bytes: u64,
-    /// Its snapshots.
+    /// Snapshots, oldest first.
     pub snapshots: Vec<SnapshotFacts>,
-    /// Directories of it outside of that one, with their bytes.
+    /// Other directories of the cluster, with their bytes.
     pub elsewhere: Vec<(PathBuf, u64)>,
     /// When a pgdyno used it last.
     pub last_used: SystemTime,
@@ -123,7 +123,8 @@ pub struct Entry {
 }
 
 impl Workspace {
-    /// The workspace in `dir`, which is made if it does not exist. Nobody else may be able to replace what is in it.
+    /// The workspace in `dir`, which is created if it does not exist. No other user may be able to replace what is in
+    /// it.
     pub fn open(dir: &Path) -> Result<Workspace> {
         Ok(Workspace { dir: trust::make_directory(dir)? })
     }
@@ -133,7 +134,7 @@ impl Workspace {
         Workspace::open(&cache.clusters_dir())
     }
 
-    /// Takes the place of a key for this process; fails at once when another process has it.
+    /// Claims the cluster of a key for this process; fails at once if another process has it.
     pub fn claim(&self, key: &ClusterKey) -> Result<Claim> {
         self.claim_name(&key.directory_name())
     }
@@ -161,7 +162,7 @@ impl Workspace {
         };
         let data = root.join("data");
         let owner = Account::of_owner(&data).ok();
-        // With our rights what is ours, with those of the server's user what is that user's.
+        // Our files with our rights, those of the server's user with that user's.
         let of_owner = owner.as_ref().filter(|owner| owner.is_switched);
         let rights = if is_owned_by_server(&root) { of_owner.map(Rights::Of) } else { Some(Rights::Ours) };
         Entry {
@@ -184,7 +185,8 @@ impl Workspace {
         claim.clear()
     }
 
-    /// As [`Workspace::remove`], also if the marker is damaged or gone; see [`crate::cluster::damaged`] for what must be shown.
+    /// As [`Workspace::remove`], also if the marker is damaged or gone; [`crate::cluster::damaged`] says what must be
+    /// shown.
     pub fn remove_by_force(&self, name: &str) -> Result<()> {
         let claim = self.claim_existing(name)?;
         match ClusterFacts::read(&claim.root) {
@@ -194,7 +196,7 @@ impl Workspace {
         }
     }
 
-    /// Removes clusters that nobody uses and that were never made to the end; returns their names.
+    /// Removes clusters that nobody uses and whose creation was never completed; returns their names.
     pub fn sweep(&self) -> Result<Vec<String>> {
         let is_broken = |entry: &Entry| match &entry.facts {
             Some(facts) => !facts.is_complete,
@@ -204,10 +206,10 @@ impl Workspace {
         Ok(broken.map(|entry| entry.name).filter(|name| self.remove(name).is_ok()).collect())
     }
 
-    /// As [`Workspace::claim_name`] for a cluster that is there; for one that is not, no lock is left behind.
+    /// As [`Workspace::claim_name`] for an existing cluster; for any other, no lock file is left behind.
     fn claim_existing(&self, name: &str) -> Result<Claim> {
         let expect = || {
-            // What cannot be a name is refused as such, below.
+            // A text that cannot be a name is refused as such below.
             let is_there = self.dir.join(name).is_dir() || !is_name(name);
             ensure!(is_there, "there is no cluster `{name}` in `{}`", self.dir.display());
             Ok(())
@@ -218,7 +220,7 @@ impl Workspace {
         expect().map(|()| claim)
     }
 
-    /// Takes the place of a cluster by the name of its directory; fails at once when another process has it.
+    /// Claims a cluster by the name of its directory; fails at once if another process has it.
     pub fn claim_name(&self, name: &str) -> Result<Claim> {
         ensure!(is_name(name), "`{name}` is not the name of a cluster");
         let path = self.lock_path(name);
@@ -234,14 +236,14 @@ impl Workspace {
                 return Err(error).with_context(|| format!("lock `{}`", path.display()));
             }
         }
-        // Only for messages: what counts is the lock.
+        // Only for messages: the lock decides.
         lock.set_len(0)?;
         lock.rewind()?;
         lock.write_all(&serde_json::to_vec(&ProcessId::current())?)?;
         Ok(Claim { root: self.dir.join(name), lock })
     }
 
-    /// When a cluster was used last: the lock beside it is written when somebody takes it and when they let go of it.
+    /// When a cluster was used last: its lock file is written when a process claims and when it releases the cluster.
     fn last_used(&self, name: &str, root: &Path) -> SystemTime {
         let changed = |path: &Path| fs::symlink_metadata(path).and_then(|facts| facts.modified());
         changed(&self.lock_path(name)).or_else(|_| changed(root)).unwrap_or(SystemTime::UNIX_EPOCH)
@@ -253,15 +255,15 @@ impl Workspace {
 }
 
 impl Claim {
-    /// The cluster of this place: opened if it is there and whole, else made again. Whether there is room for it is the
-    /// caller's to know.
+    /// The claimed cluster: opened if it exists and is complete, else created. The caller checks that there is room for
+    /// it.
     pub fn cluster(&self, binaries: &Binaries, options: &InitOptions) -> Result<Cluster> {
         let present = self.root.exists().then(|| Cluster::open(binaries, &self.root));
         if let Some(Ok(cluster)) = present {
             return Ok(cluster);
         }
         if self.root.exists() {
-            // An interrupted creation leaves a marker; what has none is not ours and ends here with an error.
+            // An interrupted creation leaves a marker; a directory without one is not ours, and this fails.
             let is_complete = !damaged::is_damaged(&self.root) && ClusterFacts::read(&self.root)?.is_complete;
             match present {
                 Some(Err(error)) if is_complete => return Err(error),
@@ -271,7 +273,7 @@ impl Claim {
         Cluster::create(binaries, &self.root, options)
     }
 
-    /// The directories that are there of this place's cluster, with their bytes.
+    /// The existing directories of the claimed cluster, with their bytes.
     pub fn places(&self) -> Vec<(PathBuf, u64)> {
         if !self.root.is_dir() {
             return Vec::new();
@@ -281,7 +283,7 @@ impl Claim {
         std::iter::once(sized(&self.root)).chain(holders).collect()
     }
 
-    /// Removes the cluster of this place, if there is one; its server must be stopped.
+    /// Removes the claimed cluster, if there is one; its server must be stopped.
     pub fn clear(&self) -> Result<()> {
         if !self.root.exists() {
             return Ok(());
@@ -298,7 +300,7 @@ impl Claim {
         }
     }
 
-    /// Removes what is in this place if it is shown to be a cluster of ours without a marker that says so.
+    /// Removes the claimed directory if it can be shown to be a cluster of pgdyno although it has no readable marker.
     pub fn clear_unmarked(&self) -> Result<()> {
         self.expect_stopped()?;
         damaged::remove(&self.root)
@@ -322,7 +324,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && !name.contains('/') && !name.ends_with(".lock")
 }
 
-/// Whether the directory is called as [`ClusterKey::directory_name`] calls one.
+/// Whether the directory has a name as [`ClusterKey::directory_name`] makes it.
 pub(crate) fn is_directory_name(root: &Path) -> bool {
     let name = root.file_name().and_then(|name| name.to_str());
     let hash = name.and_then(|name| name.rsplit_once('-')).map_or("", |(_, hash)| hash);
@@ -367,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_has_one_user_at_a_time() {
+    fn a_cluster_has_one_user_at_a_time() {
         let dir = tempfile::tempdir().unwrap();
         let workspace = Workspace::open(&dir.path().join("deep/down")).unwrap();
         let claim = workspace.claim(&key("1")).unwrap();
@@ -376,7 +378,7 @@ mod tests {
         workspace.claim(&key("2")).unwrap();
         assert_eq!(holder_of(&workspace.lock_path(&key("1").directory_name())), Some(std::process::id()));
         drop(claim);
-        // A child that another test starts has our descriptors, and so the lock, until it is another program.
+        // A child that another test starts has our descriptors, and so the lock, until its exec.
         let is_free = || holder_of(&workspace.lock_path(&key("1").directory_name())).is_none();
         assert!((0..500).any(|_| is_free() || {
             std::thread::sleep(std::time::Duration::from_millis(10));
@@ -391,7 +393,7 @@ mod tests {
         let workspace = Workspace::open(dir.path()).unwrap();
         fs::create_dir(dir.path().join("photos")).unwrap();
         let error = workspace.remove("photos").unwrap_err().to_string();
-        assert!(error.contains("is not a cluster made by pgdyno"), "{error}");
+        assert!(error.contains("is not a cluster created by pgdyno"), "{error}");
         assert!(dir.path().join("photos").exists());
         for name in ["", "..", "a/b", "x.lock"] {
             assert!(workspace.remove(name).unwrap_err().to_string().contains("not the name"), "{name}");

@@ -1,4 +1,4 @@
-//! What a server says of itself, and what it or our user does not allow. Reading leaves no trace on the server.
+//! What a server reports about itself, and what it does not allow our user. Reading leaves no trace on the server.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use wire::Session;
 
 use crate::binaries::Binaries;
 
-/// Rows of the view `pg_config` that tell how the binaries were built.
+/// Rows of the view `pg_config` that say how the binaries were built.
 const BUILD_NAMES: &str = "'CC', 'CFLAGS', 'CPPFLAGS', 'LDFLAGS', 'CONFIGURE', 'VERSION'";
 
-/// What only the machine of the server tells.
+/// Facts that are only available on the server's machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LocalFacts {
     /// SHA-256 of the `postgres` executable, hexadecimal.
@@ -29,7 +29,7 @@ impl LocalFacts {
 /// The record of the server that `session` is connected to.
 ///
 /// # Errors
-/// Only when the server does not answer what every PostgreSQL answers; all else ends up in `unavailable`.
+/// Only when the server does not answer what every PostgreSQL answers; anything else that is missing is in `unavailable`.
 pub fn record(session: &mut Session, local: Option<&LocalFacts>) -> Result<ServerRecord> {
     let mut unavailable = BTreeMap::new();
     let version = ask(session, "select version()").context("ask the server for its version")?;
@@ -72,11 +72,11 @@ pub fn record(session: &mut Session, local: Option<&LocalFacts>) -> Result<Serve
     })
 }
 
-/// The server's version as a number, asked by SQL where the connection did not tell.
+/// The server's version as a number, queried where the connection did not report it.
 pub(crate) fn version_num(session: &mut Session) -> Result<u32> {
     let answer = ask(session, "select current_setting('server_version_num')");
     let answer = answer.context("ask the server for its version")?;
-    answer.parse().with_context(|| format!("the server says that its version is `{answer}`"))
+    answer.parse().with_context(|| format!("the server reports `{answer}` as its version"))
 }
 
 /// The one value of a query.
@@ -119,7 +119,7 @@ fn settings(session: &mut Session, version_num: u32) -> Result<BTreeMap<String, 
     Ok(settings)
 }
 
-/// Without the error for a setting that is gone meanwhile, where the version has that.
+/// Where the version supports it, without an error for a setting that is gone meanwhile.
 fn settings_sql(version_num: u32) -> &'static str {
     if version_num < 90_600 {
         "select name, current_setting(name), source from pg_settings"
@@ -138,7 +138,7 @@ fn build(session: &mut Session) -> Result<BTreeMap<String, String>> {
     Ok(pairs.collect())
 }
 
-/// What this server or this user does not allow, name to reason. Rights are looked up, nothing is tried.
+/// What this server or this user does not allow, name to reason. Privileges are looked up, nothing is tried.
 fn lacking(session: &mut Session, version_num: u32) -> BTreeMap<String, String> {
     let mut lacking = BTreeMap::new();
     let mut lacks = |name: &str, reason: &str| lacking.insert(name.to_string(), reason.to_string());
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn before_9_6_settings_are_asked_for_as_it_knows() {
+    fn before_9_6_settings_are_read_without_an_argument_that_it_does_not_know() {
         assert!(!settings_sql(90_525).contains("true") && settings_sql(90_600).contains("true"));
     }
 }

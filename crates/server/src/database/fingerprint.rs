@@ -1,4 +1,4 @@
-//! What a database's relations look like, so that two runs can be told to have begun from the same data.
+//! A fingerprint of a database's relations, which shows whether two runs began from the same data.
 //! Reads the catalog; rows only where checksums are asked for.
 
 use std::collections::BTreeMap;
@@ -49,15 +49,15 @@ fn relations(session: &mut Session, tables: &[&str]) -> Result<BTreeMap<String, 
     (0..rows.len()).map(|i| relation(i).context("the catalog answered in an unknown way")).collect()
 }
 
-/// The number of rows and the sum of 60 bits of each row's MD5: equal for equal rows in any order, and for no other
-/// rows but by an accident of odds 2^-60.
+/// The number of rows and the sum of 60 bits of each row's MD5: equal for equal rows in any order, and for other
+/// rows only with a probability of 2^-60.
 fn checksum(session: &mut Session, table: &str) -> Result<String> {
     let sql = format!(
         "select count(*) || ':' || coalesce(sum(('x' || substr(md5(t::text), 1, 15))::bit(60)::bigint), 0) from {} t",
         quote_name(table)
     );
     session.execute("begin")?;
-    // How values are written depends on these.
+    // The text of values depends on these.
     session.execute(
         "set local datestyle = 'ISO'; set local timezone = 'UTC'; set local extra_float_digits = 3",
     )?;

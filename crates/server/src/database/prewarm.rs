@@ -1,4 +1,4 @@
-//! Read data into memory before a run: by the extension `pg_prewarm` where it is installed, else by scans.
+//! Reads data into memory before a run: by the extension `pg_prewarm` where it is installed, else by scans.
 
 use std::time::Instant;
 
@@ -15,14 +15,15 @@ struct Relation {
     oid: u32,
     bytes: u64,
     is_index: bool,
-    /// Name with schema, quoted; for an index that of its table.
+    /// Quoted name with schema; for an index, that of its table.
     table: String,
     /// First column of an index, quoted, if it is a plain column of a B-tree without condition.
     column: Option<String>,
 }
 
-/// Reads the tables (`table` or `schema.table`) and their indexes. What fits goes into shared buffers, else into the
-/// kernel's cache, where a scan also leaves a table beyond a quarter of shared buffers; no more is read than the server's `effective_cache_size`, small relations first.
+/// Reads the tables (`table` or `schema.table`) and their indexes: into shared buffers if they fit, else into the
+/// kernel's cache, where a scan also leaves a table beyond a quarter of shared buffers; no more is read than the
+/// server's `effective_cache_size`, small relations first.
 pub fn prewarm(session: &mut Session, tables: &[&str]) -> Result<Detail> {
     let began = Instant::now();
     let mut relations = relations(session, tables)?;
@@ -121,7 +122,7 @@ fn relations(session: &mut Session, tables: &[&str]) -> Result<Vec<Relation>> {
     (0..rows.len()).map(|i| relation(i).context("the catalog answered in an unknown way")).collect()
 }
 
-/// A setting as `pg_settings` counts it: pages for `shared_buffers` and `effective_cache_size`.
+/// A setting in the unit of `pg_settings`: pages for `shared_buffers` and `effective_cache_size`.
 fn setting_bytes(session: &mut Session, name: &str) -> Result<u64> {
     let sql = format!("select setting from pg_settings where name = {}", quote_literal(name));
     let rows = session.query(&sql)?;
@@ -171,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_scan_leaves_out_of_shared_buffers_is_told() {
+    fn tables_that_a_scan_leaves_out_of_shared_buffers_are_named() {
         assert!(!goes_through_ring(256 << 20, 1 << 30) && goes_through_ring((256 << 20) + 1, 1 << 30));
         assert!(!scans_text(&[]).contains("kernel"));
         let text = scans_text(&["a", "b"]);

@@ -1,10 +1,10 @@
-//! Tables and what belongs to them, as a part of queries on the catalog.
+//! Tables with their partitions and children, as a part of catalog queries.
 
 use wire::quote_literal;
 
 use crate::database::tend::quote_name;
 
-/// What becomes of a table that is not there.
+/// What happens if a table does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Missing {
     /// The query fails.
@@ -13,8 +13,8 @@ pub(crate) enum Missing {
     IsLeftOut,
 }
 
-/// `with recursive t(oid) as (...)`: the tables (`table` or `schema.table`) and all their partitions and children, which
-/// `pg_inherits` holds both. A partitioned table itself has no pages.
+/// `with recursive t(oid) as (...)`: the tables (`table` or `schema.table`) and all their partitions and children, both
+/// of which are in `pg_inherits`. A partitioned table itself has no pages.
 pub(crate) fn with_parts(tables: &[&str], missing: Missing) -> String {
     let oid = |table: &&str| {
         let name = quote_literal(&quote_name(table));
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_are_named_as_they_are_and_none_is_no_error() {
+    fn names_of_tables_are_quoted_and_an_empty_list_is_no_error() {
         let check = |tables: &[&str], missing, expected: &str| {
             let sql = with_parts(tables, missing);
             assert!(sql.contains(expected), "{sql}");

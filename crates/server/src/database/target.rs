@@ -13,7 +13,7 @@ use crate::database::facts::{ask, is_so, is_superuser, version_num};
 pub struct Target {
     /// How to connect.
     pub conninfo: Conninfo,
-    /// What kind of server it is.
+    /// PostgreSQL, or something that speaks its protocol.
     pub flavor: Flavor,
     /// `server_version_num`.
     pub version_num: u32,
@@ -23,11 +23,11 @@ pub struct Target {
     pub in_recovery: bool,
     /// Whether a connection pooler stands between.
     pub is_pooled: bool,
-    /// Its processes, if it runs on this machine and they can be seen.
+    /// Processes, if the server runs on this machine and they are visible.
     pub local: Option<LocalServer>,
 }
 
-/// What a server is.
+/// The software of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Flavor {
     /// PostgreSQL, also as a managed service.
@@ -46,7 +46,7 @@ pub struct LocalServer {
 }
 
 impl Target {
-    /// Adopts the server that `text` names as libpq takes it: URL, key=value, or empty for the PG* environment.
+    /// Adopts the server that `text` names in libpq's notation: URL, key=value, or empty for the PG* environment.
     pub fn adopt(text: &str) -> Result<Target> {
         Target::of(Conninfo::resolve(text)?)
     }
@@ -66,7 +66,7 @@ impl Target {
             version_num,
             is_superuser: is_superuser(session),
             in_recovery: is_so(session, "select pg_is_in_recovery()"),
-            // A pooler answers the start of a session itself, with a process id of its own making.
+            // A pooler answers the start of a session itself, with a process id that it makes up.
             is_pooled: pid.parse() != Ok(session.backend_pid()),
             local: locate(session),
             conninfo,
@@ -79,8 +79,8 @@ impl Target {
     }
 }
 
-/// Whether a pooler gives out server connections for one transaction at a time: then two sessions, both connected,
-/// have had the same server process, or one has had two.
+/// Whether a pooler assigns server connections for one transaction at a time: then two connected sessions
+/// have the same server process, or one has had two.
 ///
 /// # Errors
 /// When the server fails.
@@ -88,13 +88,13 @@ pub fn pools_transactions(first: &mut Session, second: &mut Session) -> Result<b
     const PID: &str = "select pg_backend_pid()";
     let before = ask(first, PID)?;
     second.execute("begin")?;
-    // The second has one for itself now. If it is the one that the first had, there may be no other to ask.
+    // The second has its own now. If it is the one that the first had, there may be no other.
     let is_shared = ask(second, PID)? == before || ask(first, PID)? != before;
     second.execute("rollback")?;
     Ok(is_shared)
 }
 
-/// Whether a pooler gives prepared statements names of its own, and so keeps those of different clients apart
+/// Whether a pooler renames prepared statements, and so keeps those of different clients apart
 /// (PgBouncer since 1.21 with `max_prepared_statements`).
 ///
 /// # Errors
@@ -111,8 +111,8 @@ pub fn rewrites_statement_names(session: &mut Session) -> Result<bool> {
     Ok(kept == "0")
 }
 
-/// The processes of the server behind `session`, if they run on this machine: the backend of the session must be a
-/// process here that is PostgreSQL's and started when the server says that the session did.
+/// The processes of the session's server, if they run on this machine: the backend of the session must be a
+/// local process of PostgreSQL that started when the server says that the session did.
 pub fn locate(session: &mut Session) -> Option<LocalServer> {
     let pid: u32 = ask(session, "select pg_backend_pid()").ok()?.parse().ok()?;
     let age = "select extract(epoch from clock_timestamp() - backend_start)::float8 from pg_stat_activity where pid = pg_backend_pid()";
@@ -160,7 +160,7 @@ impl ProcessFacts {
     }
 }
 
-/// What `version()` tells. Derivatives keep PostgreSQL's name and add theirs.
+/// The software by its `version()`. Derivatives keep PostgreSQL's name and add theirs.
 fn flavor_of(version: &str) -> Flavor {
     const MARKS: [(&str, &str); 5] = [
         ("-YB-", "YugabyteDB"),
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn look_alikes_are_told_from_postgres() {
+    fn look_alikes_are_distinguished_from_postgres() {
         let other = |name: &str| Flavor::Other(name.to_string());
         for (version, expected) in [
             ("PostgreSQL 15.18 (Debian 15.18-0+deb12u1) on x86_64-pc-linux-gnu", Flavor::Postgres),

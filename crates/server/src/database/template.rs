@@ -1,9 +1,9 @@
-//! First states of a database on a server that somebody else runs, kept there as databases from which it is copied.
+//! Initial states of a database on a server that somebody else runs, kept there as template databases.
 //!
-//! Only the database that was named is ever replaced: it and its template change their names in one transaction, what was
-//! there before is dropped, and what was the template is copied, to be the next one. Before that, what the database holds is
-//! compared with what it held when its template was made, and once more when it has another name and nobody can get into
-//! it any more: what somebody else made in it meanwhile is not dropped, and the names are changed back.
+//! Only the database that was named is ever replaced: it and its template swap names in one transaction, the former
+//! database is dropped, and the new one is copied as the next template. Before that, the database's contents are
+//! compared with those at the time its template was made, and once more when it has another name and nobody can connect
+//! to it any more: if somebody else has created something in it, nothing is dropped, and the names are changed back.
 
 mod door;
 mod inventory;
@@ -36,18 +36,18 @@ const LOCK: &str = "1885824122";
 #[derive(Debug)]
 pub struct Templates {
     doors: Doors,
-    /// In the maintenance database, for as long as there are templates.
+    /// A session in the maintenance database, for as long as there are templates.
     session: Session,
     version_num: u32,
     database: String,
     owner: String,
     /// Whether pgdyno made the database, which its mark says.
     is_made: bool,
-    /// By what is in them.
+    /// The templates by their key.
     made: BTreeMap<String, Template>,
-    /// What the database held when it was last loaded or put back.
+    /// The database's contents when it was last loaded or restored.
     stock: Option<Inventory>,
-    /// Whether something was copied, or begun to be.
+    /// Whether a copy was begun.
     has_copied: bool,
 }
 
@@ -58,28 +58,28 @@ struct Template {
     inventory: Inventory,
 }
 
-/// A database that is in its first state again.
+/// A database that is in its initial state again.
 #[derive(Debug)]
 pub struct Restored {
-    /// How, and how long it took.
+    /// The method, and how long it took.
     pub detail: Detail,
-    /// Whether what was there before is dropped and there is a template for the next time; if not, why.
+    /// Why the former database was not dropped, or there is no template for the next time, if so.
     pub kept: Result<()>,
 }
 
-/// The database holds what no load explains: it is left as it is.
+/// The database contains something that pgdyno did not load: it is left as it is.
 #[derive(Debug, thiserror::Error)]
 #[error("database `{database}` has changed since pgdyno loaded it: {difference}")]
 pub struct Changed {
     database: String,
-    /// What is new, gone or otherwise, in words.
+    /// The first difference: what is new, gone or changed.
     pub difference: String,
 }
 
-/// The database has a name of ours, and its copy has its name: only people can decide what becomes of them.
+/// The database has a name that pgdyno gave it, and its copy has its name: the user has to decide what happens to them.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "database `{database}` is a copy now, and what it was before is database `{old}`, which holds what pgdyno did not make: \
+    "database `{database}` is now a copy, and the former one is database `{old}`, which contains something that pgdyno did not make: \
      {reason}; rename them, or move what is needed, then drop `{old}`"
 )]
 pub struct Displaced {
@@ -88,7 +88,7 @@ pub struct Displaced {
     reason: String,
 }
 
-/// Why a database cannot be restored from a template; `None` if nothing is in the way. `session` is in the database.
+/// Why a database cannot be restored from a template; `None` if it can. `session` is in the database.
 ///
 /// # Errors
 /// When the server fails.
@@ -112,8 +112,8 @@ pub fn is_made(session: &mut Session) -> Result<bool> {
 /// # Errors
 /// When the server fails.
 pub fn keeper(session: &mut Session) -> Result<Option<String>> {
-    // Advisory locks belong to the database of their session, and this one to that of the maintenance session. An OID has no
-    // sign.
+    // Advisory locks belong to the database of their session, and this one to that of the maintenance session. An OID
+    // has no sign.
     let sql = format!(
         "select pid from pg_catalog.pg_locks where locktype = 'advisory' and granted and objsubid = 2 and classid = {LOCK} \
          and objid = (hashtext(current_database())::bigint & 4294967295)::oid limit 1"
@@ -122,16 +122,16 @@ pub fn keeper(session: &mut Session) -> Result<Option<String>> {
     Ok(rows.scalar().map(str::to_string))
 }
 
-/// What would be lost with the database called `name`, or why it cannot be dropped. A comment that is `mark` is ours.
+/// What would be lost with the database `name`, or why it cannot be dropped. A comment that equals `mark` is pgdyno's.
 fn obstacle_to_losing(session: &mut Session, name: &str, mark: Option<&Mark>) -> Result<Option<String>> {
     let sql = obstacle_sql(version_num(session)?, name, &mark.map(Mark::text).unwrap_or_default());
     let rows = session.query(&sql).context("look at the database's properties")?;
     Ok(rows.scalar().map(str::to_string))
 }
 
-/// What belongs to the database itself is not copied with it.
+/// The query for it: properties of the database itself are not copied with it.
 fn obstacle_sql(version_num: u32, name: &str, own_comment: &str) -> String {
-    // 9.6 has no subscriptions. Of the others everybody may read which database they belong to.
+    // 9.6 has no subscriptions. In later versions every user may read which database they belong to.
     let subscribed = match version_num >= 100_000 {
         true => "exists (select 1 from pg_catalog.pg_subscription s where s.subdbid = d.oid)",
         false => "false",
@@ -165,7 +165,7 @@ fn here(session: &mut Session) -> Result<(String, u32, String)> {
                where d.datname = current_database()";
     let rows = session.query(sql)?;
     let Some([Some(name), Some(oid), Some(owner)]) = rows.rows.first().map(Vec::as_slice) else {
-        bail!("the server does not say which database this is");
+        bail!("the server does not report the name of this database");
     };
     Ok((name.clone(), oid.parse().context("an OID is a number")?, owner.clone()))
 }
@@ -176,7 +176,7 @@ fn made_mark(database: &str, oid: u32) -> Mark {
 
 impl Templates {
     /// Prepares to keep templates of the database that `session` is in. Removes what a killed pgdyno left behind, and
-    /// gives what of that it left, with the reason.
+    /// returns what it could not remove, with the reason.
     ///
     /// # Errors
     /// When another pgdyno does the same, or the server fails.
@@ -209,17 +209,17 @@ impl Templates {
         self.made.contains_key(key)
     }
 
-    /// Remembers what the database holds: it was loaded just now.
+    /// Records the contents of the database, which was just loaded.
     ///
     /// # Errors
-    /// When the server fails, or something may not be seen.
+    /// When the server fails, or the user may not see something.
     pub fn take_stock(&mut self) -> Result<()> {
         self.stock = Some(self.inventory()?);
         Ok(())
     }
 
-    /// Fails with [`Changed`] when the database holds other things than when it was last loaded or put back, or what
-    /// belongs to the database itself would be lost.
+    /// Fails with [`Changed`] if the contents of the database differ from when it was last loaded or restored, or
+    /// properties of the database itself would be lost.
     ///
     /// # Errors
     /// That, or when the server fails.
@@ -237,34 +237,34 @@ impl Templates {
         }
     }
 
-    /// Keeps the database as the template for `key`, as it was when [`Templates::take_stock`] looked: what somebody makes from
-    /// then on is a difference, whether it comes to be in the copy or not. Nobody may be connected to the database.
+    /// Keeps the database as the template for `key`, as it was at [`Templates::take_stock`]: what somebody creates from
+    /// then on is a difference, whether or not it is in the copy. Nobody may be connected to the database.
     ///
     /// # Errors
-    /// When the server refuses: a right is missing, someone is connected, the disk is full.
+    /// When the server refuses: a privilege is missing, somebody is connected, the disk is full.
     pub fn make(&mut self, key: &str) -> Result<Detail> {
         let began = Instant::now();
         self.keep(key)?;
         Ok(self.detail(began))
     }
 
-    /// Puts the database to the state of the template for `key`. Nobody may be connected to the database.
+    /// Restores the database to the state of the template for `key`. Nobody may be connected to the database.
     ///
-    /// The template becomes the database, which so exists at any moment and is whole. The copy that the next restore
-    /// needs is made last: what the run changed in memory is forgotten with the dropped database in place of being
-    /// written by the checkpoint that a copy begins with, and the copy finds the space that the drop made free.
+    /// The template becomes the database, which therefore exists and is complete at any moment. The copy that the next
+    /// restore needs is made last: pages that the run changed in memory are discarded with the dropped database instead
+    /// of being written by the checkpoint that a copy begins with, and the copy can use the space that the drop freed.
     ///
     /// # Errors
-    /// [`Changed`] where the database holds what would be lost, or another error when there is no such template or the
-    /// names cannot be changed: the database is then as it was. [`Displaced`] where it could not be made so again.
+    /// [`Changed`] if something in the database would be lost, or another error when there is no such template or the
+    /// names cannot be changed: the database is then as it was. [`Displaced`] if the names could not be changed back.
     pub fn restore(&mut self, key: &str) -> Result<Restored> {
         let began = Instant::now();
         if !self.has(key) {
             bail!("there is no template for `{key}`");
         }
         self.expect_unchanged()?;
-        let stock = self.stock.take().context("nobody knows what the database held when it was loaded")?;
-        let template = self.made.remove(key).context("a template that was there is gone")?;
+        let stock = self.stock.take().context("the contents of the database at its loading are not known")?;
+        let template = self.made.remove(key).context("the template is gone")?;
         let old = Template { name: self.fresh_name("old"), oid: self.oid()?, inventory: stock };
         if let Err(error) = self.swap(&template, &old) {
             self.made.insert(key.to_string(), template);
@@ -284,7 +284,7 @@ impl Templates {
         Ok(Restored { detail: self.detail(began), kept })
     }
 
-    /// Which statement copies.
+    /// The statement that copies, for the record.
     pub fn method(&self) -> &'static str {
         if self.has_strategy() {
             "create database from a template, strategy file_copy"
@@ -317,7 +317,7 @@ impl Templates {
         Inventory::take(&mut self.doors.open(&self.database)?)
     }
 
-    /// A name that no database has, shorter than the 63 bytes that a name may have.
+    /// An unused name of a database, shorter than the 63 bytes that a name may have.
     fn fresh_name(&self, content: &str) -> String {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos());
         let hash = format!("{:x}", Sha256::digest(format!("{content} {now} {}", std::process::id())));
@@ -328,16 +328,16 @@ impl Templates {
         Mark { kind, of: self.database.clone(), oid: of.oid, inventory: Some(of.inventory.digest()) }
     }
 
-    /// Copies the database to be the template for `key`.
+    /// Copies the database as the template for `key`.
     fn keep(&mut self, key: &str) -> Result<()> {
         let inventory =
-            self.stock.clone().context("nobody knows what the database held when it was loaded")?;
+            self.stock.clone().context("the contents of the database at its loading are not known")?;
         let name = self.fresh_name(key);
         let (template, database) = (quote_ident(&name), quote_ident(&self.database));
-        // From here on there may be something to drop.
+        // From here on there may be a database to drop.
         self.has_copied = true;
         let owner = quote_ident(&self.owner);
-        // Closed from its first moment, and recognized even if pgdyno is killed before the comment is there.
+        // Closed from the first moment, and recognizable even if pgdyno is killed before the comment is written.
         let mut sql = format!(
             "create database {template} template {database} owner {owner} allow_connections false \
              connection limit {BIRTHMARK}"
@@ -355,7 +355,7 @@ impl Templates {
         Ok(())
     }
 
-    /// The template takes the database's name, which is called as `old` says from then on.
+    /// Gives the template the database's name, and the database the name of `old`.
     fn swap(&mut self, template: &Template, old: &Template) -> Result<()> {
         let [new, former, database] =
             [&template.name, &old.name, &self.database].map(|name| quote_ident(name));
@@ -373,7 +373,7 @@ impl Templates {
         .with_context(|| format!("replace database {database}"))
     }
 
-    /// Fails when what was the database holds more or less than it did: somebody was quicker than the change of names.
+    /// Fails if the contents of the former database have changed: somebody was quicker than the change of names.
     fn expect_same(&mut self, old: &Template) -> Result<()> {
         let mut inside = self.doors.open(&old.name)?;
         let now = closed_inventory(&mut self.session, &mut inside, &old.name, old.oid)?;
@@ -385,8 +385,8 @@ impl Templates {
         }
     }
 
-    /// Gives the names back. What had the database's name for a moment is looked at before it is dropped; if it is not,
-    /// that is returned in words.
+    /// Changes the names back. The copy that had the database's name for a moment is inspected before it is dropped; if
+    /// it is not dropped, the reason is returned.
     fn swap_back(
         &mut self,
         template: &Template,
@@ -406,7 +406,7 @@ impl Templates {
             comment,
             format!("alter database {database} with allow_connections true"),
         ];
-        // The user may want to stop, and the session may be lost: that is no reason to leave it so.
+        // Even if the user wants to stop, or the session is lost, the names are changed back.
         let mut session = self.doors.open_afterwards(MAINTENANCE)?;
         at_once(&mut session, &back).map_err(|error| Displaced {
             database: self.database.clone(),
@@ -424,8 +424,8 @@ impl Templates {
         at_once(&mut self.session, statements)
     }
 
-    /// Removes what pgdyno made beside this database: templates, what a restore did not drop, what a killed pgdyno left.
-    /// Gives what is left, with the reason.
+    /// Removes the other databases that pgdyno made for this one: templates, what a restore did not drop, what a killed
+    /// pgdyno left. Returns what is left, with the reason.
     fn sweep(&mut self) -> Result<Vec<(String, String)>> {
         sweep(&self.doors, &mut self.session, &self.database)
     }
@@ -434,7 +434,7 @@ impl Templates {
         if !std::mem::take(&mut self.has_copied) {
             return Ok(Vec::new());
         }
-        // The user may have stopped what the other session did; that one has the lock.
+        // The user may have stopped the statement of the other session, which still has the lock.
         let mut session = self.doors.open_afterwards(MAINTENANCE)?;
         sweep(&self.doors, &mut session, &self.database)
     }
@@ -442,7 +442,7 @@ impl Templates {
 
 impl Drop for Templates {
     fn drop(&mut self) {
-        // An error has no one to go to; what is left is found by its mark.
+        // There is nobody to report an error to; what is left can be found by its mark.
         self.drop_all().ok();
     }
 }
@@ -464,7 +464,7 @@ fn at_once(session: &mut Session, statements: &[String]) -> Result<()> {
     session.execute("begin")?;
     let done = statements.iter().try_for_each(|sql| session.execute(sql));
     let ended = session.execute(if done.is_ok() { "commit" } else { "rollback" });
-    // Why it was rolled back comes first.
+    // The reason for the rollback comes first.
     done.and(ended).map_err(|error| anyhow!(error))
 }
 
@@ -473,7 +473,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subscriptions_are_looked_for_where_there_are_any() {
+    fn subscriptions_are_looked_for_in_versions_that_have_them() {
         let check = |version_num: u32, expected: bool| {
             let sql = obstacle_sql(version_num, "bench", "");
             assert_eq!(sql.contains("pg_subscription"), expected, "{sql}");

@@ -1,5 +1,5 @@
-//! Steps that bring a server into a known state before a run. Each returns facts by name for the phase's record, also
-//! about what it left out and why.
+//! Steps that bring a server into a known state before a run. Each returns facts by name for the phase's record,
+//! including what it skipped and why.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
@@ -13,9 +13,9 @@ use crate::database::facts::{ask, may_checkpoint, version_num};
 /// Facts of a step, by name.
 pub type Detail = BTreeMap<String, String>;
 
-/// Pause between two looks at a server that is to become quiet.
+/// Pause between two looks at a server that should become quiet.
 const LOOK_PAUSE: Duration = Duration::from_millis(250);
-/// Looks in a row that must find the server quiet.
+/// Consecutive looks that must find the server quiet.
 const QUIET_LOOKS: u32 = 3;
 
 /// `VACUUM` of each table (`table` or `schema.table`).
@@ -28,8 +28,8 @@ pub fn analyze(session: &mut Session, tables: &[&str]) -> Result<Detail> {
     each_table(session, "ANALYZE", tables)
 }
 
-/// `VACUUM` and `ANALYZE` of the catalogs of the session's database. A cluster that has just been made has never seen
-/// them: autovacuum would come to it in each run that begins from its snapshot.
+/// `VACUUM` and `ANALYZE` of the catalogs of the session's database. In a new cluster they have never been
+/// run: autovacuum would process the catalogs in each run that begins from its snapshot.
 ///
 /// # Errors
 /// When the server reports one.
@@ -43,7 +43,8 @@ pub fn tend_catalogs(session: &mut Session) -> Result<()> {
     each_table(session, "VACUUM ANALYZE", &names).map(drop)
 }
 
-/// What [`tend_catalogs`] wrote itself, which a session tells the statistics when it ends: for another session.
+/// `VACUUM` and `ANALYZE` of what [`tend_catalogs`] itself wrote. Needs another session, because a session reports its
+/// statistics when it ends.
 ///
 /// # Errors
 /// When the server reports one.
@@ -51,7 +52,7 @@ pub fn tend_statistics(session: &mut Session) -> Result<()> {
     vacuum(session, &["pg_catalog.pg_statistic"]).map(drop)
 }
 
-/// `CHECKPOINT`, so that none is due soon; left out where the user may not.
+/// `CHECKPOINT`, so that none is due soon; skipped if the user has no privilege for it.
 pub fn checkpoint(session: &mut Session) -> Result<Detail> {
     let version_num = version_num(session)?;
     if !may_checkpoint(session, version_num) {
@@ -62,8 +63,8 @@ pub fn checkpoint(session: &mut Session) -> Result<Detail> {
     Ok(Detail::from([("seconds".to_string(), seconds(began))]))
 }
 
-/// Waits until the server does nothing but serve this session: no other active one (another pgdyno is a stranger
-/// too), no autovacuum worker, no checkpoint, no WAL being written. Ends at the deadline at the latest.
+/// Waits until the server does nothing but serve this session: no other active session (including another
+/// pgdyno's), no autovacuum worker, no checkpoint, no WAL being written. Ends at the deadline at the latest.
 pub fn settle(session: &mut Session, deadline: Duration) -> Result<Detail> {
     let version_num = version_num(session)?;
     let began = Instant::now();
@@ -97,10 +98,10 @@ pub fn settle(session: &mut Session, deadline: Duration) -> Result<Detail> {
     }
 }
 
-/// What the server is busy with, and the end of its WAL.
+/// The server's other activities, and the end of its WAL.
 fn look(session: &mut Session, version_num: u32) -> Result<(BTreeSet<String>, String)> {
-    // 9.6 does not show background processes but autovacuum workers. A checkpointer at rest waits in its main loop;
-    // what another user's processes wait for may be hidden, and hidden is not busy.
+    // 9.6 shows no background processes except autovacuum workers. An idle checkpointer waits in its main loop;
+    // the wait events of another user's processes may be hidden, and hidden does not mean busy.
     let kinds = if version_num < 100_000 {
         "case when query like 'autovacuum: %' then 'autovacuum' when state = 'active' then 'sessions' end"
     } else {
@@ -117,7 +118,7 @@ fn look(session: &mut Session, version_num: u32) -> Result<(BTreeSet<String>, St
         ("pg_current_wal_insert_lsn()", "pg_last_wal_replay_lsn()")
     };
     let sql = format!("select case when pg_is_in_recovery() then {replayed} else {current} end");
-    // A managed service may hide it; then it says nothing.
+    // A managed service may hide it; then it is ignored.
     Ok((busy, ask(session, &sql).unwrap_or_default()))
 }
 
@@ -140,7 +141,7 @@ fn each_table(session: &mut Session, command: &str, tables: &[&str]) -> Result<D
     Ok(detail)
 }
 
-/// `schema.table` with both parts quoted. A dot may be in the schema's name, and is in no table's.
+/// `schema.table` with both parts quoted. The schema's name may contain a dot, but the table's does not.
 pub(crate) fn quote_name(name: &str) -> String {
     match name.rsplit_once('.') {
         Some((schema, table)) => format!("{}.{}", quote_ident(schema), quote_ident(table)),

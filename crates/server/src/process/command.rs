@@ -1,4 +1,4 @@
-//! Build and run PostgreSQL's programs: as the server's user, in English, in a clean environment.
+//! Runs PostgreSQL's programs: as the server's user, in English, in a clean environment.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -14,8 +14,8 @@ use crate::process::spawn::spawn;
 use crate::user::account::Account;
 use crate::user::untrusted;
 
-/// `program` to be run as `account` in `work_dir`. Variables of the caller would change what the server is, and may hold
-/// passwords; that of a service manager would have the server report its readiness in our name.
+/// `program`, to be run as `account` in `work_dir`. The caller's variables would change the server, and may hold
+/// passwords; a service manager's would make the server report its readiness in our name.
 pub(crate) fn server_command(program: &Path, account: &Account, work_dir: &Path) -> Command {
     let mut command = Command::new(program);
     environment::clean(&mut command);
@@ -24,7 +24,7 @@ pub(crate) fn server_command(program: &Path, account: &Account, work_dir: &Path)
     command
 }
 
-/// Runs `command` to its end with its output in `log_path`, which is written anew; returns what it wrote.
+/// Runs `command` to its end with its output in `log_path`, which is replaced; returns the output.
 pub(crate) fn run_logged(mut command: Command, log_path: &Path, deadline: Duration) -> Result<String> {
     let name =
         Path::new(command.get_program()).file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -46,7 +46,7 @@ pub(crate) fn run_logged(mut command: Command, log_path: &Path, deadline: Durati
     Ok(text)
 }
 
-/// Waits for the end of `child`, `None` when the deadline passes first.
+/// Waits for the end of `child`; `None` if the deadline passes first.
 pub(crate) fn wait_until(child: &mut Child, deadline: Instant) -> Result<Option<ExitStatus>> {
     let mut pause = Duration::from_millis(1);
     loop {
@@ -86,6 +86,6 @@ mod tests {
         let error = run_logged(command, &log, Duration::from_millis(500)).unwrap_err().to_string();
         assert!(error.starts_with("`sh` did not end within 0 s; see `"), "{error}");
         let pid = std::fs::read_to_string(&log).unwrap();
-        assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists(), "it lives on");
+        assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists(), "it is still running");
     }
 }

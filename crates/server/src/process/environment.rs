@@ -1,5 +1,5 @@
-//! The environment of PostgreSQL's programs: what they need, and nothing that the caller keeps there for others, such as
-//! the keys of a cloud or passwords. Everybody who runs code in the server could read those.
+//! The environment of PostgreSQL's programs: what they need, and nothing that is meant for other programs, such as
+//! cloud keys or passwords. Anybody who runs code in the server could read those.
 
 use std::env;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 /// Variables that pass: where programs and libraries are, and where temporary files go.
 const PASSED: [&str; 5] = ["PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "LD_PRELOAD"];
 
-/// Beginnings of variables that pass: what an allocator or a build with checks of its own is told.
+/// Prefixes of variables that pass: options of allocators and sanitizers.
 const PASSED_PREFIXES: [&str; 6] =
     ["MALLOC_", "GLIBC_TUNABLES", "ASAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS", "TSAN_OPTIONS"];
 

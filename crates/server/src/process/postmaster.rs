@@ -1,4 +1,4 @@
-//! The server that runs in a data directory, as far as it can be seen from outside.
+//! The server that runs in a data directory, as seen from outside.
 
 use std::fs;
 use std::path::Path;
@@ -9,9 +9,9 @@ use crate::user::account::Account;
 /// A `postmaster.pid` has eight short lines.
 const PID_FILE_BYTES_MAX: u64 = 16 << 10;
 
-/// The postmaster that runs on `data_dir` as `account`, if one does. A `postmaster.pid` that a killed server left behind
-/// names a process that is gone, or another one that works elsewhere; one that the server's user wrote may name any.
-/// So it is only ever a reason to leave the cluster alone, never to signal the process.
+/// The postmaster that runs on `data_dir` as `account`, if one does. A `postmaster.pid` that a killed server left
+/// behind names a process that is gone, or another one that works elsewhere; one that the server's user wrote may name
+/// any. It is therefore only a reason to leave the cluster alone, never to signal the process.
 pub(crate) fn postmaster_of(data_dir: &Path, account: &Account) -> Option<u32> {
     let text = account.act(|| files::read(&data_dir.join("postmaster.pid"), PID_FILE_BYTES_MAX)).ok()?;
     let pid: u32 = String::from_utf8_lossy(&text).lines().next()?.trim().parse().ok()?;

@@ -1,5 +1,5 @@
-//! System V shared memory of a server that was killed. Nobody is left to remove it, and it stays until a server starts on
-//! the same directory, which may be never.
+//! System V shared memory of a server that was killed. No process is left to remove it, and it stays until a server
+//! starts on the same directory, which may be never.
 
 use std::fs;
 use std::thread;
@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 const CHILDREN_END_MAX: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Removes segments that process `pid` of user `uid` created, once nobody uses them. `pid` must have been waited for a
-/// moment ago, so that it is no other's yet.
+/// Removes segments that process `pid` of user `uid` created, once nobody uses them. `pid` must have been reaped only a
+/// moment ago, so that no other process has its id yet.
 pub(crate) fn remove_of(pid: u32, uid: u32) {
     let end = Instant::now() + CHILDREN_END_MAX;
     loop {
@@ -32,8 +32,8 @@ struct Segment {
     n_attached: u32,
 }
 
-/// Those in a table such as `/proc/sysvipc/shm` (proc_sysvipc(5)): key, id, mode, size, creator, last process, number of
-/// attachments, owner.
+/// The segments in a table such as `/proc/sysvipc/shm` (proc_sysvipc(5)): key, id, mode, size, creator, last process,
+/// number of attachments, owner.
 fn segments_of(pid: u32, uid: u32, table: &str) -> Vec<Segment> {
     let of = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();

@@ -1,4 +1,5 @@
-//! The directory of a server's unix socket: short enough for the kernel, closed to others, gone with the server.
+//! The directory of a server's unix socket: short enough for the kernel, closed to other users, removed with the
+//! server.
 
 use std::env;
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use crate::user::given::{self, Scratch};
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 /// Name of the longest socket file.
 const SOCKET_FILE: &str = ".s.PGSQL.65535";
-/// How the names of all temporary directories begin that are swept.
+/// Prefix of the names of all temporary directories that are swept.
 pub(crate) const NAME_BEGIN: &str = "pgdyno-";
 
 /// A directory for sockets that is removed when dropped.
@@ -43,7 +44,7 @@ impl SocketDir {
     }
 }
 
-/// Removes directories of sockets, and those in which settings were tried, whose pgdyno has ended without doing so;
+/// Removes socket directories, and those in which settings were tried, that a pgdyno left behind;
 /// returns them.
 pub fn sweep_sockets() -> Vec<PathBuf> {
     let Ok(account) = Account::choose() else { return Vec::new() };

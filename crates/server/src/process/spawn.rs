@@ -1,7 +1,7 @@
-//! Start child processes that end when pgdyno ends and have no terminal.
+//! Starts child processes that end when pgdyno ends and have no terminal.
 //!
-//! A child gets its parent-death signal when the *thread* that made it ends, not the process. All children are
-//! therefore made by one thread that lives as long as the process.
+//! A child gets its parent-death signal when the *thread* that started it ends, not the process. All children are
+//! therefore started by one thread that lives as long as the process.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -18,17 +18,17 @@ use nix::unistd::{getpid, getppid, setsid};
 
 use crate::process::command::wait_until;
 
-/// How long a program may take for an answer of a few words.
+/// How long a program may take for a short answer.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
-/// What a pipe holds, so that a program that says more does not end.
+/// What a pipe holds; a program that prints more blocks, and is ended at the deadline.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Starts `command` in a session of its own; it gets `on_death` when this process ends in whatever way.
+/// Starts `command` in its own session; it gets the signal `on_death` when this process ends, however it ends.
 ///
-/// Ctrl-C in the terminal does not reach it, and it cannot reach the terminal: a program of another user could type
-/// commands into ours otherwise (TIOCSTI, ioctl_tty(2)), for root's shell to run.
+/// Ctrl-C in the terminal does not reach it, and it cannot reach the terminal: otherwise another user's program could
+/// type commands into ours (TIOCSTI, ioctl_tty(2)), for root's shell to run.
 pub(crate) fn spawn(mut command: Command, on_death: Signal) -> io::Result<Child> {
     let parent = getpid();
     let in_child = move || {
@@ -40,8 +40,8 @@ pub(crate) fn spawn(mut command: Command, on_death: Signal) -> io::Result<Child>
         }
         Ok(())
     };
-    // SAFETY: between fork and exec only async-signal-safe functions may be called; these are setsid(2),
-    // prctl(2) and getppid(2), and the error that is built when the parent is gone allocates only then, with no one left to wait.
+    // SAFETY: between fork and exec only async-signal-safe functions may be called; these are setsid(2), prctl(2) and
+    // getppid(2), and the error that is built when the parent is gone allocates only then, with no one left to wait.
     // The closure runs after the switch of user, which would clear the signal.
     unsafe { command.pre_exec(in_child) };
     let (reply, answer) = channel();
@@ -56,7 +56,7 @@ pub(crate) fn spawn(mut command: Command, on_death: Signal) -> io::Result<Child>
     answer.recv().map_err(|_| gone())?
 }
 
-/// Runs a program that says a few words and ends.
+/// Runs a program that prints a short answer and ends.
 pub(crate) fn output_of(mut command: Command) -> io::Result<Output> {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = spawn(command, Signal::SIGKILL)?;
@@ -72,10 +72,10 @@ pub(crate) fn output_of(mut command: Command) -> io::Result<Output> {
     Ok(Output { status, stdout, stderr })
 }
 
-/// What is in the pipe; a child of the program could keep it open for ever.
+/// The contents of the pipe, without waiting for its end: a child of the program could keep it open for ever.
 fn what_came(mut pipe: impl Read + AsFd) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // Reading ends with an error when nothing is left of an open pipe, and what was read stays.
+    // Reading an empty pipe that is still open ends with an error, and what was read stays.
     fcntl(&pipe, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))
         .map_err(io::Error::from)
         .and_then(|_| pipe.by_ref().take(ANSWER_BYTES_MAX).read_to_end(&mut bytes))
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_child_cannot_open_our_terminal() {
-        // In a session of its own it has none, whether we have one or not.
+        // In its own session it has no terminal, whether we have one or not.
         let mut command = Command::new("sh");
         command
             .args(["-c", "cut -d' ' -f6 /proc/$$/stat; echo $$; (: </dev/tty) 2>/dev/null && echo terminal"]);

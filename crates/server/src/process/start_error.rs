@@ -9,20 +9,20 @@ const TAIL_LINES: usize = 12;
 /// A server that did not start.
 #[derive(Debug)]
 pub struct StartError {
-    /// What kind of trouble it was.
+    /// The kind of failure, from which the advice follows.
     pub fault: StartFault,
-    /// PostgreSQL's FATAL, PANIC, HINT and DETAIL lines; or the tail of its log when there are none.
+    /// PostgreSQL's FATAL, PANIC, HINT and DETAIL lines, or the tail of its log if there are none.
     pub server_lines: Vec<String>,
-    /// Further facts in words, such as how the process ended.
+    /// Further facts, such as how the process ended.
     pub detail: String,
-    /// The whole log.
+    /// The complete log.
     pub log_path: PathBuf,
 }
 
-/// Kinds of trouble at a start.
+/// Why a start failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartFault {
-    /// Shared memory could not be had.
+    /// Shared memory could not be allocated.
     SharedMemory,
     /// The address or socket is in use.
     AddressInUse,
@@ -44,7 +44,7 @@ pub enum StartFault {
     MissingFile,
     /// `pg_control`, WAL or data files are damaged.
     Damaged,
-    /// No space is left.
+    /// The disk is full.
     DiskFull,
     /// Started as root.
     Root,
@@ -56,7 +56,7 @@ pub enum StartFault {
     Other,
 }
 
-/// What log lines mean, in the order of asking: the first row whose text occurs decides.
+/// What log lines mean: the first row whose text occurs decides.
 const MEANINGS: [(&str, StartFault); 23] = [
     ("is too long (maximum", StartFault::SocketPath),
     ("could not map anonymous shared memory", StartFault::SharedMemory),
@@ -83,7 +83,7 @@ const MEANINGS: [(&str, StartFault); 23] = [
     ("could not access file", StartFault::MissingFile),
 ];
 
-/// Log lines that also mean damage, asked last.
+/// Log lines that also mean damage, searched for last.
 const DAMAGE: [&str; 5] = [
     "pg_control",
     "incorrect checksum in control file",
@@ -93,7 +93,7 @@ const DAMAGE: [&str; 5] = [
 ];
 
 impl StartFault {
-    /// What to do, in one sentence.
+    /// Advice for the user, in one sentence.
     pub fn advice(self) -> &'static str {
         match self {
             StartFault::SharedMemory => {
@@ -107,7 +107,7 @@ impl StartFault {
                 "the data directory must have mode 0700 or 0750; set it back with chmod 0700"
             }
             StartFault::EmptyLockFile => {
-                "a start was cut off; make sure that no server runs there and remove `postmaster.pid`, or restore the snapshot"
+                "a start was interrupted; make sure that no server runs there and remove `postmaster.pid`, or restore the snapshot"
             }
             StartFault::AlreadyRunning => "a server already runs on this data directory; stop it first",
             StartFault::UnknownSetting => {
@@ -119,7 +119,7 @@ impl StartFault {
                 "the binaries lack this file (fetched binaries have the extensions of contrib, but no llvmjit); install it or take the setting out"
             }
             StartFault::Damaged => {
-                "the data directory is damaged; restore the snapshot or make the cluster anew"
+                "the data directory is damaged; restore the snapshot, or remove the cluster and create it again"
             }
             StartFault::DiskFull => "free some space or put the cluster on a larger device",
             StartFault::Root => "set PGDYNO_SERVER_USER to a user that may run the server",
@@ -127,7 +127,7 @@ impl StartFault {
                 "the server may still have been recovering after a crash; look into its log, or restore the snapshot"
             }
             StartFault::Preparation => "correct this and start again",
-            StartFault::Other => "see PostgreSQL's words above and the whole log",
+            StartFault::Other => "see PostgreSQL's messages above and the complete log",
         }
     }
 }
@@ -176,7 +176,7 @@ pub(crate) fn fault_of(log: &str) -> StartFault {
 /// Lines that say what was wrong, without their times and process ids.
 fn telling_lines(log: &str) -> Vec<String> {
     const SEVERITIES: [&str; 6] = ["FATAL:", "PANIC:", "ERROR:", "HINT:", "DETAIL:", "WARNING:"];
-    // LOG lines that carry the cause: the FATAL line after them says only that there was one.
+    // LOG lines that name the cause: the FATAL line after them only says that there was an error.
     const CAUSES: [&str; 5] =
         ["in file \"", "for parameter \"", "is too long", "could not bind", "terminated by signal"];
     let mut told = Vec::new();
@@ -187,7 +187,7 @@ fn telling_lines(log: &str) -> Vec<String> {
             told.push(line[at..].trim().to_string());
         }
     }
-    // The last lines tell of the end; a log of many warnings is not all shown.
+    // The last lines are about the end; a log of many warnings is not shown as a whole.
     told.split_off(told.len().saturating_sub(TAIL_LINES))
 }
 
@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn postgres_words_lead_to_one_advice_each() {
+    fn each_of_postgres_messages_leads_to_one_advice() {
         for (log, expected) in [
             (
                 "FATAL:  could not map anonymous shared memory: Cannot allocate memory\nHINT:  This error usually means",
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_shown_are_the_telling_ones() {
+    fn only_the_lines_that_explain_the_failure_are_shown() {
         let log = "1700000000.123 [12] LOG:  starting PostgreSQL 15\n\
                    2026-11-20 12:17:29.030 GMT [9] LOG:  unrecognized configuration parameter \"bogus\" in file \"/d/c\" line 8\n\
                    2026-11-20 12:17:29.030 GMT [9] FATAL:  configuration file \"/d/c\" contains errors\n\

@@ -1,4 +1,4 @@
-//! How many huge pages a server's shared memory needs: by what the server says, from 15 on, or by what it takes.
+//! How many huge pages a server's shared memory needs: as the server reports, from 15 on, or as a start shows.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::running::launch::{Server, StopMode};
 /// Huge pages of `page_bytes` that the cluster's server with these settings needs. The server must be stopped.
 ///
 /// # Errors
-/// When the server does not say it, or does not start.
+/// When the server does not report it, or does not start.
 pub fn needed(cluster: &Cluster, settings: &BTreeMap<String, String>, page_bytes: u64) -> Result<u64> {
     if cluster.binaries.version_num >= 150_000 {
         return asked(cluster, settings);
@@ -33,7 +33,7 @@ fn asked(cluster: &Cluster, settings: &BTreeMap<String, String>) -> Result<u64> 
     for (name, value) in settings {
         command.arg("-c").arg(format!("{name}={value}"));
     }
-    let output = output_of(command).context("ask `postgres` for the size of its shared memory")?;
+    let output = output_of(command).context("query `postgres` for the size of its shared memory")?;
     let said = String::from_utf8_lossy(&output.stdout);
     let pages = said.lines().last().and_then(|line| line.trim().parse::<i64>().ok());
     ensure!(
@@ -45,10 +45,10 @@ fn asked(cluster: &Cluster, settings: &BTreeMap<String, String>) -> Result<u64> 
     Ok(pages.unwrap_or_default() as u64)
 }
 
-/// The postmaster's largest size so far, as the documentation advised before 15.
+/// The postmaster's peak size, as the documentation advised before 15.
 fn peak_bytes(pid: u32) -> Result<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).context("read the size of the server")?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmPeak:"));
     let kb = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    Ok(kb.context("the kernel does not tell the size of the server")? * 1024)
+    Ok(kb.context("the kernel does not report the size of the server")? * 1024)
 }

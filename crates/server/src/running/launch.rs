@@ -1,7 +1,7 @@
-//! Start and stop a server of our own: `postgres` in the foreground as our child.
+//! Starts and stops our own server: `postgres` in the foreground as our child.
 //!
-//! The server listens on a unix socket in a closed directory, and on 127.0.0.1 only when asked to, with a random
-//! password. When pgdyno ends in whatever way, the kernel asks the server for an immediate shutdown.
+//! The server listens on a unix socket in a closed directory, and on 127.0.0.1 only on request, with a random
+//! password. When pgdyno ends, however it ends, the kernel signals the server an immediate shutdown.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -30,9 +30,9 @@ use crate::settings::{check_settings, configuration_text};
 use crate::user::account::Account;
 use crate::user::untrusted;
 
-/// The port in the name of the socket file; each server has a socket directory of its own.
+/// The port in the name of the socket file; each server has its own socket directory.
 const SOCKET_PORT: u16 = 5432;
-/// How long a start may take: after a crash the server recovers first.
+/// How long a start may take: after a crash, the server recovers first.
 const START_DEADLINE: Duration = Duration::from_secs(120);
 /// How long a fast shutdown may take: it writes all dirty buffers.
 const FAST_DEADLINE: Duration = Duration::from_secs(300);
@@ -41,7 +41,7 @@ const IMMEDIATE_DEADLINE: Duration = Duration::from_secs(15);
 /// Pause between two attempts to connect during a start.
 const ATTEMPT_PAUSE: Duration = Duration::from_millis(20);
 
-/// How a server is started.
+/// Options of a start.
 #[derive(Debug, Clone)]
 pub struct StartOptions {
     /// Settings by name, all resolved.
@@ -50,7 +50,7 @@ pub struct StartOptions {
     pub tcp: bool,
     /// How long the start may take.
     pub deadline: Duration,
-    /// Where it runs and where its memory is; as the kernel likes if not given.
+    /// NUMA placement of its processes and memory; `None` leaves it to the kernel.
     pub binding: Option<Binding>,
 }
 
@@ -60,27 +60,27 @@ impl Default for StartOptions {
     }
 }
 
-/// How a server is stopped.
+/// Ways to stop a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopMode {
-    /// Sessions are ended, everything is written: the next start needs no recovery.
+    /// Ends sessions and writes everything: the next start needs no recovery.
     Fast,
-    /// Processes are ended at once: the next start recovers from the WAL.
+    /// Ends processes at once: the next start recovers from the WAL.
     Immediate,
 }
 
-/// How a stop went.
+/// The result of a stop.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StopReport {
     /// How long it took, seconds.
     pub seconds: f64,
-    /// Whether the cluster is in order on disk, so that it can be copied and starts without recovery.
+    /// Whether the shutdown was clean, so that the cluster can be copied and starts without recovery.
     pub is_clean: bool,
     /// How the process ended, in words.
     pub ending: String,
 }
 
-/// A running server of ours. Dropping it stops it at once.
+/// Our own running server. Dropping it stops it at once.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
@@ -112,7 +112,7 @@ impl Server {
                     server.set_password(cluster).map_err(before)?;
                     return Ok(server);
                 }
-                // Another process may take the free port between its choice and its use.
+                // Another process may take the free port before the server does.
                 Err(error) if error.fault == StartFault::AddressInUse && options.tcp && attempts_left > 0 => {
                 }
                 Err(error) => return Err(error),
@@ -120,12 +120,12 @@ impl Server {
         }
     }
 
-    /// Where to connect: the unix socket, as superuser, without a password.
+    /// Connection settings: the unix socket, as superuser, without a password.
     pub fn conninfo(&self) -> Conninfo {
         Conninfo::new(&self.socket.path.to_string_lossy(), self.port, SUPERUSER, DATABASE)
     }
 
-    /// Where to connect over TCP, if the server listens there.
+    /// Connection settings over TCP, if the server listens there.
     pub fn tcp_conninfo(&self) -> Option<Conninfo> {
         let password = self.password.clone()?;
         let mut conninfo = Conninfo::new("127.0.0.1", self.port, SUPERUSER, DATABASE);
@@ -149,7 +149,7 @@ impl Server {
         &self.data_dir
     }
 
-    /// Whether the postmaster still runs; otherwise how it ended, in words.
+    /// Whether the postmaster is still running; if not, the error says how it ended.
     pub fn check_running(&mut self) -> Result<(), String> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -158,7 +158,8 @@ impl Server {
         }
     }
 
-    /// Has the running server read other settings; those that need a restart keep their values.
+    /// Makes the running server reload its configuration with other settings; those that need a restart keep their
+    /// values.
     ///
     /// # Errors
     /// When its configuration cannot be written, or it is gone.
@@ -174,22 +175,22 @@ impl Server {
         self.shut(mode)
     }
 
-    /// Ends all its processes at once with SIGKILL, as a crash would: nothing is written any more, and the next start
-    /// recovers from the WAL. What the operating system holds for the files is not lost. Returns how many there were.
+    /// Ends all its processes at once with SIGKILL, like a crash: nothing is written any more, and the next start
+    /// recovers from the WAL. The operating system's cached writes are not lost. Returns the number of processes.
     pub fn crash(mut self) -> Result<usize> {
         let pid = Pid::from_raw(self.child.id() as i32);
-        // A stopped postmaster starts no process and waits for none, so that ids stay whose they are.
+        // A stopped postmaster starts no process and reaps none, so that ids keep their meaning.
         kill(pid, Signal::SIGSTOP).context("stop the server's postmaster")?;
         let children = children_of(pid)?;
         for process in children.iter().chain([&pid]) {
             kill(*process, Signal::SIGKILL).context("kill the server")?;
         }
         wait_until(&mut self.child, Instant::now() + IMMEDIATE_DEADLINE)?
-            .context("the killed server does not end; its device may hang")?;
-        // A next start would find their shared memory in use.
+            .context("the killed server does not end; its disk may hang")?;
+        // The next start would find their shared memory in use.
         let end = Instant::now() + IMMEDIATE_DEADLINE;
         while children.iter().any(|child| is_alive(*child)) {
-            ensure!(Instant::now() < end, "a killed process of the server does not end; its device may hang");
+            ensure!(Instant::now() < end, "a killed process of the server does not end; its disk may hang");
             thread::sleep(ATTEMPT_PAUSE);
         }
         Ok(children.len() + 1)
@@ -219,7 +220,7 @@ impl Server {
             binding.apply(&mut command)?;
         }
         command.stdout(log.try_clone()?).stderr(log);
-        // SIGQUIT is PostgreSQL's immediate shutdown: nothing survives us, and the WAL stays whole.
+        // SIGQUIT is PostgreSQL's immediate shutdown: nothing outlives us, and the WAL stays intact.
         let child =
             crate::process::spawn::spawn(command, Signal::SIGQUIT).context("cannot start `postgres`")?;
         let (data_dir, log_path) = (cluster.data_dir(), cluster.log_path());
@@ -247,7 +248,7 @@ impl Server {
         }
     }
 
-    /// Gives the superuser the password of this start, without a trace in the log.
+    /// Sets the superuser's password for this start, without a trace in the log.
     fn set_password(&self, cluster: &Cluster) -> Result<()> {
         let Some(password) = &self.password else { return Ok(()) };
         let mut session = Session::connect(&self.conninfo()).context("connect to the new server")?;
@@ -279,11 +280,11 @@ impl Server {
             }
         };
         for (signal, deadline) in steps {
-            // Not yet waited for, the id cannot belong to another process.
+            // The child has not been reaped, so the id cannot belong to another process.
             if self.child.try_wait()?.is_none() {
                 let pid = Pid::from_raw(self.child.id() as i32);
                 kill(pid, *signal).context("signal the server")?;
-                // A postmaster that somebody stopped hears no signal but these two, and ends no child of its own.
+                // A postmaster that somebody stopped (SIGSTOP) handles no signal but these two, and ends no child.
                 if *signal != Signal::SIGKILL {
                     kill(pid, Signal::SIGCONT).context("signal the server")?;
                 }
@@ -298,33 +299,37 @@ impl Server {
                 return Ok(StopReport { seconds, is_clean, ending: ending(status) });
             }
         }
-        bail!("server process {} cannot be ended; its device may hang", self.child.id())
+        bail!("server process {} cannot be ended; its disk may hang", self.child.id())
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Also of a server that is gone: one that was killed leaves its shared memory. An error has no one to go to; the
-        // kernel will ask again when we end.
+        // Also if the server is gone: one that was killed leaves its shared memory. There is nobody to report an error
+        // to; the kernel signals the server again when we end.
         self.shut(StopMode::Immediate).ok();
     }
 }
 
 fn prepare(cluster: &Cluster, options: &StartOptions) -> Result<()> {
     check_settings(&options.settings)?;
-    cluster.wait_until_stopped("start it anew")?;
+    cluster.wait_until_stopped("start it again")?;
     if let Some(snapshot) = &cluster.facts.restoring {
         bail!(
-            "restoring snapshot `{snapshot}` of cluster `{}` was cut off; restore it again",
+            "restoring snapshot `{snapshot}` of cluster `{}` was interrupted; restore it again",
             cluster.root.display()
         );
     }
     let data = cluster.data_dir();
-    ensure!(data.is_dir(), "data directory `{}` is gone; make the cluster anew", data.display());
+    ensure!(
+        data.is_dir(),
+        "data directory `{}` is gone; remove the cluster and create it again",
+        data.display()
+    );
     cluster.write_owned(&data.join(CONFIGURATION), &configuration_text(&options.settings))
 }
 
-/// The processes that `parent` started and that are there.
+/// The existing processes that `parent` started.
 fn children_of(parent: Pid) -> Result<Vec<Pid>> {
     let of = |entry: fs::DirEntry| {
         let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
@@ -334,7 +339,7 @@ fn children_of(parent: Pid) -> Result<Vec<Pid>> {
     Ok(entries.flatten().filter_map(of).collect())
 }
 
-/// Whether a process is there that has not ended: one that nobody waited for yet has.
+/// Whether a process exists and has not ended; a zombie has ended.
 fn is_alive(pid: Pid) -> bool {
     stat_fields(pid.as_raw()).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X'))
 }
@@ -342,13 +347,13 @@ fn is_alive(pid: Pid) -> bool {
 /// State and parent of a process (proc_pid_stat(5)).
 fn stat_fields(pid: i32) -> Option<(char, i32)> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before them may hold blanks and parentheses.
+    // The name before them may contain blanks and parentheses.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
     Some((state, fields.next()?.parse().ok()?))
 }
 
-/// A new log for this start; that of the last one is kept beside it.
+/// A new log for this start; that of the last one is kept under another name.
 fn new_log(path: &Path) -> Result<File> {
     if path.exists() {
         fs::rename(path, path.with_extension("log.old"))

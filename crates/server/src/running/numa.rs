@@ -1,4 +1,4 @@
-//! On which NUMA node a server runs and where its memory is, given to the process before it becomes a server.
+//! NUMA placement of a server: the processors and the memory nodes, set in the child before its exec.
 
 use std::fs;
 use std::io;
@@ -16,23 +16,23 @@ const NODES: &str = "sys/devices/system/node";
 /// Modes of set_mempolicy(2), linux/mempolicy.h.
 const MPOL_BIND: libc::c_long = 2;
 const MPOL_INTERLEAVE: libc::c_long = 3;
-/// Bits of the node mask: more than any kernel is built for.
+/// Bits of the node mask: more than any kernel supports.
 const MASK_BITS: usize = 1024;
 
-/// Where a process runs and where its memory is.
+/// The processors that a process runs on and the nodes of its memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binding {
-    /// Processors; none is all.
+    /// Processors; empty means all.
     pub cpus: Vec<usize>,
     /// Nodes of the memory.
     pub nodes: Vec<usize>,
     mode: libc::c_long,
 }
 
-/// What a placement means on this machine.
+/// The bindings that a placement means on this machine.
 ///
 /// # Errors
-/// When it has one node only, or does not tell.
+/// When it has only one node, or does not report them.
 pub fn binding(numa: Numa) -> Result<Binding> {
     binding_at(numa, Path::new("/"))
 }
@@ -64,7 +64,7 @@ fn list(text: &str) -> Vec<usize> {
 }
 
 impl Binding {
-    /// In words, for records.
+    /// The placement as text, for records.
     pub fn words(&self) -> String {
         let numbers = |of: &[usize]| of.iter().map(usize::to_string).collect::<Vec<_>>().join(",");
         let cpus = if self.cpus.is_empty() { "all".to_string() } else { numbers(&self.cpus) };
@@ -72,15 +72,15 @@ impl Binding {
         format!("processors {cpus}, memory {mode} node {}", numbers(&self.nodes))
     }
 
-    /// Makes `command` run so; its children inherit it.
+    /// Makes `command` run with this placement, which its children inherit.
     pub(crate) fn apply(&self, command: &mut Command) -> Result<()> {
         let mut cpus = CpuSet::new();
         for cpu in &self.cpus {
-            cpus.set(*cpu).with_context(|| format!("processor {cpu} is beyond what can be bound"))?;
+            cpus.set(*cpu).with_context(|| format!("processor {cpu} is beyond the limit for binding"))?;
         }
         let mut mask = [0u64; MASK_BITS / 64];
         for node in &self.nodes {
-            ensure!(*node < MASK_BITS, "NUMA node {node} is beyond what can be bound");
+            ensure!(*node < MASK_BITS, "NUMA node {node} is beyond the limit for binding");
             mask[node / 64] |= 1 << (node % 64);
         }
         let (mode, bind_cpus) = (self.mode, !self.cpus.is_empty());
@@ -89,7 +89,7 @@ impl Binding {
                 sched_setaffinity(Pid::from_raw(0), &cpus)?;
             }
             // SAFETY: set_mempolicy(2) reads `MASK_BITS` bits of the mask, which lives on this closure's stack, and
-            // writes nothing of ours.
+            // writes to none of our memory.
             let done = unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask.as_ptr(), MASK_BITS + 1) };
             if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
         };
@@ -135,7 +135,7 @@ mod tests {
         command.arg("/proc/self/numa_maps");
         Binding { cpus: vec![], nodes: vec![0], mode: MPOL_BIND }.apply(&mut command).unwrap();
         let said = String::from_utf8(command.output().unwrap().stdout).unwrap();
-        // Kernels without this file have no placement to show.
+        // Kernels without this file do not show the placement.
         assert!(said.is_empty() || said.contains("bind:0"), "{said}");
     }
 }

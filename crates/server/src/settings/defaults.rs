@@ -1,8 +1,8 @@
-//! How a server of our own is set unless the experiment says otherwise: as a careful administrator would set a
+//! The settings of our own servers unless the experiment says otherwise: as a careful administrator would set a
 //! production server of this machine's size, the same for every version.
 //!
-//! Nothing that makes a server durable is ever touched: `fsync`, `full_page_writes`, `synchronous_commit`,
-//! `wal_sync_method` and the checksums stay as PostgreSQL has them.
+//! Settings that make a server durable are never touched: `fsync`, `full_page_writes`, `synchronous_commit`,
+//! `wal_sync_method` and checksums keep PostgreSQL's defaults.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use anyhow::{Result, ensure};
 
 use crate::settings::{MB, check_settings, resolve_setting, size_text};
 
-/// Begins every line of `server.log`: seconds since the Unix epoch with milliseconds, and the process id.
+/// Prefix of every line of `server.log`: seconds since the Unix epoch with milliseconds, and the process id.
 /// `observe` reads times from it.
 pub const LOG_LINE_PREFIX: &str = "%n [%p] ";
 
@@ -30,19 +30,19 @@ pub const EFFECTIVE_CACHE_SHARE: f64 = 0.75;
 pub const MAINTENANCE_WORK_MEM_SHARE: f64 = 0.05;
 
 /// `max_wal_size`. With PostgreSQL's 1 GB a write load forces checkpoints every few seconds on a fast disk, and
-/// measures little else. Halved while the device has no room for it (`space.rs`).
+/// measures little else. Halved until it fits the device (`space.rs`).
 pub const MAX_WAL_SIZE_BYTES: u64 = 8 << 30;
 
-/// Bytes of a WAL segment, in which versions before 10 count; later ones may have others, which we do not make.
+/// Bytes of a WAL segment, the unit of versions before 10. Later ones may have other sizes, which we do not use.
 const WAL_SEGMENT_BYTES: u64 = 16 * MB;
 
 /// `checkpoint_completion_target`: the default since 14, given to older versions too so that versions compare.
 pub const CHECKPOINT_COMPLETION_TARGET: &str = "0.9";
 
-/// Connections beyond those of the clients: telemetry, tending, and reserved ones.
+/// Connections in addition to those of the clients: telemetry, tending, and reserved ones.
 pub const CONNECTIONS_EXTRA: u32 = 20;
 
-/// Connections that must be there beyond those of the clients: one that watches, one that tends, three reserved for
+/// Connections required in addition to those of the clients: one that watches, one that tends, three reserved for
 /// the superuser.
 const CONNECTIONS_NEEDED: u32 = 5;
 
@@ -92,7 +92,7 @@ pub fn embedded_settings(
     check_settings(chosen)?;
     let mut settings = embedded_defaults(version_num, ram_bytes, n_clients);
     for (name, value) in chosen {
-        // Names of settings are not case-sensitive: the file must not have both.
+        // Names of settings are not case-sensitive: the file may not have both.
         settings.retain(|present, _| !present.eq_ignore_ascii_case(name));
         settings.insert(name.clone(), resolve_setting(name, value, ram_bytes)?);
     }
@@ -100,7 +100,7 @@ pub fn embedded_settings(
     Ok(settings)
 }
 
-/// The start of every line of the log.
+/// `log_line_prefix` for a version.
 pub fn log_line_prefix(version_num: u32) -> &'static str {
     if version_num < 90_600 { LOG_LINE_PREFIX_95 } else { LOG_LINE_PREFIX }
 }
@@ -118,7 +118,7 @@ pub fn wal_setting(version_num: u32, bytes: u64) -> (&'static str, String) {
 /// 2 + [`CHECKPOINT_COMPLETION_TARGET`].
 const SEGMENTS_PER_CHECKPOINT: f64 = 2.9;
 
-/// How large the WAL grows between checkpoints with these settings; `None` if they do not say it in a way we know.
+/// How large the WAL grows between checkpoints with these settings, bytes; `None` if the value cannot be read.
 pub fn max_wal_bytes(version_num: u32, settings: &BTreeMap<String, String>) -> Option<u64> {
     let of =
         |name: &str| settings.iter().find(|(present, _)| present.eq_ignore_ascii_case(name)).map(|(_, v)| v);
@@ -131,8 +131,8 @@ pub fn max_wal_bytes(version_num: u32, settings: &BTreeMap<String, String>) -> O
     size_bytes(of("max_wal_size")?, if version_num < 100_000 { WAL_SEGMENT_BYTES } else { MB })
 }
 
-/// What the server would not notice at its start: Linux promises more memory than it has, and a connection is
-/// only missed when it is asked for.
+/// Problems that the server would not notice at its start: Linux promises more memory than it has, and a connection is
+/// only missed when it is needed.
 fn check_fit(settings: &BTreeMap<String, String>, ram_bytes: u64, n_clients: u32) -> Result<()> {
     let of = |name: &str| settings.iter().find(|(present, _)| present.eq_ignore_ascii_case(name));
     let mut problems = Vec::new();
@@ -155,7 +155,7 @@ fn check_fit(settings: &BTreeMap<String, String>, ram_bytes: u64, n_clients: u32
     Ok(())
 }
 
-/// A size as PostgreSQL reads it, in bytes; a bare number is in units of `bare_bytes`. `None`: it is none.
+/// A size in PostgreSQL's notation, in bytes; a bare number is in units of `bare_bytes`. `None` if it is not a size.
 pub fn size_bytes(text: &str, bare_bytes: u64) -> Option<u64> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
@@ -177,12 +177,12 @@ pub fn memory_bytes() -> u64 {
     let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| meminfo_total_bytes(&text));
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let limit = memory_limit_bytes(&groups, Path::new("/sys/fs/cgroup"));
-    // Without /proc there is no telling; 1 GB gives a small server that starts anywhere.
+    // Without /proc the size is unknown; 1 GB gives a small server that starts anywhere.
     let machine = machine.unwrap_or(1 << 30);
     limit.map_or(machine, |limit| machine.min(limit))
 }
 
-/// The smallest limit of our control groups and those above them: each holds for all below it. `groups` is
+/// The smallest limit of our control groups and those above them: each applies to all below it. `groups` is
 /// `/proc/self/cgroup` (cgroups(7)): `0::/PATH` for version 2, `N:memory:/PATH` for version 1.
 fn memory_limit_bytes(groups: &str, mounts: &Path) -> Option<u64> {
     let mut limits = Vec::new();
@@ -196,7 +196,7 @@ fn memory_limit_bytes(groups: &str, mounts: &Path) -> Option<u64> {
             }
             _ => continue,
         };
-        // Within a container the mount may begin further down than the path; what is not there sets no limit.
+        // Within a container the mount may begin further down than the path; a missing file sets no limit.
         for group in Path::new(path.trim_start_matches('/')).ancestors() {
             let text = fs::read_to_string(mount.join(group).join(file));
             limits.extend(text.ok().and_then(|text| text.trim().parse::<u64>().ok()));
@@ -256,8 +256,8 @@ mod tests {
     }
 
     #[test]
-    fn each_version_gets_settings_that_it_knows() {
-        // Version, then name and value; an empty value: the setting is not there.
+    fn each_version_gets_only_settings_that_it_knows() {
+        // Version, then name and value; an empty value means that the setting is absent.
         for (version_num, name, expected) in [
             (180_006, "wal_level", "replica"),
             (90_624, "wal_level", "replica"),
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_any_group_above_us_holds() {
+    fn a_limit_of_any_group_above_ours_applies() {
         let dir = tempfile::tempdir().unwrap();
         let limit = |path: &str, text: &str| {
             let path = dir.path().join(path);

@@ -30,13 +30,13 @@ pub struct Account {
 }
 
 impl Account {
-    /// The user that servers run as; see the head of this file.
+    /// The user that servers run as, chosen as described at the top of this file.
     pub fn choose() -> Result<Account> {
         let euid = geteuid();
         if !euid.is_root() {
             let user = User::from_uid(euid).ok().flatten().with_context(|| {
                 format!(
-                    "user id {euid} has no name in the password database, which PostgreSQL needs; add one"
+                    "user id {euid} has no name in the password database, which PostgreSQL requires; add one"
                 )
             })?;
             return Ok(Account::of(user, false));
@@ -58,7 +58,7 @@ impl Account {
             }
         }
         bail!(
-            "PostgreSQL refuses to run as root and there is neither a user `postgres` nor `nobody`; \
+            "PostgreSQL refuses to run as root, and neither user `postgres` nor `nobody` exists; \
              run pgdyno as another user or set PGDYNO_SERVER_USER"
         )
     }
@@ -80,7 +80,7 @@ impl Account {
         Account { name: user.name, uid: user.uid.as_raw(), gid: user.gid.as_raw(), is_switched }
     }
 
-    /// Gives `path`, which pgdyno made, to this user.
+    /// Makes this user the owner of `path`, which pgdyno created.
     pub fn own(&self, path: &Path) -> Result<()> {
         if self.is_switched {
             lchown(path, Some(self.uid), Some(self.gid))
@@ -89,14 +89,14 @@ impl Account {
         Ok(())
     }
 
-    /// Makes `command` run as this user, without the groups of ours.
+    /// Makes `command` run as this user, without our supplementary groups.
     pub(crate) fn apply(&self, command: &mut Command) {
         if self.is_switched {
             command.gid(self.gid).uid(self.uid);
         }
     }
 
-    /// Checks that this user can get to `path`: every directory above it must let the user pass.
+    /// Checks that this user can reach `path`: the user must be able to pass every directory above it.
     pub fn check_reach(&self, path: &Path) -> Result<()> {
         if !self.is_switched {
             return Ok(());
@@ -113,8 +113,8 @@ impl Account {
             };
             ensure!(
                 facts.mode() & bit != 0,
-                "user `{}`, which runs the server, cannot get to `{}` because `{}` is closed to it; \
-                 use a directory outside it (PGDYNO_CACHE sets where pgdyno keeps its own)",
+                "user `{}`, which runs the server, cannot reach `{}` because `{}` is closed to it; \
+                 use another directory (PGDYNO_CACHE sets the one of the cache)",
                 self.name,
                 path.display(),
                 dir.display()

@@ -1,8 +1,8 @@
-//! Directories that are held open, and what is directly in them.
+//! Directories that are kept open, and access to what is directly in them.
 //!
-//! Who owns a directory can put a link in its place at any moment, also one of /proc/self that leads to what this process
-//! holds open, past every closed directory on the way. So no path is looked up below a directory of somebody else:
-//! each step opens one name in the directory held before it, and follows no link.
+//! The owner of a directory can replace it by a link at any moment, even by one through /proc/self to what this process
+//! has open, past every closed directory on the way. So no path is looked up below somebody else's directory:
+//! each step opens one name in the directory opened before, and follows no link.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,34 +16,34 @@ use rustix::fs::{
     unlinkat,
 };
 
-/// Most directories within each other: PostgreSQL has four, and each is held while what is in it is looked at.
+/// Deepest nesting of directories: PostgreSQL has four, and each stays open while its contents are processed.
 pub(crate) const DEPTH_MAX: usize = 64;
 
-/// A directory that stays the same one, whatever becomes of its name.
+/// An open directory, which stays the same one whatever happens to its name.
 #[derive(Debug)]
 pub(crate) struct Held(OwnedFd);
 
-/// What is known of a name.
+/// Facts about one name in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Facts {
     pub(crate) kind: FileType,
     pub(crate) uid: u32,
-    /// Permissions, with the bits that let a program run with its owner's rights.
+    /// Permissions, including the bits that let a program run with its owner's rights.
     pub(crate) mode: u32,
     pub(crate) bytes: u64,
 }
 
 impl Held {
-    /// The directory at `path`. Links on the way to it are resolved first, and none is followed on the way that is taken:
-    /// with somebody's rights only a place is reached that they could walk to from `/`.
+    /// The directory at `path`. Links in the path are resolved first, and none is followed when the result is opened:
+    /// with a user's rights, only directories are reached that this user could walk to from `/`.
     ///
     /// # Errors
-    /// As the system says, also when the way changes meanwhile.
+    /// Those of the system, also when the path changes meanwhile.
     pub(crate) fn open(path: &Path) -> io::Result<Held> {
         reach(path, Held::step)?.readable()
     }
 
-    /// The same, made if it is not there, with those above it.
+    /// The same, created if it does not exist, with those above it.
     pub(crate) fn open_or_make(path: &Path) -> io::Result<Held> {
         reach(path, Held::step_or_make)?.readable()
     }
@@ -53,18 +53,18 @@ impl Held {
         open_dir(self.as_fd(), name, OFlags::RDONLY)
     }
 
-    /// The same, made if it is not there.
+    /// The same, created if it does not exist.
     pub(crate) fn child_or_make(&self, name: &OsStr) -> io::Result<Held> {
         self.step_or_make(name)?.readable()
     }
 
-    /// The directory that these names lead to, to open what is in it.
+    /// The directory that these names lead to.
     pub(crate) fn descend(&self, way: &Path) -> io::Result<Held> {
         names_of(way)
             .try_fold(open_dir(self.as_fd(), OsStr::new("."), OFlags::PATH)?, |held, name| held.step(name))
     }
 
-    /// One that can be passed through, which a directory may allow whose names it does not show.
+    /// Opens a directory only to pass through it, which may be allowed where listing it is not.
     fn step(&self, name: &OsStr) -> io::Result<Held> {
         open_dir(self.as_fd(), name, OFlags::PATH)
     }
@@ -83,9 +83,9 @@ impl Held {
         self.child(OsStr::new("."))
     }
 
-    /// A regular file in it, opened with these flags besides those that keep links and pipes out.
+    /// A regular file in it, opened with these flags and those that keep links and pipes out.
     pub(crate) fn file(&self, name: &OsStr, flags: OFlags, mode: u32) -> io::Result<File> {
-        // A pipe that nobody writes would be waited for; a regular file does not care.
+        // Opening a pipe without a writer would block otherwise; the flag does not matter for a regular file.
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = openat(&self.0, name, flags, Mode::from_raw_mode(mode)).map(File::from);
         let file = file.map_err(|error| match error {
@@ -99,7 +99,7 @@ impl Held {
         }
     }
 
-    /// What is in it, with what is known of each; what is gone meanwhile is left out.
+    /// Its entries with their facts; those that are gone meanwhile are left out.
     pub(crate) fn entries(&self) -> io::Result<Vec<(OsString, Facts)>> {
         let mut entries = Vec::new();
         for entry in Dir::read_from(&self.0)? {
@@ -116,7 +116,7 @@ impl Held {
         Ok(entries)
     }
 
-    /// What is known of the directory itself.
+    /// The facts about the directory itself.
     pub(crate) fn facts(&self) -> io::Result<Facts> {
         Ok(Facts::of(&fstat(&self.0)?))
     }
@@ -126,17 +126,17 @@ impl Held {
         Ok(OsString::from_vec(readlinkat(&self.0, name, Vec::new())?.into_bytes()))
     }
 
-    /// Makes a link in it.
+    /// Creates a link in it.
     pub(crate) fn make_link(&self, target: &OsStr, name: &OsStr) -> io::Result<()> {
         Ok(symlinkat(target, &self.0, name)?)
     }
 
-    /// Removes what is no directory.
+    /// Removes an entry that is not a directory.
     pub(crate) fn remove_file(&self, name: &OsStr) -> io::Result<()> {
         Ok(unlinkat(&self.0, name, AtFlags::empty())?)
     }
 
-    /// Removes whatever has this name, with all that is in it.
+    /// Removes the entry of this name, with all its contents.
     pub(crate) fn remove(&self, name: &OsStr) -> io::Result<()> {
         self.remove_from(name, DEPTH_MAX)
     }
@@ -188,21 +188,21 @@ impl Facts {
     }
 }
 
-/// As much as can be counted: sizes of files with holes can be of any size together.
+/// Adds up to `u64::MAX`: sizes of sparse files can have any sum.
 pub(crate) fn added_up(sizes: impl Iterator<Item = u64>) -> u64 {
     sizes.fold(0, u64::saturating_add)
 }
 
 /// Why nothing is done below a certain depth.
 pub(crate) fn too_deep() -> io::Error {
-    refused(&format!("more than {DEPTH_MAX} directories lie within each other here; PostgreSQL makes four"))
+    refused(&format!("more than {DEPTH_MAX} directories are nested here; PostgreSQL has four"))
 }
 
 fn refused(words: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, words)
 }
 
-/// Walks from `/` to `path`, whose links are resolved before, as far as it is there.
+/// Walks from `/` to `path`, whose links have been resolved, as far as it exists.
 fn reach(path: &Path, step: impl Fn(&Held, &OsStr) -> io::Result<Held>) -> io::Result<Held> {
     let path = std::path::absolute(path)?;
     let mut missing: Vec<&OsStr> = Vec::new();
@@ -268,7 +268,7 @@ mod tests {
         }
         assert_eq!(tree.entries().unwrap(), []);
         assert_eq!(fs::read(path("elsewhere/kept")).unwrap(), b"kept");
-        // Above the tree links are its user's own affair; below what is there, directories are made.
+        // Links above the tree are allowed; missing directories are created.
         symlink(path("tree"), path("way")).unwrap();
         Held::open_or_make(&path("way/new/one")).unwrap();
         assert!(path("tree/new/one").is_dir());

@@ -1,5 +1,5 @@
-//! Directories that we make and give to the server's user. What is in one is that user's from then on, and is removed
-//! with that user's rights; the directory itself lies where only we can replace it.
+//! Directories that we create and give to the server's user. Their contents belong to that user from then on, and are
+//! removed with that user's rights; the directory itself is where only we can replace it.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -17,31 +17,32 @@ const OWNER_FILE: &str = "owner.json";
 const OWNER_BYTES_MAX: u64 = 4 << 10;
 const GIVEN: &str = "d";
 
-/// Makes a directory of ours in which the server's user can reach one of its own, but change nothing.
+/// Creates our directory in which the server's user can reach a directory of that user, but change nothing.
 pub(crate) fn make_outer(dir: &Path, account: &Account) -> std::io::Result<()> {
     let mode = if account.is_switched { 0o711 } else { 0o700 };
     DirBuilder::new().mode(0o700).create(dir)?;
     fs::set_permissions(dir, Permissions::from_mode(mode))
 }
 
-/// Makes a directory that is the user's and closed to all others.
+/// Creates a directory that belongs to the user and is closed to all others.
 pub(crate) fn make(dir: &Path, account: &Account) -> Result<()> {
     DirBuilder::new().mode(0o700).create(dir).with_context(|| format!("create `{}`", dir.display()))?;
     account.own(dir)
 }
 
-/// Removes such a directory and what is in it, if it is there.
+/// Removes such a directory with its contents, if it exists.
 pub(crate) fn remove(dir: &Path) -> Result<()> {
     if fs::symlink_metadata(dir).is_err() {
         return Ok(());
     }
     let owner = Account::of_owner(dir)?;
-    let context = || format!("remove what is in `{}` as user `{}`, whose it is", dir.display(), owner.name);
+    let context =
+        || format!("remove the contents of `{}` as user `{}`, its owner", dir.display(), owner.name);
     owner.act(|| empty(dir)).with_context(context)?;
     fs::remove_dir(dir).with_context(|| format!("remove `{}`", dir.display()))
 }
 
-/// Directories go first, so that a marker is there as long as anything else is.
+/// Directories go first, so that the marker is there as long as anything else.
 fn empty(dir: &Path) -> std::io::Result<()> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir)? {
@@ -54,17 +55,17 @@ fn empty(dir: &Path) -> std::io::Result<()> {
     files.iter().try_for_each(fs::remove_file)
 }
 
-/// A temporary directory with one in it that is the server's user's; removed when dropped.
+/// A temporary directory that contains one of the server's user; removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Scratch {
-    /// Ours.
+    /// The outer directory, owned by this process's user.
     pub(crate) outer: PathBuf,
-    /// The user's.
+    /// The inner directory, owned by the server's user.
     pub(crate) given: PathBuf,
 }
 
 impl Scratch {
-    /// Makes one in `base`, whose name begins so.
+    /// Creates one in `base`, with this prefix of the name.
     pub(crate) fn make(base: &Path, name_begin: &str, account: &Account) -> Result<Scratch> {
         let outer = trust::check_place(base)?.join(format!("{name_begin}{}", random_hex(6)?));
         let context = || format!("make `{}`", outer.display());
@@ -76,7 +77,7 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// Where the directory of the user would be in a scratch directory in `base`.
+    /// Path of the user's directory in a scratch directory in `base`.
     pub(crate) fn longest_path(base: &Path, name_begin: &str) -> PathBuf {
         base.join(format!("{name_begin}{}", "x".repeat(12))).join(GIVEN)
     }
@@ -84,12 +85,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed now is found by a sweep later.
+        // A later sweep finds what cannot be removed now.
         remove_scratch(&self.outer).ok();
     }
 }
 
-/// Removes the scratch directories in `base` whose pgdyno has ended without doing so; returns them.
+/// Removes the scratch directories in `base` that a pgdyno left behind; returns them.
 pub(crate) fn sweep(base: &Path, name_begin: &str) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(base) else { return Vec::new() };
     let named = entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(name_begin));
@@ -97,7 +98,7 @@ pub(crate) fn sweep(base: &Path, name_begin: &str) -> Vec<PathBuf> {
     abandoned.filter(|path| remove_scratch(path).is_ok()).collect()
 }
 
-/// Anyone can make such a name in `/tmp`: only what we made counts.
+/// Anyone can create such a name in `/tmp`: only what we created counts.
 fn is_abandoned(path: &Path) -> bool {
     let is_dir = || fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir());
     let owner = || {
@@ -130,14 +131,14 @@ mod tests {
         fs::create_dir(given.join("dir")).unwrap();
         account.own(&given.join("dir")).unwrap();
         symlink(base.path().join("precious"), given.join("dir/link")).unwrap();
-        assert!(!is_abandoned(&outer), "its owner lives");
+        assert!(!is_abandoned(&outer), "its owner is still running");
         drop(scratch);
         assert!(!outer.exists());
         assert!(base.path().join("precious").exists());
     }
 
     #[test]
-    fn only_what_we_made_and_a_dead_process_left_is_swept() {
+    fn only_our_directories_of_dead_processes_are_swept() {
         let account = Account::choose().unwrap();
         let base = tempfile::tempdir().unwrap();
         let scratch = Scratch::make(base.path(), "t-", &account).unwrap();

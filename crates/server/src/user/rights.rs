@@ -1,7 +1,7 @@
-//! Touch files with the rights of the server's user.
+//! Touches files with the rights of the server's user.
 //!
-//! The data directory and the WAL are that user's, who can put a link, a pipe or another directory anywhere in them, at
-//! any moment. With that user's rights nothing is reached that the user could not have reached without us.
+//! The data directory and the WAL belong to that user, who can put a link, a pipe or another directory anywhere in
+//! them, at any moment. With that user's rights, nothing is reached that the user could not reach without us.
 
 use std::io;
 use std::marker::PhantomData;
@@ -11,12 +11,12 @@ use rustix::thread::set_thread_groups;
 
 use crate::user::account::Account;
 
-/// Whose rights to files are used.
+/// The user whose rights to files are used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Rights<'a> {
-    /// Those that pgdyno runs with: for files that only we can replace.
+    /// The user that pgdyno runs as: for files that only we can replace.
     Ours,
-    /// Those of the server's user.
+    /// The server's user.
     Of(&'a Account),
 }
 
@@ -29,7 +29,7 @@ impl Rights<'_> {
         }
     }
 
-    /// Who owns files that are made with these rights.
+    /// The owner of files that are created with these rights.
     pub(crate) fn uid(self) -> u32 {
         match self {
             Rights::Of(account) => account.uid,
@@ -39,11 +39,11 @@ impl Rights<'_> {
 }
 
 impl Account {
-    /// Does `work` with this user's rights to files, whoever we are. Nothing else changes: what `work` starts or
-    /// signals, it starts or signals as before, so it should do neither.
+    /// Does `work` with this user's rights to files. Nothing else changes: what `work` starts or
+    /// signals, it starts or signals with our identity, so it should do neither.
     ///
     /// # Errors
-    /// Those of `work`, and when we lack the right to take another user's rights.
+    /// Those of `work`, and when we may not take another user's rights.
     pub fn act<T, E: From<io::Error>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let _borrowed = match self.is_switched {
             true => Some(Borrowed::of(self)?),
@@ -53,15 +53,15 @@ impl Account {
     }
 }
 
-/// This thread has the rights of another user until this is dropped.
+/// While this lives, the thread has another user's rights to files.
 ///
-/// Those to files only: with the user's whole identity, that user could signal and trace the thread. The kernel takes
+/// Only to files: with the user's complete identity, that user could signal and trace the thread. The kernel takes
 /// root's capabilities over files away with the user id (capabilities(7), "Effect of user ID changes").
 struct Borrowed {
     user: Uid,
     group: Gid,
     groups: Vec<rustix::process::Gid>,
-    /// Rights are a thread's, and so is what gives them back.
+    /// Not `Send`: rights belong to a thread, which must give them back itself.
     _stays_here: PhantomData<*const ()>,
 }
 
@@ -69,12 +69,13 @@ impl Borrowed {
     fn of(account: &Account) -> io::Result<Borrowed> {
         let groups =
             getgroups()?.into_iter().map(|group| rustix::process::Gid::from_raw(group.as_raw())).collect();
-        // Before the ids change, for every thread has its own list; the C library would set that of all.
+        // Before the ids change. By system call, because each thread has its own list and the C library would set all
+        // of them.
         set_thread_groups(&[])?;
         let group = setfsgid(Gid::from_raw(account.gid));
         let user = setfsuid(Uid::from_raw(account.uid));
         let borrowed = Borrowed { user, group, groups, _stays_here: PhantomData };
-        // Both calls return what was there before, also when they fail; an id that cannot be changes nothing.
+        // Both calls return the previous id, even when they fail; an invalid id changes nothing.
         let none = u32::MAX;
         let is_taken = setfsuid(Uid::from_raw(none)).as_raw() == account.uid
             && setfsgid(Gid::from_raw(none)).as_raw() == account.gid;
@@ -92,7 +93,7 @@ impl Drop for Borrowed {
     fn drop(&mut self) {
         setfsuid(self.user);
         setfsgid(self.group);
-        // Without them the thread has fewer rights, not more.
+        // If this fails, the thread has fewer rights, not more.
         set_thread_groups(&self.groups).ok();
     }
 }
@@ -112,7 +113,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let path = |name: &str| dir.path().join(name);
-        fs::write(path("ours"), "for us").unwrap();
+        fs::write(path("ours"), "for pgdyno").unwrap();
         fs::set_permissions(path("ours"), fs::Permissions::from_mode(0o600)).unwrap();
         let read = account.act(|| fs::read(path("ours")));
         assert_eq!(read.is_err(), geteuid().is_root(), "{read:?}");
@@ -120,16 +121,17 @@ mod tests {
         let facts = fs::metadata(path("theirs")).unwrap();
         assert_eq!((facts.uid(), facts.gid()), (account.uid, account.gid));
         // Also after a failure, and after a panic.
-        let failed =
-            std::panic::catch_unwind(|| account.act(|| -> io::Result<()> { panic!("in the middle") }));
+        let failed = std::panic::catch_unwind(|| {
+            account.act(|| -> io::Result<()> { panic!("while the rights are taken") })
+        });
         assert!(failed.is_err());
-        assert_eq!(fs::read(path("ours")).unwrap(), b"for us");
+        assert_eq!(fs::read(path("ours")).unwrap(), b"for pgdyno");
         fs::write(path("again"), "").unwrap();
         assert_eq!(fs::metadata(path("again")).unwrap().uid(), geteuid().as_raw());
     }
 
     #[test]
-    fn groups_of_root_do_not_come_along() {
+    fn roots_groups_are_not_kept() {
         if !geteuid().is_root() {
             return;
         }

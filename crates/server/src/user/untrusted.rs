@@ -1,5 +1,5 @@
-//! Files in directories of the server's user, who could plant a link or a pipe there: as root, we would read or
-//! overwrite what only root may. Not for directories of our own.
+//! Files in directories of the server's user, who could put a link or a pipe there: as root, we would read or
+//! overwrite files that are root's alone. Not for our own directories.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,10 +13,10 @@ pub fn open(path: &Path) -> io::Result<File> {
     files::open(path)
 }
 
-/// What is read of a program's output at most.
+/// Most bytes that are read of a program's output.
 const OUTPUT_BYTES_MAX: u64 = 16 << 20;
 
-/// The output of a program, of which the end is kept if it is very long: who writes it can make it of any length.
+/// The output of a program, or its end if it is very long: its writer can make it as long as it likes.
 ///
 /// # Errors
 /// As [`files::open`].
@@ -28,7 +28,7 @@ pub(crate) fn read_output(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Copies a regular file `from` such a directory to `to`, which is ours. Returns the bytes copied.
+/// Copies a regular file `from` such a directory to `to`, in one of our directories. Returns the bytes copied.
 ///
 /// # Errors
 /// As [`files::open`], or when `to` cannot be written.
@@ -37,7 +37,7 @@ pub fn copy(from: &Path, to: &Path) -> io::Result<u64> {
     io::copy(&mut from, &mut files::create(to, 0o600)?)
 }
 
-/// A new file, readable by us only, in the place of what was there.
+/// A new file that only we can read, which replaces what was there.
 ///
 /// # Errors
 /// As [`files::create`].
@@ -66,12 +66,12 @@ mod tests {
     }
 
     #[test]
-    fn of_endless_output_the_end_is_read() {
+    fn only_the_end_of_very_long_output_is_read() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         fs::write(&path, "LOG:  ready\n").unwrap();
         assert_eq!(read_output(&path).unwrap(), "LOG:  ready\n");
-        // As whoever has the log open can make it, without using any space.
+        // A sparse file, which any process that has the log open can make.
         let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
         file.set_len(1 << 40).unwrap();
         file.write_all(b"FATAL:  end\n").unwrap();

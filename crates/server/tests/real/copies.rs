@@ -25,7 +25,7 @@ fn run(cluster: &Cluster, stop: StopMode, statements: &[&str]) -> String {
     sum
 }
 
-/// Data and WAL are those of the snapshot, byte by byte.
+/// Checks that data and WAL equal those of the snapshot, byte by byte.
 fn expect_same_bytes(cluster: &Cluster) {
     let diff = |kept: &Path, present: &Path| {
         let found =
@@ -43,7 +43,7 @@ fn comes_back(mut cluster: Cluster, first: &[&str]) {
     let before = run(&cluster, StopMode::Fast, first);
     let taken = cluster.snapshot("loaded").unwrap();
     assert!(taken.bytes > 20 << 20 && taken.n_files > 900, "{taken:?}");
-    assert!(cluster.snapshot("loaded").unwrap_err().to_string().contains("exists already"));
+    assert!(cluster.snapshot("loaded").unwrap_err().to_string().contains("already exists"));
     for stop in [StopMode::Fast, StopMode::Immediate] {
         let changed = run(
             &cluster,
@@ -69,13 +69,13 @@ fn comes_back(mut cluster: Cluster, first: &[&str]) {
 }
 
 #[test]
-fn rows_come_back_after_changes_and_after_a_crash() {
+fn rows_are_restored_after_changes_and_after_a_crash() {
     let place = place();
     comes_back(cluster(&installed(), &place), &[FILL]);
 }
 
 #[test]
-fn a_separate_wal_and_a_tablespace_come_back_too() {
+fn a_separate_wal_and_a_tablespace_are_restored_too() {
     let place = place();
     let (wal, space) = (place.path().join("wal"), place.path().join("space"));
     fs::create_dir(&wal).unwrap();
@@ -91,7 +91,7 @@ fn a_separate_wal_and_a_tablespace_come_back_too() {
 }
 
 #[test]
-fn where_blocks_can_be_shared_a_snapshot_is_put_back_in_no_time() {
+fn where_blocks_can_be_shared_a_snapshot_is_restored_in_a_second_per_gigabyte() {
     let place = place();
     let mount = match LoopMount::new(place.path(), 1 << 30, &["mkfs.xfs", "-q"]) {
         Ok(mount) => mount,
@@ -114,7 +114,7 @@ fn where_blocks_can_be_shared_a_snapshot_is_put_back_in_no_time() {
     }
     let gigabytes = taken.bytes as f64 / 1e9;
     crate::tell(&format!("{best_s:.2} s for {gigabytes:.2} GB: {:.2} s per GB", best_s / gigabytes));
-    // A second for each GB, and what opening a thousand files takes on a busy machine.
+    // A second per GB, and some time for opening a thousand files on a busy machine.
     assert!(best_s < gigabytes + 0.5, "{best_s} s for {gigabytes} GB");
     assert_eq!(run(&cluster, StopMode::Fast, &[]), before);
     cluster.remove().unwrap();
@@ -128,11 +128,11 @@ fn a_running_or_crashed_cluster_gives_no_snapshot() {
     let refused = |cluster: &Cluster| cluster.snapshot("x").unwrap_err().to_string();
     assert!(refused(&cluster).contains("stop it to take a snapshot"), "{}", refused(&cluster));
     server.stop(StopMode::Immediate).unwrap();
-    assert!(refused(&cluster).contains("not shut down in order"), "{}", refused(&cluster));
+    assert!(refused(&cluster).contains("not shut down cleanly"), "{}", refused(&cluster));
 }
 
 #[test]
-fn a_restore_that_was_cut_off_keeps_the_server_from_starting() {
+fn an_interrupted_restore_keeps_the_server_from_starting() {
     let place = place();
     let cluster = cluster(&installed(), &place);
     cluster.snapshot("x").unwrap();
@@ -143,7 +143,7 @@ fn a_restore_that_was_cut_off_keeps_the_server_from_starting() {
     fs::write(&marker, text).unwrap();
     let mut cut_off = Cluster::open(&installed(), &cluster.root).unwrap();
     let error = Server::start(&cut_off, &settings(&[])).unwrap_err().to_string();
-    assert!(error.contains("cut off; restore it again"), "{error}");
+    assert!(error.contains("interrupted; restore it again"), "{error}");
     cut_off.restore("x").unwrap();
     drop(Server::start(&cut_off, &settings(&[])).unwrap());
 }

@@ -1,4 +1,4 @@
-//! Starts that fail, and ends that come without warning.
+//! Starts that fail, and servers that end without warning.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +21,7 @@ fn fails(cluster: &Cluster, changed: &[(&str, &str)], fault: StartFault, words: 
 }
 
 #[test]
-fn a_start_that_fails_shows_the_words_of_postgres_and_an_advice() {
+fn a_start_that_fails_shows_postgres_messages_and_advice() {
     let place = place();
     let cluster = cluster(&installed(), &place);
     let data = cluster.data_dir();
@@ -60,14 +60,14 @@ fn a_start_that_fails_shows_the_words_of_postgres_and_an_advice() {
     };
     change("PG_VERSION", b"14\n", StartFault::WrongMajor, "initialized by PostgreSQL version 14");
     change("global/pg_control", &[0; 8192], StartFault::Damaged, "PG_CONTROL_VERSION 0");
-    // After all that it still starts, and nothing is left of the attempts.
+    // After all this it still starts, and nothing is left of the attempts.
     let server = Server::start(&cluster, &settings(&[])).unwrap_or_else(|error| panic!("{error}"));
     server.stop(StopMode::Fast).unwrap();
     assert_eq!(processes_in(place.path()), Vec::<u32>::new());
 }
 
 #[test]
-fn two_servers_cannot_have_one_cluster() {
+fn two_servers_cannot_run_on_one_cluster() {
     let place = place();
     let cluster = cluster(&installed(), &place);
     let server = Server::start(&cluster, &settings(&[])).unwrap();
@@ -78,7 +78,7 @@ fn two_servers_cannot_have_one_cluster() {
 }
 
 #[test]
-fn a_dropped_server_is_gone_and_its_data_recover() {
+fn a_dropped_server_is_gone_and_its_data_is_recovered() {
     let place = place();
     let cluster = cluster(&installed(), &place);
     let server = Server::start(&cluster, &settings(&[])).unwrap();
@@ -92,7 +92,7 @@ fn a_dropped_server_is_gone_and_its_data_recover() {
 }
 
 #[test]
-fn a_server_that_dies_is_noticed_with_its_ending() {
+fn the_death_of_a_server_is_noticed_with_its_cause() {
     let place = place();
     let cluster = cluster(&installed(), &place);
     let mut server = Server::start(&cluster, &settings(&[])).unwrap();
@@ -108,14 +108,14 @@ fn a_server_that_dies_is_noticed_with_its_ending() {
     assert!(ending.contains("SIGKILL"), "{ending}");
     let report = server.stop(StopMode::Fast).unwrap();
     assert!(!report.is_clean);
-    // It recovers, and gives back the shared memory that the killed one could not.
+    // It recovers, and frees the shared memory that the killed one could not.
     let report = Server::start(&cluster, &settings(&[])).unwrap().stop(StopMode::Fast).unwrap();
     assert!(report.is_clean);
 }
 
-/// Not a test of its own: the process that the next test kills.
+/// Not a test itself: the process that the next test kills.
 #[test]
-#[ignore = "run by another test in a process of its own"]
+#[ignore = "run by another test, in a separate process"]
 fn runs_a_server_until_it_is_killed() {
     let root = PathBuf::from(std::env::var_os("PGDYNO_TEST_ROOT").unwrap());
     let server = Server::start(&Cluster::open(&installed(), &root).unwrap(), &settings(&[])).unwrap();
@@ -177,13 +177,13 @@ fn a_workspace_gives_the_same_cluster_again_and_lists_and_removes_it() {
 }
 
 #[test]
-fn a_cluster_is_not_made_where_something_is_nor_opened_where_none_is() {
+fn a_cluster_is_neither_created_where_something_exists_nor_opened_where_none_exists() {
     let place = place();
     fs::write(place.path().join("file"), "x").unwrap();
     let error = Cluster::create(&installed(), place.path(), &InitOptions::default()).unwrap_err().to_string();
-    assert!(error.contains("exists already"), "{error}");
+    assert!(error.contains("already exists"), "{error}");
     let error = Cluster::open(&installed(), place.path()).unwrap_err().to_string();
-    assert!(error.contains("is not a cluster made by pgdyno"), "{error}");
+    assert!(error.contains("is not a cluster created by pgdyno"), "{error}");
     let options = InitOptions {
         wal_directory: Some(place.path().join("none")),
         checksums: None,

@@ -17,7 +17,7 @@ fn fetched_binaries_are_used_without_the_network_the_second_time() {
     let mut progress = Vec::new();
     let again = fetch(&cache, &"18".parse().unwrap(), &mut |step| progress.push(step)).unwrap();
     assert_eq!(again, binaries);
-    assert_eq!(progress, [], "something was asked or fetched");
+    assert_eq!(progress, [], "something was requested or fetched");
     assert_eq!(cache.fetched(), ["18.6"]);
     let leftovers: Vec<PathBuf> =
         fs::read_dir(cache.dir.join("postgres")).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -25,7 +25,7 @@ fn fetched_binaries_are_used_without_the_network_the_second_time() {
 }
 
 #[test]
-fn a_release_that_the_source_lacks_is_refused_by_name() {
+fn a_release_that_the_source_does_not_have_is_refused_by_name() {
     let cache = place();
     let error = fetch(&Cache::at(cache.path()), &"18.99".parse().unwrap(), &mut |_| {}).unwrap_err();
     assert!(error.to_string().contains("no server binaries for `18.99`"), "{error}");
@@ -70,9 +70,9 @@ fn an_installed_server_is_durable_and_leaves_nothing() {
     lives_and_leaves_nothing(&installed());
 }
 
-/// Not a test of its own: fetches in a process with another environment.
+/// Not a test itself: fetches in a process with another environment.
 #[test]
-#[ignore = "run by another test in a process of its own"]
+#[ignore = "run by another test, in a separate process"]
 fn fetches_and_writes_down_what_came_of_it() {
     let dir = PathBuf::from(std::env::var_os("PGDYNO_TEST_ROOT").unwrap());
     let text = match fetch(&Cache::at(dir.join("cache")), &"18".parse().unwrap(), &mut |_| {}) {
@@ -83,7 +83,7 @@ fn fetches_and_writes_down_what_came_of_it() {
 }
 
 #[test]
-fn without_network_or_certificates_a_fetch_says_so_and_the_cache_still_serves() {
+fn without_network_or_certificates_a_fetch_says_so_and_cached_binaries_can_be_used() {
     let dead_proxy = [("HTTPS_PROXY", "http://127.0.0.1:9"), ("https_proxy", "http://127.0.0.1:9")];
     let no_certificates = [("SSL_CERT_FILE", "/dev/null"), ("SSL_CERT_DIR", "/nonexistent")];
     let place = place();
@@ -118,7 +118,7 @@ fn a_crash_ends_every_process_and_loses_no_commit() {
     let n_killed = server.crash().unwrap();
     assert!(n_killed > 4, "{n_killed}");
     assert_eq!(processes_in(place.path()), Vec::<u32>::new());
-    assert!(admin.execute("select 1").is_err(), "the session lives on");
+    assert!(admin.execute("select 1").is_err(), "the session is still connected");
 
     let server = Server::start(&cluster, &settings(&[])).unwrap();
     assert!(fs::read_to_string(server.log_path()).unwrap().contains("was not properly shut down"));

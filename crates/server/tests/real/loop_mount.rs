@@ -1,4 +1,4 @@
-//! A file system of its own in a file, for tests that need another one than the machine's; gone when dropped.
+//! A file system in a file, for tests that need another one than the machine's; removed when dropped.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ pub(crate) struct LoopMount {
 }
 
 impl LoopMount {
-    /// Makes one with `mkfs` (`mkfs.xfs -q`) in `place`; an error says why this machine does not allow it.
+    /// Creates one with `mkfs` (`mkfs.xfs -q`) in `place`; an error says why this machine does not allow it.
     pub(crate) fn new(place: &Path, bytes: u64, mkfs: &[&str]) -> Result<LoopMount, String> {
         let (image, dir) = (place.join("image"), place.join("mount"));
         let file = std::fs::File::create(&image).map_err(|error| error.to_string())?;

@@ -14,7 +14,7 @@ mod support;
 mod templates;
 mod tending;
 
-/// A line for who runs a test with `--nocapture`.
+/// A line for those who run a test with `--nocapture`.
 fn tell(line: &str) {
     std::io::Write::write_all(&mut std::io::stderr(), format!("{line}\n").as_bytes()).unwrap();
 }

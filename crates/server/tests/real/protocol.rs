@@ -1,5 +1,5 @@
-//! What is agreed on when a connection begins: the version of the protocol, with a server that speaks 3.2 and one that
-//! does not, and how TLS begins, with a server that takes it at once and one that wants to be asked.
+//! What is negotiated when a connection begins: the version of the protocol, with a server that speaks 3.2 and one that
+//! does not, and how TLS begins, with a server that accepts it at once and one that wants a request first.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -13,7 +13,7 @@ use wire::{ConnectError, Conninfo, SessionError, connect};
 
 use crate::support::{ask, cluster, fetched, installed, place, session, settings};
 
-/// A statement ends because it is cancelled, which takes the whole key.
+/// A cancelled statement ends, which needs the complete key.
 fn is_cancelled(conninfo: &Conninfo) {
     let mut victim = session(conninfo);
     let (pid, handle) = (victim.backend_pid(), victim.cancel_handle());
@@ -21,7 +21,7 @@ fn is_cancelled(conninfo: &Conninfo) {
     let mut admin = session(conninfo);
     let sql = format!("select count(*) from pg_stat_activity where pid = {pid} and wait_event = 'PgSleep'");
     while ask(&mut admin, &sql) != "1" {
-        assert!(!waiting.is_finished(), "it does not even sleep");
+        assert!(!waiting.is_finished(), "it never slept");
         std::thread::yield_now();
     }
     handle.cancel().unwrap();
@@ -29,7 +29,7 @@ fn is_cancelled(conninfo: &Conninfo) {
     assert!(matches!(&ended, Err(SessionError::Server(e)) if e.sqlstate == "57014"), "{ended:?}");
 }
 
-/// The versions spoken when 3.0, or up to 3.2, is asked for, and the bytes of the keys.
+/// The versions in use when 3.0, or up to 3.2, is requested, and the bytes of the keys.
 fn spoken(binaries: &Binaries, expected: [(ProtocolVersion, usize); 2], with_3_2: Result<(), &str>) {
     let place = place();
     let cluster = cluster(binaries, &place);
@@ -54,12 +54,12 @@ fn spoken(binaries: &Binaries, expected: [(ProtocolVersion, usize); 2], with_3_2
 }
 
 #[test]
-fn a_server_that_knows_it_speaks_protocol_3_2_when_it_is_asked_to() {
+fn a_server_that_knows_protocol_3_2_speaks_it_on_request() {
     spoken(&fetched("18"), [(V3_0, 4), (V3_2, 32)], Ok(()));
 }
 
 #[test]
-fn an_older_server_goes_back_to_protocol_3_0_or_is_refused() {
+fn an_older_server_falls_back_to_protocol_3_0_or_is_refused() {
     let refusal = "supports protocol 3.0 at most, but `min_protocol_version` requires 3.2";
     spoken(&installed(), [(V3_0, 4), (V3_0, 4)], Err(refusal));
 }
@@ -85,7 +85,7 @@ fn certificate(dir: &Path, data_dir: &Path) -> [(&'static str, String); 2] {
     [("ssl_key_file", key), ("ssl_cert_file", certificate)]
 }
 
-/// What comes of TLS without asking for it first; with asking, it is there.
+/// The result of TLS without a request first; with a request, it is available.
 fn tls_at_once(binaries: &Binaries) -> Result<(), String> {
     let place = place();
     let cluster = cluster(binaries, &place);
@@ -104,12 +104,12 @@ fn tls_at_once(binaries: &Binaries) -> Result<(), String> {
 }
 
 #[test]
-fn a_server_from_17_on_takes_tls_without_being_asked_first() {
+fn a_server_from_17_on_accepts_tls_without_a_request() {
     assert_eq!(tls_at_once(&fetched("18")), Ok(()));
 }
 
 #[test]
-fn an_older_server_that_is_not_asked_for_tls_is_told_from_one_without_tls() {
+fn an_older_server_that_needs_a_request_for_tls_is_distinguished_from_one_without_tls() {
     let said = tls_at_once(&installed()).unwrap_err();
     assert!(said.starts_with("cannot set up TLS with `127.0.0.1:"), "{said}");
     assert!(said.contains("sslnegotiation=postgres"), "{said}");

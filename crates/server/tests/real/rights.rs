@@ -1,4 +1,4 @@
-//! What the server's user does to files must not make root do anything for that user.
+//! Whatever the server's user does to files, root does nothing in that user's favour.
 
 use std::fs::{self, File, Permissions};
 use std::io::Read;
@@ -22,14 +22,14 @@ use tempfile::TempDir;
 use crate::support::{cluster, installed, place, settings};
 use crate::tell;
 
-/// Far more than any of this takes.
+/// Far longer than any of this takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Whether we are root, for whom another user is a danger.
 fn is_root(test: &str) -> bool {
     let is_root = geteuid().is_root();
     if !is_root {
-        tell(&format!("skipped: {test} is about being root"));
+        tell(&format!("skipped: {test} needs root"));
     }
     is_root
 }
@@ -41,15 +41,15 @@ fn as_server(account: &Account, dir: &Path, script: &str) -> bool {
     command.stderr(std::process::Stdio::null()).status().unwrap().success()
 }
 
-/// The result of `work`, which must come.
+/// The result of `work`; fails the test if it blocks.
 #[track_caller]
 fn in_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, result) = channel();
     std::thread::spawn(move || done.send(work()).ok());
-    result.recv_timeout(PATIENCE).expect("it waits for ever")
+    result.recv_timeout(PATIENCE).expect("it blocks")
 }
 
-/// Repeats `work` while the server's user repeats `trick`, for some seconds or until `work` says that it is enough.
+/// Repeats `work` while the server's user repeats `trick`, for some seconds or until `work` asks to stop.
 fn against(account: &Account, trick: impl Fn() + Sync, mut work: impl FnMut() -> bool) {
     let is_over = AtomicBool::new(false);
     let end = Instant::now() + Duration::from_secs(6);
@@ -70,7 +70,7 @@ fn exchange(one: &Path, other: &Path) {
     renameat2(AT_FDCWD, one, AT_FDCWD, other, RenameFlags::RENAME_EXCHANGE).ok();
 }
 
-/// A directory of root with something in it.
+/// A directory of root with a file in it.
 fn precious(place: &TempDir) -> PathBuf {
     let dir = place.path().join("precious");
     fs::create_dir(&dir).unwrap();
@@ -122,7 +122,11 @@ fn only_data_and_wal_are_given_to_the_servers_user() {
     for path in [cluster.data_dir(), cluster.data_dir().join("PG_VERSION"), cluster.wal_dir()] {
         assert_eq!(fs::symlink_metadata(&path).unwrap().uid(), cluster.account.uid, "{}", path.display());
     }
-    assert_eq!(fs::metadata(cluster.root.join("snapshots")).unwrap().mode() & 0o077, 0, "data are readable");
+    assert_eq!(
+        fs::metadata(cluster.root.join("snapshots")).unwrap().mode() & 0o077,
+        0,
+        "the data is readable"
+    );
 }
 
 #[test]
@@ -174,7 +178,7 @@ fn a_cluster_that_belongs_to_the_servers_user_is_refused_and_removed_with_that_u
     let listed = workspace.list().unwrap();
     let entry = listed.iter().find(|entry| entry.name == "old").unwrap();
     assert!(entry.facts.is_none() && entry.snapshots.is_empty(), "{entry:?}");
-    // What root left there is not that user's, and stays.
+    // Root's files there do not belong to that user, and stay.
     fs::create_dir(cluster.data_dir().join("roots")).unwrap();
     fs::write(cluster.data_dir().join("roots/file"), "").unwrap();
     let error = format!("{:#}", workspace.remove("old").unwrap_err());
@@ -187,7 +191,7 @@ fn a_cluster_that_belongs_to_the_servers_user_is_refused_and_removed_with_that_u
 }
 
 #[test]
-fn a_link_swapped_in_during_a_restore_leads_the_restore_nowhere() {
+fn a_link_swapped_in_during_a_restore_is_not_followed() {
     if !is_root("a race with the server's user") {
         return;
     }
@@ -204,7 +208,7 @@ fn a_link_swapped_in_during_a_restore_leads_the_restore_nowhere() {
         exchange(&real, &link);
     };
     against(&account, trick, || {
-        // It may well fail: its user is at odds with it.
+        // It may well fail, because the server's user works against it.
         cluster.restore("x").ok();
         names_in(&precious) != ["kept"]
     });
@@ -214,7 +218,7 @@ fn a_link_swapped_in_during_a_restore_leads_the_restore_nowhere() {
 }
 
 #[test]
-fn a_link_swapped_in_during_a_snapshot_brings_nothing_of_roots_into_it() {
+fn a_link_swapped_in_during_a_snapshot_copies_none_of_roots_files() {
     if !is_root("a race with the server's user") {
         return;
     }
@@ -250,7 +254,7 @@ fn a_link_swapped_in_during_a_snapshot_brings_nothing_of_roots_into_it() {
 }
 
 #[test]
-fn a_link_to_what_we_hold_open_brings_nothing_into_a_snapshot() {
+fn a_link_to_a_file_that_we_have_open_copies_nothing_into_a_snapshot() {
     if !is_root("a race with the server's user") {
         return;
     }
@@ -262,7 +266,7 @@ fn a_link_to_what_we_hold_open_brings_nothing_into_a_snapshot() {
     fs::set_permissions(&closed, Permissions::from_mode(0o700)).unwrap();
     fs::write(within.join("file"), "for root").unwrap();
     assert!(!as_server(&cluster.account, Path::new("/"), &format!("cat {}/file", within.display())));
-    // A link of /proc leads to what a descriptor names, past every directory above it.
+    // A link in /proc leads to the file of a descriptor, past every directory above it.
     let held = File::open(&within).unwrap();
     let (real, link) = (cluster.data_dir().join("real"), cluster.data_dir().join("link"));
     assert!(as_server(&cluster.account, &cluster.data_dir(), "mkdir real && echo own >real/file"));
@@ -290,7 +294,7 @@ fn a_link_to_what_we_hold_open_brings_nothing_into_a_snapshot() {
 }
 
 #[test]
-fn a_link_swapped_in_while_sizes_are_added_up_leads_nowhere() {
+fn a_link_swapped_in_while_sizes_are_added_up_is_not_followed() {
     if !is_root("a race with the server's user") {
         return;
     }
@@ -317,7 +321,7 @@ fn a_link_swapped_in_while_sizes_are_added_up_leads_nowhere() {
 }
 
 #[test]
-fn pipes_planted_in_the_data_directory_are_not_waited_for() {
+fn pipes_in_the_data_directory_do_not_block() {
     let place = place();
     let cluster = cluster(&installed(), &place);
     let data = cluster.data_dir();
@@ -340,7 +344,7 @@ fn pipes_planted_in_the_data_directory_are_not_waited_for() {
 }
 
 #[test]
-fn pipes_in_the_place_of_our_own_files_are_not_waited_for() {
+fn pipes_in_place_of_our_own_files_do_not_block() {
     let place = place();
     let mut cluster = cluster(&installed(), &place);
     cluster.snapshot("x").unwrap();
@@ -365,11 +369,11 @@ fn pipes_in_the_place_of_our_own_files_are_not_waited_for() {
 }
 
 #[test]
-fn a_pipe_in_a_directory_named_like_ours_does_not_hang_the_sweep() {
+fn a_pipe_in_a_directory_named_like_ours_does_not_block_the_sweep() {
     let account = Account::choose().unwrap();
     let dir = tempfile::Builder::new().prefix("pgdyno-planted-").tempdir_in("/tmp").unwrap();
     fifo(&dir.path().join("owner.json"));
-    // As the server's user makes it.
+    // Created by the server's user.
     chown(dir.path(), Some(account.uid), Some(account.gid)).unwrap();
     let swept = in_time(server::process::socket::sweep_sockets);
     assert!(!swept.contains(&dir.path().to_path_buf()));
@@ -407,7 +411,7 @@ fn binaries_are_tried_with_the_rights_of_the_servers_user() {
     }
     fs::set_permissions(&open, Permissions::from_mode(0o777)).unwrap();
     let who = open.join("who");
-    // Another process writes them: what this one has open for writing cannot be executed.
+    // Another process writes them, because a file that this one has open for writing cannot be executed.
     let script = format!(
         "for name in postgres initdb; do printf '%s\\n' '#!/bin/sh' 'id -u >>{0}' 'id -G >>{0}' \
          'echo \"postgres (PostgreSQL) 15.1\"' >$name; chmod 755 $name; done",
@@ -420,7 +424,7 @@ fn binaries_are_tried_with_the_rights_of_the_servers_user() {
     let mut lines = who.lines();
     assert_eq!(lines.next(), Some(account.uid.to_string().as_str()));
     if account.is_switched {
-        assert_eq!(lines.next(), Some(account.gid.to_string().as_str()), "groups of root came along");
+        assert_eq!(lines.next(), Some(account.gid.to_string().as_str()), "groups of root were kept");
     }
 }
 

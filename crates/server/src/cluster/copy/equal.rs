@@ -1,4 +1,4 @@
-//! One file made equal to another: a clone, a copy, or a comparison that writes what differs.
+//! Makes one file equal to another: by a clone, a copy, or a comparison that writes what differs.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -29,11 +29,12 @@ pub(super) struct Tally {
     pub(super) n_cloned: AtomicU64,
     pub(super) n_copied: AtomicU64,
     pub(super) n_rewritten: AtomicU64,
-    /// Between which devices files can be clones, as far as it was tried: WAL and tablespaces may be on others.
+    /// Between which pairs of devices files can be cloned, as far as it was tried: WAL and tablespaces may be on
+    /// others.
     can_clone: Mutex<BTreeMap<(u64, u64), bool>>,
 }
 
-/// What a thread reads files into.
+/// A thread's buffers.
 pub(super) fn buffers() -> (Vec<u8>, Vec<u8>) {
     (vec![0; CHUNK_BYTES], vec![0; CHUNK_BYTES])
 }
@@ -54,20 +55,20 @@ pub(super) fn make_equal(job: &FileJob, tally: &Tally, buffers: &mut (Vec<u8>, V
         rewrite(&from, &to, facts.len(), buffers)?
     } else {
         tally.n_copied.fetch_add(1, Ordering::Relaxed);
-        // The standard library copies between files within the kernel (copy_file_range) where it can. Who owns the
-        // source could make it grow for ever.
+        // The standard library copies between files within the kernel (copy_file_range) where it can. The owner of the
+        // source could make it grow without end.
         io::copy(&mut (&from).take(facts.len()), &mut &to)?
     };
     tally.written_bytes.fetch_add(written_bytes, Ordering::Relaxed);
     Ok(copy_mode(facts.mode(), &to, rights)?)
 }
 
-/// Opens or makes a regular file; also whether it was there.
+/// Opens or creates a regular file; also returns whether it existed.
 fn open_to_write(dir: &Held, name: &OsStr, mode: u32) -> io::Result<(File, bool)> {
     match dir.file(name, OFlags::RDWR, 0) {
         Ok(file) => Ok((file, true)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
-            // Its mode may keep its own owner from writing.
+            // Its mode may deny writing even to its owner.
             if error.kind() == io::ErrorKind::PermissionDenied {
                 dir.remove_file(name)?;
             }
@@ -77,7 +78,7 @@ fn open_to_write(dir: &Held, name: &OsStr, mode: u32) -> io::Result<(File, bool)
     }
 }
 
-/// Gives the permissions of what has this mode. Bits that let a program run with its owner's rights are not data.
+/// The permissions of a mode, without the bits that let a program run with its owner's rights.
 pub(super) fn copy_mode(mode: u32, to: impl AsFd, rights: Rights) -> io::Result<()> {
     let mode = mode & 0o777;
     if fstat(&to)?.st_mode & 0o7777 != mode {
@@ -90,13 +91,13 @@ pub(super) fn copy_mode(mode: u32, to: impl AsFd, rights: Rights) -> io::Result<
 fn clone_between(from: &File, to: &File, from_facts: &fs::Metadata, tally: &Tally) -> io::Result<bool> {
     let to_facts = to.metadata()?;
     if to_facts.len() > from_facts.len() {
-        // A clone leaves what lies beyond the end of its source.
+        // A clone keeps what lies beyond the end of its source.
         to.set_len(from_facts.len())?;
     }
     let devices = (from_facts.dev(), to_facts.dev());
     let known = tally.can_clone.lock().unwrap_or_else(PoisonError::into_inner).get(&devices).copied();
     if known == Some(true) {
-        // What is not written to disk yet would be, before the kernel shares the blocks, for nothing.
+        // Otherwise the kernel would first write dirty pages of the old contents to disk, for nothing.
         to.set_len(0)?;
     }
     let is_cloned = known != Some(false) && clone_file(from, to);
@@ -111,7 +112,7 @@ mod ioctl {
     nix::ioctl_write_int!(ficlone, 0x94, 9);
 }
 
-/// Lets `to` share the blocks of `from`; false where the file system cannot.
+/// Makes `to` share the blocks of `from`; false if the file system cannot.
 fn clone_file(from: &File, to: &File) -> bool {
     // SAFETY: FICLONE takes the descriptor of the source by value and touches none of our memory; both
     // descriptors are open during the call.
@@ -171,7 +172,7 @@ fn differing(wanted: &[u8], present: &[u8]) -> Vec<(usize, usize)> {
     ranges
 }
 
-/// Whether files in `dir` can be clones of each other.
+/// Whether files in `dir` can be cloned.
 pub(crate) fn can_clone(dir: &Path) -> bool {
     let (one, other) = (dir.join(".clone-from"), dir.join(".clone-to"));
     let attempt = || -> io::Result<bool> {
@@ -180,7 +181,7 @@ pub(crate) fn can_clone(dir: &Path) -> bool {
     };
     let can = attempt().unwrap_or(false);
     for path in [one, other] {
-        // They may not have come to be.
+        // They may not exist.
         fs::remove_file(path).ok();
     }
     can

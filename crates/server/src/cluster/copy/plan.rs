@@ -1,4 +1,4 @@
-//! What a copy has to do: directories and links are made and what is too much is removed at once; files are listed.
+//! The plan of a copy: makes directories and links and removes what is not in the source at once; lists the files.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -25,8 +25,8 @@ pub(super) struct Top<'t> {
     pub(super) side: &'t Side<'t>,
 }
 
-/// One regular file to be made equal. It is reached from the top again, for as many directories as there are files cannot
-/// be held open.
+/// One regular file to be made equal. It is reached from the top again, because one directory for each file cannot
+/// be kept open.
 pub(super) struct FileJob<'t> {
     pub(super) pair: &'t Pair<'t>,
     /// The directories between the top and the file.
@@ -54,7 +54,7 @@ impl<'t> Pair<'t> {
         Ok(Pair { from: Top { held: from_held, side: from }, to: Top { held: to_held, side: to } })
     }
 
-    /// Makes directories and links, removes what is too much, and lists the files to be made equal.
+    /// Makes directories and links, removes what is not in the source, and lists the files to be made equal.
     pub(super) fn plan(&'t self, skip: &[&str], jobs: &mut Vec<FileJob<'t>>) -> Result<()> {
         let way: Arc<Path> = Path::new("").into();
         let child = |top: &Top| top.side.rights.act(|| top.held.child(OsStr::new(".")));
@@ -108,7 +108,7 @@ impl<'t> Directory<'t> {
         Ok(())
     }
 
-    /// Gives `to` the mode of `from`, and removes from it what is not wanted.
+    /// Gives `to` the mode of `from`, and removes what `from` does not have.
     fn clear(&self, wanted: &BTreeMap<OsString, Facts>) -> Result<()> {
         let rights = self.pair.to.side.rights;
         let path = self.pair.to.side.path.join(&self.way);

@@ -1,4 +1,4 @@
-//! Ways into databases, and how one is closed to everybody else before it is looked at for the last time.
+//! Connecting to databases, and closing one to everybody else before it is inspected for the last time.
 
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -9,10 +9,10 @@ use wire::{Conninfo, Session, quote_ident};
 
 use super::inventory::Inventory;
 
-/// The database from which the others are seen.
+/// The database from which the others are administered.
 pub const MAINTENANCE: &str = "postgres";
 
-/// How long a session of somebody else may take to leave a database, as `DROP DATABASE` waits.
+/// How long somebody else's session may take to leave a database: as long as `DROP DATABASE` waits.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(50);
 /// How long each statement may take once the experiment is over.
@@ -26,7 +26,7 @@ pub struct Doors {
 }
 
 impl Doors {
-    /// Of the server of `conninfo`, whatever its database. Waits end when `stop` is raised.
+    /// The databases of the server of `conninfo`. Waits end when `stop` is raised.
     pub fn new(conninfo: &Conninfo, stop: &'static AtomicBool) -> Doors {
         Doors { conninfo: conninfo.clone(), stop }
     }
@@ -42,7 +42,7 @@ impl Doors {
         Ok(session)
     }
 
-    /// A session that works on when the user wants to stop, for a limited time: to clean up.
+    /// A session for cleaning up, which works for a limited time even if the user wants to stop.
     pub(crate) fn open_afterwards(&self, database: &str) -> Result<Session> {
         let mut session = Session::connect(&self.of(database))?;
         session.set_timeout(Some(AFTERWARDS_MAX));
@@ -55,14 +55,14 @@ impl Doors {
     }
 }
 
-/// What a database holds once nobody but us can be in it or get into it. It stays closed.
+/// The contents of a database once nobody else is or can get connected to it. It stays closed.
 ///
-/// A session that begins reads whether connections are allowed while it holds a lock on the database, and is shown as
-/// active before it lets go of that (`InitPostgres`): who is neither among the locks nor, looked at after that, among the
-/// sessions, cannot have come in.
+/// A new session reads whether connections are allowed while it holds a lock on the database, and is shown as active
+/// before it releases that (`InitPostgres`): a session that is neither among the locks nor, read after them, among the
+/// active ones cannot be connected.
 ///
 /// # Errors
-/// When somebody else is in it and stays.
+/// When somebody else stays connected.
 pub(crate) fn closed_inventory(
     maintenance: &mut Session,
     inside: &mut Session,
@@ -74,7 +74,7 @@ pub(crate) fn closed_inventory(
         .execute(&format!("alter database {database} with allow_connections false"))
         .with_context(|| format!("close database `{name}`"))?;
     let own = inside.backend_pid();
-    // Autovacuum, which has no user, makes nothing.
+    // Autovacuum, which has no user, creates nothing.
     let queries = [
         format!(
             "select pid from pg_catalog.pg_locks where locktype = 'object' and classid = 'pg_catalog.pg_database'::regclass \

@@ -1,7 +1,8 @@
-//! Everything that a database holds besides the rows of its tables, to be compared with what it held before.
+//! Everything that a database contains except for the rows of its tables, to be compared with its earlier contents.
 //!
-//! Each catalog that belongs to the database is read whole, whichever the server's release has; a copy of a database has
-//! the same rows with the same OIDs. Left out is what the server changes by itself: sizes, statistics, horizons.
+//! Every catalog of the database is read completely, whichever ones the server's release has; a copy of a database has
+//! the same rows with the same OIDs. Columns that the server changes by itself are left out: sizes, statistics,
+//! horizons.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +16,7 @@ pub(crate) const FIRST_OID: u32 = 16384;
 /// Catalogs of statistics, of the bytes of large objects (see [`super::strangers`]), and one that only superusers read.
 const LEFT_OUT: [&str; 4] = ["pg_statistic", "pg_statistic_ext_data", "pg_largeobject", "pg_user_mapping"];
 
-/// Columns that the server changes by itself, or by what replaces only rows (`TRUNCATE`).
+/// Columns that the server changes by itself, or by commands that replace only rows (`TRUNCATE`).
 const VOLATILE: [(&str, &[&str]); 3] = [
     (
         "pg_class",
@@ -35,7 +36,7 @@ const VOLATILE: [(&str, &[&str]); 3] = [
         ],
     ),
     ("pg_index", &["indcheckxmin"]),
-    // In 10 and 11 what ANALYZE finds is in the definition's row.
+    // In 10 and 11 the results of ANALYZE are in the definition's row.
     ("pg_statistic_ext", &["stxndistinct", "stxdependencies"]),
 ];
 
@@ -86,13 +87,13 @@ const DESCRIBED: [&str; 33] = [
     "pg_rewrite",
 ];
 
-/// What a database held at one moment.
+/// The contents of a database at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Inventory {
     entries: BTreeMap<Key, Entry>,
 }
 
-/// Sorts as differences are named: what a user would call an object before what belongs to it.
+/// Sorts in the order in which differences are named: objects that a user would name before what belongs to them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     rank: usize,
@@ -108,8 +109,8 @@ struct Entry {
 }
 
 impl Inventory {
-    /// Reads what the session's database holds. The session is not used for anything else: names are written as its
-    /// search path has them.
+    /// Reads the contents of the session's database. The session may not be used for anything else: names are written
+    /// by its search path.
     ///
     /// # Errors
     /// When the server fails, or something may not be seen.
@@ -117,7 +118,7 @@ impl Inventory {
         session.execute("set search_path = pg_catalog; set max_parallel_workers_per_gather = 0")?;
         let rows = session.query(HIDDEN)?;
         if let Some(server) = rows.scalar() {
-            bail!("only a superuser sees the options of the user mappings of server `{server}`");
+            bail!("only a superuser can see the options of the user mappings of server `{server}`");
         }
         let sql = inventory_sql(session)?;
         let rows = session.query(&sql).context("read the database's catalogs")?;
@@ -131,7 +132,7 @@ impl Inventory {
         Ok(Inventory { entries: rows.rows.into_iter().map(entry).collect() })
     }
 
-    /// What `now` has otherwise, in words.
+    /// How `now` differs, for messages; `None` if it does not.
     pub(crate) fn difference(&self, now: &Inventory) -> Option<String> {
         let keys: std::collections::BTreeSet<&Key> = self.entries.keys().chain(now.entries.keys()).collect();
         let mut differing = keys.into_iter().filter_map(|key| {
@@ -151,7 +152,7 @@ impl Inventory {
         })
     }
 
-    /// The same for the same contents.
+    /// A digest, the same for the same contents.
     pub(crate) fn digest(&self) -> String {
         let mut hash = Sha256::new();
         for (key, entry) in &self.entries {
@@ -161,7 +162,7 @@ impl Inventory {
     }
 }
 
-/// A server with a user mapping whose options are hidden from the user: a change of them would go unseen.
+/// A foreign server with a user mapping whose options are hidden from the user: their change would go unnoticed.
 const HIDDEN: &str = "select srvname from pg_user_mappings where umoptions is null and not \
      (select rolsuper from pg_roles where rolname = current_user) limit 1";
 
@@ -182,7 +183,7 @@ fn inventory_sql(session: &mut Session) -> Result<String> {
             continue;
         }
         if may_read != "t" {
-            bail!("the user may not read `{catalog}`, so that nobody knows whether something would be lost");
+            bail!("the user may not read `{catalog}`, so that something could be lost unnoticed");
         }
         columns.entry(catalog).or_default().push(column);
     }
@@ -204,7 +205,7 @@ const OF_EACH_DATABASE: [&str; 9] = [
     "dathasloginevt",
 ];
 
-/// The row of the database itself: its owner, tablespace, encoding, locale and whatever later releases add.
+/// The row of the database itself: owner, tablespace, encoding, locale and whatever later releases add.
 fn database_sql() -> String {
     let left_out: String =
         OF_EACH_DATABASE.iter().map(|column| format!(" - {}", quote_literal(column))).collect();
@@ -217,14 +218,15 @@ fn database_sql() -> String {
 const USER_MAPPINGS: &str = "select 'pg_user_mapping', umid::text, md5(row(srvid, umuser, umoptions)::text), \
      pg_describe_object('pg_user_mapping'::regclass, umid, 0) from pg_user_mappings";
 
-/// Rows of one catalog: those of each object that initdb did not make are an entry, all others are one together.
+/// Rows of one catalog: those of each object that initdb did not create are one entry, and all others together one
+/// more.
 fn part_sql(catalog: &str, columns: &[&str]) -> String {
     let volatile = VOLATILE.iter().find(|(name, _)| *name == catalog).map_or(&[][..], |(_, names)| names);
     let kept = columns.iter().filter(|column| !volatile.contains(column));
     let row = kept.map(|column| format!("t.{}", quote_ident(column))).collect::<Vec<_>>().join(", ");
     let class = |name: &str| format!("{}::regclass", quote_literal(name));
     let of_relation = OF_RELATIONS.iter().find(|(name, _)| *name == catalog);
-    // The object's OID, its class, and how the entry is called.
+    // The object's OID, its class, and the name of the entry.
     let (oid, class, label) = if let Some((_, column)) = of_relation {
         (format!("t.{column}"), class("pg_class"), "'definition of ' || ")
     } else if columns.contains(&"classoid") {
@@ -241,13 +243,13 @@ fn part_sql(catalog: &str, columns: &[&str]) -> String {
     } else {
         ("0".to_string(), "0".to_string(), "")
     };
-    // Everybody knows the schema `public`, which initdb made; users choose the OIDs of large objects.
+    // Users know the schema `public`, which initdb created, and choose the OIDs of large objects.
     let first = match catalog {
         "pg_namespace" | "pg_largeobject_metadata" => 0,
         _ => FIRST_OID,
     };
     let (name, table) = (quote_literal(catalog), quote_ident(catalog));
-    // Most of these are between objects that initdb made, for which they are never changed.
+    // Most of these are between objects that initdb created, whose dependencies never change.
     let only = match catalog {
         "pg_depend" => format!(" where t.objid >= {FIRST_OID} or t.refobjid >= {FIRST_OID}"),
         _ => String::new(),

@@ -1,8 +1,8 @@
-//! Databases that pgdyno made beside the one that it measures: which they are, and how they are removed.
+//! Other databases that pgdyno made for the one that it measures: how they are found and removed.
 //!
-//! One is dropped only if it is proven to hold nothing but what pgdyno put there. A template was closed to connections by
-//! the very statement that made it, so that nobody can have put anything there. One that was open has the digest of what it
-//! held in its mark, and is closed and looked at once more.
+//! One is dropped only if it is proven to contain nothing but what pgdyno put there. A template was closed to
+//! connections by the very statement that created it, so that nobody can have put anything there. One that was open has
+//! the digest of its contents in its mark, and is closed and inspected once more.
 
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
@@ -12,13 +12,13 @@ use super::LOCK;
 use super::door::{Doors, MAINTENANCE, closed_inventory};
 use super::mark::{Kind, Mark};
 
-/// What names of ours begin with.
+/// Prefix of the names of these databases.
 const PREFIX: &str = "pgdyno_";
 /// Connection limit of a template: with connections not allowed, it limits nothing, and it is the mark of a copy whose
 /// comment is not written yet, because `CREATE DATABASE` alone sets it. `pgdz` in ASCII.
 pub(super) const BIRTHMARK: u32 = 0x7067_647a;
 
-/// A database with a name like ours.
+/// A database whose name has the prefix.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) name: String,
@@ -27,20 +27,20 @@ pub(super) struct Found {
     has_birthmark: bool,
     is_owned: bool,
     mark: Option<Mark>,
-    /// Whether the database that it belongs to is there: without it this may be the only copy.
+    /// Whether the database that it belongs to exists: if not, this may be the only copy.
     of: Option<String>,
 }
 
-/// What became of a database.
+/// The outcome for a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
     /// It is dropped.
     Removed,
-    /// It is left, for a reason.
+    /// It is left, for this reason.
     Left(String),
 }
 
-/// Removes all databases that pgdyno made on a server to put others back, but those of a pgdyno that runs. Gives each
+/// Removes all databases that pgdyno made on a server to restore others, except those of a running pgdyno. Returns each
 /// with its fate.
 ///
 /// # Errors
@@ -55,7 +55,7 @@ pub fn clean(doors: &Doors) -> Result<Vec<(String, Fate)>> {
             && maintenance.query(&format!("select pg_catalog.pg_try_advisory_lock{lock}"))?.scalar()
                 != Some("t")
         {
-            fates.push((found.name, Fate::Left("a pgdyno that runs uses it".to_string())));
+            fates.push((found.name, Fate::Left("a running pgdyno uses it".to_string())));
             continue;
         }
         let fate = remove(doors, &mut maintenance, &found);
@@ -67,13 +67,13 @@ pub fn clean(doors: &Doors) -> Result<Vec<(String, Fate)>> {
     Ok(fates)
 }
 
-/// What the names of all databases that belong to `database` begin with.
+/// Prefix of the names of all databases that belong to `database`.
 pub(super) fn prefix(database: &str) -> String {
     let hash = format!("{:x}", Sha256::digest(database));
     format!("{PREFIX}{}_", &hash[..16])
 }
 
-/// The databases with names like ours: all of them, or those of one database.
+/// The databases whose names have the prefix: all of them, or those of one database.
 pub(super) fn list(maintenance: &mut Session, of: Option<&str>) -> Result<Vec<Found>> {
     let sql = "select datname, oid, datallowconn, datconnlimit, pg_catalog.pg_has_role(datdba, 'member'), \
                       pg_catalog.shobj_description(oid, 'pg_database') \
@@ -105,12 +105,12 @@ pub(super) fn list(maintenance: &mut Session, of: Option<&str>) -> Result<Vec<Fo
     Ok(list)
 }
 
-/// The database called `name`, one of ours.
+/// The database `name`, if it has the prefix.
 pub(super) fn find(maintenance: &mut Session, name: &str) -> Result<Option<Found>> {
     Ok(list(maintenance, None)?.into_iter().find(|found| found.name == name))
 }
 
-/// Drops a database of ours, if nothing is lost with it.
+/// Drops a database that pgdyno made, if nothing is lost with it.
 pub(super) fn remove(doors: &Doors, maintenance: &mut Session, found: &Found) -> Result<Fate> {
     let Found { name, oid, .. } = found;
     if let Some(why) = not_ours(found) {
@@ -125,7 +125,7 @@ pub(super) fn remove(doors: &Doors, maintenance: &mut Session, found: &Found) ->
         let mut inside = doors.open_afterwards(name)?;
         let inventory = closed_inventory(maintenance, &mut inside, name, *oid);
         if inventory.as_ref().map_or(true, |inventory| inventory.digest() != expected) {
-            // Whoever made something in it is to find it.
+            // Whoever created something in it should be able to find it.
             maintenance.execute(&format!("alter database {database} with allow_connections true"))?;
         }
         if let Some(obstacle) = super::obstacle_to_losing(maintenance, name, found.mark.as_ref())? {
@@ -134,7 +134,7 @@ pub(super) fn remove(doors: &Doors, maintenance: &mut Session, found: &Found) ->
         if inventory?.digest() != expected {
             let of = found.of.as_deref().unwrap_or_default();
             return Ok(Fate::Left(format!(
-                "it holds something that pgdyno did not make; it was database `{of}` until a copy took its place: move what is \
+                "it contains something that pgdyno did not make; it was database `{of}` until a copy took its place: move what is \
                  needed there, then drop database {database}"
             )));
         }
@@ -147,12 +147,12 @@ fn is_template(mark: &Mark) -> bool {
     mark.kind == Kind::Template
 }
 
-/// Why a database is not to be dropped, as far as can be told without looking into it.
+/// Why a database may not be dropped, by what can be seen without connecting to it.
 fn not_ours(found: &Found) -> Option<String> {
     let Found { name, mark, .. } = found;
     let is_closed_from_birth = found.has_birthmark && !found.allows_connections;
     if mark.is_none() && !is_closed_from_birth {
-        return Some("it has no mark of pgdyno, which so did not make it".to_string());
+        return Some("it has no mark of pgdyno, so pgdyno did not make it".to_string());
     }
     if !found.is_owned {
         return Some("it belongs to another role".to_string());
@@ -160,9 +160,9 @@ fn not_ours(found: &Found) -> Option<String> {
     if found.of.is_some() {
         return None;
     }
-    let of = mark.as_ref().map_or("whose copy it is", |mark| mark.of.as_str());
+    let of = mark.as_ref().map_or("of which it is a copy", |mark| mark.of.as_str());
     Some(format!(
-        "database `{of}` is not there, so this may be all that is left of it: rename it (alter database {0} with \
+        "database `{of}` does not exist, so this may be all that is left of it: rename it (alter database {0} with \
          allow_connections true connection limit -1; alter database {0} rename to ...), or drop it",
         quote_ident(name)
     ))

@@ -1,42 +1,42 @@
-//! The mark on a database that pgdyno made: its comment, which says what the database is and of which one.
+//! The mark on a database that pgdyno made: its comment, which says what the database is and to which one it belongs.
 //!
-//! A comment is kept by the server outside of the database and is not copied with it. The mark names the database's OID, so
-//! that neither a dump that is loaded elsewhere nor a database of the same name made later is taken for ours.
+//! The server keeps the comment outside the database and does not copy it. The mark names the database's OID, so
+//! that neither a dump that is restored elsewhere nor a later database of the same name is taken for pgdyno's.
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use wire::{Session, quote_ident, quote_literal};
 
-/// The word before the mark itself, for people who list databases.
+/// The word before the mark itself, for users who list databases.
 const WORD: &str = "pgdyno ";
 
-/// What a database of ours is.
+/// The role of a database that pgdyno made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Kind {
-    /// Made by `--create-database`, to be loaded, replaced by a copy, and dropped by its user.
+    /// Created by `--create-database`, to be loaded and replaced by copies; its user drops it.
     Made,
-    /// The first state of another database, from which that one is put back.
+    /// The initial state of another database, from which that one is restored.
     Template,
-    /// What another database was before it was put back; to be dropped.
+    /// The former contents of a database that was restored; to be dropped.
     Replaced,
 }
 
-/// A mark.
+/// The contents of a mark.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Mark {
     pub(crate) kind: Kind,
-    /// The database that it belongs to; of one that was made, itself.
+    /// The database that the marked one belongs to: itself if `--create-database` created it.
     pub(crate) of: String,
     /// The OID of the marked database.
     pub(crate) oid: u32,
-    /// Digest of what the database held when it was last seen.
+    /// Digest of the database's contents when they were last read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) inventory: Option<String>,
 }
 
 impl Mark {
-    /// Reads a comment; `None` if it is no mark of the database with this OID.
+    /// Reads a comment; `None` if it is not a mark of the database with this OID.
     pub(crate) fn read(comment: &str, oid: u32) -> Option<Mark> {
         let mark: Mark = serde_json::from_str(comment.strip_prefix(WORD)?).ok()?;
         (mark.oid == oid).then_some(mark)
@@ -46,13 +46,13 @@ impl Mark {
         format!("{WORD}{}", serde_json::to_string(self).expect("a mark has only texts and numbers"))
     }
 
-    /// The statement that marks the database called `name`.
+    /// The statement that marks the database `name`.
     pub(crate) fn comment_sql(&self, name: &str) -> String {
         format!("comment on database {} is {}", quote_ident(name), quote_literal(&self.text()))
     }
 }
 
-/// Makes a database that pgdyno may replace by a copy of itself. `maintenance` is in another one.
+/// Creates a database that pgdyno may replace by a copy of itself. `maintenance` is connected to another one.
 ///
 /// # Errors
 /// When there is one of that name that pgdyno did not make, or the server refuses.
@@ -62,19 +62,19 @@ pub fn create_database(maintenance: &mut Session, name: &str) -> Result<bool> {
             return Ok(false);
         }
         bail!(
-            "--create-database: database `{name}` is there and pgdyno did not make it; leave the option out, or name another \
+            "--create-database: database `{name}` exists and pgdyno did not create it; leave the option out, or name another \
              database"
         );
     }
     let sql = format!("create database {}", quote_ident(name));
-    maintenance.execute(&sql).with_context(|| format!("make database `{name}`"))?;
+    maintenance.execute(&sql).with_context(|| format!("create database `{name}`"))?;
     let oid = oid_of(maintenance, name)?.with_context(|| format!("database `{name}` is gone again"))?;
     let mark = Mark { kind: Kind::Made, of: name.to_string(), oid, inventory: None };
-    maintenance.execute(&mark.comment_sql(name)).context("mark the database as made by pgdyno")?;
+    maintenance.execute(&mark.comment_sql(name)).context("mark the database as created by pgdyno")?;
     Ok(true)
 }
 
-/// The OID of the database called `name`.
+/// The OID of the database `name`.
 pub(crate) fn oid_of(session: &mut Session, name: &str) -> Result<Option<u32>> {
     let sql = format!("select oid from pg_catalog.pg_database where datname = {}", quote_literal(name));
     let rows = session.query(&sql)?;
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_mark_of_the_very_database_is_read() {
+    fn only_a_mark_with_the_oid_of_its_database_is_read() {
         let mark = Mark { kind: Kind::Template, of: "it's {\"a\"}".to_string(), oid: 7, inventory: None };
         assert_eq!(Mark::read(&mark.text(), 7), Some(mark.clone()));
         let check = |comment: &str, oid: u32| assert_eq!(Mark::read(comment, oid), None, "{comment}");

@@ -1,5 +1,5 @@
-//! What a database holds whose contents a load does not explain: tables and the like that are not the load's, and large
-//! objects. An [`super::inventory`] says that such a thing is the same as before, not what is in it.
+//! Contents of a database that pgdyno did not load: other tables and the like, and large
+//! objects. An [`super::inventory`] shows that such an object is the same as before, not that its rows are.
 
 use std::collections::BTreeSet;
 
@@ -9,16 +9,16 @@ use wire::Session;
 use super::inventory::FIRST_OID;
 use crate::database::relations::{Missing, with_parts};
 
-/// Whose contents they are.
+/// The objects that pgdyno loaded.
 #[derive(Debug, Clone, Copy)]
 pub enum Loaded<'a> {
     /// These tables, with their partitions and the sequences of their columns.
     Tables(&'a [&'a str]),
-    /// All that was not there before, by [`holders`].
+    /// Everything that [`holders`] did not find before.
     NotThereBefore(&'a BTreeSet<u32>),
 }
 
-/// Something in the session's database that holds what the load did not make, in words.
+/// An object in the session's database with data that was not loaded, for messages.
 ///
 /// # Errors
 /// When the server fails.
@@ -27,7 +27,7 @@ pub fn stranger(session: &mut Session, load: Loaded) -> Result<Option<String>> {
         Loaded::Tables(tables) => (tables, None),
         Loaded::NotThereBefore(before) => (&[], Some(before)),
     };
-    let rows = session.query(&holders_sql(tables)).context("list what the database holds")?;
+    let rows = session.query(&holders_sql(tables)).context("list the contents of the database")?;
     let is_strange = |row: &&Vec<Option<String>>| {
         let oid = row.first().and_then(Option::as_deref).and_then(|oid| oid.parse().ok());
         before.is_none_or(|before| oid.is_none_or(|oid| before.contains(&oid)))
@@ -35,17 +35,17 @@ pub fn stranger(session: &mut Session, load: Loaded) -> Result<Option<String>> {
     Ok(rows.rows.iter().find(is_strange).and_then(|row| row.get(1).cloned().flatten()))
 }
 
-/// OIDs of all that holds data in the session's database.
+/// OIDs of all objects with data in the session's database.
 ///
 /// # Errors
 /// When the server fails.
 pub fn holders(session: &mut Session) -> Result<BTreeSet<u32>> {
-    let rows = session.query(&holders_sql(&[])).context("list what the database holds")?;
+    let rows = session.query(&holders_sql(&[])).context("list the contents of the database")?;
     Ok(rows.rows.iter().filter_map(|row| row.first()?.as_deref()?.parse().ok()).collect())
 }
 
-/// An extension's tables count: their rows may be the user's. So do tables that inherit from the load's, which has only
-/// partitions. Temporary ones are nobody's once nobody is connected.
+/// An extension's tables count, because their rows may be the user's. So do tables that inherit from loaded ones, which
+/// have only partitions. Temporary ones belong to nobody once nobody is connected.
 fn holders_sql(tables: &[&str]) -> String {
     let ours = with_parts(tables, Missing::IsLeftOut);
     format!(
@@ -66,20 +66,20 @@ fn holders_sql(tables: &[&str]) -> String {
     )
 }
 
-/// What a database holds besides the load, for a person to look at before it begins.
+/// What a database contains in addition to the loaded data, shown to the user before a run begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Others {
-    /// How many they are.
+    /// The number of objects.
     pub n: usize,
-    /// The first few, in words.
+    /// Names of the first few.
     pub first: Vec<String>,
 }
 
-/// How many are named.
+/// Number of objects that are named.
 const N_NAMED: usize = 3;
 
-/// Relations, routines, schemas and large objects in the session's database that are neither the load's nor an extension's.
-/// Routines of a load have a comment that begins with `pgdyno`.
+/// Relations, routines, schemas and large objects in the session's database that were not loaded and belong to no
+/// extension. Routines that pgdyno loaded have a comment that begins with `pgdyno`.
 ///
 /// # Errors
 /// When the server fails.
@@ -111,7 +111,7 @@ pub fn others(session: &mut Session, tables: &[&str]) -> Result<Others> {
              from pg_catalog.pg_namespace n where n.oid >= {FIRST_OID} and n.nspname !~ '^pg_(toast_)?temp_' and not {of_schema}
          ) o order by place, what"
     );
-    let rows = session.query(&sql).context("list what the database holds")?;
+    let rows = session.query(&sql).context("list the contents of the database")?;
     let first = rows.rows.iter().filter_map(|row| row.first().cloned().flatten()).take(N_NAMED);
     Ok(Others { n: rows.len(), first: first.collect() })
 }
