@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_and_nothing_else_stays() {
+    fn a_file_is_replaced_and_no_temporary_file_stays() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("record");
         fs::write(&path, "old").unwrap();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_leaves_the_former_file() {
+    fn contents_that_do_not_fit_leave_the_former_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("record");
         replace(&path, PRIVATE, b"old").unwrap();
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_in_the_place_of_the_new_file_is_not_written_through() {
+    fn a_link_in_place_of_the_new_file_is_not_followed() {
         let dir = tempfile::tempdir().unwrap();
         let (path, victim) = (dir.path().join("record"), dir.path().join("victim"));
         fs::write(&victim, "mine").unwrap();

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_for_a_pipe_ends_when_it_is_asked_to() {
+    fn the_wait_for_a_pipe_ends_on_a_request_to_stop() {
         let dir = tempfile::tempdir().unwrap();
         let pipe = dir.path().join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();

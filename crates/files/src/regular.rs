@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_and_pipes_are_neither_followed_nor_waited_for() {
+    fn links_are_not_followed_and_pipes_do_not_block() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         fs::write(path("secret"), "for root").unwrap();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_up_to_its_bound() {
+    fn a_file_is_read_up_to_a_bound() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         fs::write(&path, "12345").unwrap();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_file_keeps_what_it_holds_and_is_ours_alone() {
+    fn a_lock_file_keeps_its_contents_and_no_other_user_can_open_it() {
         let dir = tempfile::tempdir().unwrap();
         let (lock, victim) = (dir.path().join("lock"), dir.path().join("victim"));
         fs::write(&lock, "pid 1").unwrap();

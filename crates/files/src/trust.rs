@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_are_made_only_where_nobody_else_can_replace_them() {
+    fn directories_are_created_only_where_nobody_else_can_replace_them() {
         let outer = tempfile::tempdir().unwrap();
         let path = |name: &str| outer.path().join(name);
         let made = make_directory(&path("a/b")).unwrap();
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_another_user_is_refused_by_name() {
+    fn files_of_another_user_are_refused_with_that_users_name() {
         // Only root can change the owner of a file.
         if !geteuid().is_root() {
             return;
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_somebody_else_could_turn_elsewhere_are_refused() {
+    fn links_that_somebody_else_could_redirect_are_refused() {
         if !geteuid().is_root() {
             return;
         }
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_may_belong_to_the_user_whose_rights_it_gets_and_to_no_other() {
+    fn a_program_may_belong_to_the_user_it_runs_as_and_to_no_other() {
         if !geteuid().is_root() {
             return;
         }

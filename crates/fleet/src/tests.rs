@@ -156,7 +156,7 @@ fn errors_before_the_load_say_what_happened() {
 }
 
 #[test]
-fn a_driver_that_is_never_ready_is_not_waited_for_longer_than_told() {
+fn the_wait_for_a_driver_that_is_never_ready_has_the_given_limit() {
     let mut driver = driver("echo connecting >&2; sleep 100");
     let error = driver.wait_ready(Duration::from_millis(500), &AtomicBool::new(false)).unwrap_err();
     assert_eq!(error.to_string(), "the driver was not ready after 0.5 s; it said: connecting");
@@ -165,7 +165,7 @@ fn a_driver_that_is_never_ready_is_not_waited_for_longer_than_told() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_named() {
+fn a_missing_program_is_named() {
     let result =
         LocalDriver::spawn(Path::new("/nonexistent/pgdyno"), ["drive"], &order(""), StderrTo::Messages);
     let error = format!("{:#}", result.unwrap_err());
@@ -217,7 +217,7 @@ fn silence_counts_from_go_on() {
 }
 
 #[test]
-fn an_error_of_the_listener_ends_the_driver() {
+fn an_error_of_the_callback_ends_the_driver() {
     let mut driver = driver(&format!("read order; say '{READY}'; while :; do say '{TICK}'; sleep 0.1; done"));
     wait_ready(&mut driver).unwrap();
     let pid = driver.pid();

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_set_for_one_at_a_time_and_put_back() {
+    fn values_are_set_by_one_process_at_a_time_and_restored() {
         let root = tempfile::tempdir().unwrap();
         let machine = machine(root.path());
         let (mut keeper, undone) = Keeper::take(&machine).unwrap();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_one_left_is_put_back_unless_somebody_changed_it() {
+    fn values_of_a_killed_process_are_restored_unless_somebody_changed_them() {
         let root = tempfile::tempdir().unwrap();
         let machine = machine(root.path());
         let (mut keeper, _) = Keeper::take(&machine).unwrap();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_another_boot_put_nothing_back() {
+    fn lines_of_another_boot_restore_nothing() {
         let root = tempfile::tempdir().unwrap();
         let machine = machine(root.path());
         let boot_id = machine.path(BOOT_ID);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_come_back_stays_in_the_journal() {
+    fn values_that_cannot_be_restored_stay_in_the_journal() {
         let root = tempfile::tempdir().unwrap();
         let machine = machine(root.path());
         left(&machine);

@@ -102,7 +102,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn each_key_has_its_files_and_what_cannot_be_is_refused_with_the_reason() {
+    fn each_key_has_its_files_and_an_impossible_value_is_refused_with_the_reason() {
         let root = tempfile::tempdir().unwrap();
         let machine = Machine::at(root.path());
         for (path, text) in [

@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_stays_as_it_is() {
+    fn text_without_a_secret_is_unchanged() {
         for text in [
             "",
             "password_encryption = scram-sha-256",
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_values_come_back_from_a_text_that_has_them() {
+    fn hidden_values_are_restored_from_a_text_that_has_them() {
         with_key();
         let given = r#"{"settings": {"primary_conninfo": ["a\"b", "c"]}, "script": "alter role u password 'S3cret'"}"#;
         let hidden = hide_json(given);

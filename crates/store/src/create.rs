@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_with_files_of_others_is_refused_and_not_touched() {
+    fn a_directory_with_other_files_is_refused_and_not_touched() {
         let error = refused(|dir| fs::write(dir.join("a.txt"), "mine").unwrap());
         assert!(
             error.ends_with("contains files that pgdyno did not write (a.txt); choose an empty directory")
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_discarded_directory_takes_with_it_what_was_made_for_it() {
+    fn a_discarded_directory_is_removed_with_the_parents_created_for_it() {
         let root = tempfile::tempdir().unwrap();
         let create = |name: &str| {
             let dir = ExperimentDir::create(&root.path().join(name), &sample::plan(), "").unwrap();
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_filled_is_empty_again() {
+    fn a_directory_that_could_not_be_filled_is_empty_again() {
         let dir = tempfile::tempdir().unwrap();
         fill(dir.path(), &sample::plan(), "").unwrap();
         fs::write(dir.path().join("plan.json.tmp"), "{").unwrap();

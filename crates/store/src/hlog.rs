@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_not_ours_are_told_apart() {
+    fn lines_of_other_programs_are_distinguished() {
         for line in ["", "#[StartTime: 1.0 (seconds since epoch)]", "\"StartTimestamp\",\"x\"", "# free"] {
             assert_eq!(parse_line(line), Ok(None), "{line}");
         }

@@ -60,7 +60,7 @@ fn says(found: &Result<ExperimentData, String>, word: &str) -> bool {
 }
 
 #[test]
-fn a_link_in_the_place_of_a_file_is_not_read() {
+fn a_link_in_place_of_a_file_is_not_read() {
     for n in 0..Results::new().files().len() {
         let results = Results::new();
         let path = results.files().remove(n);
@@ -80,7 +80,7 @@ fn a_link_in_the_place_of_a_file_is_not_read() {
 }
 
 #[test]
-fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
+fn a_pipe_in_place_of_a_file_does_not_block() {
     for n in 0..Results::new().files().len() {
         let results = Results::new();
         let path = &results.files()[n];
@@ -93,7 +93,7 @@ fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
 }
 
 #[test]
-fn a_link_in_the_place_of_a_runs_directory_is_not_entered() {
+fn a_link_in_place_of_a_runs_directory_is_not_entered() {
     for name in [names::RUNS, "runs/0001"] {
         let results = Results::new();
         let elsewhere = results.outer.path().join("elsewhere");
@@ -127,7 +127,7 @@ fn a_lock_file_that_names_another_file_is_not_written() {
 }
 
 #[test]
-fn what_a_link_names_is_not_written() {
+fn the_target_of_a_link_is_not_written() {
     let results = Results::new();
     let victim = results.outer.path().join("victim");
     fs::write(&victim, "mine").unwrap();

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_second_writer_is_told_who_the_first_is() {
+    fn the_second_writers_error_names_the_first() {
         let dir = tempfile::tempdir().unwrap();
         let first = Lock::take(dir.path()).unwrap();
         let error = Lock::take(dir.path()).unwrap_err().to_string();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_can_ask_who_writes() {
+    fn a_reader_can_find_out_who_writes() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(writer_of(dir.path()), None);
         let lock = Lock::take(dir.path()).unwrap();

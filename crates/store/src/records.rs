@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_file_is_replaced_and_no_temporary_file_stays() {
+    fn a_file_is_replaced_as_a_whole_and_no_temporary_file_stays() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("run.json");
         write_whole(&path, b"old").unwrap();

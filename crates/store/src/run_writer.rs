@@ -212,7 +212,7 @@ mod tests {
     type Write = fn(&RunWriter) -> Result<()>;
 
     #[test]
-    fn a_full_disk_reaches_the_caller_whatever_is_written() {
+    fn a_full_disk_is_reported_to_the_caller_for_every_file() {
         let writes: [(&str, Write); 4] = [
             (names::INTERVALS, |w| w.interval(&sample::interval(0))),
             (names::LATENCY, |w| w.histograms(0, 5_000_000_000, 1_000_000_000, &sample::histograms())),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_readable_by_its_user_alone_and_holds_no_secret() {
+    fn everything_is_readable_by_its_user_alone_and_contains_no_secret() {
         let root = tempfile::tempdir().unwrap();
         let secret = "host=h password=S3cret";
         let mut plan = sample::plan();
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_an_exporter_are_kept_as_they_came_and_packed_at_the_end() {
+    fn texts_of_an_exporter_are_kept_unchanged_and_compressed_at_the_end() {
         let dir = tempfile::tempdir().unwrap();
         let writer = RunWriter::in_dir(dir.path()).unwrap();
         assert!(!dir.path().join(names::REMOTE).exists(), "most runs have none");

@@ -47,7 +47,7 @@ fn a_server_of_tests_that_are_killed_ends() {
     let dir = place();
     let file = dir.path().join("pid");
     let mut tests = Command::new(std::env::current_exe().unwrap())
-        .args(["--ignored", "--exact", "one_waits_to_be_killed"])
+        .args(["--ignored", "--exact", "waits_to_be_killed"])
         .env(PID_FILE, &file)
         .process_group(0)
         .stdout(Stdio::null())
@@ -68,7 +68,7 @@ fn a_server_of_tests_that_are_killed_ends() {
 
 #[test]
 #[ignore = "the test above starts it in a process of its own, and kills that"]
-fn one_waits_to_be_killed() {
+fn waits_to_be_killed() {
     let Some(file) = std::env::var_os(PID_FILE) else { return };
     // The thread that starts the server ends before the server does.
     let server = std::thread::spawn(|| Server::start(&Options::default())).join().unwrap();

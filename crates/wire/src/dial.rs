@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn looking_names_up_keeps_the_password_of_each_host() {
+    fn looking_up_names_keeps_the_password_of_each_host() {
         let mut conninfo = Conninfo::new("localhost", 1, "u", "d");
         conninfo.hosts.push(Host { host: "/tmp".to_owned(), port: 2, ..Host::default() });
         conninfo.host_passwords = vec![Some("a".into()), Some("b".into())];

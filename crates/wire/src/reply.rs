@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_tell_their_rows() {
+    fn command_tags_say_the_number_of_rows() {
         for (tag, expected) in
             [("INSERT 0 5", Some(5)), ("SELECT 1", Some(1)), ("COPY 7", Some(7)), ("BEGIN", None), ("", None)]
         {

@@ -74,7 +74,7 @@ fn refusal(says: Vec<Say>) -> String {
 }
 
 #[test]
-fn what_comes_before_the_server_is_ready_has_bounds() {
+fn messages_before_the_server_is_ready_have_bounds() {
     let check = |say: Say, expected: &str| {
         let error = refusal(vec![say]);
         assert!(error.contains(expected), "{error}, not {expected}");
@@ -98,7 +98,7 @@ fn what_comes_before_the_server_is_ready_has_bounds() {
 }
 
 #[test]
-fn a_server_that_drips_is_as_good_as_silent() {
+fn a_server_that_sends_single_bytes_counts_as_silent() {
     let notice = message(b'N', &[&b"SNOTICE\0C00000\0M"[..], &[b'x'; 40], b"\0\0"].concat());
     let row = |n_bytes: u32| [&b"D"[..], &n_bytes.to_be_bytes(), &[b'x'; 100]].concat();
     for drops in [notice, row(1 << 20)] {
@@ -115,7 +115,7 @@ fn a_server_that_drips_is_as_good_as_silent() {
 }
 
 #[test]
-fn scram_costs_little_time_and_is_begun_once() {
+fn scram_takes_little_time_and_begins_only_once() {
     let begin = Say::Once(message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0"));
     let error = refusal(vec![begin.clone(), begin.clone()]);
     assert!(error.contains("message `R` of the server is damaged"), "{error}");

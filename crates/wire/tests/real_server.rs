@@ -452,7 +452,7 @@ fn a_statement_can_be_cancelled_from_another_thread() {
 }
 
 #[test]
-fn a_late_answer_and_a_lost_server_are_told_apart() {
+fn a_late_answer_and_a_lost_server_are_distinguished() {
     let cluster = Cluster::shared();
     let mut session = Session::connect(&cluster.socket("postgres")).unwrap();
     session.set_timeout(Some(Duration::from_millis(100)));
@@ -496,7 +496,7 @@ fn a_raised_flag_ends_a_wait_and_cancels_the_statement() {
 }
 
 #[test]
-fn one_event_loop_makes_many_connections_and_talks_over_them() {
+fn one_event_loop_opens_and_uses_many_connections() {
     const N: usize = 5;
     enum Client {
         Dialing(Dialing, u32),

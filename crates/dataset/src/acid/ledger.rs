@@ -167,7 +167,7 @@ mod tests {
     };
 
     #[test]
-    fn what_is_written_is_read_and_a_torn_end_is_left_out() {
+    fn orders_that_were_written_are_read_and_a_torn_end_is_left_out() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ledger");
         let ledger = Ledger::create(&path).unwrap();

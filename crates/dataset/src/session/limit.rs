@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_step_that_lasted_too_long_is_said_to() {
+    fn only_a_step_that_took_too_long_is_reported_as_such() {
         let failed = |longest: Duration| {
             let step = || -> Result<()> {
                 let end = Instant::now() + Duration::from_millis(20);

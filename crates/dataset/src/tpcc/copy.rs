@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_index_is_made_by_the_job_of_its_table() {
+    fn every_index_is_created_by_the_job_of_its_table() {
         let population = Population { warehouses: 1, seed: 1, style: Style::Spec, at: String::new() };
         // Without the rows and VACUUM.
         let indexes = |job: &Job| job.steps.len() - 2;

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_beyond_memory_are_told() {
+    fn clients_that_need_more_than_memory_are_reported() {
         let told = |text: &str| beyond_memory(&sample::case(text), MEMORY);
         assert_eq!(
             told("[workload]\nclients = 100000\n").unwrap(),

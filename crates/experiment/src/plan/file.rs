@@ -147,7 +147,7 @@ mod tests {
     const FILE: &str = "[experiment]\nname = \"x\"\n\n[workload]\nclients = [1, 8]\n";
 
     #[test]
-    fn mistakes_in_a_file_are_told_with_their_place() {
+    fn mistakes_in_a_file_are_reported_with_their_position() {
         let check = |text: &str, expected: &str| {
             let message = parse("x.toml", text, &[]).unwrap_err().to_string();
             assert!(message.starts_with(expected), "{message}\nexpected: {expected}");

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_twice_is_told_apart_by_its_side() {
+    fn a_case_compared_with_itself_is_distinguished_by_its_side() {
         let plan = plan(side("", &[]), side("", &[]), Pairs { n_max: 6, precision: None }).unwrap();
         assert_eq!(plan.cases.iter().map(Case::label).collect::<Vec<_>>(), ["side A", "side B"]);
     }

@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_place_in_both_files() {
+    fn mistakes_are_reported_with_their_position_in_both_files() {
         let files = [
             ("bad.sql", "select 1;\n  \\set i 1 +\n"),
             ("umlaut.sql", "\\set ü 1 +\n"),

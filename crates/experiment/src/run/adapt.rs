@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_given_window_stays_and_is_not_told_of() {
+    fn a_given_window_is_kept_without_a_message() {
         let mut judge = Judge::new(Adapt::default(), WINDOW, false);
         assert_eq!(played(&mut judge, |_| 1000, 0), []);
         assert_eq!(judge.course(), None);

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_in_vain_is_told() {
+    fn a_partner_that_waits_in_vain_is_notified() {
         let (meeting, stop) = (Meeting::default(), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| meeting.meet(&stop).unwrap_err().to_string());

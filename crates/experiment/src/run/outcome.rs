@@ -50,7 +50,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn a_run_that_is_not_whole_says_why() {
+    fn an_incomplete_run_says_why() {
         let mut case = crate::plan::sample::case("");
         let check_of = |case: &Case, change: &dyn Fn(&mut Done), expected: (RunState, &str)| {
             let mut done = Done {

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_that_comes_late_is_given_time_to_take_effect() {
+    fn a_late_order_is_given_time_to_take_effect() {
         let mut search = new_search();
         let orders = searched(&mut search, 0.7);
         let record = search.into_record();

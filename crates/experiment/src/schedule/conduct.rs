@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_record_of_a_run_is_whole_before_its_server_is_stopped() {
+    fn the_record_of_a_run_is_complete_before_its_server_is_stopped() {
         let plan = crate::plan::sample::plan("repeats = 1\n[workload]\nscale = 1\n[run]\nmeasure = \"2s\"");
         let (case, spec) = (plan.cases[0].clone(), plan.runs[0].clone());
         let place = tempfile::tempdir().unwrap();

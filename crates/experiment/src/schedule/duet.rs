@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_measure_that_is_told_suffices_and_less_does_not() {
+    fn the_shortest_measure_that_is_suggested_suffices_and_a_shorter_one_does_not() {
         for (slice_ms, ramp_up_s) in [(500, 3), (500, 0), (250, 1), (333, 2), (20, 0), (5000, 7)] {
             let slicing = Slicing { slice_ms, guard_ms: 10 };
             let check = |measure_s| expect_enough_pairs(Window { ramp_up_s, measure_s, grace_s: 0 }, slicing);

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn completed_runs_are_done_and_all_others_are_made_again() {
+    fn completed_runs_are_kept_and_all_others_are_repeated() {
         let (place, plan) = (tempfile::tempdir().unwrap(), plan());
         let dir = cut_off(place.path(), &plan);
         let standing = take_up(&dir, &plan).unwrap();
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn an_experiment_that_was_finished_does_not_go_on() {
+    fn a_finished_experiment_is_not_resumed() {
         let (place, plan) = (tempfile::tempdir().unwrap(), plan());
         let dir = ExperimentDir::create(&place.path().join("out"), &plan, "").unwrap();
         let line = |run, state| StateLine { t_unix_ns: 1, run, state, reason: String::new() };

@@ -39,7 +39,7 @@ mod tests {
     use crate::plan::sample::case;
 
     #[test]
-    fn a_phase_may_take_as_long_as_it_is_told_or_as_its_data_is_large() {
+    fn the_limit_of_a_phase_is_the_given_one_or_follows_the_size_of_the_data() {
         let check = |text: &str, seconds: u64| {
             assert_eq!(of(&case(text)), Duration::from_secs(seconds), "{text}");
         };

@@ -37,7 +37,7 @@ mod tests {
     use crate::plan::sample::case;
 
     #[test]
-    fn what_older_releases_lack_is_told() {
+    fn features_that_older_releases_lack_are_reported() {
         let check = |version: &str, text: &str, expected: Option<&str>| {
             let case = case(&format!("[server]\nversion = \"{version}\"\n[workload]\n{text}"));
             let version_num = version_num(&case.server.source).unwrap();

@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_takes_space_only_where_runs_are_put_back_to_one() {
+    fn a_snapshot_takes_space_only_if_runs_are_restored_to_one() {
         let loaded = workload::tpcb::estimated_bytes(1);
         let data = (Use::Data, 64 * MB + loaded + loaded / 4);
         let wal = (Use::Wal, 1280 * MB);
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn each_part_is_where_it_will_be() {
+    fn each_part_is_counted_on_its_own_file_system() {
         let plan = sample::plan(
             "[server]\nwal_directory = \"/fast\"\n[workload]\nscale = 1\n[prepare]\nsnapshot_directory = \"/large\"\n",
         );
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_and_data_are_clusters_of_their_own() {
+    fn each_version_and_each_data_has_its_own_cluster() {
         let n_clusters = |text: &str| clusters(&sample::plan(text)).len();
         assert_eq!(
             n_clusters("[server]\nversion = [\"12\", \"15\", \"18\"]\n[workload]\nclients = [1, 2]\n"),

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_named() {
+    fn a_missing_cluster_is_named() {
         let words = |dataset, scale| Wanted { source: None, dataset, scale }.words();
         assert_eq!(words(None, None), "");
         assert_eq!(words(Some(Dataset::Tpcc), Some(2)), " (tpcc, scale 2)");

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_named() {
+    fn differences_are_named() {
         let one = print(&[("t", 8192, ""), ("t_pkey", 16384, "unique (a)")], &[("t", "1")]);
         assert_eq!((one.contents_differ(&one), one.sizes_differ(&one)), (None, None));
         for (other, contents, sizes) in [

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_decide_and_all_else_stays() {
+    fn keys_decide_and_everything_else_stays() {
         check(r#"{"z": 1.50, "a": [1, null]}"#, r#"{"z": 1.50, "a": [1, null]}"#);
         check(
             r#"{"primary_conninfo": "host=h", "b": "c"}"#,
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_left_at_its_place() {
+    fn what_is_not_json_is_left_in_place() {
         for text in ["\"", "{\"a\": \"b", "{\"a\": \"b\\", "]]}", "\"\\x\""] {
             assert!(!is_marked(&hide_json(text)));
         }

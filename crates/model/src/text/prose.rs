@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_told_in_binary_units() {
+    fn bytes_are_shown_in_binary_units() {
         for (n, expected) in [
             (0, "0 B"),
             (512, "512 B"),

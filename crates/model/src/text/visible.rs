@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_steers_or_reorders_is_shown() {
+    fn control_and_direction_characters_are_shown() {
         for (text, expected) in [
             ("plain, größer, 東京\n\ttoo", "plain, größer, 東京\n\ttoo"),
             ("\u{1b}[2J\u{7}\rover", "\\u{1b}[2J\\u{7}\\rover"),

@@ -109,7 +109,7 @@ mod tests {
             name: "x".to_string(),
             root: PathBuf::from("/x"),
             facts: None,
-            problem: Some("`/x` is not a cluster made by pgdyno".to_string()),
+            problem: Some("`/x` is not a cluster created by pgdyno".to_string()),
             bytes: 1 << 30,
             elsewhere: vec![(PathBuf::from("/wal"), 1 << 29)],
             last_used: SystemTime::UNIX_EPOCH,
@@ -117,7 +117,7 @@ mod tests {
             used_by_pid: None,
             server_pid: Some(7),
         };
-        let line = "x  1.50 GiB  `/x` is not a cluster made by pgdyno, its server runs as process 7";
+        let line = "x  1.50 GiB  `/x` is not a cluster created by pgdyno, its server runs as process 7";
         assert_eq!(text(&entry), line);
         assert!(
             text(&Entry { used_by_pid: Some(8), ..entry.clone() }).ends_with("in use by pgdyno process 8")

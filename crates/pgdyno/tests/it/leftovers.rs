@@ -59,10 +59,7 @@ fn exactly_those_that_a_killed_pgdyno_made_are_removed() {
     std::fs::remove_dir_all(place.path("out")).unwrap();
     let killed = start(&place, &server, &database, "10");
     place.wait_for_load("out", 1);
-    assert!(
-        clean(&place, &server, 1).contains("a pgdyno that runs uses it"),
-        "it is not taken from who runs"
-    );
+    assert!(clean(&place, &server, 1).contains("a running pgdyno uses it"), "it is not taken from who runs");
     killed.signal(Signal::SIGKILL);
     killed.wait();
     wait_until("the end of its sessions", || {
@@ -107,7 +104,9 @@ fn what_was_replaced_when_pgdyno_was_killed_is_removed_only_if_nobody_used_it() 
         let said = clean(&place, &pg.admin_target(&database), i32::from(is_used));
         if is_used {
             assert!(
-                said.contains(&format!("left database `{old}`: it holds something that pgdyno did not make")),
+                said.contains(&format!(
+                    "left database `{old}`: it contains something that pgdyno did not make"
+                )),
                 "{said}"
             );
             assert_eq!(pg.ask(&old, "select count(*) from diary"), "0");

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_in_libpqs_words() {
+    fn mistakes_are_reported_in_libpqs_words() {
         let check = |text: &str, expected: &str| {
             let error = RequireAuth::parse(text).err().unwrap_or_else(|| panic!("{text} was accepted"));
             assert_eq!(error.libpq_text(), expected, "{text}");

@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_values_are_also_told_in_libpqs_words() {
+    fn bad_values_are_also_reported_in_libpqs_words() {
         let check = |text: &str, expected: &str| {
             let error = resolve(text, &around(&[])).err().unwrap_or_else(|| panic!("{text} was accepted"));
             assert_eq!(error.libpq_text(), expected, "{text}");
@@ -488,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn keywords_make_the_round_trip() {
+    fn keywords_survive_a_round_trip() {
         for text in [
             "",
             "host=a,b hostaddr=10.0.0.1, port=1,2 user=u dbname=d sslmode=verify-full sslrootcert=r sslcert=c sslkey=k",

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_sslmode_has_its_ways() {
+    fn each_sslmode_has_its_attempts() {
         let check = |sslmode: SslMode, host: &str, expected: &[Encryption]| {
             let mut conninfo = Conninfo::new(host, 1, "u", "d");
             conninfo.sslmode = sslmode;

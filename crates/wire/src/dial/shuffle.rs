@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_below_comes() {
+    fn every_number_below_the_bound_is_drawn() {
         let drawn: BTreeSet<usize> = (0..1000).map(|_| random_below(3)).collect();
         assert_eq!(drawn, BTreeSet::from([0, 1, 2]));
         assert_eq!(random_below(1), 0);

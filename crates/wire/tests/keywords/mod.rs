@@ -135,7 +135,7 @@ fn a_mechanism_is_named_when_it_is_not_the_required_one() {
 }
 
 #[test]
-fn a_password_is_not_sent_to_a_server_that_must_not_ask_for_it() {
+fn a_password_is_not_sent_to_a_server_that_may_not_ask_for_it() {
     // What a server asks for after the startup message: a clear password, and an md5 password.
     for question in [&b"R\0\0\0\x08\0\0\0\x03"[..], b"R\0\0\0\x0c\0\0\0\x05salt"] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -161,7 +161,7 @@ fn a_password_is_not_sent_to_a_server_that_must_not_ask_for_it() {
 }
 
 #[test]
-fn every_way_of_giving_a_keyword_is_taken() {
+fn every_notation_of_a_keyword_is_accepted() {
     let cluster = Cluster::shared();
     let socket_dir = cluster.dir().display().to_string();
     let service_file = cluster.path("keyword_services").display().to_string();
@@ -193,7 +193,7 @@ fn every_way_of_giving_a_keyword_is_taken() {
 }
 
 #[test]
-fn hosts_are_taken_by_chance_if_that_is_asked_for() {
+fn hosts_are_tried_in_random_order_on_request() {
     let cluster = Cluster::shared();
     let place = format!(
         "host=127.0.0.1,{} port={port},{port} user=trusty dbname=postgres",
@@ -238,7 +238,7 @@ fn a_certificate_must_be_shown_if_that_is_asked_for() {
 }
 
 #[test]
-fn a_range_of_tls_versions_is_kept() {
+fn a_range_of_tls_versions_is_respected() {
     let cluster = Cluster::shared();
     let spoken = |extra: &str| {
         let connection = connect(&cluster.tcp("trusty", &format!("sslmode=require {extra}"))).unwrap();

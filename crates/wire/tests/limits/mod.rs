@@ -46,7 +46,7 @@ fn behind_a_lock(cluster: &Cluster, place: &Conninfo, table: &str) -> (String, D
 }
 
 #[test]
-fn a_lock_is_not_waited_for_for_ever_and_its_holder_is_named() {
+fn the_wait_for_a_lock_has_a_limit_and_its_holder_is_named() {
     let cluster = Cluster::shared();
     let (error, took) = behind_a_lock(&cluster, &cluster.socket("postgres"), "behind_a_lock");
     assert!(error.contains("55P03"), "the server gives up: {error}");
@@ -115,7 +115,7 @@ fn settings_that_end_statements_do_not_reach_what_administers() {
 }
 
 #[test]
-fn a_statement_whose_time_is_over_is_cancelled() {
+fn a_statement_that_exceeds_its_limit_is_cancelled() {
     let cluster = Cluster::shared();
     let mut admin = Session::connect(&cluster.socket("postgres")).unwrap();
     let check = |wait: &dyn Fn(&mut Session) -> SessionError, expected: &str| {
@@ -150,7 +150,7 @@ fn a_statement_whose_time_is_over_is_cancelled() {
 }
 
 #[test]
-fn a_server_that_is_stopped_is_given_up() {
+fn a_wait_for_a_stopped_server_is_given_up() {
     let cluster = Cluster::start(Certificate::Signed);
     let mut admin = Session::connect(&cluster.socket("postgres")).unwrap();
     let mut waiting = session(&cluster.socket("postgres"), Duration::from_millis(500));
@@ -169,7 +169,7 @@ fn a_server_that_is_stopped_is_given_up() {
 }
 
 #[test]
-fn a_host_that_takes_connections_and_says_nothing_is_given_up() {
+fn a_host_that_accepts_connections_and_says_nothing_is_given_up() {
     let hole = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = hole.local_addr().unwrap().port();
     // The user's own settings set no limit.

@@ -57,7 +57,7 @@ fn scales_are_resolved_against_the_machine() {
 }
 
 #[test]
-fn a_machine_out_of_sight_has_no_memory_to_scale_by() {
+fn a_remote_machine_has_no_memory_to_scale_by() {
     let scale = |text: &str, data_scale: Option<u32>| {
         let data_scale = data_scale.map(|scale| (Dataset::Tpcb, scale)).into_iter().collect();
         let away = Resources { memory_bytes: None, data_scale, ..site() };

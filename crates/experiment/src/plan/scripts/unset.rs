@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistyped_name_is_told_with_its_place() {
+    fn a_mistyped_name_is_reported_with_its_position() {
         let error = checked(&["\\set aid 1\n\n  select 1,\n    :aid, :adi;"]).unwrap_err();
         assert!(error.starts_with("script `1.sql`: 1.sql:4:11: nothing sets the variable `adi`"), "{error}");
         assert!(error.contains("set are aid, client_id, default_seed, given,"), "{error}");

@@ -107,7 +107,7 @@ fn up_to(step: &str) -> Vec<&'static str> {
 }
 
 #[test]
-fn phases_are_taken_in_their_order_and_recorded_with_their_facts() {
+fn phases_run_in_order_and_are_recorded_with_their_facts() {
     let (taken, record) = run("", "", "", 0);
     assert_eq!(taken, [&ALL[..], &AFTER[..]].concat());
     assert_eq!(record.state, RunState::Completed);
@@ -121,7 +121,7 @@ fn phases_are_taken_in_their_order_and_recorded_with_their_facts() {
 }
 
 #[test]
-fn a_step_that_the_case_does_not_ask_for_is_not_taken() {
+fn a_step_that_the_case_does_not_ask_for_is_skipped() {
     let check = |text: &str, left_out: &str| {
         let (taken, _) = run(&format!("[prepare]\n{text}"), "", "", 0);
         let expected: Vec<&str> =
@@ -148,7 +148,7 @@ fn a_step_that_fails_fails_the_run_and_is_the_last_one() {
 }
 
 #[test]
-fn a_user_who_stops_gets_what_there_is_and_no_further_step() {
+fn after_a_stop_by_the_user_there_are_results_so_far_and_no_further_step() {
     for step in ["restore", "vacuum", "prewarm", "checkpoint", "settle"] {
         let (taken, record) = run("", "", step, 0);
         assert_eq!(taken, up_to(step));
@@ -165,7 +165,7 @@ fn a_user_who_stops_gets_what_there_is_and_no_further_step() {
 }
 
 #[test]
-fn what_fails_after_the_load_takes_nothing_from_what_was_measured() {
+fn a_failure_after_the_load_loses_no_measurement() {
     let (_, record) = run("", "count", "", 0);
     assert_eq!(record.state, RunState::Partial);
     assert_eq!(record.reason, "rows could not be counted after the load: out of order");
